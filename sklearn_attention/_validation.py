@@ -1,0 +1,177 @@
+"""Checks of what users pass: each error names the parameter, the value and the remedy."""
+
+import contextlib
+import math
+import numbers
+
+import numpy as np
+
+
+def check_positive(name, value, *, integer=False, minimum=None):
+    """Return ``value`` if it is a positive finite number, else raise ValueError.
+
+    Parameters
+    ----------
+    name : str
+        Name of the parameter, for the message.
+    value : object
+        What the user passed.
+    integer : bool, default=False
+        Whether it has to be a whole number.
+    minimum : float, default=None
+        Smallest value allowed; None allows every positive one.
+
+    Returns
+    -------
+    value : float or int
+    """
+    kind = numbers.Integral if integer else numbers.Real
+    valid = isinstance(value, kind) and not isinstance(value, bool) and math.isfinite(value)
+    if not valid or value <= 0 or (minimum is not None and value < minimum):
+        noun = "an integer" if integer else "a finite number"
+        bound = f"at least {minimum}" if minimum is not None else "greater than 0"
+        raise ValueError(f"{name}={value!r} is not valid: pass {noun} {bound}.")
+    # Not a NumPy scalar, such as grids hold: it would turn float32 arrays into float64.
+    return int(value) if integer else float(value)
+
+
+def check_in_interval(name, value, low, high, *, closed_right=True):
+    """Return ``value`` if it lies between ``low`` and ``high``, else raise ValueError.
+
+    Parameters
+    ----------
+    name : str
+        Name of the parameter, for the message.
+    value : object
+        What the user passed.
+    low, high : float
+        Ends of the interval; ``low`` belongs to it.
+    closed_right : bool, default=True
+        Whether ``high`` belongs to it too.
+
+    Returns
+    -------
+    value : float
+    """
+    inside = (
+        isinstance(value, numbers.Real)
+        and low <= value <= high
+        and (closed_right or value < high)
+    )
+    if not inside:
+        end = "]" if closed_right else ")"
+        raise ValueError(
+            f"{name}={value!r} is not valid: pass a number in [{low:g}, {high:g}{end}."
+        )
+    return float(value)
+
+
+def check_choice(name, value, choices):
+    """Return ``value`` if it is one of ``choices``, else raise ValueError.
+
+    Parameters
+    ----------
+    name : str
+        Name of the parameter, for the message.
+    value : object
+        What the user passed.
+    choices : collection of str
+        The values allowed.
+
+    Returns
+    -------
+    value : str
+    """
+    if not isinstance(value, str) or value not in choices:
+        raise ValueError(f"{name}={value!r} is unknown: choose from {sorted(choices)}.")
+    return value
+
+
+def check_bandwidth(bandwidth, n_features):
+    """Return a bandwidth as a float, or as one float for each feature.
+
+    Parameters
+    ----------
+    bandwidth : float or array-like of shape (n_features,)
+        What the user passed.
+    n_features : int
+        How many features there are.
+
+    Returns
+    -------
+    bandwidth : float or ndarray of shape (n_features,)
+    """
+    given = bandwidth
+    try:
+        if isinstance(bandwidth, bool):
+            raise TypeError
+        bandwidth = np.asarray(bandwidth, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"bandwidth={given!r} is not valid: pass a positive number or one for each feature."
+        ) from None
+    if bandwidth.ndim > 1 or (bandwidth.ndim == 1 and bandwidth.shape != (n_features,)):
+        raise ValueError(
+            f"bandwidth={given!r} has shape {bandwidth.shape}, but there are {n_features} "
+            "features: pass one number, or one for each feature."
+        )
+    if not (np.isfinite(bandwidth).all() and (bandwidth > 0).all()):
+        raise ValueError(
+            f"bandwidth={given!r} is not valid: every bandwidth must be finite and greater "
+            "than 0."
+        )
+    return float(bandwidth) if bandwidth.ndim == 0 else bandwidth
+
+
+def check_columns(name, columns, n_features):
+    """Positions of a group of columns as a list of non-negative ints.
+
+    Parameters
+    ----------
+    name : str
+        Name of the group, for the message.
+    columns : int, slice or sequence of int
+        The positions; negative ones count from the end.
+    n_features : int
+        How many columns there are.
+
+    Returns
+    -------
+    positions : list of int
+    """
+    if isinstance(columns, slice):
+        positions = range(n_features)[columns]
+    else:
+        positions = [columns] if isinstance(columns, numbers.Integral) else list(columns)
+    valid = len(positions) > 0 and all(
+        isinstance(position, numbers.Integral)
+        and not isinstance(position, bool)
+        and -n_features <= position < n_features
+        for position in positions
+    )
+    if not valid:
+        raise ValueError(
+            f"columns={columns!r} of kernel {name!r} do not fit {n_features} features: "
+            f"pass positions from 0 to {n_features - 1}."
+        )
+    return [int(position) % n_features for position in positions]
+
+
+@contextlib.contextmanager
+def check_numeric(name):
+    """Add the remedy to scikit-learn's error about a table that is not numeric.
+
+    Parameters
+    ----------
+    name : str
+        Name of the parameter, for the message.
+    """
+    try:
+        yield
+    except ValueError as error:
+        if "could not convert string to float" not in str(error):
+            raise
+        raise ValueError(
+            f"{name} has a column that is not numeric ({error}): encode it first, for "
+            "example with OneHotEncoder or OrdinalEncoder in a ColumnTransformer."
+        ) from error

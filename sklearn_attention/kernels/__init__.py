@@ -1,0 +1,82 @@
+r"""Kernels: what "similar" means.
+
+A prediction is a weighted average of remembered values, and the weights come from a
+kernel that compares the query with the remembered keys. Each kernel here is one formula,
+written once, for NumPy arrays and for torch tensors.
+
+* Smoothing kernels are densities: :class:`Gaussian`, :class:`Epanechnikov`,
+  :class:`Boxcar`, :class:`Triangular`, :class:`Biweight`, :class:`Triweight`,
+  :class:`Tricube`, :class:`Cosine`, :class:`Logistic`, :class:`Sigmoid`,
+  :class:`Silverman`.
+* Covariance kernels come from Gaussian processes: :class:`Exponential`,
+  :class:`Laplacian`, :class:`Matern32`, :class:`Matern52`, :class:`RationalQuadratic`,
+  :class:`Periodic`, :class:`LocallyPeriodic`.
+* Dot-product kernels come from attention: :class:`ScaledDotProduct`, :class:`Linear`,
+  :class:`Polynomial`, :class:`CosineSimilarity`.
+* Categorical kernels: :class:`AitchisonAitken`, :class:`WangVanRyzin`.
+* Composition: ``+``, ``*``, :class:`ProductKernel` over columns, :class:`FunctionKernel`.
+"""
+
+from ._adapters import FunctionKernel
+from ._base import Kernel
+from ._categorical import AitchisonAitken, WangVanRyzin
+from ._compact import (
+    Biweight,
+    Boxcar,
+    CompactKernel,
+    Cosine,
+    Epanechnikov,
+    Triangular,
+    Tricube,
+    Triweight,
+)
+from ._composition import Constant, Product, Sum
+from ._covariance import Exponential, Laplacian, Matern32, Matern52, RationalQuadratic
+from ._distances import squared_distances
+from ._dot_product import CosineSimilarity, Linear, Polynomial, ScaledDotProduct
+from ._gaussian import DotProductForm, Gaussian
+from ._periodic import LocallyPeriodic, Periodic
+from ._product_kernel import ProductKernel
+from ._radial import RadialKernel, SmoothingKernel
+from ._registry import KERNELS, as_kernel
+from ._unbounded import Logistic, Sigmoid, Silverman
+
+__all__ = [
+    "KERNELS",
+    "AitchisonAitken",
+    "Biweight",
+    "Boxcar",
+    "CompactKernel",
+    "Constant",
+    "Cosine",
+    "CosineSimilarity",
+    "DotProductForm",
+    "Epanechnikov",
+    "Exponential",
+    "FunctionKernel",
+    "Gaussian",
+    "Kernel",
+    "Laplacian",
+    "Linear",
+    "LocallyPeriodic",
+    "Logistic",
+    "Matern32",
+    "Matern52",
+    "Periodic",
+    "Polynomial",
+    "Product",
+    "ProductKernel",
+    "RadialKernel",
+    "RationalQuadratic",
+    "ScaledDotProduct",
+    "Sigmoid",
+    "Silverman",
+    "SmoothingKernel",
+    "Sum",
+    "Triangular",
+    "Tricube",
+    "Triweight",
+    "WangVanRyzin",
+    "as_kernel",
+    "squared_distances",
+]

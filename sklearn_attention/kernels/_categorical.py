@@ -1,0 +1,106 @@
+"""Kernels for categories, coded as numbers."""
+
+import math
+
+from array_api_compat import array_namespace
+
+from .._validation import check_in_interval, check_positive
+from ._base import Kernel, log
+
+
+class _CategoricalKernel(Kernel):
+    """Kernels that compare codes: no bandwidth divides them, their lambda replaces it."""
+
+    scaled = False
+    stationary = True
+
+    def _values(self, queries, keys):
+        product = 1
+        for j in range(queries.shape[1]):
+            product = product * self._compare(queries[:, j, None], keys[None, :, j])
+        return product
+
+    def _log_values(self, queries, keys):
+        total = 0
+        for j in range(queries.shape[1]):
+            total = total + log(self._compare(queries[:, j, None], keys[None, :, j]))
+        return total
+
+
+class AitchisonAitken(_CategoricalKernel):
+    r"""Aitchison-Aitken kernel for unordered categories.
+
+    .. math:: K(q, k) = \begin{cases} 1 - \lambda & q = k \\
+              \lambda / (c - 1) & q \ne k \end{cases}
+
+    With :math:`\lambda = 0` only the same category counts; with :math:`\lambda = (c-1)/c`
+    the categories are not told apart. Several columns multiply.
+
+    Parameters
+    ----------
+    n_levels : int, default=2
+        Number of categories :math:`c`, at least 2.
+    lam : float, default=0.2
+        :math:`\lambda`, from 0 to :math:`(c - 1) / c`.
+
+    References
+    ----------
+    .. [1] Aitchison, J. and Aitken, C. G. G. (1976). Multivariate binary discrimination
+       by the kernel method. Biometrika 63, 413-420.
+
+    Examples
+    --------
+    >>> from sklearn_attention.kernels import AitchisonAitken
+    >>> AitchisonAitken(n_levels=3, lam=0.2)([[0]], [[0], [1], [2]])
+    array([[0.8, 0.1, 0.1]])
+    """
+
+    def __init__(self, n_levels=2, lam=0.2):
+        self.n_levels = n_levels
+        self.lam = lam
+
+    def _compare(self, query, key):
+        n_levels = check_positive("n_levels", self.n_levels, integer=True, minimum=2)
+        # One step up: 1 - 1 / c is rounded, too.
+        highest = math.nextafter((n_levels - 1) / n_levels, 1)
+        lam = check_in_interval("lam", self.lam, 0, highest)
+        xp = array_namespace(query, key)
+        other = xp.full_like(query - key, lam / (n_levels - 1))
+        return xp.where(query == key, 1 - lam, other)
+
+
+class WangVanRyzin(_CategoricalKernel):
+    r"""Wang-van Ryzin kernel for ordered categories.
+
+    .. math:: K(q, k) = \begin{cases} 1 - \lambda & q = k \\
+              \tfrac12 (1 - \lambda) \lambda^{|q - k|} & q \ne k \end{cases}
+
+    The codes must be whole numbers in the order of the categories. Several columns
+    multiply.
+
+    Parameters
+    ----------
+    lam : float, default=0.2
+        :math:`\lambda`, from 0 (only the same category counts) to 1 (excluded: every
+        weight would be 0).
+
+    References
+    ----------
+    .. [1] Wang, M.-C. and van Ryzin, J. (1981). A class of smooth estimators for discrete
+       distributions. Biometrika 68, 301-309.
+
+    Examples
+    --------
+    >>> from sklearn_attention.kernels import WangVanRyzin
+    >>> WangVanRyzin(lam=0.5)([[0]], [[0], [1], [2]])
+    array([[0.5   , 0.125 , 0.0625]])
+    """
+
+    def __init__(self, lam=0.2):
+        self.lam = lam
+
+    def _compare(self, query, key):
+        lam = check_in_interval("lam", self.lam, 0, 1, closed_right=False)
+        xp = array_namespace(query, key)
+        step = abs(query - key)
+        return xp.where(step == 0, 1 - lam, 0.5 * (1 - lam) * lam**step)

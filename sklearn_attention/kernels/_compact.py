@@ -1,0 +1,201 @@
+"""Smoothing kernels that are exactly 0 beyond one bandwidth."""
+
+import math
+
+from array_api_compat import array_namespace
+from scipy.special import beta
+
+from ._distances import square_root
+from ._radial import SmoothingKernel
+
+
+class CompactKernel(SmoothingKernel):
+    """Base class of the smoothing kernels that vanish outside the unit ball.
+
+    A query without any key within one bandwidth has no weights at all; what happens then
+    is the ``empty`` policy of :func:`sklearn_attention.attention.attend`.
+    """
+
+    support = 1.0
+
+
+class _BetaKernel(CompactKernel):
+    """Kernels proportional to (1 - u^2)^p."""
+
+    _power: int
+    _peak: float
+
+    def _profile(self, squared):
+        xp = array_namespace(squared)
+        return self._peak * xp.clip(1 - squared, 0, None) ** self._power
+
+    def radial_moment(self, order):
+        return self._peak * beta((order + 1) / 2, self._power + 1) / 2
+
+
+class Epanechnikov(_BetaKernel):
+    r"""Epanechnikov kernel.
+
+    .. math:: K(u) = \tfrac34 (1 - u^2) \quad \text{for } |u| \le 1
+
+    Of all positive kernels the one with the smallest asymptotic mean squared error
+    (Epanechnikov 1969). Its derivative jumps at the edge of the window.
+
+    Examples
+    --------
+    >>> from sklearn_attention.kernels import Epanechnikov
+    >>> Epanechnikov()([[0.0]], [[0.0], [0.5], [2.0]])
+    array([[0.75  , 0.5625, 0.    ]])
+    """
+
+    roughness = 3 / 5
+    second_moment = 1 / 5
+    _power, _peak = 1, 3 / 4
+
+
+class Biweight(_BetaKernel):
+    r"""Biweight (quartic) kernel.
+
+    .. math:: K(u) = \tfrac{15}{16} (1 - u^2)^2 \quad \text{for } |u| \le 1
+
+    Like :class:`Epanechnikov`, with a continuous derivative.
+
+    Examples
+    --------
+    >>> from sklearn_attention.kernels import Biweight
+    >>> Biweight()([[0.0]], [[0.0], [1.0]])
+    array([[0.9375, 0.    ]])
+    """
+
+    roughness = 5 / 7
+    second_moment = 1 / 7
+    _power, _peak = 2, 15 / 16
+
+
+class Triweight(_BetaKernel):
+    r"""Triweight kernel.
+
+    .. math:: K(u) = \tfrac{35}{32} (1 - u^2)^3 \quad \text{for } |u| \le 1
+
+    Twice continuously differentiable; close in shape to a Gaussian cut off.
+
+    Examples
+    --------
+    >>> from sklearn_attention.kernels import Triweight
+    >>> Triweight()([[0.0]], [[0.0], [1.0]])
+    array([[1.09375, 0.     ]])
+    """
+
+    roughness = 350 / 429
+    second_moment = 1 / 9
+    _power, _peak = 3, 35 / 32
+
+
+class Boxcar(CompactKernel):
+    r"""Boxcar (uniform) kernel.
+
+    .. math:: K(u) = \tfrac12 \quad \text{for } |u| \le 1
+
+    The average of all rows within one bandwidth: a moving window. Its estimates jump.
+
+    Examples
+    --------
+    >>> from sklearn_attention.kernels import Boxcar
+    >>> Boxcar()([[0.0]], [[1.0], [1.1]])
+    array([[0.5, 0. ]])
+    """
+
+    roughness = 1 / 2
+    second_moment = 1 / 3
+
+    def _profile(self, squared):
+        xp = array_namespace(squared)
+        return 0.5 * xp.astype(squared <= 1, squared.dtype)
+
+    def radial_moment(self, order):
+        return 0.5 / (order + 1)
+
+
+class Triangular(CompactKernel):
+    r"""Triangular kernel.
+
+    .. math:: K(u) = 1 - |u| \quad \text{for } |u| \le 1
+
+    Falls linearly: weights of linear interpolation on a regular grid.
+
+    Examples
+    --------
+    >>> from sklearn_attention.kernels import Triangular
+    >>> Triangular()([[0.0]], [[0.25], [2.0]])
+    array([[0.75, 0.  ]])
+    """
+
+    roughness = 2 / 3
+    second_moment = 1 / 6
+
+    def _profile(self, squared):
+        xp = array_namespace(squared)
+        return xp.clip(1 - square_root(squared), 0, None)
+
+    def radial_moment(self, order):
+        return beta(order + 1, 2)
+
+
+class Tricube(CompactKernel):
+    r"""Tricube kernel.
+
+    .. math:: K(u) = \tfrac{70}{81} (1 - |u|^3)^3 \quad \text{for } |u| \le 1
+
+    The weights of LOWESS (Cleveland 1979): flat near 0, smooth at the edge.
+
+    Examples
+    --------
+    >>> from sklearn_attention.kernels import Tricube
+    >>> Tricube()([[0.0]], [[0.0], [1.0]]).round(4)
+    array([[0.8642, 0.    ]])
+    """
+
+    roughness = 175 / 247
+    second_moment = 35 / 243
+
+    def _profile(self, squared):
+        xp = array_namespace(squared)
+        squared = xp.clip(squared, None, 1.0)
+        return 70 / 81 * (1 - squared * square_root(squared)) ** 3
+
+    def radial_moment(self, order):
+        return 70 / 81 * beta((order + 1) / 3, 4) / 3
+
+
+class Cosine(CompactKernel):
+    r"""Cosine kernel, one arch of a cosine.
+
+    .. math:: K(u) = \tfrac{\pi}{4} \cos\left(\tfrac{\pi}{2} u\right)
+              \quad \text{for } |u| \le 1
+
+    Almost as efficient as :class:`Epanechnikov`. Not to be confused with
+    :class:`CosineSimilarity`.
+
+    Examples
+    --------
+    >>> from sklearn_attention.kernels import Cosine
+    >>> Cosine()([[0.0]], [[0.0], [2.0]]).round(4)
+    array([[0.7854, 0.    ]])
+    """
+
+    roughness = math.pi**2 / 16
+    second_moment = 1 - 8 / math.pi**2
+
+    def _profile(self, squared):
+        xp = array_namespace(squared)
+        distance = square_root(xp.clip(squared, None, 1.0))
+        # sin of the rest to the edge: exactly 0 at u = 1, where cos would leave rounding.
+        return math.pi / 4 * xp.sin(math.pi / 2 * (1 - distance))
+
+    def radial_moment(self, order):
+        # Term by term from the power series of the cosine; 20 terms reach rounding.
+        terms = (
+            (-1) ** k * (math.pi / 2) ** (2 * k) / math.factorial(2 * k) / (2 * k + order + 1)
+            for k in range(20)
+        )
+        return math.pi / 4 * math.fsum(terms)

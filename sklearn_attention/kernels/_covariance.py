@@ -1,0 +1,125 @@
+"""Covariance functions of Gaussian processes, used as weights."""
+
+import math
+
+from array_api_compat import array_namespace
+
+from .._validation import check_positive
+from ._base import Kernel
+from ._distances import square_root
+from ._radial import RadialKernel
+
+# From here on the logarithm in a Matérn kernel is lost beside the distance it is added to;
+# stopping it here keeps infinity - infinity from being NaN.
+_FAR = 1e18
+
+
+class Exponential(RadialKernel):
+    r"""Exponential kernel, the Matérn kernel of smoothness 1/2.
+
+    .. math:: K(q, k) = \exp(-\lVert q - k \rVert_2)
+
+    Pointed at 0, with heavy tails (Rasmussen and Williams 2006, eq. 4.18).
+
+    Examples
+    --------
+    >>> from sklearn_attention.kernels import Exponential
+    >>> Exponential()([[0.0]], [[0.0], [1.0]]).round(4)
+    array([[1.    , 0.3679]])
+    """
+
+    def _log_profile(self, squared):
+        return -square_root(squared)
+
+
+class Laplacian(Kernel):
+    r"""Laplacian kernel, a product of exponentials over the features.
+
+    .. math:: K(q, k) = \exp(-\lVert q - k \rVert_1)
+
+    The same formula as :func:`sklearn.metrics.pairwise.laplacian_kernel` with ``gamma=1``.
+
+    Examples
+    --------
+    >>> from sklearn_attention.kernels import Laplacian
+    >>> Laplacian()([[0.0, 0.0]], [[1.0, 1.0]]).round(4)
+    array([[0.1353]])
+    """
+
+    stationary = True
+
+    def _log_values(self, queries, keys):
+        total = 0
+        for j in range(queries.shape[1]):
+            total = total - abs(queries[:, j, None] - keys[None, :, j])
+        return total
+
+
+class Matern32(RadialKernel):
+    r"""Matérn kernel of smoothness 3/2.
+
+    .. math:: K(r) = (1 + \sqrt3\, r) \exp(-\sqrt3\, r),\quad r = \lVert q - k \rVert
+
+    For functions with one derivative (Rasmussen and Williams 2006, eq. 4.17).
+
+    Examples
+    --------
+    >>> from sklearn_attention.kernels import Matern32
+    >>> Matern32()([[0.0]], [[0.0], [1.0]]).round(4)
+    array([[1.    , 0.4834]])
+    """
+
+    def _log_profile(self, squared):
+        xp = array_namespace(squared)
+        scaled = math.sqrt(3) * square_root(squared)
+        return xp.log1p(xp.clip(scaled, None, _FAR)) - scaled
+
+
+class Matern52(RadialKernel):
+    r"""Matérn kernel of smoothness 5/2.
+
+    .. math:: K(r) = \left(1 + \sqrt5\, r + \tfrac53 r^2\right) \exp(-\sqrt5\, r)
+
+    For functions with two derivatives (Rasmussen and Williams 2006, eq. 4.17).
+
+    Examples
+    --------
+    >>> from sklearn_attention.kernels import Matern52
+    >>> Matern52()([[0.0]], [[0.0], [1.0]]).round(4)
+    array([[1.   , 0.524]])
+    """
+
+    def _log_profile(self, squared):
+        xp = array_namespace(squared)
+        scaled = math.sqrt(5) * square_root(squared)
+        near = xp.clip(scaled, None, _FAR)
+        return xp.log1p(near + near * near / 3) - scaled
+
+
+class RationalQuadratic(RadialKernel):
+    r"""Rational quadratic kernel, a mixture of Gaussians over all length-scales.
+
+    .. math:: K(r) = \left(1 + \frac{r^2}{2\alpha}\right)^{-\alpha}
+
+    Tails fall like a power: the smaller :math:`\alpha`, the longer its memory; for
+    :math:`\alpha \to \infty` it is Gaussian (Rasmussen and Williams 2006, eq. 4.19).
+
+    Parameters
+    ----------
+    alpha : float, default=1.0
+        Positive weight of large against small length-scales.
+
+    Examples
+    --------
+    >>> from sklearn_attention.kernels import RationalQuadratic
+    >>> RationalQuadratic(alpha=1.0)([[0.0]], [[0.0], [1.0]]).round(4)
+    array([[1.    , 0.6667]])
+    """
+
+    def __init__(self, alpha=1.0):
+        self.alpha = alpha
+
+    def _log_profile(self, squared):
+        alpha = check_positive("alpha", self.alpha)
+        xp = array_namespace(squared)
+        return -alpha * xp.log1p(0.5 * squared / alpha)

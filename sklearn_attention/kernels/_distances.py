@@ -1,0 +1,69 @@
+"""Squared Euclidean distances between rows, accurate for close pairs."""
+
+import numpy as np
+from array_api_compat import array_namespace, is_numpy_array
+from scipy.spatial.distance import cdist
+
+# Up to here torch's direct differences beat a matrix product followed by repairs.
+_DIRECT_FEATURES = 16
+# A pair is close where its squared distance is this small beside its squared norms: the
+# matrix product has then lost three digits of sixteen, or one and a half of seven.
+_CLOSE = 1e-3
+_CLOSE_SINGLE = 0.05
+_MANY_CLOSE = 0.02
+
+
+def squared_distances(X, Y):
+    """Squared Euclidean distance of every row of X to every row of Y.
+
+    The textbook expansion ``|x|^2 + |y|^2 - 2 x.y`` loses all digits for close rows far
+    from the origin, and kernels look at just those pairs. Here rows are subtracted before
+    they are squared, at least for every pair that is close.
+
+    Parameters
+    ----------
+    X : array or tensor of shape (n, d)
+    Y : array or tensor of shape (m, d)
+
+    Returns
+    -------
+    squared : array or tensor of shape (n, m)
+    """
+    if is_numpy_array(X):
+        with np.errstate(over="ignore"):
+            return cdist(X, Y, "sqeuclidean").astype(np.result_type(X, Y), copy=False)
+    if X.shape[1] <= _DIRECT_FEATURES:
+        return _by_differences(X, Y)
+    center = Y.mean(dim=0)
+    U, V = X - center, Y - center
+    norms = U.square().sum(1)[:, None] + V.square().sum(1)
+    squared = (norms - 2 * (U @ V.T)).clamp_min(0)
+    limit = _CLOSE if X.dtype.itemsize == 8 else _CLOSE_SINGLE
+    close = ~(squared >= limit * norms)  # and where infinity - infinity gave NaN
+    rows, columns = close.nonzero(as_tuple=True)
+    if len(rows) > _MANY_CLOSE * squared.numel():
+        return _by_differences(X, Y)
+    # Not U - V: where the rows are far apart, centring has rounded off digits.
+    return squared.index_put((rows, columns), (X[rows] - Y[columns]).square().sum(1))
+
+
+def _by_differences(X, Y):
+    import torch
+
+    # torch.cdist is slower on few features and does not take half precision.
+    if X.shape[1] > 6 and X.dtype.itemsize >= 4:
+        return torch.cdist(X, Y, compute_mode="donot_use_mm_for_euclid_dist").square()
+    squared = X.new_zeros(()) if X.shape[1] else X.new_zeros((len(X), len(Y)))
+    for x, y in zip(X.T, Y.T.contiguous(), strict=True):
+        difference = x[:, None] - y
+        squared = torch.addcmul(squared, difference, difference)
+    return squared
+
+
+def square_root(squared):
+    """Square root whose gradient at 0 is 0 rather than infinite."""
+    xp = array_namespace(squared)
+    if not getattr(squared, "requires_grad", False):
+        return xp.sqrt(squared)
+    positive = squared > 0
+    return xp.where(positive, xp.sqrt(xp.where(positive, squared, 1.0)), 0.0)

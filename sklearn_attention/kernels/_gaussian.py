@@ -1,0 +1,65 @@
+"""The Gaussian kernel, and why averaging with it is dot-product attention."""
+
+import math
+from typing import Any, NamedTuple
+
+from array_api_compat import array_namespace
+
+from ._radial import SmoothingKernel
+
+
+class DotProductForm(NamedTuple):
+    r"""A log-kernel written as a dot product.
+
+    .. math:: \log K(q, k) = \tilde q^\top \tilde k + b(k) + a(q)
+
+    The term :math:`a(q)` cancels in the weighted average, so softmax attention with
+    scores :math:`\tilde q^\top \tilde k + b(k)` computes that average exactly.
+    """
+
+    queries: Any  # (n_queries, n_features)
+    keys: Any  # (n_keys, n_features)
+    key_bias: Any  # (n_keys,)
+    query_bias: Any  # (n_queries,)
+
+
+class Gaussian(SmoothingKernel):
+    r"""Gaussian kernel.
+
+    .. math:: K(u) = \frac{1}{\sqrt{2\pi}} \exp\left(-\frac{u^2}{2}\right)
+
+    Smooth and positive everywhere, so every query has an average, however far it lies
+    from the data. The default choice.
+
+    Notes
+    -----
+    From :math:`-\lVert q - k \rVert^2 / 2 = q^\top k - \lVert k \rVert^2 / 2 -
+    \lVert q \rVert^2 / 2` follows that Nadaraya-Watson regression with this kernel is
+    dot-product attention whose keys carry the bias :math:`-\lVert k \rVert^2 / 2`.
+
+    Examples
+    --------
+    >>> from sklearn_attention.kernels import Gaussian
+    >>> Gaussian()([[0.0]], [[0.0], [1.0]]).round(4)
+    array([[0.3989, 0.242 ]])
+    """
+
+    roughness = 1 / (2 * math.sqrt(math.pi))
+    second_moment = 1.0
+
+    _log_peak = -0.5 * math.log(2 * math.pi)
+
+    def _log_profile(self, squared):
+        return self._log_peak - 0.5 * squared
+
+    def radial_moment(self, order):
+        return 2 ** (order / 2 - 1) * math.gamma((order + 1) / 2) / math.sqrt(math.pi)
+
+    def as_dot_product(self, queries, keys):
+        xp = array_namespace(queries, keys)
+        return DotProductForm(
+            queries,
+            keys,
+            key_bias=-0.5 * xp.sum(keys * keys, axis=1),
+            query_bias=self._log_peak - 0.5 * xp.sum(queries * queries, axis=1),
+        )

@@ -1,0 +1,113 @@
+"""Kernels of the distance alone, and the smoothing kernels among them."""
+
+import math
+from abc import ABC, abstractmethod
+
+import numpy as np
+from array_api_compat import array_namespace
+
+from ._base import Kernel, log
+from ._distances import squared_distances
+
+
+class RadialKernel(Kernel):
+    r"""Base class of kernels of the distance: :math:`K(q, k) = K(\lVert q - k \rVert)`.
+
+    A subclass writes its formula once, as a function of the squared distance: in
+    ``_log_profile`` where the kernel is positive everywhere, else in ``_profile``.
+    """
+
+    stationary = True
+
+    def _profile(self, squared):
+        xp = array_namespace(squared)
+        return xp.exp(self._log_profile(squared))
+
+    def _log_profile(self, squared):
+        return log(self._profile(squared))
+
+    # What overflows on the way is infinitely far, which is no reason for a warning.
+
+    def _values(self, queries, keys):
+        with np.errstate(over="ignore"):
+            return self._profile(squared_distances(queries, keys))
+
+    def _log_values(self, queries, keys):
+        with np.errstate(over="ignore"):
+            return self._log_profile(squared_distances(queries, keys))
+
+
+class SmoothingKernel(RadialKernel, ABC):
+    r"""Base class of the symmetric densities used as weights in kernel smoothing.
+
+    In one dimension :math:`\int K(u)\,du = 1`. In several, :math:`K(\lVert u \rVert)` has
+    the same shape along every ray and mass 1 after multiplication with
+    :meth:`normalizing_constant`. For the product form use :class:`ProductKernel`.
+
+    Attributes
+    ----------
+    roughness : float
+        :math:`R(K) = \int K(u)^2\,du`.
+    second_moment : float
+        :math:`\mu_2(K) = \int u^2 K(u)\,du`.
+    canonical_bandwidth : float or None
+        :math:`\delta_0 = (R(K) / \mu_2(K)^2)^{1/5}` [1]_: two kernels smooth alike when
+        their bandwidths have the ratio of their :math:`\delta_0`. None where
+        :math:`\mu_2 = 0`.
+
+    References
+    ----------
+    .. [1] Marron, J. S. and Nolan, D. (1988). Canonical kernels for density estimation.
+       Statistics & Probability Letters 7, 195-199.
+    """
+
+    roughness: float
+    second_moment: float
+
+    @property
+    def canonical_bandwidth(self):
+        if self.second_moment == 0:
+            return None
+        return (self.roughness / self.second_moment**2) ** 0.2
+
+    @abstractmethod
+    def radial_moment(self, order):
+        r"""Moment along a ray, :math:`\int_0^\infty r^a K(r)\,dr`.
+
+        Parameters
+        ----------
+        order : float
+            The exponent :math:`a \ge 0`.
+
+        Returns
+        -------
+        moment : float
+        """
+
+    def normalizing_constant(self, n_features):
+        r"""Constant :math:`c_d` for which :math:`c_d K(\lVert u \rVert)` has mass 1.
+
+        Parameters
+        ----------
+        n_features : int
+            Number of dimensions :math:`d`.
+
+        Returns
+        -------
+        constant : float
+            :math:`c_d = \Gamma(d/2) / (2 \pi^{d/2} \int_0^\infty r^{d-1} K(r)\,dr)`;
+            1 for one feature.
+
+        Raises
+        ------
+        ValueError
+            If the kernel has mass 0 in that dimension.
+        """
+        sphere = 2 * math.pi ** (n_features / 2) / math.gamma(n_features / 2)
+        mass = sphere * self.radial_moment(n_features - 1)
+        if mass == 0:
+            raise ValueError(
+                f"kernel={self!r} has mass 0 in n_features={n_features} dimensions and "
+                "cannot be normalised: choose a positive kernel or a ProductKernel."
+            )
+        return 1 / mass
