@@ -1,0 +1,187 @@
+"""The weighted average of remembered values: the one function everything rests on."""
+
+import numpy as np
+import torch
+
+from .._validation import check_choice
+from ._dense import dense_part
+from ._part import EMPTY_POLICIES, Fallback, finish
+from ._task import prepare
+from ._tiles import mean_fallback, nearest_fallback
+
+# Ways to compute an average. "auto" takes the fastest that is exact.
+ALGORITHMS = {"auto": dense_part, "dense": dense_part}
+
+
+def attend(
+    queries,
+    keys,
+    values,
+    kernel="gaussian",
+    *,
+    bandwidth=1.0,
+    sample_weight=None,
+    leave_one_out=False,
+    algorithm="auto",
+    empty="nearest",
+    device="auto",
+):
+    r"""Weighted averages of values, weighted by a kernel between queries and keys.
+
+    .. math:: \text{Attention}(q) =
+              \frac{\sum_i w_i K\left(\frac{q}{h}, \frac{k_i}{h}\right) v_i}
+                   {\sum_j w_j K\left(\frac{q}{h}, \frac{k_j}{h}\right)}
+
+    Exact, in memory of O(n + m), whatever the number of pairs.
+
+    Parameters
+    ----------
+    queries : array or tensor of shape (n_queries, n_features)
+        Where averages are wanted.
+    keys : array or tensor of shape (n_keys, n_features)
+        What is remembered, to be compared with.
+    values : array or tensor of shape (n_keys,) or (n_keys, n_values)
+        What is remembered, to be averaged.
+    kernel : str, Kernel or callable, default="gaussian"
+        See :mod:`sklearn_attention.kernels`.
+    bandwidth : float or array of shape (n_features,), default=1.0
+        Divides the features before the kernel compares them; in their own units.
+    sample_weight : array of shape (n_keys,), default=None
+        Non-negative weights of the keys. Weight 2 is the key twice, weight 0 its absence.
+    leave_one_out : bool, default=False
+        Leave out of each average the query's own key. The queries must be the keys.
+    algorithm : {"auto", "dense"}, default="auto"
+        "dense" compares every query with every key; "auto" is free to choose.
+    empty : {"nearest", "nan", "mean", "raise"}, default="nearest"
+        What answers for a query without any weight (all keys beyond a compact kernel's
+        support, or signed weights that cancel): its nearest key, NaN, the mean of all
+        values, or an error.
+    device : str or torch.device, default="auto"
+        Where to compute. "auto" stays where tensors are, and otherwise prefers CUDA.
+
+    Returns
+    -------
+    averages : array or tensor of shape (n_queries,) or (n_queries, n_values)
+        NumPy in, NumPy out; float32 in, float32 out.
+    log_normalizers : array or tensor of shape (n_queries,)
+        Logarithm of the denominator's absolute value; -inf where there is no weight.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit, an input is not finite, or a parameter is out of range.
+    TypeError
+        If a tensor requires gradients; the kernels give those.
+
+    Notes
+    -----
+    Gaussian and scaled dot-product kernels run through
+    :func:`torch.nn.functional.scaled_dot_product_attention` where that is accurate (see
+    :class:`~sklearn_attention.kernels.Gaussian`), everything else in tiles of
+    differences. Positive kernels are summed in log space. Leaving out is closed form,
+    :math:`(\bar v - s v_i) / (1 - s)` with :math:`s` the share of the query's own key;
+    where that share is close to 1 the average is computed again without the key.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_attention import attend
+    >>> keys, values = np.array([[0.0], [1.0], [2.0]]), np.array([0.0, 10.0, 20.0])
+    >>> averages, _ = attend([[0.5], [1.0]], keys, values, "gaussian", bandwidth=0.5)
+    >>> averages.round(3)
+    array([ 5.136, 10.   ])
+    """
+    part, answer, squeeze = _unfinished(
+        queries, keys, values, kernel, bandwidth, sample_weight, leave_one_out, algorithm,
+        empty, device, all_keys=True,
+    )  # fmt: skip
+    averages, log_normalizers = finish(part, empty)
+    return answer(averages[:, 0] if squeeze else averages), answer(log_normalizers)
+
+
+def partial_attend(
+    queries,
+    keys,
+    values,
+    kernel="gaussian",
+    *,
+    bandwidth=1.0,
+    sample_weight=None,
+    algorithm="auto",
+    empty="nearest",
+    device="auto",
+):
+    """Weighted averages over some of the keys, left unfinished.
+
+    For keys that come in chunks: reduce the parts with :func:`merge`, then :func:`finish`.
+
+    Parameters
+    ----------
+    queries, keys, values, kernel, bandwidth, sample_weight, algorithm, empty, device
+        As for :func:`attend`. A kernel of dot products sees features as they are.
+
+    Returns
+    -------
+    part : Part
+        Of arrays if the inputs are arrays, of tensors if they are tensors, in float64 or
+        the precision of the inputs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_attention.attention import finish, partial_attend
+    >>> part = partial_attend([[0.5]], [[0.0], [1.0]], np.array([0.0, 10.0]), "boxcar")
+    >>> averages, log_normalizers = finish(part)
+    >>> averages
+    array([[5.]])
+    """
+    part, answer, _ = _unfinished(
+        queries, keys, values, kernel, bandwidth, sample_weight, False, algorithm, empty,
+        device, all_keys=False,
+    )  # fmt: skip
+    fallback = part.fallback and Fallback(*map(answer, part.fallback))
+    shift, numerator, denominator = (answer(x) for x in part[:3])
+    positive = part.mass is part.denominator
+    mass = denominator if positive else answer(part.mass)
+    return part._replace(
+        shift=shift, numerator=numerator, denominator=denominator, mass=mass, fallback=fallback
+    )
+
+
+@torch.no_grad()
+def _unfinished(
+    queries, keys, values, kernel, bandwidth, sample_weight, leave_one_out, algorithm,
+    empty, device, all_keys,
+):  # fmt: skip
+    check_choice("algorithm", algorithm, ALGORITHMS)
+    check_choice("empty", empty, EMPTY_POLICIES)
+    task, answer, _ = prepare(
+        queries, keys, values, kernel, bandwidth=bandwidth, sample_weight=sample_weight,
+        leave_one_out=leave_one_out, device=device,
+    )  # fmt: skip
+    part = ALGORITHMS[algorithm](task)
+    part = part._replace(fallback=_fallback(task, part, empty, all_keys))
+    n_dims = values.ndim if hasattr(values, "ndim") else np.ndim(values)
+    return part, answer, n_dims == 1
+
+
+def _fallback(task, part, empty, all_keys):
+    if empty == "mean":
+        return Fallback(*(x.to(part.shift.dtype) for x in mean_fallback(task)))
+    if empty != "nearest":
+        return None
+    # Signed weights of further keys may cancel these, so any query may come to need it.
+    final = all_keys or task.kernel.signed is False
+    needed = ~part.usable if final else part.mass >= 0
+    n_queries, n_values = part.numerator.shape
+    fallback = Fallback(
+        part.shift.new_full((n_queries,), torch.inf),
+        part.shift.new_zeros((n_queries, n_values)),
+        part.shift.new_zeros(n_queries),
+    )
+    rows = needed.nonzero()[:, 0]
+    if len(rows):
+        nearest = nearest_fallback(task.take(rows))
+        for field, found in zip(fallback, nearest, strict=True):
+            field[rows] = found.to(field.dtype)
+    return fallback

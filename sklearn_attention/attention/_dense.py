@@ -1,0 +1,85 @@
+"""Every query meets every key: exact for any kernel, in any dimension."""
+
+import contextlib
+
+import torch
+
+from ._fused import fused_part
+from ._part import Part
+from ._threads import one_thread_per_operation
+from ._tiles import tile_part
+
+# Below this, waiting for threads costs more than they save.
+_FEW_PAIRS = 2**18
+# How far rounding may move a log-weight, by the precision of the answer.
+_TOLERANCE = {torch.float32: 1e-4, torch.float64: 5e-13}
+# A float32 answer computed in float64 has digits to spare.
+_TOLERANCE_WITHIN_FLOAT64 = 1e-7
+
+
+def dense_part(task):
+    """Unfinished average of every query over all keys.
+
+    Each query takes the fastest way that is accurate for it: fused in float32, fused in
+    float64, or tiles of differences in float64. The choice depends on the keys and on
+    that query alone, so an answer does not change with the company it is asked in.
+
+    Parameters
+    ----------
+    task : Task
+
+    Returns
+    -------
+    part : Part
+        Without fallback, in float64 unless every query made do with float32.
+    """
+    if len(task.queries) == 0:
+        return tile_part(task.to(task.dtype))
+    few = len(task.queries) * len(task.keys) <= _FEW_PAIRS
+    with one_thread_per_operation() if few else contextlib.nullcontext():
+        return _fastest_accurate(task)
+
+
+def _fastest_accurate(task):
+    todo = torch.ones(len(task.queries), dtype=torch.bool, device=task.queries.device)
+    done = []
+    for way, dtype, accurate in _ways(task):
+        rows = (todo & accurate).nonzero()[:, 0]
+        if len(rows):
+            todo[rows] = False
+            whole = len(rows) == len(task.queries)
+            done.append((rows, way((task if whole else task.take(rows)).to(dtype))))
+    return done[0][1] if len(done) == 1 else _assemble(done)
+
+
+def _ways(task):
+    """(function, precision, queries it is accurate for), the fastest first."""
+    error = _log_weight_error(task)
+    small = torch.float32 if task.dtype == torch.float32 else None
+    if task.kernel.as_dot_product(task.queries[:0], task.keys[:0]) is not None:
+        # Taking a query's own key out divides by a difference: float64 is needed for it.
+        if small and task.own_key is None:
+            yield fused_part, small, error(small) <= _TOLERANCE[small]
+        tolerance = _TOLERANCE_WITHIN_FLOAT64 if small else _TOLERANCE[torch.float64]
+        yield fused_part, torch.float64, error(torch.float64) <= tolerance
+    elif small:
+        yield tile_part, small, error(small) <= _TOLERANCE[small]
+    yield tile_part, torch.float64, error(torch.float64) >= 0
+
+
+def _log_weight_error(task):
+    """Bound on the rounding of each query's scores, as a function of the precision."""
+    key_norm = torch.linalg.vector_norm(task.keys, dim=1).max()
+    query_norm = torch.linalg.vector_norm(task.queries, dim=1)
+    size = key_norm * (query_norm + key_norm / 2)
+    return lambda dtype: torch.finfo(dtype).eps * size
+
+
+def _assemble(done):
+    order = torch.cat([rows for rows, _ in done]).argsort()
+    parts = [part for _, part in done]
+    shift, numerator, denominator, mass = (
+        torch.cat([part[i].double() for part in parts])[order] for i in range(4)
+    )
+    same = all(part.mass is part.denominator for part in parts)
+    return Part(shift, numerator, denominator, denominator if same else mass)

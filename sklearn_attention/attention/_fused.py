@@ -1,0 +1,133 @@
+"""The weighted average as scaled dot-product attention, in one fused pass.
+
+Memory is O(n + m): the scores never exist as a matrix.
+"""
+
+import torch
+from torch.nn.functional import pad, scaled_dot_product_attention
+
+from .._blocks import blocks
+from ._part import Part
+from ._tiles import tile_part
+
+# The fused kernel wants queries, keys and values of one width. More values than this are
+# cheaper in several passes.
+_MAX_WIDTH = 64
+# Vectorised float32 products need a width that is a multiple of this.
+_FLOAT32_WIDTH = 16
+# Scores of one block of queries where the fused kernel's normaliser is out of reach.
+_BLOCK_PAIRS = 2**24
+# Above this share the query's own key leaves too little behind to be taken out again.
+_MAX_OWN_SHARE = 0.9
+
+
+def fused_part(task):
+    """Unfinished average of every query over all keys.
+
+    Parameters
+    ----------
+    task : Task
+        Its kernel has a dot-product form; in the precision to compute in.
+
+    Returns
+    -------
+    part : Part
+        Without fallback: positive kernels of unbounded support need none.
+    """
+    form = task.kernel.as_dot_product(task.queries, task.keys)
+    bias = form.key_bias + task.weights.log()
+    averages, log_sums = softmax_average(form.queries, form.keys, task.values, bias)
+    if task.own_key is not None:
+        own = task.own_key.clamp_min(0)
+        own_score = (form.queries * form.keys[own]).sum(dim=1) + bias[own]
+        share = torch.where(task.own_key >= 0, (own_score - log_sums).exp(), 0)
+        rest = (1 - share).clamp_min(1 - _MAX_OWN_SHARE)
+        averages = (averages - share[:, None] * task.values[own]) / rest[:, None]
+        log_sums = log_sums + rest.log()
+    ones = torch.ones_like(log_sums)
+    part = Part(log_sums + form.query_bias, averages, ones, ones)
+    if task.own_key is None:
+        return part
+    # Rows that carry their own average are averaged anew without themselves.
+    return overwrite(part, (share > _MAX_OWN_SHARE).nonzero()[:, 0], task)
+
+
+def overwrite(part, rows, task):
+    """The part, with some of its rows computed by tiles instead."""
+    if len(rows) == 0:
+        return part
+    if len(rows) == len(task.queries):
+        return tile_part(task)
+    anew = tile_part(task.take(rows))
+    fields = [
+        old.index_copy(0, rows, new.to(old.dtype))
+        for old, new in zip(part[:3], anew[:3], strict=True)
+    ]
+    return Part(*fields, mass=fields[-1])
+
+
+def softmax_average(queries, keys, values, bias):
+    """Softmax attention with one bias per key, and the logarithm of its normaliser.
+
+    Parameters
+    ----------
+    queries : torch.Tensor of shape (n, d)
+    keys : torch.Tensor of shape (m, d)
+    values : torch.Tensor of shape (m, p)
+    bias : torch.Tensor of shape (m,)
+
+    Returns
+    -------
+    averages : torch.Tensor of shape (n, p)
+    log_sums : torch.Tensor of shape (n,)
+        ``logsumexp(queries @ keys.T + bias)`` over the keys.
+    """
+    attention = cpu_flash_attention if queries.device.type == "cpu" else public_attention
+    averages = []
+    for columns in blocks(max(values.shape[1], 1), _MAX_WIDTH):
+        q, k, v = _same_width(queries, keys, values[:, columns])
+        average, log_sums = attention(q, k, v, bias)
+        averages.append(average[:, : values[:, columns].shape[1]])
+    return torch.cat(averages, dim=1), log_sums
+
+
+def _same_width(queries, keys, values):
+    width = max(queries.shape[1], values.shape[1])
+    if queries.dtype == torch.float32 and width > 1:
+        width = -(-width // _FLOAT32_WIDTH) * _FLOAT32_WIDTH
+    # The kernel reads rows as if they were contiguous, whatever the strides say.
+    return [pad(x, (0, width - x.shape[1])).contiguous() for x in (queries, keys, values)]
+
+
+def cpu_flash_attention(queries, keys, values, bias):
+    """Attention and its log-normaliser by torch's own kernel for CPUs.
+
+    The operator is not public, so it may go or change: :func:`public_attention` then
+    takes its place, slower but the same.
+    """
+    try:
+        operator = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
+        average, log_sums = operator(
+            queries[None, None],  # (1, 1, n, width)
+            keys[None, None],
+            values[None, None],
+            attn_mask=bias.expand(1, 1, len(queries), len(keys)),
+            scale=1.0,
+        )
+    except (AttributeError, RuntimeError, TypeError, ValueError):
+        return public_attention(queries, keys, values, bias)
+    return average[0, 0], log_sums[0, 0].to(queries.dtype)
+
+
+def public_attention(queries, keys, values, bias):
+    """Attention and its log-normaliser by public functions, on any device."""
+    averages, log_sums = [], []
+    for rows in blocks(len(queries), max(1, _BLOCK_PAIRS // len(keys))):
+        q = queries[rows]
+        mask = bias.expand(1, 1, len(q), len(keys))
+        average = scaled_dot_product_attention(
+            q[None, None], keys[None, None], values[None, None], attn_mask=mask, scale=1.0
+        )
+        averages.append(average[0, 0])
+        log_sums.append(torch.logsumexp(torch.addmm(bias, q, keys.T), dim=1))
+    return torch.cat(averages), torch.cat(log_sums)

@@ -1,0 +1,212 @@
+"""From what users pass to tensors in units of the bandwidth, checked once."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from array_api_compat import is_torch_array
+
+from .._validation import check_bandwidth
+from ..kernels import Kernel, as_kernel
+
+
+@dataclass(frozen=True)
+class Task:
+    """One weighted average to compute; coordinates are in bandwidths, in float64.
+
+    A key of weight 0 is not there at all: it is dropped before anything is computed.
+    """
+
+    kernel: Kernel
+    queries: torch.Tensor  # (n, d)
+    keys: torch.Tensor  # (m, d)
+    values: torch.Tensor  # (m, p)
+    weights: torch.Tensor  # (m,)
+    own_key: torch.Tensor | None  # (n,) key to leave out, -1 for none; None: all stay
+    dtype: torch.dtype  # of the answer, and at least of the arithmetic
+
+    def take(self, rows):
+        """The same task for some of the queries."""
+        own_key = None if self.own_key is None else self.own_key[rows]
+        return replace(self, queries=self.queries[rows], own_key=own_key)
+
+    def to(self, dtype):
+        """The same task with its arithmetic in another precision."""
+        tensors = ("queries", "keys", "values", "weights")
+        return replace(self, **{name: getattr(self, name).to(dtype) for name in tensors})
+
+
+@dataclass(frozen=True)
+class Answer:
+    """How to hand results back: as the library, type and shape they came in."""
+
+    to_numpy: bool
+    dtype: torch.dtype
+
+    def __call__(self, tensor):
+        tensor = tensor.to(self.dtype)
+        return tensor.cpu().numpy() if self.to_numpy else tensor
+
+
+def resolve_device(device):
+    """The torch device that ``device`` stands for; "auto" prefers CUDA.
+
+    Parameters
+    ----------
+    device : str or torch.device
+        "auto", or anything torch understands.
+
+    Returns
+    -------
+    device : torch.device
+    """
+    if isinstance(device, str) and device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        resolved = torch.device(device)
+    except (RuntimeError, TypeError) as error:
+        raise ValueError(
+            f"device={device!r} is not a device: pass 'auto', 'cpu' or 'cuda'."
+        ) from error
+    if resolved.type == "cuda" and not torch.cuda.is_available():
+        raise ValueError(f"device={device!r} is not available here: pass 'auto' or 'cpu'.")
+    return resolved
+
+
+def prepare(queries, keys, values, kernel, *, bandwidth, sample_weight, leave_one_out, device):
+    """Check everything, and express it as a :class:`Task`.
+
+    Returns
+    -------
+    task : Task
+    answer : Answer
+    kept : torch.Tensor or None
+        Positions of the keys that have weight; None if all have.
+    """
+    kernel = as_kernel(kernel)
+    given = (queries, keys) if values is None else (queries, keys, values)
+    tensors = _to_tensors(given, device)
+    answer = Answer(not any(is_torch_array(x) for x in given), _answer_dtype(tensors))
+    queries, keys = (
+        _check_table(x, name) for x, name in zip(tensors, ("queries", "keys"), strict=False)
+    )
+    n_keys, n_features = keys.shape
+    if queries.shape[1] != n_features:
+        raise ValueError(
+            f"queries have {queries.shape[1]} features but keys have {n_features}: give "
+            "both the same columns."
+        )
+    if n_keys == 0:
+        raise ValueError("keys has 0 rows: an average needs at least one key.")
+    if leave_one_out and len(queries) != n_keys:
+        raise ValueError(
+            f"leave_one_out=True needs the keys themselves as queries, but there are "
+            f"{len(queries)} queries and {n_keys} keys."
+        )
+    values = tensors[2] if len(tensors) == 3 else keys.new_zeros((n_keys, 0))
+    values = _check_values(values, n_keys)
+    weights, kept = _check_weights(sample_weight, keys)
+    own_key = torch.arange(n_keys, device=keys.device) if leave_one_out else None
+    queries, keys = _in_bandwidths(queries.double(), keys.double(), kernel, bandwidth)
+    if kept is not None:
+        position = torch.full((n_keys,), -1, device=keys.device)
+        position[kept] = torch.arange(len(kept), device=keys.device)
+        own_key = position if leave_one_out else None
+        keys, values, weights = keys[kept], values[kept], weights[kept]
+    # Half precision is for storage: sums are computed in float32 at least.
+    dtype = torch.float64 if answer.dtype == torch.float64 else torch.float32
+    task = Task(kernel, queries, keys, values.double(), weights, own_key, dtype)
+    return task, answer, kept
+
+
+def _to_tensors(arrays, device):
+    on_device = [x.device for x in arrays if is_torch_array(x)]
+    target = on_device[0] if on_device and device == "auto" else resolve_device(device)
+    tensors = []
+    for x in arrays:
+        if not is_torch_array(x):
+            x = np.asarray(x)
+            # torch warns of arrays it may not write to, and cannot hold negative strides.
+            x = torch.tensor(x) if not x.flags.writeable else torch.from_numpy(_plain(x))
+        elif x.requires_grad:
+            raise TypeError(
+                "attend and attention_weights compute no gradients, but got a tensor with "
+                "requires_grad=True: call a kernel of sklearn_attention.kernels directly."
+            )
+        tensors.append(x.to(target))
+    return tensors
+
+
+def _plain(x):
+    return x if all(stride >= 0 for stride in x.strides) else x.copy()
+
+
+def _answer_dtype(tensors):
+    dtype = tensors[0].dtype
+    for tensor in tensors[1:]:
+        dtype = torch.promote_types(dtype, tensor.dtype)
+    return dtype if dtype.is_floating_point else torch.float64
+
+
+def _check_table(x, name):
+    if x.ndim != 2:
+        raise ValueError(
+            f"{name} must have shape (n_{name}, n_features), got {tuple(x.shape)}: use "
+            "reshape(-1, 1) for a single feature."
+        )
+    return _check_finite(x, name)
+
+
+def _check_values(values, n_keys):
+    if values.ndim not in (1, 2) or len(values) != n_keys:
+        raise ValueError(
+            f"values must have shape ({n_keys},) or ({n_keys}, n_values), one row for each "
+            f"key, got {tuple(values.shape)}."
+        )
+    return _check_finite(values.reshape(n_keys, -1), "values")
+
+
+def _check_weights(sample_weight, keys):
+    if sample_weight is None:
+        return torch.ones(len(keys), dtype=torch.float64, device=keys.device), None
+    weights = torch.as_tensor(sample_weight).to(keys.device, torch.float64)
+    if weights.shape != (len(keys),):
+        raise ValueError(
+            f"sample_weight must have shape ({len(keys)},), one weight for each key, got "
+            f"{tuple(weights.shape)}."
+        )
+    _check_finite(weights, "sample_weight")
+    if (weights < 0).any():
+        raise ValueError(
+            f"sample_weight has a negative value, {weights.min().item():g}: pass weights "
+            "that are 0 or greater."
+        )
+    kept = weights.nonzero()[:, 0]
+    if len(kept) == 0:
+        raise ValueError("sample_weight is 0 for every key: leave at least one above 0.")
+    return weights, None if len(kept) == len(weights) else kept
+
+
+def _check_finite(x, name):
+    if not torch.isfinite(x).all():
+        kind = "NaN" if torch.isnan(x).any() else "infinity"
+        raise ValueError(f"{name} contains {kind}: impute or drop those rows first.")
+    return x
+
+
+def _in_bandwidths(queries, keys, kernel, bandwidth):
+    bandwidth = check_bandwidth(bandwidth, keys.shape[1])
+    if not np.isscalar(bandwidth):
+        bandwidth = torch.as_tensor(bandwidth, device=keys.device)
+    if kernel.stationary:
+        # A shift common to queries and keys changes nothing but the rounding. The median
+        # is a value of the data, so codes of categories remain whole numbers.
+        center = keys.median(dim=0).values
+        queries, keys = queries - center, keys - center
+    scaled = [kernel.rescale(x, bandwidth) for x in (queries, keys)]
+    if not all(torch.isfinite(x).all() for x in scaled):
+        raise ValueError(
+            f"bandwidth={bandwidth!r} is so small that features divided by it overflow: "
+            "pass a larger one."
+        )
+    return scaled

@@ -1,0 +1,60 @@
+"""Work shared among threads by blocks of rows."""
+
+import contextlib
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import torch
+
+_lock = threading.Lock()
+_active = 0
+_threads_before = 1
+
+
+def map_blocks(function, row_blocks, *, parallel=True):
+    """``[function(rows) for rows in row_blocks]``, several at a time.
+
+    torch would share each small operation among its threads and wait for the slowest at
+    its end, hundreds of times for a block. Here each thread takes whole blocks, as many
+    threads as torch is set to use.
+
+    Parameters
+    ----------
+    function : callable
+        From a block to anything; releases Python's lock in torch.
+    row_blocks : iterable of slice
+    parallel : bool, default=True
+        False for one after the other.
+
+    Returns
+    -------
+    results : list
+        In the order of the blocks.
+    """
+    row_blocks = list(row_blocks)
+    if not parallel or len(row_blocks) < 2 or torch.get_num_threads() == 1:
+        return [function(rows) for rows in row_blocks]
+    with one_thread_per_operation() as n_threads:
+        with ThreadPoolExecutor(min(n_threads, len(row_blocks))) as pool:
+            return list(pool.map(function, row_blocks))
+
+
+@contextlib.contextmanager
+def one_thread_per_operation():
+    """Set torch to one thread, for threads that start within; yields how many it had.
+
+    The setting is the whole process's: nested and simultaneous users count, and the last
+    to leave finds what the first has found.
+    """
+    global _active, _threads_before
+    with _lock:
+        if _active == 0:
+            _threads_before = torch.get_num_threads()
+        _active += 1
+        torch.set_num_threads(1)
+    try:
+        yield _threads_before
+    finally:
+        with _lock:
+            _active -= 1
+            torch.set_num_threads(_threads_before)

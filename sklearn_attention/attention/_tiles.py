@@ -1,0 +1,175 @@
+"""The weighted average for any kernel, tile by tile: bounded memory, differences squared."""
+
+import functools
+import math
+
+import torch
+
+from .._blocks import blocks
+from ..kernels import squared_distances
+from ._part import Fallback, Part, merge
+from ._threads import map_blocks
+
+# Pairs per tile: weights and temporaries stay in cache, and are small enough for memory
+# to be reused rather than handed back to the system, which is ten times slower.
+_TILE_PAIRS = 2**16
+_TILE_KEYS = 1024
+
+
+def tile_part(task):
+    """Unfinished average of every query over all keys.
+
+    Parameters
+    ----------
+    task : Task
+        In the precision to compute in.
+
+    Returns
+    -------
+    part : Part
+        Without fallback.
+    """
+    n_queries, n_keys = len(task.queries), len(task.keys)
+    columns = min(n_keys, max(_TILE_KEYS, _TILE_PAIRS // max(n_queries, 1)))
+    values = _with_ones(task)
+    key_blocks = list(blocks(n_keys, columns))
+
+    def average(rows):
+        tiles = (_tile(task, values, rows, keys) for keys in key_blocks)
+        return functools.reduce(merge, tiles)
+
+    row_blocks = blocks(n_queries, max(1, _TILE_PAIRS // columns))
+    return concatenate(map_blocks(average, row_blocks, parallel=_is_parallel(task)), task)
+
+
+def _is_parallel(task):
+    # A GPU is parallel by itself, and a user's own function may not be safe in threads.
+    return task.queries.device.type == "cpu" and task.kernel.signed is not None
+
+
+def concatenate(parts, task):
+    """Parts of different queries over the same keys, one after the other."""
+    if not parts:
+        none = task.values.new_zeros(0)
+        return Part(none, task.values[:0], none, none)
+    shift, numerator, denominator, mass = (
+        torch.cat([part[i] for part in parts]) for i in range(4)
+    )
+    if all(part.mass is part.denominator for part in parts):
+        mass = denominator
+    return Part(shift, numerator, denominator, mass)
+
+
+def _with_ones(task):
+    """The values and a column of ones, so that one product sums both; stored by column."""
+    values = torch.cat([task.values, task.values.new_ones((len(task.keys), 1))], dim=1)
+    return values.T.contiguous().T
+
+
+def _tile(task, values, rows, keys):
+    weights, shift = tile_weights(task, rows, keys)
+    sums = weights @ values[keys]
+    denominator = sums[:, -1]
+    mass = denominator if task.kernel.signed is False else weights.abs().sum(dim=1)
+    return Part(shift, sums[:, :-1], denominator, mass)
+
+
+def tile_weights(task, rows, keys):
+    """Weights of some queries on some keys, divided by ``exp(shift)``.
+
+    Parameters
+    ----------
+    task : Task
+    rows, keys : slice
+        Which queries and keys.
+
+    Returns
+    -------
+    weights : torch.Tensor of shape (n_rows, n_keys)
+    shift : torch.Tensor of shape (n_rows,)
+    """
+    kernel = task.kernel
+    x, y = task.queries[rows], task.keys[keys]
+    own = _own_pairs(task, rows, keys)
+    if kernel.signed is False and math.isinf(kernel.support):
+        scores = kernel._log_values(x, y) + task.weights[keys].log()
+        if own is not None:
+            scores[own] = -math.inf
+        shift = scores.amax(dim=1)
+        some = shift > -math.inf
+        scores -= torch.where(some, shift, 0)[:, None]
+        # Weights this small vanish beside the largest, which is 1. At the smallest normal
+        # numbers and below, processors take ten times as long.
+        lowest = 0.98 * math.log(torch.finfo(scores.dtype).tiny)
+        weights = scores.clamp_min_(lowest).exp_()
+        return weights if some.all() else weights * some[:, None], shift
+    weights = kernel._values(x, y) * task.weights[keys]
+    if own is not None:
+        weights[own] = 0
+    if kernel.signed is False:
+        return weights, weights.new_zeros(len(weights))
+    largest = weights.abs().amax(dim=1)
+    shift = largest.log()
+    return weights / torch.where(largest > 0, largest, 1)[:, None], shift
+
+
+def _own_pairs(task, rows, keys):
+    """Positions in the tile of the pairs to leave out, or None."""
+    if task.own_key is None:
+        return None
+    own = task.own_key[rows]
+    inside = ((own >= keys.start) & (own < keys.stop)).nonzero()[:, 0]
+    return (inside, own[inside] - keys.start) if len(inside) else None
+
+
+def nearest_fallback(task):
+    """The average over the nearest keys alone, for every query.
+
+    Distances are Euclidean, in bandwidths. Equally near keys share by their weights.
+
+    Parameters
+    ----------
+    task : Task
+        For the queries in need.
+
+    Returns
+    -------
+    fallback : Fallback
+    """
+    distance, sums = [], []
+    values = _with_ones(task)
+    for rows in blocks(len(task.queries), max(1, _TILE_PAIRS // len(task.keys))):
+        squared, near = nearest_weights(task, rows)
+        distance.append(squared)
+        sums.append(near @ values)
+    sums = torch.cat(sums)
+    return Fallback(torch.cat(distance), sums[:, :-1], sums[:, -1])
+
+
+def nearest_weights(task, rows):
+    """Distance to the nearest keys, and weights that are 0 for all others."""
+    x, y = task.queries[rows], task.keys
+    # Divided by the largest coordinate no square overflows, whatever the bandwidth; by a
+    # power of two, so that no digit changes either.
+    largest = max(x.abs().max().item(), y.abs().max().item())
+    scale = 2.0 ** math.frexp(largest)[1] if largest > 0 else 1.0
+    squared = squared_distances(x / scale, y / scale)
+    own = _own_pairs(task, rows, slice(0, len(y)))
+    if own is not None:
+        squared[own] = math.inf
+    smallest = squared.amin(dim=1)
+    near = (squared == smallest[:, None]) & torch.isfinite(squared)
+    return smallest.sqrt() * scale, near * task.weights
+
+
+def mean_fallback(task):
+    """The average over all keys, each query's own left out where asked."""
+    n_queries = len(task.queries)
+    numerator = (task.weights[:, None] * task.values).sum(dim=0).expand(n_queries, -1)
+    denominator = task.weights.sum().expand(n_queries)
+    if task.own_key is not None:
+        own = task.own_key.clamp_min(0)
+        weight = torch.where(task.own_key >= 0, task.weights[own], 0)
+        numerator = numerator - weight[:, None] * task.values[own]
+        denominator = denominator - weight
+    return Fallback(task.weights.new_zeros(n_queries), numerator, denominator)

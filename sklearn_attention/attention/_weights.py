@@ -1,0 +1,88 @@
+"""The weights of an average as a matrix, for inspection."""
+
+import torch
+
+from .._blocks import blocks
+from .._validation import check_choice
+from ._part import EMPTY_POLICIES, Fallback, Part, finish
+from ._task import prepare
+from ._tiles import nearest_weights, tile_weights
+
+_BLOCK_PAIRS = 2**20
+
+
+@torch.no_grad()
+def attention_weights(
+    queries,
+    keys,
+    kernel="gaussian",
+    *,
+    bandwidth=1.0,
+    sample_weight=None,
+    leave_one_out=False,
+    empty="nearest",
+    device="auto",
+):
+    """Weights of every key in every query's average, as a matrix to look at.
+
+    ``attention_weights(...) @ values`` is what :func:`attend` computes without ever
+    holding this matrix.
+
+    Parameters
+    ----------
+    queries, keys, kernel, bandwidth, sample_weight, leave_one_out, empty, device
+        As for :func:`attend`.
+
+    Returns
+    -------
+    weights : array or tensor of shape (n_queries, n_keys)
+        Each row sums to 1; under the policy "nan" rows without weights are NaN.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As for :func:`attend`.
+
+    Examples
+    --------
+    >>> from sklearn_attention import attention_weights
+    >>> attention_weights([[0.0]], [[0.0], [1.0], [2.0]], "triangular", bandwidth=2.0)
+    array([[0.66666667, 0.33333333, 0.        ]])
+    """
+    check_choice("empty", empty, EMPTY_POLICIES)
+    task, answer, kept = prepare(
+        queries, keys, None, kernel, bandwidth=bandwidth, sample_weight=sample_weight,
+        leave_one_out=leave_one_out, device=device,
+    )  # fmt: skip
+    n_queries, n_keys = len(task.queries), len(task.keys)
+    weights = task.queries.new_zeros((n_queries, n_keys))
+    for rows in blocks(n_queries, max(1, _BLOCK_PAIRS // n_keys)):
+        weights[rows] = _normalized(task, rows, empty)
+    if kept is not None:
+        everywhere = weights.new_zeros((n_queries, len(keys)))
+        everywhere[:, kept] = weights
+        weights = everywhere
+    return answer(weights)
+
+
+def _normalized(task, rows, empty):
+    """The weights divided by their sum: an average whose values are the keys' columns."""
+    weights, shift = tile_weights(task, rows, slice(0, len(task.keys)))
+    part = Part(shift, weights, weights.sum(dim=1), weights.abs().sum(dim=1))
+    if not part.usable.all() and empty in ("nearest", "mean"):
+        part = part._replace(fallback=_fallback(task, rows, empty))
+    return finish(part, empty)[0]
+
+
+def _fallback(task, rows, empty):
+    if empty == "nearest":
+        distance, weights = nearest_weights(task, rows)
+    else:
+        n_queries = len(task.queries[rows])
+        weights = task.weights.repeat(n_queries, 1)
+        distance = task.weights.new_zeros(n_queries)
+        if task.own_key is not None:
+            own = task.own_key[rows]
+            has_own = (own >= 0).nonzero()[:, 0]
+            weights[has_own, own[has_own]] = 0
+    return Fallback(distance, weights, weights.sum(dim=1))

@@ -1,0 +1,421 @@
+"""The weighted average against double loops, in every regime that once went wrong."""
+
+import numpy as np
+import pytest
+import torch
+from slow_attention import LOG_KERNELS, slow_average, slow_log_weights
+
+from sklearn_attention import attend, attention_weights
+from sklearn_attention.attention import finish, merge, partial_attend
+from sklearn_attention.kernels import (
+    AitchisonAitken,
+    Epanechnikov,
+    Gaussian,
+    Linear,
+    Periodic,
+    ProductKernel,
+    WangVanRyzin,
+)
+
+KERNELS = ["gaussian", "epanechnikov", "matern32", "tricube", "laplacian", "periodic"]
+SIGNED = ["silverman", "polynomial"]
+
+
+def make_data(n_queries=40, n_keys=60, n_features=2, n_values=3, seed=0):
+    rng = np.random.default_rng(seed)
+    queries = rng.normal(size=(n_queries, n_features))
+    keys = rng.normal(size=(n_keys, n_features))
+    return queries, keys, rng.normal(size=(n_keys, n_values))
+
+
+def some_weights(n, *, whole=False):
+    rng = np.random.default_rng(1)
+    return rng.integers(0, 3, n).astype(float) if whole else rng.uniform(0.5, 2.0, n)
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "matern32"])
+@pytest.mark.parametrize("n_features", [1, 3, 20])
+@pytest.mark.parametrize("bandwidth", [1e-3, 0.05, 0.5, 5.0, 1e3])
+@pytest.mark.parametrize("offset", [0.0, 1e6])
+def test_equals_double_loop(kernel, n_features, bandwidth, offset):
+    queries, keys, values = make_data(n_features=n_features)
+    queries, keys = queries + offset, keys + offset
+    weight = some_weights(len(keys))
+    averages, log_sums = attend(
+        queries, keys, values, kernel, bandwidth=bandwidth, sample_weight=weight
+    )
+    table = slow_log_weights(queries, keys, LOG_KERNELS[kernel], bandwidth, weight)
+    expected, expected_log_sums = slow_average(table, values)
+    np.testing.assert_allclose(averages, expected, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(log_sums, expected_log_sums, rtol=1e-11, atol=1e-11)
+
+
+def test_compact_kernel_equals_double_loop():
+    queries, keys, values = make_data()
+    averages, log_sums = attend(
+        queries, keys, values, "epanechnikov", bandwidth=0.3, empty="nan"
+    )
+    table = slow_log_weights(queries, keys, LOG_KERNELS["epanechnikov"], 0.3)
+    found = np.isfinite(table).any(axis=1)
+    assert 0 < found.sum() < len(found)
+    expected, expected_log_sums = slow_average(table[found], values)
+    np.testing.assert_allclose(averages[found], expected, rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(log_sums[found], expected_log_sums, rtol=1e-12)
+    assert np.isnan(averages[~found]).all()
+    assert (log_sums[~found] == -np.inf).all()
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "scaled_dot_product", "matern52", "tricube"])
+@pytest.mark.parametrize("bandwidth", [0.02, 0.3, 2.0])
+def test_float32_is_accurate(kernel, bandwidth):
+    queries, keys, values = (x.astype("float32") for x in make_data())
+    averages, log_sums = attend(queries, keys, values, kernel, bandwidth=bandwidth)
+    assert averages.dtype == log_sums.dtype == np.float32
+    expected, _ = attend(*(x.astype(float) for x in (queries, keys, values)), kernel,
+                         bandwidth=bandwidth)  # fmt: skip
+    np.testing.assert_allclose(averages, expected, atol=1e-5)
+
+
+def test_float32_clusters_far_apart():
+    rng = np.random.default_rng(0)
+    near, far = rng.normal(0, 0.3, (300, 2)), rng.normal(1000, 0.3, (300, 2))
+    keys = np.concatenate([near, far]).astype("float32")
+    values = rng.normal(size=600).astype("float32")
+    averages, _ = attend(keys, keys, values, bandwidth=0.1)
+    exact = keys.astype(float)
+    table = -((exact[:, None] - exact) ** 2).sum(-1) / (2 * 0.1**2)
+    weights = np.exp(table - table.max(axis=1, keepdims=True))
+    expected = weights @ values.astype(float) / weights.sum(axis=1)
+    np.testing.assert_allclose(averages, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("n_features", [2, 30])
+@pytest.mark.parametrize("kernel", ["gaussian", "matern32", "epanechnikov"])
+@pytest.mark.parametrize("bandwidth", [1e-150, 1e-8, 1e150])
+def test_extreme_bandwidths_give_nearest_and_mean(kernel, bandwidth, n_features):
+    queries, keys, values = make_data(n_features=n_features)
+    averages, _ = attend(queries, keys, values, kernel, bandwidth=bandwidth)
+    distances = ((queries[:, None] - keys) ** 2).sum(-1)
+    nearest = values[distances.argmin(axis=1)]
+    mean = np.broadcast_to(values.mean(axis=0), nearest.shape)
+    np.testing.assert_allclose(averages, nearest if bandwidth < 1 else mean, rtol=1e-9)
+
+
+@pytest.mark.parametrize("kernel", [*KERNELS, *SIGNED, "scaled_dot_product"])
+@pytest.mark.parametrize("bandwidth", [0.05, 0.3, 1.5])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_leave_one_out_equals_leaving_out(kernel, bandwidth, weighted):
+    _, keys, values = make_data(n_keys=50)
+    weight = some_weights(50, whole=True) if weighted else np.ones(50)
+    averages, log_sums = attend(
+        keys, keys, values, kernel, bandwidth=bandwidth, sample_weight=weight,
+        leave_one_out=True,
+    )  # fmt: skip
+    for i in range(50):
+        others = np.arange(50) != i
+        expected, expected_log_sum = attend(
+            keys[[i]], keys[others], values[others], kernel, bandwidth=bandwidth,
+            sample_weight=weight[others],
+        )  # fmt: skip
+        np.testing.assert_allclose(averages[i], expected[0], rtol=1e-10, atol=1e-10)
+        np.testing.assert_allclose(log_sums[i], expected_log_sum[0], rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("empty", ["nearest", "mean", "nan"])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("leave_one_out", [False, True])
+@pytest.mark.parametrize("kernel", [*KERNELS, *SIGNED, "linear"])
+def test_weights_average_the_values(kernel, leave_one_out, weighted, empty):
+    queries, keys, values = make_data(n_queries=60)
+    queries = keys if leave_one_out else queries
+    weight = some_weights(len(keys), whole=True) if weighted else None
+    options = dict(
+        bandwidth=0.2, sample_weight=weight, leave_one_out=leave_one_out, empty=empty
+    )
+    weights = attention_weights(queries, keys, kernel, **options)
+    averages, _ = attend(queries, keys, values, kernel, **options)
+    kept = ~np.isnan(weights[:, 0])
+    assert kept.all() or empty == "nan"
+    np.testing.assert_allclose(weights[kept].sum(axis=1), 1, rtol=1e-9)
+    np.testing.assert_allclose(
+        np.where(kept[:, None], weights @ values, np.nan), averages, rtol=1e-9, atol=1e-9
+    )
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "boxcar", "linear", "matern32"])
+def test_integer_weights_equal_repeated_keys(kernel):
+    queries, keys, values = make_data()
+    weight = some_weights(len(keys), whole=True)
+    repeated = np.repeat(np.arange(len(keys)), weight.astype(int))
+    averages, log_sums = attend(queries, keys, values, kernel, sample_weight=weight)
+    expected = attend(queries, keys[repeated], values[repeated], kernel)
+    np.testing.assert_allclose(averages, expected[0], rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(log_sums, expected[1], rtol=1e-10, atol=1e-10)
+
+
+def test_bandwidth_per_feature_divides_each():
+    queries, keys, values = make_data()
+    h = np.array([0.3, 2.0])
+    expected, _ = attend(queries / h, keys / h, values)
+    averages, _ = attend(queries, keys, values, bandwidth=h)
+    np.testing.assert_allclose(averages, expected, rtol=1e-12)
+
+
+def test_bandwidth_leaves_categories_alone():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=50) + 1e6, rng.integers(0, 3, 50)])
+    y = rng.normal(size=50)
+    kernel = ProductKernel(
+        [("x", "gaussian", [0]), ("group", AitchisonAitken(n_levels=3, lam=0.3), [1])]
+    )
+    averages, _ = attend(X, X, y, kernel, bandwidth=0.5)
+    weights = np.exp(-0.5 * ((X[:, None, 0] - X[:, 0]) / 0.5) ** 2)
+    weights *= np.where(X[:, None, 1] == X[:, 1], 0.7, 0.15)
+    np.testing.assert_allclose(averages, weights @ y / weights.sum(axis=1), rtol=1e-12)
+
+
+def test_ordered_categories_stay_whole_numbers():
+    codes = np.arange(5.0)[:, None]
+    averages, _ = attend(codes, codes, codes[:, 0], WangVanRyzin(lam=0.5), bandwidth=0.01)
+    step = abs(codes - codes.T)
+    weights = np.where(step == 0, 0.5, 0.25 * 0.5**step)
+    np.testing.assert_allclose(averages, weights @ codes[:, 0] / weights.sum(axis=1))
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_memory_layout_does_not_matter(order, dtype):
+    queries, keys, values = make_data(n_values=2)
+    expected, _ = attend(queries, keys, values)
+    arrays = [np.asarray(x, dtype=dtype, order=order) for x in (queries, keys, values)]
+    np.testing.assert_allclose(attend(*arrays)[0], expected, atol=1e-5)
+    reversed_ = [x[::-1] for x in arrays]
+    np.testing.assert_allclose(attend(*reversed_)[0][::-1], expected, atol=1e-5)
+    for array in arrays:
+        array.flags.writeable = False
+    np.testing.assert_allclose(attend(*arrays)[0], expected, atol=1e-5)
+
+
+def test_an_answer_does_not_depend_on_its_company():
+    queries, keys, values = (x.astype("float32") for x in make_data())
+    far = np.concatenate([queries, np.full((1, 2), 1e5, "float32")])
+    alone, _ = attend(queries, keys, values, bandwidth=0.3)
+    together, _ = attend(far, keys, values, bandwidth=0.3)
+    np.testing.assert_array_equal(alone, together[:-1])
+
+
+@pytest.mark.parametrize("n_values", [1, 5, 70, 130])
+def test_any_number_of_values(n_values):
+    queries, keys, values = make_data(n_values=n_values)
+    averages, _ = attend(queries, keys, values)
+    columns = [attend(queries, keys, values[:, c])[0] for c in range(n_values)]
+    np.testing.assert_allclose(averages, np.column_stack(columns), rtol=1e-12)
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "tricube", "linear"])
+def test_empty_queries_and_single_key(kernel):
+    assert attend(np.empty((0, 2)), np.ones((3, 2)), np.ones((3, 4)), kernel)[0].shape == (0, 4)
+    averages, _ = attend(np.ones((2, 1)), np.ones((1, 1)), np.array([7.0]), kernel)
+    np.testing.assert_allclose(averages, 7.0)
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "tricube"])
+def test_leaving_out_the_only_key_leaves_nothing(kernel):
+    averages, log_sums = attend([[0.0]], [[0.0]], [1.0], kernel, leave_one_out=True)
+    assert np.isnan(averages).all()
+    assert log_sums[0] == -np.inf
+
+
+def test_tensors_in_tensors_out():
+    queries, keys, values = make_data()
+    expected, _ = attend(queries, keys, values)
+    averages, log_sums = attend(*map(torch.from_numpy, (queries, keys, values)))
+    assert isinstance(averages, torch.Tensor)
+    assert isinstance(log_sums, torch.Tensor)
+    np.testing.assert_array_equal(averages.numpy(), expected)
+    half, _ = attend(*(torch.from_numpy(x).half() for x in (queries, keys, values)))
+    assert half.dtype == torch.float16
+    np.testing.assert_allclose(half.float().numpy(), expected, atol=0.02)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("kernel", ["gaussian", "tricube", "linear", "matern32"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_cuda_equals_cpu(kernel, dtype):
+    arrays = [x.astype(dtype) for x in make_data()]
+    on_cpu, _ = attend(*arrays, kernel, device="cpu")
+    on_gpu, _ = attend(*arrays, kernel, device="cuda")
+    tolerance = 1e-10 if dtype == "float64" else 1e-4
+    np.testing.assert_allclose(on_gpu, on_cpu, atol=tolerance)
+
+
+class TestNearest:
+    def test_equally_near_keys_share(self):
+        keys, values = np.array([[-1.0], [1.0], [1.0], [5.0]]), np.array([0.0, 3.0, 6.0, 100.0])
+        averages, _ = attend([[0.0]], keys, values, "boxcar", bandwidth=0.5)
+        np.testing.assert_allclose(averages, 3.0)
+        weighted, _ = attend(
+            [[0.0]], keys, values, "boxcar", bandwidth=0.5, sample_weight=[4, 1, 1, 9]
+        )
+        np.testing.assert_allclose(weighted, 1.5)
+
+    def test_weightless_keys_are_no_neighbours(self):
+        averages, _ = attend(
+            [[0.0]], [[1.0], [2.0]], [1.0, 2.0], "boxcar", bandwidth=0.1, sample_weight=[0, 1]
+        )
+        np.testing.assert_allclose(averages, 2.0)
+
+    def test_signed_weights_that_cancel(self):
+        keys, values = np.array([[-1.0], [1.0]]), np.array([10.0, 20.0])
+        averages, _ = attend([[0.9]], keys, values, "linear")
+        np.testing.assert_allclose(averages, 20.0)
+        assert np.isnan(attend([[0.9]], keys, values, "linear", empty="nan")[0]).all()
+
+    def test_raise_names_the_remedy(self):
+        with pytest.raises(ValueError, match=r"2 of 3 queries.*row 1.*larger bandwidth"):
+            attend([[0.0], [9.0], [8.0]], [[0.0]], [1.0], "boxcar", empty="raise")
+
+
+class TestMerge:
+    @pytest.mark.parametrize("kernel", [*KERNELS, *SIGNED, "linear"])
+    @pytest.mark.parametrize("empty", ["nearest", "mean"])
+    def test_chunks_of_keys_in_any_order(self, kernel, empty):
+        queries, keys, values = make_data()
+        weight = some_weights(len(keys))
+        options = dict(bandwidth=0.3, empty=empty)
+        expected = attend(queries, keys, values, kernel, sample_weight=weight, **options)
+        cuts = [slice(0, 7), slice(7, 40), slice(40, 41), slice(41, None)]
+        parts = [
+            partial_attend(
+                queries, keys[cut], values[cut], kernel, sample_weight=weight[cut], **options
+            )
+            for cut in cuts
+        ]
+        left = merge(merge(merge(parts[0], parts[1]), parts[2]), parts[3])
+        right = merge(parts[3], merge(parts[1], merge(parts[2], parts[0])))
+        for part in (left, right):
+            averages, log_sums = finish(part, empty)
+            np.testing.assert_allclose(averages, expected[0], rtol=1e-9, atol=1e-9)
+            np.testing.assert_allclose(log_sums, expected[1], rtol=1e-9, atol=1e-9)
+
+    def test_parts_far_apart_in_scale(self):
+        near, _ = attend([[0.0]], [[0.0]], [1.0])
+        far = partial_attend([[0.0]], [[1e5]], np.array([5.0]))
+        close = partial_attend([[0.0]], [[0.0]], np.array([1.0]))
+        np.testing.assert_allclose(finish(merge(far, close))[0][:, 0], near)
+        np.testing.assert_allclose(finish(merge(far, far))[0], 5.0)
+
+
+class TestBadInput:
+    @pytest.mark.parametrize(
+        ("change", "message"),
+        [
+            ({"queries": np.ones(3)}, r"queries must have shape .*reshape"),
+            ({"queries": np.ones((2, 5))}, r"queries have 5 features but keys have 2"),
+            ({"keys": np.empty((0, 2)), "values": np.empty(0)}, r"keys has 0 rows"),
+            ({"keys": np.full((4, 2), np.nan)}, r"keys contains NaN: impute"),
+            ({"queries": np.full((3, 2), np.inf)}, r"queries contains infinity"),
+            ({"values": np.ones(3)}, r"values must have shape \(4,\)"),
+            ({"values": np.full(4, np.nan)}, r"values contains NaN"),
+            ({"kernel": "gausian"}, r"'gausian' is unknown: did you mean 'gaussian'"),
+            ({"bandwidth": 0.0}, r"bandwidth=0.0 is not valid.*greater than 0"),
+            ({"bandwidth": -1}, r"bandwidth=-1 is not valid"),
+            ({"bandwidth": np.nan}, r"bandwidth=nan is not valid"),
+            ({"bandwidth": "wide"}, r"bandwidth='wide' is not valid"),
+            ({"bandwidth": [1.0, 2.0, 3.0]}, r"shape \(3,\), but there are 2 features"),
+            ({"bandwidth": 1e-320}, r"bandwidth=1e-320 is so small"),
+            ({"sample_weight": np.ones(3)}, r"sample_weight must have shape \(4,\)"),
+            ({"sample_weight": -np.ones(4)}, r"sample_weight has a negative value, -1"),
+            ({"sample_weight": np.zeros(4)}, r"sample_weight is 0 for every key"),
+            ({"sample_weight": np.full(4, np.inf)}, r"sample_weight contains infinity"),
+            ({"leave_one_out": True}, r"leave_one_out=True needs the keys"),
+            ({"algorithm": "magic"}, r"algorithm='magic' is unknown: choose from"),
+            ({"empty": "zero"}, r"empty='zero' is unknown: choose from"),
+            ({"device": "tpu9"}, r"device='tpu9' is not a device"),
+        ],
+    )
+    def test_names_parameter_value_and_remedy(self, change, message):
+        arguments = dict(queries=np.zeros((3, 2)), keys=np.ones((4, 2)), values=np.ones(4))
+        with pytest.raises(ValueError, match=message):
+            attend(**(arguments | change))
+
+    def test_gradients_are_refused(self):
+        queries = torch.ones((3, 2), requires_grad=True)
+        with pytest.raises(TypeError, match="requires_grad=True"):
+            attend(queries, torch.ones((4, 2)), torch.ones(4))
+
+
+class TestIdentities:
+    def test_dot_product_weights_equal_gaussian_weights_on_a_sphere(self):
+        rng = np.random.default_rng(0)
+        d = 9
+        keys = rng.normal(size=(30, d))
+        keys *= 2.0 / np.linalg.norm(keys, axis=1, keepdims=True)
+        queries = rng.normal(size=(10, d))
+        np.testing.assert_allclose(
+            attention_weights(queries, keys, "scaled_dot_product"),
+            attention_weights(queries, keys, "gaussian", bandwidth=d**0.25),
+            rtol=1e-12,
+        )
+
+    def test_periodic_weights_on_the_unit_sphere(self):
+        rng = np.random.default_rng(0)
+        queries, keys = rng.normal(size=(10, 4)), rng.normal(size=(30, 4))
+        queries /= np.linalg.norm(queries, axis=1, keepdims=True)
+        keys /= np.linalg.norm(keys, axis=1, keepdims=True)
+        period, squared_scale = 1.7, 0.6
+        scores = np.sin(np.pi * np.sqrt(2 - 2 * queries @ keys.T) / period) ** 2
+        weights = np.exp(-2 * scores / squared_scale)
+        kernel = Periodic(period=period, length_scale=np.sqrt(squared_scale))
+        np.testing.assert_allclose(
+            attention_weights(queries, keys, kernel),
+            weights / weights.sum(axis=1, keepdims=True),
+            rtol=1e-9,
+        )
+
+    def test_linear_weights(self):
+        rng = np.random.default_rng(0)
+        queries, keys = rng.normal(1, 1, (10, 3)), rng.normal(1, 1, (30, 3))
+        products = queries @ keys.T
+        np.testing.assert_allclose(
+            attention_weights(queries, keys, Linear()),
+            products / products.sum(axis=1, keepdims=True),
+            rtol=1e-9,
+        )
+
+    def test_gaussian_average_is_attention_of_torch(self):
+        rng = np.random.default_rng(0)
+        q, k, v = (torch.from_numpy(rng.normal(size=(20, 4))) for _ in range(3))
+        extended_q = torch.cat([q, torch.ones(20, 1)], dim=1)
+        extended_k = torch.cat([k, -0.5 * k.square().sum(1, keepdim=True)], dim=1)
+        expected = torch.nn.functional.scaled_dot_product_attention(
+            extended_q[None], extended_k[None], v[None], scale=1.0
+        )[0]
+        torch.testing.assert_close(attend(q, k, v, Gaussian())[0], expected)
+
+    @pytest.mark.parametrize("kernel", KERNELS)
+    def test_positive_weights_are_probabilities(self, kernel):
+        queries, keys, _ = make_data()
+        weights = attention_weights(queries, keys, kernel, bandwidth=0.4)
+        assert (weights >= 0).all()
+        np.testing.assert_allclose(weights.sum(axis=1), 1, rtol=1e-12)
+
+    def test_product_form_is_not_the_radial_form(self):
+        queries, keys, values = make_data()
+        product, _ = attend(queries, keys, values, ProductKernel(Epanechnikov()))
+        u = queries[:, None] - keys
+        weights = np.where(abs(u) < 1, 0.75 * (1 - u**2), 0).prod(axis=-1)
+        full = weights.sum(axis=1) > 0
+        expected = weights[full] @ values / weights[full].sum(axis=1, keepdims=True)
+        np.testing.assert_allclose(product[full], expected, rtol=1e-12)
+
+
+def test_memory_does_not_grow_with_the_pairs():
+    # 20 000 x 20 000 pairs would be 3.2 GB as a matrix of float64.
+    import resource
+
+    X = np.linspace(0, 1, 20_000)[:, None]
+    attend(X[:100], X, X[:, 0], "epanechnikov", bandwidth=0.1)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    attend(X, X, X[:, 0], "epanechnikov", bandwidth=0.1)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000  # kB
