@@ -1,0 +1,17 @@
+"""What all estimators share."""
+
+from sklearn.base import BaseEstimator
+from sklearn.callback import CallbackSupportMixin
+
+
+class AttentionEstimator(CallbackSupportMixin, BaseEstimator):
+    """Base class of the estimators: callbacks, and a link to the docs in their HTML."""
+
+    _doc_link_module = "sklearn_attention"
+    _doc_link_template = (
+        "https://sklearn-attention.readthedocs.io/en/stable/api/generated/"
+        "sklearn_attention.{estimator_name}.html"
+    )
+
+    def _doc_link_url_param_generator(self):
+        return {"estimator_name": type(self).__name__}

@@ -1,0 +1,262 @@
+"""Nadaraya-Watson classification."""
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.callback import with_callbacks
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, column_or_1d
+
+from .._state import keeps_state_on_failure
+from ._memory import MemoryEstimator
+
+
+class NadarayaWatsonClassifier(ClassifierMixin, MemoryEstimator):
+    r"""Classification by kernel-weighted votes of the training rows.
+
+    .. math:: \hat P(y = c \mid x) = \frac{\sum_i w_i K((x - x_i) / h)\, [y_i = c]}
+                                          {\sum_j w_j K((x - x_j) / h)}
+
+    Nadaraya-Watson regression on the indicators of the classes.
+
+    Parameters
+    ----------
+    kernel : str, Kernel or callable, default="gaussian"
+        How rows are compared, as for :class:`NadarayaWatsonRegressor`. Kernels that take
+        negative values are refused.
+    bandwidth : {"loo", "scott", "silverman"}, float or array of shape (n_features,), \
+            default="loo"
+        As for :class:`NadarayaWatsonRegressor`; "loo" minimises the Brier score.
+    algorithm : {"auto", "dense"}, default="auto"
+        How averages are computed; see :func:`sklearn_attention.attend`.
+    empty : {"nearest", "nan", "mean", "raise"}, default="nearest"
+        What answers where no training row has weight: the nearest row's class, NaN
+        probabilities, the classes' frequencies, or an error.
+    random_state : int, RandomState instance or None, default=0
+        Draws the sample that "loo" looks at in large data.
+    device : str, default="auto"
+        Where to compute; "auto" prefers CUDA.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,), or list of such arrays
+        The classes; a list if there are several outputs.
+    bandwidth_ : ndarray of shape (n_features,)
+        The bandwidth of each feature, in its own units.
+    loo_score_ : float
+        Mean squared leave-one-out error of the probabilities; only with "loo".
+    kernel_ : Kernel
+        The kernel, resolved.
+    keys_ : ndarray of shape (n_samples, n_features)
+        The training rows.
+    values_ : ndarray of shape (n_samples, n_indicators)
+        Indicators of the classes, side by side for all outputs.
+    key_weights_ : ndarray of shape (n_samples,) or None
+        The weights of the training rows.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the features, if they are all strings.
+
+    See Also
+    --------
+    NadarayaWatsonRegressor : The same for numbers.
+    sklearn.neighbors.KNeighborsClassifier : Votes of a fixed number of neighbours.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn_attention import NadarayaWatsonClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = NadarayaWatsonClassifier(bandwidth=0.3).fit(X, y)
+    >>> model.predict_proba(X[:1]).round(3)
+    array([[1., 0., 0.]])
+    >>> round(model.score(X, y), 2)
+    0.99
+    """
+
+    @keeps_state_on_failure
+    @with_callbacks
+    def fit(self, X, y, sample_weight=None):
+        """Remember the training data and choose the bandwidth.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Training rows.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Classes.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Non-negative weights: at a given bandwidth, weight 2 is the row twice and
+            weight 0 its absence.
+
+        Returns
+        -------
+        self : NadarayaWatsonClassifier
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If data or parameters are not valid, or the kernel takes negative values. The
+            estimator then is as it was before.
+        """
+        X, y = self._check_labels(X, y, reset=True)
+        self.classes_ = _for_each_output(np.unique, y)
+        return self._remember(X, self._indicators(y, X.dtype), sample_weight)
+
+    @keeps_state_on_failure
+    @with_callbacks
+    def partial_fit(self, X, y, classes=None, sample_weight=None):
+        """Append rows to the memory.
+
+        The result equals `fit` on all rows seen so far; bandwidth rules are applied again.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Further rows.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Their classes.
+        classes : array-like of shape (n_classes,), or list of such, default=None
+            All classes that will ever occur; needed in the first call if later rows bring
+            classes that the first do not have.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Their weights; 1 where not given.
+
+        Returns
+        -------
+        self : NadarayaWatsonClassifier
+            The fitted estimator.
+        """
+        append = hasattr(self, "keys_")
+        X, y = self._check_labels(X, y, reset=not append)
+        if not append:
+            given = y if classes is None else classes
+            several = y.ndim == 2 and classes is not None
+            self.classes_ = (
+                [np.unique(c) for c in given] if several else _for_each_output(np.unique, given)
+            )
+        values = self._indicators(y, X.dtype)
+        return self._remember(X, values, sample_weight, append=append)
+
+    def predict_proba(self, X):
+        """Probability of each class for each query.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_queries, n_features)
+            Queries.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_queries, n_classes), or list of such arrays
+            Rows sum to 1. A list if there are several outputs.
+        """
+        check_is_fitted(self)
+        averages = self._average(self._check_queries(X))
+        if (averages < -np.sqrt(np.finfo(averages.dtype).eps)).any():
+            raise ValueError(
+                f"kernel={self.kernel!r} gave negative weights, which make no probabilities: "
+                "choose a kernel that is positive everywhere, such as 'gaussian'."
+            )
+        averages = np.clip(averages, 0, None)
+        probabilities = [
+            block / block.sum(axis=1, keepdims=True) for block in self._split(averages)
+        ]
+        return probabilities if isinstance(self.classes_, list) else probabilities[0]
+
+    def predict(self, X):
+        """Most probable class of each query.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_queries, n_features)
+            Queries.
+
+        Returns
+        -------
+        y : ndarray of shape (n_queries,) or (n_queries, n_outputs)
+            Classes; of equally probable ones the first.
+
+        Raises
+        ------
+        ValueError
+            If `empty` is "nan" and a query has no probabilities to choose by.
+        """
+        probabilities = self.predict_proba(X)
+        several = isinstance(self.classes_, list)
+        blocks = probabilities if several else [probabilities]
+        lost = np.flatnonzero(np.isnan(blocks[0]).any(axis=1))
+        if len(lost):
+            raise ValueError(
+                f"empty='nan': {len(lost)} queries have no class (first: row {lost[0]}): use "
+                "predict_proba, empty='nearest' or a larger bandwidth."
+            )
+        winners = [block.argmax(axis=1) for block in blocks]
+        return self._labels(winners)
+
+    def _check_labels(self, X, y, *, reset):
+        X, y = self._check_rows(X, y, reset=reset, multi_output=True)
+        y = np.asarray(y)
+        if y.ndim == 2 and y.shape[1] == 1:
+            y = column_or_1d(y, warn=True)
+        check_classification_targets(y)
+        return X, y
+
+    def _check_kernel(self):
+        kernel = super()._check_kernel()
+        if kernel.signed:
+            raise ValueError(
+                f"kernel={self.kernel!r} takes negative values, which make no probabilities: "
+                "choose a kernel that is positive everywhere, such as 'gaussian'."
+            )
+        return kernel
+
+    def _indicators(self, y, dtype):
+        """One column for each class of each output."""
+        outputs = y.T if y.ndim == 2 else [y]
+        classes = self.classes_ if isinstance(self.classes_, list) else [self.classes_]
+        if len(outputs) != len(classes):
+            raise ValueError(
+                f"y has {len(outputs)} outputs, but the classes remembered are of "
+                f"{len(classes)}: pass as many outputs as before."
+            )
+        for labels, known in zip(outputs, classes, strict=True):
+            unknown = np.setdiff1d(labels, known)
+            if len(unknown):
+                raise ValueError(
+                    f"y has labels that are not among the known classes: {unknown!r}; name "
+                    "all classes in the first call of partial_fit."
+                )
+        return np.column_stack(
+            [labels[:, None] == known for labels, known in zip(outputs, classes, strict=True)]
+        ).astype(dtype)
+
+    def _split(self, averages):
+        """The columns of each output."""
+        classes = self.classes_ if isinstance(self.classes_, list) else [self.classes_]
+        ends = np.cumsum([len(known) for known in classes])
+        return np.split(averages, ends[:-1], axis=1)
+
+    def _labels(self, winners):
+        if not isinstance(self.classes_, list):
+            return self.classes_[winners[0]]
+        columns = [known[won] for known, won in zip(self.classes_, winners, strict=True)]
+        return np.column_stack(columns)
+
+    def _targets(self, rows):
+        values = self.values_[rows]
+        flat = values.reshape(-1, values.shape[-1])
+        labels = self._labels([block.argmax(axis=1) for block in self._split(flat)])
+        return labels.reshape(values.shape[:-1] + labels.shape[1:])
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
+
+def _for_each_output(function, y):
+    """Apply to a single output, or to each of several, which makes a list."""
+    y = np.asarray(y)
+    return [function(column) for column in y.T] if y.ndim == 2 else function(y)

@@ -1,0 +1,57 @@
+"""Which remembered rows carry a prediction."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from .._blocks import blocks
+
+_BLOCK_PAIRS = 2**24
+
+
+class Explanation(NamedTuple):
+    """The training rows that carry each prediction, the heaviest first.
+
+    Attributes
+    ----------
+    indices : ndarray of shape (n_queries, k)
+        Rows of the training data.
+    weights : ndarray of shape (n_queries, k)
+        Their weights in the average. All training rows together have weight 1; weights
+        are negative only for signed kernels, and ordered by absolute value.
+    values : ndarray of shape (n_queries, k) or (n_queries, k, n_outputs)
+        Their targets.
+    """
+
+    indices: np.ndarray
+    weights: np.ndarray
+    values: np.ndarray
+
+
+def heaviest(weights_of, n_queries, n_keys, k):
+    """Positions and weights of the k heaviest keys of every query.
+
+    Parameters
+    ----------
+    weights_of : callable
+        ``weights_of(rows)`` returns the weights of a block of queries,
+        (n_rows, n_keys).
+    n_queries, n_keys, k : int
+        Sizes, with ``k <= n_keys``.
+
+    Returns
+    -------
+    indices, weights : ndarray of shape (n_queries, k)
+    """
+    indices, weights = [], []
+    for rows in blocks(n_queries, max(1, _BLOCK_PAIRS // n_keys)):
+        block = weights_of(rows)
+        size = np.abs(block)
+        top = np.argpartition(-size, k - 1, axis=1)[:, :k] if k < n_keys else None
+        if top is None:
+            top = np.broadcast_to(np.arange(n_keys), block.shape)
+        order = np.argsort(-np.take_along_axis(size, top, axis=1), axis=1, kind="stable")
+        top = np.take_along_axis(top, order, axis=1)
+        indices.append(top)
+        weights.append(np.take_along_axis(block, top, axis=1))
+    return np.concatenate(indices), np.concatenate(weights)

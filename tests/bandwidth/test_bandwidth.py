@@ -1,0 +1,246 @@
+"""Rules and the leave-one-out search, against formulas and brute force."""
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+
+from sklearn_attention.bandwidth import (
+    MAX_CANDIDATES,
+    feature_spread,
+    leave_one_out_bandwidth,
+    leave_one_out_error,
+    minimize_scale,
+    rule_bandwidth,
+)
+from sklearn_attention.bandwidth._leave_one_out import MAX_SEARCH_ROWS
+from sklearn_attention.kernels import (
+    Boxcar,
+    Epanechnikov,
+    Gaussian,
+    Matern32,
+    Silverman,
+    Triangular,
+)
+
+
+class TestRules:
+    X = np.array([[0.0, 5.0, 3.0], [2.0, 5.0, -1.0], [4.0, 5.0, 0.0], [0.0, 5.0, 7.0]])
+
+    @pytest.mark.parametrize(
+        ("rule", "factor"), [("scott", 4 ** (-1 / 7)), ("silverman", 5 ** (-1 / 7))]
+    )
+    def test_formula(self, rule, factor):
+        spread = [math.sqrt(2.75), 1.0, math.sqrt(59 / 4 - (9 / 4) ** 2)]
+        expected = factor * np.array(spread)
+        np.testing.assert_allclose(rule_bandwidth(self.X, Gaussian(), rule), expected)
+
+    def test_canonical_ratio(self):
+        ratio = 1.7188 / 0.7764
+        wider = rule_bandwidth(self.X, Epanechnikov())
+        np.testing.assert_allclose(wider, ratio * rule_bandwidth(self.X, Gaussian()), rtol=1e-4)
+        for kernel in (Silverman(), Matern32()):
+            np.testing.assert_allclose(
+                rule_bandwidth(self.X, kernel), rule_bandwidth(self.X, Gaussian())
+            )
+
+    def test_weights_count_rows(self):
+        weight = np.array([3, 1, 0, 2])
+        repeated = np.repeat(self.X, weight, axis=0)
+        np.testing.assert_allclose(
+            rule_bandwidth(self.X, Gaussian(), "silverman", weight),
+            rule_bandwidth(repeated, Gaussian(), "silverman"),
+        )
+
+    def test_a_constant_feature_has_spread_one(self):
+        X = np.full((10, 2), 0.1)
+        X[:, 1] += 1e6  # whose mean is not exact
+        np.testing.assert_array_equal(feature_spread(X), [1.0, 1.0])
+
+    def test_unknown_rule(self):
+        with pytest.raises(ValueError, match="rule='thumb' is unknown: choose from"):
+            rule_bandwidth(self.X, Gaussian(), "thumb")
+
+
+class TestMinimizeScale:
+    @pytest.mark.parametrize("target", [0.0123, 0.5, 77.0])
+    def test_smooth_valley(self, target):
+        scale, value = minimize_scale(lambda h: (np.log(h / target) ** 2, False), 1e-3, 1e3)
+        assert scale == pytest.approx(target, rel=1e-3)
+        assert value < 1e-6
+
+    @pytest.mark.parametrize("phase", np.linspace(0, 6, 13))
+    def test_the_deepest_of_many_valleys(self, phase):
+        def bumpy(h):
+            x = np.log(h)
+            return np.cos(2.5 * x + phase) + 0.02 * (x - 1) ** 2, False
+
+        grid = np.exp(np.linspace(np.log(1e-3), np.log(1e3), 20_001))
+        brute = min(bumpy(h)[0] for h in grid)
+        assert minimize_scale(bumpy, 1e-3, 1e3)[1] <= brute + 1e-6
+
+    def test_infinite_and_nan_regions(self):
+        def partly(h):
+            return (np.nan if h < 0.1 else np.inf if h > 10 else (h - 2) ** 2), False
+
+        assert minimize_scale(partly, 1e-3, 1e3)[0] == pytest.approx(2, rel=1e-3)
+        assert minimize_scale(lambda h: (np.nan, False), 1, 2)[1] == np.inf
+
+    def test_minimum_at_an_end(self):
+        assert minimize_scale(lambda h: (h, False), 0.5, 2)[0] == pytest.approx(0.5, rel=1e-3)
+        assert minimize_scale(lambda h: (-h, False), 0.5, 2)[0] == pytest.approx(2, rel=1e-3)
+
+    def test_stops_when_asked_and_counts_candidates(self):
+        calls = []
+
+        def criterion(h):
+            calls.append(h)
+            return np.cos(40 * np.log(h)), False
+
+        minimize_scale(criterion, 1e-3, 1e3)
+        assert 60 < len(calls) <= MAX_CANDIDATES
+        seen = []
+
+        def stopped(h):
+            seen.append(h)
+            return -h, len(seen) == 5
+
+        scale, _ = minimize_scale(stopped, 1, 2)
+        assert len(seen) == 5
+        assert scale == max(seen)
+
+
+def brute_force_error(X, values, kernel, bandwidth, weight):
+    """Leave each row out and average the others, one by one."""
+    total = 0.0
+    for i in range(len(X)):
+        others = np.arange(len(X)) != i
+        w = kernel(X[[i]] / bandwidth, X[others] / bandwidth)[0] * weight[others]
+        total += weight[i] * ((values[i] - w @ values[others] / w.sum()) ** 2).mean()
+    return total / weight.sum()
+
+
+class TestLeaveOneOut:
+    @pytest.mark.parametrize("kernel", [Gaussian(), Matern32(), Silverman()], ids=repr)
+    @pytest.mark.parametrize("bandwidth", [0.2, 1.0, np.array([0.3, 2.0])])
+    def test_error_equals_leaving_out(self, kernel, bandwidth):
+        rng = np.random.default_rng(0)
+        X, values = rng.normal(size=(40, 2)), rng.normal(size=(40, 3))
+        weight = rng.uniform(0.2, 2, 40)
+        error = leave_one_out_error(X, values, kernel, bandwidth, sample_weight=weight)
+        expected = brute_force_error(X, values, kernel, bandwidth, weight)
+        assert error == pytest.approx(expected, rel=1e-10)
+
+    @pytest.mark.parametrize("kernel", [Gaussian(), Epanechnikov(), Triangular()], ids=repr)
+    @pytest.mark.parametrize("seed", range(4))
+    def test_search_finds_the_brute_force_minimum(self, kernel, seed):
+        rng = np.random.default_rng(seed)
+        X = rng.uniform(0, 1, (60, 1))
+        values = np.sin(12 * X) + 0.3 * rng.normal(size=(60, 1))
+        _, error = leave_one_out_bandwidth(X, values, kernel)
+        grid = np.geomspace(0.005, 3, 600)
+        brute = min(leave_one_out_error(X, values, kernel, h) for h in grid)
+        # Compact kernels make curves with kinks; a percent of a percent is no miss.
+        assert error <= brute * (1 + 1e-4)
+
+    def test_boxcar_search_comes_close_on_a_curve_of_steps(self):
+        rng = np.random.default_rng(0)
+        X = rng.uniform(0, 1, (60, 1))
+        values = np.sin(12 * X) + 0.3 * rng.normal(size=(60, 1))
+        _, error = leave_one_out_bandwidth(X, values, Boxcar())
+        grid = np.geomspace(0.005, 3, 1500)
+        brute = min(leave_one_out_error(X, values, Boxcar(), h) for h in grid)
+        assert error <= brute * 1.02
+
+    def test_one_scale_on_each_spread(self):
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(80, 2)) * [1.0, 1000.0]
+        values = np.sin(X[:, :1]) + 0.1 * rng.normal(size=(80, 1))
+        bandwidth, _ = leave_one_out_bandwidth(X, values, Gaussian())
+        ratio = bandwidth / feature_spread(X)
+        assert ratio[0] == pytest.approx(ratio[1])
+
+    def test_units_do_not_matter(self):
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(80, 2))
+        values = np.sin(X[:, :1]) + 0.1 * rng.normal(size=(80, 1))
+        bandwidth, error = leave_one_out_bandwidth(X, values, Gaussian())
+        scaled, same = leave_one_out_bandwidth(X * [1e-6, 1e4] + 7, values, Gaussian())
+        np.testing.assert_allclose(scaled, bandwidth * [1e-6, 1e4], rtol=2e-3)
+        assert same == pytest.approx(error, rel=1e-6)
+
+    def test_cps71(self, data_folder):
+        import pandas as pd
+
+        frame = pd.read_csv(data_folder / "curves" / "cps71.csv.gz")
+        X, values = frame[["age"]].to_numpy(float), frame[["logwage"]].to_numpy()
+        bandwidth, error = leave_one_out_bandwidth(X, values, Gaussian())
+        weight = np.ones(len(X))
+        grid = np.concatenate([np.geomspace(0.2, 50, 60), np.linspace(1.85, 1.95, 21)])
+        curve = [brute_force_error(X, values, Gaussian(), h, weight) for h in grid]
+        assert error <= min(curve)
+        assert bandwidth[0] == pytest.approx(grid[np.argmin(curve)], abs=0.01)
+        # R's np documents 1.892 for this regression.
+        assert bandwidth[0] == pytest.approx(1.892, abs=1e-3)
+
+    def test_large_data_are_sampled_and_rescaled(self):
+        rng = np.random.default_rng(0)
+        n = 2 * MAX_SEARCH_ROWS
+        X = rng.uniform(0, 1, (n, 1))
+        values = np.sin(12 * X) + 0.3 * rng.normal(size=(n, 1))
+        seeded = [np.random.RandomState(0) for _ in range(3)]
+        bandwidth, error = leave_one_out_bandwidth(
+            X, values, Gaussian(), random_state=seeded[0]
+        )
+        rows = seeded[1].choice(n, MAX_SEARCH_ROWS, replace=False)
+        # The sample's own spread differs a little: only the scale is carried over.
+        sample, _ = leave_one_out_bandwidth(X[rows], values[rows], Gaussian())
+        assert bandwidth[0] == pytest.approx(sample[0] * 2 ** (-1 / 5), rel=2e-2)
+        again, same = leave_one_out_bandwidth(X, values, Gaussian(), random_state=seeded[2])
+        assert again[0] == bandwidth[0]
+        assert same == error
+
+    def test_copies_cannot_pull_the_bandwidth_to_zero(self):
+        rng = np.random.default_rng(0)
+        X = np.repeat(rng.normal(size=(30, 1)), 2, axis=0)
+        values = np.repeat(rng.normal(size=(30, 1)), 2, axis=0)
+        with pytest.warns(UserWarning, match="30 of 60 rows repeat another exactly"):
+            bandwidth, error = leave_one_out_bandwidth(X, values, Gaussian())
+        assert error < 0.01
+        gaps = np.abs(np.unique(X)[:, None] - np.unique(X)) + np.diag(np.full(30, np.inf))
+        assert bandwidth[0] > 0.19 * np.quantile(gaps.min(axis=1), 0.25)
+
+    def test_noise_takes_the_mean(self):
+        rng = np.random.default_rng(3)
+        X, values = rng.normal(size=(200, 1)), rng.normal(size=(200, 1))
+        bandwidth, error = leave_one_out_bandwidth(X, values, Gaussian())
+        assert bandwidth[0] > 1
+        assert error == pytest.approx(values.var(), rel=0.05)
+
+    def test_all_rows_in_one_place(self):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            bandwidth, _ = leave_one_out_bandwidth(
+                np.ones((5, 2)), np.arange(5.0)[:, None], Gaussian()
+            )
+        assert np.isfinite(bandwidth).all()
+
+    def test_weightless_rows_are_absent(self):
+        rng = np.random.default_rng(0)
+        X, values = rng.normal(size=(60, 1)), rng.normal(size=(60, 1))
+        weight = np.repeat([1.0, 0.0], [50, 10])
+        found = leave_one_out_bandwidth(X, values, Gaussian(), sample_weight=weight)
+        expected = leave_one_out_bandwidth(X[:50], values[:50], Gaussian())
+        np.testing.assert_allclose(found[0], expected[0], rtol=1e-6)
+
+    def test_a_single_row(self):
+        with pytest.raises(ValueError, match="n_samples=1: pass a number"):
+            leave_one_out_bandwidth(np.ones((1, 1)), np.ones((1, 1)), Gaussian())
+
+    @pytest.mark.parametrize("empty", ["raise", "nan"])
+    def test_every_row_must_be_predicted_where_asked(self, empty):
+        X = np.array([[0.0], [0.1], [0.2], [10.0]])
+        values = np.arange(4.0)[:, None]
+        bandwidth, _ = leave_one_out_bandwidth(X, values, Boxcar(), empty=empty)
+        assert bandwidth[0] >= 9.8

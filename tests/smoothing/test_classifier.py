@@ -1,0 +1,146 @@
+"""Nadaraya-Watson classification as a user meets it."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_iris
+from sklearn.metrics.pairwise import linear_kernel
+from sklearn.model_selection import cross_val_score
+
+from sklearn_attention import NadarayaWatsonClassifier, NadarayaWatsonRegressor
+
+
+@pytest.fixture(scope="module")
+def iris():
+    return load_iris(return_X_y=True)
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "matern32"])
+def test_probabilities_are_averages_of_indicators(iris, kernel):
+    X, y = iris
+    proba = NadarayaWatsonClassifier(kernel, bandwidth=0.7).fit(X, y).predict_proba(X)
+    indicators = (y[:, None] == np.unique(y)).astype(float)
+    expected = NadarayaWatsonRegressor(kernel, bandwidth=0.7).fit(X, indicators).predict(X)
+    np.testing.assert_allclose(proba, expected, atol=1e-12)
+    np.testing.assert_allclose(proba.sum(axis=1), 1, rtol=1e-14)
+
+
+def test_float32_probabilities_sum_to_one(iris):
+    X, y = iris[0].astype("float32"), iris[1]
+    proba = NadarayaWatsonClassifier().fit(X, y).predict_proba(X)
+    assert proba.dtype == np.float32
+    np.testing.assert_allclose(proba.sum(axis=1), 1, rtol=3e-7)
+
+
+def test_loo_score_is_the_brier_score(iris):
+    X, y = iris
+    model = NadarayaWatsonClassifier().fit(X, y)
+    total = 0.0
+    for i in range(len(X)):
+        others = np.arange(len(X)) != i
+        fixed = NadarayaWatsonClassifier(bandwidth=model.bandwidth_).fit(X[others], y[others])
+        total += ((fixed.predict_proba(X[[i]])[0] - (y[i] == fixed.classes_)) ** 2).mean()
+    assert model.loo_score_ == pytest.approx(total / len(X), rel=1e-9)
+
+
+def test_is_accurate(iris):
+    assert cross_val_score(NadarayaWatsonClassifier(), *iris, cv=5).mean() > 0.93
+
+
+def test_labels_of_any_kind(iris):
+    X, y = iris
+    names = np.array(["setosa", "versicolor", "virginica"])[y]
+    model = NadarayaWatsonClassifier(bandwidth=0.5).fit(pd.DataFrame(X), pd.Series(names))
+    assert set(model.predict(X)) == {"setosa", "versicolor", "virginica"}
+    assert model.explain(X[:2], k=4).values.tolist() == [["setosa"] * 4] * 2
+    single = NadarayaWatsonClassifier(bandwidth=0.5).fit(X[:50], names[:50])
+    np.testing.assert_array_equal(single.predict_proba(X[:3]), np.ones((3, 1)))
+
+
+def test_several_outputs(iris):
+    X, y = iris
+    both = np.column_stack([y, y == 1])
+    model = NadarayaWatsonClassifier(bandwidth=0.5).fit(X, both)
+    probabilities = model.predict_proba(X)
+    assert [p.shape for p in probabilities] == [(150, 3), (150, 2)]
+    for column in range(2):
+        single = NadarayaWatsonClassifier(bandwidth=0.5).fit(X, both[:, column])
+        np.testing.assert_allclose(probabilities[column], single.predict_proba(X), atol=1e-12)
+        np.testing.assert_array_equal(model.predict(X)[:, column], single.predict(X))
+    assert model.explain(X[:3], k=2).values.shape == (3, 2, 2)
+
+
+def test_weights_are_votes():
+    X, y = np.zeros((4, 1)), np.array([0, 0, 0, 1])
+    model = NadarayaWatsonClassifier(bandwidth=1.0).fit(X, y, sample_weight=[1, 1, 1, 9])
+    np.testing.assert_allclose(model.predict_proba([[0.0]]), [[0.25, 0.75]])
+
+
+@pytest.mark.parametrize("bandwidth", [0.5, "scott"])
+def test_partial_fit_equals_fit_on_all(iris, bandwidth):
+    X, y = iris
+    whole = NadarayaWatsonClassifier(bandwidth=bandwidth).fit(X, y)
+    grown = NadarayaWatsonClassifier(bandwidth=bandwidth)
+    for start in range(0, 150, 50):
+        rows = slice(start, start + 50)
+        grown.partial_fit(X[rows], y[rows], classes=[0, 1, 2])
+    np.testing.assert_allclose(grown.predict_proba(X), whole.predict_proba(X), rtol=1e-10)
+
+
+def test_partial_fit_refuses_classes_it_was_not_told(iris):
+    X, y = iris
+    model = NadarayaWatsonClassifier(bandwidth=0.5).partial_fit(X[:60], y[:60])
+    with pytest.raises(ValueError, match=r"not among the known classes.*first call"):
+        model.partial_fit(X[60:], y[60:])
+    assert len(model.keys_) == 60
+    with pytest.raises(ValueError, match="as many outputs as before"):
+        model.partial_fit(X[:60], np.column_stack([y, y])[:60])
+
+
+def test_partial_fit_of_several_outputs(iris):
+    X, y = iris
+    both = np.column_stack([y, y == 1])
+    model = NadarayaWatsonClassifier(bandwidth=0.5)
+    model.partial_fit(X[:50], both[:50], classes=[[0, 1, 2], [0, 1]])
+    model.partial_fit(X[50:], both[50:])
+    expected = NadarayaWatsonClassifier(bandwidth=0.5).fit(X, both).predict(X)
+    np.testing.assert_array_equal(model.predict(X), expected)
+
+
+@pytest.mark.parametrize("kernel", ["silverman", "linear", "cosine_similarity"])
+def test_signed_kernels_are_refused(iris, kernel):
+    model = NadarayaWatsonClassifier(kernel, bandwidth=1.0)
+    with pytest.raises(ValueError, match=f"kernel='{kernel}' takes negative values"):
+        model.fit(*iris)
+    assert not hasattr(model, "classes_")
+
+
+def test_functions_that_turn_out_negative_are_refused(iris):
+    X, y = iris
+    X = X - X.mean(axis=0) + 0.5
+    model = NadarayaWatsonClassifier(linear_kernel, bandwidth=1.0).fit(X, y)
+    with pytest.raises(ValueError, match="gave negative weights"):
+        model.predict_proba(X)
+
+
+def test_empty_neighbourhoods(iris):
+    X, y = iris
+    far = np.full((1, 4), 1e3)
+    nearest = y[((X - far) ** 2).sum(axis=1).argmin()]
+    frequencies = np.full((1, 3), 1 / 3)
+    models = {
+        empty: NadarayaWatsonClassifier("boxcar", bandwidth=1.0, empty=empty).fit(X, y)
+        for empty in ("nearest", "mean", "nan", "raise")
+    }
+    assert models["nearest"].predict(far)[0] == nearest
+    np.testing.assert_allclose(models["mean"].predict_proba(far), frequencies)
+    assert np.isnan(models["nan"].predict_proba(far)).all()
+    with pytest.raises(ValueError, match="empty='nan': 1 queries have no class"):
+        models["nan"].predict(far)
+    with pytest.raises(ValueError, match="empty='raise'"):
+        models["raise"].predict(far)
+
+
+def test_numbers_are_not_classes(iris):
+    with pytest.raises(ValueError, match="Unknown label type"):
+        NadarayaWatsonClassifier().fit(iris[0], iris[0][:, 0])

@@ -1,0 +1,502 @@
+"""Nadaraya-Watson regression as a user meets it."""
+
+import math
+import pickle
+import warnings
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.callback import ProgressBar
+from sklearn.datasets import make_friedman1
+from sklearn.exceptions import NotFittedError
+from sklearn.gaussian_process.kernels import RBF
+from sklearn.metrics.pairwise import laplacian_kernel
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from sklearn_attention import NadarayaWatsonClassifier, NadarayaWatsonRegressor
+from sklearn_attention.datasets import make_smoothing_curve
+from sklearn_attention.kernels import Gaussian, Periodic
+
+PROFILES = {
+    "gaussian": lambda r: math.exp(-r * r / 2),
+    "epanechnikov": lambda r: max(0.0, 0.75 * (1 - r * r)),
+    "tricube": lambda r: max(0.0, 1 - r**3) ** 3,
+    "matern52": lambda r: (1 + math.sqrt(5) * r + 5 * r * r / 3) * math.exp(-math.sqrt(5) * r),
+}
+
+
+@pytest.fixture
+def data():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 3))
+    return X, np.sin(X[:, 0]) + 0.1 * rng.normal(size=80)
+
+
+def slow_predict(X, y, weight, queries, profile, bandwidth):
+    """The formula, two loops deep."""
+    predictions = []
+    for query in queries:
+        numerator = denominator = 0.0
+        for key, value, w in zip(X, y, weight, strict=True):
+            distance = math.sqrt(math.fsum(((query - key) / bandwidth) ** 2))
+            numerator += w * profile(distance) * value
+            denominator += w * profile(distance)
+        predictions.append(numerator / denominator)
+    return np.array(predictions)
+
+
+class TestPrediction:
+    @pytest.mark.parametrize("kernel", PROFILES)
+    @pytest.mark.parametrize("bandwidth", [2.5, [2.0, 3.0, 4.0]])
+    def test_equals_a_double_loop(self, data, kernel, bandwidth):
+        X, y = data
+        weight = np.random.default_rng(1).uniform(0.5, 2, len(X))
+        model = NadarayaWatsonRegressor(kernel, bandwidth=bandwidth).fit(X, y, weight)
+        expected = slow_predict(X, y, weight, X[:30], PROFILES[kernel], np.array(bandwidth))
+        np.testing.assert_allclose(model.predict(X[:30]), expected, rtol=0, atol=1e-12)
+
+    @pytest.mark.filterwarnings("ignore:After 0.17:FutureWarning")
+    @pytest.mark.parametrize("curve", ["doppler", "bumps", "blocks", "heavisine"])
+    def test_equals_statsmodels(self, curve):
+        nonparametric = pytest.importorskip("statsmodels.nonparametric.kernel_regression")
+        X, y = make_smoothing_curve(curve, n_samples=256, random_state=0)
+        theirs = nonparametric.KernelReg(y, X[:, 0], "c", reg_type="lc", bw=[0.03])
+        ours = NadarayaWatsonRegressor(bandwidth=0.03).fit(X, y)
+        np.testing.assert_allclose(ours.predict(X), theirs.fit(X[:, 0])[0], rtol=0, atol=1e-10)
+
+    def test_several_outputs(self, data):
+        X, y = data
+        both = np.column_stack([y, -2 * y])
+        model = NadarayaWatsonRegressor(bandwidth=0.7).fit(X, both)
+        single = NadarayaWatsonRegressor(bandwidth=0.7).fit(X, y).predict(X)
+        np.testing.assert_allclose(
+            model.predict(X), np.column_stack([single, -2 * single]), rtol=1e-12
+        )
+        assert model.score(X, both) <= 1
+
+    @pytest.mark.parametrize("dtype", ["float32", "float64"])
+    def test_keeps_the_precision_it_is_given(self, data, dtype):
+        X, y = (a.astype(dtype) for a in data)
+        assert NadarayaWatsonRegressor(bandwidth=0.7).fit(X, y).predict(X).dtype == dtype
+        assert NadarayaWatsonRegressor().fit(X, y).bandwidth_.dtype == np.float64
+
+    @pytest.mark.parametrize("bandwidth", [0.5, "scott"])
+    def test_weights_count_rows(self, data, bandwidth):
+        X, y = data
+        weight = np.random.default_rng(1).integers(0, 4, len(X))
+        repeated = np.repeat(np.arange(len(X)), weight)
+        weighted = NadarayaWatsonRegressor(bandwidth=bandwidth).fit(X, y, weight)
+        copied = NadarayaWatsonRegressor(bandwidth=bandwidth).fit(X[repeated], y[repeated])
+        np.testing.assert_allclose(weighted.predict(X), copied.predict(X), rtol=1e-10)
+
+    def test_far_from_the_data_the_nearest_answers(self, data):
+        X, y = data
+        nearest = y[((X - 50) ** 2).sum(axis=1).argmin()]
+        for kernel in ("gaussian", "epanechnikov"):
+            model = NadarayaWatsonRegressor(kernel, bandwidth=0.2).fit(X, y)
+            assert model.predict(np.full((1, 3), 50.0))[0] == pytest.approx(nearest)
+
+    def test_empty_policies(self, data):
+        X, y = data
+        far = np.full((1, 3), 50.0)
+        answers = {
+            empty: NadarayaWatsonRegressor("boxcar", bandwidth=1.0, empty=empty).fit(X, y)
+            for empty in ("mean", "nan", "raise")
+        }
+        assert answers["mean"].predict(far)[0] == pytest.approx(y.mean())
+        assert np.isnan(answers["nan"].predict(far)[0])
+        with pytest.raises(ValueError, match="empty='raise': 1 of 1 queries"):
+            answers["raise"].predict(far)
+
+    def test_kernels_of_other_makers(self, data):
+        X, y = data
+        ours = NadarayaWatsonRegressor(Gaussian(), bandwidth=0.7).fit(X, y).predict(X)
+        rbf = NadarayaWatsonRegressor(RBF(1.0), bandwidth=0.7).fit(X, y).predict(X)
+        np.testing.assert_allclose(rbf, ours, rtol=1e-10)
+        ours = NadarayaWatsonRegressor("laplacian", bandwidth=0.7).fit(X, y).predict(X)
+        function = NadarayaWatsonRegressor(lambda A, B: laplacian_kernel(A, B, gamma=1.0),
+                                           bandwidth=0.7)  # fmt: skip
+        np.testing.assert_allclose(function.fit(X, y).predict(X), ours, rtol=1e-10)
+
+
+class TestBandwidth:
+    def test_numbers_are_in_the_features_units(self, data):
+        X, y = data
+        model = NadarayaWatsonRegressor(bandwidth=0.7).fit(X, y)
+        np.testing.assert_array_equal(model.bandwidth_, [0.7, 0.7, 0.7])
+        assert not hasattr(model, "loo_score_")
+
+    def test_loo_score_is_the_cross_validated_error(self, data):
+        X, y = data
+        model = NadarayaWatsonRegressor().fit(X, y)
+        fixed = NadarayaWatsonRegressor(bandwidth=model.bandwidth_)
+        scores = cross_val_score(
+            fixed, X, y, cv=KFold(len(X)), scoring="neg_mean_squared_error"
+        )
+        assert model.loo_score_ == pytest.approx(-scores.mean(), rel=1e-10)
+        for factor in (0.8, 0.95, 1.05, 1.25):
+            other = NadarayaWatsonRegressor(bandwidth=factor * model.bandwidth_)
+            scores = cross_val_score(
+                other, X, y, cv=KFold(len(X)), scoring="neg_mean_squared_error"
+            )
+            assert -scores.mean() >= model.loo_score_
+
+    def test_refitting_forgets(self, data):
+        X, y = data
+        model = NadarayaWatsonRegressor().fit(X, y)
+        assert not hasattr(model.set_params(bandwidth=1.0).fit(X, y), "loo_score_")
+
+    def test_constant_columns(self, data):
+        X, y = data
+        with_constant = np.column_stack([X, np.full(len(X), 3.3)])
+        for rule in ("loo", "scott", "silverman"):
+            model = NadarayaWatsonRegressor(bandwidth=rule).fit(with_constant, y)
+            assert (model.bandwidth_ > 0).all()
+            assert np.isfinite(model.predict(with_constant)).all()
+        alone = NadarayaWatsonRegressor(bandwidth="loo").fit(X, y)
+        model = NadarayaWatsonRegressor(bandwidth="loo").fit(with_constant, y)
+        np.testing.assert_allclose(model.predict(with_constant), alone.predict(X), rtol=1e-6)
+
+    def test_recovers_the_curves(self):
+        for curve in ("doppler", "heavisine"):
+            X, y, truth = make_smoothing_curve(
+                curve, n_samples=1024, random_state=0, return_truth=True
+            )
+            model = NadarayaWatsonRegressor().fit(X, y)
+            noise = np.mean((y - truth) ** 2)
+            assert np.mean((model.predict(X) - truth) ** 2) < 0.5 * noise
+
+
+class TestMemory:
+    @pytest.mark.parametrize("bandwidth", [0.5, "scott", "loo"])
+    def test_partial_fit_equals_fit_on_all(self, data, bandwidth):
+        X, y = data
+        whole = NadarayaWatsonRegressor(bandwidth=bandwidth).fit(X, y)
+        grown = NadarayaWatsonRegressor(bandwidth=bandwidth)
+        for rows in (slice(0, 30), slice(30, 31), slice(31, None)):
+            grown.partial_fit(X[rows], y[rows])
+        np.testing.assert_array_equal(grown.keys_, X)
+        np.testing.assert_allclose(grown.predict(X), whole.predict(X), rtol=1e-12)
+
+    def test_partial_fit_with_and_without_weights(self, data):
+        X, y = data
+        weight = np.full(40, 2.0)
+        grown = NadarayaWatsonRegressor(bandwidth=0.5).partial_fit(X[:40], y[:40])
+        grown.partial_fit(X[40:], y[40:], sample_weight=weight)
+        whole = NadarayaWatsonRegressor(bandwidth=0.5)
+        whole.fit(X, y, np.concatenate([np.ones(40), weight]))
+        np.testing.assert_array_equal(grown.predict(X), whole.predict(X))
+
+    def test_partial_fit_refuses_other_shapes(self, data):
+        X, y = data
+        model = NadarayaWatsonRegressor(bandwidth=0.5).fit(X, y)
+        with pytest.raises(ValueError, match=r"y has shape .* as many outputs as before"):
+            model.partial_fit(X, np.column_stack([y, y]))
+        with pytest.raises(ValueError, match="X has 2 features"):
+            model.partial_fit(X[:, :2], y)
+        assert len(model.keys_) == len(X)
+
+    @pytest.mark.parametrize("kernel", ["gaussian", "tricube", "silverman"])
+    def test_explain_names_the_heaviest_rows(self, data, kernel):
+        X, y = data
+        model = NadarayaWatsonRegressor(kernel, bandwidth=1.0).fit(X, y)
+        everything = model.explain(X[:7], k=1000)
+        assert everything.indices.shape == (7, len(X))
+        np.testing.assert_allclose(everything.weights.sum(axis=1), 1, rtol=1e-9)
+        carried = (everything.weights * everything.values).sum(axis=1)
+        np.testing.assert_allclose(carried, model.predict(X[:7]), rtol=1e-9)
+        assert (np.diff(abs(everything.weights), axis=1) <= 0).all()
+        few = model.explain(X[:7], k=3)
+        np.testing.assert_array_equal(few.weights, everything.weights[:, :3])
+        np.testing.assert_array_equal(few.indices[:, 0], np.arange(7))
+        np.testing.assert_array_equal(few.values, y[few.indices])
+
+    def test_explain_refuses_nonsense(self, data):
+        model = NadarayaWatsonRegressor(bandwidth=1.0).fit(*data)
+        with pytest.raises(ValueError, match="k=0 is not valid"):
+            model.explain(data[0], k=0)
+        with pytest.raises(NotFittedError):
+            NadarayaWatsonRegressor().explain(data[0])
+
+
+class TestCompany:
+    def test_search_with_workers_equals_a_loop_by_hand(self):
+        X, y = make_friedman1(120, n_features=5, random_state=0)
+        kernels, bandwidths = ["gaussian", "tricube", "laplacian"], [0.3, 0.6, 1.0, 2.0]
+        folds = KFold(4, shuffle=True, random_state=0)
+        search = GridSearchCV(
+            make_pipeline(StandardScaler(), NadarayaWatsonRegressor()),
+            {
+                "nadarayawatsonregressor__kernel": kernels,
+                "nadarayawatsonregressor__bandwidth": bandwidths,
+            },
+            cv=folds,
+            n_jobs=2,
+        ).fit(X, y)
+        best = (-np.inf, None)
+        for kernel in kernels:
+            for h in bandwidths:
+                scores = []
+                for train, test in folds.split(X):
+                    mean, sd = X[train].mean(axis=0), X[train].std(axis=0)
+                    A, B = (X[train] - mean) / sd, (X[test] - mean) / sd
+                    u = (B[:, None] - A) / h
+                    r = np.sqrt((u**2).sum(-1))
+                    w = {
+                        "gaussian": np.exp(-(r**2) / 2),
+                        "tricube": np.clip(1 - r**3, 0, None) ** 3,
+                        "laplacian": np.exp(-abs(u).sum(-1)),
+                    }[kernel]
+                    nearest = w.sum(axis=1) == 0
+                    w[nearest] = r[nearest] == r[nearest].min(axis=1, keepdims=True)
+                    predicted = w @ y[train] / w.sum(axis=1)
+                    residual = ((y[test] - predicted) ** 2).sum()
+                    scores.append(1 - residual / ((y[test] - y[test].mean()) ** 2).sum())
+                best = max(best, (np.mean(scores), (kernel, h)))
+        winner = search.best_params_
+        assert best[1] == (
+            winner["nadarayawatsonregressor__kernel"],
+            winner["nadarayawatsonregressor__bandwidth"],
+        )
+        assert search.best_score_ == pytest.approx(best[0], rel=1e-9)
+
+    def test_grids_reach_into_kernels(self, data):
+        X, y = data
+        grid = [
+            {"kernel": ["gaussian", "tricube"]},
+            {"kernel": [Periodic()], "kernel__period": [5.0, 2 * np.pi]},
+        ]
+        search = GridSearchCV(NadarayaWatsonRegressor(bandwidth=1.0), grid, cv=3).fit(X, y)
+        assert len(search.cv_results_["params"]) == 4
+
+    def test_pandas_in_and_names_kept(self, data):
+        X, y = data
+        frame = pd.DataFrame(X, columns=["a", "b", "c"])
+        model = NadarayaWatsonRegressor(bandwidth=0.5).fit(frame, pd.Series(y))
+        assert list(model.feature_names_in_) == ["a", "b", "c"]
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            predictions = model.predict(frame)
+        expected = NadarayaWatsonRegressor(bandwidth=0.5).fit(X, y).predict(X)
+        np.testing.assert_array_equal(predictions, expected)
+        with pytest.raises(ValueError, match="feature names"):
+            model.predict(frame[["c", "b", "a"]])
+
+    def test_clone_repr_and_html(self):
+        model = NadarayaWatsonRegressor(Periodic(period=3.0), bandwidth=2.0)
+        assert clone(model).kernel == Periodic(period=3.0)
+        assert repr(model) == (
+            "NadarayaWatsonRegressor(bandwidth=2.0, kernel=Periodic(period=3.0))"
+        )
+        html = model._repr_html_()
+        assert "sklearn_attention.NadarayaWatsonRegressor.html" in html
+
+    def test_metadata_routing(self, data):
+        X, y = data
+        with config_context(enable_metadata_routing=True):
+            model = NadarayaWatsonRegressor(bandwidth=0.5)
+            model.set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
+            scores = cross_val_score(model, X, y, params={"sample_weight": np.ones(len(X))})
+        assert len(scores) == 5
+
+    @pytest.mark.parametrize("store", ["pickle", "joblib", "skops"])
+    @pytest.mark.parametrize("kernel", ["gaussian", Periodic(period=2.0)])
+    def test_files_bring_it_back(self, data, store, kernel, tmp_path):
+        X, y = data
+        model = NadarayaWatsonRegressor(kernel).fit(X, y)
+        model.predict(X)
+        if store == "pickle":
+            loaded = pickle.loads(pickle.dumps(model))
+        elif store == "joblib":
+            joblib.dump(model, tmp_path / "model")
+            loaded = joblib.load(tmp_path / "model")
+        else:
+            skops = pytest.importorskip("skops.io")
+            binary = skops.dumps(model)
+            types = skops.get_untrusted_types(data=binary)
+            assert all(name.startswith("sklearn_attention.") for name in types)
+            loaded = skops.loads(binary, trusted=types)
+        np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+        assert loaded.get_params()["bandwidth"] == "loo"
+
+    def test_predicting_changes_nothing(self, data):
+        model = NadarayaWatsonRegressor().fit(*data)
+        before = dict(vars(model))
+        model.predict(data[0])
+        model.explain(data[0])
+        assert vars(model) == before
+
+    def test_workers_use_one_thread_each(self):
+        threads = joblib.Parallel(n_jobs=2)(joblib.delayed(_torch_threads)() for _ in range(2))
+        assert max(threads) <= max(1, joblib.cpu_count() // 2)
+
+
+def _torch_threads():
+    import torch
+
+    NadarayaWatsonRegressor().fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 2.0])
+    return torch.get_num_threads()
+
+
+class Recorder:
+    """A callback that writes down what it is told."""
+
+    max_propagation_depth = None
+
+    def __init__(self, stop_after=None):
+        self.begun, self.ended, self.teardowns, self.stop_after = [], [], 0, stop_after
+
+    def setup(self, estimator, context):
+        pass
+
+    def teardown(self, estimator, context):
+        self.teardowns += 1
+
+    def on_fit_task_begin(self, estimator, context):
+        self.begun.append(context.task_name)
+
+    def on_fit_task_end(self, estimator, context, *, X, fitted_estimator):
+        self.ended.append((context.task_name, fitted_estimator.predict(X).shape))
+        return self.stop_after is not None and len(self.ended) == self.stop_after
+
+
+class TestCallbacks:
+    def test_every_candidate_is_a_task(self, data):
+        recorder = Recorder()
+        NadarayaWatsonRegressor().set_callbacks(recorder).fit(*data)
+        assert recorder.begun[0] == "fit"
+        assert recorder.ended[-1][0] == "fit"
+        assert recorder.begun.count("bandwidth") == len(recorder.ended) - 1 > 60
+        assert {shape for _, shape in recorder.ended} == {(80,)}
+        assert recorder.teardowns == 1
+
+    def test_a_callback_can_end_the_search(self, data):
+        recorder = Recorder(stop_after=3)
+        model = NadarayaWatsonRegressor().set_callbacks(recorder).fit(*data)
+        assert recorder.begun.count("bandwidth") == 3
+        assert np.isfinite(model.predict(data[0])).all()
+
+    def test_teardown_also_after_a_failure(self, data):
+        recorder = Recorder()
+        model = NadarayaWatsonRegressor(bandwidth="wrong").set_callbacks(recorder)
+        with pytest.raises(ValueError, match="bandwidth='wrong'"):
+            model.fit(*data)
+        assert recorder.teardowns == 1
+
+    def test_progress_in_a_search_over_a_pipeline(self, data, capfd):
+        pytest.importorskip("rich")
+        search = GridSearchCV(
+            make_pipeline(StandardScaler(), NadarayaWatsonRegressor()),
+            {"nadarayawatsonregressor__kernel": ["gaussian", "tricube"]},
+            cv=2,
+        ).set_callbacks(ProgressBar())
+        search.fit(*data)
+        assert "GridSearchCV" in capfd.readouterr().out
+        assert np.isfinite(search.predict(data[0])).all()
+
+
+class TestBadInput:
+    @pytest.mark.parametrize(
+        ("parameters", "message"),
+        [
+            ({"bandwidth": 0}, "bandwidth=0 is not valid.*greater than 0"),
+            ({"bandwidth": -1.0}, "bandwidth=-1.0 is not valid"),
+            ({"bandwidth": [1.0, 2.0]}, r"shape \(2,\), but there are 3 features"),
+            ({"bandwidth": "lool"}, r"bandwidth='lool' is unknown: choose from \['loo', "),
+            ({"bandwidth": None}, "bandwidth=None is not valid"),
+            ({"bandwidth": True}, "bandwidth=True is not valid"),
+            ({"kernel": "gauss"}, r"kernel='gauss' is unknown: did you mean 'gaussian'"),
+            ({"kernel": Gaussian}, r"create it, as in Gaussian\(\)"),
+            ({"kernel": 3}, "kernel=3 must be a name"),
+            ({"kernel": Periodic(period=-1)}, "period=-1 is not valid"),
+            ({"empty": None}, "empty=None is unknown: choose from"),
+            ({"algorithm": "fft"}, "algorithm='fft' is unknown"),
+            ({"device": "cuda:x"}, "device='cuda:x' is not a device"),
+        ],
+    )
+    def test_parameters(self, data, parameters, message):
+        good = NadarayaWatsonRegressor().fit(*data)
+        before, predictions = dict(vars(good)), good.predict(data[0])
+        given = good.get_params()
+        good.set_params(**parameters)
+        with pytest.raises((ValueError, TypeError), match=message):
+            good.fit(data[0][:50], data[1][:50])
+        good.set_params(**given)
+        assert vars(good).keys() == before.keys()
+        np.testing.assert_array_equal(good.predict(data[0]), predictions)
+
+    @pytest.mark.filterwarnings("ignore:X has feature names:UserWarning")
+    @pytest.mark.parametrize("method", ["fit", "partial_fit"])
+    @pytest.mark.parametrize(
+        ("spoil", "error", "message"),
+        [
+            (lambda X, y: (np.where(X > 1, np.nan, X), y), ValueError, "contains NaN"),
+            (lambda X, y: (np.where(X > 1, np.inf, X), y), ValueError, "contains infinity"),
+            (lambda X, y: (X, np.where(y > 0, np.nan, y)), ValueError, "contains NaN"),
+            (lambda X, y: (X[:0], y[:0]), ValueError, "0 sample"),
+            (lambda X, y: (X[:, :0], y), ValueError, "0 feature"),
+            (lambda X, y: (X[:, 0], y), ValueError, "Reshape your data"),
+            (lambda X, y: (sparse.csr_array(X), y), TypeError, "[Ss]parse"),
+            (lambda X, y: (X, y[:-1]), ValueError, "inconsistent numbers of samples"),
+            (
+                lambda X, y: (pd.DataFrame(X, columns=["a", "b", "c"]).assign(b="Ulm"), y),
+                ValueError,
+                "X has a column that is not numeric.*Ulm.*OneHotEncoder",
+            ),
+        ],
+    )
+    def test_data(self, data, method, spoil, error, message):
+        model = NadarayaWatsonRegressor(bandwidth=0.5).fit(*data)
+        before = dict(vars(model))
+        with pytest.raises(error, match=message):
+            getattr(model, method)(*spoil(*data))
+        assert vars(model) == before
+
+    @pytest.mark.parametrize(
+        ("weight", "message"),
+        [
+            (np.zeros(80), "sample_weight is zero for every row"),
+            (-np.ones(80), "[Nn]egative"),
+            (np.ones(79), "sample_weight.shape"),
+            (np.full(80, np.nan), "sample_weight contains NaN"),
+        ],
+    )
+    def test_weights(self, data, weight, message):
+        for model in (NadarayaWatsonRegressor(bandwidth=1.0), NadarayaWatsonRegressor()):
+            with pytest.raises(ValueError, match=message):
+                model.fit(*data, sample_weight=weight)
+            assert not hasattr(model, "n_features_in_")
+
+    def test_one_row(self):
+        model = NadarayaWatsonRegressor(bandwidth=1.0).fit([[1.0]], [5.0])
+        np.testing.assert_array_equal(model.predict([[0.0], [9.0]]), [5.0, 5.0])
+        assert NadarayaWatsonRegressor(bandwidth="scott").fit([[1.0]], [5.0]).bandwidth_[0] > 0
+        with pytest.raises(ValueError, match="n_samples=1: pass a number as bandwidth"):
+            NadarayaWatsonRegressor().fit([[1.0]], [5.0])
+
+    def test_other_features_at_predict(self, data):
+        model = NadarayaWatsonRegressor(bandwidth=1.0).fit(*data)
+        with pytest.raises(ValueError, match=r"X has 2 features, but .* is expecting 3"):
+            model.predict(data[0][:, :2])
+        with pytest.raises(ValueError, match="contains NaN"):
+            model.predict(np.full((1, 3), np.nan))
+
+    def test_repeated_rows_warn_only_where_they_decide(self, data):
+        X, y = np.repeat(data[0], 2, axis=0), np.repeat(data[1], 2)
+        with pytest.warns(UserWarning, match="80 of 160 rows repeat another exactly"):
+            NadarayaWatsonRegressor().fit(X, y)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            NadarayaWatsonRegressor(bandwidth=0.5).fit(X, y)
+
+    def test_not_fitted(self, data):
+        for model in (NadarayaWatsonRegressor(), NadarayaWatsonClassifier()):
+            with pytest.raises(NotFittedError):
+                model.predict(data[0])
