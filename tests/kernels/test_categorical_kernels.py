@@ -1,0 +1,122 @@
+"""The kernels for categories."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from kernel_contracts import KernelContract, WithoutGradient, in_libraries, to_library, to_numpy
+
+from sklearn_attention.kernels import AitchisonAitken, WangVanRyzin
+
+
+class CategoricalContract(WithoutGradient, KernelContract):
+    """Kernels for categories: codes instead of measurements, and no bandwidth."""
+
+    def rows(self, d):
+        rng = np.random.default_rng(d)
+        queries, keys = (rng.integers(0, 3, size=(n, d)).astype(float) for n in (12, 16))
+        keys[0] = queries[0]
+        return queries, keys
+
+    @in_libraries
+    def test_rescale_leaves_codes_alone(self, kernel, library):
+        codes = to_library([[0, 1], [2, 1]], library)
+        for bandwidth in (0.5, np.array([2.0, 4.0])):
+            np.testing.assert_array_equal(kernel.rescale(codes, bandwidth), codes)
+
+    def test_gradient(self, kernel):
+        """A code that is tracked beside learned columns gives no NaN."""
+        codes = torch.tensor([[0.0], [1.0]], requires_grad=True)
+        weights = torch.tensor([2.0], requires_grad=True)
+        (kernel(codes, codes.detach()) * weights).sum().backward()
+        assert torch.isfinite(weights.grad).all()
+        assert codes.grad is None or torch.isfinite(codes.grad).all()
+
+    def test_log_of_many_columns_does_not_underflow(self, kernel):
+        zeros, ones = np.zeros((1, 800)), np.ones((1, 800))
+        one_column = kernel([[0.0]], [[1.0]])[0, 0]
+        log = kernel.log(zeros, ones)[0, 0]
+        assert log == pytest.approx(800 * np.log(one_column) if one_column else -math.inf)
+        assert kernel(zeros, ones) < 1e-200
+
+
+class TestAitchisonAitken(CategoricalContract):
+    samples = (
+        AitchisonAitken(n_levels=3),
+        AitchisonAitken(n_levels=3, lam=0),
+        AitchisonAitken(n_levels=7, lam=0.5),
+    )
+
+    def formula(self, kernel, q, k):
+        c, lam = kernel.n_levels, kernel.lam
+        return math.prod(
+            1 - lam if a == b else lam / (c - 1) for a, b in zip(q, k, strict=True)
+        )
+
+    def test_sums_to_one_over_all_categories(self, kernel):
+        categories = np.arange(kernel.n_levels)[:, None]
+        np.testing.assert_allclose(kernel(categories).sum(axis=1), 1, rtol=1e-15)
+
+    @pytest.mark.parametrize("n_levels", [2, 3, 7, 10, 49])
+    def test_the_largest_lam_tells_no_categories_apart(self, n_levels):
+        for lam in ((n_levels - 1) / n_levels, 1 - 1 / n_levels):  # these can differ
+            values = AitchisonAitken(n_levels, lam)(np.arange(n_levels)[:, None])
+            np.testing.assert_allclose(values, 1 / n_levels, rtol=1e-14)
+
+    @pytest.mark.parametrize("lam", [-0.1, 0.7, 1.0, math.nan, "0.1", None])
+    def test_bad_lam(self, lam):
+        message = rf"lam={lam!r} is not valid: pass a number in \[0, 0.666667\]"
+        with pytest.raises(ValueError, match=message):
+            AitchisonAitken(n_levels=3, lam=lam)([[0]])
+
+    @pytest.mark.parametrize("n_levels", [1, 0, -2, 2.0, "3", None, True])
+    def test_bad_n_levels(self, n_levels):
+        message = rf"n_levels={n_levels!r} is not valid: pass an integer at least 2"
+        with pytest.raises(ValueError, match=message):
+            AitchisonAitken(n_levels=n_levels)([[0]])
+
+    def test_differs_from_other_kernels_and_things(self, kernel):
+        assert kernel != AitchisonAitken(n_levels=kernel.n_levels, lam=0.123)
+        assert kernel != WangVanRyzin()
+
+
+class TestWangVanRyzin(CategoricalContract):
+    samples = (WangVanRyzin(), WangVanRyzin(lam=0), WangVanRyzin(lam=0.5))
+
+    def formula(self, kernel, q, k):
+        lam = kernel.lam
+        return math.prod(
+            1 - lam if a == b else 0.5 * (1 - lam) * lam ** abs(a - b)
+            for a, b in zip(q, k, strict=True)
+        )
+
+    def test_sums_to_one_over_all_whole_numbers(self, kernel):
+        codes = np.arange(-60, 61)[:, None]
+        np.testing.assert_allclose(kernel([[0]], codes).sum(), 1, rtol=1e-14)
+
+    def test_nearer_categories_count_more(self, kernel):
+        values = kernel([[0]], np.arange(5)[:, None])[0]
+        assert (np.diff(values) < 0).all() or kernel.lam == 0
+        assert values[0] > values[1] >= values[2]
+
+    @pytest.mark.parametrize("lam", [-0.1, 1, 1.5, math.nan, "0.1", None])
+    def test_bad_lam(self, lam):
+        message = rf"lam={lam!r} is not valid: pass a number in \[0, 1\)"
+        with pytest.raises(ValueError, match=message):
+            WangVanRyzin(lam)([[0]])
+
+    def test_differs_from_other_kernels_and_things(self, kernel):
+        assert kernel != WangVanRyzin(lam=0.123)
+        assert kernel != AitchisonAitken()
+
+
+@in_libraries
+@pytest.mark.parametrize("kernel", [AitchisonAitken(5), WangVanRyzin()], ids=repr)
+def test_codes_may_be_integers_even_after_rescale(kernel, library):
+    codes = to_library([[0], [1], [4]], library, "int64")
+    scaled = kernel.rescale(codes, 2.0)
+    np.testing.assert_array_equal(to_numpy(scaled), to_numpy(codes))
+    values = to_numpy(kernel._values(scaled, scaled))  # as attend calls it
+    np.testing.assert_array_equal(values, kernel([[0.0], [1.0], [4.0]]))
+    assert (values > 0).all()

@@ -1,0 +1,129 @@
+"""The covariance kernels and the kernels for what repeats."""
+
+import math
+
+import numpy as np
+import pytest
+from kernel_contracts import KernelContract, RadialContract, WithoutUnderflow
+
+from sklearn_attention.kernels import (
+    Exponential,
+    Laplacian,
+    LocallyPeriodic,
+    Matern32,
+    Matern52,
+    Periodic,
+    RationalQuadratic,
+)
+
+NOT_POSITIVE = [0, -1.0, math.nan, math.inf, "1", None, True]
+
+
+class TestExponential(WithoutUnderflow, RadialContract):
+    samples = (Exponential(),)
+
+    def profile(self, kernel, r):
+        return math.exp(-r)
+
+    def log_profile(self, kernel, r):
+        return -r
+
+
+class TestMatern32(WithoutUnderflow, RadialContract):
+    samples = (Matern32(),)
+
+    def profile(self, kernel, r):
+        return (1 + math.sqrt(3) * r) * math.exp(-math.sqrt(3) * r)
+
+    def log_profile(self, kernel, r):
+        return math.log(1 + math.sqrt(3) * r) - math.sqrt(3) * r
+
+
+class TestMatern52(WithoutUnderflow, RadialContract):
+    samples = (Matern52(),)
+
+    def profile(self, kernel, r):
+        return (1 + math.sqrt(5) * r + 5 / 3 * r**2) * math.exp(-math.sqrt(5) * r)
+
+    def log_profile(self, kernel, r):
+        return math.log(1 + math.sqrt(5) * r + 5 / 3 * r**2) - math.sqrt(5) * r
+
+
+class TestRationalQuadratic(WithoutUnderflow, RadialContract):
+    samples = (RationalQuadratic(), RationalQuadratic(alpha=0.1), RationalQuadratic(alpha=30))
+
+    def profile(self, kernel, r):
+        return (1 + r**2 / (2 * kernel.alpha)) ** -kernel.alpha
+
+    def log_profile(self, kernel, r):
+        return -kernel.alpha * math.log1p(r**2 / (2 * kernel.alpha))
+
+    @pytest.mark.parametrize("alpha", NOT_POSITIVE)
+    def test_bad_alpha(self, alpha):
+        with pytest.raises(ValueError, match=rf"alpha={alpha!r} is not valid: pass a finite"):
+            RationalQuadratic(alpha)([[0.0]])
+
+
+class TestPeriodic(RadialContract):
+    samples = (Periodic(), Periodic(period=1.5, length_scale=0.7), Periodic(length_scale=3))
+
+    def profile(self, kernel, r):
+        sine = math.sin(math.pi * r / kernel.period)
+        return math.exp(-2 * sine**2 / kernel.length_scale**2)
+
+    def log_profile(self, kernel, r):
+        # The remainder is exact, so this keeps the phase whatever the distance.
+        sine = math.sin(math.pi * math.remainder(r, kernel.period) / kernel.period)
+        return -2 * sine**2 / kernel.length_scale**2
+
+    def test_keeps_the_phase_over_many_periods(self, kernel):
+        for r in (30.25, 1000.25, 1e6 + 0.25):
+            logs = kernel.log([[0.0]], [[r]])
+            np.testing.assert_allclose(logs, self.log_profile(kernel, r), atol=1e-8)
+
+    def test_repeats_after_every_period(self, kernel):
+        queries, keys = self.rows(1)
+        later = keys + kernel.period * np.arange(1, 17)[:, None]
+        np.testing.assert_allclose(kernel(queries, later), kernel(queries, keys), rtol=1e-11)
+
+    @pytest.mark.parametrize("name", ["period", "length_scale"])
+    @pytest.mark.parametrize("value", NOT_POSITIVE)
+    @pytest.mark.parametrize("kind", [Periodic, LocallyPeriodic])
+    def test_bad_parameters(self, kind, name, value):
+        with pytest.raises(ValueError, match=rf"{name}={value!r} is not valid: pass a finite"):
+            kind(**{name: value})([[0.0]])
+
+    @pytest.mark.parametrize("kind", [Periodic, LocallyPeriodic])
+    def test_extreme_parameters(self, kind):
+        keys = [[0.0], [0.25]]
+        assert kind(length_scale=1e200)([[0.0]], keys).tolist() == [[1, 1]]
+        assert kind(length_scale=1e-200)([[0.0]], keys).tolist() == [[1, 0]]
+        period_free = kind(period=1e200).log([[0.0]], keys)
+        expected = [[0, -(0.25**2) / 2 if kind is LocallyPeriodic else 0]]
+        np.testing.assert_array_equal(period_free, expected)
+
+
+class TestLocallyPeriodic(WithoutUnderflow, RadialContract):
+    samples = (LocallyPeriodic(), LocallyPeriodic(period=1.5, length_scale=0.7))
+
+    def profile(self, kernel, r):
+        sine = math.sin(math.pi * r / kernel.period)
+        periodic = math.exp(-2 * sine**2 / kernel.length_scale**2)
+        return periodic * math.exp(-(r**2) / (2 * kernel.length_scale**2))
+
+    def log_profile(self, kernel, r):
+        sine = math.sin(math.pi * math.remainder(r, kernel.period) / kernel.period)
+        return -2 * sine**2 / kernel.length_scale**2 - r**2 / (2 * kernel.length_scale**2)
+
+
+class TestLaplacian(KernelContract):
+    samples = (Laplacian(),)
+
+    def formula(self, kernel, q, k):
+        return math.exp(-sum(abs(a - b) for a, b in zip(q, k, strict=True)))
+
+    def test_log_is_accurate_far_beyond_underflow(self, kernel):
+        keys = [[1e200, -1e200], [1e-300, 0.0], [1000.5, 2000.25]]
+        logs = kernel.log([[0.0, 0.0]], keys)
+        np.testing.assert_allclose(logs, [[-2e200, -1e-300, -3000.75]], rtol=1e-15)
+        assert kernel([[0.0, 0.0]], keys).tolist() == [[0, 1, 0]]

@@ -1,0 +1,314 @@
+"""Kernels for some of the columns."""
+
+import math
+import pickle
+
+import numpy as np
+import pytest
+import torch
+from kernel_contracts import (
+    KernelContract,
+    gradient_is_finite,
+    in_libraries,
+    to_library,
+    to_numpy,
+)
+from sklearn.base import clone
+from sklearn.model_selection import ParameterGrid
+
+from sklearn_attention.kernels import (
+    AitchisonAitken,
+    Boxcar,
+    Epanechnikov,
+    FunctionKernel,
+    Gaussian,
+    Linear,
+    Periodic,
+    ProductKernel,
+    Triangular,
+    WangVanRyzin,
+)
+
+
+class TestOneKernelForEachColumn(KernelContract):
+    samples = (ProductKernel("triangular"), ProductKernel(Gaussian()))
+
+    def formula(self, kernel, q, k):
+        def one_column(u):
+            if kernel.kernels == "triangular":
+                return max(0, 1 - abs(u))
+            return math.exp(-u * u / 2) / math.sqrt(2 * math.pi)
+
+        return math.prod(one_column(a - b) for a, b in zip(q, k, strict=True))
+
+    @pytest.mark.parametrize("d", [1, 2, 5])
+    def test_equals_the_product_written_out(self, kernel, d):
+        queries, keys = self.rows(d)
+        groups = [(f"column{j}", kernel.kernels, j) for j in range(d)]
+        np.testing.assert_array_equal(
+            kernel(queries, keys), ProductKernel(groups)(queries, keys)
+        )
+
+
+def mixed(age="epanechnikov", level=None, city=None):
+    return ProductKernel(
+        [
+            ("age", age, [0, -1]),
+            ("level", level or WangVanRyzin(lam=0.3), 1),
+            ("city", city or AitchisonAitken(n_levels=4), slice(2, 4)),
+        ]
+    )
+
+
+MIXED = np.array(
+    [
+        [0.0, 0, 0, 0, 0.0],
+        [0.5, 0, 0, 0, 0.25],
+        [0.5, 2, 0, 1, 0.25],
+        [-0.25, 3, 2, 3, 0.5],
+        [9.0, 1, 0, 0, 0.0],
+    ]
+)
+
+
+@in_libraries
+def test_groups_of_columns(library):
+    table = to_library(MIXED, library)
+    expected = (
+        Epanechnikov()(table[:, [0, 4]])
+        * WangVanRyzin(lam=0.3)(table[:, [1]])
+        * AitchisonAitken(n_levels=4)(table[:, [2, 3]])
+    )
+    np.testing.assert_allclose(mixed()(table), expected, rtol=1e-14)
+    with np.errstate(divide="ignore"):
+        logs = np.log(to_numpy(expected))
+    np.testing.assert_allclose(mixed().log(table), logs, rtol=1e-13)
+    # By hand, for one pair of rows.
+    by_hand = 0.75 * (1 - 0.3125) * (0.5 * 0.7 * 0.3**2) * (0.8 * 0.2 / 3)
+    assert float(mixed()(table)[0, 2]) == pytest.approx(by_hand, rel=1e-14)
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [[1, 2], (1, 2), np.array([1, 2]), slice(1, None), slice(-2, None), [-2, -1], range(1, 3)],
+    ids=repr,
+)
+def test_ways_to_name_columns(columns):
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(4, 3)), rng.normal(size=(5, 3))
+    kernel = ProductKernel([("x", Gaussian(), columns)])
+    np.testing.assert_array_equal(kernel(X, Y), Gaussian()(X[:, 1:], Y[:, 1:]))
+    tensors = torch.from_numpy(X), torch.from_numpy(Y)
+    np.testing.assert_allclose(kernel(*tensors), kernel(X, Y), rtol=1e-14)
+    assert clone(kernel) == kernel
+
+
+def test_the_order_of_columns_is_kept():
+    table = np.array([[0.0, 2.0, 7.0], [1.0, 4.0, 7.0]])
+    seen = []
+
+    def spy(queries, keys):
+        seen.append(queries)
+        return np.ones((len(queries), len(keys)))
+
+    ProductKernel([("x", spy, [2, 0]), ("y", spy, slice(None, None, -1))])(table)
+    np.testing.assert_array_equal(seen[0], table[:, [2, 0]])
+    np.testing.assert_array_equal(seen[1], table[:, ::-1])
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [3, -4, [0, 3], [], slice(3, 5), [0.5], "age", [True, False, True], [np.True_]],
+    ids=repr,
+)
+def test_columns_that_do_not_fit(columns):
+    kernel = ProductKernel([("x", Gaussian(), columns)])
+    message = r"columns=.* of kernel 'x' do not fit 3 features: pass positions from 0 to 2"
+    with pytest.raises(ValueError, match=message):
+        kernel(np.ones((2, 3)))
+    with pytest.raises(ValueError, match=message):
+        kernel.rescale(np.ones((2, 3)), 1.0)
+
+
+@pytest.mark.parametrize(
+    "kernels",
+    [
+        [],
+        (),
+        [Gaussian(), Boxcar()],
+        [("x", Gaussian())],
+        [("x", Gaussian(), 0), ("x", Boxcar(), 1)],
+        [("kernels", Gaussian(), 0)],
+        [("a__b", Gaussian(), 0)],
+        [(1, Gaussian(), 0)],
+    ],
+    ids=repr,
+)
+def test_lists_that_are_not_valid(kernels):
+    kernel = ProductKernel(kernels)
+    assert repr(kernel).startswith("ProductKernel(")
+    with pytest.raises(ValueError, match=r"kernels=.* is not valid: pass one kernel, or"):
+        kernel(np.ones((2, 2)))
+    with pytest.raises(ValueError, match=r"kernels=.* is not valid: pass one kernel, or"):
+        kernel.get_params()
+
+
+def test_kernels_that_are_not_valid():
+    for kernels in (None, Gaussian, [("x", None, 0)]):
+        with pytest.raises(TypeError, match="must be a name, a Kernel"):
+            ProductKernel(kernels)(np.ones((2, 2)))
+    with pytest.raises(ValueError, match="did you mean 'gaussian'"):
+        ProductKernel([("x", "gausian", 0)])(np.ones((2, 2)))
+
+
+def test_parameters_by_name():
+    kernel = mixed(age=Periodic())
+    parameters = kernel.get_params()
+    assert parameters["age__period"] == 1.0
+    assert parameters["level__lam"] == 0.3
+    assert parameters["city"] is kernel.kernels[2][1]
+    assert kernel.get_params(deep=False) == {"kernels": kernel.kernels}
+
+    twin = clone(kernel)
+    assert twin.set_params(city__lam=0.6, age__period=5.0) is twin
+    assert twin == mixed(age=Periodic(5.0), city=AitchisonAitken(4, 0.6))
+    assert kernel == mixed(age=Periodic()), "the clone shares its kernels"
+
+    twin.set_params(age="boxcar", level__lam=0.1)
+    assert twin.kernels[0] == ("age", "boxcar", [0, -1])
+    np.testing.assert_array_equal(
+        twin(MIXED), mixed("boxcar", WangVanRyzin(0.1), AitchisonAitken(4, 0.6))(MIXED)
+    )
+    twin.set_params(kernels="gaussian")
+    np.testing.assert_array_equal(twin(MIXED), ProductKernel(Gaussian())(MIXED))
+    twin.set_params(kernels=[("x", Periodic(), 0)], x__period=4.0)
+    assert twin == ProductKernel([("x", Periodic(4.0), 0)])
+    with pytest.raises(ValueError, match="Invalid parameter 'nonsense'"):
+        kernel.set_params(nonsense=1)
+
+
+def test_new_kernels_do_not_change_the_list_passed():
+    kernels = [("x", Gaussian(), 0), ("y", Boxcar(), 1)]
+    ProductKernel(kernels).set_params(x="triangular")
+    assert kernels == [("x", Gaussian(), 0), ("y", Boxcar(), 1)]
+
+
+def test_grids_of_parameters():
+    kernel = ProductKernel([("x", "gaussian", 0), ("sex", AitchisonAitken(), 1)])
+    table = np.array([[0.0, 0], [0.0, 1]])
+    grid = ParameterGrid({"x": ["triangular", Gaussian()], "sex__lam": [0.1, 0.5]})
+    found = {clone(kernel).set_params(**point)(table)[0, 1] for point in grid}
+    peak = 1 / math.sqrt(2 * math.pi)
+    assert sorted(found) == pytest.approx(sorted([0.1, 0.5, 0.1 * peak, 0.5 * peak]))
+
+
+def test_equal_lists_are_equal_kernels():
+    assert mixed() == mixed()
+    assert mixed() == pickle.loads(pickle.dumps(mixed())) == clone(mixed())
+    assert mixed() != mixed(age="boxcar")
+    assert mixed() != mixed(level=WangVanRyzin(0.4))
+    assert ProductKernel([("x", Gaussian(), [0, 1])]) != ProductKernel([("x", Gaussian(), [0])])
+    assert ProductKernel([("x", Gaussian(), 0)]) != ProductKernel([("y", Gaussian(), 0)])
+    assert ProductKernel([("x", Gaussian(), 0)]) != ProductKernel(
+        [("x", Gaussian(), 0), ("y", Gaussian(), 1)]
+    )
+    assert ProductKernel("gaussian") == ProductKernel("gaussian") != ProductKernel("boxcar")
+    assert ProductKernel("gaussian") != ProductKernel([("x", "gaussian", 0)])
+    assert hash(mixed()) == hash(mixed(age="boxcar"))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "signed", "stationary", "scaled"),
+    [
+        (mixed(), False, True, True),
+        (ProductKernel("silverman"), True, True, True),
+        (ProductKernel([("x", "gaussian", 0), ("y", Linear(), 1)]), True, False, True),
+        (ProductKernel(FunctionKernel(len)), None, False, True),
+        (ProductKernel(AitchisonAitken()), False, True, False),
+    ],
+    ids=repr,
+)
+def test_flags(kernel, signed, stationary, scaled):
+    assert kernel.signed is signed
+    assert kernel.stationary is stationary
+    assert kernel.scaled is scaled
+    assert kernel.support == math.inf
+
+
+# Kernels that see columns 1, 2 and 3 of MIXED as categories.
+UNSCALED = [
+    mixed(),
+    mixed() + 1,
+    2 * mixed() * mixed(age="gaussian"),
+    ProductKernel([("all", mixed(), slice(None))]),
+    ProductKernel([("turned", mixed(), [4, 1, 2, 3, 0])]),
+]
+
+
+@in_libraries
+@pytest.mark.parametrize("kernel", UNSCALED, ids=repr)
+@pytest.mark.parametrize("bandwidth", [2.0, [2.0, 10.0, 20.0, 30.0, 4.0]], ids=repr)
+def test_rescale_leaves_categories_alone(library, kernel, bandwidth):
+    table = to_library(MIXED, library)
+    divisor = np.array(bandwidth) if isinstance(bandwidth, list) else bandwidth
+    scaled = kernel.rescale(table, divisor)
+    expected = MIXED / divisor
+    expected[:, 1:4] = MIXED[:, 1:4]
+    np.testing.assert_array_equal(to_numpy(scaled), expected)
+    np.testing.assert_array_equal(to_numpy(table), MIXED)
+    if library == "torch":
+        scaled = kernel.rescale(table, torch.tensor(bandwidth, dtype=torch.float64))
+        np.testing.assert_array_equal(to_numpy(scaled), expected)
+
+
+@in_libraries
+def test_rescale_of_whole_numbers(library):
+    table = to_library([[1, 1, 2, 3, 1]], library, "int64")
+    scaled = mixed().rescale(table, 2.0)
+    assert scaled.tolist() == [[0.5, 1, 2, 3, 0.5]]
+
+
+def test_rescale_passes_gradients_on():
+    X = torch.tensor(MIXED, requires_grad=True)
+    bandwidth = torch.full((5,), 2.0, dtype=torch.float64, requires_grad=True)
+    mixed().rescale(X, bandwidth).sum().backward()
+    assert X.grad[0].tolist() == [0.5, 1, 1, 1, 0.5]
+    expected = (-MIXED / 4).sum(axis=0) * [1, 0, 0, 0, 1]
+    np.testing.assert_allclose(bandwidth.grad, expected)
+    assert gradient_is_finite(mixed(age="gaussian"), MIXED, MIXED)
+
+
+def test_categories_on_their_own_columns_may_be_multiplied_and_added():
+    sex = ProductKernel([("sex", WangVanRyzin(), [1])])
+    age = ProductKernel([("age", Gaussian(), [0])])
+    table = np.array([[1.0, 0], [3.0, 2]])
+    for kernel, combine in ((sex * age, np.multiply), (sex + age, np.add)):
+        assert kernel.rescale(table, 2.0).tolist() == [[0.5, 0], [1.5, 2]]
+        expected = combine(WangVanRyzin()(table[:, [1]]), Gaussian()(table[:, [0]]))
+        np.testing.assert_allclose(kernel(table), expected)
+
+
+@pytest.mark.parametrize("categories", [[0, 1], -2, slice(None)], ids=repr)
+def test_one_column_cannot_be_both_number_and_category(categories):
+    kernel = ProductKernel(
+        [("number", Gaussian(), 0), ("category", WangVanRyzin(), categories)]
+    )
+    with pytest.raises(ValueError, match="both as numbers and as categories"):
+        kernel(np.ones((2, 2)))
+    with pytest.raises(ValueError, match="both as numbers and as categories"):
+        kernel.rescale(np.ones((2, 2)), 2.0)
+
+
+def test_columns_that_are_not_named_are_not_compared():
+    kernel = ProductKernel([("x", "triangular", 0)])
+    values = kernel([[0.0, 0.0]], [[0.25, 1e300], [0.5, -1e300]])
+    np.testing.assert_array_equal(values, [[0.75, 0.5]])
+
+
+@pytest.mark.parametrize("kernel", ["epanechnikov", "gaussian", Triangular()], ids=repr)
+def test_gradient(kernel):
+    rng = np.random.default_rng(1)
+    tables = [torch.tensor(0.3 * rng.random((n, 3)), requires_grad=True) for n in (2, 3)]
+    product = ProductKernel([("a", kernel, [2, 0]), ("b", "exponential", 1)])
+    assert torch.autograd.gradcheck(product, tables)
+    assert torch.autograd.gradcheck(product.log, tables)

@@ -1,0 +1,146 @@
+"""Squared distances, against slow arithmetic."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from kernel_contracts import each_pair, in_libraries, to_library, to_numpy
+
+from sklearn_attention.kernels import _distances as module
+from sklearn_attention.kernels import squared_distances
+
+# Differences by feature, torch's differences, and the matrix product with repairs.
+in_dimensions = pytest.mark.parametrize("d", [1, 2, 3, 4, 16, 17, 64])
+
+
+def slowly(X, Y):
+    """Squared distances by differences that are rounded once, and an exact sum."""
+    X, Y = (np.asarray(Z, dtype=np.float64) for Z in (X, Y))
+    return each_pair(
+        lambda x, y: math.fsum((a - b) ** 2 for a, b in zip(x, y, strict=True)), X, Y
+    )
+
+
+def far_clusters(d, spread):
+    """Rows in two distant clusters, and keys mostly elsewhere, so that few pairs are close."""
+    rng = np.random.default_rng(d)
+    center = rng.normal(size=d)
+    side = np.array([1, -1, 1, -1])[:, None]
+    X = side * center + spread * rng.normal(size=(4, d)) / math.sqrt(d)
+    others = 2 * rng.normal(size=(396, d)) * np.linalg.norm(center) / math.sqrt(d)
+    return X, np.concatenate([X[:2] + spread * rng.normal(size=(2, d)), X[2:3], others])
+
+
+@in_libraries
+@in_dimensions
+@pytest.mark.parametrize("spread", [1e-9, 1e-5, 1e-2, 0.03, 0.1, 1])
+def test_relative_accuracy_of_close_rows_in_far_clusters(library, d, spread):
+    X, Y = far_clusters(d, spread)
+    Y = Y[:43]
+    actual = to_numpy(squared_distances(to_library(X, library), to_library(Y, library)))
+    np.testing.assert_allclose(actual, slowly(X, Y), rtol=1e-12)
+
+
+@in_dimensions
+@pytest.mark.parametrize("spread", [1e-2, 0.1, 0.3, 1])
+def test_relative_accuracy_in_single_precision(d, spread):
+    X, Y = (Z.astype(np.float32) for Z in far_clusters(d, spread))
+    for library in ("numpy", "torch"):
+        tables = [to_library(Z, library, "float32") for Z in (X, Y)]
+        actual = squared_distances(*tables)
+        np.testing.assert_allclose(to_numpy(actual), slowly(X, Y), rtol=1e-5)
+
+
+@in_dimensions
+def test_no_digit_is_lost_far_from_the_origin(d):
+    rng = np.random.default_rng(d)
+    X, Y = (np.round(rng.normal(size=(n, d)) * 2**20) / 2**20 for n in (30, 40))
+    expected = slowly(X, Y)
+    for shift in (0, 2.0**20, 2.0**30):
+        for library in ("numpy", "torch"):
+            actual = squared_distances(*(to_library(Z + shift, library) for Z in (X, Y)))
+            np.testing.assert_allclose(to_numpy(actual), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("near", [0, 3, 300], ids=["no", "few", "many"])
+def test_every_way_with_many_features(near, monkeypatch):
+    """No pair is close, few are and are repaired, or so many that all are subtracted."""
+    called = []
+
+    def spy(X, Y):
+        called.append(True)
+        return by_differences(X, Y)
+
+    by_differences = module._by_differences
+    monkeypatch.setattr(module, "_by_differences", spy)
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(20, 20)), rng.normal(size=(300, 20))
+    own = np.arange(near) % 20
+    Y[:near] = X[own] + 1e-7 * rng.normal(size=(near, 20))
+    X, Y = X + 100, Y + 100
+    tensors = [torch.tensor(Z, requires_grad=True) for Z in (X, Y)]
+    squared = squared_distances(*tensors)
+    assert bool(called) is (near == 300)
+    np.testing.assert_allclose(to_numpy(squared), slowly(X, Y), rtol=1e-12)
+    # The gradient is that of the plain formula.
+    upstream = torch.from_numpy(rng.normal(size=(20, 300)))
+    gradients = torch.autograd.grad((squared * upstream).sum(), tensors)
+    differences = X[:, None] - Y[None]
+    weighted = 2 * upstream.numpy()[:, :, None] * differences
+    np.testing.assert_allclose(gradients[0], weighted.sum(axis=1), rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(gradients[1], -weighted.sum(axis=0), rtol=1e-9, atol=1e-9)
+
+
+@in_libraries
+@in_dimensions
+def test_equal_rows_have_distance_exactly_zero(library, d):
+    X = to_library(np.random.default_rng(d).normal(size=(60, d)) * 1e3 + 1e6, library)
+    squared = to_numpy(squared_distances(X, X))
+    assert (np.diag(squared) == 0).all()
+    assert (squared >= 0).all()
+
+
+@in_libraries
+@in_dimensions
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_rows_whose_squares_overflow(library, d, dtype):
+    """No infinity minus infinity: equal rows are at distance 0, others infinitely far."""
+    huge = 1e250 if dtype == "float64" else 1e30
+    X = to_library(np.full((3, d), huge), library, dtype)
+    Y = X * to_library([[1.0], [-1.0], [0.0]], library, dtype)
+    squared = to_numpy(squared_distances(X, Y))
+    assert squared.dtype == dtype
+    np.testing.assert_array_equal(squared, np.tile([0, math.inf, math.inf], (3, 1)))
+
+
+@in_dimensions
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision(d, dtype):
+    X = torch.arange(d, dtype=dtype).expand(2, d) / 8
+    squared = squared_distances(X, X + 0.5)
+    assert squared.dtype == dtype
+    torch.testing.assert_close(squared, torch.full((2, 2), d / 4, dtype=dtype))
+
+
+@in_libraries
+@in_dimensions
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (0, 0)])
+def test_tables_without_rows(library, d, shape):
+    X, Y = (to_library(np.ones((n, d)), library) for n in shape)
+    assert tuple(squared_distances(X, Y).shape) == shape
+
+
+@in_dimensions
+def test_gradient(d):
+    rng = np.random.default_rng(d)
+    tables = [torch.tensor(rng.normal(size=(n, d)), requires_grad=True) for n in (3, 4)]
+    assert torch.autograd.gradcheck(squared_distances, tables)
+
+
+def test_gradient_of_the_square_root():
+    squared = torch.tensor([0.0, 4.0, 1e-300], dtype=torch.float64, requires_grad=True)
+    root = module.square_root(squared)
+    assert root.tolist() == pytest.approx([0, 2, 1e-150], rel=1e-15)
+    root.sum().backward()
+    assert squared.grad.tolist() == pytest.approx([0, 0.25, 5e149], rel=1e-12)
