@@ -92,7 +92,7 @@ def tile_weights(task, rows, keys):
     x, y = task.queries[rows], task.keys[keys]
     own = _own_pairs(task, rows, keys)
     if kernel.signed is False and math.isinf(kernel.support):
-        scores = kernel._log_values(x, y) + task.weights[keys].log()
+        scores = kernel.log(x, y) + task.weights[keys].log()
         if own is not None:
             scores[own] = -math.inf
         shift = scores.amax(dim=1)
@@ -103,7 +103,7 @@ def tile_weights(task, rows, keys):
         lowest = 0.98 * math.log(torch.finfo(scores.dtype).tiny)
         weights = scores.clamp_min_(lowest).exp_()
         return weights if some.all() else weights * some[:, None], shift
-    weights = kernel._values(x, y) * task.weights[keys]
+    weights = kernel(x, y) * task.weights[keys]
     if own is not None:
         weights[own] = 0
     if kernel.signed is False:

@@ -9,6 +9,7 @@ from ._task import prepare
 from ._tiles import nearest_weights, tile_weights
 
 _BLOCK_PAIRS = 2**20
+_INVISIBLE = 1e-300
 
 
 @torch.no_grad()
@@ -68,6 +69,8 @@ def attention_weights(
 def _normalized(task, rows, empty):
     """The weights divided by their sum: an average whose values are the keys' columns."""
     weights, shift = tile_weights(task, rows, slice(0, len(task.keys)))
+    # What the tiles keep above the denormal numbers is 0 to anybody who looks.
+    weights = torch.where(weights.abs() > _INVISIBLE, weights, 0)
     part = Part(shift, weights, weights.sum(dim=1), weights.abs().sum(dim=1))
     if not part.usable.all() and empty in ("nearest", "mean"):
         part = part._replace(fallback=_fallback(task, rows, empty))
