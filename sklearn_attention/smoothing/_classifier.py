@@ -23,8 +23,7 @@ class NadarayaWatsonClassifier(ClassifierMixin, MemoryEstimator):
     kernel : str, Kernel or callable, default="gaussian"
         How rows are compared, as for :class:`NadarayaWatsonRegressor`. Kernels that take
         negative values are refused.
-    bandwidth : {"loo", "scott", "silverman"}, float or array of shape (n_features,), \
-            default="loo"
+    bandwidth : {"loo", "scott", "silverman"}, float or array-like, default="loo"
         As for :class:`NadarayaWatsonRegressor`; "loo" minimises the Brier score.
     algorithm : {"auto", "dense"}, default="auto"
         How averages are computed; see :func:`sklearn_attention.attend`.

@@ -23,10 +23,10 @@ class NadarayaWatsonRegressor(RegressorMixin, MemoryEstimator):
         How rows are compared: a name or a kernel of :mod:`sklearn_attention.kernels`, a
         function ``f(X, Y) -> (n, m)``, or a kernel of
         :mod:`sklearn.gaussian_process.kernels`.
-    bandwidth : {"loo", "scott", "silverman"}, float or array of shape (n_features,), \
-            default="loo"
-        By how much features are divided before rows are compared. Numbers are in the
-        features' own units. The rules multiply each feature's standard deviation:
+    bandwidth : {"loo", "scott", "silverman"}, float or array-like, default="loo"
+        By how much features are divided before rows are compared: one number, or one for
+        each feature, in the features' own units. The rules multiply each feature's standard
+        deviation:
 
         - "loo" by the factor whose leave-one-out squared error is smallest. With more than
           2000 rows the search looks at a sample and rescales at the rate
