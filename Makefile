@@ -1,0 +1,54 @@
+# Everything runs in .venv, which is made on first use and brought up to date whenever
+# the project's metadata, its version or the pinned versions change.
+
+.PHONY: demo test test-slow lint bench docs clean
+.NOTPARALLEL:
+
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip install -qq --constraint constraints.txt
+VERSION := $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' sklearn_attention/__init__.py)
+
+# Stamps that stand for what is installed.
+PACKAGE := .venv/package-$(VERSION)
+group = .venv/group-$(1)
+
+demo: $(PACKAGE)
+	MPLBACKEND=Agg $(BIN)/python examples/plot_grid_search_kernels.py demo
+
+# One thread for each of pytest's processes: more would only get in each other's way.
+test test-slow: export OMP_NUM_THREADS = 1
+
+test: $(PACKAGE) $(call group,test)
+	$(BIN)/python -m pytest -n auto -m "not slow"
+
+test-slow: $(PACKAGE) $(call group,test)
+	$(BIN)/python -m pytest -n auto
+
+lint: $(call group,lint)
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+
+bench: $(PACKAGE) $(call group,bench)
+	$(BIN)/python benchmarks/attend.py
+
+docs: $(PACKAGE) $(call group,docs)
+	$(BIN)/sphinx-build -q -W --keep-going docs docs/_build/html
+
+clean:
+	rm -rf build demo dist docs/_build docs/api/generated
+	rm -rf .hypothesis .pytest_cache .ruff_cache
+	find . -name __pycache__ -not -path "./.venv/*" -prune -exec rm -rf {} +
+
+$(PACKAGE): pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) --upgrade pip
+	$(PIP) --build-constraint constraints.txt --editable ".[all]"
+	@touch $@
+
+.venv/group-%: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) --upgrade pip
+	$(PIP) --group $*
+	@touch $@
+
+$(BIN)/python:
+	$(PYTHON) -m venv .venv

@@ -1,0 +1,46 @@
+"""What all tests share."""
+
+import os
+from pathlib import Path
+
+import hypothesis
+import pytest
+
+# Figures are drawn into memory, whatever screen there is.
+os.environ.setdefault("MPLBACKEND", "Agg")
+
+# No deadline: how long an example takes depends on what else the machine does. The same
+# examples in every run of a continuous integration, new ones in every run by hand.
+hypothesis.settings.register_profile("local", deadline=None)
+hypothesis.settings.register_profile(
+    "ci",
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
+hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "local")
+
+
+def pytest_collection_modifyitems(items):
+    needs_gpu = [item for item in items if item.get_closest_marker("gpu")]
+    if not needs_gpu:
+        return
+    import torch
+
+    if not torch.cuda.is_available():
+        for item in needs_gpu:
+            item.add_marker(pytest.mark.skip(reason="needs a CUDA device"))
+
+
+@pytest.fixture(scope="session")
+def data_folder():
+    """Folder of real data that does not come with the package; skips where there is none.
+
+    ``SKLEARN_ATTENTION_DATA`` names it, otherwise it lies beside the repository.
+    """
+    beside = Path(__file__).parents[2] / "shared" / "data"
+    folder = Path(os.environ.get("SKLEARN_ATTENTION_DATA", beside))
+    if not folder.is_dir():
+        pytest.skip(f"no data folder {folder}: set SKLEARN_ATTENTION_DATA")
+    return folder

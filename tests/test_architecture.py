@@ -1,0 +1,192 @@
+"""The house: an import goes down, never upwards, and never in a circle."""
+
+import ast
+import graphlib
+from pathlib import Path
+
+import pytest
+
+import sklearn_attention
+
+PACKAGE = sklearn_attention.__name__
+ROOT = Path(sklearn_attention.__file__).parent
+
+# A folder may import the public names of folders on lower floors.
+FLOORS = {
+    "kernels": 0,
+    "datasets": 0,
+    "attention": 1,
+    "bandwidth": 2,
+    "nn": 2,
+    "training": 3,
+    "forecasting": 4,
+    "kernel_approximation": 4,
+    "kernel_attention": 4,
+    "sequence": 4,
+    "smoothing": 4,
+    "transformer": 4,
+    "inspection": 5,
+}
+# Two folders of one floor that are truly one concept: the first may import the second.
+SIDEWAYS = set()
+# Folders whose modules may import torch as they are loaded: nobody loads them before there
+# is something to compute. tests/test_import.py looks at what is loaded in truth.
+TORCH = {"attention", "nn", "training"}
+
+
+def module_name(path):
+    """Dotted name of a file's module, relative to the package; "" for the package."""
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+FILES = {module_name(path): path for path in sorted(ROOT.rglob("*.py"))}
+FOLDERS = sorted(path.parent.name for path in ROOT.glob("*/__init__.py"))
+every_module = pytest.mark.parametrize("module", FILES, ids=lambda name: name or PACKAGE)
+
+
+def folder_of(module):
+    """The folder a module lies in; None for the modules at the top."""
+    name = module.partition(".")[0]
+    return name if (ROOT / name).is_dir() and name else None
+
+
+def import_statements(node, loading=True):
+    """Every import below a node, with whether it runs as the module is loaded."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Import | ast.ImportFrom):
+            yield child, loading
+        else:
+            function = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+            yield from import_statements(child, loading and not function)
+
+
+def imported_names(module, path, statement):
+    """Absolute names of the modules that a statement imports."""
+    if isinstance(statement, ast.Import):
+        return [alias.name for alias in statement.names]
+    base = statement.module or ""
+    if statement.level:
+        here = [PACKAGE, *filter(None, module.split("."))]
+        depth = statement.level - (path.name == "__init__.py")
+        here = here[: len(here) - depth]
+        base = ".".join([*here, base]) if base else ".".join(here)
+    # What is imported from a module may be a module itself.
+    inner = (f"{base}.{alias.name}" for alias in statement.names)
+    return [name if name.removeprefix(f"{PACKAGE}.") in FILES else base for name in inner]
+
+
+def imports(module):
+    """(name, whether it is imported as the module is loaded), for every import."""
+    path = FILES[module]
+    for statement, loading in import_statements(ast.parse(path.read_text("utf-8"))):
+        for name in imported_names(module, path, statement):
+            yield name, loading
+
+
+def house_imports(module):
+    """The imports of the package's own modules, named relative to the package."""
+    for name, loading in imports(module):
+        if name.partition(".")[0] == PACKAGE:
+            yield name.removeprefix(PACKAGE).removeprefix("."), loading
+
+
+def complaint(module, target):
+    """What is wrong with a module importing another, or None."""
+    mine, other = folder_of(module), folder_of(target)
+    if target == "":
+        return "the package itself stands above all its modules"
+    if other is None or mine == other:
+        return None
+    if mine is None:
+        return "what all folders share imports none of them"
+    if target != other:
+        return f"import the public name from {other!r}"
+    if FLOORS[mine] < FLOORS[other]:
+        return f"{other!r} lies above {mine!r}"
+    if FLOORS[mine] == FLOORS[other] and (mine, other) not in SIDEWAYS:
+        return f"{other!r} lies beside {mine!r}"
+    return None
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_every_folder_has_a_floor(folder):
+    assert folder in FLOORS
+
+
+@every_module
+def test_imports_go_down(module):
+    wrong = {target: complaint(module, target) for target, _ in house_imports(module)}
+    assert not {target: why for target, why in wrong.items() if why}
+
+
+def test_no_circles():
+    # Imports inside functions run later; whether they go down is tested above.
+    graph = {
+        module: {target for target, loading in house_imports(module) if loading}
+        for module in FILES
+    }
+    graphlib.TopologicalSorter(graph).prepare()  # raises CycleError, which names the circle
+
+
+@every_module
+def test_heavy_libraries_are_loaded_late(module):
+    loaded = {name.partition(".")[0] for name, loading in imports(module) if loading}
+    assert "matplotlib" not in loaded
+    assert "torch" not in loaded or folder_of(module) in TORCH
+
+
+def test_the_package_itself_imports_nothing():
+    assert {name for name, _ in imports("")} <= {"importlib"}
+
+
+@pytest.mark.parametrize(
+    ("module", "target", "expected"),
+    [
+        ("attention._tiles", "kernels", None),
+        ("attention._tiles", "_validation", None),
+        ("attention._tiles", "attention._part", None),
+        ("attention._tiles", "kernels._base", "public name"),
+        ("kernels._base", "attention", "above"),
+        ("kernels._base", "datasets", "beside"),
+        ("kernels._base", "", "package itself"),
+        ("_validation", "kernels", "none of them"),
+    ],
+)
+def test_the_rules(module, target, expected):
+    found = complaint(module, target)
+    assert found is None if expected is None else expected in found
+
+
+@pytest.mark.parametrize(
+    ("module", "line", "expected"),
+    [
+        ("kernels._base", "from ._compact import Boxcar", "kernels._compact"),
+        ("kernels._base", "from . import _compact", "kernels._compact"),
+        ("kernels._base", "from .._validation import check_choice", "_validation"),
+        ("kernels._base", "from .. import attention", "attention"),
+        ("kernels._base", "from .. import __version__", ""),
+        ("kernels", "from ._base import Kernel", "kernels._base"),
+        ("kernels", "from .._validation import check_choice", "_validation"),
+        ("_validation", "from ._blocks import blocks", "_blocks"),
+        ("_validation", "import sklearn_attention.kernels", "kernels"),
+    ],
+)
+def test_imports_are_resolved(module, line, expected):
+    (statement, _), *_ = import_statements(ast.parse(line))
+    (name,) = imported_names(module, FILES[module], statement)
+    assert name == ".".join(filter(None, [PACKAGE, expected]))
+
+
+@pytest.mark.parametrize(
+    ("code", "loading"),
+    [
+        ("import torch", True),
+        ("try:\n    import torch\nexcept ImportError:\n    pass", True),
+        ("class A:\n    import torch", True),
+        ("def f():\n    import torch", False),
+        ("class A:\n    def f(self):\n        import torch", False),
+    ],
+)
+def test_late_imports_are_told_apart(code, loading):
+    assert [late for _, late in import_statements(ast.parse(code))] == [loading]

@@ -1,0 +1,95 @@
+"""Importing the package costs next to nothing: every name is loaded on first use."""
+
+import importlib.metadata
+import json
+import pkgutil
+import subprocess
+import sys
+
+import pytest
+
+import sklearn_attention
+
+FOLDERS = [
+    found.name for found in pkgutil.iter_modules(sklearn_attention.__path__) if found.ispkg
+]
+
+
+def run(code):
+    """What a fresh interpreter prints."""
+    command = [sys.executable, "-c", code]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def loaded_by(code):
+    """Top-level modules that are loaded after the code ran in a fresh interpreter."""
+    report = "import json, sys; print(json.dumps(sorted(sys.modules)))"
+    modules = json.loads(run(f"{code}\n{report}"))
+    return {module.partition(".")[0] for module in modules}
+
+
+def import_seconds(module):
+    clock = "from time import perf_counter as now; start = now()"
+    return float(run(f"{clock}; import {module}; print(now() - start)"))
+
+
+def test_importing_the_package_loads_no_library():
+    loaded = loaded_by("import sklearn_attention")
+    assert not loaded & {"matplotlib", "numpy", "pandas", "scipy", "sklearn", "torch"}
+
+
+def test_listing_the_package_loads_no_library():
+    loaded = loaded_by("import sklearn_attention; dir(sklearn_attention)")
+    assert not loaded & {"matplotlib", "sklearn", "torch"}
+
+
+@pytest.mark.parametrize("name", ["NadarayaWatsonClassifier", "NadarayaWatsonRegressor"])
+def test_constructing_an_estimator_loads_no_torch(name):
+    loaded = loaded_by(f"from sklearn_attention import {name}; repr({name}())")
+    assert "sklearn" in loaded
+    assert not loaded & {"matplotlib", "torch"}
+
+
+@pytest.mark.parametrize("name", ["datasets", "kernels"])
+def test_what_needs_only_numpy_loads_no_torch(name):
+    loaded = loaded_by(f"import sklearn_attention.{name}")
+    assert not loaded & {"matplotlib", "torch"}
+
+
+def test_import_takes_no_longer_than_the_base_of_scikit_learn():
+    # The smallest of several runs, taken in turn: what else the machine does only adds.
+    pairs = [
+        (import_seconds("sklearn_attention"), import_seconds("sklearn.base")) for _ in range(3)
+    ]
+    ours, theirs = map(min, zip(*pairs, strict=True))
+    assert ours <= 1.15 * theirs
+
+
+@pytest.mark.parametrize("name", sklearn_attention.__all__)
+def test_every_public_name_resolves(name):
+    assert getattr(sklearn_attention, name) is not None
+    assert name in dir(sklearn_attention)
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_every_folder_is_public_and_so_are_its_names(folder):
+    assert folder in sklearn_attention.__all__
+    module = getattr(sklearn_attention, folder)
+    assert module.__all__
+    assert all(getattr(module, name) is not None for name in module.__all__)
+
+
+def test_star_import_gives_the_public_names():
+    namespace = {}
+    exec("from sklearn_attention import *", namespace)
+    assert set(sklearn_attention.__all__) <= set(namespace)
+
+
+def test_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="'sklearn_attention' has no attribute 'Attend'"):
+        sklearn_attention.Attend  # noqa: B018
+
+
+def test_version_is_the_installed_one():
+    installed = importlib.metadata.version("sklearn-attention")
+    assert sklearn_attention.__version__ == installed, "reinstall: `make test` does"
