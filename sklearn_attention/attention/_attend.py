@@ -1,11 +1,13 @@
 """The weighted average of remembered values: the one function everything rests on."""
 
+import math
+
 import numpy as np
 import torch
 
 from .._validation import check_choice
 from ._dense import dense_part
-from ._part import EMPTY_POLICIES, Fallback, finish
+from ._part import EMPTY_POLICIES, Fallback, Part, finish
 from ._task import prepare
 from ._tiles import mean_fallback, nearest_fallback
 
@@ -64,7 +66,8 @@ def attend(
     averages : array or tensor of shape (n_queries,) or (n_queries, n_values)
         NumPy in, NumPy out; float32 in, float32 out.
     log_normalizers : array or tensor of shape (n_queries,)
-        Logarithm of the denominator's absolute value; -inf where there is no weight.
+        Logarithm of the denominator's absolute value; -inf where there is no weight. In
+        single precision at least.
 
     Raises
     ------
@@ -78,9 +81,10 @@ def attend(
     Gaussian and scaled dot-product kernels run through
     :func:`torch.nn.functional.scaled_dot_product_attention` where that is accurate (see
     :class:`~sklearn_attention.kernels.Gaussian`), everything else in tiles of
-    differences. Positive kernels are summed in log space. Leaving out is closed form,
-    :math:`(\bar v - s v_i) / (1 - s)` with :math:`s` the share of the query's own key;
-    where that share is close to 1 the average is computed again without the key.
+    differences. Positive kernels of unbounded support are summed in log space. Leaving out
+    is closed form, :math:`(\bar v - s v_i) / (1 - s)` with :math:`s` the share of the
+    query's own key; where that share is close to 1 the average is computed again without
+    the key. Where no other key is left, the answer is NaN.
 
     Examples
     --------
@@ -96,7 +100,10 @@ def attend(
         empty, device, all_keys=True,
     )  # fmt: skip
     averages, log_normalizers = finish(part, empty)
-    return answer(averages[:, 0] if squeeze else averages), answer(log_normalizers)
+    # Half precision would not hold the logarithms of small sums.
+    at_least_single = torch.promote_types(answer.dtype, torch.float32)
+    averages = averages[:, 0] if squeeze else averages
+    return answer(averages), answer(log_normalizers, at_least_single)
 
 
 def partial_attend(
@@ -123,8 +130,8 @@ def partial_attend(
     Returns
     -------
     part : Part
-        Of arrays if the inputs are arrays, of tensors if they are tensors, in float64 or
-        the precision of the inputs.
+        Of arrays if the inputs are arrays, of tensors if they are tensors; in float64,
+        since a large shift takes many digits.
 
     Examples
     --------
@@ -139,13 +146,12 @@ def partial_attend(
         queries, keys, values, kernel, bandwidth, sample_weight, False, algorithm, empty,
         device, all_keys=False,
     )  # fmt: skip
-    fallback = part.fallback and Fallback(*map(answer, part.fallback))
-    shift, numerator, denominator = (answer(x) for x in part[:3])
-    positive = part.mass is part.denominator
-    mass = denominator if positive else answer(part.mass)
-    return part._replace(
-        shift=shift, numerator=numerator, denominator=denominator, mass=mass, fallback=fallback
-    )
+
+    def hand_out(field):
+        return None if field is None else answer(field, torch.float64)
+
+    fallback = part.fallback and Fallback(*map(hand_out, part.fallback))
+    return Part(*map(hand_out, part[:4]), fallback=fallback)
 
 
 @torch.no_grad()
@@ -160,28 +166,35 @@ def _unfinished(
         leave_one_out=leave_one_out, device=device,
     )  # fmt: skip
     part = ALGORITHMS[algorithm](task)
-    part = part._replace(fallback=_fallback(task, part, empty, all_keys))
+    part = part._replace(
+        shift=part.shift + task.log_weight_scale,
+        fallback=_fallback(task, part, empty, all_keys),
+    )
     n_dims = values.ndim if hasattr(values, "ndim") else np.ndim(values)
     return part, answer, n_dims == 1
 
 
 def _fallback(task, part, empty, all_keys):
-    if empty == "mean":
-        return Fallback(*(x.to(part.shift.dtype) for x in mean_fallback(task)))
-    if empty != "nearest":
+    if empty not in ("nearest", "mean"):
         return None
+    # Relative weights do for one task; parts of several need them as they were given.
+    scale = 1.0 if all_keys else math.exp(task.log_weight_scale)
+    if empty == "mean":
+        found = mean_fallback(task)
+        return Fallback(found.distance, found.numerator * scale, found.denominator * scale)
     # Signed weights of further keys may cancel these, so any query may come to need it.
     final = all_keys or task.kernel.signed is False
-    needed = ~part.usable if final else part.mass >= 0
+    needed = ~part.usable if final else torch.ones_like(part.usable)
     n_queries, n_values = part.numerator.shape
     fallback = Fallback(
-        part.shift.new_full((n_queries,), torch.inf),
-        part.shift.new_zeros((n_queries, n_values)),
-        part.shift.new_zeros(n_queries),
+        task.queries.new_full((n_queries,), torch.inf),
+        task.queries.new_zeros((n_queries, n_values)),
+        task.queries.new_zeros(n_queries),
     )
     rows = needed.nonzero()[:, 0]
     if len(rows):
         nearest = nearest_fallback(task.take(rows))
-        for field, found in zip(fallback, nearest, strict=True):
-            field[rows] = found.to(field.dtype)
+        fallback.distance[rows] = nearest.distance
+        fallback.numerator[rows] = nearest.numerator * scale
+        fallback.denominator[rows] = nearest.denominator * scale
     return fallback

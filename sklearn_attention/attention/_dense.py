@@ -1,20 +1,17 @@
 """Every query meets every key: exact for any kernel, in any dimension."""
 
-import contextlib
-
 import torch
 
 from ._fused import fused_part
 from ._part import Part
-from ._threads import one_thread_per_operation
 from ._tiles import tile_part
 
-# Below this, waiting for threads costs more than they save.
-_FEW_PAIRS = 2**18
 # How far rounding may move a log-weight, by the precision of the answer.
 _TOLERANCE = {torch.float32: 1e-4, torch.float64: 5e-13}
 # A float32 answer computed in float64 has digits to spare.
 _TOLERANCE_WITHIN_FLOAT64 = 1e-7
+# Weights are relative to the largest.
+_SMALLEST_WEIGHT = 1e-20
 
 
 def dense_part(task):
@@ -35,13 +32,7 @@ def dense_part(task):
     """
     if len(task.queries) == 0:
         return tile_part(task.to(task.dtype))
-    few = len(task.queries) * len(task.keys) <= _FEW_PAIRS
-    with one_thread_per_operation() if few else contextlib.nullcontext():
-        return _fastest_accurate(task)
-
-
-def _fastest_accurate(task):
-    todo = torch.ones(len(task.queries), dtype=torch.bool, device=task.queries.device)
+    todo = torch.ones_like(task.queries[:, 0], dtype=torch.bool)
     done = []
     for way, dtype, accurate in _ways(task):
         rows = (todo & accurate).nonzero()[:, 0]
@@ -55,31 +46,34 @@ def _fastest_accurate(task):
 def _ways(task):
     """(function, precision, queries it is accurate for), the fastest first."""
     error = _log_weight_error(task)
-    small = torch.float32 if task.dtype == torch.float32 else None
+    # Single precision has no room for weights of very different size.
+    narrow = task.weights.min() > _SMALLEST_WEIGHT
+    small = torch.float32 if task.dtype == torch.float32 and narrow else None
     if task.kernel.as_dot_product(task.queries[:0], task.keys[:0]) is not None:
         # Taking a query's own key out divides by a difference: float64 is needed for it.
         if small and task.own_key is None:
             yield fused_part, small, error(small) <= _TOLERANCE[small]
-        tolerance = _TOLERANCE_WITHIN_FLOAT64 if small else _TOLERANCE[torch.float64]
+        single = task.dtype == torch.float32
+        tolerance = _TOLERANCE_WITHIN_FLOAT64 if single else _TOLERANCE[torch.float64]
         yield fused_part, torch.float64, error(torch.float64) <= tolerance
-    elif small:
+    elif small and task.kernel.decreasing:
         yield tile_part, small, error(small) <= _TOLERANCE[small]
-    yield tile_part, torch.float64, error(torch.float64) >= 0
+    yield tile_part, torch.float64, torch.ones_like(task.queries[:, 0], dtype=torch.bool)
 
 
 def _log_weight_error(task):
     """Bound on the rounding of each query's scores, as a function of the precision."""
     key_norm = torch.linalg.vector_norm(task.keys, dim=1).max()
     query_norm = torch.linalg.vector_norm(task.queries, dim=1)
-    size = key_norm * (query_norm + key_norm / 2)
+    # The query's own square cancels in the average, but not in the normaliser.
+    size = torch.maximum(key_norm * (query_norm + key_norm / 2), query_norm**2 / 2)
     return lambda dtype: torch.finfo(dtype).eps * size
 
 
 def _assemble(done):
     order = torch.cat([rows for rows, _ in done]).argsort()
     parts = [part for _, part in done]
-    shift, numerator, denominator, mass = (
-        torch.cat([part[i].double() for part in parts])[order] for i in range(4)
-    )
-    same = all(part.mass is part.denominator for part in parts)
-    return Part(shift, numerator, denominator, denominator if same else mass)
+    fields = [torch.cat([part[i].double() for part in parts])[order] for i in range(3)]
+    if any(part.mass is not None for part in parts):
+        fields.append(torch.cat([part.total_mass.double() for part in parts])[order])
+    return Part(*fields)

@@ -3,11 +3,14 @@
 Memory is O(n + m): the scores never exist as a matrix.
 """
 
+import contextlib
+
 import torch
 from torch.nn.functional import pad, scaled_dot_product_attention
 
 from .._blocks import blocks
 from ._part import Part
+from ._threads import FEW_PAIRS, one_thread_per_operation
 from ._tiles import tile_part
 
 # The fused kernel wants queries, keys and values of one width. More values than this are
@@ -36,7 +39,9 @@ def fused_part(task):
     """
     form = task.kernel.as_dot_product(task.queries, task.keys)
     bias = form.key_bias + task.weights.log()
-    averages, log_sums = softmax_average(form.queries, form.keys, task.values, bias)
+    few = len(task.queries) * len(task.keys) <= FEW_PAIRS
+    with one_thread_per_operation() if few else contextlib.nullcontext():
+        averages, log_sums = softmax_average(form.queries, form.keys, task.values, bias)
     if task.own_key is not None:
         own = task.own_key.clamp_min(0)
         own_score = (form.queries * form.keys[own]).sum(dim=1) + bias[own]
@@ -45,7 +50,7 @@ def fused_part(task):
         averages = (averages - share[:, None] * task.values[own]) / rest[:, None]
         log_sums = log_sums + rest.log()
     ones = torch.ones_like(log_sums)
-    part = Part(log_sums + form.query_bias, averages, ones, ones)
+    part = Part(log_sums + form.query_bias, averages, ones)
     if task.own_key is None:
         return part
     # Rows that carry their own average are averaged anew without themselves.
@@ -63,7 +68,7 @@ def overwrite(part, rows, task):
         old.index_copy(0, rows, new.to(old.dtype))
         for old, new in zip(part[:3], anew[:3], strict=True)
     ]
-    return Part(*fields, mass=fields[-1])
+    return Part(*fields)
 
 
 def softmax_average(queries, keys, values, bias):

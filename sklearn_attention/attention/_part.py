@@ -5,6 +5,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from array_api_compat import array_namespace
 
+from .._validation import check_choice
+
 EMPTY_POLICIES = ("nearest", "nan", "mean", "raise")
 
 
@@ -36,8 +38,9 @@ class Part(NamedTuple):
         Scaled sum of weights times values.
     denominator : array of shape (n_queries,)
         Scaled sum of the weights; signed for signed kernels.
-    mass : array of shape (n_queries,)
-        Scaled sum of the absolute weights. A denominator far below it has cancelled.
+    mass : array of shape (n_queries,) or None
+        Scaled sum of the absolute weights; a denominator far below it has cancelled. None
+        where no weight is negative, so that it equals the denominator.
     fallback : Fallback or None
         What answers for queries without weights, if the policy needs it.
     """
@@ -45,7 +48,7 @@ class Part(NamedTuple):
     shift: Any
     numerator: Any
     denominator: Any
-    mass: Any
+    mass: Any = None
     fallback: Fallback | None = None
 
     @property
@@ -53,7 +56,12 @@ class Part(NamedTuple):
         """Where the weights' sum is safely away from 0 and may be divided by."""
         xp = array_namespace(self.denominator)
         tolerance = float(xp.finfo(self.denominator.dtype).eps) ** 0.5
-        return xp.abs(self.denominator) > tolerance * self.mass
+        return xp.abs(self.denominator) > tolerance * self.total_mass
+
+    @property
+    def total_mass(self):
+        """The mass, whether or not it is stored apart."""
+        return self.denominator if self.mass is None else self.mass
 
 
 def merge(part_a, part_b):
@@ -72,6 +80,11 @@ def merge(part_a, part_b):
     part : Part
         Over the union of the keys.
 
+    Raises
+    ------
+    ValueError
+        If the parts are not of the same queries, values and policy.
+
     Examples
     --------
     >>> import numpy as np
@@ -83,17 +96,24 @@ def merge(part_a, part_b):
     >>> np.allclose(averages[:, 0], attend(X, X, y, "gaussian", bandwidth=0.1)[0])
     True
     """
+    shapes = tuple(part_a.numerator.shape), tuple(part_b.numerator.shape)
+    if shapes[0] != shapes[1] or (part_a.fallback is None) != (part_b.fallback is None):
+        raise ValueError(
+            f"part_a and part_b do not belong together (shapes {shapes[0]} and {shapes[1]}): "
+            "make them for the same queries, as many values and the same empty policy."
+        )
     xp = array_namespace(part_a.shift, part_b.shift)
     shift = xp.maximum(part_a.shift, part_b.shift)
     base = xp.where(shift > -xp.inf, shift, xp.zeros_like(shift))
     scale_a, scale_b = xp.exp(part_a.shift - base), xp.exp(part_b.shift - base)
-    denominator = part_a.denominator * scale_a + part_b.denominator * scale_b
-    positive = part_a.mass is part_a.denominator and part_b.mass is part_b.denominator
+    mass = None
+    if part_a.mass is not None or part_b.mass is not None:
+        mass = part_a.total_mass * scale_a + part_b.total_mass * scale_b
     return Part(
         shift=shift,
         numerator=part_a.numerator * scale_a[:, None] + part_b.numerator * scale_b[:, None],
-        denominator=denominator,
-        mass=denominator if positive else part_a.mass * scale_a + part_b.mass * scale_b,
+        denominator=part_a.denominator * scale_a + part_b.denominator * scale_b,
+        mass=mass,
         fallback=_merge_fallbacks(part_a.fallback, part_b.fallback),
     )
 
@@ -132,8 +152,15 @@ def finish(part, empty="nearest"):
     Raises
     ------
     ValueError
-        If a query has no weights and `empty` is "raise".
+        If a query has no weights and `empty` is "raise", or the part was made for another
+        policy.
     """
+    check_choice("empty", empty, EMPTY_POLICIES)
+    if empty in ("nearest", "mean") and part.fallback is None:
+        raise ValueError(
+            f"empty={empty!r} needs a part that was made with it: pass the same value to "
+            "partial_attend and to finish."
+        )
     xp = array_namespace(part.denominator)
     usable = part.usable
     divisor = xp.where(usable, part.denominator, xp.ones_like(part.denominator))

@@ -1,10 +1,12 @@
 """From what users pass to tensors in units of the bandwidth, checked once."""
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 from array_api_compat import is_torch_array
+from scipy.sparse import issparse
 
 from .._validation import check_bandwidth
 from ..kernels import Kernel, as_kernel
@@ -21,7 +23,8 @@ class Task:
     queries: torch.Tensor  # (n, d)
     keys: torch.Tensor  # (m, d)
     values: torch.Tensor  # (m, p)
-    weights: torch.Tensor  # (m,)
+    weights: torch.Tensor  # (m,) relative to the largest
+    log_weight_scale: float  # logarithm of what they are relative to
     own_key: torch.Tensor | None  # (n,) key to leave out, -1 for none; None: all stay
     dtype: torch.dtype  # of the answer, and at least of the arithmetic
 
@@ -38,13 +41,13 @@ class Task:
 
 @dataclass(frozen=True)
 class Answer:
-    """How to hand results back: as the library, type and shape they came in."""
+    """How to hand results back: in the library and precision they came in."""
 
     to_numpy: bool
     dtype: torch.dtype
 
-    def __call__(self, tensor):
-        tensor = tensor.to(self.dtype)
+    def __call__(self, tensor, dtype=None):
+        tensor = tensor.to(dtype or self.dtype)
         return tensor.cpu().numpy() if self.to_numpy else tensor
 
 
@@ -84,9 +87,12 @@ def prepare(queries, keys, values, kernel, *, bandwidth, sample_weight, leave_on
         Positions of the keys that have weight; None if all have.
     """
     kernel = as_kernel(kernel)
-    given = (queries, keys) if values is None else (queries, keys, values)
-    tensors = _to_tensors(given, device)
-    answer = Answer(not any(is_torch_array(x) for x in given), _answer_dtype(tensors))
+    given = {"queries": queries, "keys": keys}
+    if values is not None:
+        given["values"] = values
+    tensors = _to_tensors(given.items(), device)
+    dtype = _answer_dtype(tensors)
+    answer = Answer(not any(is_torch_array(x) for x in given.values()), dtype)
     queries, keys = (
         _check_table(x, name) for x, name in zip(tensors, ("queries", "keys"), strict=False)
     )
@@ -105,7 +111,7 @@ def prepare(queries, keys, values, kernel, *, bandwidth, sample_weight, leave_on
         )
     values = tensors[2] if len(tensors) == 3 else keys.new_zeros((n_keys, 0))
     values = _check_values(values, n_keys)
-    weights, kept = _check_weights(sample_weight, keys)
+    weights, log_scale, kept = _check_weights(sample_weight, keys)
     own_key = torch.arange(n_keys, device=keys.device) if leave_one_out else None
     queries, keys = _in_bandwidths(queries.double(), keys.double(), kernel, bandwidth)
     if kept is not None:
@@ -115,30 +121,38 @@ def prepare(queries, keys, values, kernel, *, bandwidth, sample_weight, leave_on
         keys, values, weights = keys[kept], values[kept], weights[kept]
     # Half precision is for storage: sums are computed in float32 at least.
     dtype = torch.float64 if answer.dtype == torch.float64 else torch.float32
-    task = Task(kernel, queries, keys, values.double(), weights, own_key, dtype)
+    task = Task(kernel, queries, keys, values.double(), weights, log_scale, own_key, dtype)
     return task, answer, kept
 
 
 def _to_tensors(arrays, device):
-    on_device = [x.device for x in arrays if is_torch_array(x)]
+    """Tensors on one device, from (name, array or tensor) pairs."""
+    on_device = [x.device for _, x in arrays if is_torch_array(x)]
     target = on_device[0] if on_device and device == "auto" else resolve_device(device)
-    tensors = []
-    for x in arrays:
-        if not is_torch_array(x):
-            x = np.asarray(x)
-            # torch warns of arrays it may not write to, and cannot hold negative strides.
-            x = torch.tensor(x) if not x.flags.writeable else torch.from_numpy(_plain(x))
-        elif x.requires_grad:
+    return [_to_tensor(name, x).to(target) for name, x in arrays]
+
+
+def _to_tensor(name, x):
+    if is_torch_array(x):
+        if x.requires_grad:
             raise TypeError(
-                "attend and attention_weights compute no gradients, but got a tensor with "
-                "requires_grad=True: call a kernel of sklearn_attention.kernels directly."
+                f"{name} is a tensor with requires_grad=True, but averages compute no "
+                "gradients here: call a kernel of sklearn_attention.kernels directly."
             )
-        tensors.append(x.to(target))
-    return tensors
-
-
-def _plain(x):
-    return x if all(stride >= 0 for stride in x.strides) else x.copy()
+        return x
+    if issparse(x):
+        raise TypeError(f"{name} is sparse, which is not supported: pass {name}.toarray().")
+    x = np.asarray(x)
+    if x.dtype.kind not in "biuf" or x.dtype.itemsize > 8:
+        try:
+            if x.dtype.kind == "c":
+                raise TypeError("complex numbers have no order")
+            x = x.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{name} is not numeric ({error}): encode it first.") from error
+    # torch wants the machine's own byte order, whole strides, and leave to write.
+    x = np.ascontiguousarray(x, dtype=x.dtype.newbyteorder("="))
+    return torch.from_numpy(x) if x.flags.writeable else torch.tensor(x)
 
 
 def _answer_dtype(tensors):
@@ -168,8 +182,8 @@ def _check_values(values, n_keys):
 
 def _check_weights(sample_weight, keys):
     if sample_weight is None:
-        return torch.ones(len(keys), dtype=torch.float64, device=keys.device), None
-    weights = torch.as_tensor(sample_weight).to(keys.device, torch.float64)
+        return torch.ones(len(keys), dtype=torch.float64, device=keys.device), 0.0, None
+    weights = _to_tensor("sample_weight", sample_weight).to(keys.device, torch.float64)
     if weights.shape != (len(keys),):
         raise ValueError(
             f"sample_weight must have shape ({len(keys)},), one weight for each key, got "
@@ -184,7 +198,9 @@ def _check_weights(sample_weight, keys):
     kept = weights.nonzero()[:, 0]
     if len(kept) == 0:
         raise ValueError("sample_weight is 0 for every key: leave at least one above 0.")
-    return weights, None if len(kept) == len(weights) else kept
+    # By a power of two, so that no digit is lost on the way.
+    scale = 2.0 ** (math.frexp(weights.max().item())[1] - 1)
+    return weights / scale, math.log(scale), None if len(kept) == len(weights) else kept
 
 
 def _check_finite(x, name):
@@ -206,7 +222,7 @@ def _in_bandwidths(queries, keys, kernel, bandwidth):
     scaled = [kernel.rescale(x, bandwidth) for x in (queries, keys)]
     if not all(torch.isfinite(x).all() for x in scaled):
         raise ValueError(
-            f"bandwidth={bandwidth!r} is so small that features divided by it overflow: "
-            "pass a larger one."
+            f"features divided by bandwidth={bandwidth!r} overflow: pass a larger bandwidth, "
+            "or scale the features down."
         )
     return scaled

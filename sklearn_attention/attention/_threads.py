@@ -6,6 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import torch
 
+# Pairs of query and key below which waiting for threads costs more than they save.
+FEW_PAIRS = 2**18
+
 _lock = threading.Lock()
 _active = 0
 _threads_before = 1
@@ -32,10 +35,11 @@ def map_blocks(function, row_blocks, *, parallel=True):
         In the order of the blocks.
     """
     row_blocks = list(row_blocks)
-    if not parallel or len(row_blocks) < 2 or torch.get_num_threads() == 1:
-        return [function(rows) for rows in row_blocks]
     with one_thread_per_operation() as n_threads:
-        with ThreadPoolExecutor(min(n_threads, len(row_blocks))) as pool:
+        n_threads = min(n_threads, len(row_blocks)) if parallel else 1
+        if n_threads < 2:
+            return [function(rows) for rows in row_blocks]
+        with ThreadPoolExecutor(n_threads) as pool:
             return list(pool.map(function, row_blocks))
 
 
@@ -43,8 +47,9 @@ def map_blocks(function, row_blocks, *, parallel=True):
 def one_thread_per_operation():
     """Set torch to one thread, for threads that start within; yields how many it had.
 
-    The setting is the whole process's: nested and simultaneous users count, and the last
-    to leave finds what the first has found.
+    The setting is both the calling thread's and, for threads to come, the process's. So
+    the number before is taken once, when nobody else is within, and everybody who leaves
+    restores it for their own thread.
     """
     global _active, _threads_before
     with _lock:

@@ -8,7 +8,7 @@ import torch
 from .._blocks import blocks
 from ..kernels import squared_distances
 from ._part import Fallback, Part, merge
-from ._threads import map_blocks
+from ._threads import FEW_PAIRS, map_blocks
 
 # Pairs per tile: weights and temporaries stay in cache, and are small enough for memory
 # to be reused rather than handed back to the system, which is ten times slower.
@@ -44,6 +44,8 @@ def tile_part(task):
 
 def _is_parallel(task):
     # A GPU is parallel by itself, and a user's own function may not be safe in threads.
+    if len(task.queries) * len(task.keys) <= FEW_PAIRS:
+        return False
     return task.queries.device.type == "cpu" and task.kernel.signed is not None
 
 
@@ -51,13 +53,11 @@ def concatenate(parts, task):
     """Parts of different queries over the same keys, one after the other."""
     if not parts:
         none = task.values.new_zeros(0)
-        return Part(none, task.values[:0], none, none)
-    shift, numerator, denominator, mass = (
-        torch.cat([part[i] for part in parts]) for i in range(4)
-    )
-    if all(part.mass is part.denominator for part in parts):
-        mass = denominator
-    return Part(shift, numerator, denominator, mass)
+        return Part(none, task.values[:0], none)
+    fields = [torch.cat([part[i] for part in parts]) for i in range(3)]
+    if any(part.mass is not None for part in parts):
+        fields.append(torch.cat([part.total_mass for part in parts]))
+    return Part(*fields)
 
 
 def _with_ones(task):
@@ -69,9 +69,8 @@ def _with_ones(task):
 def _tile(task, values, rows, keys):
     weights, shift = tile_weights(task, rows, keys)
     sums = weights @ values[keys]
-    denominator = sums[:, -1]
-    mass = denominator if task.kernel.signed is False else weights.abs().sum(dim=1)
-    return Part(shift, sums[:, :-1], denominator, mass)
+    mass = None if task.kernel.signed is False else weights.abs().sum(dim=1)
+    return Part(shift, sums[:, :-1], sums[:, -1], mass)
 
 
 def tile_weights(task, rows, keys):
@@ -164,12 +163,15 @@ def nearest_weights(task, rows):
 
 def mean_fallback(task):
     """The average over all keys, each query's own left out where asked."""
-    n_queries = len(task.queries)
-    numerator = (task.weights[:, None] * task.values).sum(dim=0).expand(n_queries, -1)
-    denominator = task.weights.sum().expand(n_queries)
+    n_queries, weights = len(task.queries), task.weights
+    sums = torch.cat([weights[:, None] * task.values, weights[:, None]], dim=1)
+    totals = sums.sum(dim=0).repeat(n_queries, 1)
     if task.own_key is not None:
         own = task.own_key.clamp_min(0)
-        weight = torch.where(task.own_key >= 0, task.weights[own], 0)
-        numerator = numerator - weight[:, None] * task.values[own]
-        denominator = denominator - weight
-    return Fallback(task.weights.new_zeros(n_queries), numerator, denominator)
+        totals -= torch.where(task.own_key[:, None] >= 0, sums[own], 0)
+        # A key that outweighs all others cannot be subtracted without loss.
+        heaviest = weights.argmax()
+        rest = torch.cat([sums[:heaviest], sums[heaviest + 1 :]]).sum(dim=0)
+        totals[task.own_key == heaviest] = rest
+    distance = weights.new_zeros(n_queries)
+    return Fallback(distance, totals[:, :-1], totals[:, -1])

@@ -70,9 +70,10 @@ def _normalized(task, rows, empty):
     """The weights divided by their sum: an average whose values are the keys' columns."""
     weights, shift = tile_weights(task, rows, slice(0, len(task.keys)))
     # What the tiles keep above the denormal numbers is 0 to anybody who looks.
-    weights = torch.where(weights.abs() > _INVISIBLE, weights, 0)
-    part = Part(shift, weights, weights.sum(dim=1), weights.abs().sum(dim=1))
-    if not part.usable.all() and empty in ("nearest", "mean"):
+    size = weights.abs()
+    weights = torch.where(size > _INVISIBLE * size.amax(dim=1, keepdim=True), weights, 0)
+    part = Part(shift, weights, weights.sum(dim=1), size.sum(dim=1))
+    if empty in ("nearest", "mean"):
         part = part._replace(fallback=_fallback(task, rows, empty))
     return finish(part, empty)[0]
 

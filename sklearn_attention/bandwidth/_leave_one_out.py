@@ -4,13 +4,15 @@ import warnings
 
 import numpy as np
 from scipy.spatial import KDTree
+from sklearn.utils import check_random_state
 
 from .. import attention
 from ._minimize import minimize_scale
 from ._rules import canonical_ratio, feature_spread
 
 # Rows the search looks at. More are sampled, and the bandwidth found is carried over at
-# the rate n^(-1/(d+4)) at which optimal bandwidths shrink.
+# the rate n^(-1/(d+4)) at which optimal bandwidths shrink, where the kernel is one of
+# distance: for others a bandwidth is no size of neighbourhood.
 MAX_SEARCH_ROWS = 2000
 # The search starts at this share of the distance to the nearest other place: from there
 # down, every row is predicted by its nearest neighbour alone.
@@ -73,7 +75,7 @@ def leave_one_out_bandwidth(
         Compares rows.
     sample_weight : ndarray of shape (n_samples,), default=None
         Weights of keys and of errors.
-    random_state : numpy.random.RandomState, default=None
+    random_state : int, numpy.random.RandomState or None, default=None
         Draws the rows to look at where there are more than `MAX_SEARCH_ROWS`.
     observe : callable, default=None
         Called in place of each evaluation as ``observe(evaluate, bandwidth)``; returns
@@ -87,7 +89,8 @@ def leave_one_out_bandwidth(
     bandwidth : ndarray of shape (n_features,)
         In the features' own units.
     error : float
-        The leave-one-out error at the minimum, of the rows looked at.
+        The leave-one-out error at the minimum, of the rows looked at and before the
+        bandwidth is carried over to more.
 
     Raises
     ------
@@ -111,10 +114,14 @@ def leave_one_out_bandwidth(
         )
     spread = feature_spread(X, sample_weight)
     if n_samples > MAX_SEARCH_ROWS:
+        random_state = check_random_state(random_state)
         rows = random_state.choice(n_samples, MAX_SEARCH_ROWS, replace=False)
         X, values = X[rows], values[rows]
         sample_weight = None if sample_weight is None else sample_weight[rows]
     options["sample_weight"] = sample_weight
+    # By a power of two, so that errors neither overflow nor vanish.
+    size = 2.0 ** int(np.frexp(np.abs(values).max())[1])
+    values = values / size
 
     def evaluate(bandwidth):
         return leave_one_out_error(X, values, kernel, bandwidth, **options)
@@ -133,7 +140,9 @@ def leave_one_out_bandwidth(
         )
     if scale < low * 1.05:
         _warn_of_copies(X, values)
-    return scale * spread * (n_samples / len(X)) ** (-1 / (n_features + 4)), error
+    if kernel.decreasing:
+        scale *= (n_samples / len(X)) ** (-1 / (n_features + 4))
+    return scale * spread, error * size * size
 
 
 def search_range(Z, ratio):

@@ -34,7 +34,11 @@ def feature_spread(X, sample_weight=None):
     """
     X = np.asarray(X, dtype=np.float64)
     center = np.average(X, axis=0, weights=sample_weight)
-    spread = np.sqrt(np.average((X - center) ** 2, axis=0, weights=sample_weight))
+    # Relative to the largest deviation, no square overflows or vanishes.
+    deviation = np.abs(X - center)
+    largest = deviation.max(axis=0)
+    share = deviation / np.where(largest > 0, largest, 1.0)
+    spread = largest * np.sqrt(np.average(share**2, axis=0, weights=sample_weight))
     # What is left of a constant after rounding is no spread.
     rounding = 4 * np.finfo(np.float64).eps * np.abs(X).max(axis=0)
     return np.where(spread > rounding, spread, 1.0)

@@ -27,6 +27,9 @@ class Kernel(BaseEstimator):
         Whether the kernel depends on the difference of query and key alone.
     support : float
         Distance, in bandwidths, beyond which the kernel is exactly 0.
+    decreasing : bool
+        Whether the kernel falls with the distance, at the scale of the bandwidth, so that
+        a smaller bandwidth means a smaller neighbourhood.
     scaled : bool
         Whether the bandwidth divides the features. False for categories.
     """
@@ -34,6 +37,7 @@ class Kernel(BaseEstimator):
     signed = False
     stationary = False
     support = math.inf
+    decreasing = False
     scaled = True
 
     def __call__(self, queries, keys=None):

@@ -38,6 +38,10 @@ class _Pair(Kernel):
         return all(part.stationary for part in self._parts)
 
     @property
+    def decreasing(self):
+        return all(part.decreasing or isinstance(part, Constant) for part in self._parts)
+
+    @property
     def signed(self):
         return combined_sign(self._parts)
 

@@ -28,6 +28,8 @@ class Exponential(RadialKernel):
     array([[1.    , 0.3679]])
     """
 
+    decreasing = True
+
     def _log_profile(self, squared):
         return -square_root(squared)
 
@@ -46,6 +48,7 @@ class Laplacian(Kernel):
     array([[0.1353]])
     """
 
+    decreasing = True
     stationary = True
 
     def _log_values(self, queries, keys):
@@ -69,6 +72,8 @@ class Matern32(RadialKernel):
     array([[1.    , 0.4834]])
     """
 
+    decreasing = True
+
     def _log_profile(self, squared):
         xp = array_namespace(squared)
         scaled = math.sqrt(3) * square_root(squared)
@@ -88,6 +93,8 @@ class Matern52(RadialKernel):
     >>> Matern52()([[0.0]], [[0.0], [1.0]]).round(4)
     array([[1.   , 0.524]])
     """
+
+    decreasing = True
 
     def _log_profile(self, squared):
         xp = array_namespace(squared)
@@ -115,6 +122,8 @@ class RationalQuadratic(RadialKernel):
     >>> RationalQuadratic(alpha=1.0)([[0.0]], [[0.0], [1.0]]).round(4)
     array([[1.    , 0.6667]])
     """
+
+    decreasing = True
 
     def __init__(self, alpha=1.0):
         self.alpha = alpha

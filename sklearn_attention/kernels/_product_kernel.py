@@ -128,6 +128,10 @@ class ProductKernel(Kernel):
         return all(part.stationary for part in self._parts)
 
     @property
+    def decreasing(self):
+        return all(part.decreasing or not part.scaled for part in self._parts)
+
+    @property
     def signed(self):
         return combined_sign(self._parts)
 

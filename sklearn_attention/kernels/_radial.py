@@ -61,6 +61,8 @@ class SmoothingKernel(RadialKernel, ABC):
        Statistics & Probability Letters 7, 195-199.
     """
 
+    decreasing = True
+
     roughness: float
     second_moment: float
 

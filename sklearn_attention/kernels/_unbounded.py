@@ -97,6 +97,7 @@ class Silverman(SmoothingKernel):
     roughness = 3 * math.sqrt(2) / 16
     second_moment = 0.0
     signed = True
+    decreasing = False
 
     def _profile(self, squared):
         xp = array_namespace(squared)

@@ -42,7 +42,8 @@ class NadarayaWatsonClassifier(ClassifierMixin, MemoryEstimator):
     bandwidth_ : ndarray of shape (n_features,)
         The bandwidth of each feature, in its own units.
     loo_score_ : float
-        Mean squared leave-one-out error of the probabilities; only with "loo".
+        Mean squared leave-one-out error of the probabilities; only with "loo". In large
+        data that of the sample, before the bandwidth is carried over.
     kernel_ : Kernel
         The kernel, resolved.
     keys_ : ndarray of shape (n_samples, n_features)
@@ -100,7 +101,7 @@ class NadarayaWatsonClassifier(ClassifierMixin, MemoryEstimator):
             estimator then is as it was before.
         """
         X, y = self._check_labels(X, y, reset=True)
-        self.classes_ = _for_each_output(np.unique, y)
+        self.classes_ = _known_classes(y)
         return self._remember(X, self._indicators(y, X.dtype), sample_weight)
 
     @keeps_state_on_failure
@@ -129,11 +130,13 @@ class NadarayaWatsonClassifier(ClassifierMixin, MemoryEstimator):
         """
         append = hasattr(self, "keys_")
         X, y = self._check_labels(X, y, reset=not append)
+        known = _known_classes(y, classes)
         if not append:
-            given = y if classes is None else classes
-            several = y.ndim == 2 and classes is not None
-            self.classes_ = (
-                [np.unique(c) for c in given] if several else _for_each_output(np.unique, given)
+            self.classes_ = known
+        elif classes is not None and not _same_classes(known, self.classes_):
+            raise ValueError(
+                f"classes={classes!r} differ from those of the first call, {self.classes_!r}: "
+                "name all classes there, and leave them out from then on."
             )
         values = self._indicators(y, X.dtype)
         return self._remember(X, values, sample_weight, append=append)
@@ -255,7 +258,14 @@ class NadarayaWatsonClassifier(ClassifierMixin, MemoryEstimator):
         return tags
 
 
-def _for_each_output(function, y):
-    """Apply to a single output, or to each of several, which makes a list."""
-    y = np.asarray(y)
-    return [function(column) for column in y.T] if y.ndim == 2 else function(y)
+def _known_classes(y, classes=None):
+    """Sorted classes of a single output, or a list of these for several."""
+    if y.ndim == 1:
+        return np.unique(y if classes is None else classes)
+    return [np.unique(labels) for labels in (y.T if classes is None else classes)]
+
+
+def _same_classes(ours, theirs):
+    if isinstance(ours, list):
+        return len(ours) == len(theirs) and all(map(np.array_equal, ours, theirs))
+    return np.array_equal(ours, theirs)

@@ -1,7 +1,7 @@
 """What regressor and classifier share: a memory of rows, and a bandwidth to read it with."""
 
 import numpy as np
-from sklearn.utils import check_random_state
+from sklearn.base import clone
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from .. import attention
@@ -85,10 +85,14 @@ class MemoryEstimator(AttentionEstimator):
         check_choice("algorithm", self.algorithm, attention.ALGORITHMS)
         vars(self).pop("loo_score_", None)
         self._choose_bandwidth()
+        # What cannot predict its own first row is refused here rather than in predict.
+        options = self._attention_options() | {"empty": "nan"}
+        attention.attend(X[:1], X, values, self.kernel_, **options)
         return self
 
     def _check_kernel(self):
-        return as_kernel(self.kernel)
+        # A copy: changing the parameter later must not change a fitted estimator.
+        return as_kernel(clone(self.kernel, safe=False))
 
     def _choose_bandwidth(self):
         rule = self.bandwidth
@@ -125,7 +129,7 @@ class MemoryEstimator(AttentionEstimator):
             self.values_.reshape(len(self.keys_), -1),
             self.kernel_,
             sample_weight=self.key_weights_,
-            random_state=check_random_state(self.random_state),
+            random_state=self.random_state,
             observe=observe,
             algorithm=self.algorithm,
             empty=self.empty,
@@ -161,7 +165,12 @@ def _check_weights(sample_weight, X):
         return None
     if not np.asarray(sample_weight).any():
         raise ValueError("sample_weight is zero for every row: leave at least one above 0.")
-    return _check_sample_weight(sample_weight, X, dtype=X.dtype, ensure_non_negative=True)
+    weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    if weights.max() > np.finfo(np.float64).max / len(weights):
+        raise ValueError(
+            "sample_weight sums to infinity: divide it by its largest value, as only ratios count."
+        )
+    return weights
 
 
 def _append_weights(old, n_old, new, n_new):

@@ -1,5 +1,6 @@
 """Nadaraya-Watson regression."""
 
+import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.callback import with_callbacks
 from sklearn.utils.validation import check_is_fitted
@@ -49,7 +50,8 @@ class NadarayaWatsonRegressor(RegressorMixin, MemoryEstimator):
     bandwidth_ : ndarray of shape (n_features,)
         The bandwidth of each feature, in its own units.
     loo_score_ : float
-        Mean squared leave-one-out error at that bandwidth; only with "loo".
+        Mean squared leave-one-out error at that bandwidth; only with "loo". In large
+        data that of the sample, before the bandwidth is carried over.
     kernel_ : Kernel
         The kernel, resolved.
     keys_ : ndarray of shape (n_samples, n_features)
@@ -119,7 +121,7 @@ class NadarayaWatsonRegressor(RegressorMixin, MemoryEstimator):
             If data or parameters are not valid. The estimator then is as it was before.
         """
         X, y = self._check_rows(X, y, reset=True, multi_output=True, y_numeric=True)
-        return self._remember(X, y.astype(X.dtype, copy=False), sample_weight)
+        return self._remember(X, _as_values(y, X.dtype), sample_weight)
 
     @keeps_state_on_failure
     @with_callbacks
@@ -149,7 +151,7 @@ class NadarayaWatsonRegressor(RegressorMixin, MemoryEstimator):
                 f"y has shape {y.shape}, but the targets remembered have shape "
                 f"{self.values_.shape}: pass as many outputs as before."
             )
-        return self._remember(X, y.astype(X.dtype, copy=False), sample_weight, append=append)
+        return self._remember(X, _as_values(y, X.dtype), sample_weight, append=append)
 
     def predict(self, X):
         """Average the training targets, weighted for each query.
@@ -174,3 +176,14 @@ class NadarayaWatsonRegressor(RegressorMixin, MemoryEstimator):
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags
+
+
+def _as_values(y, dtype):
+    """Targets in the precision of the features, which must be able to hold them."""
+    with np.errstate(over="ignore"):
+        values = y.astype(dtype, copy=False)
+    if not np.isfinite(values).all():
+        raise ValueError(
+            f"y has values too large for {dtype}, the precision of X: pass X as float64."
+        )
+    return values

@@ -5,8 +5,10 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
+from scipy import sparse
 from slow_attention import LOG_KERNELS, slow_average, slow_log_weights
 
 from sklearn_attention import attend, attention_weights
@@ -253,6 +255,98 @@ def test_cuda_equals_cpu(kernel, dtype):
     np.testing.assert_allclose(on_gpu, on_cpu, atol=tolerance)
 
 
+class TestExtremes:
+    @pytest.mark.parametrize("dtype", ["float32", "float64"])
+    @pytest.mark.parametrize("size", [1e-310, 1e-50, 1e300, 1e308])
+    @pytest.mark.parametrize("kernel", ["gaussian", "boxcar", "silverman", "matern32"])
+    def test_only_the_ratio_of_weights_matters(self, kernel, size, dtype):
+        arrays = [x.astype(dtype) for x in make_data()]
+        weight = np.full(60, size)
+        expected, log_sums = attend(*arrays, kernel)
+        averages, weighted_log_sums = attend(*arrays, kernel, sample_weight=weight)
+        np.testing.assert_allclose(averages, expected, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(weighted_log_sums - np.log(size), log_sums, atol=1e-3)
+        weights = attention_weights(*arrays[:2], kernel, sample_weight=weight)
+        unweighted = attention_weights(*arrays[:2], kernel)
+        np.testing.assert_allclose(weights, unweighted, rtol=1e-4, atol=1e-7)
+
+    def test_weights_of_very_different_size_in_single_precision(self):
+        keys, values = np.array([[0.0], [5.0]], "float32"), np.array([1.0, 2.0], "float32")
+        averages, _ = attend(keys, keys, values, "boxcar", sample_weight=[1e-60, 1.0])
+        np.testing.assert_array_equal(averages, values)
+
+    def test_queries_beyond_all_scales(self):
+        for kernel in ("gaussian", "matern32", "boxcar"):
+            averages, _ = attend([[1e200, 1e200]], [[0.0, 0.0], [1.0, 0.0]], [1.0, 3.0], kernel)
+            assert 1 <= averages[0] <= 3
+
+    def test_parts_of_single_precision_keep_their_scale(self):
+        q = np.float32(4142.857)
+        queries = np.array([[q]], "float32")
+        keys, values = np.array([[0.0], [1 / q]], "float32"), np.array([0.0, 1.0], "float32")
+        parts = [partial_attend(queries, keys[[i]], values[[i]]) for i in (0, 1)]
+        expected, _ = attend(queries, keys, values)
+        np.testing.assert_allclose(finish(merge(*parts))[0][:, 0], expected, rtol=1e-5)
+
+    def test_the_mean_of_the_others_beside_a_giant(self):
+        keys, values = np.array([[0.0], [10.0], [20.0]]), np.array([5.0, 1.0, 3.0])
+        averages, _ = attend(
+            keys, keys, values, "boxcar", sample_weight=[3e15, 1.0, 1.3],
+            leave_one_out=True, empty="mean",
+        )  # fmt: skip
+        assert averages[0] == pytest.approx((1 + 1.3 * 3) / 2.3, rel=1e-12)
+        np.testing.assert_allclose(averages[1:], 5.0)
+
+    def test_fine_periods_in_single_precision(self):
+        queries, keys, values = (x.astype("float32") for x in make_data())
+        kernel = Periodic(period=1e-3)
+        averages, _ = attend(queries, keys, values, kernel)
+        expected, _ = attend(*(x.astype(float) for x in (queries, keys, values)), kernel)
+        np.testing.assert_allclose(averages, expected, atol=1e-6)
+
+
+class TestContainers:
+    def test_weights_from_anywhere(self):
+        queries, keys, values = make_data()
+        weight = some_weights(len(keys))
+        expected, _ = attend(queries, keys, values, sample_weight=weight)
+        read_only = weight.copy()
+        read_only.flags.writeable = False
+        series = pd.Series(weight, index=range(7, 7 + len(weight)))
+        for given in (read_only, weight[::-1].copy()[::-1], series, list(weight)):
+            averages, _ = attend(queries, keys, values, sample_weight=given)
+            np.testing.assert_array_equal(averages, expected)
+
+    @pytest.mark.parametrize(
+        "convert",
+        [
+            lambda x: x.astype(">f8"),
+            lambda x: x.astype(object),
+            lambda x: pd.DataFrame(x),
+            lambda x: pd.DataFrame(x).astype("Float64"),
+            lambda x: x.tolist(),
+            lambda x: np.rec.fromarrays([x], names="a")["a"],
+        ],
+    )
+    def test_tables_from_anywhere(self, convert):
+        queries, keys, values = make_data()
+        expected, _ = attend(queries, keys, values)
+        averages, _ = attend(convert(queries), convert(keys), values)
+        np.testing.assert_array_equal(averages, expected)
+
+    @pytest.mark.parametrize(
+        ("keys", "error", "message"),
+        [
+            (sparse.csr_array(np.eye(3)), TypeError, r"keys is sparse.*toarray\(\)"),
+            (np.eye(3) * 1j, ValueError, "keys is not numeric"),
+            (np.array([["a"] * 3] * 3), ValueError, "keys is not numeric.*encode it first"),
+        ],
+    )
+    def test_what_is_not_numbers(self, keys, error, message):
+        with pytest.raises(error, match=message):
+            attend(np.eye(3), keys, np.ones(3))
+
+
 class TestNearest:
     def test_equally_near_keys_share(self):
         keys, values = np.array([[-1.0], [1.0], [1.0], [5.0]]), np.array([0.0, 3.0, 6.0, 100.0])
@@ -302,6 +396,18 @@ class TestMerge:
             np.testing.assert_allclose(averages, expected[0], rtol=1e-9, atol=1e-9)
             np.testing.assert_allclose(log_sums, expected[1], rtol=1e-9, atol=1e-9)
 
+    def test_parts_that_do_not_belong_together(self):
+        one = partial_attend([[0.0]], [[0.0]], np.array([1.0]))
+        two = partial_attend([[0.0], [1.0]], [[0.0]], np.array([1.0]))
+        other = partial_attend([[0.0]], [[0.0]], np.array([1.0]), empty="nan")
+        for wrong in (two, other):
+            with pytest.raises(ValueError, match="do not belong together"):
+                merge(one, wrong)
+        with pytest.raises(ValueError, match="empty='nearest' needs a part"):
+            finish(other)
+        with pytest.raises(ValueError, match="empty='bogus' is unknown"):
+            finish(one, "bogus")
+
     def test_parts_far_apart_in_scale(self):
         near, _ = attend([[0.0]], [[0.0]], [1.0])
         far = partial_attend([[0.0]], [[1e5]], np.array([5.0]))
@@ -327,7 +433,7 @@ class TestBadInput:
             ({"bandwidth": np.nan}, r"bandwidth=nan is not valid"),
             ({"bandwidth": "wide"}, r"bandwidth='wide' is not valid"),
             ({"bandwidth": [1.0, 2.0, 3.0]}, r"shape \(3,\), but there are 2 features"),
-            ({"bandwidth": 1e-320}, r"bandwidth=1e-320 is so small"),
+            ({"bandwidth": 1e-320}, r"divided by bandwidth=1e-320 overflow"),
             ({"sample_weight": np.ones(3)}, r"sample_weight must have shape \(4,\)"),
             ({"sample_weight": -np.ones(4)}, r"sample_weight has a negative value, -1"),
             ({"sample_weight": np.zeros(4)}, r"sample_weight is 0 for every key"),

@@ -109,3 +109,25 @@ def test_threads_give_the_same_and_leave_torch_as_it_was():
         assert torch.get_num_threads() == 3
     finally:
         torch.set_num_threads(before)
+
+
+def test_threads_of_a_pool_keep_their_number():
+    from concurrent.futures import ThreadPoolExecutor
+
+    X = np.linspace(0, 1, 1500)[:, None]
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(2)
+        with ThreadPoolExecutor(3) as pool:
+            jobs = [
+                pool.submit(attend, X, X, X[:, 0], "epanechnikov", bandwidth=0.1)
+                for _ in range(9)
+            ]
+            results = [job.result()[0] for job in jobs]
+            counts = list(pool.map(lambda _: torch.get_num_threads(), range(6)))
+        assert torch.get_num_threads() == 2
+        assert set(counts) == {2}
+        for result in results:
+            np.testing.assert_array_equal(result, results[0])
+    finally:
+        torch.set_num_threads(before)

@@ -20,6 +20,7 @@ from sklearn_attention.kernels import (
     Epanechnikov,
     Gaussian,
     Matern32,
+    Periodic,
     Silverman,
     Triangular,
 )
@@ -200,6 +201,29 @@ class TestLeaveOneOut:
         again, same = leave_one_out_bandwidth(X, values, Gaussian(), random_state=seeded[2])
         assert again[0] == bandwidth[0]
         assert same == error
+
+    def test_a_period_is_not_carried_over(self):
+        rng = np.random.default_rng(0)
+        X = rng.uniform(0, 20, (2 * MAX_SEARCH_ROWS, 1))
+        values = np.sin(2 * np.pi * X)
+        kernel = Periodic(length_scale=0.3)
+        bandwidth, error = leave_one_out_bandwidth(X, values, kernel)
+        assert leave_one_out_error(X, values, kernel, bandwidth) < 2 * error
+
+    @pytest.mark.parametrize("scale", [1e-200, 1e-170, 1e160, 1e200])
+    def test_extreme_units(self, scale):
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(60, 1))
+        values = np.sin(X) + 0.1 * rng.normal(size=(60, 1))
+        bandwidth, error = leave_one_out_bandwidth(X, values, Gaussian())
+        of_y, _ = leave_one_out_bandwidth(X, values * scale, Gaussian())
+        np.testing.assert_allclose(of_y, bandwidth, rtol=2e-3)
+        of_x, same = leave_one_out_bandwidth(X * scale, values, Gaussian())
+        np.testing.assert_allclose(of_x / scale, bandwidth, rtol=2e-3)
+        assert same == pytest.approx(error, rel=1e-6)
+        np.testing.assert_allclose(
+            rule_bandwidth(X * scale, Gaussian()) / scale, rule_bandwidth(X, Gaussian())
+        )
 
     def test_copies_cannot_pull_the_bandwidth_to_zero(self):
         rng = np.random.default_rng(0)

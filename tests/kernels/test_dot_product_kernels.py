@@ -54,6 +54,10 @@ class TestLinear(KernelContract):
             assert values.dtype == queries.dtype
             assert values.tolist() == [[18, 44]]
 
+    def test_center_goes_to_the_device_of_the_tensors(self):
+        tensor = torch.ones((3, 2), device="meta")
+        assert Linear([1.0, 2.0])(tensor).device == tensor.device
+
     @pytest.mark.parametrize("center", [[1.0], [1.0, 2.0, 3.0], [[1.0, 2.0]]])
     def test_center_that_does_not_fit(self, center):
         with pytest.raises(ValueError, match=r"center=.* does not fit 2 features: pass"):

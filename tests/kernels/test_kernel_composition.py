@@ -62,6 +62,7 @@ class TestSum(KernelContract):
         Epanechnikov() + Triangular(),
         "epanechnikov" + Triangular(),
         Gaussian() + 0.25,
+        Triangular() + Gaussian() * Epanechnikov(),
     )
     # The printed formulas of the samples, in their order.
     formulas = (
@@ -69,6 +70,7 @@ class TestSum(KernelContract):
         lambda q, k: epanechnikov(q, k) + triangular(q, k),
         lambda q, k: epanechnikov(q, k) + triangular(q, k),
         lambda q, k: gaussian(q, k) + 0.25,
+        lambda q, k: triangular(q, k) + gaussian(q, k) * epanechnikov(q, k),
     )
 
     def formula(self, kernel, q, k):
@@ -208,6 +210,12 @@ def test_logarithm_of_a_product_beyond_underflow():
     kernel = ScaledDotProduct() * Gaussian()
     expected = 1e8 - math.log(2 * math.pi) / 2
     np.testing.assert_allclose(kernel.log([[1e4]], [[1e4]]), expected, rtol=1e-15)
+
+
+def test_constants_go_with_categories():
+    codes, kernel = np.array([[0, 1], [2, 1]]), 0.5 * WangVanRyzin() + 1
+    np.testing.assert_array_equal(kernel.rescale(codes, 2.0), codes)
+    np.testing.assert_allclose(kernel(codes), 0.5 * WangVanRyzin()(codes) + 1)
 
 
 def test_zero_times_a_kernel():

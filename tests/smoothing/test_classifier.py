@@ -93,6 +93,8 @@ def test_partial_fit_refuses_classes_it_was_not_told(iris):
     with pytest.raises(ValueError, match=r"not among the known classes.*first call"):
         model.partial_fit(X[60:], y[60:])
     assert len(model.keys_) == 60
+    with pytest.raises(ValueError, match=r"classes=.* differ from those of the first call"):
+        model.partial_fit(X[:60], y[:60], classes=[0, 1, 2])
     with pytest.raises(ValueError, match="as many outputs as before"):
         model.partial_fit(X[:60], np.column_stack([y, y])[:60])
 

@@ -22,7 +22,7 @@ from sklearn.preprocessing import StandardScaler
 
 from sklearn_attention import NadarayaWatsonClassifier, NadarayaWatsonRegressor
 from sklearn_attention.datasets import make_smoothing_curve
-from sklearn_attention.kernels import Gaussian, Periodic
+from sklearn_attention.kernels import Gaussian, Periodic, ProductKernel
 
 PROFILES = {
     "gaussian": lambda r: math.exp(-r * r / 2),
@@ -147,6 +147,15 @@ class TestBandwidth:
                 other, X, y, cv=KFold(len(X)), scoring="neg_mean_squared_error"
             )
             assert -scores.mean() >= model.loo_score_
+
+    def test_changing_a_kernel_does_not_change_what_was_fitted(self, data):
+        X, y = data
+        kernel = Periodic(period=3.0)
+        model = NadarayaWatsonRegressor(kernel, bandwidth=1.0).fit(X, y)
+        before = model.predict(X)
+        model.set_params(kernel__period=1.5)
+        kernel.length_scale = 9.0
+        np.testing.assert_array_equal(model.predict(X), before)
 
     def test_refitting_forgets(self, data):
         X, y = data
@@ -432,6 +441,28 @@ class TestBadInput:
         assert vars(good).keys() == before.keys()
         np.testing.assert_array_equal(good.predict(data[0]), predictions)
 
+    @pytest.mark.parametrize(
+        ("parameters", "message"),
+        [
+            ({"device": "foo"}, "device='foo' is not a device"),
+            ({"kernel": Periodic(period=-1)}, "period=-1 is not valid"),
+            ({"kernel": ProductKernel([("a", "gaussian", [7])])}, "3 features"),
+            ({"kernel": lambda A, B: np.ones(3)}, "returned shape"),
+        ],
+    )
+    def test_parameters_are_checked_in_fit_without_a_search_too(
+        self, data, parameters, message
+    ):
+        model = NadarayaWatsonRegressor(bandwidth=1.0).set_params(**parameters)
+        with pytest.raises(ValueError, match=message):
+            model.fit(*data)
+        assert not hasattr(model, "keys_")
+
+    def test_targets_too_large_for_the_precision(self, data):
+        X, y = data
+        with pytest.raises(ValueError, match=r"too large for float32.*float64"):
+            NadarayaWatsonRegressor(bandwidth=1.0).fit(X.astype("float32"), y * 1e300)
+
     @pytest.mark.filterwarnings("ignore:X has feature names:UserWarning")
     @pytest.mark.parametrize("method", ["fit", "partial_fit"])
     @pytest.mark.parametrize(
@@ -466,6 +497,7 @@ class TestBadInput:
             (-np.ones(80), "[Nn]egative"),
             (np.ones(79), "sample_weight.shape"),
             (np.full(80, np.nan), "sample_weight contains NaN"),
+            (np.full(80, 1e308), "sample_weight sums to infinity"),
         ],
     )
     def test_weights(self, data, weight, message):
