@@ -167,9 +167,7 @@ def _check_weights(sample_weight, X):
         raise ValueError("sample_weight is zero for every row: leave at least one above 0.")
     weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
     if weights.max() > np.finfo(np.float64).max / len(weights):
-        raise ValueError(
-            "sample_weight sums to infinity: divide it by its largest value, as only ratios count."
-        )
+        raise ValueError("sample_weight sums to infinity: divide it by its largest value.")
     return weights
 
 
