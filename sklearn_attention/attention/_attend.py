@@ -125,7 +125,7 @@ def partial_attend(
     Parameters
     ----------
     queries, keys, values, kernel, bandwidth, sample_weight, algorithm, empty, device
-        As for :func:`attend`. A kernel of dot products sees features as they are.
+        As for :func:`attend`.
 
     Returns
     -------
@@ -167,7 +167,7 @@ def _unfinished(
     )  # fmt: skip
     part = ALGORITHMS[algorithm](task)
     part = part._replace(
-        shift=part.shift + task.log_weight_scale,
+        shift=part.shift.double() + task.log_weight_scale,
         fallback=_fallback(task, part, empty, all_keys),
     )
     n_dims = values.ndim if hasattr(values, "ndim") else np.ndim(values)

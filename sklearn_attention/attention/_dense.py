@@ -4,7 +4,7 @@ import torch
 
 from ._fused import fused_part
 from ._part import Part
-from ._tiles import tile_part
+from ._tiles import concatenate, tile_part
 
 # How far rounding may move a log-weight, by the precision of the answer.
 _TOLERANCE = {torch.float32: 1e-4, torch.float64: 5e-13}
@@ -40,7 +40,11 @@ def dense_part(task):
             todo[rows] = False
             whole = len(rows) == len(task.queries)
             done.append((rows, way((task if whole else task.take(rows)).to(dtype))))
-    return done[0][1] if len(done) == 1 else _assemble(done)
+    if len(done) == 1:
+        return done[0][1]
+    order = torch.cat([rows for rows, _ in done]).argsort()
+    part = concatenate([part for _, part in done], task)
+    return Part(*(None if field is None else field[order] for field in part[:4]))
 
 
 def _ways(task):
@@ -68,12 +72,3 @@ def _log_weight_error(task):
     # The query's own square cancels in the average, but not in the normaliser.
     size = torch.maximum(key_norm * (query_norm + key_norm / 2), query_norm**2 / 2)
     return lambda dtype: torch.finfo(dtype).eps * size
-
-
-def _assemble(done):
-    order = torch.cat([rows for rows, _ in done]).argsort()
-    parts = [part for _, part in done]
-    fields = [torch.cat([part[i].double() for part in parts])[order] for i in range(3)]
-    if any(part.mass is not None for part in parts):
-        fields.append(torch.cat([part.total_mass.double() for part in parts])[order])
-    return Part(*fields)

@@ -54,10 +54,10 @@ def fused_part(task):
     if task.own_key is None:
         return part
     # Rows that carry their own average are averaged anew without themselves.
-    return overwrite(part, (share > _MAX_OWN_SHARE).nonzero()[:, 0], task)
+    return _overwrite(part, (share > _MAX_OWN_SHARE).nonzero()[:, 0], task)
 
 
-def overwrite(part, rows, task):
+def _overwrite(part, rows, task):
     """The part, with some of its rows computed by tiles instead."""
     if len(rows) == 0:
         return part

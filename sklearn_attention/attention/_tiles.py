@@ -50,7 +50,10 @@ def _is_parallel(task):
 
 
 def concatenate(parts, task):
-    """Parts of different queries over the same keys, one after the other."""
+    """Parts of different queries over the same keys, one after the other.
+
+    The result has the widest precision among them.
+    """
     if not parts:
         none = task.values.new_zeros(0)
         return Part(none, task.values[:0], none)

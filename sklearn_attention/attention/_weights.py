@@ -73,7 +73,9 @@ def _normalized(task, rows, empty):
     size = weights.abs()
     weights = torch.where(size > _INVISIBLE * size.amax(dim=1, keepdim=True), weights, 0)
     part = Part(shift, weights, weights.sum(dim=1), size.sum(dim=1))
-    if empty in ("nearest", "mean"):
+    if part.usable.all():
+        empty = "nan"  # nobody is in need of a policy, or of the work for one
+    elif empty in ("nearest", "mean"):
         part = part._replace(fallback=_fallback(task, rows, empty))
     return finish(part, empty)[0]
 

@@ -214,10 +214,15 @@ class NadarayaWatsonClassifier(ClassifierMixin, MemoryEstimator):
             )
         return kernel
 
+    @property
+    def _classes_of_outputs(self):
+        """One array of classes for each output, also where there is only one."""
+        return self.classes_ if isinstance(self.classes_, list) else [self.classes_]
+
     def _indicators(self, y, dtype):
         """One column for each class of each output."""
         outputs = y.T if y.ndim == 2 else [y]
-        classes = self.classes_ if isinstance(self.classes_, list) else [self.classes_]
+        classes = self._classes_of_outputs
         if len(outputs) != len(classes):
             raise ValueError(
                 f"y has {len(outputs)} outputs, but the classes remembered are of "
@@ -236,26 +241,20 @@ class NadarayaWatsonClassifier(ClassifierMixin, MemoryEstimator):
 
     def _split(self, averages):
         """The columns of each output."""
-        classes = self.classes_ if isinstance(self.classes_, list) else [self.classes_]
-        ends = np.cumsum([len(known) for known in classes])
+        ends = np.cumsum([len(known) for known in self._classes_of_outputs])
         return np.split(averages, ends[:-1], axis=1)
 
     def _labels(self, winners):
-        if not isinstance(self.classes_, list):
-            return self.classes_[winners[0]]
-        columns = [known[won] for known, won in zip(self.classes_, winners, strict=True)]
-        return np.column_stack(columns)
+        """Names of the winning classes of each output."""
+        classes = zip(self._classes_of_outputs, winners, strict=True)
+        columns = [known[won] for known, won in classes]
+        return np.column_stack(columns) if isinstance(self.classes_, list) else columns[0]
 
     def _targets(self, rows):
         values = self.values_[rows]
         flat = values.reshape(-1, values.shape[-1])
         labels = self._labels([block.argmax(axis=1) for block in self._split(flat)])
         return labels.reshape(values.shape[:-1] + labels.shape[1:])
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        return tags
 
 
 def _known_classes(y, classes=None):

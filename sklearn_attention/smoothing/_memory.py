@@ -64,6 +64,11 @@ class MemoryEstimator(AttentionEstimator):
         )
         return Explanation(indices, weights, self._targets(indices))
 
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
     def _check_queries(self, X):
         with check_numeric("X"):
             return validate_data(self, X, reset=False, dtype=_DTYPES)

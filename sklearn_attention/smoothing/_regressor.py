@@ -172,11 +172,6 @@ class NadarayaWatsonRegressor(RegressorMixin, MemoryEstimator):
     def _targets(self, rows):
         return self.values_[rows]
 
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        return tags
-
 
 def _as_values(y, dtype):
     """Targets in the precision of the features, which must be able to hold them."""
