@@ -13,13 +13,14 @@ written once, for NumPy arrays and for torch tensors.
   :class:`Periodic`, :class:`LocallyPeriodic`.
 * Dot-product kernels come from attention: :class:`ScaledDotProduct`, :class:`Linear`,
   :class:`Polynomial`, :class:`CosineSimilarity`.
-* Categorical kernels: :class:`AitchisonAitken`, :class:`WangVanRyzin`.
+* Categorical kernels: :class:`AitchisonAitken`, :class:`LiRacine`,
+  :class:`WangVanRyzin`; :func:`mixed_kernel` puts them beside one for numbers.
 * Composition: ``+``, ``*``, :class:`ProductKernel` over columns, :class:`FunctionKernel`.
 """
 
 from ._adapters import FunctionKernel
 from ._base import Kernel
-from ._categorical import AitchisonAitken, WangVanRyzin
+from ._categorical import AitchisonAitken, LiRacine, WangVanRyzin
 from ._compact import (
     Biweight,
     Boxcar,
@@ -35,6 +36,7 @@ from ._covariance import Exponential, Laplacian, Matern32, Matern52, RationalQua
 from ._distances import squared_distances
 from ._dot_product import CosineSimilarity, Linear, Polynomial, ScaledDotProduct
 from ._gaussian import DotProductForm, Gaussian
+from ._mixed import mixed_kernel
 from ._periodic import LocallyPeriodic, Periodic
 from ._product_kernel import ProductKernel
 from ._radial import RadialKernel, SmoothingKernel
@@ -57,6 +59,7 @@ __all__ = [
     "Gaussian",
     "Kernel",
     "Laplacian",
+    "LiRacine",
     "Linear",
     "LocallyPeriodic",
     "Logistic",
@@ -78,5 +81,6 @@ __all__ = [
     "Triweight",
     "WangVanRyzin",
     "as_kernel",
+    "mixed_kernel",
     "squared_distances",
 ]

@@ -104,3 +104,38 @@ class WangVanRyzin(_CategoricalKernel):
         xp = array_namespace(query, key)
         step = abs(query - key)
         return xp.where(step == 0, 1 - lam, 0.5 * (1 - lam) * lam**step)
+
+
+class LiRacine(_CategoricalKernel):
+    r"""Li-Racine kernel for ordered categories.
+
+    .. math:: K(q, k) = \lambda^{|q - k|}
+
+    With :math:`\lambda = 0` only the same category counts; with :math:`\lambda = 1` the
+    categories are not told apart, which :class:`WangVanRyzin` cannot do. So an average can
+    leave a category out of account altogether. The codes must be whole numbers in the
+    order of the categories. Several columns multiply.
+
+    Parameters
+    ----------
+    lam : float, default=0.2
+        :math:`\lambda`, from 0 to 1.
+
+    References
+    ----------
+    .. [1] Li, Q. and Racine, J. (2007). Nonparametric Econometrics: Theory and Practice.
+       Princeton University Press, section 4.
+
+    Examples
+    --------
+    >>> from sklearn_attention.kernels import LiRacine
+    >>> LiRacine(lam=0.5)([[0]], [[0], [1], [2]])
+    array([[1.  , 0.5 , 0.25]])
+    """
+
+    def __init__(self, lam=0.2):
+        self.lam = lam
+
+    def _compare(self, query, key):
+        lam = check_in_interval("lam", self.lam, 0, 1)
+        return lam ** abs(query - key)

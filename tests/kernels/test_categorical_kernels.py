@@ -7,7 +7,13 @@ import pytest
 import torch
 from kernel_contracts import KernelContract, WithoutGradient, in_libraries, to_library, to_numpy
 
-from sklearn_attention.kernels import AitchisonAitken, WangVanRyzin
+from sklearn_attention.kernels import (
+    AitchisonAitken,
+    Gaussian,
+    LiRacine,
+    WangVanRyzin,
+    mixed_kernel,
+)
 
 
 class CategoricalContract(WithoutGradient, KernelContract):
@@ -109,6 +115,34 @@ class TestWangVanRyzin(CategoricalContract):
     def test_differs_from_other_kernels_and_things(self, kernel):
         assert kernel != WangVanRyzin(lam=0.123)
         assert kernel != AitchisonAitken()
+
+
+class TestLiRacine(CategoricalContract):
+    samples = (LiRacine(), LiRacine(lam=0), LiRacine(lam=0.5))
+
+    def formula(self, kernel, q, k):
+        return math.prod(kernel.lam ** abs(a - b) for a, b in zip(q, k, strict=True))
+
+    def test_tells_nothing_apart_at_one(self, kernel):
+        codes = np.arange(4.0)[:, None]
+        np.testing.assert_array_equal(LiRacine(lam=1)(codes), 1)
+
+    @pytest.mark.parametrize("lam", [-0.1, 1.1, "much"])
+    def test_bad_lam(self, lam):
+        with pytest.raises(ValueError, match="lam="):
+            LiRacine(lam)([[0]])
+
+
+def test_mixed_kernel_multiplies_what_fits_each_column():
+    kinds = ["ordered", "numeric", "unordered", "numeric"]
+    kernel = mixed_kernel(Gaussian(), kinds, [4, 0, 3, 0], [0.5, 0, 0.2, 0])
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.integers(0, 4, 9), rng.normal(size=9),
+                         rng.integers(0, 3, 9), rng.normal(size=9)])  # fmt: skip
+    expected = LiRacine(0.5)(X[:, :1]) * AitchisonAitken(3, 0.2)(X[:, 2:3])
+    np.testing.assert_allclose(kernel(X), expected * Gaussian()(X[:, [1, 3]]), rtol=1e-14)
+    # A bandwidth divides the numbers alone.
+    np.testing.assert_array_equal(kernel.rescale(X, 2.0), X / [1, 2, 1, 2])
 
 
 @in_libraries

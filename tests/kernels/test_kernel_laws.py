@@ -17,6 +17,7 @@ from sklearn_attention.kernels import (
     Gaussian,
     Kernel,
     Linear,
+    LiRacine,
     LocallyPeriodic,
     Periodic,
     Polynomial,
@@ -38,7 +39,7 @@ NUMERIC = [
     Gaussian() + 0.1 * Periodic(),
     Constant(0.3) * ProductKernel("cosine") + "boxcar",
 ]
-CATEGORICAL = [AitchisonAitken(5, 0.3), WangVanRyzin(0.4)]
+CATEGORICAL = [AitchisonAitken(5, 0.3), LiRacine(0.6), WangVanRyzin(0.4)]
 STATIONARY = [kernel for kernel in NUMERIC if kernel.stationary]
 POSITIVE = [kernel for kernel in NUMERIC if not kernel.signed]
 # Positive definite in every dimension.
