@@ -35,7 +35,7 @@ def learn_categories(X):
     frame = _as_frame(X)
     if frame is None:
         return None, None
-    columns = [frame[name] for name in frame.columns]
+    columns = list(frame.iter_columns())  # whose names may occur twice
     kinds = [_kind(column) for column in columns]
     if all(kind == NUMERIC for kind in kinds):
         return None, None
@@ -87,6 +87,33 @@ def encode_categories(X, categories, kinds):
             )
         encoded.append(column)
     return frame.select(encoded).to_native()
+
+
+def extend_categories(X, categories, kinds):
+    """The levels learnt, and behind them what further rows bring.
+
+    Parameters
+    ----------
+    X : object
+        Further rows.
+    categories, kinds : list or None
+        From :func:`learn_categories`.
+
+    Returns
+    -------
+    categories : list or None
+        Unordered categories with their new levels at the end; codes stay what they are.
+    """
+    frame = _as_frame(X)
+    if categories is None or frame is None or len(frame.columns) != len(categories):
+        return categories
+    extended = []
+    for name, levels, kind in zip(frame.columns, categories, kinds, strict=True):
+        if kind == UNORDERED and _kind(frame[name]) != NUMERIC:
+            new = [level for level in _levels(frame[name], kind) if level not in set(levels)]
+            levels = _as_levels([*levels, *new])
+        extended.append(levels)
+    return extended
 
 
 def _as_frame(X):

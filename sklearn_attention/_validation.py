@@ -66,6 +66,29 @@ def check_in_interval(name, value, low, high, *, closed_right=True):
     return float(value)
 
 
+def check_in_open_interval(name, value, low, high):
+    """Return ``value`` if it lies strictly between ``low`` and ``high``, else raise ValueError.
+
+    Parameters
+    ----------
+    name : str
+        Name of the parameter, for the message.
+    value : object
+        What the user passed.
+    low, high : float
+        Ends of the interval, which do not belong to it.
+
+    Returns
+    -------
+    value : float
+    """
+    if not (isinstance(value, numbers.Real) and low < value < high):
+        raise ValueError(
+            f"{name}={value!r} is not valid: pass a number between {low:g} and {high:g}."
+        )
+    return float(value)
+
+
 def check_choice(name, value, choices):
     """Return ``value`` if it is one of ``choices``, else raise ValueError.
 

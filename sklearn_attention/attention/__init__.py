@@ -15,17 +15,37 @@ from ._part import EMPTY_POLICIES, Part, finish, merge
 # These compute with torch, which takes a second to load: not before they are asked for.
 _LAZY = {
     "ALGORITHMS": "_attend",
+    "LeaveOneOut": "_leave_one_out",
+    "LeaveOneOutGradient": "_leave_one_out_gradient",
+    "LocalFit": "_local",
+    "LocalRows": "_local",
+    "Predictions": "_leave_one_out",
+    "Scores": "_leave_one_out",
     "attend": "_attend",
+    "attend_gradient": "_gradient",
+    "attend_local": "_local",
+    "binned_scores": "_binned",
     "attention_weights": "_weights",
+    "local_rows": "_local",
     "partial_attend": "_attend",
 }
 
 __all__ = [
     "EMPTY_POLICIES",
+    "LeaveOneOut",
+    "LeaveOneOutGradient",
+    "LocalFit",
+    "LocalRows",
     "Part",
+    "Predictions",
+    "Scores",
     "attend",
+    "attend_gradient",
+    "attend_local",
     "attention_weights",
+    "binned_scores",
     "finish",
+    "local_rows",
     "merge",
     "partial_attend",
 ]

@@ -15,6 +15,7 @@ from ._tiles import mean_fallback, nearest_fallback
 ALGORITHMS = {"auto": dense_part, "dense": dense_part}
 
 
+@torch.no_grad()
 def attend(
     queries,
     keys,
@@ -22,6 +23,7 @@ def attend(
     kernel="gaussian",
     *,
     bandwidth=1.0,
+    query_scale=None,
     sample_weight=None,
     leave_one_out=False,
     algorithm="auto",
@@ -48,10 +50,14 @@ def attend(
         See :mod:`sklearn_attention.kernels`.
     bandwidth : float or array of shape (n_features,), default=1.0
         Divides the features before the kernel compares them; in their own units.
+    query_scale : array of shape (n_queries,), default=None
+        What each query's bandwidth is multiplied by, for bandwidths that differ from place
+        to place. For kernels of the distance.
     sample_weight : array of shape (n_keys,), default=None
         Non-negative weights of the keys. Weight 2 is the key twice, weight 0 its absence.
-    leave_one_out : bool, default=False
-        Leave out of each average the query's own key. The queries must be the keys.
+    leave_one_out : bool or int array of shape (n_queries,), default=False
+        Leave out of each average the query's own key: True where the queries are the keys,
+        otherwise the position of each query's own key, -1 for none.
     algorithm : {"auto", "dense"}, default="auto"
         "dense" compares every query with every key; "auto" is free to choose.
     empty : {"nearest", "nan", "mean", "raise"}, default="nearest"
@@ -95,17 +101,22 @@ def attend(
     >>> averages.round(3)
     array([ 5.136, 10.   ])
     """
-    part, answer, squeeze = _unfinished(
-        queries, keys, values, kernel, bandwidth, sample_weight, leave_one_out, algorithm,
-        empty, device, all_keys=True,
+    check_choice("algorithm", algorithm, ALGORITHMS)
+    check_choice("empty", empty, EMPTY_POLICIES)
+    task, answer, _ = prepare(
+        queries, keys, values, kernel, bandwidth=bandwidth, query_scale=query_scale,
+        sample_weight=sample_weight, leave_one_out=leave_one_out, device=device,
     )  # fmt: skip
+    part = unfinished(task, algorithm, empty)
     averages, log_normalizers = finish(part, empty)
     # Half precision would not hold the logarithms of small sums.
     at_least_single = torch.promote_types(answer.dtype, torch.float32)
-    averages = averages[:, 0] if squeeze else averages
+    n_dims = values.ndim if hasattr(values, "ndim") else np.ndim(values)
+    averages = averages[:, 0] if n_dims == 1 else averages
     return answer(averages), answer(log_normalizers, at_least_single)
 
 
+@torch.no_grad()
 def partial_attend(
     queries,
     keys,
@@ -142,10 +153,13 @@ def partial_attend(
     >>> averages
     array([[5.]])
     """
-    part, answer, _ = _unfinished(
-        queries, keys, values, kernel, bandwidth, sample_weight, False, algorithm, empty,
-        device, all_keys=False,
+    check_choice("algorithm", algorithm, ALGORITHMS)
+    check_choice("empty", empty, EMPTY_POLICIES)
+    task, answer, _ = prepare(
+        queries, keys, values, kernel, bandwidth=bandwidth, sample_weight=sample_weight,
+        leave_one_out=False, device=device,
     )  # fmt: skip
+    part = unfinished(task, algorithm, empty, all_keys=False)
 
     def hand_out(field):
         return None if field is None else answer(field, torch.float64)
@@ -155,23 +169,26 @@ def partial_attend(
 
 
 @torch.no_grad()
-def _unfinished(
-    queries, keys, values, kernel, bandwidth, sample_weight, leave_one_out, algorithm,
-    empty, device, all_keys,
-):  # fmt: skip
-    check_choice("algorithm", algorithm, ALGORITHMS)
-    check_choice("empty", empty, EMPTY_POLICIES)
-    task, answer, _ = prepare(
-        queries, keys, values, kernel, bandwidth=bandwidth, sample_weight=sample_weight,
-        leave_one_out=leave_one_out, device=device,
-    )  # fmt: skip
+def unfinished(task, algorithm, empty, *, all_keys=True):
+    """The average of a task before it is divided, with what the policy needs.
+
+    Parameters
+    ----------
+    task : Task
+    algorithm, empty : str
+        As for :func:`attend`, checked.
+    all_keys : bool, default=True
+        Whether no further keys will be merged in.
+
+    Returns
+    -------
+    part : Part
+    """
     part = ALGORITHMS[algorithm](task)
-    part = part._replace(
+    return part._replace(
         shift=part.shift.double() + task.log_weight_scale,
         fallback=_fallback(task, part, empty, all_keys),
     )
-    n_dims = values.ndim if hasattr(values, "ndim") else np.ndim(values)
-    return part, answer, n_dims == 1
 
 
 def _fallback(task, part, empty, all_keys):

@@ -53,7 +53,9 @@ def _ways(task):
     # Single precision has no room for weights of very different size.
     narrow = task.weights.min() > _SMALLEST_WEIGHT
     small = torch.float32 if task.dtype == torch.float32 and narrow else None
-    if task.kernel.as_dot_product(task.queries[:0], task.keys[:0]) is not None:
+    if task.query_scale is not None:
+        pass  # no form for the fused kernel, and no bound on the scales
+    elif task.kernel.as_dot_product(task.queries[:0], task.keys[:0]) is not None:
         # Taking a query's own key out divides by a difference: float64 is needed for it.
         if small and task.own_key is None:
             yield fused_part, small, error(small) <= _TOLERANCE[small]

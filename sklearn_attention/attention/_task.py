@@ -26,12 +26,15 @@ class Task:
     weights: torch.Tensor  # (m,) relative to the largest
     log_weight_scale: float  # logarithm of what they are relative to
     own_key: torch.Tensor | None  # (n,) key to leave out, -1 for none; None: all stay
+    query_scale: torch.Tensor | None  # (n,) what else divides a query's distances
     dtype: torch.dtype  # of the answer, and at least of the arithmetic
 
     def take(self, rows):
         """The same task for some of the queries."""
-        own_key = None if self.own_key is None else self.own_key[rows]
-        return replace(self, queries=self.queries[rows], own_key=own_key)
+        own_key, scale = (
+            None if field is None else field[rows] for field in (self.own_key, self.query_scale)
+        )
+        return replace(self, queries=self.queries[rows], own_key=own_key, query_scale=scale)
 
     def to(self, dtype):
         """The same task with its arithmetic in another precision."""
@@ -76,7 +79,10 @@ def resolve_device(device):
     return resolved
 
 
-def prepare(queries, keys, values, kernel, *, bandwidth, sample_weight, leave_one_out, device):
+def prepare(
+    queries, keys, values, kernel, *, bandwidth, sample_weight, leave_one_out, device,
+    query_scale=None,
+):  # fmt: skip
     """Check everything, and express it as a :class:`Task`.
 
     Returns
@@ -104,24 +110,23 @@ def prepare(queries, keys, values, kernel, *, bandwidth, sample_weight, leave_on
         )
     if n_keys == 0:
         raise ValueError("keys has 0 rows: an average needs at least one key.")
-    if leave_one_out and len(queries) != n_keys:
-        raise ValueError(
-            f"leave_one_out=True needs the keys themselves as queries, but there are "
-            f"{len(queries)} queries and {n_keys} keys."
-        )
+    own_key = _check_own_keys(leave_one_out, queries, n_keys)
+    scale = _check_query_scale(query_scale, queries, kernel)
     values = tensors[2] if len(tensors) == 3 else keys.new_zeros((n_keys, 0))
     values = _check_values(values, n_keys)
     weights, log_scale, kept = _check_weights(sample_weight, keys)
-    own_key = torch.arange(n_keys, device=keys.device) if leave_one_out else None
     queries, keys = _in_bandwidths(queries.double(), keys.double(), kernel, bandwidth)
     if kept is not None:
         position = torch.full((n_keys,), -1, device=keys.device)
         position[kept] = torch.arange(len(kept), device=keys.device)
-        own_key = position if leave_one_out else None
+        if own_key is not None:
+            own_key = torch.where(own_key >= 0, position[own_key], -1)
         keys, values, weights = keys[kept], values[kept], weights[kept]
     # Half precision is for storage: sums are computed in float32 at least.
     dtype = torch.float64 if answer.dtype == torch.float64 else torch.float32
-    task = Task(kernel, queries, keys, values.double(), weights, log_scale, own_key, dtype)
+    task = Task(
+        kernel, queries, keys, values.double(), weights, log_scale, own_key, scale, dtype
+    )
     return task, answer, kept
 
 
@@ -201,6 +206,47 @@ def _check_weights(sample_weight, keys):
     # By a power of two, so that no digit is lost on the way.
     scale = 2.0 ** (math.frexp(weights.max().item())[1] - 1)
     return weights / scale, math.log(scale), None if len(kept) == len(weights) else kept
+
+
+def _check_own_keys(leave_one_out, queries, n_keys):
+    """Position of the key to leave out for each query, or None."""
+    if isinstance(leave_one_out, (bool, np.bool_)):
+        if not leave_one_out:
+            return None
+        if len(queries) != n_keys:
+            raise ValueError(
+                f"leave_one_out=True needs the keys themselves as queries, but there are "
+                f"{len(queries)} queries and {n_keys} keys: pass the position of each "
+                "query's own key instead."
+            )
+        return torch.arange(n_keys, device=queries.device)
+    own_key = torch.as_tensor(leave_one_out, device=queries.device)
+    valid = own_key.shape == (len(queries),) and own_key.dtype in (torch.int32, torch.int64)
+    if not valid or (len(own_key) and not (-1 <= own_key.min() and own_key.max() < n_keys)):
+        raise ValueError(
+            f"leave_one_out={leave_one_out!r} is not valid: pass True, False, or for each of "
+            f"the {len(queries)} queries the position of a key, from 0 to {n_keys - 1}, or -1."
+        )
+    return own_key.long()
+
+
+def _check_query_scale(query_scale, queries, kernel):
+    if query_scale is None:
+        return None
+    scale = _to_tensor("query_scale", query_scale).to(queries.device, torch.float64)
+    if scale.shape != (len(queries),):
+        raise ValueError(
+            f"query_scale must have shape ({len(queries)},), one scale for each query, got "
+            f"{tuple(scale.shape)}."
+        )
+    if not (torch.isfinite(scale).all() and (scale > 0).all()):
+        raise ValueError("query_scale has values that are not finite and greater than 0.")
+    if kernel.radial_form(queries.shape[1]) is None:
+        raise ValueError(
+            f"kernel={kernel!r} does not depend on the distance alone, which a scale of each "
+            "query divides: choose a radial kernel such as 'gaussian'."
+        )
+    return scale
 
 
 def _check_finite(x, name):

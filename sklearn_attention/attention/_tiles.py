@@ -94,7 +94,7 @@ def tile_weights(task, rows, keys):
     x, y = task.queries[rows], task.keys[keys]
     own = _own_pairs(task, rows, keys)
     if kernel.signed is False and math.isinf(kernel.support):
-        scores = kernel.log(x, y) + task.weights[keys].log()
+        scores = _log_kernel(task, x, y, rows) + task.weights[keys].log()
         if own is not None:
             scores[own] = -math.inf
         shift = scores.amax(dim=1)
@@ -105,7 +105,7 @@ def tile_weights(task, rows, keys):
         lowest = 0.98 * math.log(torch.finfo(scores.dtype).tiny)
         weights = scores.clamp_min_(lowest).exp_()
         return weights if some.all() else weights * some[:, None], shift
-    weights = kernel(x, y) * task.weights[keys]
+    weights = _kernel(task, x, y, rows) * task.weights[keys]
     if own is not None:
         weights[own] = 0
     if kernel.signed is False:
@@ -113,6 +113,20 @@ def tile_weights(task, rows, keys):
     largest = weights.abs().amax(dim=1)
     shift = largest.log()
     return weights / torch.where(largest > 0, largest, 1)[:, None], shift
+
+
+def _kernel(task, x, y, rows):
+    if task.query_scale is None:
+        return task.kernel(x, y)
+    form = task.kernel.radial_form(x.shape[1])
+    return form.values(form.squared(x, y) / task.query_scale[rows, None] ** 2, x, y)
+
+
+def _log_kernel(task, x, y, rows):
+    if task.query_scale is None:
+        return task.kernel.log(x, y)
+    form = task.kernel.radial_form(x.shape[1])
+    return form.log_values(form.squared(x, y) / task.query_scale[rows, None] ** 2, x, y)
 
 
 def _own_pairs(task, rows, keys):

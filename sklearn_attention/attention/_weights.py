@@ -19,6 +19,7 @@ def attention_weights(
     kernel="gaussian",
     *,
     bandwidth=1.0,
+    query_scale=None,
     sample_weight=None,
     leave_one_out=False,
     empty="nearest",
@@ -31,7 +32,7 @@ def attention_weights(
 
     Parameters
     ----------
-    queries, keys, kernel, bandwidth, sample_weight, leave_one_out, empty, device
+    queries, keys, kernel, bandwidth, query_scale, sample_weight, leave_one_out, empty, device
         As for :func:`attend`.
 
     Returns
@@ -52,13 +53,13 @@ def attention_weights(
     """
     check_choice("empty", empty, EMPTY_POLICIES)
     task, answer, kept = prepare(
-        queries, keys, None, kernel, bandwidth=bandwidth, sample_weight=sample_weight,
-        leave_one_out=leave_one_out, device=device,
+        queries, keys, None, kernel, bandwidth=bandwidth, query_scale=query_scale,
+        sample_weight=sample_weight, leave_one_out=leave_one_out, device=device,
     )  # fmt: skip
     n_queries, n_keys = len(task.queries), len(task.keys)
     weights = task.queries.new_zeros((n_queries, n_keys))
     for rows in blocks(n_queries, max(1, _BLOCK_PAIRS // n_keys)):
-        weights[rows] = _normalized(task, rows, empty)
+        weights[rows] = normalized(task, rows, empty)
     if kept is not None:
         everywhere = weights.new_zeros((n_queries, len(keys)))
         everywhere[:, kept] = weights
@@ -66,8 +67,21 @@ def attention_weights(
     return answer(weights)
 
 
-def _normalized(task, rows, empty):
-    """The weights divided by their sum: an average whose values are the keys' columns."""
+def normalized(task, rows, empty):
+    """The weights divided by their sum: an average whose values are the keys' columns.
+
+    Parameters
+    ----------
+    task : Task
+    rows : slice
+        Which queries.
+    empty : str
+        The policy.
+
+    Returns
+    -------
+    weights : torch.Tensor of shape (n_rows, n_keys)
+    """
     weights, shift = tile_weights(task, rows, slice(0, len(task.keys)))
     # What the tiles keep above the denormal numbers is 0 to anybody who looks.
     size = weights.abs()

@@ -36,6 +36,7 @@ from ._covariance import Exponential, Laplacian, Matern32, Matern52, RationalQua
 from ._distances import squared_distances
 from ._dot_product import CosineSimilarity, Linear, Polynomial, ScaledDotProduct
 from ._gaussian import DotProductForm, Gaussian
+from ._level_table import highest_lam, level_table
 from ._mixed import mixed_kernel
 from ._periodic import LocallyPeriodic, Periodic
 from ._product_kernel import ProductKernel
@@ -81,6 +82,8 @@ __all__ = [
     "Triweight",
     "WangVanRyzin",
     "as_kernel",
+    "highest_lam",
+    "level_table",
     "mixed_kernel",
     "squared_distances",
 ]

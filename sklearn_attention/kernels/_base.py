@@ -133,6 +133,39 @@ class Kernel(BaseEstimator):
         """
         return None
 
+    def radial_form(self, n_features):
+        """Split off a kernel of the distance, if the bandwidth acts through one alone.
+
+        Parameters
+        ----------
+        n_features : int
+
+        Returns
+        -------
+        form : RadialForm or None
+            A kernel of the distance in some of the columns, times one that no bandwidth
+            divides in the others.
+        """
+        return None
+
+    def numeric_columns(self, n_features):
+        """Positions of the columns that are compared as numbers.
+
+        Parameters
+        ----------
+        n_features : int
+
+        Returns
+        -------
+        columns : list of int
+        """
+        return sorted(self._column_kinds(n_features)[0])
+
+    @property
+    def spread(self):
+        """Root of the kernel's second moment in bandwidths, its natural width; 1 if unknown."""
+        return 1.0
+
     def _values(self, queries, keys):
         xp = array_namespace(queries, keys)
         return xp.exp(self._log_values(queries, keys))

@@ -2,6 +2,7 @@
 
 from .._validation import check_columns
 from ._base import Kernel, combined_columns, combined_sign
+from ._radial import RadialForm
 
 
 class ProductKernel(Kernel):
@@ -138,6 +139,27 @@ class ProductKernel(Kernel):
     @property
     def scaled(self):
         return any(part.scaled for part in self._parts)
+
+    def radial_form(self, n_features):
+        groups = self._groups(n_features)
+        scaled = [(kernel, columns) for kernel, columns in groups if kernel.scaled]
+        if len(scaled) != 1:
+            return None
+        ((kernel, columns),) = scaled
+        inner = kernel.radial_form(len(columns))
+        if inner is None or inner.rest is not None:
+            return None
+        others = [
+            (f"part{i}", part, positions)
+            for i, (part, positions) in enumerate(groups)
+            if not part.scaled
+        ]
+        return RadialForm(inner.kernel, columns, ProductKernel(others) if others else None)
+
+    @property
+    def spread(self):
+        scaled = [part for part in self._parts if part.scaled]
+        return scaled[0].spread if len(scaled) == 1 else 1.0
 
     def _column_kinds(self, n_features):
         kinds = []

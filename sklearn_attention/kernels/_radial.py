@@ -2,12 +2,40 @@
 
 import math
 from abc import ABC, abstractmethod
+from typing import Any, NamedTuple
 
 import numpy as np
 from array_api_compat import array_namespace
 
 from ._base import Kernel, log
 from ._distances import squared_distances
+
+
+class RadialForm(NamedTuple):
+    r"""A kernel of the distance in some columns, times a kernel of the others.
+
+    .. math:: K(q, k) = K_0(\lVert q_C - k_C \rVert)\, K_1(q, k)
+
+    The bandwidth divides the distance and leaves :math:`K_1` alone.
+    """
+
+    kernel: Any  # RadialKernel
+    columns: Any  # list of int
+    rest: Any  # Kernel of categories, or None
+
+    def squared(self, queries, keys):
+        """Squared distances in the numeric columns, (n_queries, n_keys)."""
+        return squared_distances(queries[:, self.columns], keys[:, self.columns])
+
+    def values(self, squared, queries, keys):
+        """The kernel at given squared distances."""
+        values = self.kernel.profile(squared)
+        return values if self.rest is None else values * self.rest(queries, keys)
+
+    def log_values(self, squared, queries, keys):
+        """Its logarithm."""
+        values = self.kernel.log_profile(squared)
+        return values if self.rest is None else values + self.rest.log(queries, keys)
 
 
 class RadialKernel(Kernel):
@@ -25,6 +53,35 @@ class RadialKernel(Kernel):
 
     def _log_profile(self, squared):
         return log(self._profile(squared))
+
+    def profile(self, squared):
+        """The kernel at squared distances in bandwidths, of any shape.
+
+        Parameters
+        ----------
+        squared : array or tensor
+
+        Returns
+        -------
+        values : array or tensor
+        """
+        return self._profile(squared)
+
+    def log_profile(self, squared):
+        """Logarithm of the kernel at squared distances in bandwidths.
+
+        Parameters
+        ----------
+        squared : array or tensor
+
+        Returns
+        -------
+        log_values : array or tensor
+        """
+        return self._log_profile(squared)
+
+    def radial_form(self, n_features):
+        return RadialForm(self, list(range(n_features)), None)
 
     # What overflows on the way is infinitely far, which is no reason for a warning.
 
@@ -65,6 +122,10 @@ class SmoothingKernel(RadialKernel, ABC):
 
     roughness: float
     second_moment: float
+
+    @property
+    def spread(self):
+        return math.sqrt(self.second_moment) if self.second_moment > 0 else 1.0
 
     @property
     def canonical_bandwidth(self):

@@ -1,0 +1,64 @@
+"""Cutting points into blocks of near neighbours."""
+
+import torch
+
+
+def compact_blocks(points, radius):
+    """Positions of the points in boxes of at most a given half-width.
+
+    Parameters
+    ----------
+    points : torch.Tensor of shape (n, d)
+    radius : float
+        Largest half-width of a box in any direction.
+
+    Returns
+    -------
+    blocks : list of torch.Tensor
+        Positions; together every point once.
+    """
+    todo = [torch.arange(len(points), device=points.device)] if len(points) else []
+    done = []
+    while todo:
+        block = todo.pop()
+        inside = points[block]
+        if inside.shape[1] == 0:
+            done.append(block)
+            continue
+        low, high = inside.amin(dim=0), inside.amax(dim=0)
+        widest = (high - low).argmax()
+        if high[widest] - low[widest] <= 2 * radius:
+            done.append(block)
+            continue
+        middle = (low[widest] + high[widest]) / 2
+        left = inside[:, widest] <= middle
+        todo += [block[~left], block[left]]
+    return done
+
+
+def median_blocks(points, size):
+    """Positions of the points in groups of at most ``size`` that lie close together.
+
+    Parameters
+    ----------
+    points : torch.Tensor of shape (n, d)
+    size : int
+        Largest number of points in a group.
+
+    Returns
+    -------
+    blocks : list of torch.Tensor
+        Positions; together every point once.
+    """
+    todo, done = [torch.arange(len(points), device=points.device)], []
+    while todo:
+        block = todo.pop()
+        if len(block) <= size:
+            done.append(block)
+            continue
+        inside = points[block]
+        widest = (inside.amax(dim=0) - inside.amin(dim=0)).argmax() if points.shape[1] else 0
+        order = inside[:, widest].argsort(stable=True) if points.shape[1] else block.argsort()
+        middle = len(block) // 2
+        todo += [block[order[middle:]], block[order[:middle]]]
+    return done

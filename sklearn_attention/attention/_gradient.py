@@ -1,0 +1,177 @@
+"""How the weighted average changes with its query."""
+
+import math
+
+import numpy as np
+import torch
+
+from .._blocks import blocks
+from .._validation import check_bandwidth
+from ._part import Part
+from ._task import prepare
+from ._threads import FEW_PAIRS, map_blocks
+
+# Pairs per block of queries; about a dozen tables of this size are alive at a time.
+_BLOCK_PAIRS = 2**17
+# Weights this far below the largest, as logarithms, are 0: denormal numbers are slow.
+_INVISIBLE = 0.98 * math.log(torch.finfo(torch.float64).tiny)
+
+
+def attend_gradient(
+    queries,
+    keys,
+    values,
+    kernel="gaussian",
+    *,
+    bandwidth=1.0,
+    sample_weight=None,
+    device="auto",
+):
+    r"""Exact derivatives of the averages of :func:`attend` with respect to the queries.
+
+    With the average :math:`m(q)` and the normalised weights :math:`p_i(q)`,
+
+    .. math:: \nabla m(q) = \sum_i p_i \, (v_i - m) \, \nabla_q \log K\left(\frac{q}{h},
+              \frac{k_i}{h}\right),
+
+    itself a weighted average: for the Gaussian kernel the local covariance of values and
+    keys, divided by :math:`h^2`.
+
+    Parameters
+    ----------
+    queries, keys, values, kernel, bandwidth, sample_weight, device
+        As for :func:`attend`. The kernel must be one of this package, or a sum or product
+        of these.
+
+    Returns
+    -------
+    gradients : array or tensor of shape (n_queries, n_features) or \
+(n_queries, n_values, n_features)
+        The second for values of two dimensions. In values per unit of each feature; 0 for
+        columns of categories. NumPy in, NumPy out; float32 in, float32 out.
+
+    Raises
+    ------
+    ValueError
+        As for :func:`attend`.
+    TypeError
+        If the kernel is a function, or comes from :mod:`sklearn.gaussian_process`: it is
+        computed by NumPy and cannot be differentiated.
+
+    Notes
+    -----
+    Computed in float64 whatever the precision of the inputs, in blocks of queries. Kernels
+    of the distance need one pass over the pairs for each feature; others are
+    differentiated by torch, once for each column of values.
+
+    The derivative is 0 where a query has no weights, since what answers there is constant
+    nearby. It is 0 everywhere for the boxcar kernel, whose averages are steps: that is the
+    true derivative almost everywhere, and says nothing about the trend. On a kink, such as
+    that of the triangular kernel on its key, it is the mean of those on either side.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_attention.attention import attend_gradient
+    >>> keys = np.array([[0.0], [1.0], [2.0]])
+    >>> attend_gradient([[0.5], [1.0]], keys, keys[:, 0] ** 2, bandwidth=0.5).round(3)
+    array([[1.18 ],
+           [1.704]])
+    """
+    task, answer, _ = prepare(
+        queries, keys, values, kernel, bandwidth=bandwidth, sample_weight=sample_weight,
+        leave_one_out=False, device=device,
+    )  # fmt: skip
+    n_queries, n_features = task.queries.shape
+    n_keys, n_values = task.values.shape
+    columns = task.kernel.numeric_columns(n_features)
+    # A common offset would leave its digits in every difference from the average.
+    centred = task.values - task.weights @ task.values / task.weights.sum()
+    way = _by_autograd if task.kernel.radial_form(n_features) is None else _by_distance
+
+    def differentiate(rows):
+        return way(task, centred, columns, rows)
+
+    row_blocks = blocks(n_queries, max(1, _BLOCK_PAIRS // n_keys))
+    parallel = task.queries.device.type == "cpu" and n_queries * n_keys > FEW_PAIRS
+    found = map_blocks(differentiate, row_blocks, parallel=parallel)
+    gradients = task.queries.new_zeros((n_queries, n_values, n_features))
+    if found:
+        scale = np.broadcast_to(check_bandwidth(bandwidth, n_features), n_features)[columns]
+        scale = torch.tensor(scale, device=gradients.device)
+        gradients[:, :, columns] = torch.cat(found) / scale
+    n_dims = values.ndim if hasattr(values, "ndim") else np.ndim(values)
+    return answer(gradients[:, 0] if n_dims == 1 else gradients)
+
+
+def _by_distance(task, values, columns, rows):
+    """Gradients for some queries, by the kernel's derivative along the squared distance."""
+    x, y = task.queries[rows], task.keys
+    form = task.kernel.radial_form(x.shape[1])
+    squared = form.squared(x, y).requires_grad_()
+    with torch.enable_grad():
+        table = (form.log_values if _is_log(task) else form.values)(squared, x, y)
+    gradients = x.new_zeros((len(x), values.shape[1], len(columns)))
+    if not table.requires_grad:
+        return gradients  # a kernel of steps
+    # One derivative for each pair: pairs do not enter each other's entries.
+    (slope,) = torch.autograd.grad(table.sum(), squared)
+    shares, factor = _shares(task, table.detach())
+    slope = torch.where(factor != 0, 2 * slope, 0)
+    averages = shares @ values
+    for position, column in enumerate(columns):
+        change = slope * (x[:, column, None] - y[:, column])
+        if _is_log(task):
+            # What all log-weights have in common cancels in the average; here, not later,
+            # since for a query far from all keys it is nearly everything.
+            change -= (shares * change).sum(dim=1, keepdim=True)
+        change *= factor
+        common = averages * change.sum(dim=1, keepdim=True)
+        gradients[:, :, position] = change @ values - common
+    return gradients
+
+
+def _by_autograd(task, values, columns, rows):
+    """Gradients for some queries, by torch through the kernel itself."""
+    x, y = task.queries[rows], task.keys
+    # Codes of categories stay outside the graph: their kernels need no derivative.
+    moving = x[:, columns].clone().requires_grad_()
+    with torch.enable_grad():
+        x = x.index_copy(1, torch.tensor(columns, device=x.device), moving) if columns else x
+        table = task.kernel.log(x, y) if _is_log(task) else task.kernel(x, y)
+    gradients = x.new_zeros((len(x), values.shape[1], len(columns)))
+    if not table.requires_grad:
+        return gradients
+    shares, factor = _shares(task, table.detach())
+    averages = shares @ values
+    for column in range(values.shape[1]):
+        pull = factor * (values[:, column] - averages[:, column, None])
+        (gradient,) = torch.autograd.grad(table, moving, pull, retain_graph=True)
+        gradients[:, column] = gradient
+    return gradients
+
+
+def _is_log(task):
+    """Whether the weights are positive everywhere and so best handled as logarithms."""
+    return task.kernel.signed is False and math.isinf(task.kernel.support)
+
+
+def _shares(task, table):
+    """Normalised weights, and what the table's derivatives are to be multiplied by.
+
+    For logarithms these are the same; for the kernel's values the factor is the weight of
+    the key over the sum. All are 0 for a query without usable weights.
+    """
+    if _is_log(task):
+        scores = table + task.weights.log()
+        top = scores.amax(dim=1, keepdim=True)
+        scores -= torch.where(top > -math.inf, top, 0)
+        weights = scores.masked_fill_(scores < _INVISIBLE, -math.inf).exp_()
+        total = weights.sum(dim=1, keepdim=True)
+        shares = weights / torch.where(total > 0, total, 1)
+        return shares, shares
+    weights = table * task.weights
+    total = weights.sum(dim=1)
+    usable = Part(torch.zeros_like(total), weights, total, weights.abs().sum(dim=1)).usable
+    inverse = torch.where(usable, 1 / torch.where(usable, total, 1), 0)[:, None]
+    return weights * inverse, task.weights * inverse

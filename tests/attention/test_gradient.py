@@ -1,0 +1,292 @@
+"""Derivatives of the average against finite differences of the average."""
+
+import numpy as np
+import pytest
+import torch
+from sklearn.gaussian_process.kernels import RBF
+from sklearn.metrics.pairwise import laplacian_kernel
+
+from sklearn_attention.attention import _gradient, attend, attend_gradient
+from sklearn_attention.kernels import (
+    KERNELS,
+    AitchisonAitken,
+    Boxcar,
+    Epanechnikov,
+    FunctionKernel,
+    Gaussian,
+    Laplacian,
+    Linear,
+    LiRacine,
+    Matern52,
+    Periodic,
+    ProductKernel,
+    ScaledDotProduct,
+)
+
+STEP = 1e-5
+
+
+def make_data(n_queries=30, n_keys=80, n_features=3, n_values=2, seed=0):
+    rng = np.random.default_rng(seed)
+    queries = rng.normal(size=(n_queries, n_features))
+    keys = rng.normal(size=(n_keys, n_features))
+    return queries, keys, rng.normal(size=(n_keys, n_values))
+
+
+def finite_differences(queries, keys, values, columns=None, **options):
+    """Central differences of the average, one feature after the other."""
+    differences = np.zeros((len(queries), values.shape[1], queries.shape[1]))
+    for j in range(queries.shape[1]) if columns is None else columns:
+        step = STEP * (np.arange(queries.shape[1]) == j)
+        above, _ = attend(queries + step, keys, values, **options)
+        below, _ = attend(queries - step, keys, values, **options)
+        differences[:, :, j] = (above - below) / (2 * STEP)
+    return differences
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_equals_finite_differences(kernel, weighted):
+    queries, keys, values = make_data()
+    weight = np.random.default_rng(1).uniform(0, 2, len(keys)) if weighted else None
+    options = dict(kernel=kernel, bandwidth=np.array([1.5, 2.0, 1.2]), sample_weight=weight)
+    found = attend_gradient(queries, keys, values, **options)
+    expected = finite_differences(queries, keys, values, **options)
+    # Where signed weights almost cancel, the average has a pole.
+    tame = np.abs(expected).max(axis=(1, 2)) < 100
+    assert tame.mean() > 0.6
+    np.testing.assert_allclose(found[tame], expected[tame], rtol=1e-6, atol=1e-6)
+    assert (np.abs(expected[tame]).max() > 0.01) == (kernel != "boxcar")
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        Gaussian() + Laplacian(),
+        0.5 * Matern52() + 0.1,
+        Gaussian() * Periodic(period=2.0),
+        Epanechnikov() * ScaledDotProduct(),
+        Gaussian() * Linear(center=-9.0),
+        ProductKernel("gaussian"),
+        ProductKernel("tricube"),
+        ProductKernel([("a", "matern32", [2]), ("b", "biweight", [0])]),
+    ],
+    ids=repr,
+)
+def test_compositions(kernel):
+    queries, keys, values = make_data()
+    found = attend_gradient(queries, keys, values, kernel, bandwidth=2.0)
+    expected = finite_differences(queries, keys, values, kernel=kernel, bandwidth=2.0)
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("numbers", ["gaussian", "epanechnikov", "laplacian", "linear"])
+@pytest.mark.parametrize("lam", [0.0, 0.3])
+def test_categories_have_no_gradient(numbers, lam):
+    rng = np.random.default_rng(0)
+    (a, b), group, order = rng.normal(size=(2, 60)), *rng.integers(0, [[3], [4]], (2, 60))
+    X = np.column_stack([a, group, b, order])
+    values = rng.normal(size=(60, 2))
+    kernel = ProductKernel(
+        [
+            ("numbers", numbers, [0, 2]),
+            ("group", AitchisonAitken(n_levels=3, lam=lam), [1]),
+            ("order", LiRacine(lam=lam), [3]),
+        ]
+    )
+    options = dict(kernel=kernel, bandwidth=np.array([1.5, 7.0, 2.0, 7.0]))
+    queries = X[:20] + np.array([0.01, 0.0, 0.02, 0.0])
+    found = attend_gradient(queries, X, values, **options)
+    expected = finite_differences(queries, X, values, columns=[0, 2], **options)
+    tame = np.abs(expected).max(axis=(1, 2)) < 100
+    np.testing.assert_allclose(found[tame], expected[tame], rtol=1e-5, atol=1e-6)
+    assert (found[:, :, [1, 3]] == 0).all()
+
+
+def test_categories_alone():
+    codes = np.arange(4.0)[:, None]
+    found = attend_gradient(codes, codes, codes[:, 0], LiRacine(lam=0.5))
+    np.testing.assert_array_equal(found, np.zeros((4, 1)))
+
+
+def test_gaussian_is_the_local_covariance():
+    queries, keys, values = make_data(n_values=1)
+    h = 0.7
+    found = attend_gradient(queries, keys, values[:, 0], bandwidth=h)
+    for query, gradient in zip(queries, found, strict=True):
+        weights = np.exp(-0.5 * ((query - keys) ** 2).sum(axis=1) / h**2)
+        joint = np.cov(keys.T, values[:, 0], aweights=weights, ddof=0)
+        np.testing.assert_allclose(gradient, joint[:-1, -1] / h**2, rtol=1e-10)
+
+
+def test_shapes_follow_the_values():
+    queries, keys, values = make_data()
+    both = attend_gradient(queries, keys, values)
+    assert both.shape == (30, 2, 3)
+    for c in range(2):
+        single = attend_gradient(queries, keys, values[:, c])
+        np.testing.assert_allclose(single, both[:, c], rtol=1e-10, atol=1e-14)
+    assert attend_gradient(queries, keys, values[:, :0]).shape == (30, 0, 3)
+    assert attend_gradient(queries[:0], keys, values).shape == (0, 2, 3)
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "matern32", "laplacian", "exponential"])
+def test_queries_far_from_all_keys(kernel):
+    _, keys, values = make_data(n_features=1)
+    queries = np.array([[60.0], [-300.0]])
+    found = attend_gradient(queries, keys, values, kernel, bandwidth=1.0)
+    # With e^-r the weights' ratios no longer change beyond the outermost key.
+    assert (np.abs(found).max() > 1e-5) == (kernel in ("gaussian", "matern32"))
+    expected = finite_differences(queries, keys, values, kernel=kernel)
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
+
+
+def test_far_query_equals_exact_arithmetic():
+    # Two keys: m = 1 / (1 + exp(-(q - 1/2) / h^2)), with the weights' log-ratio as small.
+    h = 100.0
+    keys, values = np.array([[0.0], [1.0]]), np.array([0.0, 1.0])
+    query = np.array([[2e4]])
+    odds = np.exp((query - 0.5) / h**2)
+    expected = odds / (1 + odds) ** 2 / h**2
+    found = attend_gradient(query, keys, values + 1e6, bandwidth=h)
+    np.testing.assert_allclose(found, expected, rtol=1e-8)
+
+
+@pytest.mark.parametrize("kernel", ["epanechnikov", "tricube", ProductKernel("biweight")])
+def test_no_weights_no_gradient(kernel):
+    queries, keys, values = make_data()
+    found = attend_gradient(queries + 50.0, keys, values, kernel)
+    np.testing.assert_array_equal(found, 0)
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "exponential", "laplacian", "epanechnikov"])
+@pytest.mark.parametrize("bandwidth", [1e-150, 1e-6, 1e150])
+def test_extreme_bandwidths_are_flat(kernel, bandwidth):
+    queries, keys, values = make_data()
+    found = attend_gradient(queries, keys, values, kernel, bandwidth=bandwidth)
+    np.testing.assert_allclose(found, 0, atol=1e-12)
+
+
+@pytest.mark.parametrize("kernel", [Boxcar(), ProductKernel("boxcar")], ids=repr)
+def test_averages_that_are_steps(kernel):
+    queries, keys, values = make_data()
+    np.testing.assert_array_equal(attend_gradient(queries, keys, values, kernel), 0)
+
+
+def test_on_a_kink_the_mean_of_both_sides():
+    keys, values = np.array([[0.0], [0.4], [-0.9]]), np.array([1.0, 5.0, 2.0])
+    sides = attend_gradient([[-1e-9], [1e-9]], keys, values, "triangular")
+    middle = attend_gradient([[0.0]], keys, values, "triangular")
+    np.testing.assert_allclose(middle[0], sides.mean(axis=0), rtol=1e-6)
+
+
+def test_weights_count_keys():
+    queries, keys, values = make_data()
+    weight = np.random.default_rng(1).integers(0, 3, len(keys))
+    for kernel in ("gaussian", "epanechnikov", "laplacian"):
+        found = attend_gradient(queries, keys, values, kernel, sample_weight=weight)
+        repeated = np.repeat(np.arange(len(keys)), weight)
+        expected = attend_gradient(queries, keys[repeated], values[repeated], kernel)
+        np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
+
+
+def test_offsets_cancel():
+    queries, keys, values = make_data()
+    expected = attend_gradient(queries, keys, values, bandwidth=0.5)
+    shifted = attend_gradient(queries + 1e6, keys + 1e6, values + 1e6, bandwidth=0.5)
+    np.testing.assert_allclose(shifted, expected, atol=1e-7)
+
+
+def test_library_and_precision_come_back():
+    queries, keys, values = make_data()
+    expected = attend_gradient(queries, keys, values)
+    single = attend_gradient(*(x.astype("float32") for x in (queries, keys, values)))
+    assert isinstance(single, np.ndarray)
+    assert single.dtype == np.float32
+    np.testing.assert_allclose(single, expected, atol=1e-5)
+    tensors = attend_gradient(*map(torch.from_numpy, (queries, keys, values)))
+    assert isinstance(tensors, torch.Tensor)
+    assert not tensors.requires_grad
+    np.testing.assert_array_equal(tensors.numpy(), expected)
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "laplacian", "epanechnikov"])
+def test_blocks_bound_the_memory(kernel, monkeypatch):
+    queries, keys, values = make_data(n_queries=50)
+    expected = attend_gradient(queries, keys, values, kernel)
+    sizes = []
+    shares = _gradient._shares
+
+    def spy(task, table):
+        sizes.append(table.numel())
+        return shares(task, table)
+
+    monkeypatch.setattr(_gradient, "_shares", spy)
+    monkeypatch.setattr(_gradient, "_BLOCK_PAIRS", 300)
+    found = attend_gradient(queries, keys, values, kernel)
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-14)
+    assert max(sizes) <= 300
+    assert sum(sizes) == 50 * 80
+
+
+@pytest.mark.parametrize("kernel", ["matern52", "laplacian"])
+def test_threads_change_nothing(kernel, monkeypatch):
+    queries, keys, values = make_data(n_queries=200)
+    expected = attend_gradient(queries, keys, values, kernel)
+    monkeypatch.setattr(_gradient, "_BLOCK_PAIRS", 1600)
+    monkeypatch.setattr(_gradient, "FEW_PAIRS", 0)
+    n_threads = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        found = attend_gradient(queries, keys, values, kernel)
+    finally:
+        torch.set_num_threads(n_threads)
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [laplacian_kernel, RBF(), Gaussian() + FunctionKernel(laplacian_kernel)],
+    ids=["function", "gaussian process", "within a sum"],
+)
+def test_functions_cannot_be_differentiated(kernel):
+    queries, keys, values = make_data()
+    with pytest.raises(TypeError, match=r"kernel=.*has no gradient: use one of the kernels"):
+        attend_gradient(queries, keys, values, kernel)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"queries": np.zeros((3, 2))}, "queries have 2 features but keys have 3"),
+        ({"keys": np.zeros(3)}, r"keys must have shape \(n_keys, n_features\)"),
+        ({"values": np.full((80, 1), np.nan)}, "values contains NaN"),
+        ({"bandwidth": 0.0}, "bandwidth=0.0 is not valid"),
+        ({"sample_weight": np.zeros(80)}, "sample_weight is 0 for every key"),
+        ({"kernel": "gausian"}, "did you mean 'gaussian'"),
+        ({"device": "abacus"}, "device='abacus' is not a device"),
+    ],
+)
+def test_bad_input(change, message):
+    queries, keys, values = make_data()
+    with pytest.raises(ValueError, match=message):
+        attend_gradient(**{"queries": queries, "keys": keys, "values": values, **change})
+
+
+@pytest.mark.filterwarnings("ignore:After 0.17:FutureWarning")
+def test_statsmodels_gradient_is_not_that_of_its_mean():
+    from statsmodels.nonparametric.kernel_regression import KernelReg
+
+    rng = np.random.default_rng(0)
+    x = rng.uniform(0, 3, 100)
+    y = np.sin(2 * x) + 0.1 * rng.normal(size=100)
+    h, at = 0.2, np.linspace(0.2, 2.8, 20)
+    peer = KernelReg(y, x, "c", reg_type="lc", bw=[h])
+    (above, _), (below, _) = (peer.fit(at + step) for step in (STEP, -STEP))
+    differences = (above - below) / (2 * STEP)
+    mean, claimed = peer.fit(at)
+    # The same average, whose derivative ours is and theirs is not.
+    np.testing.assert_allclose(attend(at[:, None], x[:, None], y, bandwidth=h)[0], mean)
+    found = attend_gradient(at[:, None], x[:, None], y, bandwidth=h)
+    np.testing.assert_allclose(found[:, 0], differences, rtol=1e-6, atol=1e-6)
+    assert np.abs(claimed.ravel() - differences).max() > 0.1 * np.abs(differences).max()
