@@ -1,15 +1,56 @@
 """Bandwidths: how far a kernel looks, by rule or by leave-one-out, on plain arrays."""
 
-from ._leave_one_out import leave_one_out_bandwidth, leave_one_out_error
+from ._candidates import criterion_of_candidates, default_bandwidths
+from ._convolution import kernel_reach
+from ._criteria import (
+    SMOOTHER_CRITERIA,
+    corrected_akaike,
+    generalized_cross_validation,
+)
+from ._density import conditional_likelihood, density_least_squares, density_likelihood
+from ._density_search import (
+    CRITERIA,
+    conditional_bandwidth,
+    density_bandwidth,
+    mixed_rule_bandwidth,
+)
 from ._minimize import MAX_CANDIDATES, minimize_scale
+from ._neighbors import (
+    AdaptiveBandwidth,
+    check_neighbors,
+    neighbor_distances,
+    select_neighbors,
+)
+from ._per_feature import select_bandwidths
+from ._plug_in import plug_in_bandwidth
 from ._rules import RULES, feature_spread, rule_bandwidth
+from ._search import leave_one_out_error, select_bandwidth
 
 __all__ = [
+    "CRITERIA",
     "MAX_CANDIDATES",
     "RULES",
+    "SMOOTHER_CRITERIA",
+    "AdaptiveBandwidth",
+    "check_neighbors",
+    "conditional_bandwidth",
+    "conditional_likelihood",
+    "corrected_akaike",
+    "criterion_of_candidates",
+    "default_bandwidths",
+    "density_bandwidth",
+    "density_least_squares",
+    "density_likelihood",
     "feature_spread",
-    "leave_one_out_bandwidth",
+    "generalized_cross_validation",
+    "kernel_reach",
     "leave_one_out_error",
     "minimize_scale",
+    "mixed_rule_bandwidth",
+    "neighbor_distances",
+    "plug_in_bandwidth",
     "rule_bandwidth",
+    "select_bandwidth",
+    "select_bandwidths",
+    "select_neighbors",
 ]

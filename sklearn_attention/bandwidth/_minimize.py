@@ -1,36 +1,46 @@
 """Minimising a bumpy curve over a positive scale."""
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 
-# A bandwidth is known to a tenth of a per mille; no criterion is sharper than that.
-_RELATIVE_PRECISION = 1e-4
 # Points of the first grid; how many of its valleys get a finer one, and of how many points
-# each; how many of all valleys are followed to the bottom, in how many steps each.
+# each; how many of all valleys are followed to the bottom.
 _GRID = 60
 _FINER_VALLEYS, _FINER_GRID = 4, 12
-_BOTTOMS, _STEPS = 2, 16
-MAX_CANDIDATES = _GRID + _FINER_VALLEYS * _FINER_GRID + _BOTTOMS * _STEPS
+_BOTTOMS = 2
+# A bottom is approached in rounds of four points and the lowest place of the cubic through
+# them, which is known to the third power of their distance.
+_ROUNDS, _SHRINK, _PRECISION = 4, 10.0, 2e-3
+# A valley is not followed whose bottom is higher than the lowest by this share of the range.
+_NO_RIVAL = 0.05
+MAX_CANDIDATES = _GRID + _FINER_VALLEYS * _FINER_GRID + _BOTTOMS * _ROUNDS * 5
 
 
 class _Stop(Exception):
     """The caller has seen enough."""
 
 
-def minimize_scale(criterion, low, high):
+def minimize_scale(criterion, low, high, *, glance=None, reach=0.0, rounds=_ROUNDS):
     """Scale between ``low`` and ``high`` at which a criterion is smallest.
 
     The curve may have many local minima, jumps, or be infinite in places. It is laid out
     on a logarithmic grid, laid out finer in the grid's lowest valleys, and the lowest of
-    those are followed to the bottom by Brent's method.
+    those are followed to the bottom by cubics through four points at a time.
 
     Parameters
     ----------
     criterion : callable
-        ``criterion(scale) -> (value, stop)``: the value there, where NaN counts as
-        infinite, and whether to end the search with the best scale so far.
+        ``criterion(scales) -> (values, stop)``: the values at an array of scales, where NaN
+        counts as infinite, and whether to end the search with the best scale so far.
     low, high : float
         Ends of the search, ``0 < low < high``.
+    glance : callable, default=None
+        ``glance(scales) -> values``: about the same values, for less; it then lays out the
+        grids, and only the bottoms are looked at with `criterion`.
+    reach : float, default=0.0
+        How far, in logarithms, a bottom may be from where the grids have it; at least to the
+        next points.
+    rounds : int, default=4
+        How often a bottom is approached.
 
     Returns
     -------
@@ -48,36 +58,89 @@ def minimize_scale(criterion, low, high):
     """
     tried = {}
 
-    def evaluate(log_scale):
-        scale = float(np.exp(log_scale))
-        value, stop = criterion(scale)
-        tried[scale] = np.inf if np.isnan(value) else float(value)
+    def exact(points):
+        values, stop = criterion(np.exp(points))
+        values = _finite(values)
+        tried.update(zip(points.tolist(), values.tolist(), strict=True))
         if stop:
             raise _Stop
-        return tried[scale]
+        return values
+
+    seen = {} if glance else tried
+
+    def lay_out(points):
+        if glance is None:
+            exact(points)
+        else:
+            seen.update(zip(points.tolist(), _finite(glance(np.exp(points))), strict=True))
 
     try:
-        for point in np.linspace(np.log(low), np.log(high), _GRID):
-            evaluate(point)
-        for start, end in _valleys(tried, _FINER_VALLEYS):
-            for point in np.linspace(start, end, _FINER_GRID + 2)[1:-1]:
-                evaluate(point)
-        for bounds in _valleys(tried, _BOTTOMS):
-            options = {"xatol": _RELATIVE_PRECISION, "maxiter": _STEPS}
-            minimize_scalar(evaluate, bounds=bounds, method="bounded", options=options)
+        lay_out(np.linspace(np.log(low), np.log(high), _GRID))
+        for start, _, end in _valleys(seen, _FINER_VALLEYS):
+            lay_out(np.linspace(start, end, _FINER_GRID + 2)[1:-1])
+        ends = np.log([low, high])
+        for start, bottom, end in _rivals(seen):
+            _descend(exact, bottom, max(bottom - start, end - bottom, reach), ends, rounds)
     except _Stop:
         pass
-    scale = min(tried, key=tried.get)
-    return scale, tried[scale]
+    if not tried:
+        return float(low), np.inf
+    point = min(tried, key=tried.get)
+    return float(np.exp(point)), tried[point]
 
 
-def _valleys(tried, n_valleys):
-    """Ends, on the log scale, of the lowest valleys between the points tried so far."""
-    scales = np.array(sorted(tried))
-    values = np.array([tried[scale] for scale in scales])
+def _rivals(seen):
+    """The lowest valleys, but for those that cannot be the lowest place."""
+    finite = [value for value in seen.values() if np.isfinite(value)]
+    if not finite:
+        return []
+    limit = min(finite) + _NO_RIVAL * (max(finite) - min(finite))
+    return [valley for valley in _valleys(seen, _BOTTOMS) if seen[valley[1]] <= limit]
+
+
+def _finite(values):
+    values = np.asarray(values, dtype=np.float64)
+    return np.where(np.isnan(values), np.inf, values)
+
+
+def _descend(evaluate, center, reach, ends, rounds):
+    """Approach the bottom of a valley."""
+    for _ in range(rounds):
+        points = np.clip(center + reach * np.array([-1, -1 / 3, 1 / 3, 1]), *ends)
+        points = np.unique(points)
+        values = evaluate(points)
+        lowest = _lowest_of_cubic(points, values)
+        value = evaluate(np.array([lowest]))[0]
+        best = values.argmin()
+        center = lowest if value <= values[best] else points[best]
+        reach /= _SHRINK
+        if reach < _PRECISION:
+            break
+
+
+def _lowest_of_cubic(points, values):
+    """Where the cubic through four points is lowest between them."""
+    best = points[values.argmin()]
+    if len(points) < 4 or not np.isfinite(values).all():
+        return best
+    middle, half = (points[0] + points[-1]) / 2, (points[-1] - points[0]) / 2
+    cubic = np.polynomial.Polynomial.fit((points - middle) / half, values, 3, domain=[-1, 1])
+    turns = cubic.deriv().roots()
+    turns = turns[np.isreal(turns)].real
+    turns = turns[np.abs(turns) <= 1]
+    if len(turns) == 0:
+        return best
+    lowest = turns[cubic(turns).argmin()]
+    return middle + half * lowest if cubic(lowest) <= values.min() else best
+
+
+def _valleys(seen, n_valleys):
+    """Start, bottom and end, on the log scale, of the lowest valleys between points seen."""
+    points = np.array(sorted(seen))
+    values = np.array([seen[point] for point in points])
     padded = np.concatenate([[np.inf], values, [np.inf]])
     bottoms = (values <= padded[:-2]) & (values <= padded[2:]) & np.isfinite(values)
-    points = np.flatnonzero(bottoms)
-    points = points[np.argsort(values[points], kind="stable")][:n_valleys]
-    starts, ends = np.maximum(points - 1, 0), np.minimum(points + 1, len(scales) - 1)
-    return list(zip(np.log(scales[starts]), np.log(scales[ends]), strict=True))
+    places = np.flatnonzero(bottoms)
+    places = places[np.argsort(values[places], kind="stable")][:n_valleys]
+    starts, ends = np.maximum(places - 1, 0), np.minimum(places + 1, len(points) - 1)
+    return list(zip(points[starts], points[places], points[ends], strict=True))

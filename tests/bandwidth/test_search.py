@@ -9,12 +9,12 @@ import pytest
 from sklearn_attention.bandwidth import (
     MAX_CANDIDATES,
     feature_spread,
-    leave_one_out_bandwidth,
     leave_one_out_error,
     minimize_scale,
     rule_bandwidth,
+    select_bandwidth,
 )
-from sklearn_attention.bandwidth._leave_one_out import MAX_SEARCH_ROWS
+from sklearn_attention.bandwidth._search import MAX_SEARCH_ROWS, SearchData
 from sklearn_attention.kernels import (
     Boxcar,
     Epanechnikov,
@@ -83,10 +83,10 @@ class TestMinimizeScale:
 
     def test_infinite_and_nan_regions(self):
         def partly(h):
-            return (np.nan if h < 0.1 else np.inf if h > 10 else (h - 2) ** 2), False
+            return np.where(h < 0.1, np.nan, np.where(h > 10, np.inf, (h - 2) ** 2)), False
 
         assert minimize_scale(partly, 1e-3, 1e3)[0] == pytest.approx(2, rel=1e-3)
-        assert minimize_scale(lambda h: (np.nan, False), 1, 2)[1] == np.inf
+        assert minimize_scale(lambda h: (h * np.nan, False), 1, 2)[1] == np.inf
 
     def test_minimum_at_an_end(self):
         assert minimize_scale(lambda h: (h, False), 0.5, 2)[0] == pytest.approx(0.5, rel=1e-3)
@@ -96,7 +96,7 @@ class TestMinimizeScale:
         calls = []
 
         def criterion(h):
-            calls.append(h)
+            calls.extend(h)
             return np.cos(40 * np.log(h)), False
 
         minimize_scale(criterion, 1e-3, 1e3)
@@ -104,12 +104,12 @@ class TestMinimizeScale:
         seen = []
 
         def stopped(h):
-            seen.append(h)
-            return -h, len(seen) == 5
+            seen.extend(h)
+            return -h, True
 
         scale, _ = minimize_scale(stopped, 1, 2)
-        assert len(seen) == 5
-        assert scale == max(seen)
+        assert scale == pytest.approx(max(seen))
+        assert len(seen) == 60
 
 
 def brute_force_error(X, values, kernel, bandwidth, weight):
@@ -139,7 +139,7 @@ class TestLeaveOneOut:
         rng = np.random.default_rng(seed)
         X = rng.uniform(0, 1, (60, 1))
         values = np.sin(12 * X) + 0.3 * rng.normal(size=(60, 1))
-        _, error = leave_one_out_bandwidth(X, values, kernel)
+        _, error = select_bandwidth(X, values, kernel)
         grid = np.geomspace(0.005, 3, 600)
         brute = min(leave_one_out_error(X, values, kernel, h) for h in grid)
         # Compact kernels make curves with kinks; a percent of a percent is no miss.
@@ -149,7 +149,7 @@ class TestLeaveOneOut:
         rng = np.random.default_rng(0)
         X = rng.uniform(0, 1, (60, 1))
         values = np.sin(12 * X) + 0.3 * rng.normal(size=(60, 1))
-        _, error = leave_one_out_bandwidth(X, values, Boxcar())
+        _, error = select_bandwidth(X, values, Boxcar())
         grid = np.geomspace(0.005, 3, 1500)
         brute = min(leave_one_out_error(X, values, Boxcar(), h) for h in grid)
         assert error <= brute * 1.02
@@ -158,7 +158,7 @@ class TestLeaveOneOut:
         rng = np.random.default_rng(0)
         X = rng.normal(size=(80, 2)) * [1.0, 1000.0]
         values = np.sin(X[:, :1]) + 0.1 * rng.normal(size=(80, 1))
-        bandwidth, _ = leave_one_out_bandwidth(X, values, Gaussian())
+        bandwidth, _ = select_bandwidth(X, values, Gaussian())
         ratio = bandwidth / feature_spread(X)
         assert ratio[0] == pytest.approx(ratio[1])
 
@@ -166,8 +166,8 @@ class TestLeaveOneOut:
         rng = np.random.default_rng(0)
         X = rng.normal(size=(80, 2))
         values = np.sin(X[:, :1]) + 0.1 * rng.normal(size=(80, 1))
-        bandwidth, error = leave_one_out_bandwidth(X, values, Gaussian())
-        scaled, same = leave_one_out_bandwidth(X * [1e-6, 1e4] + 7, values, Gaussian())
+        bandwidth, error = select_bandwidth(X, values, Gaussian())
+        scaled, same = select_bandwidth(X * [1e-6, 1e4] + 7, values, Gaussian())
         np.testing.assert_allclose(scaled, bandwidth * [1e-6, 1e4], rtol=2e-3)
         assert same == pytest.approx(error, rel=1e-6)
 
@@ -176,7 +176,7 @@ class TestLeaveOneOut:
 
         frame = pd.read_csv(data_folder / "curves" / "cps71.csv.gz")
         X, values = frame[["age"]].to_numpy(float), frame[["logwage"]].to_numpy()
-        bandwidth, error = leave_one_out_bandwidth(X, values, Gaussian())
+        bandwidth, error = select_bandwidth(X, values, Gaussian())
         weight = np.ones(len(X))
         grid = np.concatenate([np.geomspace(0.2, 50, 60), np.linspace(1.85, 1.95, 21)])
         curve = [brute_force_error(X, values, Gaussian(), h, weight) for h in grid]
@@ -185,29 +185,39 @@ class TestLeaveOneOut:
         # R's np documents 1.892 for this regression.
         assert bandwidth[0] == pytest.approx(1.892, abs=1e-3)
 
-    def test_large_data_are_sampled_and_rescaled(self):
+    @pytest.mark.parametrize("n_features", [1, 2])
+    @pytest.mark.parametrize("kernel", [Gaussian(), Epanechnikov()], ids=repr)
+    def test_many_rows_are_glanced_at_and_then_looked_at(self, n_features, kernel):
         rng = np.random.default_rng(0)
-        n = 2 * MAX_SEARCH_ROWS
-        X = rng.uniform(0, 1, (n, 1))
-        values = np.sin(12 * X) + 0.3 * rng.normal(size=(n, 1))
-        seeded = [np.random.RandomState(0) for _ in range(3)]
-        bandwidth, error = leave_one_out_bandwidth(
-            X, values, Gaussian(), random_state=seeded[0]
-        )
-        rows = seeded[1].choice(n, MAX_SEARCH_ROWS, replace=False)
-        # The sample's own spread differs a little: only the scale is carried over.
-        sample, _ = leave_one_out_bandwidth(X[rows], values[rows], Gaussian())
-        assert bandwidth[0] == pytest.approx(sample[0] * 2 ** (-1 / 5), rel=2e-2)
-        again, same = leave_one_out_bandwidth(X, values, Gaussian(), random_state=seeded[2])
-        assert again[0] == bandwidth[0]
+        X = rng.uniform(0, 1, (MAX_SEARCH_ROWS + 500, n_features))
+        values = np.sin(12 * X[:, :1]) + 0.3 * rng.normal(size=(len(X), 1))
+        bandwidth, error = select_bandwidth(X, values, kernel, random_state=0)
+        assert error == pytest.approx(leave_one_out_error(X, values, kernel, bandwidth))
+        for factor in np.geomspace(0.3, 3, 12):
+            other = leave_one_out_error(X, values, kernel, factor * bandwidth)
+            assert error <= other * (1 + 1e-4)
+        again, same = select_bandwidth(X, values, kernel, random_state=0)
+        np.testing.assert_array_equal(again, bandwidth)
         assert same == error
+
+    def test_very_many_rows_are_sampled_and_rescaled(self, monkeypatch):
+        monkeypatch.setattr("sklearn_attention.bandwidth._search.MAX_KEYS", 600)
+        monkeypatch.setattr(SearchData.__init__, "__defaults__", (600,))
+        rng = np.random.default_rng(0)
+        X = rng.uniform(0, 1, (2400, 1))
+        values = np.sin(12 * X) + 0.3 * rng.normal(size=(2400, 1))
+        rows = np.random.RandomState(0).choice(2400, 600, replace=False)
+        bandwidth, _ = select_bandwidth(X, values, Gaussian(), random_state=0)
+        sample, _ = select_bandwidth(X[rows], values[rows], Gaussian())
+        # The sample's own spread differs a little: only the scale is carried over.
+        assert bandwidth[0] == pytest.approx(sample[0] * 4 ** (-1 / 5), rel=2e-2)
 
     def test_a_period_is_not_carried_over(self):
         rng = np.random.default_rng(0)
         X = rng.uniform(0, 20, (2 * MAX_SEARCH_ROWS, 1))
         values = np.sin(2 * np.pi * X)
         kernel = Periodic(length_scale=0.3)
-        bandwidth, error = leave_one_out_bandwidth(X, values, kernel)
+        bandwidth, error = select_bandwidth(X, values, kernel)
         assert leave_one_out_error(X, values, kernel, bandwidth) < 2 * error
 
     @pytest.mark.parametrize("scale", [1e-200, 1e-170, 1e160, 1e200])
@@ -215,10 +225,10 @@ class TestLeaveOneOut:
         rng = np.random.default_rng(0)
         X = rng.normal(size=(60, 1))
         values = np.sin(X) + 0.1 * rng.normal(size=(60, 1))
-        bandwidth, error = leave_one_out_bandwidth(X, values, Gaussian())
-        of_y, _ = leave_one_out_bandwidth(X, values * scale, Gaussian())
+        bandwidth, error = select_bandwidth(X, values, Gaussian())
+        of_y, _ = select_bandwidth(X, values * scale, Gaussian())
         np.testing.assert_allclose(of_y, bandwidth, rtol=2e-3)
-        of_x, same = leave_one_out_bandwidth(X * scale, values, Gaussian())
+        of_x, same = select_bandwidth(X * scale, values, Gaussian())
         np.testing.assert_allclose(of_x / scale, bandwidth, rtol=2e-3)
         assert same == pytest.approx(error, rel=1e-6)
         np.testing.assert_allclose(
@@ -230,7 +240,7 @@ class TestLeaveOneOut:
         X = np.repeat(rng.normal(size=(30, 1)), 2, axis=0)
         values = np.repeat(rng.normal(size=(30, 1)), 2, axis=0)
         with pytest.warns(UserWarning, match="30 of 60 rows repeat another exactly"):
-            bandwidth, error = leave_one_out_bandwidth(X, values, Gaussian())
+            bandwidth, error = select_bandwidth(X, values, Gaussian())
         assert error < 0.01
         gaps = np.abs(np.unique(X)[:, None] - np.unique(X)) + np.diag(np.full(30, np.inf))
         assert bandwidth[0] > 0.19 * np.quantile(gaps.min(axis=1), 0.25)
@@ -238,14 +248,14 @@ class TestLeaveOneOut:
     def test_noise_takes_the_mean(self):
         rng = np.random.default_rng(3)
         X, values = rng.normal(size=(200, 1)), rng.normal(size=(200, 1))
-        bandwidth, error = leave_one_out_bandwidth(X, values, Gaussian())
+        bandwidth, error = select_bandwidth(X, values, Gaussian())
         assert bandwidth[0] > 1
         assert error == pytest.approx(values.var(), rel=0.05)
 
     def test_all_rows_in_one_place(self):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            bandwidth, _ = leave_one_out_bandwidth(
+            bandwidth, _ = select_bandwidth(
                 np.ones((5, 2)), np.arange(5.0)[:, None], Gaussian()
             )
         assert np.isfinite(bandwidth).all()
@@ -254,17 +264,17 @@ class TestLeaveOneOut:
         rng = np.random.default_rng(0)
         X, values = rng.normal(size=(60, 1)), rng.normal(size=(60, 1))
         weight = np.repeat([1.0, 0.0], [50, 10])
-        found = leave_one_out_bandwidth(X, values, Gaussian(), sample_weight=weight)
-        expected = leave_one_out_bandwidth(X[:50], values[:50], Gaussian())
+        found = select_bandwidth(X, values, Gaussian(), sample_weight=weight)
+        expected = select_bandwidth(X[:50], values[:50], Gaussian())
         np.testing.assert_allclose(found[0], expected[0], rtol=1e-6)
 
     def test_a_single_row(self):
         with pytest.raises(ValueError, match="n_samples=1: pass a number"):
-            leave_one_out_bandwidth(np.ones((1, 1)), np.ones((1, 1)), Gaussian())
+            select_bandwidth(np.ones((1, 1)), np.ones((1, 1)), Gaussian())
 
     @pytest.mark.parametrize("empty", ["raise", "nan"])
     def test_every_row_must_be_predicted_where_asked(self, empty):
         X = np.array([[0.0], [0.1], [0.2], [10.0]])
         values = np.arange(4.0)[:, None]
-        bandwidth, _ = leave_one_out_bandwidth(X, values, Boxcar(), empty=empty)
+        bandwidth, _ = select_bandwidth(X, values, Boxcar(), empty=empty)
         assert bandwidth[0] >= 9.8

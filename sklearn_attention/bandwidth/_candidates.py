@@ -1,0 +1,76 @@
+"""A criterion for many kernels, degrees and bandwidths at once."""
+
+import numpy as np
+
+from .. import attention
+from ._criteria import SMOOTHER_CRITERIA
+from ._rules import canonical_ratio, feature_spread
+from ._search import search_range
+
+_N_BANDWIDTHS = 30
+
+
+def default_bandwidths(X, kernel, sample_weight=None):
+    """Thirty bandwidths from the distance of neighbours to the extent of the data.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+    kernel : Kernel
+    sample_weight : ndarray of shape (n_samples,), default=None
+
+    Returns
+    -------
+    bandwidths : list of ndarray of shape (n_features,)
+        Multiples of each feature's spread.
+    """
+    spread = feature_spread(X, sample_weight)
+    low, high = search_range(X / spread, canonical_ratio(kernel))
+    return [scale * spread for scale in np.geomspace(low, high, _N_BANDWIDTHS)]
+
+
+def criterion_of_candidates(
+    X, values, kernel, bandwidths, criterion="loo", *, degree=0, sample_weight=None, **options
+):
+    """A criterion at every bandwidth on a list.
+
+    Parameters
+    ----------
+    X, values, kernel, criterion, degree, sample_weight
+        As for :func:`select_bandwidth`.
+    bandwidths : list of float or ndarray of shape (n_features,)
+        In the features' own units. Those that are multiples of one another share the work.
+    **options
+        ``empty`` and ``device`` of :class:`sklearn_attention.attention.LeaveOneOut`.
+
+    Returns
+    -------
+    values : ndarray of shape (n_bandwidths,)
+        Infinite where a row has no prediction.
+    """
+    n = len(X) if sample_weight is None else float(np.sum(sample_weight))
+    found = np.empty(len(bandwidths))
+    for unit, members in _multiples(bandwidths):
+        smoother = attention.LeaveOneOut(
+            X, values, kernel, bandwidth=unit, degree=degree, sample_weight=sample_weight,
+            **options,
+        )  # fmt: skip
+        positions, scales = zip(*members, strict=True)
+        scores = smoother.scores(scales, residuals=criterion != "loo")
+        found[list(positions)] = SMOOTHER_CRITERIA[criterion](scores, n)
+    return np.where(np.isnan(found), np.inf, found)
+
+
+def _multiples(bandwidths):
+    """Groups of bandwidths that are multiples of one: (that one, [(position, factor)])."""
+    groups = []
+    for position, bandwidth in enumerate(bandwidths):
+        shape = np.atleast_1d(np.asarray(bandwidth, dtype=np.float64))
+        factor = shape.max()
+        for unit, members in groups:
+            if len(unit) == len(shape) and np.array_equal(np.round(shape / factor, 12), unit):
+                members.append((position, factor))
+                break
+        else:
+            groups.append((np.round(shape / factor, 12), [(position, factor)]))
+    return [(unit if len(unit) > 1 else float(unit[0]), members) for unit, members in groups]

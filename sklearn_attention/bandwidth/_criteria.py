@@ -1,0 +1,102 @@
+"""Criteria of a bandwidth, from errors and degrees of freedom."""
+
+import numpy as np
+
+
+def leave_one_out_criterion(scores, n_samples):
+    """Mean squared error of predicting each row from all others.
+
+    Parameters
+    ----------
+    scores : Scores
+        From :class:`sklearn_attention.attention.LeaveOneOut`.
+    n_samples : float
+        Number of rows; not used.
+
+    Returns
+    -------
+    values : ndarray
+    """
+    return scores.left_out
+
+
+def generalized_cross_validation(scores, n_samples):
+    r"""Generalised cross-validation (Craven and Wahba 1979).
+
+    .. math:: \text{GCV} = \frac{\text{RSS} / n}{(1 - \operatorname{tr} S / n)^2}
+
+    Parameters
+    ----------
+    scores : Scores
+    n_samples : float
+        Number of rows :math:`n`, or the sum of their weights.
+
+    Returns
+    -------
+    values : ndarray
+        Infinite where the rows are interpolated.
+    """
+    rest = 1 - scores.trace / n_samples
+    return _where(rest > 0, lambda: scores.fitted / rest**2)
+
+
+def corrected_akaike(scores, n_samples):
+    r"""Corrected Akaike information criterion (Hurvich, Simonoff and Tsai 1998).
+
+    .. math:: \text{AIC}_c = \ln(\text{RSS} / n) +
+              \frac{1 + \operatorname{tr} S / n}{1 - (\operatorname{tr} S + 2) / n}
+
+    Parameters
+    ----------
+    scores : Scores
+    n_samples : float
+        Number of rows :math:`n`, or the sum of their weights.
+
+    Returns
+    -------
+    values : ndarray
+        Infinite where there are as many degrees of freedom as rows, less two.
+    """
+    rest = 1 - (scores.trace + 2) / n_samples
+    return _where(
+        (rest > 0) & (scores.fitted > 0),
+        lambda: np.log(scores.fitted) + (1 + scores.trace / n_samples) / rest,
+    )
+
+
+def _where(valid, values):
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(valid, values(), np.inf)
+
+
+SMOOTHER_CRITERIA = {
+    "aicc": corrected_akaike,
+    "gcv": generalized_cross_validation,
+    "loo": leave_one_out_criterion,
+}
+
+
+def criterion_slopes(name, scores, n_samples):
+    """Derivatives of a criterion with respect to its scores.
+
+    Parameters
+    ----------
+    name : {"aicc", "gcv", "loo"}
+    scores : Scores
+        Floats.
+    n_samples : float
+        Number of rows, or the sum of their weights.
+
+    Returns
+    -------
+    slopes : tuple of three floats
+        For the leave-one-out error, the squared residual and the trace.
+    """
+    if name == "loo":
+        return 1.0, 0.0, 0.0
+    freedom = scores.trace / n_samples
+    if name == "gcv":
+        rest = 1 - freedom
+        return 0.0, 1 / rest**2, 2 * scores.fitted / (n_samples * rest**3)
+    rest = 1 - freedom - 2 / n_samples
+    return 0.0, 1 / scores.fitted, (1 + (1 + freedom) / rest) / (n_samples * rest)

@@ -1,0 +1,273 @@
+"""One bandwidth for every feature, by gradients, and what every category is worth."""
+
+import math
+
+import numpy as np
+from scipy.optimize import minimize
+
+from .. import attention
+from .._validation import check_choice
+from ..kernels import CompactKernel, Gaussian
+from ._criteria import SMOOTHER_CRITERIA, criterion_slopes
+from ._rules import canonical_ratio
+from ._search import MAX_SEARCH_ROWS, SearchData, search_range, warn_of_copies
+
+# Common scales looked at before the descents, which start from the best of them, from a
+# wider one, and from others drawn about it.
+_N_SCALES = 8
+_WIDER, _N_RANDOM, _JITTER = 3.0, 2, 0.7
+# Steps of every descent, and of the one that looked best.
+_FIRST_STEPS, _MAX_STEPS = 8, 200
+# What stands for infinity in a descent, which cannot step back from there.
+_CLIFF = 1e100
+# A feature this many times wider than its extent makes no difference.
+_IRRELEVANT = 1e3
+_LOWEST_WORTH = 1e-6
+# Leaving a feature out may cost this share of the criterion's size, the reward being that
+# nobody has to look at it.
+_NO_LOSS = 1e-6
+
+
+class _Stop(Exception):
+    """The caller has seen enough."""
+
+
+def select_bandwidths(
+    X,
+    values,
+    kernel,
+    criterion="loo",
+    *,
+    kinds=None,
+    n_levels=None,
+    per_feature=True,
+    degree=0,
+    sample_weight=None,
+    random_state=None,
+    observe=None,
+    empty="nearest",
+):
+    r"""Bandwidth of each feature and lambda of each category by a criterion.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        Rows; categories as codes from 0.
+    values : ndarray of shape (n_samples, n_values)
+        Their values.
+    kernel : Kernel
+        Compares the numeric columns.
+    criterion : {"loo", "gcv", "aicc"}, default="loo"
+        See :func:`select_bandwidth`.
+    kinds : list of {"numeric", "unordered", "ordered"}, default=None
+        What each column is; None for numbers throughout.
+    n_levels : list of int, default=None
+        How many levels each column has; ignored for numbers.
+    per_feature : bool, default=True
+        Whether every number has its own bandwidth, or all share one scale on their spread.
+    degree, sample_weight, random_state, observe, empty
+        As for :func:`select_bandwidth`.
+
+    Returns
+    -------
+    bandwidth : ndarray of shape (n_features,)
+        Bandwidths of the numbers and lambdas of the categories.
+    value : float
+        The criterion at the minimum, of the rows looked at.
+    relevance : ndarray of shape (n_features,)
+        See Notes.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As :func:`select_bandwidth`; if the kernel has no gradient.
+
+    Notes
+    -----
+    The criterion's exact gradient in the logarithms drives L-BFGS-B from several starts. A
+    feature whose bandwidth may be as large as a thousand times its extent at no loss gets
+    that: the criterion cannot see it. With more than 2000 rows a sample is looked at, and
+    the bandwidths are carried over at the rate :math:`n^{-1/(d+4)}`, lambdas at its square.
+
+    The relevance of a feature lies between 0 (differences make no difference) and 1:
+    :math:`1 - \exp(-\hat\sigma_j^2 / h_j^2)`, what a Gaussian kernel takes off for the
+    typical difference of two rows; for categories, what it takes off for the next level.
+    """
+    check_choice("bandwidth", criterion, SMOOTHER_CRITERIA)
+    kinds = ["numeric"] * X.shape[1] if kinds is None else list(kinds)
+    n_levels = [0] * X.shape[1] if n_levels is None else n_levels
+    data = SearchData(X, values, criterion, sample_weight, random_state, MAX_SEARCH_ROWS)
+    space = _Space(data, kinds, n_levels, per_feature, canonical_ratio(kernel))
+    options = {"degree": degree, "sample_weight": data.sample_weight, "empty": empty}
+    descent = _Descent(data, space, kernel, criterion, options, observe)
+    try:
+        descent.run(_starts(data, space, kernel, criterion, options))
+    except _Stop:
+        pass
+    if not np.isfinite(descent.value):
+        raise ValueError(
+            f"bandwidth={criterion!r} found no bandwidths at which empty={empty!r} leaves "
+            f"every row with a prediction and degree={degree} leaves degrees of freedom: use "
+            "empty='nearest', fewer coefficients or more rows, or pass numbers."
+        )
+    if space.at_floor(descent.point):
+        warn_of_copies(data.X, data.values, criterion)
+    bandwidth = space.bandwidth(descent.point)
+    if kernel.decreasing:
+        bandwidth[space.numeric] *= data.rate
+    bandwidth[space.categorical] *= data.rate**2
+    value = descent.value * data.unit(criterion)
+    if criterion == "aicc":
+        value += 2 * math.log(data.size)
+    return bandwidth, float(value), space.relevance(descent.point)
+
+
+def _starts(data, space, kernel, criterion, options):
+    """Where to start from, the most promising first."""
+    if isinstance(kernel, CompactKernel) and space.numeric.size:
+        # The derivatives of a compact kernel are blind to rows beyond its edge, and those
+        # of a step see nothing at all: a Gaussian finds the way.
+        gaussian = _Space(data, space.kinds, space.n_levels, space.per_feature, 1.0)
+        guide = _Descent(data, gaussian, Gaussian(), criterion, options)
+        guide.run(_starts(data, gaussian, Gaussian(), criterion, options))
+        return [space.widen(guide.point, canonical_ratio(kernel))]
+    probe = _Descent(data, space, kernel, criterion, options)
+    scales = np.geomspace(space.low, space.high, _N_SCALES)
+    scales = scales[np.argsort([probe.look(space.common(scale)) for scale in scales])]
+    best = space.common(scales[0])
+    wider = space.widen(best, _WIDER)
+    draws = data.random_state.normal(scale=_JITTER, size=(_N_RANDOM, len(best)))
+    return [best, wider, *(space.clip(best + draw) for draw in draws)]
+
+
+class _Space:
+    """What is searched: logarithms of bandwidths, or of their common scale, and of worths."""
+
+    def __init__(self, data, kinds, n_levels, per_feature, ratio):
+        self.kinds, self.n_levels, self.per_feature = kinds, n_levels, per_feature
+        numeric = np.array([kind == "numeric" for kind in kinds])
+        self.numeric, self.categorical = np.flatnonzero(numeric), np.flatnonzero(~numeric)
+        self.spread = data.spread[self.numeric]
+        self.constant = np.ptp(data.X[:, self.numeric], axis=0) == 0
+        self.ratio = ratio
+        Z = data.X[:, self.numeric] / self.spread
+        self.low, self.high = search_range(Z, ratio) if len(self.numeric) else (1.0, 1.0)
+        if per_feature:
+            ranges = [search_range(column[:, None], ratio) for column in Z.T]
+            lowest = np.log([low for low, _ in ranges])
+            highest = np.log([high * _IRRELEVANT for _, high in ranges])
+            n_scales = len(self.numeric)
+        else:
+            n_scales = min(1, len(self.numeric))
+            lowest, highest = np.log([[self.low], [self.high]])[:, :n_scales]
+        self.n_scales = n_scales
+        worths = np.full(len(self.categorical), math.log(_LOWEST_WORTH))
+        self.lowest = np.concatenate([lowest, worths])
+        self.highest = np.concatenate([highest, np.zeros_like(worths)])
+
+    def common(self, scale):
+        """The point at which all bandwidths are a scale times the spread."""
+        worths = np.full(len(self.categorical), math.log(0.3))
+        return self.clip(np.append(np.full(self.n_scales, math.log(scale)), worths))
+
+    def widen(self, point, factor):
+        point = point.copy()
+        point[: self.n_scales] += math.log(factor)
+        return self.clip(point)
+
+    def clip(self, point):
+        return np.clip(point, self.lowest, self.highest)
+
+    def at_floor(self, point):
+        return bool((point[: self.n_scales] < self.lowest[: self.n_scales] + 0.05).any())
+
+    def split(self, point):
+        """Logarithms of the bandwidths and of the worths."""
+        scales, worths = point[: self.n_scales], point[self.n_scales :]
+        return np.log(self.spread) + scales, worths
+
+    def gather(self, gradient):
+        """Derivatives along the point from those along bandwidths and worths."""
+        if self.per_feature or self.n_scales == 0:
+            return gradient
+        n = len(self.numeric)
+        return np.append(gradient[:n].sum(), gradient[n:])
+
+    def bandwidth(self, point):
+        """Bandwidths and lambdas of all columns."""
+        log_bandwidth, worths = self.split(point)
+        bandwidth = np.empty(len(self.kinds))
+        bandwidth[self.numeric] = np.exp(log_bandwidth)
+        for j, worth in zip(self.categorical, np.exp(worths), strict=True):
+            others = max(self.n_levels[j], 2) - 1
+            unordered = self.kinds[j] == "unordered"
+            bandwidth[j] = worth * others / (1 + worth * others) if unordered else worth
+        return bandwidth
+
+    def relevance(self, point):
+        log_bandwidth, worths = self.split(point)
+        relevance = np.empty(len(self.kinds))
+        width = np.exp(log_bandwidth) / (self.ratio * self.spread)
+        relevance[self.numeric] = np.where(self.constant, 0.0, -np.expm1(-(width**-2.0)))
+        relevance[self.categorical] = 1 - np.exp(worths)
+        return relevance
+
+
+class _Descent:
+    """Descents from several starts; remembers the best point that was looked at."""
+
+    def __init__(self, data, space, kernel, criterion, options, observe=None):
+        self.data, self.space, self.criterion, self.observe = data, space, criterion, observe
+        self.smoother = attention.LeaveOneOutGradient(
+            data.X, data.values, kernel, space.kinds, **options
+        )
+        self.point, self.value = None, math.inf
+
+    def run(self, starts):
+        results = [self._descend(start, _FIRST_STEPS) for start in starts]
+        if results[0] is None:
+            return
+        self._descend(self.point, _MAX_STEPS)
+        if self.space.per_feature:
+            self._leave_out_features()
+
+    def look(self, point):
+        """The criterion at a point."""
+        scores, _ = self.smoother(*self.space.split(point))
+        value = float(SMOOTHER_CRITERIA[self.criterion](scores, self.data.total_weight))
+        value = math.inf if math.isnan(value) else value
+        if value < self.value:
+            self.point, self.value = point.copy(), value
+        return value
+
+    def _look_with_gradient(self, point):
+        scores, pull = self.smoother(*self.space.split(point))
+        n = self.data.total_weight
+        value = float(SMOOTHER_CRITERIA[self.criterion](scores, n))
+        if not math.isfinite(value):
+            return _CLIFF, np.zeros_like(point)
+        if value < self.value or self.point is None:
+            self.point, self.value = point.copy(), value
+        if self.observe is not None:
+            told = value * self.data.unit(self.criterion)
+            if self.observe(told, self.space.bandwidth(point)):
+                raise _Stop
+        gradient = pull(criterion_slopes(self.criterion, scores, n))
+        return value, self.space.gather(gradient)
+
+    def _descend(self, start, n_steps):
+        bounds = np.column_stack([self.space.lowest, self.space.highest])
+        return minimize(
+            self._look_with_gradient, start, jac=True, method="L-BFGS-B", bounds=bounds,
+            options={"maxiter": n_steps, "ftol": 1e-10, "gtol": 1e-9},
+        )  # fmt: skip
+
+    def _leave_out_features(self):
+        """Widen for good what may be wide at no loss."""
+        for j in range(len(self.point)):
+            best, value = self.point, self.value
+            trial = best.copy()
+            trial[j] = self.space.highest[j]
+            size = 1.0 if self.criterion == "aicc" else abs(value)
+            if self.look(trial) <= value + _NO_LOSS * size:
+                self.point, self.value = trial, min(self.value, value)

@@ -1,0 +1,431 @@
+"""Criteria of density estimates: equal to their definitions, and minimised where they say."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+
+from sklearn_attention import bandwidth as bw
+from sklearn_attention.bandwidth import _convolution, _density_search
+from sklearn_attention.kernels import (
+    AitchisonAitken,
+    Boxcar,
+    Epanechnikov,
+    Gaussian,
+    LiRacine,
+    Logistic,
+    SmoothingKernel,
+    Tricube,
+    as_kernel,
+    highest_lam,
+    level_table,
+    mixed_kernel,
+)
+
+SMOOTH = ["gaussian", "epanechnikov", "triangular", "biweight", "triweight", "tricube"]
+POSITIVE = [*SMOOTH, "boxcar", "cosine", "logistic", "sigmoid"]
+KINDS, N_LEVELS = ["numeric", "unordered", "numeric", "ordered"], [0, 3, 0, 4]
+every_kernel = pytest.mark.parametrize("kernel", POSITIVE)
+
+
+@pytest.fixture
+def rows():
+    rng = np.random.default_rng(0)
+    numbers = rng.normal(size=(24, 2)) * [1, 5]
+    return np.column_stack(
+        [numbers[:, 0], rng.integers(3, size=24), numbers[:, 1], rng.integers(4, size=24)]
+    )
+
+
+@pytest.fixture
+def weights():
+    return np.random.default_rng(1).uniform(0.5, 2, size=24)
+
+
+BANDWIDTH = np.array([1.1, 0.3, 4.0, 0.4])
+
+
+def slow_kernel(kernel, x, key, bandwidth, kinds=KINDS, n_levels=N_LEVELS):
+    """Product over the columns, one pair of rows."""
+    product = 1.0
+    for j, kind in enumerate(kinds):
+        h = bandwidth[j]
+        if kind == "numeric":
+            product *= kernel([[x[j] / h]], [[key[j] / h]])[0, 0] / h
+        elif kind == "unordered":
+            product *= AitchisonAitken(n_levels[j], h)([[x[j]]], [[key[j]]])[0, 0]
+        else:
+            levels = [[level] for level in range(n_levels[j])]
+            mass = LiRacine(h)(levels, [[key[j]]]).sum()
+            product *= LiRacine(h)([[x[j]]], [[key[j]]])[0, 0] / mass
+    return product
+
+
+def slow_density(kernel, x, keys, weights, bandwidth, **columns):
+    values = [slow_kernel(kernel, x, key, bandwidth, **columns) for key in keys]
+    return np.dot(weights, values) / np.sum(weights)
+
+
+def differences(function, point):
+    """Gradient by central differences."""
+    steps = 1e-6 * np.abs(point)[:, None] * np.eye(len(point))
+    return np.array(
+        [(function(point + s) - function(point - s)) / (2 * s.max()) for s in steps]
+    )
+
+
+class TestLikelihood:
+    @pytest.mark.parametrize("kernel", [Gaussian(), Logistic(), Tricube()])
+    def test_is_the_log_density_from_all_other_rows(self, rows, weights, kernel):
+        expected = 0.0
+        for i, row in enumerate(rows):
+            others = np.arange(len(rows)) != i
+            density = slow_density(kernel, row, rows[others], weights[others], BANDWIDTH)
+            log_density = math.log(density) if density > 0 else math.log(np.finfo(float).tiny)
+            expected += weights[i] * log_density / weights.sum()
+        value, _ = bw.density_likelihood(
+            rows, kernel, BANDWIDTH, kinds=KINDS, n_levels=N_LEVELS, sample_weight=weights
+        )
+        assert value == pytest.approx(expected, rel=1e-12)
+
+    @every_kernel
+    def test_gradient(self, rows, weights, kernel):
+        columns = {"kinds": KINDS, "n_levels": N_LEVELS, "sample_weight": weights}
+
+        def value(bandwidth):
+            return bw.density_likelihood(rows, as_kernel(kernel), bandwidth, **columns)[0]
+
+        _, gradient = bw.density_likelihood(rows, as_kernel(kernel), BANDWIDTH, **columns)
+        np.testing.assert_allclose(gradient, differences(value, BANDWIDTH), atol=1e-6)
+
+    def test_many_blocks_are_one(self, rows, monkeypatch):
+        whole = bw.density_likelihood(rows[:, [0, 2]], Gaussian(), BANDWIDTH[[0, 2]])
+        monkeypatch.setattr("sklearn_attention.bandwidth._pairs._BLOCK_PAIRS", 50)
+        parts = bw.density_likelihood(rows[:, [0, 2]], Gaussian(), BANDWIDTH[[0, 2]])
+        assert parts[0] == pytest.approx(whole[0], rel=1e-13)
+        np.testing.assert_allclose(parts[1], whole[1], rtol=1e-12)
+
+    def test_a_row_out_of_reach(self):
+        X = np.array([[0.0], [0.1], [0.2], [100.0]])
+        value, gradient = bw.density_likelihood(X, Epanechnikov(), [1.0])
+        near, slope = bw.density_likelihood(X[:3], Epanechnikov(), [1.0])
+        # Its absence changes the others by the factor 2 / 3, and not their slope.
+        tiny = math.log(np.finfo(float).tiny)
+        assert value == pytest.approx((3 * (near + math.log(2 / 3)) + tiny) / 4)
+        assert gradient == pytest.approx(slope * 3 / 4)
+
+    def test_far_beyond_underflow(self):
+        value, gradient = bw.density_likelihood(np.array([[0.0], [1.0]]), Gaussian(), [1e-3])
+        assert value == pytest.approx(-0.5e6 - math.log(1e-3) - 0.5 * math.log(2 * math.pi))
+        assert gradient == pytest.approx([1e9 - 1e3])
+
+
+class TestLeastSquares:
+    @pytest.mark.parametrize("kernel", [Gaussian(), Logistic()])
+    def test_is_the_integrated_square_and_the_density_at_the_rows(self, rows, weights, kernel):
+        keys, h = rows[:, :2], BANDWIDTH[:2]
+        columns = {"kinds": KINDS[:2], "n_levels": N_LEVELS[:2]}
+
+        def squared(number, level):
+            return slow_density(kernel, (number, level), keys, weights, h, **columns) ** 2
+
+        # Smooth kernels are integrated by a sum, with an error that vanishes exponentially.
+        grid = np.linspace(-30, 30, 121)
+        step = grid[1] - grid[0]
+        integral = sum(squared(x, level) for x in grid for level in range(3)) * step
+        left_out = 0.0
+        for i, row in enumerate(keys):
+            others = np.arange(len(rows)) != i
+            left_out += weights[i] * slow_density(
+                kernel, row, keys[others], weights[others], h, **columns
+            )
+        expected = integral - 2 * left_out / weights.sum()
+        value, _ = bw.density_least_squares(keys, kernel, h, **columns, sample_weight=weights)
+        assert value == pytest.approx(expected, abs=1e-9)
+
+    @pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "tricube"])
+    def test_is_the_slow_double_sum(self, rows, weights, kernel):
+        kernel, columns = as_kernel(kernel), {"kinds": KINDS, "n_levels": N_LEVELS}
+        square = 0.0
+        levels = list(itertools.product(range(3), range(4)))
+        for (i, x), (k, z) in itertools.product(enumerate(rows), enumerate(rows)):
+            term = weights[i] * weights[k] / weights.sum() ** 2
+            for j in (0, 2):
+                t = abs(x[j] - z[j]) / BANDWIDTH[j]
+                term *= slow_convolution(kernel, t) / BANDWIDTH[j]
+            categories = [
+                slow_kernel(kernel, level, x[[1, 3]], BANDWIDTH[[1, 3]], KINDS[1::2], [3, 4])
+                * slow_kernel(kernel, level, z[[1, 3]], BANDWIDTH[[1, 3]], KINDS[1::2], [3, 4])
+                for level in levels
+            ] if term else [0.0]  # fmt: skip
+            square += term * sum(categories)
+        left_out = 0.0
+        for i, row in enumerate(rows):
+            others = np.arange(len(rows)) != i
+            left_out += weights[i] * slow_density(
+                kernel, row, rows[others], weights[others], BANDWIDTH
+            )
+        expected = square - 2 * left_out / weights.sum()
+        value, _ = bw.density_least_squares(
+            rows, kernel, BANDWIDTH, **columns, sample_weight=weights
+        )
+        assert value == pytest.approx(expected, rel=1e-11)
+
+    @every_kernel
+    def test_gradient(self, rows, weights, kernel):
+        columns = {"kinds": KINDS, "n_levels": N_LEVELS, "sample_weight": weights}
+
+        def value(bandwidth):
+            return bw.density_least_squares(rows, as_kernel(kernel), bandwidth, **columns)[0]
+
+        _, gradient = bw.density_least_squares(rows, as_kernel(kernel), BANDWIDTH, **columns)
+        np.testing.assert_allclose(gradient, differences(value, BANDWIDTH), atol=1e-9)
+
+
+def slow_convolution(kernel, t):
+    """The kernel convolved with itself, by adaptive quadrature between its kinks."""
+    if t >= 2 * kernel.support:
+        return 0.0
+    reach = min(kernel.support, 60.0)
+    kinks = [point for point in (t - reach, -reach, 0, t, reach) if t - reach <= point <= reach]
+    edges = sorted(set(kinks))
+
+    def product(v):
+        return float(
+            kernel.profile(np.float64(v**2)) * kernel.profile(np.float64((t - v) ** 2))
+        )
+
+    pairs = itertools.pairwise(edges)
+    return sum(quad(product, *pair, epsabs=1e-14, epsrel=1e-13)[0] for pair in pairs)
+
+
+class TestConvolution:
+    @every_kernel
+    def test_equals_quadrature(self, kernel):
+        kernel = as_kernel(kernel)
+        table = _convolution.SelfConvolution(kernel)
+        for t in (0.0, 0.03, 0.5, 1.0, 1.7, 2.0, 5.0):
+            expected = slow_convolution(kernel, t)
+            assert table.profile(np.float64(t * t)) == pytest.approx(expected, abs=1e-10)
+
+    @every_kernel
+    def test_begins_at_the_roughness(self, kernel):
+        kernel = as_kernel(kernel)
+        peak = _convolution.SelfConvolution(kernel).profile(np.float64(0))
+        assert peak == pytest.approx(kernel.roughness, abs=1e-10)
+
+    def test_reach(self):
+        assert bw.kernel_reach(Boxcar()) == 1
+        assert 8 < bw.kernel_reach(Gaussian()) < 12
+
+    def test_slow_tails_are_refused(self):
+        class Cauchy(SmoothingKernel):
+            roughness, second_moment = 1 / (2 * math.pi), math.inf
+
+            def _profile(self, squared):
+                return 1 / (math.pi * (1 + squared))
+
+            def radial_moment(self, order):
+                return math.inf
+
+        with pytest.raises(ValueError, match=r"falls too slowly.*'gaussian'"):
+            bw.kernel_reach(Cauchy())
+
+
+class TestLevelTable:
+    @pytest.mark.parametrize("kind", ["unordered", "ordered"])
+    @pytest.mark.parametrize("n_levels", [1, 2, 5])
+    @pytest.mark.parametrize("share", [0, 0.4, 1])
+    def test_probabilities_sum_to_one(self, kind, n_levels, share):
+        table, slope = level_table(kind, n_levels, share * highest_lam(kind, n_levels))
+        np.testing.assert_allclose(table.sum(axis=0), 1, rtol=1e-14)
+        np.testing.assert_allclose(slope.sum(axis=0), 0, atol=1e-14)
+
+    @pytest.mark.parametrize("kind", ["unordered", "ordered"])
+    @pytest.mark.parametrize("normalized", [True, False])
+    def test_slope(self, kind, normalized):
+        down, here, up = (
+            level_table(kind, 4, lam, normalized=normalized) for lam in (0.399, 0.4, 0.401)
+        )
+        np.testing.assert_allclose(here[1], (up[0] - down[0]) / 0.002, atol=1e-5)
+
+    def test_values_are_those_of_the_kernels(self):
+        levels = np.arange(4)[:, None]
+        unordered, _ = level_table("unordered", 4, 0.3)
+        ordered, _ = level_table("ordered", 4, 0.3, normalized=False)
+        np.testing.assert_allclose(unordered, AitchisonAitken(4, 0.3)(levels), rtol=1e-15)
+        np.testing.assert_allclose(ordered, LiRacine(0.3)(levels), rtol=1e-15)
+
+    def test_lambda_out_of_range(self):
+        with pytest.raises(ValueError, match=r"lam=0.8 .*\[0, 0.75\]"):
+            level_table("unordered", 4, 0.8)
+
+
+class TestConditionalLikelihood:
+    @pytest.mark.parametrize("kernel", [Gaussian(), Epanechnikov()])
+    def test_is_the_log_density_from_all_other_rows(self, rows, weights, kernel):
+        y = rows[:, 0] + rows[:, 1]
+        compare = mixed_kernel(kernel, KINDS, N_LEVELS, BANDWIDTH)
+        scaled = compare.rescale(rows, np.array([1.1, 1, 4.0, 1]))
+        K, total = compare(scaled), 0.0
+        for i in range(len(rows)):
+            others = np.arange(len(rows)) != i
+            w = weights[others] * K[i, others]
+            spread = Gaussian()([[y[i] / 0.7]], y[others, None] / 0.7)[0] / 0.7
+            density = w @ spread / w.sum() if w.sum() > 0 else np.finfo(float).tiny
+            total += weights[i] * math.log(density)
+        value, _ = bw.conditional_likelihood(
+            rows, y, kernel, BANDWIDTH, Gaussian(), 0.7,
+            kinds=KINDS, n_levels=N_LEVELS, sample_weight=weights,
+        )  # fmt: skip
+        assert value == pytest.approx(total / weights.sum(), rel=1e-11)
+
+    @pytest.mark.parametrize("kernel", [*POSITIVE, "matern32", "laplacian"])
+    def test_gradient(self, rows, weights, kernel):
+        y = rows[:, 0] + rows[:, 1]
+        kernel, target_kernel = as_kernel(kernel), Logistic()
+        columns = {"kinds": KINDS, "n_levels": N_LEVELS, "sample_weight": weights}
+
+        def both(point):
+            return bw.conditional_likelihood(
+                rows, y, kernel, point[:-1], target_kernel, point[-1], **columns
+            )
+
+        point = np.append(BANDWIDTH, 0.7)
+        expected = differences(lambda point: both(point)[0], point)
+        np.testing.assert_allclose(both(point)[1], expected, atol=2e-6)
+
+
+class TestRule:
+    def test_numbers_as_ever_and_lambdas_at_the_square_of_the_rate(self, rows):
+        found = bw.mixed_rule_bandwidth(
+            rows, Tricube(), "silverman", kinds=KINDS, n_levels=N_LEVELS
+        )
+        numbers = bw.rule_bandwidth(rows[:, [0, 2]], Tricube(), "silverman")
+        np.testing.assert_array_equal(found[[0, 2]], numbers)
+        rate = len(rows) ** (-2 / 6)
+        np.testing.assert_allclose(found[[1, 3]], [2 / 3 * rate, rate])
+
+    def test_categories_alone(self, rows):
+        found = bw.mixed_rule_bandwidth(
+            rows[:, [1]], Gaussian(), kinds=["unordered"], n_levels=[3]
+        )
+        assert found == pytest.approx([2 / 3 * 24**-0.5])
+
+    def test_unknown(self, rows):
+        with pytest.raises(ValueError, match="rule='wrong' is unknown"):
+            bw.mixed_rule_bandwidth(rows, Gaussian(), "wrong")
+
+
+class TestSearch:
+    @pytest.mark.parametrize("criterion", bw.CRITERIA)
+    @pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov"])
+    def test_no_grid_is_better(self, rows, criterion, kernel):
+        kernel, X = as_kernel(kernel), rows[:, [0, 2]]
+        evaluate = getattr(bw, f"density_{criterion}")
+        sign = -1 if criterion == "likelihood" else 1
+        found, score = bw.density_bandwidth(X, kernel, criterion)
+        assert score == pytest.approx(evaluate(X, kernel, found)[0], rel=1e-9)
+        grid = np.geomspace(0.1, 10, 20)
+        best = min(
+            sign * evaluate(X, kernel, [a, 5 * b])[0] for a, b in itertools.product(grid, grid)
+        )
+        assert sign * score <= best
+
+    def test_no_grid_is_better_with_categories(self, rows):
+        columns = {"kinds": ["numeric", "ordered"], "n_levels": [0, 4]}
+        X = rows[:, [0, 3]]
+        found, likelihood = bw.density_bandwidth(X, Gaussian(), **columns)
+        assert likelihood == pytest.approx(
+            bw.density_likelihood(X, Gaussian(), found, **columns)[0], rel=1e-12
+        )
+        grid = itertools.product(np.geomspace(0.1, 10, 30), np.linspace(0.01, 1, 30))
+        assert likelihood >= max(
+            bw.density_likelihood(X, Gaussian(), point, **columns)[0] for point in grid
+        )
+
+    def test_no_grid_is_better_for_conditional_densities(self, rows):
+        X, y = rows[:, [0]], np.sin(rows[:, 0]) + 0.1 * rows[:, 2]
+        h, g, likelihood = bw.conditional_bandwidth(X, y, Gaussian(), Gaussian())
+        own = bw.conditional_likelihood(X, y, Gaussian(), h, Gaussian(), g)[0]
+        assert likelihood == pytest.approx(own, rel=1e-12)
+        grid = itertools.product(np.geomspace(0.05, 10, 30), np.geomspace(0.05, 5, 30))
+        assert likelihood >= max(
+            bw.conditional_likelihood(X, y, Gaussian(), [a], Gaussian(), b)[0] for a, b in grid
+        )
+
+    def test_only_what_is_not_given_is_searched(self, rows):
+        X, y = rows[:, [0, 2]], rows[:, 0]
+        free = bw.conditional_bandwidth(
+            X, y, Gaussian(), Gaussian(), bandwidth=np.array([0.5, 6.0])
+        )
+        np.testing.assert_allclose(free[0], [0.5, 6.0], rtol=1e-14)
+        held = bw.conditional_bandwidth(X, y, Gaussian(), Gaussian(), target_bandwidth=0.25)
+        assert held[1] == pytest.approx(0.25, rel=1e-14)
+        assert held[0][1] > held[0][0]
+
+    @pytest.mark.parametrize("criterion", bw.CRITERIA)
+    def test_units_do_not_matter(self, rows, criterion):
+        X, units = rows[:, [0, 2]], np.array([1e-6, 1e5])
+        found, score = bw.density_bandwidth(X, Gaussian(), criterion)
+        scaled, other = bw.density_bandwidth(X * units + 3 * units, Gaussian(), criterion)
+        np.testing.assert_allclose(scaled, found * units, rtol=1e-4)
+        if criterion == "likelihood":
+            assert other == pytest.approx(score - math.log(units.prod()))
+        else:
+            assert other == pytest.approx(score / units.prod())
+
+    def test_a_row_of_weight_0_is_absent(self, rows, weights):
+        X = rows[:, [0, 2]]
+        weights[:5] = 0
+        found, _ = bw.density_bandwidth(X, Gaussian(), sample_weight=weights)
+        absent, _ = bw.density_bandwidth(X[5:], Gaussian(), sample_weight=weights[5:])
+        np.testing.assert_array_equal(found, absent)
+
+    def test_large_data_are_sampled_and_carried_over(self, monkeypatch):
+        X = np.random.default_rng(0).normal(size=(300, 2))
+        X[:, 1] = X[:, 1] > 0
+        monkeypatch.setattr(_density_search, "MAX_SEARCH_ROWS", 100)
+        columns = {"kinds": ["numeric", "unordered"], "n_levels": [0, 2]}
+        found, _ = bw.density_bandwidth(X, Gaussian(), random_state=7, **columns)
+        rows = np.random.RandomState(7).choice(300, 100, replace=False)
+        small, _ = bw.density_bandwidth(X[rows], Gaussian(), **columns)
+        np.testing.assert_allclose(found, small * [3 ** (-1 / 5), 3 ** (-2 / 5)], rtol=1e-3)
+
+    def test_copies_end_at_the_floor_with_a_warning(self):
+        X = np.repeat(np.random.default_rng(0).normal(size=(30, 1)), 2, axis=0)
+        with pytest.warns(UserWarning, match="bandwidth='likelihood' ended at its floor"):
+            found, _ = bw.density_bandwidth(X, Gaussian())
+        assert found > 0
+
+    def test_one_row_is_not_enough(self):
+        with pytest.raises(ValueError, match=r"two rows .* n_samples=1: pass a number"):
+            bw.density_bandwidth(np.zeros((1, 1)), Gaussian())
+
+    def test_unknown_criterion(self, rows):
+        with pytest.raises(ValueError, match="criterion='wrong' is unknown"):
+            bw.density_bandwidth(rows, Gaussian(), "wrong")
+
+    def test_the_observer_can_stop(self, rows):
+        seen = []
+
+        def observe(evaluate, bandwidth):
+            seen.append(bandwidth)
+            return evaluate(bandwidth), len(seen) == 3
+
+        found, _ = bw.density_bandwidth(rows[:, [0, 2]], Gaussian(), observe=observe)
+        assert len(seen) == 3
+        assert any(np.allclose(found, bandwidth) for bandwidth in seen)
+
+    def test_features_that_do_not_matter_are_smoothed_away(self):
+        rng = np.random.default_rng(0)
+        X = np.column_stack([rng.normal(size=(150, 2)), rng.integers(3, size=150)])
+        y = X[:, 0] + 0.3 * rng.normal(size=150)
+        h, _, _ = bw.conditional_bandwidth(
+            X, y, Gaussian(), Gaussian(), kinds=["numeric", "numeric", "unordered"],
+            n_levels=[0, 0, 3],
+        )  # fmt: skip
+        assert h[1] > 10 * h[0]
+        assert h[2] > 0.5
