@@ -11,8 +11,14 @@ __version__ = "0.1.0.dev0"
 # Public name -> module. Resolved on first use, so that importing the package costs
 # nothing and loads neither torch nor matplotlib.
 _PUBLIC = {
+    "AdaptiveBandwidth": "bandwidth",
+    "ConditionalKernelDensity": "smoothing",
+    "LocalPolynomialCV": "smoothing",
+    "LocalPolynomialRegressor": "smoothing",
+    "NadarayaWatsonCV": "smoothing",
     "NadarayaWatsonClassifier": "smoothing",
     "NadarayaWatsonRegressor": "smoothing",
+    "ProductKernelDensity": "smoothing",
     "attend": "attention",
     "attention_weights": "attention",
 }

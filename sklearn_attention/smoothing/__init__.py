@@ -1,7 +1,22 @@
-"""Estimators that only remember: predictions are averages of the training targets."""
+"""Estimators that only remember: averages of the training targets, and densities."""
 
 from ._classifier import NadarayaWatsonClassifier
+from ._conditional_density import ConditionalKernelDensity
+from ._cross_validated import LocalPolynomialCV, NadarayaWatsonCV
+from ._density import ProductKernelDensity
 from ._explanation import Explanation
+from ._local_polynomial import LocalPolynomialRegressor
 from ._regressor import NadarayaWatsonRegressor
+from ._significance import Significance
 
-__all__ = ["Explanation", "NadarayaWatsonClassifier", "NadarayaWatsonRegressor"]
+__all__ = [
+    "ConditionalKernelDensity",
+    "Explanation",
+    "LocalPolynomialCV",
+    "LocalPolynomialRegressor",
+    "NadarayaWatsonCV",
+    "NadarayaWatsonClassifier",
+    "NadarayaWatsonRegressor",
+    "ProductKernelDensity",
+    "Significance",
+]

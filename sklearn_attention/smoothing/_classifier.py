@@ -23,8 +23,10 @@ class NadarayaWatsonClassifier(ClassifierMixin, MemoryEstimator):
     kernel : str, Kernel or callable, default="gaussian"
         How rows are compared, as for :class:`NadarayaWatsonRegressor`. Kernels that take
         negative values are refused.
-    bandwidth : {"loo", "scott", "silverman"}, float or array-like, default="loo"
+    bandwidth : str, float, array-like or AdaptiveBandwidth, default="loo"
         As for :class:`NadarayaWatsonRegressor`; "loo" minimises the Brier score.
+    per_feature : bool, default=False
+        As for :class:`NadarayaWatsonRegressor`.
     algorithm : {"auto", "dense"}, default="auto"
         How averages are computed; see :func:`sklearn_attention.attend`.
     empty : {"nearest", "nan", "mean", "raise"}, default="nearest"

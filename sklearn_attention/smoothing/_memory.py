@@ -1,27 +1,35 @@
-"""What regressor and classifier share: a memory of rows, and a bandwidth to read it with."""
+"""What regressors and classifiers share: a memory of rows, and a bandwidth to read it with."""
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from .. import attention
-from .._base import AttentionEstimator
-from .._validation import check_bandwidth, check_choice, check_numeric, check_positive
-from ..bandwidth import MAX_CANDIDATES, RULES, leave_one_out_bandwidth, rule_bandwidth
-from ..kernels import as_kernel
+from .._columns import extend_categories
+from .._validation import check_choice, check_positive
+from ..bandwidth import neighbor_distances
+from ..kernels import ProductKernel, as_kernel, mixed_kernel
+from ._bandwidth_choice import choose_bandwidth
 from ._explanation import Explanation, heaviest
+from ._mixed_rows import MixedRowsEstimator, check_key_weights
 
 _DTYPES = (np.float64, np.float32)
 
 
-class MemoryEstimator(AttentionEstimator):
-    """Base class of the Nadaraya-Watson estimators: keys, values and a kernel."""
+class MemoryEstimator(MixedRowsEstimator):
+    """Base class of the estimators that remember keys and values: with a kernel.
+
+    A subclass with local polynomials has a parameter `degree`.
+    """
+
+    degree = 0
 
     def __init__(
         self,
         kernel="gaussian",
         *,
         bandwidth="loo",
+        per_feature=False,
         algorithm="auto",
         empty="nearest",
         random_state=0,
@@ -29,6 +37,7 @@ class MemoryEstimator(AttentionEstimator):
     ):
         self.kernel = kernel
         self.bandwidth = bandwidth
+        self.per_feature = per_feature
         self.algorithm = algorithm
         self.empty = empty
         self.random_state = random_state
@@ -52,17 +61,33 @@ class MemoryEstimator(AttentionEstimator):
         check_is_fitted(self)
         k = min(check_positive("k", k, integer=True), len(self.keys_))
         X = self._check_queries(X)
-        options = self._attention_options()
-        options.pop("algorithm")
         indices, weights = heaviest(
-            lambda rows: attention.attention_weights(
-                X[rows], self.keys_, self.kernel_, **options
-            ),
-            len(X),
-            len(self.keys_),
-            k,
+            lambda rows: self._smoother_rows(X[rows]), len(X), len(self.keys_), k
         )
         return Explanation(indices, weights, self._targets(indices))
+
+    def smoother_matrix(self, X):
+        r"""Effective weight of every training row in every prediction.
+
+        .. math:: \hat m(x) = \sum_i S_i(x)\, y_i
+
+        Parameters
+        ----------
+        X : array-like of shape (n_queries, n_features)
+            Queries.
+
+        Returns
+        -------
+        S : ndarray of shape (n_queries, n_samples)
+            ``S @ y`` are the predictions. Rows sum to 1; local polynomials have negative
+            entries.
+        """
+        check_is_fitted(self)
+        return self._smoother_rows(self._check_queries(X))
+
+    def __getstate__(self):
+        state = super().__getstate__()
+        return state | {"_memo": {}} if "_memo" in state else state
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -70,76 +95,59 @@ class MemoryEstimator(AttentionEstimator):
         return tags
 
     def _check_queries(self, X):
-        with check_numeric("X"):
-            return validate_data(self, X, reset=False, dtype=_DTYPES)
+        return self._read_rows(X, _DTYPES)
 
     def _check_rows(self, X, y, *, reset, **checks):
-        with check_numeric("X"):
-            return validate_data(self, X, y, reset=reset, dtype=_DTYPES, **checks)
+        if reset:
+            return self._learn_rows(X, _DTYPES, y=y, **checks)
+        self.categories_ = extend_categories(X, self.categories_, self.kinds_)
+        return self._read_rows(X, _DTYPES, y=y, **checks)
 
     def _remember(self, X, values, sample_weight, *, append=False):
         """Store keys and values, and choose the bandwidth for them."""
-        weights = _check_weights(sample_weight, X)
+        weights = check_key_weights(sample_weight, X)
         if append:
             weights = _append_weights(self.key_weights_, len(self.keys_), weights, len(X))
             X = np.concatenate([self.keys_, X])
             values = np.concatenate([self.values_, values])
-        self.kernel_ = self._check_kernel()
-        self.keys_, self.values_, self.key_weights_ = X, values, weights
+        if self.degree not in (0, 1, 2) or isinstance(self.degree, bool):
+            raise ValueError(f"degree={self.degree!r} is not valid: pass 0, 1 or 2.")
         check_choice("empty", self.empty, attention.EMPTY_POLICIES)
         check_choice("algorithm", self.algorithm, attention.ALGORITHMS)
-        vars(self).pop("loo_score_", None)
-        self._choose_bandwidth()
+        self._memo = {}  # what is computed from the memory, once somebody asks
+        self.keys_, self.values_, self.key_weights_ = X, values, weights
+        for name in [name for name in vars(self) if name in _CHOSEN]:
+            delattr(self, name)
+        self._choose()
         # What cannot predict its own first row is refused here rather than in predict.
-        options = self._attention_options() | {"empty": "nan"}
-        attention.attend(X[:1], X, values, self.kernel_, **options)
+        self._average(self.keys_[:1], empty="nan")
         return self
+
+    def _choose(self):
+        """Set the kernel and its bandwidth for the rows remembered."""
+        choose_bandwidth(self, self._check_kernel())
 
     def _check_kernel(self):
         # A copy: changing the parameter later must not change a fitted estimator.
-        return as_kernel(clone(self.kernel, safe=False))
-
-    def _choose_bandwidth(self):
-        rule = self.bandwidth
-        searches = isinstance(rule, str) and rule == "loo"
-        context = self._init_callback_context(max_subtasks=MAX_CANDIDATES if searches else 0)
-        context.call_on_fit_task_begin(estimator=self, **self._task_data())
-        if searches:
-            self._search_bandwidth(context)
-        elif isinstance(rule, str):
-            check_choice("bandwidth", rule, ("loo", *RULES))
-            self.bandwidth_ = rule_bandwidth(self.keys_, self.kernel_, rule, self.key_weights_)
-        else:
-            bandwidth = check_bandwidth(rule, self.keys_.shape[1])
-            self.bandwidth_ = np.broadcast_to(bandwidth, self.keys_.shape[1]).copy()
-        context.call_on_fit_task_end(
-            estimator=self, **self._task_data(), reconstruction_attributes={}
-        )
-
-    def _search_bandwidth(self, context):
-        data = self._task_data()
-
-        def observe(evaluate, bandwidth):
-            state = {"bandwidth_": bandwidth}
-            task = context.subcontext(task_name="bandwidth")
-            task.call_on_fit_task_begin(estimator=self, **data, reconstruction_attributes=state)
-            error = evaluate(bandwidth)
-            stop = task.call_on_fit_task_end(
-                estimator=self, **data, reconstruction_attributes=state
+        kernel = as_kernel(clone(self.kernel, safe=False))
+        if self.degree and kernel.signed:
+            raise ValueError(
+                f"kernel={self.kernel!r} takes negative values, with which least squares has "
+                "no minimum: choose a positive kernel such as 'gaussian', or degree=0."
             )
-            return error, stop
+        names = isinstance(kernel, ProductKernel) and isinstance(kernel.kernels, (list, tuple))
+        if names and self.categories_ is not None:
+            raise ValueError(
+                f"kernel={self.kernel!r} names columns itself, but X has categorical columns: "
+                "pass the kernel of the numeric columns alone, or X as numbers."
+            )
+        return kernel
 
-        self.bandwidth_, self.loo_score_ = leave_one_out_bandwidth(
-            self.keys_,
-            self.values_.reshape(len(self.keys_), -1),
-            self.kernel_,
-            sample_weight=self.key_weights_,
-            random_state=self.random_state,
-            observe=observe,
-            algorithm=self.algorithm,
-            empty=self.empty,
-            device=self.device,
-        )
+    def _with_categories(self, kernel, bandwidth):
+        """The kernel of all columns, from that of the numeric ones."""
+        if self.categories_ is None:
+            return kernel
+        return mixed_kernel(kernel, self.kinds_, self._n_levels, bandwidth)
 
     def _task_data(self):
         """What callbacks are told about the training data."""
@@ -149,31 +157,65 @@ class MemoryEstimator(AttentionEstimator):
             "metadata": {"sample_weight": self.key_weights_},
         }
 
-    def _average(self, X):
-        averages, _ = attention.attend(
-            X, self.keys_, self.values_, self.kernel_, **self._attention_options()
+    def _average(self, X, values=None, **changes):
+        """Predictions, of the targets or of other values of the training rows."""
+        values = self.values_ if values is None else values
+        options = self._attention_options(X) | changes
+        if self.degree == 0:
+            return attention.attend(X, self.keys_, values, self.kernel_, **options)[0]
+        fit = attention.attend_local(
+            X, self.keys_, values, self.kernel_, degree=self.degree, **options
         )
-        return averages
+        return fit.values
 
-    def _attention_options(self):
+    def _local_rows(self, X):
+        """What each training row does to the prediction of each query."""
+        options = self._attention_options(X)
+        options.pop("algorithm")
+        values = self.values_.reshape(len(self.keys_), -1)
+        return attention.local_rows(
+            X, self.keys_, values, self.kernel_, degree=self.degree, **options
+        )
+
+    def _smoother_rows(self, X):
+        if self.degree:
+            return self._local_rows(X).smoother.astype(self.keys_.dtype)
+        options = self._attention_options(X)
+        options.pop("algorithm")
+        return attention.attention_weights(X, self.keys_, self.kernel_, **options)
+
+    def _attention_options(self, X):
         return {
-            "bandwidth": self.bandwidth_,
+            "bandwidth": self._column_bandwidth,
+            "query_scale": self._query_scale(X),
             "sample_weight": self.key_weights_,
             "algorithm": self.algorithm,
             "empty": self.empty,
             "device": self.device,
         }
 
+    @property
+    def _column_bandwidth(self):
+        """What divides the columns: for categories, whose lambda may be 0, nothing."""
+        numeric = np.array([kind == "numeric" for kind in self.kinds_])
+        return np.where(numeric, self.bandwidth_, 1.0)
 
-def _check_weights(sample_weight, X):
-    if sample_weight is None:
-        return None
-    if not np.asarray(sample_weight).any():
-        raise ValueError("sample_weight is zero for every row: leave at least one above 0.")
-    weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-    if weights.max() > np.finfo(np.float64).max / len(weights):
-        raise ValueError("sample_weight sums to infinity: divide it by its largest value.")
-    return weights
+    def _query_scale(self, X):
+        """Distance to the neighbour that an adaptive bandwidth reaches to, else None."""
+        if not hasattr(self, "n_neighbors_"):
+            return None
+        keys = self.keys_
+        if self.key_weights_ is not None:
+            keys = keys[self.key_weights_ > 0]
+        columns = self._numeric
+        unit = self.bandwidth_[columns]
+        return neighbor_distances(
+            X[:, columns] / unit, keys[:, columns] / unit, self.n_neighbors_
+        )[:, -1]
+
+
+# Attributes that depend on how the bandwidth is chosen, and go when it is chosen anew.
+_CHOSEN = ("aicc_score_", "gcv_score_", "loo_score_", "n_neighbors_", "relevance_")
 
 
 def _append_weights(old, n_old, new, n_new):

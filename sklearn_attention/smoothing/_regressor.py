@@ -1,15 +1,9 @@
 """Nadaraya-Watson regression."""
 
-import numpy as np
-from sklearn.base import RegressorMixin
-from sklearn.callback import with_callbacks
-from sklearn.utils.validation import check_is_fitted
-
-from .._state import keeps_state_on_failure
-from ._memory import MemoryEstimator
+from ._regression import SmootherRegressor
 
 
-class NadarayaWatsonRegressor(RegressorMixin, MemoryEstimator):
+class NadarayaWatsonRegressor(SmootherRegressor):
     r"""Regression by kernel-weighted averages of the training targets.
 
     .. math:: \hat m(x) = \frac{\sum_i w_i K((x - x_i) / h)\, y_i}
@@ -24,34 +18,58 @@ class NadarayaWatsonRegressor(RegressorMixin, MemoryEstimator):
         How rows are compared: a name or a kernel of :mod:`sklearn_attention.kernels`, a
         function ``f(X, Y) -> (n, m)``, or a kernel of
         :mod:`sklearn.gaussian_process.kernels`.
-    bandwidth : {"loo", "scott", "silverman"}, float or array-like, default="loo"
+    bandwidth : str, float, array-like or AdaptiveBandwidth, default="loo"
         By how much features are divided before rows are compared: one number, or one for
-        each feature, in the features' own units. The rules multiply each feature's standard
-        deviation:
+        each feature, in the features' own units, or a rule for choosing it:
 
-        - "loo" by the factor whose leave-one-out squared error is smallest. With more than
-          2000 rows the search looks at a sample and rescales at the rate
-          :math:`n^{-1/(d+4)}`;
-        - "scott" by :math:`n^{-1/(d+4)}`, "silverman" by
+        - "loo", "gcv", "aicc": one factor on each feature's standard deviation, at which
+          the leave-one-out squared error, generalised cross-validation, or the corrected
+          Akaike criterion is smallest. More than 2000 rows are looked at through a sample
+          first; of more than 20 000 one is drawn, and the bandwidth found is carried over
+          at the rate :math:`n^{-1/(d+4)}`;
+        - "scott" and "silverman": standard deviations times :math:`n^{-1/(d+4)}` or
           :math:`(n (d + 2) / 4)^{-1/(d+4)}`, times the ratio of the kernel's canonical
-          bandwidth to the Gaussian's. :math:`n` is the sum of the weights.
+          bandwidth to the Gaussian's. :math:`n` is the sum of the weights;
+        - "plug-in": the direct plug-in of Ruppert, Sheather and Wand, for one feature and
+          one output (:func:`~sklearn_attention.bandwidth.plug_in_bandwidth`);
+        - an :class:`~sklearn_attention.bandwidth.AdaptiveBandwidth`: the distance to a
+          nearest neighbour, so that it differs from place to place; "knn-loo" chooses the
+          number of neighbours by leave-one-out.
+    per_feature : bool, default=False
+        Whether "loo", "gcv" and "aicc" choose a bandwidth for each feature on its own, by
+        gradients; features that do not help then get bandwidths so large that they have no
+        say, which `relevance_` tells.
     algorithm : {"auto", "dense"}, default="auto"
         How averages are computed; see :func:`sklearn_attention.attend`.
     empty : {"nearest", "nan", "mean", "raise"}, default="nearest"
         What is predicted where no training row has weight: the nearest row's target, NaN,
         the mean of all targets, or an error.
     random_state : int, RandomState instance or None, default=0
-        Draws the sample that "loo" looks at in large data.
+        Draws the sample that bandwidths are searched on in large data, and starts of the
+        search for one each feature.
     device : str, default="auto"
         Where to compute; "auto" prefers CUDA.
 
     Attributes
     ----------
     bandwidth_ : ndarray of shape (n_features,)
-        The bandwidth of each feature, in its own units.
-    loo_score_ : float
-        Mean squared leave-one-out error at that bandwidth; only with "loo". In large
-        data that of the sample, before the bandwidth is carried over.
+        The bandwidth of each feature, in its own units; for a category its lambda. With an
+        adaptive bandwidth, the units in which neighbours are looked for.
+    n_neighbors_ : int
+        The neighbour that an adaptive bandwidth reaches to.
+    loo_score_, gcv_score_, aicc_score_ : float
+        The criterion at that bandwidth; only the one that was minimised. In large data that
+        of a sample.
+    relevance_ : ndarray of shape (n_features,)
+        How much each feature matters to the kernel, from 0 (differences make no
+        difference) to 1; only if bandwidths were searched for each feature or category.
+        See :func:`~sklearn_attention.bandwidth.select_bandwidths`.
+    effective_dof_ : float
+        Trace of the smoother matrix over the training rows.
+    loo_residuals_ : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+        Targets less their leave-one-out predictions.
+    aicc_ : float
+        Corrected Akaike criterion, whatever the bandwidth was chosen by.
     kernel_ : Kernel
         The kernel, resolved.
     keys_ : ndarray of shape (n_samples, n_features)
@@ -60,6 +78,11 @@ class NadarayaWatsonRegressor(RegressorMixin, MemoryEstimator):
         The training targets.
     key_weights_ : ndarray of shape (n_samples,) or None
         Their weights.
+    categories_ : list of (ndarray or None), or None
+        Levels of each categorical column of a data frame, None for numbers; None if there
+        are no categorical columns.
+    kinds_ : list of str
+        For each column "numeric", "unordered" or "ordered".
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -68,6 +91,8 @@ class NadarayaWatsonRegressor(RegressorMixin, MemoryEstimator):
     See Also
     --------
     NadarayaWatsonClassifier : The same for classes.
+    LocalPolynomialRegressor : Local lines and parabolas, without bias at the edges.
+    NadarayaWatsonCV : Chooses the kernel, too.
     sklearn.neighbors.KNeighborsRegressor : Averages a fixed number of neighbours.
     sklearn.kernel_ridge.KernelRidge : Solves for the values instead of remembering them.
 
@@ -75,6 +100,14 @@ class NadarayaWatsonRegressor(RegressorMixin, MemoryEstimator):
     -----
     Standardise features whose units do not compare when passing a single number. A
     feature that is constant in training has spread 1 for the rules.
+
+    Data frames may have categorical columns: a categorical dtype or strings. Unordered
+    categories are compared by :class:`~sklearn_attention.kernels.AitchisonAitken`, ordered
+    ones (of an ordered dtype) by :class:`~sklearn_attention.kernels.LiRacine`. Their
+    lambdas are chosen along with the bandwidth. A missing cell of an unordered category is
+    a level of its own, of an ordered one or a number an error: impute those first. A level
+    never seen in training differs from all others alike, so it is left out of account; of
+    an ordered category it is an error.
 
     References
     ----------
@@ -94,91 +127,3 @@ class NadarayaWatsonRegressor(RegressorMixin, MemoryEstimator):
     >>> model.explain([[1.5]], k=2).indices
     array([[12, 13]])
     """
-
-    @keeps_state_on_failure
-    @with_callbacks
-    def fit(self, X, y, sample_weight=None):
-        """Remember the training data and choose the bandwidth.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Training rows.
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            Targets.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Non-negative weights: at a given bandwidth, weight 2 is the row twice and
-            weight 0 its absence.
-
-        Returns
-        -------
-        self : NadarayaWatsonRegressor
-            The fitted estimator.
-
-        Raises
-        ------
-        ValueError
-            If data or parameters are not valid. The estimator then is as it was before.
-        """
-        X, y = self._check_rows(X, y, reset=True, multi_output=True, y_numeric=True)
-        return self._remember(X, _as_values(y, X.dtype), sample_weight)
-
-    @keeps_state_on_failure
-    @with_callbacks
-    def partial_fit(self, X, y, sample_weight=None):
-        """Append rows to the memory.
-
-        The result equals `fit` on all rows seen so far; bandwidth rules are applied again.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Further rows.
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            Their targets.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Their weights; 1 where not given.
-
-        Returns
-        -------
-        self : NadarayaWatsonRegressor
-            The fitted estimator.
-        """
-        append = hasattr(self, "keys_")
-        X, y = self._check_rows(X, y, reset=not append, multi_output=True, y_numeric=True)
-        if append and y.shape[1:] != self.values_.shape[1:]:
-            raise ValueError(
-                f"y has shape {y.shape}, but the targets remembered have shape "
-                f"{self.values_.shape}: pass as many outputs as before."
-            )
-        return self._remember(X, _as_values(y, X.dtype), sample_weight, append=append)
-
-    def predict(self, X):
-        """Average the training targets, weighted for each query.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_queries, n_features)
-            Queries.
-
-        Returns
-        -------
-        y : ndarray of shape (n_queries,) or (n_queries, n_outputs)
-            Predictions.
-        """
-        check_is_fitted(self)
-        return self._average(self._check_queries(X))
-
-    def _targets(self, rows):
-        return self.values_[rows]
-
-
-def _as_values(y, dtype):
-    """Targets in the precision of the features, which must be able to hold them."""
-    with np.errstate(over="ignore"):
-        values = y.astype(dtype, copy=False)
-    if not np.isfinite(values).all():
-        raise ValueError(
-            f"y has values too large for {dtype}, the precision of X: pass X as float64."
-        )
-    return values

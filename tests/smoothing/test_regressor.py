@@ -418,7 +418,7 @@ class TestBadInput:
             ({"bandwidth": 0}, "bandwidth=0 is not valid.*greater than 0"),
             ({"bandwidth": -1.0}, "bandwidth=-1.0 is not valid"),
             ({"bandwidth": [1.0, 2.0]}, r"shape \(2,\), but there are 3 features"),
-            ({"bandwidth": "lool"}, r"bandwidth='lool' is unknown: choose from \['loo', "),
+            ({"bandwidth": "lool"}, r"bandwidth='lool' is unknown: choose from \['aicc', "),
             ({"bandwidth": None}, "bandwidth=None is not valid"),
             ({"bandwidth": True}, "bandwidth=True is not valid"),
             ({"kernel": "gauss"}, r"kernel='gauss' is unknown: did you mean 'gaussian'"),
@@ -476,11 +476,6 @@ class TestBadInput:
             (lambda X, y: (X[:, 0], y), ValueError, "Reshape your data"),
             (lambda X, y: (sparse.csr_array(X), y), TypeError, "[Ss]parse"),
             (lambda X, y: (X, y[:-1]), ValueError, "inconsistent numbers of samples"),
-            (
-                lambda X, y: (pd.DataFrame(X, columns=["a", "b", "c"]).assign(b="Ulm"), y),
-                ValueError,
-                "X has a column that is not numeric.*Ulm.*OneHotEncoder",
-            ),
         ],
     )
     def test_data(self, data, method, spoil, error, message):

@@ -1,0 +1,443 @@
+"""The density of a target given the features."""
+
+import numpy as np
+from scipy.special import logsumexp
+from sklearn.base import RegressorMixin, clone
+from sklearn.callback import with_callbacks
+from sklearn.utils import check_array, check_random_state
+from sklearn.utils.validation import _check_sample_weight
+
+from .. import attention
+from .._blocks import blocks
+from .._state import keeps_state_on_failure
+from .._validation import check_choice, check_positive
+from ..bandwidth import RULES, conditional_bandwidth, mixed_rule_bandwidth, rule_bandwidth
+from ..kernels import as_kernel, mixed_kernel
+from ._mixed_rows import MixedRowsEstimator, check_density_kernel, check_key_weights
+from ._mixture import KernelMixture, check_quantiles
+
+# Pairs of a query, or of a query's quantile, and a key at a time.
+_BLOCK_PAIRS = 2**18
+
+
+class ConditionalKernelDensity(RegressorMixin, MixedRowsEstimator):
+    r"""Density of a target given the features, by kernel-weighted training targets.
+
+    .. math:: \hat f(y \mid x) = \sum_i w_i(x)\, \frac{1}{g} K_g\Big(\frac{y - y_i}{g}\Big),
+              \qquad w_i(x) = \frac{K((x - x_i) / h)}{\sum_j K((x - x_j) / h)}
+
+    Attention that spreads its values: the weights are those of Nadaraya-Watson regression,
+    and so is the mean. Beside the mean it has the distribution function, quantiles and
+    samples, with no assumption on the shape of the noise.
+
+    Parameters
+    ----------
+    kernel : str, Kernel or callable, default="gaussian"
+        How rows are compared: a name or a kernel of :mod:`sklearn_attention.kernels`, a
+        function ``f(X, Y) -> (n, m)``, or a kernel of
+        :mod:`sklearn.gaussian_process.kernels`; a positive one. In a data frame with
+        categories it compares the numeric columns.
+    bandwidth : {"likelihood", "scott", "silverman"}, float or array-like, default="likelihood"
+        One number for all numeric columns, or one for each column in its own units, where
+        a categorical column has its lambda. Or a rule:
+
+        - "likelihood" chooses all of them by the leave-one-out likelihood of the targets
+          given the features, jointly with the target's if that is "likelihood" too. It
+          smooths away features that do not matter. See
+          :func:`sklearn_attention.bandwidth.conditional_likelihood`;
+        - "scott" and "silverman" look at the number of rows and the spreads of features
+          and target alone.
+
+        With more than 2000 rows the search looks at a sample and rescales at the rate
+        :math:`n^{-1/(d+5)}`.
+    target_kernel : str or SmoothingKernel, default="gaussian"
+        Spreads the targets, :math:`K_g`; a positive one.
+    target_bandwidth : {"likelihood", "scott", "silverman"} or float, default="likelihood"
+        By how much, :math:`g`, in the target's units; or a rule, as for `bandwidth`.
+    empty : {"nearest", "nan", "mean", "raise"}, default="nearest"
+        What answers where no training row has weight: the nearest row, NaN, all rows
+        alike, or an error.
+    random_state : int, RandomState instance or None, default=0
+        Draws the sample that "likelihood" looks at in large data.
+    device : str, default="auto"
+        Where to compute the weights; "auto" prefers CUDA.
+
+    Attributes
+    ----------
+    bandwidth_ : ndarray of shape (n_features,)
+        The bandwidth of each numeric column, in its own units, and the lambda of each
+        categorical one.
+    target_bandwidth_ : float
+        The bandwidth of the target.
+    likelihood_score_ : float
+        Mean leave-one-out log-density at these bandwidths; only with "likelihood". In large
+        data that of the sample, before the bandwidths are carried over.
+    kernel_ : Kernel
+        The kernel, resolved; with categories the product of all columns' kernels.
+    target_kernel_ : SmoothingKernel
+        The target's kernel, resolved.
+    keys_ : ndarray of shape (n_samples, n_features)
+        The training rows; of categories the positions of their levels.
+    values_ : ndarray of shape (n_samples,)
+        The training targets.
+    key_weights_ : ndarray of shape (n_samples,) or None
+        Their weights.
+    categories_ : list of (ndarray or None), or None
+        The levels of each categorical column, None for numbers; None altogether if all
+        columns are numbers.
+    kinds_ : list of str
+        For each column "numeric", "unordered" or "ordered".
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the features, if they are all strings.
+
+    See Also
+    --------
+    NadarayaWatsonRegressor : The mean alone.
+    ProductKernelDensity : The density of the features.
+
+    Notes
+    -----
+    The mean of the estimated density is exactly the Nadaraya-Watson regression. A kernel
+    that is symmetric about 0 has mean 0, so that :math:`K_g` around :math:`y_i` has mean
+    :math:`y_i`, and
+
+    .. math:: \int y\, \hat f(y \mid x)\,dy
+              = \sum_i w_i(x) \int y\, \frac{1}{g} K_g\Big(\frac{y - y_i}{g}\Big)\,dy
+              = \sum_i w_i(x)\, y_i.
+
+    Columns of strings and of categorical dtypes are categories, with the kernels of
+    :func:`sklearn_attention.kernels.mixed_kernel`. An unordered level that did not occur
+    in training weighs all levels alike.
+
+    The rules of thumb take features and target as one density of :math:`d + 1` dimensions.
+
+    References
+    ----------
+    .. [1] Rosenblatt, M. (1969). Conditional probability density and regression
+       estimators. In: Multivariate Analysis II, Academic Press, 25-31.
+    .. [2] Hall, P., Racine, J. and Li, Q. (2004). Cross-validation and the estimation of
+       conditional probability densities. Journal of the American Statistical Association
+       99, 1015-1026.
+
+    Examples
+    --------
+    The noise grows with x, and so does the width of the density:
+
+    >>> import numpy as np
+    >>> from sklearn_attention import ConditionalKernelDensity
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(0, 3, size=(400, 1))
+    >>> y = X[:, 0] + 0.3 * X[:, 0] * rng.normal(size=400)
+    >>> model = ConditionalKernelDensity().fit(X, y)
+    >>> model.predict_quantiles([[1.0], [2.5]], [0.1, 0.5, 0.9]).round(1)
+    array([[0.6, 1. , 1.4],
+           [1.3, 2.6, 3.5]])
+    >>> model.predict_cdf([[1.0], [2.5]], [1.0, 1.0]).round(2)
+    array([0.47, 0.03])
+    """
+
+    def __init__(
+        self,
+        kernel="gaussian",
+        *,
+        bandwidth="likelihood",
+        target_kernel="gaussian",
+        target_bandwidth="likelihood",
+        empty="nearest",
+        random_state=0,
+        device="auto",
+    ):
+        self.kernel = kernel
+        self.bandwidth = bandwidth
+        self.target_kernel = target_kernel
+        self.target_bandwidth = target_bandwidth
+        self.empty = empty
+        self.random_state = random_state
+        self.device = device
+
+    @keeps_state_on_failure
+    @with_callbacks
+    def fit(self, X, y, sample_weight=None):
+        """Remember the training data and choose the bandwidths.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Training rows.
+        y : array-like of shape (n_samples,)
+            Targets.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Non-negative weights: at given bandwidths, weight 2 is the row twice and
+            weight 0 its absence.
+
+        Returns
+        -------
+        self : ConditionalKernelDensity
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If data or parameters are not valid. The estimator then is as it was before.
+        """
+        vars(self).pop("likelihood_score_", None)
+        check_choice("empty", self.empty, attention.EMPTY_POLICIES)
+        self.target_kernel_ = check_density_kernel("target_kernel", self.target_kernel)
+        kernel = self._check_kernel()
+        self.keys_, y = self._learn_rows(X, y=y, y_numeric=True)
+        self.values_ = y.astype(np.float64, copy=False)
+        self.key_weights_ = check_key_weights(sample_weight, self.keys_)
+        self._choose_bandwidths(X, y, kernel)
+        # What cannot weigh its own first row is refused here rather than in predict.
+        self._weights(self.keys_[:1], empty="nan")
+        return self
+
+    def predict(self, X):
+        """Mean of the target for each query: Nadaraya-Watson regression.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_queries, n_features)
+            Queries.
+
+        Returns
+        -------
+        y : ndarray of shape (n_queries,)
+            Means.
+        """
+        averages, _ = attention.attend(
+            self._read_rows(X), self.keys_, self.values_, self.kernel_, **self._options()
+        )
+        return averages
+
+    def score_samples(self, X, y):
+        """Log-density of each target given its row.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_queries, n_features)
+            Queries.
+        y : array-like of shape (n_queries,)
+            Targets.
+
+        Returns
+        -------
+        log_density : ndarray of shape (n_queries,)
+            -inf where the density is 0.
+        """
+        X, y = self._read_rows(X, y=y, y_numeric=True)
+        log_density = np.empty(len(X))
+        for rows, weights in self._blocks(X):
+            with np.errstate(divide="ignore", over="ignore"):
+                squared = ((y[rows, None] - self.values_) / self.target_bandwidth_) ** 2
+                terms = np.log(weights) + self.target_kernel_.log_profile(squared)
+            log_density[rows] = logsumexp(terms, axis=1)
+        return log_density - np.log(self.target_bandwidth_)
+
+    def score(self, X, y, sample_weight=None):
+        """Mean log-density of targets given their rows.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_queries, n_features)
+            Queries.
+        y : array-like of shape (n_queries,)
+            Targets.
+        sample_weight : array-like of shape (n_queries,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        log_likelihood : float
+            The mean of :meth:`score_samples`.
+        """
+        log_density = self.score_samples(X, y)
+        if sample_weight is not None:
+            sample_weight = _check_sample_weight(sample_weight, log_density)
+        return float(np.average(log_density, weights=sample_weight))
+
+    def predict_cdf(self, X, y):
+        """Probability that the target is at most some thresholds.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_queries, n_features)
+            Queries.
+        y : array-like of shape (n_queries,), (n_queries, n_thresholds) or (1, n_thresholds)
+            One threshold for each query, several for each, or the same for all.
+
+        Returns
+        -------
+        probability : ndarray of shape (n_queries,) or (n_queries, n_thresholds)
+        """
+        X = self._read_rows(X)
+        y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
+        thresholds = y[:, None] if y.ndim == 1 else y
+        if y.ndim > 2 or (len(thresholds) != len(X) and (y.ndim == 1 or len(y) > 1)):
+            raise ValueError(
+                f"y has shape {y.shape} for {len(X)} queries: pass one threshold for each, "
+                "several for each, or several for all as an array of shape (1, n)."
+            )
+        thresholds = np.broadcast_to(thresholds, (len(X), thresholds.shape[1]))
+        mixture = self._mixture()
+        probability = np.empty(thresholds.shape)
+        for rows, weights in self._blocks(X, thresholds.shape[1]):
+            probability[rows] = mixture.cdf(weights, thresholds[rows])
+        return probability[:, 0] if y.ndim == 1 else probability
+
+    def predict_quantiles(self, X, quantiles=(0.1, 0.5, 0.9)):
+        """Quantiles of the target for each query.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_queries, n_features)
+            Queries.
+        quantiles : float or array-like of shape (n_quantiles,), default=(0.1, 0.5, 0.9)
+            Probabilities between 0 and 1, both excluded.
+
+        Returns
+        -------
+        y : ndarray of shape (n_queries, n_quantiles)
+            Where :meth:`predict_cdf` has these values.
+        """
+        X = self._read_rows(X)
+        probability = check_quantiles(quantiles)
+        mixture = self._mixture()
+        y = np.empty((len(X), len(probability)))
+        for rows, weights in self._blocks(X, len(probability)):
+            y[rows] = mixture.quantiles(weights, probability)
+        return y
+
+    def sample(self, X, n_samples=1, random_state=None):
+        """Draw targets from the estimated density of each query.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_queries, n_features)
+            Queries.
+        n_samples : int, default=1
+            How many targets for each query.
+        random_state : int, RandomState instance or None, default=None
+            Draws them.
+
+        Returns
+        -------
+        y : ndarray of shape (n_queries, n_samples)
+        """
+        X = self._read_rows(X)
+        n_samples = check_positive("n_samples", n_samples, integer=True)
+        random_state = check_random_state(random_state)
+        noise = self._mixture().distribution
+        y = noise.draw(random_state, (len(X), n_samples)) * self.target_bandwidth_
+        places = random_state.uniform(size=(len(X), n_samples))
+        for rows, weights in self._blocks(X):
+            cumulated = np.cumsum(weights, axis=1)
+            for i, shares in zip(range(rows.start, rows.stop), cumulated, strict=True):
+                drawn = np.searchsorted(shares, places[i] * shares[-1], side="right")
+                known = not np.isnan(shares[-1])
+                y[i] = y[i] + self.values_[drawn] if known else np.nan
+        return y
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        # The score is a log-density and has no scale on which 0.5 is good.
+        tags.regressor_tags.poor_score = True
+        return tags
+
+    def _check_kernel(self):
+        kernel = as_kernel(clone(self.kernel, safe=False))
+        if kernel.signed:
+            raise ValueError(
+                f"kernel={self.kernel!r} takes negative values, which make no density: choose "
+                "a kernel that is positive everywhere, such as 'gaussian'."
+            )
+        return kernel
+
+    def _choose_bandwidths(self, X, y, kernel):
+        bandwidth, target_bandwidth = self._rules_or_numbers(kernel)
+        searches = bandwidth is None or target_bandwidth is None
+        data = {"X": X, "y": y, "metadata": {"sample_weight": self.key_weights_}}
+        context = self._init_callback_context(max_subtasks=None if searches else 0)
+        context.call_on_fit_task_begin(estimator=self, **data)
+
+        def state_at(found):
+            return {
+                "bandwidth_": found[:-1],
+                "target_bandwidth_": float(found[-1]),
+                "kernel_": self._kernel_at(kernel, found[:-1]),
+            }
+
+        if searches:
+            bandwidth, target_bandwidth, self.likelihood_score_ = conditional_bandwidth(
+                self.keys_, self.values_, kernel, self.target_kernel_, bandwidth=bandwidth,
+                target_bandwidth=target_bandwidth, **self._columns(),
+                sample_weight=self.key_weights_, random_state=self.random_state,
+                observe=self._observer(context, data, state_at),
+            )  # fmt: skip
+        self.bandwidth_, self.target_bandwidth_ = bandwidth, target_bandwidth
+        self.kernel_ = self._kernel_at(kernel, bandwidth)
+        context.call_on_fit_task_end(estimator=self, **data, reconstruction_attributes={})
+
+    def _rules_or_numbers(self, kernel):
+        """Bandwidths of features and target, None where they are to be searched."""
+        joint = np.column_stack([self.keys_, self.values_])
+        kinds, n_levels = [*self.kinds_, "numeric"], [*self._n_levels, 0]
+        rules = {"likelihood": None}
+        for rule in RULES:
+            by_rule = mixed_rule_bandwidth(
+                joint, kernel, rule, kinds=kinds, n_levels=n_levels,
+                sample_weight=self.key_weights_,
+            )  # fmt: skip
+            columns = [*self._numeric, -1]
+            target = rule_bandwidth(
+                joint[:, columns], self.target_kernel_, rule, self.key_weights_
+            )
+            rules[rule] = by_rule[:-1], float(target[-1])
+        given = []
+        for name, place in (("bandwidth", 0), ("target_bandwidth", 1)):
+            value = getattr(self, name)
+            if isinstance(value, str):
+                found = rules[check_choice(name, value, rules)]
+                given.append(found if found is None else found[place])
+            elif name == "bandwidth":
+                given.append(self._given_bandwidth(rules["scott"][0].copy()))
+            else:
+                given.append(check_positive(name, value))
+        return given
+
+    def _kernel_at(self, kernel, bandwidth):
+        if self.categories_ is None:
+            return kernel
+        return mixed_kernel(kernel, self.kinds_, self._n_levels, bandwidth)
+
+    def _options(self):
+        # Lambdas are no divisors; theirs are in the kernel.
+        is_numeric = np.array([kind == "numeric" for kind in self.kinds_])
+        return {
+            "bandwidth": np.where(is_numeric, self.bandwidth_, 1.0),
+            "sample_weight": self.key_weights_,
+            "empty": self.empty,
+            "device": self.device,
+        }
+
+    def _weights(self, X, **options):
+        weights = attention.attention_weights(
+            X, self.keys_, self.kernel_, **(self._options() | options)
+        )
+        if (weights < 0).any():
+            raise ValueError(
+                f"kernel={self.kernel!r} gave negative weights, which make no density: choose "
+                "a kernel that is positive everywhere, such as 'gaussian'."
+            )
+        return weights
+
+    def _mixture(self):
+        return KernelMixture(self.values_, self.target_kernel_, self.target_bandwidth_)
+
+    def _blocks(self, X, n_places=1):
+        """The weights of some queries at a time."""
+        size = max(1, _BLOCK_PAIRS // (len(self.keys_) * n_places))
+        for rows in blocks(len(X), size):
+            yield rows, self._weights(X[rows])

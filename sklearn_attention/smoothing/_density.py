@@ -1,0 +1,325 @@
+"""Kernel density estimation for numbers and categories."""
+
+import numpy as np
+from scipy.special import logsumexp
+from sklearn.base import DensityMixin
+from sklearn.callback import with_callbacks
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from .._blocks import blocks
+from .._state import keeps_state_on_failure
+from .._validation import check_choice, check_in_interval, check_positive
+from ..bandwidth import CRITERIA, RULES, density_bandwidth, mixed_rule_bandwidth
+from ..kernels import level_table
+from ._kernel_distribution import KernelDistribution
+from ._mixed_rows import MixedRowsEstimator, check_density_kernel, check_key_weights
+
+# Pairs of a query and a key at a time: the temporaries stay in the processor's cache.
+_BLOCK_PAIRS = 2**16
+
+
+class ProductKernelDensity(DensityMixin, MixedRowsEstimator):
+    r"""Density estimate with one kernel, and one bandwidth, for each column.
+
+    .. math:: \hat f(x) = \frac{1}{\sum_i w_i} \sum_i w_i
+              \prod_k \frac{1}{h_k s_i} K\Big(\frac{x_k - x_{ik}}{h_k s_i}\Big)
+
+    Columns of a data frame may be categories; theirs is a kernel over the levels. Every
+    column has its own bandwidth, chosen by how well the estimate describes each row by all
+    others, and the local factors :math:`s_i` may widen the kernel where data are sparse.
+
+    Parameters
+    ----------
+    kernel : str or SmoothingKernel, default="gaussian"
+        Compares each numeric column; a positive one.
+    bandwidth : {"likelihood", "least_squares", "scott", "silverman"}, float or array-like, \
+            default="likelihood"
+        One number for all numeric columns, or one for each column in its own units, where
+        a categorical column has its lambda (see Notes). Or a rule:
+
+        - "likelihood" chooses all of them by leave-one-out likelihood, see
+          :func:`sklearn_attention.bandwidth.density_likelihood`. A kernel of bounded
+          support has to reach every row, outliers too: it is made for others.
+        - "least_squares" chooses all of them by the integrated squared error, see
+          :func:`sklearn_attention.bandwidth.density_least_squares`;
+        - "scott" and "silverman" look at the number of rows and the spreads alone, see
+          :func:`sklearn_attention.bandwidth.mixed_rule_bandwidth`.
+
+        With more than 2000 rows the two searches look at a sample and rescale at the rate
+        :math:`n^{-1/(d+4)}`.
+    sensitivity : float, default=0.0
+        From 0, a fixed bandwidth, to 1. Abramson's choice is 0.5.
+    random_state : int, RandomState instance or None, default=0
+        Draws the sample that a search looks at in large data.
+
+    Attributes
+    ----------
+    bandwidth_ : ndarray of shape (n_features,)
+        The bandwidth of each numeric column, in its own units, and the lambda of each
+        categorical one.
+    local_factors_ : ndarray of shape (n_samples,)
+        By what the bandwidth is multiplied at each training row; 1 if `sensitivity` is 0.
+    likelihood_score_ : float
+        Mean leave-one-out log-density at that bandwidth; only with "likelihood". In large
+        data that of the sample, before the bandwidth is carried over.
+    least_squares_score_ : float
+        The criterion of "least_squares", likewise.
+    kernel_ : SmoothingKernel
+        The kernel, resolved.
+    keys_ : ndarray of shape (n_samples, n_features)
+        The training rows; of categories the positions of their levels.
+    key_weights_ : ndarray of shape (n_samples,) or None
+        Their weights.
+    categories_ : list of (ndarray or None), or None
+        The levels of each categorical column, None for numbers; None altogether if all
+        columns are numbers.
+    kinds_ : list of str
+        For each column "numeric", "unordered" or "ordered".
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the features, if they are all strings.
+
+    See Also
+    --------
+    ConditionalKernelDensity : The density of a target, given the features.
+    sklearn.neighbors.KernelDensity : One bandwidth for all features; fast in large data.
+
+    Notes
+    -----
+    Columns of strings and of categorical dtypes are categories. Unordered ones have the
+    Aitchison-Aitken kernel over the levels that occur in training, ordered ones the
+    Li-Racine kernel divided by its sum over all levels of the dtype (see
+    :func:`sklearn_attention.kernels.level_table`), so the estimate sums to 1 over all
+    levels and numbers. A query with an unordered level that did not occur in training has
+    density 0, since no probability was left for it.
+
+    The local factors [1]_ [2]_ are
+
+    .. math:: s_i = \Big(\frac{\tilde f(x_i)}{g}\Big)^{-\alpha}, \qquad
+              \log g = \frac{1}{\sum_i w_i} \sum_i w_i \log \tilde f(x_i),
+
+    with the sensitivity :math:`\alpha` and the estimate :math:`\tilde f` of a fixed
+    bandwidth. Every row's kernel still has mass 1. Lambdas are not multiplied.
+
+    References
+    ----------
+    .. [1] Abramson, I. S. (1982). On bandwidth variation in kernel estimates - a square
+       root law. Annals of Statistics 10, 1217-1223.
+    .. [2] Silverman, B. W. (1986). Density Estimation for Statistics and Data Analysis.
+       Chapman and Hall, section 5.3.
+    .. [3] Li, Q. and Racine, J. (2003). Nonparametric estimation of distributions with
+       categorical and continuous data. Journal of Multivariate Analysis 86, 266-292.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_attention import ProductKernelDensity
+    >>> X = np.random.default_rng(0).normal(size=(300, 2)) * [1.0, 100.0]
+    >>> model = ProductKernelDensity().fit(X)
+    >>> model.bandwidth_.round(1)
+    array([ 0.5, 50.9])
+    >>> model.score_samples([[0.0, 0.0], [3.0, 300.0]]).round(1)
+    array([ -6.7, -15.2])
+    """
+
+    def __init__(
+        self, kernel="gaussian", *, bandwidth="likelihood", sensitivity=0.0, random_state=0
+    ):
+        self.kernel = kernel
+        self.bandwidth = bandwidth
+        self.sensitivity = sensitivity
+        self.random_state = random_state
+
+    @keeps_state_on_failure
+    @with_callbacks
+    def fit(self, X, y=None, sample_weight=None):
+        """Remember the training rows and choose the bandwidths.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Training rows.
+        y : None
+            Ignored.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Non-negative weights: at given bandwidths, weight 2 is the row twice and
+            weight 0 its absence.
+
+        Returns
+        -------
+        self : ProductKernelDensity
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If data or parameters are not valid. The estimator then is as it was before.
+        """
+        for name in ("likelihood_score_", "least_squares_score_"):
+            vars(self).pop(name, None)
+        self.kernel_ = check_density_kernel("kernel", self.kernel)
+        sensitivity = check_in_interval("sensitivity", self.sensitivity, 0, 1)
+        self.keys_ = self._learn_rows(X)
+        self.key_weights_ = check_key_weights(sample_weight, self.keys_)
+        # Samples come back as what was passed.
+        self._from_pandas = hasattr(X, "iloc")
+        self.local_factors_ = np.ones(len(self.keys_))
+        self._choose_bandwidth(X)
+        if sensitivity > 0:
+            self.local_factors_ = self._factors(sensitivity)
+        return self
+
+    def score_samples(self, X):
+        """Log-density of each row.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_queries, n_features)
+            Queries.
+
+        Returns
+        -------
+        log_density : ndarray of shape (n_queries,)
+            -inf where the density is 0.
+        """
+        return self._log_density(self._read_rows(X))
+
+    def score(self, X, y=None):
+        """Total log-likelihood of rows.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_queries, n_features)
+            Queries.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        log_likelihood : float
+            The sum of :meth:`score_samples`.
+        """
+        return float(self.score_samples(X).sum())
+
+    def sample(self, n_samples=1, random_state=None):
+        """Draw rows from the estimated density.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+            How many rows.
+        random_state : int, RandomState instance or None, default=None
+            Draws them.
+
+        Returns
+        -------
+        X : ndarray or pandas.DataFrame of shape (n_samples, n_features)
+            A frame if the training data were a pandas frame, with the original levels in
+            columns of a categorical dtype. Otherwise an array, of objects if there are
+            categories.
+        """
+        check_is_fitted(self)
+        n_samples = check_positive("n_samples", n_samples, integer=True)
+        random_state = check_random_state(random_state)
+        weights = self.key_weights_
+        shares = None if weights is None else weights / weights.sum()
+        rows = random_state.choice(len(self.keys_), n_samples, p=shares)
+        sample = self.keys_[rows]
+        numeric = self._numeric
+        noise = KernelDistribution(self.kernel_).draw(random_state, (n_samples, len(numeric)))
+        widths = self.local_factors_[rows, None] * self.bandwidth_[numeric]
+        sample[:, numeric] += noise * widths
+        for j, table in self._tables().items():
+            cumulated = np.cumsum(table[:-1], axis=0)[:, sample[:, j].astype(np.intp)]
+            places = random_state.uniform(size=n_samples) * cumulated[-1]
+            sample[:, j] = (cumulated <= places).sum(axis=0)
+        return self._decode(sample)
+
+    def _choose_bandwidth(self, X):
+        rule, columns = self.bandwidth, self._columns()
+        searches = isinstance(rule, str) and rule in CRITERIA
+        data = {"X": X, "y": None, "metadata": {"sample_weight": self.key_weights_}}
+        context = self._init_callback_context(max_subtasks=None if searches else 0)
+        context.call_on_fit_task_begin(estimator=self, **data)
+        if searches:
+            observe = self._observer(context, data, lambda found: {"bandwidth_": found})
+            self.bandwidth_, score = density_bandwidth(
+                self.keys_, self.kernel_, rule, **columns, sample_weight=self.key_weights_,
+                random_state=self.random_state, observe=observe,
+            )  # fmt: skip
+            setattr(self, f"{rule}_score_", float(score))
+        else:
+            given = not isinstance(rule, str)
+            name = "scott" if given else check_choice("bandwidth", rule, (*CRITERIA, *RULES))
+            by_rule = mixed_rule_bandwidth(
+                self.keys_, self.kernel_, name, **columns, sample_weight=self.key_weights_
+            )
+            self.bandwidth_ = self._given_bandwidth(by_rule) if given else by_rule
+        context.call_on_fit_task_end(estimator=self, **data, reconstruction_attributes={})
+
+    def _factors(self, sensitivity):
+        pilot = self._log_density(self.keys_)
+        # A row of weight 0 may lie where no other reaches; its factor does not matter.
+        found = np.isfinite(pilot)
+        pilot[~found] = 0
+        weights = found if self.key_weights_ is None else np.where(found, self.key_weights_, 0)
+        return np.exp(-sensitivity * (pilot - np.average(pilot, weights=weights)))
+
+    def _tables(self):
+        """Probabilities of every level at every key's level, and last of levels not known."""
+        tables = {}
+        for j, kind in enumerate(self.kinds_):
+            if kind != "numeric":
+                table, _ = level_table(kind, self._n_levels[j], self.bandwidth_[j])
+                tables[j] = np.vstack([table, np.zeros(len(table))])
+        return tables
+
+    def _log_density(self, X):
+        n_keys = len(self.keys_)
+        weights = np.ones(n_keys) if self.key_weights_ is None else self.key_weights_
+        widths = self.local_factors_[:, None] * self.bandwidth_  # (n_keys, n_features)
+        with np.errstate(divide="ignore"):
+            bias = np.log(weights) - np.log(weights.sum())
+            tables = {j: np.log(table) for j, table in self._tables().items()}
+        bias -= np.log(widths[:, self._numeric]).sum(axis=1)
+        log_density = np.empty(len(X))
+        for rows in blocks(len(X), max(1, _BLOCK_PAIRS // n_keys)):
+            total = np.tile(bias, (rows.stop - rows.start, 1))
+            for j in self._numeric:
+                with np.errstate(over="ignore"):
+                    squared = ((X[rows, j, None] - self.keys_[:, j]) / widths[:, j]) ** 2
+                    total += self.kernel_.log_profile(squared)
+            for j, table in tables.items():
+                # The code of an unknown level, -1, finds the last row.
+                codes = X[rows, j].astype(np.intp), self.keys_[:, j].astype(np.intp)
+                total += table[np.ix_(*codes)]
+            log_density[rows] = logsumexp(total, axis=1)
+        return log_density
+
+    def _decode(self, sample):
+        """Rows as the user knows them: with levels for codes, in a frame if there was one."""
+        if not self._from_pandas:
+            if self.categories_ is None:
+                return sample
+            decoded = sample.astype(object)
+            for j, levels in enumerate(self.categories_):
+                if levels is not None:
+                    decoded[:, j] = levels[sample[:, j].astype(np.intp)]
+            return decoded
+        import pandas as pd
+
+        columns = {}
+        for j in range(sample.shape[1]):
+            columns[j] = sample[:, j]
+            if self.kinds_[j] != "numeric":
+                levels = self.categories_[j]
+                codes = sample[:, j].astype(int)
+                if levels[-1] is None:  # missing, which pandas knows as the code -1
+                    levels = levels[:-1]
+                    codes = np.where(codes == len(levels), -1, codes)
+                ordered = self.kinds_[j] == "ordered"
+                columns[j] = pd.Categorical.from_codes(codes, list(levels), ordered=ordered)
+        frame = pd.DataFrame(columns)
+        return frame.set_axis(getattr(self, "feature_names_in_", frame.columns), axis=1)

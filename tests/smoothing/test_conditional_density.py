@@ -1,0 +1,510 @@
+"""ConditionalKernelDensity: its mean is Nadaraya-Watson, and the rest belongs together."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import kstest
+from sklearn.base import clone, is_regressor
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from sklearn_attention import (
+    ConditionalKernelDensity,
+    NadarayaWatsonRegressor,
+    ProductKernelDensity,
+    attention_weights,
+)
+from sklearn_attention.bandwidth import conditional_likelihood, rule_bandwidth
+from sklearn_attention.kernels import AitchisonAitken, Gaussian, LiRacine, as_kernel
+from sklearn_attention.smoothing import _conditional_density
+
+POSITIVE = [
+    "gaussian", "epanechnikov", "boxcar", "triangular", "biweight", "triweight", "tricube",
+    "cosine", "logistic", "sigmoid",
+]  # fmt: skip
+SIZES = ["small", "medium", "large"]
+every_target_kernel = pytest.mark.parametrize("target_kernel", POSITIVE)
+
+
+@pytest.fixture
+def data():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(50, 2))
+    return X, np.sin(X[:, 0]) + 0.2 * rng.normal(size=50)
+
+
+@pytest.fixture
+def mixed():
+    rng = np.random.default_rng(0)
+    n = 80
+    sizes = rng.integers(3, size=n)
+    X = pd.DataFrame(
+        {
+            "color": rng.choice(["red", "green", "blue"], n),
+            "length": rng.normal(size=n),
+            "size": pd.Categorical.from_codes(sizes, SIZES, ordered=True),
+        }
+    )
+    return X, X["length"].to_numpy() + sizes + 2 * (X["color"] == "red").to_numpy()
+
+
+def fixed(kernel="gaussian", target_kernel="gaussian", **params):
+    return ConditionalKernelDensity(
+        kernel, bandwidth=0.5, target_kernel=target_kernel, target_bandwidth=0.3, **params
+    )
+
+
+def slow_density(model, x, y):
+    """The formula, one training row at a time."""
+    h, g = model.bandwidth_, model.target_bandwidth_
+    weights = [model.kernel_([x / h], [key / h])[0, 0] for key in model.keys_]
+    if model.key_weights_ is not None:
+        weights = model.key_weights_ * weights
+    spread = [model.target_kernel_([[y / g]], [[v / g]])[0, 0] / g for v in model.values_]
+    return np.dot(weights, spread) / np.sum(weights)
+
+
+VARIANTS = [
+    ConditionalKernelDensity(),
+    ConditionalKernelDensity(bandwidth=0.5, target_bandwidth=0.5),
+    ConditionalKernelDensity("epanechnikov", bandwidth="scott", target_kernel="tricube"),
+    ConditionalKernelDensity("matern32", bandwidth="scott", target_bandwidth="silverman"),
+]
+
+
+def expected_failures(estimator):
+    """What the checks ask of every estimator, and this one cannot give."""
+    reason = "score_samples needs targets beside the rows, and the check passes rows alone"
+    failures = {
+        "check_methods_sample_order_invariance": reason,
+        "check_methods_subset_invariance": reason,
+    }
+    if estimator.bandwidth == "likelihood":
+        failures["check_sample_weight_equivalence_on_dense_data"] = (
+            "leave-one-out leaves out a row with all its weight, but only one of two copies: "
+            "the other copy then describes it, and another bandwidth is chosen"
+        )
+    return failures
+
+
+# The checks fit tiny data with repeated rows, of which the search rightly warns.
+@pytest.mark.filterwarnings("ignore:bandwidth='likelihood' ended at its floor:UserWarning")
+@parametrize_with_checks(VARIANTS, expected_failed_checks=expected_failures)
+def test_scikit_learn_conventions(estimator, check):
+    check(estimator)
+
+
+class TestMean:
+    """The derivation in the class's notes, step by step."""
+
+    @pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "matern32"])
+    def test_predict_is_nadaraya_watson(self, data, kernel):
+        X, y = data
+        weights = np.random.default_rng(1).uniform(size=len(X))
+        ours = fixed(kernel).fit(X, y, sample_weight=weights)
+        theirs = NadarayaWatsonRegressor(kernel, bandwidth=0.5)
+        theirs.fit(X, y, sample_weight=weights)
+        queries = X + 0.1
+        np.testing.assert_allclose(ours.predict(queries), theirs.predict(queries), rtol=1e-12)
+
+    @pytest.mark.parametrize("target_kernel", ["gaussian", "triweight", "logistic", "tricube"])
+    @pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov"])
+    def test_the_mean_of_the_density_is_nadaraya_watson(self, data, kernel, target_kernel):
+        X, y = data
+        model = fixed(kernel, target_kernel).fit(X, y)
+        regression = NadarayaWatsonRegressor(kernel, bandwidth=0.5).fit(X, y)
+        grid = np.linspace(-14, 14, 8001)
+        for x in X[:3]:
+            density = np.exp(model.score_samples(np.tile(x, (len(grid), 1)), grid))
+            assert np.trapezoid(density, grid) == pytest.approx(1, abs=1e-8)
+            mean = np.trapezoid(grid * density, grid)
+            assert mean == pytest.approx(regression.predict([x])[0], abs=1e-8)
+
+    def test_of_a_searched_bandwidth_too(self, data):
+        X, y = data
+        model = ConditionalKernelDensity().fit(X, y)
+        regression = NadarayaWatsonRegressor(bandwidth=model.bandwidth_).fit(X, y)
+        np.testing.assert_allclose(model.predict(X), regression.predict(X), rtol=1e-12)
+
+
+class TestDensity:
+    @every_target_kernel
+    def test_is_the_formula(self, data, target_kernel):
+        X, y = data
+        weights = np.random.default_rng(1).uniform(0.1, 2, size=len(X))
+        model = fixed("tricube", target_kernel).fit(X, y, sample_weight=weights)
+        expected = [slow_density(model, *pair) for pair in zip(X, y, strict=True)]
+        found = np.exp(model.score_samples(X, y))
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+    def test_is_the_joint_density_over_the_marginal(self, data):
+        X, y = data
+        joint = ProductKernelDensity(bandwidth=[0.5, 0.5, 0.3]).fit(np.column_stack([X, y]))
+        marginal = ProductKernelDensity(bandwidth=0.5).fit(X)
+        expected = joint.score_samples(np.column_stack([X, y])) - marginal.score_samples(X)
+        found = fixed().fit(X, y).score_samples(X, y)
+        np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-12)
+
+    def test_mixed_columns_are_the_formula(self, mixed):
+        X, y = mixed
+        model = ConditionalKernelDensity(bandwidth=[0.2, 0.5, 0.4], target_bandwidth=0.3)
+        model.fit(X, y)
+        keys = model.keys_
+        for i in range(3):
+            weights = (
+                AitchisonAitken(3, 0.2)(keys[[i]][:, [0]], keys[:, [0]])
+                * Gaussian()(keys[[i]][:, [1]] / 0.5, keys[:, [1]] / 0.5)
+                * LiRacine(0.4)(keys[[i]][:, [2]], keys[:, [2]])
+            )[0]
+            spread = Gaussian()([[y[i] / 0.3]], y[:, None] / 0.3)[0] / 0.3
+            found = model.score_samples(X.iloc[[i]], y[[i]])
+            expected = weights @ spread / weights.sum()
+            np.testing.assert_allclose(np.exp(found), expected, rtol=1e-12)
+
+    @pytest.mark.filterwarnings("ignore:After 0.17:FutureWarning")
+    def test_statsmodels(self, data):
+        nonparametric = pytest.importorskip("statsmodels.nonparametric.api")
+        X, y = data
+        model = ConditionalKernelDensity().fit(X, y)
+        bandwidths = [model.target_bandwidth_, *model.bandwidth_]
+        theirs = nonparametric.KDEMultivariateConditional(
+            y, X, dep_type="c", indep_type="cc", bw=bandwidths
+        )
+        found = np.exp(model.score_samples(X, y))
+        np.testing.assert_allclose(found, theirs.pdf(y, X), rtol=1e-11)
+        criterion = -theirs.loo_likelihood(np.array(bandwidths), np.log)
+        assert criterion == pytest.approx(len(X) * model.likelihood_score_, rel=1e-9)
+        np.testing.assert_allclose(model.predict_cdf(X, y), theirs.cdf(y, X), rtol=1e-9)
+
+    def test_likelihood_is_that_of_refitting(self, data):
+        X, y = data
+        model = ConditionalKernelDensity().fit(X, y)
+        alike = ConditionalKernelDensity(
+            bandwidth=model.bandwidth_, target_bandwidth=model.target_bandwidth_
+        )
+        left_out = [
+            clone(alike)
+            .fit(np.delete(X, i, axis=0), np.delete(y, i))
+            .score_samples(X[[i]], y[[i]])[0]
+            for i in range(len(X))
+        ]
+        assert model.likelihood_score_ == pytest.approx(np.mean(left_out), rel=1e-10)
+
+    def test_score_is_the_mean(self, data):
+        X, y = data
+        model, weights = fixed().fit(X, y), np.arange(50.0)
+        log_density = model.score_samples(X, y)
+        assert model.score(X, y) == pytest.approx(log_density.mean(), rel=1e-14)
+        weighted = model.score(X, y, sample_weight=weights)
+        assert weighted == pytest.approx(np.average(log_density, weights=weights), rel=1e-14)
+
+    def test_out_of_reach(self, data):
+        X, y = data
+        model = fixed(target_kernel="tricube").fit(X, y)
+        assert model.score_samples(X[:1], [100.0]).tolist() == [-np.inf]
+
+    def test_weights_are_repetitions(self, data):
+        X, y = data
+        counts = np.random.default_rng(0).integers(0, 3, size=len(X))
+        weighted = fixed().fit(X, y, sample_weight=counts)
+        repeated = fixed().fit(np.repeat(X, counts, axis=0), np.repeat(y, counts))
+        np.testing.assert_allclose(
+            weighted.score_samples(X, y), repeated.score_samples(X, y), rtol=1e-11, atol=1e-12
+        )
+
+    def test_blocks_are_one(self, data, monkeypatch):
+        X, y = data
+        model = fixed().fit(X, y)
+        whole = model.score_samples(X, y), model.predict_quantiles(X, [0.1, 0.9])
+        monkeypatch.setattr(_conditional_density, "_BLOCK_PAIRS", 150)
+        np.testing.assert_allclose(model.score_samples(X, y), whole[0], rtol=1e-12)
+        np.testing.assert_allclose(model.predict_quantiles(X, [0.1, 0.9]), whole[1], atol=1e-12)
+
+
+class TestDistribution:
+    @every_target_kernel
+    def test_is_the_integral_of_the_density(self, data, target_kernel):
+        X, y = data
+        model = fixed("epanechnikov", target_kernel).fit(X, y)
+        grid = np.linspace(-16, 16, 6401)
+        density = np.exp(model.score_samples(np.tile(X[0], (len(grid), 1)), grid))
+        integral = np.concatenate([[0], np.cumsum((density[1:] + density[:-1]) / 2)]) * 0.005
+        cdf = model.predict_cdf(X[:1], grid[None])[0]
+        tolerance = 5e-3 if target_kernel == "boxcar" else 1e-4
+        np.testing.assert_allclose(cdf, integral, atol=tolerance)
+        assert cdf[0] == pytest.approx(0, abs=1e-12)
+        assert cdf[-1] == pytest.approx(1, abs=1e-12)
+        assert (np.diff(cdf) >= -1e-15).all()
+
+    def test_shapes(self, data):
+        X, y = data
+        model = fixed().fit(X, y)
+        single = model.predict_cdf(X, y)
+        assert single.shape == (50,)
+        several = model.predict_cdf(X, np.column_stack([y, y + 1]))
+        np.testing.assert_array_equal(several[:, 0], single)
+        grid = model.predict_cdf(X, [[0.0, 1.0, 2.0]])
+        assert grid.shape == (50, 3)
+        np.testing.assert_array_equal(grid[:, 1], model.predict_cdf(X, np.ones(50)))
+
+    @pytest.mark.parametrize("shape", [(3,), (3, 2), (50, 2, 1)])
+    def test_thresholds_that_do_not_fit(self, data, shape):
+        model = fixed().fit(*data)
+        with pytest.raises(ValueError, match=r"y has shape|Found array with dim 3"):
+            model.predict_cdf(data[0], np.zeros(shape))
+
+    @every_target_kernel
+    def test_quantiles_invert_it(self, data, target_kernel):
+        X, y = data
+        model = fixed("epanechnikov", target_kernel).fit(X, y)
+        p = [0.001, 0.1, 0.5, 0.77, 0.999]
+        quantiles = model.predict_quantiles(X, p)
+        assert quantiles.shape == (50, 5)
+        assert (np.diff(quantiles, axis=1) > 0).all()
+        found = model.predict_cdf(X, quantiles)
+        np.testing.assert_allclose(found, np.tile(p, (50, 1)), atol=1e-10)
+
+    def test_quantiles_across_a_gap(self):
+        # No density between the targets: bisection has to answer there.
+        X, y = np.zeros((4, 1)), np.array([0.0, 0.0, 100.0, 100.0])
+        model = ConditionalKernelDensity(
+            bandwidth=1.0, target_kernel="boxcar", target_bandwidth=1.0
+        ).fit(X, y)
+        quantiles = model.predict_quantiles([[0.0]], [0.25, 0.5, 0.75])[0]
+        np.testing.assert_allclose(quantiles[[0, 2]], [0, 100], atol=1e-9)
+        assert 1 - 1e-9 <= quantiles[1] <= 99
+
+    def test_quantiles_are_those_of_the_noise(self):
+        rng = np.random.default_rng(0)
+        X = rng.uniform(0, 2, size=(2000, 1))
+        y = X[:, 0] * (1 + rng.exponential(size=2000))
+        model = ConditionalKernelDensity(bandwidth=0.1, target_bandwidth=0.05).fit(X, y)
+        expected = 1.5 * (1 - np.log(1 - np.array([0.25, 0.5, 0.9])))
+        found = model.predict_quantiles([[1.5]], [0.25, 0.5, 0.9])[0]
+        np.testing.assert_allclose(found, expected, rtol=0.1)
+
+    @pytest.mark.parametrize("quantiles", [0, 1, [0.5, 1.2], [0.1, np.nan], "half", [[0.5]]])
+    def test_quantiles_outside_are_refused(self, data, quantiles):
+        with pytest.raises(ValueError, match=r"quantiles=.* both excluded"):
+            fixed().fit(*data).predict_quantiles(data[0], quantiles)
+
+
+class TestSample:
+    @pytest.mark.parametrize("target_kernel", ["gaussian", "tricube"])
+    def test_follows_the_distribution(self, data, target_kernel):
+        X, y = data
+        model = fixed(target_kernel=target_kernel).fit(X, y)
+        sample = model.sample(X[:2], 5000, random_state=0)
+        assert sample.shape == (2, 5000)
+        for x, drawn in zip(X[:2], sample, strict=True):
+            cdf = lambda y, x=x: model.predict_cdf([x], y[None])[0]  # noqa: E731
+            assert kstest(drawn, cdf).pvalue > 0.01
+
+    def test_seeds(self, data):
+        model = fixed().fit(*data)
+        same = [model.sample(data[0], 3, random_state=5) for _ in range(2)]
+        np.testing.assert_array_equal(*same)
+        assert model.sample(data[0]).shape == (50, 1)
+
+
+class TestBandwidths:
+    def test_search_is_joint(self, data):
+        X, y = data
+        model = ConditionalKernelDensity().fit(X, y)
+        likelihood, gradient = conditional_likelihood(
+            X, y, Gaussian(), model.bandwidth_, Gaussian(), model.target_bandwidth_
+        )
+        assert model.likelihood_score_ == pytest.approx(likelihood, rel=1e-12)
+        # Flat where the first feature matters, and smoothed away where the second does not.
+        assert gradient[0] * model.bandwidth_[0] == pytest.approx(0, abs=1e-4)
+        assert gradient[2] * model.target_bandwidth_ == pytest.approx(0, abs=1e-4)
+
+    @pytest.mark.parametrize("rule", ["scott", "silverman"])
+    def test_rules_take_features_and_target_together(self, data, rule):
+        X, y = data
+        model = ConditionalKernelDensity(
+            "tricube", bandwidth=rule, target_kernel="logistic", target_bandwidth=rule
+        ).fit(X, y)
+        joint = np.column_stack([X, y])
+        of_features = rule_bandwidth(joint, as_kernel("tricube"), rule)[:2]
+        np.testing.assert_allclose(model.bandwidth_, of_features, rtol=1e-15)
+        of_target = rule_bandwidth(joint, as_kernel("logistic"), rule)[2]
+        assert model.target_bandwidth_ == pytest.approx(of_target, rel=1e-15)
+        assert not hasattr(model, "likelihood_score_")
+
+    def test_one_given_and_one_searched(self, data):
+        X, y = data
+        free = ConditionalKernelDensity().fit(X, y)
+        half = ConditionalKernelDensity(bandwidth=[0.4, 0.6]).fit(X, y)
+        np.testing.assert_allclose(half.bandwidth_, [0.4, 0.6], rtol=1e-14)
+        other = ConditionalKernelDensity(target_bandwidth=0.3).fit(X, y)
+        assert other.target_bandwidth_ == pytest.approx(0.3, rel=1e-14)
+        assert free.likelihood_score_ > max(half.likelihood_score_, other.likelihood_score_)
+
+    def test_lambdas_are_searched_too(self, mixed):
+        X, y = mixed
+        X = X.assign(noise=np.random.default_rng(1).choice(["a", "b"], len(X)))
+        model = ConditionalKernelDensity(target_bandwidth=0.3).fit(X, y)
+        assert model.kinds_ == ["unordered", "numeric", "ordered", "unordered"]
+        assert model.bandwidth_[0] < 0.1
+        assert model.bandwidth_[2] < 0.2
+        assert model.bandwidth_[3] > 0.3
+
+    def test_sums_of_kernels_can_be_searched(self, data):
+        model = ConditionalKernelDensity(Gaussian() + 0.1 * as_kernel("matern32")).fit(*data)
+        assert np.isfinite(model.score(*data))
+
+
+class TestEmpty:
+    @pytest.mark.parametrize("empty", ["nearest", "mean"])
+    def test_policies_answer(self, data, empty):
+        X, y = data
+        model = fixed("epanechnikov", empty=empty).fit(X, y)
+        far = [[50.0, 50.0]]
+        regression = NadarayaWatsonRegressor("epanechnikov", bandwidth=0.5, empty=empty)
+        expected = regression.fit(X, y).predict(far)
+        np.testing.assert_allclose(model.predict(far), expected, rtol=1e-12)
+        assert np.isfinite(model.predict_quantiles(far, 0.5)).all()
+        assert np.isfinite(model.score_samples(far, expected)).all()
+
+    def test_nan(self, data):
+        X, y = data
+        model = fixed("epanechnikov", empty="nan").fit(X, y)
+        queries = np.array([[50.0, 50.0], X[0]])
+        answers = [
+            model.predict(queries),
+            model.score_samples(queries, [0.0, 0.0]),
+            model.predict_cdf(queries, [0.0, 0.0]),
+            model.predict_quantiles(queries, 0.5)[:, 0],
+            model.sample(queries, random_state=0)[:, 0],
+        ]
+        for answer in answers:
+            np.testing.assert_array_equal(np.isnan(answer), [True, False])
+
+    def test_raise(self, data):
+        model = fixed("epanechnikov", empty="raise").fit(*data)
+        with pytest.raises(ValueError, match="empty='raise'"):
+            model.score_samples([[50.0, 50.0]], [0.0])
+
+    def test_unseen_level_weighs_all_levels_alike(self, mixed):
+        X, y = mixed
+        model = ConditionalKernelDensity(bandwidth=[0.2, 0.5, 0.4], target_bandwidth=0.3)
+        model.fit(X, y)
+        without = ConditionalKernelDensity(bandwidth=[0.5, 0.4], target_bandwidth=0.3)
+        without.fit(X[["length", "size"]], y)
+        np.testing.assert_allclose(
+            model.score_samples(X.assign(color="pink"), y),
+            without.score_samples(X[["length", "size"]], y),
+            rtol=1e-10,
+        )
+
+
+class TestBadInput:
+    @pytest.mark.parametrize("kernel", ["silverman", "linear"])
+    def test_signed_kernels(self, data, kernel):
+        with pytest.raises(ValueError, match=f"kernel='{kernel}' takes negative values"):
+            fixed(kernel).fit(*data)
+
+    @pytest.mark.parametrize("kernel", ["silverman", "matern32"])
+    def test_target_kernels_that_are_no_densities(self, data, kernel):
+        with pytest.raises(ValueError, match=f"target_kernel='{kernel}' .* positive smoothing"):
+            fixed(target_kernel=kernel).fit(*data)
+
+    def test_functions_with_negative_values(self, data):
+        def signed(X, Y):
+            return 1.0 - abs(X[:, :1] - Y[:, 0])
+
+        with pytest.raises(ValueError, match="gave negative weights"):
+            fixed(signed).fit(*data)
+
+    def test_functions_have_no_gradient(self, data):
+        def similar(X, Y):
+            return np.exp(-abs(X[:, :1] - Y[:, 0]))
+
+        with pytest.raises(TypeError, match="has no gradient"):
+            ConditionalKernelDensity(similar).fit(*data)
+        weights = attention_weights(data[0], data[0], similar, bandwidth=0.5)
+        model = fixed(similar).fit(*data)
+        np.testing.assert_allclose(model.predict(data[0]), weights @ data[1], rtol=1e-12)
+
+    @pytest.mark.parametrize(
+        ("params", "message"),
+        [
+            ({"bandwidth": "loo"}, "bandwidth='loo' is unknown"),
+            ({"bandwidth": -1}, "every bandwidth must be finite"),
+            ({"target_bandwidth": "wrong"}, "target_bandwidth='wrong' is unknown"),
+            ({"target_bandwidth": 0}, "target_bandwidth=0 is not valid"),
+            ({"empty": "zero"}, "empty='zero' is unknown"),
+        ],
+    )
+    def test_parameters(self, data, params, message):
+        with pytest.raises(ValueError, match=message):
+            fixed().set_params(**params).fit(*data)
+
+    def test_not_fitted(self, data):
+        for method in ("predict", "sample"):
+            with pytest.raises(NotFittedError):
+                getattr(ConditionalKernelDensity(), method)(data[0])
+
+
+class TestConventions:
+    def test_is_a_regressor(self):
+        assert is_regressor(ConditionalKernelDensity())
+
+    def test_a_failed_fit_changes_nothing(self, data, mixed):
+        model = fixed().fit(*data)
+        before = dict(vars(model))
+        with pytest.raises(ValueError, match="zero for every row"):
+            model.fit(*mixed, sample_weight=np.zeros(80))
+        assert vars(model) == before
+
+    @pytest.mark.parametrize("store", ["pickle", "skops"])
+    @pytest.mark.parametrize("kind", ["array", "frame"])
+    def test_files_bring_it_back(self, data, mixed, store, kind):
+        X, y = data if kind == "array" else mixed
+        model = ConditionalKernelDensity("tricube", bandwidth="scott").fit(X, y)
+        if store == "pickle":
+            loaded = pickle.loads(pickle.dumps(model))
+        else:
+            skops = pytest.importorskip("skops.io")
+            binary = skops.dumps(model)
+            types = skops.get_untrusted_types(data=binary)
+            assert all(name.startswith("sklearn_attention.") for name in types)
+            loaded = skops.loads(binary, trusted=types)
+        np.testing.assert_array_equal(loaded.score_samples(X, y), model.score_samples(X, y))
+        np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+
+    def test_searches(self, data, mixed):
+        search = GridSearchCV(fixed(), {"bandwidth": [0.3, 5.0], "empty": ["mean"]})
+        assert search.fit(*data).best_params_["bandwidth"] == 0.3
+        scores = cross_val_score(fixed(), *mixed, scoring="r2")
+        assert np.isfinite(scores).all()
+
+    def test_callbacks_hear_of_every_evaluation(self, mixed):
+        class Recorder:
+            max_propagation_depth = None
+
+            def __init__(self):
+                self.begun, self.shapes = [], set()
+
+            def setup(self, estimator, context):
+                pass
+
+            def teardown(self, estimator, context):
+                pass
+
+            def on_fit_task_begin(self, estimator, context):
+                self.begun.append(context.task_name)
+
+            def on_fit_task_end(self, estimator, context, *, X, y, fitted_estimator):
+                self.shapes.add(fitted_estimator.score_samples(X, y).shape)
+                return len(self.begun) == 6
+
+        recorder = Recorder()
+        model = ConditionalKernelDensity().set_callbacks(recorder).fit(*mixed)
+        assert recorder.begun == ["fit"] + 5 * ["bandwidth"]
+        assert recorder.shapes == {(80,)}
+        assert np.isfinite(model.predict(mixed[0])).all()

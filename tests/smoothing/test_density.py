@@ -1,0 +1,525 @@
+"""ProductKernelDensity: the sum it says it is, with mass 1, and a good scikit-learn citizen."""
+
+import itertools
+import math
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import gaussian_kde, kstest
+from sklearn.base import clone
+from sklearn.datasets import make_blobs
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV
+from sklearn.neighbors import KernelDensity
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from sklearn_attention import ProductKernelDensity
+from sklearn_attention.bandwidth import density_likelihood, rule_bandwidth
+from sklearn_attention.kernels import Gaussian, Tricube, as_kernel, level_table
+from sklearn_attention.smoothing import _density
+from sklearn_attention.smoothing._kernel_distribution import KernelDistribution
+
+POSITIVE = [
+    "gaussian", "epanechnikov", "boxcar", "triangular", "biweight", "triweight", "tricube",
+    "cosine", "logistic", "sigmoid",
+]  # fmt: skip
+SIZES = ["small", "medium", "large"]
+
+
+@pytest.fixture
+def X():
+    rng = np.random.default_rng(0)
+    return rng.normal(size=(40, 2)) * [1.0, 3.0]
+
+
+@pytest.fixture
+def frame():
+    rng = np.random.default_rng(0)
+    n = 40
+    sizes = pd.Categorical.from_codes(rng.integers(2, size=n), SIZES, ordered=True)
+    return pd.DataFrame(
+        {
+            "color": rng.choice(["red", "green", "blue"], n, p=[0.6, 0.3, 0.1]),
+            "length": rng.normal(size=n),
+            "size": sizes,
+        }
+    )
+
+
+def slow_density(model, x):
+    """The formula, one key and one column at a time."""
+    weights = model.key_weights_
+    weights = np.ones(len(model.keys_)) if weights is None else weights
+    total = 0.0
+    for w, s, key in zip(weights, model.local_factors_, model.keys_, strict=True):
+        product = w / weights.sum()
+        for j, h in enumerate(model.bandwidth_ * s):
+            product *= model.kernel_([[x[j] / h]], [[key[j] / h]])[0, 0] / h
+        total += product
+    return total
+
+
+VARIANTS = [
+    ProductKernelDensity(),
+    ProductKernelDensity(bandwidth=0.5),
+    ProductKernelDensity(bandwidth="least_squares"),
+    ProductKernelDensity("epanechnikov", bandwidth="silverman"),
+    ProductKernelDensity("logistic", bandwidth="scott", sensitivity=0.5),
+]
+
+
+# The checks fit tiny data with repeated rows, of which the search rightly warns.
+@pytest.mark.filterwarnings("ignore:bandwidth='l.* ended at its floor:UserWarning")
+@parametrize_with_checks(VARIANTS)
+def test_scikit_learn_conventions(estimator, check):
+    check(estimator)
+
+
+class TestEstimate:
+    @pytest.mark.parametrize("kernel", POSITIVE)
+    @pytest.mark.parametrize("sensitivity", [0, 0.5])
+    def test_is_the_formula(self, X, kernel, sensitivity):
+        weights = np.random.default_rng(1).uniform(0.1, 2, size=len(X))
+        model = ProductKernelDensity(kernel, bandwidth=[1.5, 4.0], sensitivity=sensitivity)
+        model.fit(X, sample_weight=weights)
+        queries = X[:5] + 0.3
+        expected = [slow_density(model, query) for query in queries]
+        np.testing.assert_allclose(np.exp(model.score_samples(queries)), expected, rtol=1e-12)
+
+    def test_local_factors(self, X):
+        fixed = ProductKernelDensity(bandwidth=1.0).fit(X)
+        adaptive = ProductKernelDensity(bandwidth=1.0, sensitivity=0.5).fit(X)
+        pilot = np.exp(fixed.score_samples(X))
+        mean = math.exp(np.mean(np.log(pilot)))
+        np.testing.assert_allclose(adaptive.local_factors_, (pilot / mean) ** -0.5)
+        np.testing.assert_array_equal(fixed.local_factors_, 1)
+
+    @pytest.mark.parametrize("kernel", POSITIVE)
+    @pytest.mark.parametrize("sensitivity", [0, 0.5])
+    def test_mass_is_one(self, kernel, sensitivity):
+        X = np.random.default_rng(0).normal(size=(30, 1))
+        model = ProductKernelDensity(kernel, bandwidth=0.5, sensitivity=sensitivity).fit(X)
+        grid = np.linspace(-60, 60, 200_001)
+        density = np.exp(model.score_samples(grid[:, None]))
+        # The edges of the boxcar lie anywhere between the points of the grid.
+        tolerance = 1e-3 if kernel == "boxcar" else 1e-6
+        assert np.trapezoid(density, grid) == pytest.approx(1, abs=tolerance)
+
+    @pytest.mark.parametrize("sensitivity", [0, 0.5])
+    def test_mass_over_numbers_and_levels_is_one(self, frame, sensitivity):
+        model = ProductKernelDensity(sensitivity=sensitivity).fit(frame)
+        grid = np.linspace(-12, 12, 601)
+        mass = 0.0
+        for color, size in itertools.product(["red", "green", "blue"], SIZES):
+            sizes = pd.Categorical([size] * len(grid), SIZES, ordered=True)
+            cells = pd.DataFrame({"color": color, "length": grid, "size": sizes})
+            mass += np.trapezoid(np.exp(model.score_samples(cells)), grid)
+        assert mass == pytest.approx(1, abs=1e-12)
+
+    def test_mixed_columns_are_the_formula(self, frame):
+        model = ProductKernelDensity(bandwidth=[0.2, 0.5, 0.3]).fit(frame)
+        colors, _ = level_table("unordered", 3, 0.2)
+        sizes, _ = level_table("ordered", 3, 0.3)
+        keys = model.keys_
+        for i in range(3):
+            color, length, size = keys[i]
+            terms = (
+                colors[int(color), keys[:, 0].astype(int)]
+                * Gaussian()([[length / 0.5]], keys[:, [1]] / 0.5)[0]
+                / 0.5
+                * sizes[int(size), keys[:, 2].astype(int)]
+            )
+            found = model.score_samples(frame.iloc[[i]])
+            np.testing.assert_allclose(np.exp(found), terms.mean(), rtol=1e-12)
+
+    def test_blocks_are_one(self, X, monkeypatch):
+        model = ProductKernelDensity(bandwidth=1.0).fit(X)
+        whole = model.score_samples(X)
+        monkeypatch.setattr(_density, "_BLOCK_PAIRS", 100)
+        np.testing.assert_array_equal(model.score_samples(X), whole)
+
+    def test_beyond_the_support(self, X):
+        model = ProductKernelDensity("tricube", bandwidth=0.5).fit(X)
+        assert model.score_samples([[1e3, 0.0], [1e200, 0.0]]).tolist() == [-np.inf] * 2
+        assert model.score([[1e3, 0.0]]) == -np.inf
+
+    def test_far_beyond_underflow(self, X):
+        model = ProductKernelDensity(bandwidth=1.0).fit(X)
+        assert -1e6 < model.score_samples([[1e3, 0.0]])[0] < -4e5
+
+    def test_weights_are_repetitions(self, X):
+        counts = np.random.default_rng(0).integers(0, 3, size=len(X))
+        for sensitivity in (0, 0.5):
+            model = ProductKernelDensity("epanechnikov", bandwidth=2, sensitivity=sensitivity)
+            weighted = clone(model).fit(X, sample_weight=counts)
+            repeated = model.fit(np.repeat(X, counts, axis=0))
+            np.testing.assert_allclose(
+                weighted.score_samples(X[counts > 0]),
+                repeated.score_samples(X[counts > 0]),
+                rtol=1e-12,
+            )
+
+    def test_score_is_the_total(self, X):
+        model = ProductKernelDensity(bandwidth=1.0).fit(X)
+        assert model.score(X) == pytest.approx(model.score_samples(X).sum(), rel=1e-15)
+
+
+class TestPeers:
+    def test_scikit_learn(self, X):
+        ours = ProductKernelDensity(bandwidth=0.7).fit(X)
+        theirs = KernelDensity(bandwidth=0.7, rtol=0, atol=0).fit(X)
+        np.testing.assert_allclose(ours.score_samples(X), theirs.score_samples(X), rtol=1e-9)
+        assert ours.score(X) == pytest.approx(theirs.score(X), rel=1e-9)
+
+    def test_scipy(self):
+        x = np.random.default_rng(0).normal(size=50)
+        theirs = gaussian_kde(x)
+        width = math.sqrt(theirs.covariance[0, 0])
+        ours = ProductKernelDensity(bandwidth=width).fit(x[:, None])
+        np.testing.assert_allclose(
+            np.exp(ours.score_samples(x[:, None])), theirs(x), rtol=1e-12
+        )
+
+    @pytest.mark.filterwarnings("ignore:After 0.17:FutureWarning")
+    def test_statsmodels(self, X):
+        nonparametric = pytest.importorskip("statsmodels.nonparametric.api")
+        ours = ProductKernelDensity().fit(X)
+        theirs = nonparametric.KDEMultivariate(X, "cc", bw=ours.bandwidth_)
+        np.testing.assert_allclose(np.exp(ours.score_samples(X)), theirs.pdf(X), rtol=1e-12)
+        # Their criterion is minus the sum, before the densities are divided by n - 1.
+        criterion = -theirs.loo_likelihood(ours.bandwidth_, np.log) / len(X)
+        expected = ours.likelihood_score_ + math.log(len(X) - 1)
+        assert criterion == pytest.approx(expected, rel=1e-9)
+        # No search of theirs finds a better bandwidth.
+        found = nonparametric.KDEMultivariate(X, "cc", bw="cv_ml").bw
+        assert ours.likelihood_score_ >= density_likelihood(X, Gaussian(), found)[0] - 1e-9
+
+    @pytest.mark.filterwarnings("ignore:After 0.17:FutureWarning")
+    def test_statsmodels_least_squares(self, X):
+        nonparametric = pytest.importorskip("statsmodels.nonparametric.api")
+        ours = ProductKernelDensity(bandwidth="least_squares").fit(X)
+        theirs = nonparametric.KDEMultivariate(X, "cc", bw=ours.bandwidth_)
+        expected = theirs.imse(ours.bandwidth_)
+        assert ours.least_squares_score_ == pytest.approx(expected, rel=1e-9)
+
+
+class TestBandwidth:
+    def test_likelihood_is_the_default(self, X):
+        model = ProductKernelDensity().fit(X)
+        value, gradient = density_likelihood(X, Gaussian(), model.bandwidth_)
+        assert model.likelihood_score_ == pytest.approx(value, rel=1e-12)
+        np.testing.assert_allclose(gradient * model.bandwidth_, 0, atol=1e-4)
+        assert not hasattr(model, "least_squares_score_")
+
+    def test_likelihood_is_that_of_refitting(self, X):
+        model = ProductKernelDensity("logistic").fit(X)
+        left_out = [
+            ProductKernelDensity("logistic", bandwidth=model.bandwidth_)
+            .fit(np.delete(X, i, axis=0))
+            .score(X[[i]])
+            for i in range(len(X))
+        ]
+        assert model.likelihood_score_ == pytest.approx(np.mean(left_out), rel=1e-12)
+
+    @pytest.mark.parametrize("rule", ["scott", "silverman"])
+    def test_rules(self, X, rule):
+        model = ProductKernelDensity("tricube", bandwidth=rule).fit(X)
+        np.testing.assert_array_equal(model.bandwidth_, rule_bandwidth(X, Tricube(), rule))
+
+    def test_numbers(self, X, frame):
+        np.testing.assert_array_equal(
+            ProductKernelDensity(bandwidth=2).fit(X).bandwidth_, [2, 2]
+        )
+        given = ProductKernelDensity(bandwidth=[1, 2]).fit(X)
+        np.testing.assert_array_equal(given.bandwidth_, [1, 2])
+        mixed = ProductKernelDensity(bandwidth=[0, 2, 1]).fit(frame)
+        np.testing.assert_array_equal(mixed.bandwidth_, [0, 2, 1])
+
+    def test_one_number_leaves_the_lambdas_to_the_rule(self, frame):
+        model = ProductKernelDensity(bandwidth=0.5).fit(frame)
+        rule = ProductKernelDensity(bandwidth="scott").fit(frame)
+        assert model.bandwidth_[1] == 0.5
+        np.testing.assert_array_equal(model.bandwidth_[[0, 2]], rule.bandwidth_[[0, 2]])
+
+    def test_old_scores_do_not_linger(self, X):
+        model = ProductKernelDensity(bandwidth="least_squares").fit(X)
+        assert model.least_squares_score_ < 0
+        model.set_params(bandwidth=1.0).fit(X)
+        assert not hasattr(model, "least_squares_score_")
+
+    def test_adaptive_is_better_for_heavy_tails(self):
+        X = np.random.default_rng(0).standard_t(2, size=(400, 1))
+        test = np.random.default_rng(1).standard_t(2, size=(400, 1))
+        fixed = ProductKernelDensity(bandwidth="silverman").fit(X)
+        adaptive = ProductKernelDensity(bandwidth="silverman", sensitivity=0.5).fit(X)
+        assert adaptive.score(test) > fixed.score(test) + 5
+
+
+class TestCategories:
+    def test_what_is_learnt(self, frame):
+        model = ProductKernelDensity().fit(frame)
+        assert model.kinds_ == ["unordered", "numeric", "ordered"]
+        assert model.categories_[0].tolist() == ["blue", "green", "red"]
+        assert model.categories_[1] is None
+        assert model.categories_[2].tolist() == SIZES
+        assert model.feature_names_in_.tolist() == ["color", "length", "size"]
+        assert 0 < model.bandwidth_[0] < 2 / 3
+
+    def test_levels_that_did_not_occur(self, frame):
+        model = ProductKernelDensity().fit(frame)
+        # An unordered one has no probability; "large" has some, being next to others.
+        cells = frame.iloc[:2].assign(color=["pink", "red"], size=frame["size"].iloc[:2])
+        density = model.score_samples(cells)
+        assert density[0] == -np.inf
+        assert np.isfinite(density[1])
+        cells["size"] = pd.Categorical(["large"] * 2, SIZES, ordered=True)
+        assert np.isfinite(model.score_samples(cells)[1])
+
+    def test_missing_is_a_level(self, frame):
+        frame.loc[:5, "color"] = None
+        model = ProductKernelDensity().fit(frame)
+        assert np.isfinite(model.score_samples(frame)).all()
+        sample = model.sample(200, random_state=0)
+        assert 5 < sample["color"].isna().sum() < 80
+
+    def test_a_single_level(self, frame):
+        model = ProductKernelDensity().fit(frame.assign(color="red"))
+        alone = ProductKernelDensity().fit(frame[["length", "size"]])
+        np.testing.assert_allclose(
+            model.score_samples(frame.assign(color="red")),
+            alone.score_samples(frame[["length", "size"]]),
+            rtol=1e-5,
+        )
+
+    def test_categories_alone(self, frame):
+        model = ProductKernelDensity().fit(frame[["color", "size"]])
+        cells = pd.MultiIndex.from_product([["red", "green", "blue"], SIZES]).to_frame()
+        cells.columns = ["color", "size"]
+        cells["size"] = pd.Categorical(cells["size"], SIZES, ordered=True)
+        assert np.exp(model.score_samples(cells)).sum() == pytest.approx(1, abs=1e-14)
+
+    def test_polars(self, frame):
+        polars = pytest.importorskip("polars")
+        theirs = polars.DataFrame(
+            {"color": frame["color"].tolist(), "length": frame["length"].to_numpy()}
+        )
+        ours = ProductKernelDensity().fit(frame[["color", "length"]])
+        model = ProductKernelDensity().fit(theirs)
+        np.testing.assert_array_equal(
+            model.score_samples(theirs), ours.score_samples(frame[["color", "length"]])
+        )
+        assert set(model.sample(50, random_state=0)[:, 0]) <= {"red", "green", "blue"}
+
+    def test_categories_only_in_the_query(self, X, frame):
+        model = ProductKernelDensity(bandwidth=1.0).fit(X)
+        with pytest.raises(ValueError, match="X has categorical columns, but was numeric"):
+            model.score_samples(frame[["color", "length"]])
+
+
+class TestSample:
+    @pytest.mark.parametrize("kernel", ["gaussian", "tricube", "logistic"])
+    def test_moments(self, kernel):
+        rng = np.random.default_rng(0)
+        X, weights = rng.normal(size=(50, 2)) * [1.0, 3.0] + 5, rng.uniform(size=50)
+        model = ProductKernelDensity(kernel, bandwidth=[0.5, 1.0]).fit(X, sample_weight=weights)
+        sample = model.sample(100_000, random_state=0)
+        mean = np.average(X, axis=0, weights=weights)
+        variance = np.average((X - mean) ** 2, axis=0, weights=weights)
+        variance = variance + model.kernel_.second_moment * model.bandwidth_**2
+        np.testing.assert_allclose(sample.mean(axis=0), mean, rtol=0.01)
+        np.testing.assert_allclose(sample.var(axis=0), variance, rtol=0.02)
+
+    def test_distribution(self):
+        X = np.array([[0.0], [4.0]])
+        model = ProductKernelDensity("epanechnikov", bandwidth=1.0, sensitivity=0.5)
+        model.fit(X, sample_weight=[1, 3])
+        sample = model.sample(20_000, random_state=0)[:, 0]
+        kernel = KernelDistribution(model.kernel_)
+        shares, s = [0.25, 0.75], model.local_factors_
+
+        def cdf(x):
+            return sum(
+                share * kernel.cdf((x - key) / width)
+                for share, key, width in zip(shares, X[:, 0], s, strict=True)
+            )
+
+        assert s[0] > 1 > s[1]
+        assert kstest(sample, cdf).pvalue > 0.01
+
+    def test_frames_come_back(self, frame):
+        model = ProductKernelDensity().fit(frame)
+        sample = model.sample(20_000, random_state=0)
+        assert list(sample.columns) == list(frame.columns)
+        assert sample["size"].cat.ordered
+        assert sample["size"].cat.categories.tolist() == SIZES
+        assert np.isfinite(model.score_samples(sample)).all()
+        colors, _ = level_table("unordered", 3, model.bandwidth_[0])
+        expected = colors[:, model.keys_[:, 0].astype(int)].mean(axis=1)
+        shares = sample["color"].value_counts(normalize=True)[["blue", "green", "red"]]
+        np.testing.assert_allclose(shares, expected, atol=0.01)
+        sizes, _ = level_table("ordered", 3, model.bandwidth_[2])
+        expected = sizes[:, model.keys_[:, 2].astype(int)].mean(axis=1)
+        shares = sample["size"].value_counts(normalize=True)[SIZES]
+        np.testing.assert_allclose(shares, expected, atol=0.01)
+
+    def test_frame_of_numbers(self, X):
+        frame = pd.DataFrame(X, columns=["a", "b"])
+        sample = ProductKernelDensity(bandwidth=1.0).fit(frame).sample(3, random_state=0)
+        assert sample.columns.tolist() == ["a", "b"]
+        assert sample.shape == (3, 2)
+
+    def test_seeds(self, X):
+        model = ProductKernelDensity(bandwidth=1.0).fit(X)
+        same = [model.sample(5, random_state=3) for _ in range(2)]
+        np.testing.assert_array_equal(*same)
+        assert model.sample().shape == (1, 2)
+
+    def test_bad_number(self, X):
+        with pytest.raises(ValueError, match="n_samples=0 is not valid"):
+            ProductKernelDensity(bandwidth=1.0).fit(X).sample(0)
+
+
+class TestKernelDistribution:
+    @pytest.mark.parametrize("kernel", POSITIVE)
+    def test_is_the_integral(self, kernel):
+        kernel = as_kernel(kernel)
+        target = KernelDistribution(kernel)
+        nodes, weights = np.polynomial.legendre.leggauss(60)
+        for u in (0.0, 0.3, 0.9, 1.0, 2.5):
+            end = min(u, kernel.support)
+            half = end / 2 * (weights @ kernel.profile((end / 2 * (nodes + 1)) ** 2))
+            expected = [0.5 + half, 0.5 - half]
+            assert target.cdf(np.array([u, -u])) == pytest.approx(expected, abs=1e-10)
+
+    @pytest.mark.parametrize("kernel", POSITIVE)
+    def test_inverse(self, kernel):
+        target = KernelDistribution(as_kernel(kernel))
+        p = np.linspace(0.001, 0.999, 101)
+        np.testing.assert_allclose(target.cdf(target.ppf(p)), p, atol=1e-6)
+
+    @pytest.mark.parametrize("kernel", POSITIVE)
+    def test_ends(self, kernel):
+        target = KernelDistribution(as_kernel(kernel))
+        assert target.cdf(np.array([-1e9, 1e9])).tolist() == [0, 1]
+        assert np.isfinite(target.ppf(np.array([2.0**-54, 1 - 2.0**-53]))).all()
+
+
+class TestBadInput:
+    @pytest.mark.parametrize("kernel", ["silverman", "linear", "matern32", "periodic"])
+    def test_kernels_that_are_no_densities(self, X, kernel):
+        with pytest.raises(ValueError, match=rf"kernel='{kernel}' .* positive smoothing"):
+            ProductKernelDensity(kernel).fit(X)
+
+    @pytest.mark.parametrize(
+        ("bandwidth", "message"),
+        [
+            ("wrong", "bandwidth='wrong' is unknown"),
+            ("loo", "bandwidth='loo' is unknown"),
+            (0, "bandwidth=0 is not valid"),
+            ([1, -1], "every bandwidth must be finite"),
+            ([1, 2, 3], "there are 2 features"),
+            (None, "bandwidth=None"),
+        ],
+    )
+    def test_bandwidths(self, X, bandwidth, message):
+        with pytest.raises(ValueError, match=message):
+            ProductKernelDensity(bandwidth=bandwidth).fit(X)
+
+    def test_lambda_out_of_range(self, frame):
+        with pytest.raises(ValueError, match=r"bandwidth\[0\]=0.9 .*\[0, 0.666667\]"):
+            ProductKernelDensity(bandwidth=[0.9, 1, 0.5]).fit(frame)
+
+    @pytest.mark.parametrize("sensitivity", [-0.1, 1.5, "much"])
+    def test_sensitivity(self, X, sensitivity):
+        with pytest.raises(ValueError, match=f"sensitivity={sensitivity!r} is not valid"):
+            ProductKernelDensity(sensitivity=sensitivity).fit(X)
+
+    @pytest.mark.parametrize("weights", [np.zeros(40), -np.ones(40), np.ones(3), [1e308] * 40])
+    def test_weights(self, X, weights):
+        with pytest.raises(ValueError, match=r"sample_weight|Negative"):
+            ProductKernelDensity(bandwidth=1.0).fit(X, sample_weight=weights)
+
+    def test_text_in_an_array(self):
+        with pytest.raises(ValueError, match="not numeric"):
+            ProductKernelDensity(bandwidth=1.0).fit(np.array([["a"], ["b"]], dtype=object))
+
+    def test_not_fitted(self, X):
+        for call in (lambda m: m.score_samples(X), lambda m: m.sample()):
+            with pytest.raises(NotFittedError):
+                call(ProductKernelDensity())
+
+
+class TestConventions:
+    def test_a_failed_fit_changes_nothing(self, X, frame):
+        model = ProductKernelDensity(bandwidth=1.0).fit(X)
+        before = dict(vars(model))
+        with pytest.raises(ValueError, match="zero for every row"):
+            model.fit(frame, sample_weight=np.zeros(len(frame)))
+        assert vars(model) == before
+
+    def test_reading_changes_nothing(self, X):
+        model = ProductKernelDensity(bandwidth=1.0, sensitivity=0.5).fit(X)
+        before = {key: np.copy(value) for key, value in vars(model).items()}
+        model.score_samples(X)
+        model.sample(3)
+        assert vars(model).keys() == before.keys()
+        assert all(np.array_equal(before[key], value) for key, value in vars(model).items())
+
+    @pytest.mark.parametrize("store", ["pickle", "skops"])
+    @pytest.mark.parametrize("kind", ["array", "frame"])
+    def test_files_bring_it_back(self, X, frame, store, kind):
+        data = X if kind == "array" else frame
+        model = ProductKernelDensity("tricube", bandwidth="scott", sensitivity=0.5).fit(data)
+        if store == "pickle":
+            loaded = pickle.loads(pickle.dumps(model))
+        else:
+            skops = pytest.importorskip("skops.io")
+            binary = skops.dumps(model)
+            types = skops.get_untrusted_types(data=binary)
+            assert all(name.startswith("sklearn_attention.") for name in types)
+            loaded = skops.loads(binary, trusted=types)
+        np.testing.assert_array_equal(loaded.score_samples(data), model.score_samples(data))
+        ours, theirs = (m.sample(5, random_state=0) for m in (model, loaded))
+        assert pd.DataFrame(ours).equals(pd.DataFrame(theirs))
+
+    def test_grid_search_and_pipeline(self, X):
+        search = GridSearchCV(ProductKernelDensity(), {"bandwidth": [0.01, 0.8, 50.0]}).fit(X)
+        assert search.best_params_ == {"bandwidth": 0.8}
+        model = make_pipeline(StandardScaler(), ProductKernelDensity()).fit(X)
+        assert np.isfinite(model.score(X))
+
+    def test_clusters_are_denser_than_what_lies_between(self):
+        X, _ = make_blobs(100, centers=[[-5, 0], [5, 0]], random_state=0)
+        model = ProductKernelDensity().fit(X)
+        center, between = model.score_samples([[5, 0], [0, 0]])
+        assert center > between + 3
+
+    def test_callbacks_hear_of_every_evaluation(self, X):
+        class Recorder:
+            max_propagation_depth = None
+
+            def __init__(self):
+                self.begun, self.shapes = [], set()
+
+            def setup(self, estimator, context):
+                pass
+
+            def teardown(self, estimator, context):
+                pass
+
+            def on_fit_task_begin(self, estimator, context):
+                self.begun.append(context.task_name)
+
+            def on_fit_task_end(self, estimator, context, *, X, fitted_estimator):
+                self.shapes.add(fitted_estimator.score_samples(X).shape)
+                return len(self.begun) == 6
+
+        recorder = Recorder()
+        model = ProductKernelDensity().set_callbacks(recorder).fit(X)
+        assert recorder.begun == ["fit"] + 5 * ["bandwidth"]
+        assert recorder.shapes == {(40,)}
+        assert np.isfinite(model.score(X))
