@@ -19,7 +19,7 @@ _LAZY = {
     "LeaveOneOutGradient": "_leave_one_out_gradient",
     "LocalFit": "_local",
     "LocalRows": "_local",
-    "Predictions": "_leave_one_out",
+    "Predictions": "_radial_rows",
     "Scores": "_leave_one_out",
     "attend": "_attend",
     "attend_gradient": "_gradient",

@@ -1,24 +1,20 @@
 """A glance at many bandwidths: one feature, counted into bins."""
 
-import math
-
 import numpy as np
 from scipy import fft
 
 from .._blocks import blocks
 from ._leave_one_out import Scores
 
-# Twice as many bins as rows, within limits.
-_FEWEST_BINS, _MOST_BINS = 1024, 4096
 # Kernels narrower than this many bins are not what the bins make of them.
 _NARROW = 2
 _SCALES_AT_ONCE = 20
 
 
-def binned_scores(x, values, kernel, scales, sample_weight=None):
+def binned_scores(x, values, kernel, scales, sample_weight=None, n_bins=2048):
     """Leave-one-out errors of averages over a single feature, approximately.
 
-    Rows are shared between the two nearest of up to 4096 places, where sums of weights are
+    Rows are shared between the two nearest of `n_bins` places, where sums of weights are
     convolutions [1]_: dozens of bandwidths take the time of one exact pass.
 
     Parameters
@@ -33,6 +29,8 @@ def binned_scores(x, values, kernel, scales, sample_weight=None):
         Bandwidths.
     sample_weight : ndarray of shape (n_samples,), default=None
         Positive weights of rows and of errors.
+    n_bins : int, default=2048
+        Number of places.
 
     Returns
     -------
@@ -46,7 +44,6 @@ def binned_scores(x, values, kernel, scales, sample_weight=None):
     """
     weight = np.ones(len(x)) if sample_weight is None else sample_weight
     values = values - np.average(values, axis=0, weights=weight)
-    n_bins = int(np.clip(2 ** math.ceil(math.log2(2 * len(x))), _FEWEST_BINS, _MOST_BINS))
     step = np.ptp(x) / (n_bins - 1) or 1.0
     place = (x - x.min()) / step
     left = np.minimum(place.astype(int), n_bins - 2)

@@ -19,7 +19,7 @@ class _Stop(Exception):
     """The caller has seen enough."""
 
 
-def minimize_scale(criterion, low, high, *, glance=None, reach=0.0, rounds=_ROUNDS):
+def minimize_scale(criterion, low, high, *, glances=(), reach=0.0, rounds=_ROUNDS):
     """Scale between ``low`` and ``high`` at which a criterion is smallest.
 
     The curve may have many local minima, jumps, or be infinite in places. It is laid out
@@ -33,9 +33,11 @@ def minimize_scale(criterion, low, high, *, glance=None, reach=0.0, rounds=_ROUN
         counts as infinite, and whether to end the search with the best scale so far.
     low, high : float
         Ends of the search, ``0 < low < high``.
-    glance : callable, default=None
-        ``glance(scales) -> values``: about the same values, for less; it then lays out the
-        grids, and only the bottoms are looked at with `criterion`.
+    glances : sequence of callable, default=()
+        ``glance(scales) -> values``: about the same values, for less; the first then lays
+        out the grids, and only the bottoms are looked at with `criterion`. Infinite where it
+        does not know; if the minimum is beside that, the next takes its place, at last the
+        criterion itself.
     reach : float, default=0.0
         How far, in logarithms, a bottom may be from where the grids have it; at least to the
         next points.
@@ -56,7 +58,7 @@ def minimize_scale(criterion, low, high, *, glance=None, reach=0.0, rounds=_ROUN
     >>> round(scale, 3)
     2.0
     """
-    tried = {}
+    tried, grid = {}, np.linspace(np.log(low), np.log(high), _GRID)
 
     def exact(points):
         values, stop = criterion(np.exp(points))
@@ -66,16 +68,19 @@ def minimize_scale(criterion, low, high, *, glance=None, reach=0.0, rounds=_ROUN
             raise _Stop
         return values
 
-    seen = {} if glance else tried
-
-    def lay_out(points):
-        if glance is None:
-            exact(points)
-        else:
-            seen.update(zip(points.tolist(), _finite(glance(np.exp(points))), strict=True))
-
     try:
-        lay_out(np.linspace(np.log(low), np.log(high), _GRID))
+        for look in glances:
+            seen = {}
+
+            def lay_out(points, look=look, seen=seen):
+                seen.update(zip(points.tolist(), _finite(look(np.exp(points))), strict=True))
+
+            lay_out(grid)
+            if not _at_edge_of_sight(seen, grid):
+                break
+        else:
+            seen, lay_out = tried, exact
+            lay_out(grid)
         for start, _, end in _valleys(seen, _FINER_VALLEYS):
             lay_out(np.linspace(start, end, _FINER_GRID + 2)[1:-1])
         ends = np.log([low, high])
@@ -87,6 +92,14 @@ def minimize_scale(criterion, low, high, *, glance=None, reach=0.0, rounds=_ROUN
         return float(low), np.inf
     point = min(tried, key=tried.get)
     return float(np.exp(point)), tried[point]
+
+
+def _at_edge_of_sight(seen, grid):
+    """Whether the lowest point borders on points where a glance sees nothing."""
+    values = np.array([seen[point] for point in grid.tolist()])
+    lowest = values.argmin()
+    beside = values[max(lowest - 1, 0) : lowest + 2]
+    return not np.isfinite(beside).all()
 
 
 def _rivals(seen):

@@ -15,7 +15,7 @@ from ._search import MAX_SEARCH_ROWS, SearchData, search_range, warn_of_copies
 # Common scales looked at before the descents, which start from the best of them, from a
 # wider one, and from others drawn about it.
 _N_SCALES = 8
-_WIDER, _N_RANDOM, _JITTER = 3.0, 2, 0.7
+_WIDER, _N_RANDOM, _JITTER = 3.0, 1, 0.7
 # Steps of every descent, and of the one that looked best.
 _FIRST_STEPS, _MAX_STEPS = 8, 200
 # What stands for infinity in a descent, which cannot step back from there.

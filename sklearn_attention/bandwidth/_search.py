@@ -1,5 +1,6 @@
 """The bandwidth at which a criterion of the smoother is smallest."""
 
+import functools
 import warnings
 
 import numpy as np
@@ -25,7 +26,9 @@ _MAX_PAIRS = 5 * 10**7
 _MANY_ROWS = 400
 # How far, in logarithms, the bottom of the curve may be from that of the curve at a glance:
 # of the same rows in bins, and of a sample.
-_CLOSE, _NEAR = 0.06, 0.4
+_CLOSE, _NEAR = 0.03, 0.4
+# Numbers of bins: what most curves need, and what wiggly ones do.
+_BINS = 1024, 16_384
 # The search starts at this share of the distance to the nearest other place: from there
 # down, every row is predicted by its nearest neighbour alone.
 _LOWEST = 0.2
@@ -136,9 +139,10 @@ def select_bandwidth(
     check_choice("bandwidth", criterion, SMOOTHER_CRITERIA)
     data = SearchData(X, values, criterion, sample_weight, random_state)
     search = _Search(data, kernel, criterion, degree, options)
+    single = data.n_samples > MAX_SEARCH_ROWS
 
     def evaluate(scales):
-        found = search.exact(scales, single=data.n_samples > MAX_SEARCH_ROWS)
+        found = search.exact(scales, single=single)
         for k, (scale, value) in enumerate(zip(scales, found, strict=True)):
             if observe is not None and observe(
                 value * data.unit(criterion), scale * data.spread
@@ -148,7 +152,7 @@ def select_bandwidth(
         return found, False
 
     low, high = search_range(data.X / data.spread, canonical_ratio(kernel))
-    scale, value = minimize_scale(evaluate, low, high, glance=search.glance, **search.effort)
+    scale, value = minimize_scale(evaluate, low, high, glances=search.glances, **search.effort)
     if not np.isfinite(value):
         raise ValueError(
             f"bandwidth={criterion!r} found no bandwidth at which empty="
@@ -156,7 +160,9 @@ def select_bandwidth(
             "leaves degrees of freedom: use empty='nearest', fewer coefficients or more rows, "
             "or pass a number."
         )
-    value = search.exact(np.array([scale]))[0] * data.unit(criterion)
+    if single:
+        value = search.exact(np.array([scale]))[0]
+    value *= data.unit(criterion)
     if criterion == "aicc":
         value += 2 * np.log(data.size)
     if scale < low * 1.05:
@@ -230,7 +236,7 @@ class _Search:
         rows = data.sample(max(_MAX_PAIRS // data.n_samples, 2))
         self.rows = self._rows(data.X, data.values, data.sample_weight, rows)
         self.effort = {}
-        self.glance = self._make_glance()
+        self.glances = self._make_glances()
 
     def exact(self, scales, single=False):
         scores = self.rows.scores(scales, residuals=self.residuals, single=single)
@@ -248,22 +254,16 @@ class _Search:
             sample_weight=sample_weight, rows=rows, **self.options,
         )  # fmt: skip
 
-    def _make_glance(self):
+    def _make_glances(self):
         data, kernel = self.data, self.kernel
         form = kernel.radial_form(data.X.shape[1])
         one = form is not None and len(form.columns) == 1 and form.rest is None
         if one and self.degree == 0 and kernel.signed is False and data.n_samples >= _MANY_ROWS:
-            if data.n_samples > MAX_SEARCH_ROWS:
-                self.effort = {"reach": _CLOSE, "rounds": 1}
+            self.effort = {"reach": _CLOSE, "rounds": 1}
             x = data.X[:, form.columns[0]] / data.spread[form.columns[0]]
-            return lambda scales: self.criterion(
-                attention.binned_scores(
-                    x, data.values, form.kernel, scales, data.sample_weight
-                ),
-                self.n,
-            )
+            return [functools.partial(self._binned, x, form.kernel, n) for n in _BINS]
         if data.n_samples <= MAX_SEARCH_ROWS:
-            return None
+            return ()
         self.effort = {"reach": _NEAR, "rounds": 2}
         rows = data.sample(MAX_SEARCH_ROWS)
         weights = None if data.sample_weight is None else data.sample_weight[rows]
@@ -272,9 +272,19 @@ class _Search:
         wider = 1.0
         if kernel.decreasing:
             wider = (data.n_samples / len(rows)) ** (1 / (data.X.shape[1] + 4))
-        return lambda scales: self.criterion(
-            sample.scores(scales * wider, residuals=self.residuals, single=True), n
+
+        def glance(scales):
+            scores = sample.scores(scales * wider, residuals=self.residuals, single=True)
+            return self.criterion(scores, n)
+
+        return (glance,)
+
+    def _binned(self, x, kernel, n_bins, scales):
+        data = self.data
+        scores = attention.binned_scores(
+            x, data.values, kernel, scales, data.sample_weight, n_bins
         )
+        return self.criterion(scores, self.n)
 
 
 def search_range(Z, ratio):
