@@ -31,7 +31,8 @@ def compact_blocks(points, radius):
             done.append(block)
             continue
         middle = (low[widest] + high[widest]) / 2
-        left = inside[:, widest] <= middle
+        # Between neighbouring numbers the middle rounds to one of them.
+        left = inside[:, widest] <= middle.clamp_max(high[widest].nextafter(low[widest]))
         todo += [block[~left], block[left]]
     return done
 

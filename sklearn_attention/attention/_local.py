@@ -158,6 +158,7 @@ device
         columns = local.basis.columns(terms, task.values - center)
         part = unfinished(replace(task.take(rows), values=columns), algorithm, empty)
         averages, log_normalizers[rows] = finish(part, empty)
+        averages = averages.double()
         solution = local.solve(averages, rows, middle)
         fitted[rows] = solution.value + center
         ridge[rows] = solution.ridge
@@ -279,16 +280,19 @@ def _rows(task, local, values, rows, empty):
     change = smoother / torch.where(lonely, 1.0, rest)
     left_out = solution.value[:, None] - change[:, :, None] * residuals
     for query, key in lonely.nonzero().tolist():
-        left_out[query, key] = _without(task, values, rows[query], key)
+        left_out[query, key] = _without(task, local, values, rows[query], key)
     return solution.value, weights, smoother, residuals, left_out
 
 
-def _without(task, values, query, key):
-    """The average at a query of all keys but one that outweighs the others together."""
+def _without(task, local, values, query, key):
+    """The fit at a query without a key that outweighs the others together."""
+    rows = query[None]
     own = torch.tensor([key], device=values.device)
-    task = replace(task.take(query[None]), own_key=own, values=values)
-    part = unfinished(task, "dense", "nearest")
-    return finish(part, "nearest")[0][0]
+    middle = local.queries[query]
+    columns = local.basis.columns(local.basis.terms(local.keys - middle), values)
+    task = replace(task.take(rows), own_key=own, values=columns)
+    averages, _ = finish(unfinished(task, "dense", "nearest"), "nearest")
+    return local.solve(averages.double(), rows, middle).value[0]
 
 
 def _everywhere(field, kept, n_keys, fill):

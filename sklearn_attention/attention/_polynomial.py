@@ -7,6 +7,9 @@ import torch
 # Below this variance, in units of the kernel's own, rows are too close together in some
 # direction to tell a slope: a hundredth of the window's width.
 THIN = 1e-4
+# A direction is thin, too, whose variance is this many squares of the distance, times the
+# distance: a million times the rounding.
+_ROUNDING = 1e6 * torch.finfo(torch.float64).eps
 
 
 class LocalSolution(NamedTuple):
@@ -122,7 +125,7 @@ def solve(gram, cross):
     mean, average = gram[:, 0, 1:], cross[:, 0]
     covariance = gram[:, 1:, 1:] - mean[:, :, None] * mean[:, None, :]
     with_values = cross[:, 1:] - mean[:, :, None] * average[:, None, :]
-    ridge = thin_ridge(covariance)
+    ridge = thin_ridge(covariance, _least_variance(gram, mean))
     eye = torch.eye(covariance.shape[1], dtype=gram.dtype, device=gram.device)
     inverse = _inverse(covariance + ridge[:, None, None] * eye)
     coefficients = inverse @ with_values
@@ -138,19 +141,41 @@ def _inverse(matrices):
     return torch.cholesky_inverse(factor)
 
 
-def thin_ridge(covariance):
-    """What must be added to the diagonal for the smallest eigenvalue to reach `THIN`.
+def _least_variance(gram, mean):
+    """Variance below which a direction is thin, for each query.
 
-    NaN stays NaN.
+    The covariance of rows that are all far from the query is rounded like the squares of
+    their distances, and extrapolated over these.
+    """
+    if mean.shape[1] == 0:
+        return mean.new_full((len(mean),), THIN)
+    largest = gram.detach().diagonal(dim1=1, dim2=2).amax(dim=1)
+    distance = mean.detach().abs().amax(dim=1)
+    return (_ROUNDING * largest * distance).clamp_min(THIN)
+
+
+def thin_ridge(covariance, least):
+    """What must be added to the diagonal for the smallest eigenvalue to be large enough.
+
+    Parameters
+    ----------
+    covariance : torch.Tensor of shape (n, P, P)
+    least : torch.Tensor of shape (n,)
+        What it is to be at least.
+
+    Returns
+    -------
+    ridge : torch.Tensor of shape (n,)
+        NaN where the covariance is.
     """
     size = covariance.shape[1]
     if size == 0:
-        return torch.where(covariance.new_ones(len(covariance)) > 0, 0.0, 0.0)
+        return torch.zeros_like(least)
     if size == 1:
-        return (THIN - covariance[:, 0, 0]).clamp_min(0)
+        return (least - covariance[:, 0, 0]).clamp_min(0)
     eye = torch.eye(size, dtype=covariance.dtype, device=covariance.device)
     # Cholesky says much faster than eigenvalues whether there is anything to add.
-    thin = torch.linalg.cholesky_ex(covariance.detach() - THIN * eye).info != 0
+    thin = torch.linalg.cholesky_ex(covariance.detach() - least[:, None, None] * eye).info != 0
     ridge = covariance.new_zeros(len(covariance))
     rows = thin.nonzero()[:, 0]
     if len(rows):
@@ -158,7 +183,7 @@ def thin_ridge(covariance):
         smallest = torch.linalg.eigvalsh(
             torch.where(known[:, None, None], covariance[rows], eye)
         )[:, 0]
-        missing = torch.where(known, THIN - smallest, torch.nan)
+        missing = torch.where(known, least[rows] - smallest, torch.nan)
         # A hair more, against rounding in the factors.
         ridge = ridge.index_put((rows,), missing.clamp_min(0) * (1 + 1e-9))
     return ridge

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from .._blocks import blocks
 from ..kernels import squared_distances
 from ._attend import unfinished
 from ._compact_blocks import median_blocks
@@ -15,10 +16,11 @@ from ._part import finish
 from ._polynomial import Basis, solve
 from ._threads import map_blocks
 
-# Rows and pairs of a block: few enough for its temporaries to stay in cache. Moments need
-# blocks whose rows lie close together.
-_BLOCK_ROWS, _LOCAL_BLOCK_ROWS = 512, 32
-_TILE_PAIRS = 2**17
+# Pairs of a block of rows, and of a block at several bandwidths: few enough for temporaries
+# to stay in cache.
+_TILE_PAIRS = _CHUNK_PAIRS = 2**17
+# Moments need blocks whose rows lie close together: the data in so many parts.
+_LOCAL_BLOCKS, _FEWEST_ROWS = 16, 16
 # Above this share the row itself leaves too little behind to be taken out again.
 _MAX_OWN_SHARE = 0.9
 # Sorted rows go to the fused kernel in this many blocks, each with the keys within reach.
@@ -84,9 +86,10 @@ class RadialRows:
         if self.sorted and math.isinf(form.kernel.support):
             total = self.weights.sum().item()
             self.enough = math.exp(_LOG_FAR) * total / _ROUNDING
-        most = _LOCAL_BLOCK_ROWS if degree else _BLOCK_ROWS
-        size = min(most, max(_LOCAL_BLOCK_ROWS, _TILE_PAIRS // len(keys)))
-        self.block_size, self.fallbacks = size, {}
+        size = _TILE_PAIRS // len(keys)
+        if degree:
+            size = min(size, max(len(self.queries) // _LOCAL_BLOCKS, _FEWEST_ROWS))
+        self.block_size, self.fallbacks = max(size, _FEWEST_ROWS), {}
         none = keys[:0]
         dot_product = form.kernel.as_dot_product(none, none) is not None
         self.fused = dot_product and form.rest is None and degree == 0
@@ -178,7 +181,7 @@ class RadialRows:
     def _block(self, rows, scales, residuals):
         """Predictions of a block of neighbouring rows, for each scale."""
         x = self.queries[rows]
-        scales = scales if scales.ndim == 1 else scales[:, rows]
+        scales = scales[:, None].expand(-1, len(rows)) if scales.ndim == 1 else scales[:, rows]
         window = self._window(x, scales.max().item())
         squared = squared_distances(x, self.keys[window])
         rest = None
@@ -188,21 +191,23 @@ class RadialRows:
         columns = self._columns(window, middle) * self.weights[window, None]
         lines = torch.arange(len(rows), device=x.device)
         found = []
-        for scale in scales:
+        for part in blocks(len(scales), max(1, _CHUNK_PAIRS // max(squared.numel(), 1))):
+            scale = scales[part]  # (c, r)
             near = self._window(x, scale.max().item())
             inside = slice(near.start - window.start, near.stop - window.start)
-            weights = self._profile(squared[:, inside], scale)
+            weights = self._profile(squared[:, inside], scale)  # (c, r, k)
             if rest is not None:
                 weights *= rest[:, inside]
             own = self.own[rows] - near.start
-            seen = (own >= 0) & (own < weights.shape[1])
-            weights[lines[seen], own[seen]] = 0
+            seen = (own >= 0) & (own < weights.shape[2])
+            weights[:, lines[seen], own[seen]] = 0
             sums = weights @ columns[inside]
-            found.append(self._finish(sums, rows, middle, scale, residuals))
+            done = self._finish(sums.flatten(0, 1), rows, middle, scale.flatten(), residuals)
+            found += zip(*(field.split(len(rows)) for field in done), strict=True)
         return found
 
     def _profile(self, squared, scale):
-        scaled = squared * (1 / scale**2 if scale.ndim == 0 else 1 / scale[:, None] ** 2)
+        scaled = squared / (scale * scale)[:, :, None]
         if math.isfinite(self.form.kernel.support):
             return self.form.kernel.profile(scaled)
         return self.form.kernel.log_profile(scaled).exp_()
@@ -225,17 +230,20 @@ class RadialRows:
         return self.basis.columns(terms, values)
 
     def _finish(self, sums, rows, middle, scale, residuals):
-        """From sums over all other rows to predictions."""
+        """From sums over all other rows to predictions; a block of rows for each scale."""
         total = sums[:, 0] / self.peak
         averages = sums / torch.where(sums[:, :1] > 0, sums[:, :1], 1)
         alone = (sums[:, 0] < self.enough).nonzero()[:, 0]
+        block, rows = rows, rows.repeat(len(sums) // len(rows))
         if len(alone):
             if math.isfinite(self.form.kernel.support):
-                averages[alone] = self._without_neighbours(rows, middle)[alone]
+                fallback = self._without_neighbours(block, middle)
+                averages[alone] = fallback[alone % len(block)]
             else:
                 columns = self._columns(slice(None), middle)
-                each = scale.expand(len(alone)) if scale.ndim == 0 else scale[alone]
-                averages[alone], total[alone] = self._look_alone(rows[alone], columns, each)
+                averages[alone], total[alone] = self._look_alone(
+                    rows[alone], columns, scale[alone]
+                )
         own_values, own = self.own_values[rows], self.own_weights[rows] * self.own_rest
         share = torch.where(own > 0, own / (own + total), 0)
         if self.basis.degree == 0:
@@ -243,8 +251,8 @@ class RadialRows:
             fitted = left_out + share[:, None] * (own_values - left_out)
             return left_out + self.center, fitted + self.center, share
         gram, cross = self.basis.moments(averages)
-        scale = scale.reshape(-1, 1)
-        shift = self.basis.shift((self.queries[rows] - middle) / self.unit, scale)
+        offset = (self.queries[rows] - middle) / self.unit
+        shift = self.basis.shift(offset, scale)
         gram, cross = shift @ gram @ shift.transpose(1, 2), shift @ cross
         left_out = solve(gram, cross).value + self.center
         if not residuals:
@@ -283,8 +291,8 @@ class RadialRows:
 
 def _reach(kernel):
     """Distance beyond which the kernel is below a share of its peak, in bandwidths."""
-    if math.isfinite(kernel.support):
-        return kernel.support
+    if math.isfinite(kernel.support) or not kernel.decreasing:
+        return kernel.support  # what repeats is small in between, and large again
     distances = 2.0 ** torch.arange(-4, 14, 0.125, dtype=torch.float64)
     logs = kernel.log_profile(distances.square())
     peak = kernel.log_profile(distances.new_zeros(1))

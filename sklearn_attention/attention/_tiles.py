@@ -119,14 +119,19 @@ def _kernel(task, x, y, rows):
     if task.query_scale is None:
         return task.kernel(x, y)
     form = task.kernel.radial_form(x.shape[1])
-    return form.values(form.squared(x, y) / task.query_scale[rows, None] ** 2, x, y)
+    return form.values(_scaled(form.squared(x, y), task.query_scale[rows]), x, y)
 
 
 def _log_kernel(task, x, y, rows):
     if task.query_scale is None:
         return task.kernel.log(x, y)
     form = task.kernel.radial_form(x.shape[1])
-    return form.log_values(form.squared(x, y) / task.query_scale[rows, None] ** 2, x, y)
+    return form.log_values(_scaled(form.squared(x, y), task.query_scale[rows]), x, y)
+
+
+def _scaled(squared, scale):
+    # Divided twice: the square of an extreme scale overflows or vanishes.
+    return squared / scale[:, None] / scale[:, None]
 
 
 def _own_pairs(task, rows, keys):

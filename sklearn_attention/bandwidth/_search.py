@@ -23,7 +23,7 @@ MAX_KEYS = 20_000
 # Pairs of one look at a bandwidth: with many keys, fewer rows are predicted.
 _MAX_PAIRS = 5 * 10**7
 # From here on counting a feature into bins is faster than a pass over all pairs.
-_MANY_ROWS = 400
+_MANY_ROWS = 200
 # How far, in logarithms, the bottom of the curve may be from that of the curve at a glance:
 # of the same rows in bins, and of a sample.
 _CLOSE, _NEAR = 0.03, 0.4
@@ -258,7 +258,7 @@ class _Search:
         data, kernel = self.data, self.kernel
         form = kernel.radial_form(data.X.shape[1])
         one = form is not None and len(form.columns) == 1 and form.rest is None
-        if one and self.degree == 0 and kernel.signed is False and data.n_samples >= _MANY_ROWS:
+        if one and kernel.signed is False and data.n_samples >= _MANY_ROWS:
             self.effort = {"reach": _CLOSE, "rounds": 1}
             x = data.X[:, form.columns[0]] / data.spread[form.columns[0]]
             return [functools.partial(self._binned, x, form.kernel, n) for n in _BINS]
@@ -282,8 +282,9 @@ class _Search:
     def _binned(self, x, kernel, n_bins, scales):
         data = self.data
         scores = attention.binned_scores(
-            x, data.values, kernel, scales, data.sample_weight, n_bins
-        )
+            x, data.values, kernel, scales, data.sample_weight,
+            degree=self.degree, n_bins=n_bins,
+        )  # fmt: skip
         return self.criterion(scores, self.n)
 
 
