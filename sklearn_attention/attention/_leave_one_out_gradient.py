@@ -73,6 +73,12 @@ class LeaveOneOutGradient:
         self.kernel, self.empty = kernel, empty
         form = kernel.radial_form(len(numeric)) if numeric else None
         self.radial = None if form is None or form.rest is not None else form.kernel
+        # Heavy tails weigh something at any distance.
+        self.fades = (
+            self.radial is not None
+            and self.radial.decreasing
+            and (self.radial.profile(torch.tensor(_FAR, dtype=torch.float64)) < 1e-30)
+        )
         self.positive = not numeric or (kernel.signed is False and math.isinf(kernel.support))
         self.unit = kernel.spread
         self.basis = Basis(degree, len(numeric))
@@ -208,7 +214,7 @@ class LeaveOneOutGradient:
             squared.append(distances.requires_grad_())
             profile = self.radial.log_profile if self.positive else self.radial.profile
             kernel, itself = profile(distances), profile(distances.new_zeros(1))
-            if not self.radial.decreasing:
+            if not self.fades:
                 kernel = self._leave_out(kernel, own)
         elif scaled.shape[1]:
             kernel = (self.kernel.log if self.positive else self.kernel)(scaled[rows], scaled)
@@ -230,6 +236,7 @@ class LeaveOneOutGradient:
         weights, shift = kernel, 0.0
         if self.positive:
             shift = kernel.detach().amax(dim=1)
+            shift = torch.where(shift > -math.inf, shift, 0)
             weights = (kernel - shift[:, None]).exp()
         middle = scaled[rows].mean(dim=0)
         terms = self.basis.terms((scaled - middle) / self.unit)

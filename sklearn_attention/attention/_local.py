@@ -10,7 +10,7 @@ from .._blocks import blocks
 from .._validation import check_bandwidth, check_choice
 from ._attend import ALGORITHMS, unfinished
 from ._compact_blocks import compact_blocks
-from ._part import EMPTY_POLICIES, finish
+from ._part import EMPTY_POLICIES, finish, refuse_empty
 from ._polynomial import Basis, solve
 from ._task import prepare
 from ._weights import normalized
@@ -122,7 +122,8 @@ device
     coefficients, a feature that is constant in the window), its slopes are shrunk to 0 by a
     ridge that lifts the smallest eigenvalue of the terms' covariance to 1e-4 of the
     kernel's own variance; elsewhere the ridge is 0. A single row thus answers with its
-    value.
+    value. For a query so far from all rows that the covariance is mostly rounding, the
+    eigenvalue is lifted above that.
 
     References
     ----------
@@ -152,18 +153,22 @@ device
     fitted = task.queries.new_empty((n_queries, n_values))
     slopes = task.queries.new_zeros((n_queries, n_values, task.queries.shape[1]))
     log_normalizers, ridge = (task.queries.new_empty(n_queries) for _ in range(2))
+    # A block would complain about its own rows alone.
+    policy = "nan" if empty == "raise" else empty
     for rows in compact_blocks(local.queries, _RADIUS):
         middle = local.queries[rows].mean(dim=0)
         terms = local.basis.terms(local.keys - middle)
         columns = local.basis.columns(terms, task.values - center)
-        part = unfinished(replace(task.take(rows), values=columns), algorithm, empty)
-        averages, log_normalizers[rows] = finish(part, empty)
+        part = unfinished(replace(task.take(rows), values=columns), algorithm, policy)
+        averages, log_normalizers[rows] = finish(part, policy)
         averages = averages.double()
         solution = local.solve(averages, rows, middle)
         fitted[rows] = solution.value + center
         ridge[rows] = solution.ridge
         linear = solution.coefficients[:, : len(local.columns)].transpose(1, 2)
         slopes[rows[:, None], :, local.columns] = linear.transpose(1, 2)
+    if empty == "raise":
+        refuse_empty(~torch.isnan(ridge))
     slopes = local.in_feature_units(slopes, bandwidth)
     n_dims = values.ndim if hasattr(values, "ndim") else np.ndim(values)
     if n_dims == 1:

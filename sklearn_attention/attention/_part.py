@@ -167,7 +167,7 @@ def finish(part, empty="nearest"):
     averages = part.numerator / divisor[:, None]
     if not bool(xp.all(usable)):
         if empty == "raise":
-            raise ValueError(_describe_empty(usable))
+            refuse_empty(usable)
         answer = xp.nan
         if empty in ("nearest", "mean"):
             fallback = part.fallback
@@ -184,10 +184,18 @@ def finish(part, empty="nearest"):
     return averages, log_normalizers
 
 
-def _describe_empty(usable):
+def refuse_empty(usable):
+    """Raise ValueError if a query has no weights, naming the first.
+
+    Parameters
+    ----------
+    usable : array of bool, of shape (n_queries,)
+        Whether each query's weights may be divided by their sum.
+    """
     rows = [i for i, good in enumerate(usable.tolist()) if not good]
-    return (
-        f"empty='raise': {len(rows)} of {len(usable)} queries have no key with a usable "
-        f"weight (first: row {rows[0]}): use a larger bandwidth, a kernel of unbounded "
-        "support such as 'gaussian', or empty='nearest'."
-    )
+    if rows:
+        raise ValueError(
+            f"empty='raise': {len(rows)} of {len(usable)} queries have no key with a usable "
+            f"weight (first: row {rows[0]}): use a larger bandwidth, a kernel of unbounded "
+            "support such as 'gaussian', or empty='nearest'."
+        )

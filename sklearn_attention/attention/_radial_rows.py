@@ -10,7 +10,7 @@ import torch
 from .._blocks import blocks
 from ..kernels import squared_distances
 from ._attend import unfinished
-from ._compact_blocks import median_blocks
+from ._compact_blocks import compact_blocks, median_blocks
 from ._fused import softmax_average
 from ._part import finish
 from ._polynomial import Basis, solve
@@ -85,7 +85,9 @@ class RadialRows:
         self.enough = _SMALLEST_SUM
         if self.sorted and math.isinf(form.kernel.support):
             total = self.weights.sum().item()
-            self.enough = math.exp(_LOG_FAR) * total / _ROUNDING
+            # Moments give far rows the more to say.
+            far = math.exp(_LOG_FAR) * self.reach ** (2 * degree)
+            self.enough = far * total / _ROUNDING
         size = _TILE_PAIRS // len(keys)
         if degree:
             size = min(size, max(len(self.queries) // _LOCAL_BLOCKS, _FEWEST_ROWS))
@@ -103,10 +105,23 @@ class RadialRows:
     @functools.cached_property
     def blocks(self):
         """Rows in blocks of neighbours."""
-        if len(self.queries[0]) == 1:
+        if self.queries.shape[1] == 1:
             order = self.queries[:, 0].argsort(stable=True)
-            return order.split(self.block_size)
-        return median_blocks(self.queries, self.block_size)
+            found = order.split(self.block_size)
+        else:
+            found = median_blocks(self.queries, self.block_size)
+        if self.basis.degree == 0 or self.queries.shape[1] == 0:
+            return found
+        # Moments about a middle that is far from most rows, for the sake of one, lose digits.
+        widths = [
+            (x.amax(dim=0) - x.amin(dim=0)).amax() for x in map(self.queries.__getitem__, found)
+        ]
+        radius = 2 * torch.stack(widths).median()
+        if radius == 0:
+            return found
+        return [
+            rows[box] for rows in found for box in compact_blocks(self.queries[rows], radius)
+        ]
 
     @functools.cached_property
     def order(self):
@@ -207,7 +222,9 @@ class RadialRows:
         return found
 
     def _profile(self, squared, scale):
-        scaled = squared / (scale * scale)[:, :, None]
+        # The least normal number, where an extreme square would be 0: 0 / 0 is no distance.
+        squared_scale = (scale * scale).clamp_min(torch.finfo(scale.dtype).tiny)
+        scaled = squared / squared_scale[:, :, None]
         if math.isfinite(self.form.kernel.support):
             return self.form.kernel.profile(scaled)
         return self.form.kernel.log_profile(scaled).exp_()

@@ -220,14 +220,19 @@ def _check_own_keys(leave_one_out, queries, n_keys):
                 "query's own key instead."
             )
         return torch.arange(n_keys, device=queries.device)
-    own_key = torch.as_tensor(leave_one_out, device=queries.device)
-    valid = own_key.shape == (len(queries),) and own_key.dtype in (torch.int32, torch.int64)
+    try:
+        own_key = torch.as_tensor(leave_one_out, device=queries.device)
+    except (TypeError, ValueError, RuntimeError):
+        own_key = torch.empty(0, dtype=torch.bool)
+    whole = not (own_key.is_floating_point() or own_key.is_complex())
+    valid = own_key.shape == (len(queries),) and whole and own_key.dtype != torch.bool
+    own_key = own_key.long() if valid else own_key
     if not valid or (len(own_key) and not (-1 <= own_key.min() and own_key.max() < n_keys)):
         raise ValueError(
             f"leave_one_out={leave_one_out!r} is not valid: pass True, False, or for each of "
             f"the {len(queries)} queries the position of a key, from 0 to {n_keys - 1}, or -1."
         )
-    return own_key.long()
+    return own_key
 
 
 def _check_query_scale(query_scale, queries, kernel):

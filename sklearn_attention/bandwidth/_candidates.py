@@ -68,9 +68,10 @@ def _multiples(bandwidths):
         shape = np.atleast_1d(np.asarray(bandwidth, dtype=np.float64))
         factor = shape.max()
         for unit, members in groups:
-            if len(unit) == len(shape) and np.array_equal(np.round(shape / factor, 12), unit):
+            # Relative to each: features may differ in their units by any power of ten.
+            if len(unit) == len(shape) and np.allclose(shape / factor, unit, 1e-12, 0):
                 members.append((position, factor))
                 break
         else:
-            groups.append((np.round(shape / factor, 12), [(position, factor)]))
+            groups.append((shape / factor, [(position, factor)]))
     return [(unit if len(unit) > 1 else float(unit[0]), members) for unit, members in groups]

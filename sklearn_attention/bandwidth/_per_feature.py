@@ -13,9 +13,9 @@ from ._rules import canonical_ratio
 from ._search import MAX_SEARCH_ROWS, SearchData, search_range, warn_of_copies
 
 # Common scales looked at before the descents, which start from the best of them, from a
-# wider one, and from others drawn about it.
+# wider one, from others drawn about it, and from it without each feature in turn.
 _N_SCALES = 8
-_WIDER, _N_RANDOM, _JITTER = 3.0, 1, 0.7
+_WIDER, _N_RANDOM, _JITTER, _OUT_OF_SIGHT = 3.0, 1, 0.7, 30.0
 # Steps of every descent, and of the one that looked best.
 _FIRST_STEPS, _MAX_STEPS = 8, 200
 # What stands for infinity in a descent, which cannot step back from there.
@@ -130,14 +130,22 @@ def _starts(data, space, kernel, criterion, options):
         gaussian = _Space(data, space.kinds, space.n_levels, space.per_feature, 1.0)
         guide = _Descent(data, gaussian, Gaussian(), criterion, options)
         guide.run(_starts(data, gaussian, Gaussian(), criterion, options))
-        return [space.widen(guide.point, canonical_ratio(kernel))]
+        if guide.point is None:
+            return []
+        probe = _Descent(data, space, kernel, criterion, options)
+        start, before = space.widen(guide.point, canonical_ratio(kernel)), None
+        # Up to where every row has neighbours, if that is asked for.
+        while not np.isfinite(probe.look(start)) and not np.array_equal(start, before):
+            start, before = space.widen(start, 2.0), start
+        return [start, space.widen(start, 2.0), *space.without_each(start)]
     probe = _Descent(data, space, kernel, criterion, options)
     scales = np.geomspace(space.low, space.high, _N_SCALES)
     scales = scales[np.argsort([probe.look(space.common(scale)) for scale in scales])]
     best = space.common(scales[0])
     wider = space.widen(best, _WIDER)
     draws = data.random_state.normal(scale=_JITTER, size=(_N_RANDOM, len(best)))
-    return [best, wider, *(space.clip(best + draw) for draw in draws)]
+    drawn = [space.clip(best + draw) for draw in draws]
+    return [best, wider, *drawn, *space.without_each(best)]
 
 
 class _Space:
@@ -175,11 +183,22 @@ class _Space:
         point[: self.n_scales] += math.log(factor)
         return self.clip(point)
 
+    def without_each(self, point):
+        """The point with one feature after the other out of sight."""
+        if self.n_scales < 2:
+            return []
+        out_of_sight = np.log(_OUT_OF_SIGHT) * np.eye(len(point))[: self.n_scales]
+        return [self.clip(point + move) for move in out_of_sight]
+
     def clip(self, point):
         return np.clip(point, self.lowest, self.highest)
 
     def at_floor(self, point):
-        return bool((point[: self.n_scales] < self.lowest[: self.n_scales] + 0.05).any())
+        # A feature's own floor lies lower than that of all together, where rows are copies
+        # of their nearest neighbours already and no derivative leads further down.
+        scales = point[: self.n_scales]
+        alone = (scales < self.lowest[: self.n_scales] + 0.05).any()
+        return bool(alone or (self.n_scales and (scales < math.log(self.low) + 0.05).all()))
 
     def split(self, point):
         """Logarithms of the bandwidths and of the worths."""
@@ -224,8 +243,9 @@ class _Descent:
         self.point, self.value = None, math.inf
 
     def run(self, starts):
-        results = [self._descend(start, _FIRST_STEPS) for start in starts]
-        if results[0] is None:
+        for start in starts:
+            self._descend(start, _FIRST_STEPS)
+        if self.point is None:
             return
         self._descend(self.point, _MAX_STEPS)
         if self.space.per_feature:

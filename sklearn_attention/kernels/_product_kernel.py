@@ -154,6 +154,7 @@ class ProductKernel(Kernel):
             for i, (part, positions) in enumerate(groups)
             if not part.scaled
         ]
+        columns = [columns[position] for position in inner.columns]
         return RadialForm(inner.kernel, columns, ProductKernel(others) if others else None)
 
     @property

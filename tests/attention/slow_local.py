@@ -1,0 +1,32 @@
+"""Slow, obvious references for local polynomials and for leaving rows out."""
+
+import itertools
+
+import numpy as np
+
+
+def slow_terms(U, degree):
+    """Monomials of total degree 1 to ``degree`` of each row, products of features included."""
+    terms = [U[:, j] for j in range(U.shape[1])] if degree else []
+    if degree == 2:
+        pairs = itertools.combinations_with_replacement(range(U.shape[1]), 2)
+        terms += [U[:, i] * U[:, j] for i, j in pairs]
+    return np.column_stack([np.ones(len(U)), *terms])
+
+
+def slow_local(query, keys, values, weights, degree, scale, columns=None):
+    """Value and slopes of the weighted least-squares polynomial at one query."""
+    columns = list(range(keys.shape[1])) if columns is None else columns
+    offset = ((keys - query) / scale)[:, columns]
+    root = np.sqrt(weights / weights.max())[:, None]
+    design = slow_terms(offset, degree)
+    found = np.linalg.lstsq(root * design, root * values, rcond=None)[0]
+    slopes = np.zeros((values.shape[1], keys.shape[1]))
+    if degree:
+        slopes[:, columns] = found[1 : 1 + len(columns)].T
+    return found[0], slopes / scale
+
+
+def slow_fit(query, keys, values, weights, degree, scale):
+    """`slow_local` for any degree, 0 included, its value alone."""
+    return slow_local(query, keys, values, weights, degree, scale)[0]

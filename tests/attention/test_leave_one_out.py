@@ -1,0 +1,431 @@
+"""Rows predicted from all others, against one refit for each row."""
+
+import numpy as np
+import pytest
+import torch
+from slow_local import slow_fit
+
+from sklearn_attention import attend, attention_weights
+from sklearn_attention.attention import LeaveOneOut, attend_local, local_rows
+from sklearn_attention.kernels import (
+    Epanechnikov,
+    Exponential,
+    Gaussian,
+    Laplacian,
+    LocallyPeriodic,
+    Matern32,
+    Periodic,
+    ProductKernel,
+    RationalQuadratic,
+    Silverman,
+    as_kernel,
+    mixed_kernel,
+)
+
+POSITIVE = [
+    Gaussian(),
+    Epanechnikov(),
+    Laplacian(),
+    RationalQuadratic(),
+    ProductKernel("gaussian"),
+    ProductKernel("triweight"),
+]
+
+
+def make_data(n=40, d=2, p=2, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(0, 1, (n, d))
+    return X, np.sin(6 * X[:, [0] * p]) + 0.3 * rng.normal(size=(n, p))
+
+
+def refit(X, values, kernel, degree, h, weight=None, rows=None):
+    """Left out, fitted and leverage, one least-squares problem after the other."""
+    h = np.broadcast_to(h, X.shape[1]) if np.ndim(h) < 2 else h
+    weight = np.ones(len(X)) if weight is None else weight
+    rows = np.arange(len(X))[weight > 0] if rows is None else rows
+    units = np.eye(len(X))
+    found = []
+    for i in rows:
+        w = as_kernel(kernel)(kernel.rescale(X[[i]], h), kernel.rescale(X, h))[0] * weight
+        others = np.where(np.arange(len(X)) == i, 0, w)
+        left_out = slow_fit(X[i], X, values, others, degree, h)
+        fitted = slow_fit(X[i], X, np.hstack([values, units[:, [i]]]), w, degree, h)
+        found.append((left_out, fitted[:-1], fitted[-1]))
+    return tuple(np.array(field) for field in zip(*found, strict=True))
+
+
+def check_predictions(found, expected, tolerance=1e-8):
+    for field, reference in zip(found, expected, strict=True):
+        np.testing.assert_allclose(field, reference, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("kernel", POSITIVE, ids=repr)
+@pytest.mark.parametrize("degree", [0, 1, 2])
+@pytest.mark.parametrize("d", [1, 2])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_equals_refitting(kernel, degree, d, weighted):
+    X, values = make_data(d=d)
+    weight = np.random.default_rng(1).integers(0, 4, 40) / 2 if weighted else None
+    h = np.array([0.8, 1.1])[:d]
+    smoother = LeaveOneOut(X, values, kernel, bandwidth=h, degree=degree, sample_weight=weight)
+    found = smoother.predictions()
+    expected = refit(X, values, kernel, degree, h, weight)
+    check_predictions(found, expected, 1e-7)
+    kept = np.arange(40) if weight is None else np.flatnonzero(weight)
+    np.testing.assert_array_equal(smoother.rows, kept)
+    # And the criteria's ingredients follow from them.
+    w = np.ones(40) if weight is None else weight[kept]
+    scores = smoother.scores([1.0])
+    for score, predicted in zip(scores, expected[:2], strict=False):
+        errors = ((predicted - values[kept]) ** 2).mean(axis=1)
+        np.testing.assert_allclose(score, [np.average(errors, weights=w)], rtol=1e-7)
+    np.testing.assert_allclose(scores.trace, [expected[2].sum()], rtol=1e-7)
+
+
+@pytest.mark.parametrize("degree", [0, 1])
+@pytest.mark.parametrize("signed", [Silverman(), "callable"], ids=repr)
+def test_other_kernels_equal_refitting(signed, degree):
+    def soft(queries, keys):
+        return 1 / (1 + ((queries[:, None] - keys[None]) ** 2).sum(-1))
+
+    kernel = as_kernel(soft) if signed == "callable" else signed
+    X, values = make_data()
+    if degree and kernel.signed:
+        with pytest.raises(ValueError, match="takes negative values"):
+            LeaveOneOut(X, values, kernel, degree=degree).predictions()
+        return
+    found = LeaveOneOut(X, values, kernel, bandwidth=0.5, degree=degree).predictions()
+    if degree:
+        expected = refit(X, values, kernel, degree, 0.5)
+    else:
+        table = np.asarray(kernel(X / 0.5, X / 0.5))
+        without = table - np.diag(np.diag(table))
+        expected = (
+            without @ values / without.sum(axis=1, keepdims=True),
+            table @ values / table.sum(axis=1, keepdims=True),
+            np.diag(table) / table.sum(axis=1),
+        )
+    check_predictions(found, expected, 1e-8)
+    with pytest.raises(ValueError, match=r"kernel=.*choose a radial kernel"):
+        LeaveOneOut(X, values, as_kernel(soft)).scores(np.ones((1, 40)))
+
+
+@pytest.mark.parametrize("degree", [0, 1, 2])
+@pytest.mark.parametrize("numeric", [Gaussian(), Epanechnikov()], ids=repr)
+@pytest.mark.parametrize("n_numeric", [0, 1, 2])
+def test_mixed_rows(numeric, degree, n_numeric):
+    rng = np.random.default_rng(0)
+    X = np.column_stack(
+        [rng.uniform(0, 1, (50, n_numeric)), rng.integers(0, 3, 50), rng.integers(0, 4, 50)]
+    )
+    values = rng.normal(size=(50, 2))
+    kinds = ["numeric"] * n_numeric + ["unordered", "ordered"]
+    kernel = mixed_kernel(
+        numeric, kinds, [0] * n_numeric + [3, 4], [0] * n_numeric + [0.3, 0.7]
+    )
+    found = LeaveOneOut(X, values, kernel, bandwidth=0.9, degree=degree).predictions()
+    step = abs(X[:, None] - X)
+    table = np.where(step[..., -2] == 0, 0.7, 0.15) * 0.7 ** step[..., -1]
+    if n_numeric:
+        table = table * numeric(X[:, :n_numeric] / 0.9)
+    for i in range(50):
+        for k, row in enumerate((np.where(np.arange(50) == i, 0, table[i]), table[i])):
+            expected = slow_fit(
+                X[i, :n_numeric], X[:, :n_numeric], values, row, degree * (n_numeric > 0), 0.9
+            )
+            np.testing.assert_allclose(found[k][i], expected, rtol=1e-7, atol=1e-7)
+    rows = local_rows(X, X, values, kernel, bandwidth=0.9, degree=degree)
+    np.testing.assert_allclose(found.leverage, np.diag(rows.smoother), rtol=1e-7)
+
+
+@pytest.mark.parametrize("kernel", [*POSITIVE, Silverman()], ids=repr)
+@pytest.mark.parametrize("h", [1e-6, 1e-3, 0.02, 0.2, 3.0, 1e3, 1e8])
+@pytest.mark.parametrize("d", [1, 2])
+def test_any_bandwidth_equals_attend(kernel, h, d):
+    rng = np.random.default_rng(0)
+    X, values = make_data(60, d)
+    X[:10] = X[10:20]  # rows at one place
+    X[20:24], values[20:24] = X[24:28], values[24:28]  # and copies
+    X[30] += 50.0  # a row far from all others
+    weight = rng.uniform(0.2, 2, 60)
+    smoother = LeaveOneOut(X, values, kernel, sample_weight=weight)
+    options = dict(bandwidth=h, sample_weight=weight)
+    expected = attend(X, X, values, kernel, leave_one_out=True, **options)[0]
+    found = smoother.predictions(h)
+    np.testing.assert_allclose(found.left_out, expected, rtol=1e-9, atol=1e-11)
+    np.testing.assert_allclose(
+        found.fitted, attend(X, X, values, kernel, **options)[0], rtol=1e-9, atol=1e-9
+    )
+    leverage = np.diag(attention_weights(X, X, kernel, **options))
+    np.testing.assert_allclose(found.leverage, leverage, rtol=1e-9, atol=1e-14)
+
+
+@pytest.mark.parametrize("degree", [1, 2])
+@pytest.mark.parametrize("kernel", [Gaussian(), Epanechnikov(), Exponential()], ids=repr)
+@pytest.mark.parametrize("h", [1e-8, 1e-4, 0.01, 0.1, 1.0, 1e3])
+@pytest.mark.parametrize("outlier", [0.0, 30.0])
+def test_local_at_any_bandwidth_equals_attend_local(kernel, degree, h, outlier):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0, 1, (120, 1))
+    values = np.sin(9 * X) + 5
+    X[60] += outlier
+    found = LeaveOneOut(X, values, kernel, degree=degree).predictions(h).left_out
+    expected = attend_local(
+        X, X, values, kernel, degree=degree, bandwidth=h, leave_one_out=True
+    )
+    clear = expected.ridge == 0
+    np.testing.assert_allclose(found[clear], expected.values[clear], rtol=1e-6, atol=1e-6)
+    # Where slopes are shrunk, by how much may depend on rounding.
+    np.testing.assert_allclose(found, expected.values, rtol=1e-2)
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        Periodic(period=0.3, length_scale=0.15),
+        Periodic(period=0.4),
+        LocallyPeriodic(period=0.07, length_scale=0.15),
+    ],
+    ids=repr,
+)
+def test_what_repeats_is_not_cut_off(kernel):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0, 6, (1500, 1))
+    values = np.sin(40 * X) + X
+    found = LeaveOneOut(X, values, kernel).predictions().left_out
+    expected, _ = attend(X, X, values, kernel, leave_one_out=True)
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "kernel", [Gaussian(), Matern32(), Exponential(), Epanechnikov()], ids=repr
+)
+@pytest.mark.parametrize("degree", [0, 1])
+@pytest.mark.parametrize("light", [1.0, 1e-25])
+def test_sorted_windows_lose_nothing(kernel, degree, light):
+    # Many rows, so that most are beyond the reach of a block of them.
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0, 1, (1500, 1))
+    X[::50] += 3 * rng.uniform(size=(30, 1))
+    values = np.sin(20 * X) + rng.normal(size=X.shape)
+    weight = np.where(X[:, 0] < 0.5, light, 1.0)
+    options = dict(sample_weight=weight)
+    # Heavy rows from afar may outweigh light ones nearby.
+    found = LeaveOneOut(X, values, kernel, degree=degree, **options).predictions(0.004)
+    average, more = (attend_local, dict(degree=1)) if degree else (attend, {})
+    expected = average(
+        X, X, values, kernel, bandwidth=0.004, leave_one_out=True, **options, **more
+    )
+    error = abs(found.left_out - expected[0])
+    if degree:
+        error = error[expected.ridge == 0] / 1e4  # what dividing by a thin variance costs
+    assert error.max() < 1e-11
+
+
+@pytest.mark.parametrize(
+    "kernel", [Gaussian(), Epanechnikov(), RationalQuadratic(), Silverman()], ids=repr
+)
+@pytest.mark.parametrize("degree", [0, 1, 2])
+def test_many_scales_equal_one_at_a_time(kernel, degree):
+    if degree and kernel.signed:
+        return
+    X, values = make_data(60, 1)
+    smoother = LeaveOneOut(X, values, kernel, bandwidth=0.3, degree=degree)
+    scales = np.array([3.0, 0.5, 1.0, 0.7, 30.0])
+    scores = smoother.scores(scales)
+    for k, scale in enumerate(scales):
+        alone = LeaveOneOut(X, values, kernel, bandwidth=0.3 * scale, degree=degree).scores(
+            [1.0]
+        )
+        for field, other in zip(scores, alone, strict=True):
+            np.testing.assert_allclose(field[k], other[0], rtol=1e-8)
+    without = smoother.scores(scales, residuals=False)
+    np.testing.assert_allclose(without.left_out, scores.left_out, rtol=1e-12)
+    single = smoother.scores(scales, single=True)
+    for field, other in zip(single, scores, strict=True):
+        np.testing.assert_allclose(field, other, rtol=1e-3)
+
+
+@pytest.mark.parametrize("kernel", [Gaussian(), Epanechnikov(), Matern32()], ids=repr)
+@pytest.mark.parametrize("degree", [0, 1])
+@pytest.mark.parametrize("mixed", [False, True])
+def test_a_scale_for_each_row(kernel, degree, mixed):
+    X, values = make_data(50, 2)
+    if mixed:
+        X[:, 1] = np.arange(50) % 3
+        kernel = mixed_kernel(kernel, ["numeric", "unordered"], [0, 3], [0, 0.3])
+    rng = np.random.default_rng(1)
+    rows = rng.permutation(50)[:30]
+    scales = rng.uniform(0.6, 3, (4, 30))
+    smoother = LeaveOneOut(X, values, kernel, bandwidth=0.4, degree=degree, rows=rows)
+    scores = smoother.scores(scales)
+    for k, scale in enumerate(scales):
+        found = smoother.predictions(scale)
+        average = attend_local if degree else attend
+        options = dict(degree=degree) if degree else {}
+        options |= dict(bandwidth=0.4, query_scale=scale)
+        expected = average(X[rows], X, values, kernel, leave_one_out=rows, **options)[0]
+        np.testing.assert_allclose(found.left_out, expected, rtol=1e-7, atol=1e-8)
+        fitted = average(X[rows], X, values, kernel, **options)[0]
+        np.testing.assert_allclose(found.fitted, fitted, rtol=1e-7, atol=1e-8)
+        error = ((expected - values[rows]) ** 2).mean()
+        assert scores.left_out[k] == pytest.approx(error, rel=1e-7)
+        assert scores.trace[k] == pytest.approx(found.leverage.sum(), rel=1e-9)
+
+
+def test_query_scale_of_attend():
+    X, values = make_data(30, 2)
+    for i, scale in enumerate([0.1, 1.0, 7.0]):
+        scaled, _ = attend(X[[i]], X, values, "matern32", bandwidth=0.3, query_scale=[scale])
+        expected, _ = attend(X[[i]], X, values, "matern32", bandwidth=0.3 * scale)
+        np.testing.assert_allclose(scaled, expected, rtol=1e-12)
+        weights = attention_weights(X[[i]], X, "boxcar", bandwidth=0.3, query_scale=[scale])
+        expected = attention_weights(X[[i]], X, "boxcar", bandwidth=0.3 * scale)
+        np.testing.assert_array_equal(weights, expected)
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "matern32"])
+def test_extreme_query_scales(kernel):
+    keys, values = np.array([[0.0], [1.0], [3.0]]), np.array([1.0, 2.0, 6.0])
+    averages, _ = attend([[0.0], [2.9], [0.2]], keys, values, kernel,
+                         query_scale=[1e-170, 1e-200, 1e200])  # fmt: skip
+    np.testing.assert_allclose(averages, [1, 6, 3])
+
+
+@pytest.mark.parametrize("kernel", [Gaussian(), Epanechnikov()], ids=repr)
+def test_extreme_scales(kernel):
+    X, values = np.array([[0.0], [0.0], [1.0]]), np.array([[1.0], [2.0], [6.0]])
+    smoother = LeaveOneOut(X, values, kernel)
+    np.testing.assert_allclose(smoother.predictions(1e-170).left_out, [[2], [1], [1.5]])
+    np.testing.assert_allclose(smoother.predictions(1e170).left_out, [[4], [3.5], [1.5]])
+
+
+@pytest.mark.parametrize("degree", [0, 1])
+@pytest.mark.parametrize("d", [1, 2])
+def test_a_selection_of_rows(degree, d):
+    X, values = make_data(50, d)
+    weight = np.ones(50)
+    weight[::7] = 0
+    rows = np.array([20, 3, 7, 49, 11])
+    found = LeaveOneOut(
+        X, values, Gaussian(), bandwidth=0.3, degree=degree, sample_weight=weight, rows=rows
+    )
+    np.testing.assert_array_equal(found.rows, [20, 3, 11])  # 7 and 49 have no weight
+    whole = LeaveOneOut(
+        X, values, Gaussian(), bandwidth=0.3, degree=degree, sample_weight=weight
+    )
+    places = np.searchsorted(whole.rows, found.rows)
+    expected = [field[places] for field in whole.predictions()]
+    check_predictions(found.predictions(), expected, 1e-9)
+
+
+@pytest.mark.parametrize("d", [1, 2])
+@pytest.mark.parametrize("degree", [0, 1, 2])
+def test_rows_without_neighbours(d, degree):
+    X, values = make_data(30, d)
+    X[0] += 10.0
+    for empty in ("nearest", "mean"):
+        smoother = LeaveOneOut(X, values, Epanechnikov(), degree=degree, empty=empty)
+        found = smoother.predictions(0.9)
+        if degree:
+            expected = attend_local(
+                X, X, values, Epanechnikov(), degree=degree, bandwidth=0.9, empty=empty,
+                leave_one_out=True,
+            ).values  # fmt: skip
+        else:
+            expected = attend(
+                X, X, values, Epanechnikov(), bandwidth=0.9, empty=empty, leave_one_out=True
+            )[0]
+        np.testing.assert_allclose(found.left_out, expected, rtol=1e-6, atol=1e-8)
+        np.testing.assert_allclose(found.fitted[0], values[0], rtol=1e-9)
+        assert found.leverage[0] == pytest.approx(1)
+    for empty in ("nan", "raise"):
+        smoother = LeaveOneOut(X, values, Epanechnikov(), degree=degree, empty=empty)
+        lonely = np.isnan(smoother.predictions(0.9).left_out).all(axis=1)
+        assert np.flatnonzero(lonely).tolist() == [0]
+        assert np.isnan(smoother.scores([0.9, 20.0]).left_out).tolist() == [True, False]
+
+
+@pytest.mark.parametrize("kernel", [Gaussian(), Epanechnikov(), RationalQuadratic()], ids=repr)
+@pytest.mark.parametrize("degree", [0, 1, 2])
+def test_trace_of_the_smoother_matrix(kernel, degree):
+    X, values = make_data(60, 2)
+    weight = np.random.default_rng(1).uniform(0.2, 2, 60)
+    scores = LeaveOneOut(X, values, kernel, degree=degree, sample_weight=weight).scores(
+        [0.7, 1.5]
+    )
+    for k, h in enumerate((0.7, 1.5)):
+        rows = local_rows(
+            X, X, values, kernel, degree=degree, bandwidth=h, sample_weight=weight
+        )
+        assert scores.trace[k] == pytest.approx(np.trace(rows.smoother), rel=1e-8)
+
+
+@pytest.mark.parametrize("d", [1, 2])
+@pytest.mark.parametrize("degree", [0, 1])
+@pytest.mark.parametrize("kernel", [Gaussian(), Epanechnikov()], ids=repr)
+def test_threads_change_nothing(kernel, degree, d):
+    X, values = make_data(900, d)
+    before = torch.get_num_threads()
+    found = []
+    try:
+        for n_threads in (1, 3):
+            torch.set_num_threads(n_threads)
+            smoother = LeaveOneOut(X, values, kernel, bandwidth=0.3, degree=degree)
+            found.append(smoother.predictions())
+            assert torch.get_num_threads() == n_threads
+    finally:
+        torch.set_num_threads(before)
+    check_predictions(found[0], found[1], 1e-10)
+
+
+class TestMessages:
+    X = np.zeros((4, 2))
+
+    @pytest.mark.parametrize("scale", [[1.0], np.ones((4, 1)), 2.0])
+    def test_shape_of_scales(self, scale):
+        with pytest.raises(ValueError, match=r"query_scale must have shape \(4,\)"):
+            attend(self.X, self.X, self.X, query_scale=scale)
+
+    @pytest.mark.parametrize("value", [0.0, -1.0, np.nan, np.inf])
+    def test_values_of_scales(self, value):
+        with pytest.raises(ValueError, match=r"query_scale has values that are not finite"):
+            attend(self.X, self.X, self.X, query_scale=[1.0, 1.0, value, 1.0])
+
+    @pytest.mark.parametrize("kernel", ["linear", "laplacian", ProductKernel("gaussian")])
+    def test_kernels_without_distance(self, kernel):
+        with pytest.raises(ValueError, match=r"kernel=.*choose a radial kernel such as"):
+            attend(self.X, self.X, self.X, kernel, query_scale=np.ones(4))
+
+    @pytest.mark.parametrize(
+        "own",
+        [[0, 1], [0, 1, 2, 4], [-2, 0, 0, 0], [0.0, 1.0, 2.0, 3.0], [[0], [1], [2], [3]],
+         [True, False, True, True], "yes", None],
+        ids=str,
+    )  # fmt: skip
+    def test_positions(self, own):
+        with pytest.raises(
+            ValueError, match=r"leave_one_out=.* is not valid: pass True, False"
+        ):
+            attend(self.X, self.X, self.X, leave_one_out=own)
+
+    def test_queries_that_are_not_the_keys(self):
+        message = "2 queries and 4 keys: pass the position of each query's own key"
+        with pytest.raises(ValueError, match=message):
+            attend(self.X[:2], self.X, self.X, leave_one_out=True)
+
+    @pytest.mark.parametrize("dtype", [np.int32, np.int64, np.int8, np.uint8])
+    def test_any_kind_of_integer(self, dtype):
+        keys = np.arange(4.0)[:, None]
+        found, _ = attend(keys[:2], keys, keys, "boxcar", bandwidth=1.5,
+                          leave_one_out=np.array([0, 1], dtype=dtype))  # fmt: skip
+        np.testing.assert_allclose(found, [[1], [1]])
+
+
+def test_positions_may_be_absent_keys():
+    keys, values = np.arange(4.0)[:, None], np.array([1.0, 2.0, 4.0, 8.0])
+    found, _ = attend(
+        keys, keys, values, "boxcar", bandwidth=1.5, sample_weight=[1, 0, 1, 1],
+        leave_one_out=np.array([1, 1, -1, 2]),
+    )  # fmt: skip
+    np.testing.assert_allclose(found, [1, 2.5, 6, 8])

@@ -1,0 +1,177 @@
+"""Derivatives of leave-one-out errors against differences, and the errors themselves."""
+
+import numpy as np
+import pytest
+
+from sklearn_attention.attention import LeaveOneOut, LeaveOneOutGradient, Scores
+from sklearn_attention.bandwidth import SMOOTHER_CRITERIA
+from sklearn_attention.bandwidth._criteria import criterion_slopes
+from sklearn_attention.kernels import (
+    Epanechnikov,
+    Exponential,
+    Gaussian,
+    Laplacian,
+    Periodic,
+    ProductKernel,
+    RationalQuadratic,
+    Silverman,
+    Triweight,
+    mixed_kernel,
+)
+
+KERNELS = [
+    Gaussian(),
+    ProductKernel("gaussian"),
+    Triweight(),
+    ProductKernel("triweight"),
+    Exponential(),
+    Laplacian(),
+    RationalQuadratic(),
+    RationalQuadratic(alpha=0.05),
+    Periodic(period=5.0),
+]
+NUMBERS = np.log([0.6, 0.9])
+CATEGORIES = np.log([0.4, 0.7])
+KINDS = ["numeric", "unordered", "numeric", "ordered"]
+
+
+def make_data(mixed, n=30, seed=0):
+    rng = np.random.default_rng(seed)
+    numbers = rng.uniform(0, 1, (n, 2))
+    numbers[:, 0] += 1e3
+    values = np.sin(5 * numbers[:, :1]) + 0.3 * rng.normal(size=(n, 2))
+    if not mixed:
+        return numbers, values
+    codes = rng.integers(0, 3, n), rng.integers(0, 4, n)
+    return np.column_stack([numbers[:, 0], codes[0], numbers[:, 1], codes[1]]), values
+
+
+def make(kernel, degree, mixed, weighted, **options):
+    X, values = make_data(mixed)
+    weight = np.random.default_rng(1).uniform(0.2, 2, len(X)) if weighted else None
+    kinds = KINDS if mixed else ["numeric"] * 2
+    options |= dict(degree=degree, sample_weight=weight)
+    smoother = LeaveOneOutGradient(X, values, kernel, kinds, **options)
+    return smoother, X, values, options
+
+
+def by_leave_one_out(X, values, kernel, mixed, options):
+    if mixed:
+        # An unordered category's worth r is lam / (c - 1) / (1 - lam).
+        r = np.exp(CATEGORIES)
+        lam = 2 * r[0] / (1 + 2 * r[0])
+        kernel = mixed_kernel(kernel, KINDS, [0, 3, 0, 4], [0, lam, 0, r[1]])
+        h = np.exp([NUMBERS[0], 0, NUMBERS[1], 0])
+    else:
+        h = np.exp(NUMBERS)
+    return LeaveOneOut(X, values, kernel, bandwidth=h, **options).scores([1.0])
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+@pytest.mark.parametrize("degree", [0, 1, 2])
+@pytest.mark.parametrize("mixed", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+class TestBothParts:
+    def test_scores(self, kernel, degree, mixed, weighted):
+        smoother, X, values, options = make(kernel, degree, mixed, weighted)
+        scores, _ = smoother(NUMBERS, CATEGORIES if mixed else ())
+        expected = by_leave_one_out(X, values, kernel, mixed, options)
+        np.testing.assert_allclose(scores, np.array(expected)[:, 0], rtol=1e-7)
+
+    def test_gradients(self, kernel, degree, mixed, weighted):
+        smoother, *_ = make(kernel, degree, mixed, weighted)
+        point = np.concatenate([NUMBERS, CATEGORIES]) if mixed else NUMBERS
+        n = 30.0
+
+        def split(point):
+            return point[:2], point[2:]
+
+        moves = 1e-5 * np.eye(len(point))
+        ends = [[smoother(*split(point + s * move))[0] for s in (1, -1)] for move in moves]
+        for criterion, function in SMOOTHER_CRITERIA.items():
+            scores, pull = smoother(*split(point))
+            if not np.isfinite(function(scores, n)):
+                continue
+            gradient = pull(criterion_slopes(criterion, scores, n))
+            for slope, (after, before) in zip(gradient, ends, strict=True):
+                difference = float(function(after, n) - function(before, n)) / 2e-5
+                assert slope == pytest.approx(difference, rel=2e-4, abs=2e-6)
+
+
+@pytest.mark.parametrize(
+    "kernel", [Epanechnikov(), Triweight(), ProductKernel("triweight")], ids=repr
+)
+@pytest.mark.parametrize("degree", [0, 1])
+@pytest.mark.parametrize("d", [1, 2])
+def test_rows_without_neighbours(kernel, degree, d):
+    rng = np.random.default_rng(0)
+    X, values = rng.uniform(0, 1, (30, d)), rng.normal(size=(30, 1))
+    X[0] += 10.0
+    h = np.full(d, 0.5)
+    for empty in ("nearest", "mean"):
+        if empty == "mean" and degree:
+            continue
+        smoother = LeaveOneOutGradient(
+            X, values, kernel, ["numeric"] * d, degree=degree, empty=empty
+        )
+        scores, pull = smoother(np.log(h))
+        expected = LeaveOneOut(
+            X, values, kernel, bandwidth=h, degree=degree, empty=empty
+        ).scores([1.0])
+        np.testing.assert_allclose(scores, np.array(expected)[:, 0], rtol=1e-6)
+        assert np.isfinite(pull((1.0, 1.0, 1.0))).all()
+    smoother = LeaveOneOutGradient(X, values, kernel, ["numeric"] * d, empty="nan")
+    assert np.isnan(smoother(np.log(h))[0].left_out)
+
+
+def test_signed_kernels():
+    X, values = make_data(False)
+    smoother = LeaveOneOutGradient(X, values, Silverman(), ["numeric"] * 2)
+    scores, _ = smoother(NUMBERS)
+    expected = LeaveOneOut(X, values, Silverman(), bandwidth=np.exp(NUMBERS)).scores([1.0])
+    assert scores.left_out == pytest.approx(expected.left_out[0], rel=1e-7)
+
+
+@pytest.mark.parametrize("log_h", [-12.0, -5.0, 0.0, 5.0, 12.0])
+@pytest.mark.parametrize("d", [1, 3])
+def test_gaussian_both_ways(log_h, d):
+    rng = np.random.default_rng(0)
+    X, values = rng.normal(size=(80, d)), rng.normal(size=(80, 2))
+    X[:4] = X[4:8]
+    weight = rng.uniform(0.2, 2, 80)
+    smoother = LeaveOneOutGradient(X, values, Gaussian(), ["numeric"] * d, sample_weight=weight)
+    point = np.full(d, log_h)
+    by_autograd = LeaveOneOutGradient(
+        X, values, Gaussian(), ["numeric"] * d, sample_weight=weight
+    )
+    by_autograd._by_attention = lambda point: None
+    for slopes in np.eye(3):
+        (scores, pull), (others, other_pull) = smoother(point), by_autograd(point)
+        np.testing.assert_allclose(scores, others, rtol=1e-8)
+        gradient, other = pull(tuple(slopes)), other_pull(tuple(slopes))
+        np.testing.assert_allclose(gradient, other, rtol=1e-6, atol=1e-9)
+
+
+def test_only_categories():
+    rng = np.random.default_rng(0)
+    X, values = rng.integers(0, 3, (40, 2)).astype(float), rng.normal(size=(40, 1))
+    smoother = LeaveOneOutGradient(X, values, Gaussian(), ["unordered", "ordered"])
+    scores, pull = smoother((), CATEGORIES)
+    r = np.exp(CATEGORIES)
+    table = r[0] ** (X[:, None, 0] != X[:, 0]) * r[1] ** abs(X[:, None, 1] - X[:, 1])
+    without = table - np.eye(40)
+    errors = without @ values / without.sum(axis=1, keepdims=True) - values
+    assert scores.left_out == pytest.approx((errors**2).mean(), rel=1e-10)
+    assert scores.trace == pytest.approx((1 / table.sum(axis=1)).sum(), rel=1e-10)
+    assert np.abs(pull((1.0, 0.0, 0.0))).min() > 0
+
+
+@pytest.mark.parametrize("criterion", SMOOTHER_CRITERIA)
+def test_slopes_of_criteria(criterion):
+    at, n = np.array([0.4, 0.3, 7.0]), 40.0
+    slopes = criterion_slopes(criterion, Scores(*at), n)
+    for slope, step in zip(slopes, 1e-6 * np.eye(3), strict=True):
+        ends = [
+            float(SMOOTHER_CRITERIA[criterion](Scores(*(at + s)), n)) for s in (step, -step)
+        ]
+        assert slope == pytest.approx((ends[0] - ends[1]) / 2e-6, rel=1e-6, abs=1e-8)

@@ -1,0 +1,433 @@
+"""Local polynomials against one least-squares problem for each query."""
+
+import numpy as np
+import pytest
+import torch
+from slow_local import slow_fit, slow_local, slow_terms
+
+from sklearn_attention import attend
+from sklearn_attention.attention import attend_local, local_rows
+from sklearn_attention.attention._compact_blocks import compact_blocks, median_blocks
+from sklearn_attention.kernels import (
+    AitchisonAitken,
+    Epanechnikov,
+    Gaussian,
+    ProductKernel,
+    as_kernel,
+    mixed_kernel,
+)
+
+KERNELS = ["gaussian", "epanechnikov", "tricube", "matern52", "laplacian", "rational_quadratic"]
+
+
+def make_data(n_queries=25, n_keys=60, d=2, n_values=2, seed=0):
+    rng = np.random.default_rng(seed)
+    queries, keys = rng.uniform(0, 1, (n_queries, d)), rng.uniform(0, 1, (n_keys, d))
+    return queries, keys, rng.normal(size=(n_keys, n_values))
+
+
+def slow_fits(queries, keys, values, kernel, degree, h, weight=None):
+    kernel, h = as_kernel(kernel), np.broadcast_to(h, keys.shape[1])
+    weight = np.ones(len(keys)) if weight is None else weight
+    table = kernel(queries / h, keys / h) * weight
+    found = [
+        slow_local(query, keys, values, row, degree, h)
+        for query, row in zip(queries, table, strict=True)
+    ]
+    return tuple(np.array(field) for field in zip(*found, strict=True))
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("d", [1, 2, 3])
+@pytest.mark.parametrize("degree", [1, 2])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_equals_least_squares(kernel, d, degree, weighted):
+    queries, keys, values = make_data(d=d)
+    h = 0.9 * np.array([1.0, 1.3, 0.8])[:d]
+    weight = np.random.default_rng(1).uniform(0.1, 2, len(keys)) if weighted else None
+    fit = attend_local(
+        queries, keys, values, kernel, degree=degree, bandwidth=h, sample_weight=weight
+    )
+    expected, slopes = slow_fits(queries, keys, values, kernel, degree, h, weight)
+    clear = fit.ridge == 0
+    assert clear.sum() > 20
+    np.testing.assert_allclose(fit.values[clear], expected[clear], rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(fit.slopes[clear], slopes[clear], rtol=1e-6, atol=1e-6)
+    _, log_sums = attend(queries, keys, values, kernel, bandwidth=h, sample_weight=weight)
+    np.testing.assert_allclose(fit.log_normalizers, log_sums, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("offset", "unit"), [(1e6, 1.0), (0.0, 1e-9), (0.0, 1e12), (-7.0, 1e-5)]
+)
+@pytest.mark.parametrize("degree", [1, 2])
+def test_origin_and_units_do_not_matter(degree, offset, unit):
+    queries, keys, values = make_data()
+    # Multiples of a power of two, which a far origin does not round.
+    queries, keys = (np.round(x * 2**20) / 2**20 for x in (queries, keys))
+    expected = attend_local(queries, keys, values, degree=degree, bandwidth=0.3)
+    moved = attend_local(
+        queries * unit + offset, keys * unit + offset, values + 1e3, degree=degree,
+        bandwidth=0.3 * unit,
+    )  # fmt: skip
+    # Rounding of the features themselves is not the average's to repair.
+    rounding = 1e-9 if offset != -7.0 else 1e-5
+    np.testing.assert_allclose(moved.values - 1e3, expected.values, atol=1e2 * rounding)
+    np.testing.assert_allclose(moved.slopes * unit, expected.slopes, atol=1e3 * rounding)
+    np.testing.assert_allclose(moved.ridge, expected.ridge, atol=rounding)
+
+
+@pytest.mark.parametrize("degree", [1, 2])
+@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "exponential"])
+def test_reproduces_polynomials(kernel, degree):
+    queries, keys, _ = make_data(n_keys=200)
+
+    def surface(x):
+        curved = 2 * x[:, 0] ** 2 - 5 * x[:, 0] * x[:, 1] if degree == 2 else 0
+        return 3 + 4 * x[:, 0] - 7 * x[:, 1] + curved
+
+    fit = attend_local(queries, keys, surface(keys), kernel, degree=degree, bandwidth=0.5)
+    assert (fit.ridge == 0).any()
+    clear = fit.ridge == 0
+    np.testing.assert_allclose(fit.values[clear], surface(queries)[clear], rtol=1e-8)
+    curved = np.array([[4, -5], [-5, 0]]) * (degree == 2)
+    slopes = [4, -7] + queries @ curved
+    np.testing.assert_allclose(fit.slopes[clear], slopes[clear], rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("degree", [1, 2])
+def test_categories_have_no_slope(degree):
+    rng = np.random.default_rng(0)
+    keys = np.column_stack(
+        [rng.uniform(0, 1, 80), rng.integers(0, 3, 80), rng.integers(0, 4, 80)]
+    )
+    values = rng.normal(size=80)
+    kernel = mixed_kernel(
+        Epanechnikov(), ["numeric", "unordered", "ordered"], [0, 3, 4], [0, 0.2, 0.6]
+    )
+    fit = attend_local(keys, keys, values, kernel, degree=degree, bandwidth=0.6)
+    for i in range(80):
+        weights = 0.75 * np.clip(1 - ((keys[:, 0] - keys[i, 0]) / 0.6) ** 2, 0, None)
+        weights = weights * np.where(keys[:, 1] == keys[i, 1], 0.8, 0.1)
+        weights = weights * 0.6 ** abs(keys[:, 2] - keys[i, 2])
+        value, slopes = slow_local(keys[i], keys, values[:, None], weights, degree, 0.6, [0])
+        assert fit.ridge[i] == 0
+        np.testing.assert_allclose(fit.values[i], value[0], rtol=1e-8, atol=1e-9)
+        np.testing.assert_allclose(fit.slopes[i], slopes[0], rtol=1e-6, atol=1e-6)
+    assert (fit.slopes[:, 1:] == 0).all()
+
+
+def test_only_categories_is_the_average():
+    codes = np.array([[0.0], [1], [1], [2]])
+    values, kernel = np.arange(4.0), AitchisonAitken(n_levels=3, lam=0.3)
+    fit = attend_local(codes, codes, values, kernel)
+    np.testing.assert_allclose(fit.values, attend(codes, codes, values, kernel)[0])
+    assert (fit.slopes == 0).all()
+    assert (fit.ridge == 0).all()
+
+
+@pytest.mark.parametrize("degree", [1, 2])
+@pytest.mark.parametrize("distance", [0.0, 0.3, 5.0, 1e3, 1e6])
+@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "exponential"])
+def test_a_single_row_answers_with_its_value(kernel, distance, degree):
+    fit = attend_local(
+        [[distance, distance / 3], [distance + 1, 0]], [[0.0, 0.0]], [[7.0, -2.0]], kernel,
+        degree=degree,
+    )  # fmt: skip
+    np.testing.assert_allclose(fit.values, [[7, -2]] * 2, rtol=1e-9)
+    np.testing.assert_allclose(fit.slopes, 0, atol=1e-9)
+    assert (fit.ridge > 0).all()
+
+
+@pytest.mark.parametrize("degree", [1, 2])
+def test_a_feature_that_is_constant(degree):
+    queries, keys, values = make_data(d=1)
+    fit = attend_local(queries, keys, values, degree=degree, bandwidth=0.4)
+
+    def with_constant(x):
+        return np.column_stack([x, np.full(len(x), 0.1)])
+
+    both = attend_local(
+        with_constant(queries), with_constant(keys), values, degree=degree, bandwidth=0.4
+    )
+    # The ridge that the constant needs shrinks the other slopes by as little.
+    np.testing.assert_allclose(both.values, fit.values, atol=0.02)
+    np.testing.assert_allclose(both.slopes[:, :, 1], 0, atol=1e-9)
+    np.testing.assert_allclose(both.ridge, 1e-4, rtol=1e-6)
+
+
+def test_fewer_rows_than_coefficients():
+    rng = np.random.default_rng(0)
+    keys, values = rng.normal(size=(3, 4)), np.array([1.0, 2.0, 4.0])
+    fit = attend_local(rng.normal(size=(20, 4)), keys, values, degree=2, bandwidth=3.0)
+    assert (fit.ridge > 0).all()
+    assert np.isfinite(fit.values).all()
+    at_keys = attend_local(keys, keys, values, degree=1, bandwidth=3.0)
+    # Ridge or not, a plane through three rows comes close to each.
+    np.testing.assert_allclose(at_keys.values, values, atol=0.02)
+
+
+@pytest.mark.parametrize("d", [1, 2])
+@pytest.mark.parametrize("degree", [1, 2])
+def test_the_ridge_says_where_the_design_is_thin(d, degree):
+    queries, keys, values = make_data(n_queries=60, n_keys=30, d=d)
+    h, kernel = 0.25, Gaussian()
+    fit = attend_local(queries, keys, values, kernel, degree=degree, bandwidth=h)
+    weights = kernel(queries / h, keys / h)
+    for i, w in enumerate(weights):
+        u = (keys - queries[i]) / h
+        terms = u
+        if degree == 2:
+            left, right = np.triu_indices(d)
+            terms = np.column_stack([u, u[:, left] * u[:, right]])
+        covariance = np.cov(terms.T, aweights=w, bias=True).reshape(len(terms.T), -1)
+        smallest = np.linalg.eigvalsh(covariance)[0]
+        assert fit.ridge[i] == pytest.approx(max(0, 1e-4 - smallest), abs=1e-9)
+
+
+@pytest.mark.parametrize("degree", [1, 2])
+def test_empty_windows(degree):
+    keys = np.linspace(0, 1, 21)[:, None]
+    values = 2 + 3 * keys[:, 0]
+    queries = np.array([[0.5], [3.0], [-2.0]])
+    options = dict(degree=degree, bandwidth=0.2)
+    fit = attend_local(queries, keys, values, "epanechnikov", **options)
+    np.testing.assert_allclose(fit.values, [3.5, 5.0, 2.0], rtol=1e-9)
+    np.testing.assert_allclose(fit.slopes, [[3], [0], [0]], atol=1e-6)
+    assert np.isneginf(fit.log_normalizers[1:]).all()
+    fit = attend_local(queries, keys, values, "epanechnikov", **options, empty="nan")
+    assert np.isnan(fit.values).tolist() == [False, True, True]
+    assert np.isnan(fit.slopes[:, 0]).tolist() == [False, True, True]
+    fit = attend_local(queries, keys, values, "epanechnikov", **options, empty="mean")
+    assert np.isfinite(fit.values).all()
+    if degree == 1:  # over all rows alike: the global line
+        np.testing.assert_allclose(fit.values, 2 + 3 * queries[:, 0], rtol=1e-6, atol=1e-6)
+    with pytest.raises(ValueError, match="empty='raise': 2 of 3 queries"):
+        attend_local(queries, keys, values, "epanechnikov", **options, empty="raise")
+
+
+@pytest.mark.parametrize("degree", [1, 2])
+@pytest.mark.parametrize("distance", [1e2, 1e4, 1e6])
+def test_a_far_query_between_two_rows_takes_their_mean(distance, degree):
+    keys, values = np.array([[0.0, 1.0], [0.0, 1.0], [0.0, 9.0]]), np.array([1.0, 2.0, 9.0])
+    queries = np.array([[distance, 1.0], [distance + 1.7, 0.3], [distance - 0.6, 0.9]])
+    fit = attend_local(queries, keys, values, "epanechnikov", degree=degree)
+    np.testing.assert_allclose(fit.values, 1.5, rtol=1e-6)
+
+
+@pytest.mark.parametrize("degree", [1, 2])
+@pytest.mark.parametrize("distance", [1e2, 1e3, 1e4])
+@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov"])
+def test_far_queries_take_the_nearest_rows_value(kernel, distance, degree):
+    rng = np.random.default_rng(0)
+    keys, values = np.repeat(rng.normal(size=(30, 2)), 2, axis=0), rng.normal(size=60)
+    queries = distance * np.array([1.0, 0.3]) + rng.normal(size=(3, 2))
+    fit = attend_local(queries, keys, values, kernel, degree=degree)
+    nearest, _ = attend(queries, keys, values, "boxcar", bandwidth=1e-9)
+    np.testing.assert_allclose(fit.values, nearest, atol=0.03)
+
+
+@pytest.mark.filterwarnings("ignore:After 0.17:FutureWarning")
+def test_far_from_the_data_is_not_zero():
+    from statsmodels.nonparametric.kernel_regression import KernelReg
+
+    keys = np.linspace(0, 1, 50)[:, None]
+    values = 5 + 2 * keys[:, 0]
+    queries = np.array([[1.3], [50.0], [1e3]])
+    theirs = KernelReg(values, keys, "c", reg_type="ll", bw=[0.05]).fit(queries)[0]
+    np.testing.assert_allclose(theirs[1:], 0, atol=1e-12)
+    fit = attend_local(queries, keys, values, bandwidth=0.05)
+    assert fit.values[0] == pytest.approx(5 + 2 * 1.3, rel=1e-6)  # the line goes on
+    np.testing.assert_allclose(fit.values[1:], 7, atol=0.05)  # the nearest row's value
+
+
+@pytest.mark.filterwarnings("ignore:After 0.17:FutureWarning")
+def test_equals_statsmodels():
+    from statsmodels.nonparametric.kernel_regression import KernelReg
+
+    queries, keys, values = make_data(n_keys=100, n_values=1)
+    h = [0.2, 0.35]
+    theirs, slopes = KernelReg(values[:, 0], keys, "cc", reg_type="ll", bw=h).fit(queries)
+    fit = attend_local(queries, keys, values[:, 0], bandwidth=h)
+    assert (fit.ridge == 0).all()
+    np.testing.assert_allclose(fit.values, theirs, rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(fit.slopes, slopes, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("degree", [1, 2])
+@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "matern32"])
+@pytest.mark.parametrize("h", [0.15, 0.5, 5.0])
+def test_float32(kernel, h, degree):
+    queries, keys, _ = (x.astype("float32") for x in make_data(n_keys=300, n_queries=80))
+    values = np.sin(5 * keys)
+    single = attend_local(queries, keys, values, kernel, degree=degree, bandwidth=h)
+    assert single.values.dtype == single.slopes.dtype == np.float32
+    double = attend_local(
+        *(x.astype(float) for x in (queries, keys, values)), kernel, degree=degree, bandwidth=h
+    )
+    assert double.values.dtype == np.float64
+    clear = double.ridge == 0
+    np.testing.assert_allclose(single.values[clear], double.values[clear], atol=1e-3)
+    np.testing.assert_allclose(single.values, double.values, atol=0.05)
+
+
+def test_shapes_and_library():
+    queries, keys, values = make_data()
+    one = attend_local(queries, keys, values[:, 0], bandwidth=0.5)
+    both = attend_local(queries, keys, values, bandwidth=0.5)
+    assert one.values.shape == (25,)
+    assert one.slopes.shape == (25, 2)
+    assert both.slopes.shape == (25, 2, 2)
+    np.testing.assert_allclose(one.slopes, both.slopes[:, 0], rtol=1e-9)
+    tensors = attend_local(*map(torch.as_tensor, (queries, keys, values)), bandwidth=0.5)
+    assert isinstance(tensors.slopes, torch.Tensor)
+    np.testing.assert_allclose(tensors.values, both.values, rtol=1e-12)
+    none = attend_local(queries[:0], keys, values, bandwidth=0.5)
+    assert none.values.shape == (0, 2)
+
+
+@pytest.mark.parametrize("degree", [1, 2])
+def test_leaves_out_what_it_is_told(degree):
+    _, keys, values = make_data(n_keys=40)
+    own = np.arange(40)
+    own[::3] = -1
+    fit = attend_local(keys, keys, values, degree=degree, bandwidth=0.4, leave_one_out=own)
+    for i in range(40):
+        others = np.arange(40) != own[i]
+        alone = attend_local(
+            keys[[i]], keys[others], values[others], degree=degree, bandwidth=0.4
+        )
+        np.testing.assert_allclose(fit.values[i], alone.values[0], rtol=1e-8, atol=1e-9)
+        np.testing.assert_allclose(fit.slopes[i], alone.slopes[0], rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("degree", [1, 2])
+@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "rational_quadratic"])
+def test_query_scale_multiplies_the_bandwidth(kernel, degree):
+    queries, keys, values = make_data()
+    scale = np.random.default_rng(1).uniform(0.5, 3, len(queries))
+    fit = attend_local(
+        queries, keys, values, kernel, degree=degree, bandwidth=0.4, query_scale=scale
+    )
+    for i in range(len(queries)):
+        alone = attend_local(
+            queries[[i]], keys, values, kernel, degree=degree, bandwidth=0.4 * scale[i]
+        )
+        np.testing.assert_allclose(fit.values[i], alone.values[0], rtol=1e-8, atol=1e-9)
+        np.testing.assert_allclose(fit.slopes[i], alone.slopes[0], rtol=1e-6, atol=1e-6)
+        assert fit.ridge[i] == pytest.approx(alone.ridge[0], abs=1e-10)
+
+
+@pytest.mark.parametrize("kernel", ["silverman", "linear"])
+def test_signed_kernels_are_refused(kernel):
+    queries, keys, values = make_data()
+    with pytest.raises(ValueError, match=r"kernel=.*negative values.*choose a positive kernel"):
+        attend_local(queries, keys, values, kernel)
+    with pytest.raises(ValueError, match=r"kernel=.*negative values"):
+        local_rows(queries, keys, values, kernel, degree=1)
+
+
+@pytest.mark.parametrize("degree", [0, 3, 1.5, "1", None])
+def test_degrees_that_are_not_valid(degree):
+    with pytest.raises(ValueError, match=r"degree=.* is not valid: pass 1 or 2"):
+        attend_local([[0.0]], [[0.0]], [0.0], degree=degree)
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "laplacian"])
+@pytest.mark.parametrize("degree", [0, 1, 2])
+@pytest.mark.parametrize("weighted", [False, True])
+class TestRows:
+    def rows(self, kernel, degree, weighted, seed=0):
+        queries, keys, values = make_data(n_queries=10, n_keys=30, seed=seed)
+        weight = np.random.default_rng(1).integers(0, 4, 30) / 2 if weighted else np.ones(30)
+        options = dict(degree=degree, bandwidth=0.9)
+        found = local_rows(queries, keys, values, kernel, sample_weight=weight, **options)
+        return queries, keys, values, weight, found
+
+    def test_smoother(self, kernel, degree, weighted):
+        queries, keys, values, weight, found = self.rows(kernel, degree, weighted)
+        np.testing.assert_allclose(found.smoother.sum(axis=1), 1, rtol=1e-9)
+        np.testing.assert_allclose(found.weights.sum(axis=1), 1, rtol=1e-9)
+        np.testing.assert_allclose(found.smoother @ values, found.values, rtol=1e-8, atol=1e-9)
+        table = as_kernel(kernel)(queries / 0.9, keys / 0.9) * weight
+        for i, w in enumerate(table):
+            expected = slow_fit(queries[i], keys, values, w, degree, 0.9)
+            np.testing.assert_allclose(found.values[i], expected, rtol=1e-8, atol=1e-8)
+            np.testing.assert_allclose(found.weights[i], w / w.sum(), atol=1e-14)
+        assert (found.smoother[:, weight == 0] == 0).all()
+
+    def test_left_out_equals_leaving_out(self, kernel, degree, weighted):
+        queries, keys, values, weight, found = self.rows(kernel, degree, weighted)
+        table = as_kernel(kernel)(queries / 0.9, keys / 0.9) * weight
+        for i, w in enumerate(table):
+            for k in range(30):
+                w_without = np.where(np.arange(30) == k, 0, w)
+                expected = slow_fit(queries[i], keys, values, w_without, degree, 0.9)
+                np.testing.assert_allclose(found.left_out[i, k], expected, rtol=1e-6, atol=1e-7)
+
+    def test_residuals_are_from_each_querys_polynomial(self, kernel, degree, weighted):
+        queries, keys, values, weight, found = self.rows(kernel, degree, weighted)
+        table = as_kernel(kernel)(queries / 0.9, keys / 0.9) * weight
+        for i, w in enumerate(table):
+            root = np.sqrt(w)[:, None]
+            design = slow_terms(keys - queries[i], degree)
+            beta = np.linalg.lstsq(root * design, root * values, rcond=None)[0]
+            expected = (values - design @ beta) * (weight > 0)[:, None]
+            np.testing.assert_allclose(found.residuals[i], expected, rtol=1e-7, atol=1e-7)
+
+
+@pytest.mark.parametrize("degree", [0, 1])
+def test_without_the_key_that_carries_everything(degree):
+    rng = np.random.default_rng(0)
+    keys = np.append(rng.uniform(7.0, 8.5, 12), 0.0)[:, None]
+    values = np.append(3 * keys[:-1, 0] + 0.1 * rng.normal(size=12), 50.0)[:, None]
+    queries = np.array([[0.0], [0.1]])
+    found = local_rows(queries, keys, values, degree=degree)
+    assert (found.weights[:, -1] > 1 - 1e-8).all()
+    without = Gaussian()(queries, keys[:-1])
+    for i in range(2):
+        options = dict(degree=degree) if degree else {}
+        average = attend_local if degree else attend
+        expected = average(queries[[i]], keys[:-1], values[:-1], **options)[0]
+        np.testing.assert_allclose(found.left_out[i, -1], expected[0], rtol=1e-6)
+        exact = slow_fit(queries[i], keys[:-1], values[:-1], without[i], degree, 1.0)
+        np.testing.assert_allclose(found.left_out[i, -1], exact, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "points",
+    [
+        np.array([[1e17 + 16], [1e17 + 32]]),  # whose middle rounds to one of them
+        np.random.default_rng(0).normal(size=(100, 3)) * [1, 30, 1000],
+        np.zeros((5, 2)),
+        np.zeros((4, 0)),
+        np.zeros((0, 2)),
+    ],
+    ids=["neighbouring floats", "random", "one place", "no feature", "no points"],
+)
+def test_boxes_hold_every_point_once(points):
+    boxes = compact_blocks(torch.as_tensor(points), 2.0)
+    assert sorted(i for box in boxes for i in box.tolist()) == list(range(len(points)))
+    for box in boxes:
+        assert len(box) > 0
+        assert (np.ptp(points[box.numpy()], axis=0) <= 4.0).all()
+
+
+@pytest.mark.parametrize("size", [1, 7, 200])
+@pytest.mark.parametrize("shape", [(100, 3), (5, 0), (16, 1)])
+def test_groups_hold_every_point_once(shape, size):
+    points = torch.as_tensor(np.random.default_rng(0).normal(size=shape))
+    groups = median_blocks(points, size)
+    assert sorted(i for group in groups for i in group.tolist()) == list(range(shape[0]))
+    assert max(map(len, groups)) <= size
+
+
+def test_product_of_different_kernels():
+    queries, keys, values = make_data()
+    kernel = ProductKernel([("a", "gaussian", [0]), ("b", "epanechnikov", [1])])
+    fit = attend_local(queries, keys, values, kernel, bandwidth=[0.4, 0.9])
+    expected, slopes = slow_fits(queries, keys, values, kernel, 1, [0.4, 0.9])
+    clear = fit.ridge == 0
+    assert clear.sum() > 15
+    np.testing.assert_allclose(fit.values[clear], expected[clear], rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(fit.slopes[clear], slopes[clear], rtol=1e-6, atol=1e-6)

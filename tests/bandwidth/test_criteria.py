@@ -1,0 +1,139 @@
+"""Criteria of a bandwidth, from their definitions and an explicit smoother matrix."""
+
+import math
+
+import numpy as np
+import pytest
+
+from sklearn_attention.attention import LeaveOneOut, Scores
+from sklearn_attention.bandwidth import (
+    SMOOTHER_CRITERIA,
+    corrected_akaike,
+    criterion_of_candidates,
+    default_bandwidths,
+    generalized_cross_validation,
+    leave_one_out_error,
+    select_bandwidth,
+)
+from sklearn_attention.kernels import Epanechnikov, Gaussian
+
+
+def make_data(d=1, n=50, p=2):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0, 1, (n, d))
+    return X, 100 * np.sin(7 * X[:, [0] * p]) + 30 * rng.normal(size=(n, p))
+
+
+def slow_smoother(X, kernel, h, degree, weight):
+    """The smoother matrix, column by column, from weighted least squares."""
+    rows = []
+    for x in X:
+        w = kernel(x[None] / h, X / h)[0] * weight
+        terms = [np.ones(len(X))]
+        terms += [(X - x)[:, j] for j in range(X.shape[1])] if degree else []
+        root = np.sqrt(w)[:, None]
+        rows.append(np.linalg.lstsq(root * np.column_stack(terms), np.diag(root[:, 0]))[0][0])
+    return np.array(rows)
+
+
+def slow_criterion(name, X, values, kernel, h, degree=0, weight=None):
+    weight = np.ones(len(X)) if weight is None else weight
+    S = slow_smoother(X, kernel, h, degree, weight)
+    n, trace = weight.sum(), np.trace(S)
+    rss = weight @ ((S @ values - values) ** 2).mean(axis=1)
+    if name == "gcv":
+        return (rss / n) / (1 - trace / n) ** 2
+    if name == "aicc":
+        return math.log(rss / n) + (1 + trace / n) / (1 - (trace + 2) / n)
+    error = 0.0
+    for i in range(len(X)):
+        others = np.where(np.arange(len(X)) == i, 0, weight)
+        row = slow_smoother(X, kernel, h, degree, others)[i]
+        error += weight[i] * ((row @ values - values[i]) ** 2).mean()
+    return error / n
+
+
+@pytest.mark.parametrize("criterion", SMOOTHER_CRITERIA)
+@pytest.mark.parametrize("degree", [0, 1])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kernel", [Gaussian(), Epanechnikov()], ids=repr)
+def test_value_of_the_search(criterion, degree, weighted, kernel):
+    X, values = make_data()
+    weight = np.random.default_rng(1).uniform(0.5, 2, 50) if weighted else None
+    if weighted:  # their sum counts rows
+        weight *= 50 / weight.sum()
+    h, value = select_bandwidth(
+        X, values, kernel, criterion, degree=degree, sample_weight=weight
+    )
+    expected = slow_criterion(criterion, X, values, kernel, h, degree, weight)
+    assert value == pytest.approx(expected, rel=1e-6)
+    (again,) = criterion_of_candidates(
+        X, values, kernel, [h], criterion, degree=degree, sample_weight=weight
+    )
+    assert again == pytest.approx(expected, rel=1e-6)
+    grid = criterion_of_candidates(
+        X, values, kernel, list(np.geomspace(0.02, 5, 80)), criterion, degree=degree,
+        sample_weight=weight,
+    )  # fmt: skip
+    # Compact kernels make curves with kinks.
+    allowance = 1e-4 if kernel == Gaussian() else 5e-3
+    assert value <= grid.min() + allowance * abs(grid.min())
+
+
+def test_candidates_of_any_shape():
+    X, values = make_data(d=2)
+    bandwidths = [0.3, np.array([0.1, 0.2]), 0.6, np.array([0.2, 0.4]), np.array([0.5, 0.1])]
+    found = criterion_of_candidates(X, values, Gaussian(), bandwidths)
+    expected = [leave_one_out_error(X, values, Gaussian(), h) for h in bandwidths]
+    np.testing.assert_allclose(found, expected, rtol=1e-10)
+    X[0] += 30
+    found = criterion_of_candidates(X, values, Epanechnikov(), [0.5, 50.0], empty="nan")
+    assert np.isinf(found).tolist() == [True, False]
+
+
+@pytest.mark.parametrize("bandwidth", [1e-8, 1e-14, 1e9])
+def test_candidates_keep_their_digits(bandwidth):
+    X, values = make_data(d=2)
+    pair = np.array([1.0, 1.0 + 3e-13]) * bandwidth
+    found = criterion_of_candidates(X * bandwidth, values, Gaussian(), [0.3 * pair])
+    expected = leave_one_out_error(X * bandwidth, values, Gaussian(), 0.3 * pair)
+    assert found[0] == pytest.approx(expected, rel=1e-9)
+
+
+def test_candidates_of_very_different_features():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0, 1, (40, 2)) * [1e-14, 1.0]
+    values = np.sin(7e14 * X[:, :1])
+    h = np.array([0.1e-14, 0.3])
+    found = criterion_of_candidates(X, values, Gaussian(), [h, 2 * h])
+    expected = [leave_one_out_error(X, values, Gaussian(), k * h) for k in (1, 2)]
+    np.testing.assert_allclose(found, expected, rtol=1e-8)
+
+
+def test_default_bandwidths():
+    X, _ = make_data(d=2)
+    found = np.array(default_bandwidths(X, Gaussian()))
+    assert found.shape == (30, 2)
+    np.testing.assert_allclose(found / found[0] / (found / found[0])[:, :1], 1)
+    assert (np.diff(found, axis=0) > 0).all()
+    assert found[0, 0] < 0.1
+    assert found[-1, 0] > 1
+
+
+def test_no_degrees_of_freedom_left():
+    at_limit = Scores(np.zeros(3), np.array([0.0, 0.1, 0.1]), np.array([10.0, 8.5, 3.0]))
+    np.testing.assert_array_equal(np.isinf(corrected_akaike(at_limit, 10)), [True, True, False])
+    found = generalized_cross_validation(at_limit, 10)
+    np.testing.assert_allclose(found, [np.inf, 0.1 / 0.15**2, 0.1 / 0.7**2])
+    perfect = Scores(np.zeros(1), np.zeros(1), np.ones(1))
+    assert np.isinf(corrected_akaike(perfect, 10))  # not minus infinity
+    with pytest.raises(ValueError, match=r"bandwidth='aicc' found no bandwidth"):
+        select_bandwidth(*make_data(n=3), Gaussian(), "aicc")
+
+
+def test_trace_is_of_all_rows_where_some_are_looked_at():
+    X, values = make_data(n=60)
+    rows = LeaveOneOut(X, values, Gaussian(), bandwidth=0.1, rows=np.arange(60))
+    assert rows.scores([1.0]).trace[0] == pytest.approx(
+        np.trace(slow_smoother(X, Gaussian(), 0.1, 0, np.ones(60)))
+    )

@@ -1,0 +1,154 @@
+"""Bandwidths that reach to a neighbour, against brute force."""
+
+import numpy as np
+import pytest
+
+from sklearn_attention.bandwidth import (
+    AdaptiveBandwidth,
+    check_neighbors,
+    feature_spread,
+    neighbor_distances,
+    select_neighbors,
+)
+from sklearn_attention.kernels import Boxcar, Epanechnikov, Gaussian, mixed_kernel
+
+
+def brute_force(X, values, kernel, k, weight, columns=None, degree=0):
+    """Leave-one-out error with bandwidths to the k-th of the others."""
+    Z = X / feature_spread(X, weight)
+    columns = slice(None) if columns is None else columns
+    total = 0.0
+    for i in range(len(X)):
+        others = np.arange(len(X)) != i
+        distance = np.linalg.norm(Z[others][:, columns] - Z[i, columns], axis=1)
+        h = np.sort(distance)[k - 1] * (1 + 1e-10)
+        # At no distance, the rows at the same place and nobody else.
+        h = max(h, 1e-6 * np.linalg.norm(np.ptp(Z[:, columns], axis=0)))
+        scaled = X.copy()
+        scaled[:, columns] = Z[:, columns] / h
+        w = kernel(scaled[[i]], scaled[others])[0] * weight[others]
+        design = np.ones((len(w), 1))
+        if degree:
+            design = np.column_stack([design, (Z[others] - Z[i])[:, columns]])
+        root = np.sqrt(w)[:, None]
+        fit = np.linalg.lstsq(root * design, root * values[others])[0][0]
+        total += weight[i] * ((values[i] - fit) ** 2).mean()
+    return total / weight.sum()
+
+
+def make_data(n=40, d=1):
+    rng = np.random.default_rng(0)
+    X = rng.exponential(size=(n, d)) * [1.0, 50.0][:d]
+    return X, np.sin(4 * X[:, :1]) + 0.2 * rng.normal(size=(n, 1))
+
+
+@pytest.mark.parametrize("kernel", [Gaussian(), Boxcar(), Epanechnikov()], ids=repr)
+@pytest.mark.parametrize("d", [1, 2])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_equals_brute_force(kernel, d, weighted):
+    X, values = make_data(d=d)
+    rng = np.random.default_rng(1)
+    weight = rng.integers(0, 3, 40) * rng.uniform(0.5, 1, 40) if weighted else np.ones(40)
+    k, value = select_neighbors(X, values, kernel, sample_weight=weight if weighted else None)
+    kept = weight > 0
+    curve = [
+        brute_force(X[kept], values[kept], kernel, j, weight[kept])
+        for j in range(1, kept.sum() // 2 + 1)
+    ]
+    assert k == 1 + np.argmin(curve)
+    assert value == pytest.approx(min(curve), rel=1e-8)
+
+
+def test_ties_and_copies():
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 6, (50, 1)).astype(float)
+    values = X**2 + rng.normal(size=(50, 1))
+    for kernel in (Boxcar(), Gaussian()):
+        seen = {}
+
+        def observe(value, k, seen=seen):
+            seen[k] = value
+            return False
+
+        k, value = select_neighbors(X, values, kernel, observe=observe)
+        for j, found in seen.items():
+            expected = brute_force(X, values, kernel, j, np.ones(50))
+            assert found == pytest.approx(expected, rel=1e-8)
+        assert value == min(seen.values()) == seen[k]
+
+
+def test_local_lines():
+    X, values = make_data(60)
+    seen = {}
+    select_neighbors(
+        X, values, Gaussian(), degree=1, observe=lambda value, k: seen.update({k: value})
+    )
+    for k in (8, 15, 30):
+        if k in seen:
+            expected = brute_force(X, values, Gaussian(), k, np.ones(60), degree=1)
+            assert seen[k] == pytest.approx(expected, rel=1e-6)
+    assert {8, 15} & set(seen)
+
+
+def test_distances_in_some_columns():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.uniform(0, 1, 50), rng.integers(0, 3, 50)])
+    values = np.sin(5 * X[:, :1]) + X[:, 1:] + 0.1 * rng.normal(size=(50, 1))
+    kernel = mixed_kernel(Gaussian(), ["numeric", "unordered"], [0, 3], [0, 0.1])
+    k, value = select_neighbors(X, values, kernel, columns=[0])
+    curve = [brute_force(X, values, kernel, j, np.ones(50), [0]) for j in range(1, 26)]
+    assert k == 1 + np.argmin(curve)
+    assert value == pytest.approx(min(curve), rel=1e-8)
+
+
+def test_distances_of_neighbours():
+    keys = np.array([[0.0], [1.0], [1.0], [5.0]])
+    found = neighbor_distances(np.array([[1.0], [3.5]]), keys, 4)
+    np.testing.assert_allclose(found[:, 2:], [[1, 4], [2.5, 3.5]])
+    assert (found > 0).all()
+    assert (found[0, :2] < 1e-4).all()
+    assert (neighbor_distances(np.ones((3, 2)), np.ones((3, 2)), 2) > 0).all()
+    assert neighbor_distances(np.zeros((2, 1)), keys, 1).shape == (2, 1)
+
+
+def test_the_neighbour_itself_is_not_shut_out():
+    rng = np.random.default_rng(0)
+    keys = rng.normal(size=(500, 3)) + 1e3
+    distances = neighbor_distances(keys, keys, 6)
+    exact = np.linalg.norm(keys[:, None] - keys, axis=2)
+    inside = (exact <= distances[:, 5:]).sum(axis=1)
+    np.testing.assert_array_equal(inside, 6)
+
+
+def test_few_rows():
+    X, values = make_data(3)
+    k, value = select_neighbors(X, values, Boxcar())
+    curve = [brute_force(X, values, Boxcar(), j, np.ones(3)) for j in (1, 2)]
+    assert value == pytest.approx(min(curve))
+    assert k == 1 + np.argmin(curve)
+    with pytest.raises(
+        ValueError, match="needs three rows of positive weight, got n_samples=2"
+    ):
+        select_neighbors(X[:2], values[:2], Boxcar())
+
+
+def test_the_search_may_be_ended():
+    X, values = make_data()
+    seen = []
+    select_neighbors(
+        X, values, Gaussian(), observe=lambda value, k: seen.append(k) or len(seen) == 3
+    )
+    assert seen == [1, 2, 3]
+
+
+@pytest.mark.parametrize("n_neighbors", [0, -1, 2.5, "3", True, None])
+def test_numbers_that_are_not_valid(n_neighbors):
+    with pytest.raises(ValueError, match=r"n_neighbors=.* is not valid: pass an integer"):
+        check_neighbors(n_neighbors, 10)
+
+
+def test_more_neighbours_than_rows():
+    assert check_neighbors(np.int64(10), 10) == 10
+    with pytest.raises(ValueError, match="n_neighbors=11 is more than the 10 training rows"):
+        check_neighbors(11, 10)
+    assert AdaptiveBandwidth(3).get_params() == {"n_neighbors": 3}

@@ -1,0 +1,252 @@
+"""A bandwidth for each feature and a lambda for each category, against brute force."""
+
+import itertools
+import warnings
+
+import numpy as np
+import pytest
+
+from sklearn_attention.attention import Scores, local_rows
+from sklearn_attention.bandwidth import (
+    corrected_akaike,
+    generalized_cross_validation,
+    leave_one_out_error,
+    select_bandwidth,
+    select_bandwidths,
+)
+from sklearn_attention.kernels import (
+    Boxcar,
+    Epanechnikov,
+    Gaussian,
+    Matern32,
+    ProductKernel,
+    mixed_kernel,
+)
+
+KINDS = ["numeric", "unordered", "ordered", "unordered"]
+LEVELS = [0, 3, 4, 5]
+
+
+def numbers(n=60, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(0, 1, (n, 2)) * [1.0, 20.0]
+    return X, np.sin(9 * X[:, :1]) + 0.1 * X[:, 1:] + 0.2 * rng.normal(size=(n, 1))
+
+
+def mixed(n=120, seed=0):
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([rng.uniform(0, 1, n), *(rng.integers(0, c, n) for c in LEVELS[1:])])
+    y = np.sin(5 * X[:, 0]) + 3 * X[:, 1] + 2 * X[:, 2] + 0.1 * rng.normal(size=n)
+    return X, y[:, None]
+
+
+@pytest.mark.parametrize(
+    "kernel", [Gaussian(), Matern32(), Epanechnikov(), ProductKernel("gaussian")], ids=repr
+)
+@pytest.mark.parametrize("degree", [0, 1])
+@pytest.mark.parametrize("seed", [1])  # where a descent from one start gets stuck
+def test_not_above_a_grid(kernel, degree, seed):
+    X, values = numbers(seed=seed)
+    h, value, _ = select_bandwidths(X, values, kernel, degree=degree, random_state=0)
+    assert value == pytest.approx(
+        leave_one_out_error(X, values, kernel, h, degree=degree), rel=1e-6
+    )
+    grid = itertools.product(np.geomspace(0.05, 3, 9), np.geomspace(2, 200, 9))
+    brute = min(
+        leave_one_out_error(X, values, kernel, np.array(h), degree=degree) for h in grid
+    )
+    # Compact kernels make surfaces with kinks, on which descents end early.
+    assert value <= brute * (1.05 if kernel == Epanechnikov() else 1 + 1e-6)
+
+
+@pytest.mark.parametrize("criterion", ["loo", "gcv", "aicc"])
+@pytest.mark.parametrize("degree", [0, 1])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_value_is_the_criterion_at_the_bandwidths(criterion, degree, weighted):
+    X, values = mixed(60)
+    values = 100 * values
+    weight = np.random.default_rng(1).integers(0, 3, 60).astype(float) if weighted else None
+    h, value, _ = select_bandwidths(
+        X, values, Gaussian(), criterion, kinds=KINDS, n_levels=LEVELS, degree=degree,
+        sample_weight=weight, random_state=0,
+    )  # fmt: skip
+    kernel = mixed_kernel(Gaussian(), KINDS, LEVELS, h)
+    w = np.ones(60) if weight is None else weight
+    kept = w > 0
+    rows = local_rows(
+        X, X, values, kernel, bandwidth=np.where([True, False, False, False], h, 1),
+        degree=degree, sample_weight=w,
+    )  # fmt: skip
+    left_out = rows.left_out[np.arange(60), np.arange(60)]
+    errors = [((fit - values)[kept] ** 2).mean(axis=1) for fit in (left_out, rows.values)]
+    scores = Scores(
+        *(np.average(error, weights=w[kept]) for error in errors),
+        np.diag(rows.smoother)[kept].sum(),
+    )
+    expected = {
+        "loo": scores.left_out,
+        "gcv": generalized_cross_validation(scores, w.sum()),
+        "aicc": corrected_akaike(scores, w.sum()),
+    }[criterion]
+    assert value == pytest.approx(float(expected), rel=1e-4)
+
+
+@pytest.mark.parametrize("criterion", ["loo", "aicc"])
+@pytest.mark.parametrize("seed", [1, 4, 5])
+def test_irrelevant_features(criterion, seed):
+    # With other seeds noise makes a feature look relevant, and the errors agree.
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(0, 1, (200, 3))
+    values = np.sin(6 * X[:, [0]]) + 0.1 * rng.normal(size=(200, 1))
+    h, _, relevance = select_bandwidths(X, values, Gaussian(), criterion, random_state=0)
+    assert relevance[0] > 0.5
+    assert (relevance[1:] < 0.05).all()
+    assert h[0] < 0.3
+    assert (h[1:] > 2).all()
+
+
+def test_a_constant_feature_is_irrelevant():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0, 1, (100, 1))
+    values = np.sin(6 * X) + 0.1 * rng.normal(size=(100, 1))
+    constant = np.column_stack([X[:, 0], np.full(100, 7.0)])
+    h, _, relevance = select_bandwidths(constant, values, Gaussian(), random_state=0)
+    assert relevance[1] == 0
+    assert np.isfinite(h).all()
+
+
+@pytest.mark.parametrize("criterion", ["loo", "gcv", "aicc"])
+def test_lambdas_of_categories(criterion):
+    X, values = mixed(160)
+    h, value, relevance = select_bandwidths(
+        X, values, Gaussian(), criterion, kinds=KINDS, n_levels=LEVELS, random_state=0
+    )
+    assert h[1] < 0.1  # each level is another world
+    assert h[2] < 0.2
+    assert relevance[1] > 0.9
+    # What makes no difference is hardly told apart, and not at all but by chance.
+    assert 0.55 < h[3] <= 4 / 5
+    if criterion == "loo":
+        at = np.array([h[0], 1, 1, 1])
+        errors = [
+            leave_one_out_error(
+                X, values, mixed_kernel(Gaussian(), KINDS, LEVELS, [*h[:3], lam]), at
+            )
+            for lam in (0.0, 0.3, 0.7, 0.8)
+        ]
+        assert value <= min(errors)
+
+
+@pytest.mark.parametrize("kinds", [["unordered"], ["ordered"]])
+def test_only_categories(kinds):
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 3, (60, 1)).astype(float)
+    signal = X + 0.1 * rng.normal(size=(60, 1))
+    h, value, relevance = select_bandwidths(X, signal, Gaussian(), kinds=kinds, n_levels=[3])
+    assert h[0] < 0.05
+    assert relevance[0] > 0.9
+    grid = np.linspace(0, 2 / 3 if kinds == ["unordered"] else 1, 101)
+    brute = min(
+        leave_one_out_error(X, signal, mixed_kernel(Gaussian(), kinds, [3], [lam]), 1.0)
+        for lam in grid
+    )
+    assert value <= brute * (1 + 1e-6)
+
+
+def test_units_do_not_matter():
+    X, values = numbers()
+    h, value, relevance = select_bandwidths(X, values, Gaussian(), random_state=0)
+    scaled, same, again = select_bandwidths(
+        X * [1e-9, 1e6] + [0, 5e6], values * 1e9, Gaussian(), random_state=0
+    )
+    np.testing.assert_allclose(scaled, h * [1e-9, 1e6], rtol=1e-3)
+    np.testing.assert_allclose(again, relevance, atol=1e-4)
+    assert same == pytest.approx(value * 1e18, rel=1e-6)
+
+
+def test_one_scale_with_categories():
+    rng = np.random.default_rng(0)
+    X, _ = mixed()
+    X = np.column_stack([X, 1e3 * rng.uniform(size=len(X))])
+    values = np.sin(5 * X[:, :1]) + X[:, 1:2] + 0.1 * rng.normal(size=(len(X), 1))
+    kinds, levels = [*KINDS, "numeric"], [*LEVELS, 0]
+    h, value, _ = select_bandwidths(
+        X, values, Gaussian(), kinds=kinds, n_levels=levels, per_feature=False
+    )
+    assert h[0] / X[:, 0].std() == pytest.approx(h[4] / X[:, 4].std(), rel=1e-9)
+    kernel = mixed_kernel(Gaussian(), kinds, levels, h)
+    given = np.where(np.array(kinds) == "numeric", h, 1)
+    assert value == pytest.approx(leave_one_out_error(X, values, kernel, given), rel=1e-6)
+    for factor in (0.7, 1.4):
+        other = leave_one_out_error(X, values, kernel, np.where(given == h, factor * h, 1))
+        assert value <= other
+
+
+def test_one_scale_equals_the_search_of_scales():
+    X, values = numbers()
+    h, value, _ = select_bandwidths(X, values, Gaussian(), per_feature=False)
+    expected, error = select_bandwidth(X, values, Gaussian())
+    assert value == pytest.approx(error, rel=1e-4)
+    np.testing.assert_allclose(h, expected, rtol=2e-2)
+
+
+def test_copies_warn():
+    rng = np.random.default_rng(0)
+    X = np.repeat(rng.normal(size=(30, 2)), 2, axis=0)
+    values = np.repeat(rng.normal(size=(30, 1)), 2, axis=0)
+    with pytest.warns(UserWarning, match="30 of 60 rows repeat another exactly"):
+        select_bandwidths(X, values, Gaussian())
+
+
+def test_weightless_rows_are_absent():
+    X, values = numbers()
+    weight = np.repeat([1.0, 0.0], [50, 10])
+    found = select_bandwidths(X, values, Gaussian(), sample_weight=weight, random_state=0)
+    expected = select_bandwidths(X[:50], values[:50], Gaussian(), random_state=0)
+    np.testing.assert_allclose(found[0], expected[0], rtol=1e-6)
+
+
+def test_nothing_to_find():
+    X, values = numbers(3)
+    with pytest.raises(ValueError, match=r"bandwidth='aicc' found no bandwidths at which"):
+        select_bandwidths(X, values, Gaussian(), "aicc")
+    with pytest.raises(ValueError, match="n_samples=1: pass a number"):
+        select_bandwidths(X[:1], values[:1], Gaussian())
+    with pytest.raises(ValueError, match="bandwidth='thumb' is unknown: choose from"):
+        select_bandwidths(X, values, Gaussian(), "thumb")
+
+
+@pytest.mark.parametrize("empty", ["raise", "nan"])
+@pytest.mark.parametrize("kernel", [Epanechnikov(), Boxcar()], ids=repr)
+def test_every_row_must_be_predicted_where_asked(kernel, empty):
+    rng = np.random.default_rng(0)
+    X = np.append(rng.uniform(0, 1, 30), 20.0)[:, None]
+    values = np.sin(9 * X)
+    h, value, _ = select_bandwidths(X, values, kernel, empty=empty)
+    assert h[0] >= 18
+    assert np.isfinite(value)
+
+
+def test_seen_on_the_way():
+    X, values = numbers()
+    seen = []
+
+    def observe(value, bandwidth):
+        seen.append((value, bandwidth.copy()))
+        return len(seen) == 5
+
+    h, value, _ = select_bandwidths(X, values, Gaussian(), observe=observe)
+    assert len(seen) == 5
+    best = min(seen, key=lambda entry: entry[0])
+    assert value == pytest.approx(best[0])
+    np.testing.assert_allclose(h, best[1])
+
+
+def test_all_rows_in_one_place():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        h, _, relevance = select_bandwidths(
+            np.ones((6, 2)), np.arange(6.0)[:, None], Gaussian()
+        )
+    assert np.isfinite(h).all()
+    assert (relevance == 0).all()
