@@ -31,6 +31,7 @@ lint: $(call group,lint)
 
 bench: $(PACKAGE) $(call group,bench)
 	$(BIN)/python benchmarks/attend.py
+	$(BIN)/python benchmarks/smoothing_speed.py
 
 docs: $(PACKAGE) $(call group,docs)
 	$(BIN)/sphinx-build -q -W --keep-going docs docs/_build/html

@@ -35,7 +35,7 @@ def learn_categories(X):
     frame = _as_frame(X)
     if frame is None:
         return None, None
-    columns = list(frame.iter_columns())  # whose names may occur twice
+    columns = list(frame.iter_columns())
     kinds = [_kind(column) for column in columns]
     if all(kind == NUMERIC for kind in kinds):
         return None, None
@@ -74,15 +74,14 @@ def encode_categories(X, categories, kinds):
             "the same columns."
         )
     encoded = []
-    for name, levels, kind in zip(frame.columns, categories, kinds, strict=True):
-        column = frame[name]
+    for column, levels, kind in zip(frame.iter_columns(), categories, kinds, strict=True):
         if kind != NUMERIC:
             codes = _codes(column, levels, kind)
-            column = nw.new_series(name, codes, backend=frame.implementation)
+            column = nw.new_series(column.name, codes, backend=frame.implementation)
             column = _with_index_of(column, frame)
         elif _kind(column) != NUMERIC:
             raise ValueError(
-                f"X has categories in column {name!r}, which was numeric when fitted: "
+                f"X has categories in column {column.name!r}, which was numeric when fitted: "
                 "convert it to numbers."
             )
         encoded.append(column)
@@ -108,9 +107,9 @@ def extend_categories(X, categories, kinds):
     if categories is None or frame is None or len(frame.columns) != len(categories):
         return categories
     extended = []
-    for name, levels, kind in zip(frame.columns, categories, kinds, strict=True):
-        if kind == UNORDERED and _kind(frame[name]) != NUMERIC:
-            new = [level for level in _levels(frame[name], kind) if level not in set(levels)]
+    for column, levels, kind in zip(frame.iter_columns(), categories, kinds, strict=True):
+        if kind == UNORDERED:
+            new = [level for level in _levels(column, kind) if level not in set(levels)]
             levels = _as_levels([*levels, *new])
         extended.append(levels)
     return extended
@@ -142,21 +141,25 @@ def _kind(column):
 def _levels(column, kind):
     if kind == NUMERIC:
         return None
-    n_missing = column.null_count()
     if kind == ORDERED:
-        if n_missing:
-            raise ValueError(
-                f"X has {n_missing} missing cells in column {column.name!r}, an ordered "
-                "category, where they have no place in the order: fill them, or make the "
-                "category unordered so that missing becomes a level."
-            )
+        _refuse_missing(column)
         return _as_levels(column.cat.get_categories().to_list())
     seen = set(column.drop_nulls().to_list())
     try:
         levels = sorted(seen)
     except TypeError:
         levels = sorted(seen, key=lambda level: (str(type(level)), str(level)))
-    return _as_levels([*levels, None] if n_missing else levels)
+    return _as_levels([*levels, None] if column.null_count() else levels)
+
+
+def _refuse_missing(column):
+    n_missing = column.null_count()
+    if n_missing:
+        raise ValueError(
+            f"X has {n_missing} missing cells in column {column.name!r}, an ordered category, "
+            "where they have no place in the order: fill them, or make the category unordered "
+            "so that missing becomes a level."
+        )
 
 
 def _as_levels(levels):
@@ -172,6 +175,7 @@ def _codes(column, levels, kind):
         cell if there else None for cell, there in zip(column.to_list(), present, strict=True)
     ]
     if kind == ORDERED:
+        _refuse_missing(column)
         unknown = sorted({str(cell) for cell in cells if cell not in position})
         if unknown:
             raise ValueError(

@@ -28,6 +28,7 @@ _LAZY = {
     "attention_weights": "_weights",
     "local_rows": "_local",
     "partial_attend": "_attend",
+    "threads_for": "_threads",
 }
 
 __all__ = [
@@ -48,6 +49,7 @@ __all__ = [
     "local_rows",
     "merge",
     "partial_attend",
+    "threads_for",
 ]
 
 

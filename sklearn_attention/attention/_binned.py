@@ -7,6 +7,7 @@ from scipy import fft
 from .._blocks import blocks
 from ._leave_one_out import Scores
 from ._polynomial import solve
+from ._threads import one_thread_per_operation
 
 # Kernels narrower than this many bins are not what the bins make of them.
 _NARROW = 2
@@ -62,13 +63,16 @@ def binned_scores(x, values, kernel, scales, sample_weight=None, *, degree=0, n_
     transformed = fft.rfft(np.array(binned), length)
     lags = np.arange(length, dtype=np.float64)
     lags = np.where(lags > n_bins, lags - length, lags) * step
+    extent = np.sqrt(np.average((x - np.average(x, weights=weight)) ** 2, weights=weight))
+    extent = extent if extent > 0 else np.inf
     places = _Places(place, values, weight, n_bins)
     found = []
     for part in blocks(len(scales), _SCALES_AT_ONCE):
         u = lags / scales[part, None]
         lagged = kernel.profile(u**2)
         # A lag is where the row lies behind the bin: terms are of where it lies before.
-        powers = [(-u / kernel.spread) ** k for k in range(2 * degree + 1)]
+        unit = np.minimum(kernel.spread, extent / scales[part, None])
+        powers = [(-u / unit) ** k for k in range(2 * degree + 1)]
         sums = [
             fft.irfft(
                 transformed[: None if k <= degree else 1, None] * fft.rfft(lagged * power),
@@ -137,7 +141,8 @@ def _fit(sums):
     cross = torch.stack([averages[i][1:] for i in size], dim=-1).movedim(0, -1)
     known = torch.isfinite(gram).all(dim=-1)
     gram = torch.where(known[..., None], gram, 1.0).flatten(0, 1)
-    solution = solve(gram.reshape(-1, degree + 1, degree + 1), cross.flatten(0, 1))
+    with one_thread_per_operation():
+        solution = solve(gram.reshape(-1, degree + 1, degree + 1), cross.flatten(0, 1))
     effect = 1 + (solution.pull * solution.mean).sum(dim=1)
     value = torch.where(known[..., None], solution.value.reshape(*known.shape, -1), torch.nan)
     return value.movedim(-1, 0).numpy(), effect.reshape(known.shape).numpy()

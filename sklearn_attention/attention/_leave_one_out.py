@@ -11,6 +11,7 @@ from ._attend import attend
 from ._local import attend_local, local_rows
 from ._radial_rows import Predictions, RadialRows
 from ._task import prepare
+from ._threads import threads_for
 
 _DENSE_PAIRS = 2**20
 
@@ -160,10 +161,11 @@ class LeaveOneOut:
         return self._task.weights[self._task.own_key]
 
     def _predict(self, scales, residuals, single):
-        if self._fast is None:
-            return [self._by_attention(scale, residuals) for scale in scales]
-        scales = torch.as_tensor(scales, device=self._task.keys.device)
-        return self._fast.predict(scales, residuals, single)
+        with threads_for(len(self._task.queries) * len(self._task.keys)):
+            if self._fast is None:
+                return [self._by_attention(scale, residuals) for scale in scales]
+            scales = torch.as_tensor(scales, device=self._task.keys.device)
+            return self._fast.predict(scales, residuals, single)
 
     def _by_attention(self, scale, residuals):
         """For kernels of any kind: the average itself, once for every bandwidth."""

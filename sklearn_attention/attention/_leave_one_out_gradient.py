@@ -1,6 +1,5 @@
 """How leave-one-out errors change with the bandwidth of every feature."""
 
-import contextlib
 import math
 
 import numpy as np
@@ -10,12 +9,10 @@ from ..kernels import Gaussian, squared_distances
 from ._compact_blocks import median_blocks
 from ._fused import softmax_average
 from ._leave_one_out import Scores
-from ._polynomial import Basis, solve
-from ._threads import one_thread_per_operation
+from ._polynomial import Basis, local_unit, solve
+from ._threads import threads_for
 
 _LOCAL_BLOCK_ROWS = 64
-# Fewer pairs are not worth waiting for several threads.
-_FEW_PAIRS = 2**19
 # Squared distance at which no kernel that falls with the distance weighs anything: what a
 # row is given to itself, to be left out.
 _FAR = 1e100
@@ -80,7 +77,6 @@ class LeaveOneOutGradient:
             and (self.radial.profile(torch.tensor(_FAR, dtype=torch.float64)) < 1e-30)
         )
         self.positive = not numeric or (kernel.signed is False and math.isinf(kernel.support))
-        self.unit = kernel.spread
         self.basis = Basis(degree, len(numeric))
         everything = torch.arange(len(X))
         whole = self.basis.degree == 0
@@ -105,7 +101,8 @@ class LeaveOneOutGradient:
             ``log_bandwidth`` and ``log_worth``, one after the other, from those with
             respect to the scores. Once only.
         """
-        found = self._by_attention(np.asarray(log_bandwidth, dtype=np.float64))
+        with self._threads():
+            found = self._by_attention(np.asarray(log_bandwidth, dtype=np.float64))
         if found is not None:
             return found
         log_bandwidth = torch.tensor(np.asarray(log_bandwidth, float), requires_grad=True)
@@ -114,8 +111,7 @@ class LeaveOneOutGradient:
             return self._by_autograd(log_bandwidth, log_worth)
 
     def _threads(self):
-        few = len(self.numbers) ** 2 <= _FEW_PAIRS
-        return one_thread_per_operation() if few else contextlib.nullcontext()
+        return threads_for(len(self.numbers) ** 2)
 
     def _by_autograd(self, log_bandwidth, log_worth):
         scaled = self.numbers / log_bandwidth.exp()
@@ -166,8 +162,7 @@ class LeaveOneOutGradient:
         n_values = v.shape[1]
         products = (v[:, :, None] * torch.cat([x, x * x], dim=1)[:, None, :]).flatten(1)
         columns = torch.cat([v, x, x * x, products], dim=1)
-        with self._threads():
-            averages, log_sums = softmax_average(x, x, columns, -0.5 * norms + w.log())
+        averages, log_sums = softmax_average(x, x, columns, -0.5 * norms + w.log())
         share = (0.5 * norms + w.log() - log_sums).exp()[:, None]
         if not (share < _MAX_OWN_SHARE).all():
             return None
@@ -239,7 +234,7 @@ class LeaveOneOutGradient:
             shift = torch.where(shift > -math.inf, shift, 0)
             weights = (kernel - shift[:, None]).exp()
         middle = scaled[rows].mean(dim=0)
-        terms = self.basis.terms((scaled - middle) / self.unit)
+        terms = self.basis.terms(scaled - middle)
         columns = self.basis.columns(terms, self.values) * self.weights[:, None]
         sums = weights @ columns
         total = sums[:, 0]
@@ -252,16 +247,17 @@ class LeaveOneOutGradient:
         log_total = torch.where(empty, 1.0, total.abs()).log()
         share = torch.sigmoid(own_log + self.weights[rows].log() - shift - log_total)
         share = torch.where(empty, 1.0, share)
-        return self._errors(rows, averages, share, (scaled[rows] - middle) / self.unit)
+        return self._errors(rows, averages, share, scaled[rows] - middle, scaled)
 
-    def _errors(self, rows, averages, share, offset):
+    def _errors(self, rows, averages, share, offset, scaled):
         truth, weights = self.values[rows], self.weights[rows]
         if self.basis.degree == 0:
             left_out = averages[:, 1:]
             fitted, leverage = left_out + share[:, None] * (truth - left_out), share
         else:
             gram, cross = self.basis.moments(averages)
-            shift = self.basis.shift(offset)
+            unit = local_unit(self.kernel.spread, scaled, self.weights)
+            shift = self.basis.shift(offset, unit)
             gram, cross = shift @ gram @ shift.transpose(1, 2), shift @ cross
             left_out = solve(gram, cross).value
             rest = 1 - share[:, None, None]

@@ -11,7 +11,7 @@ from .._validation import check_bandwidth, check_choice
 from ._attend import ALGORITHMS, unfinished
 from ._compact_blocks import compact_blocks
 from ._part import EMPTY_POLICIES, finish, refuse_empty
-from ._polynomial import Basis, solve
+from ._polynomial import Basis, local_unit, solve
 from ._task import prepare
 from ._weights import normalized
 
@@ -36,7 +36,8 @@ class LocalFit(NamedTuple):
     log_normalizers : array of shape (n_queries,)
         Logarithm of the sum of the weights.
     ridge : array of shape (n_queries,)
-        What was added to the variances of the local terms, in units of the kernel's own;
+        What was added to the variances of the local terms, in units of the kernel's own, or
+        of the data's where they are narrower than the kernel;
         0 where the rows in the window suffice to tell a slope.
     """
 
@@ -121,9 +122,9 @@ device
     Where the rows in a window do not determine the polynomial (fewer rows than
     coefficients, a feature that is constant in the window), its slopes are shrunk to 0 by a
     ridge that lifts the smallest eigenvalue of the terms' covariance to 1e-4 of the
-    kernel's own variance; elsewhere the ridge is 0. A single row thus answers with its
-    value. For a query so far from all rows that the covariance is mostly rounding, the
-    eigenvalue is lifted above that.
+    kernel's own variance, or the data's where that is smaller; elsewhere the ridge is 0. A
+    single row thus answers with its value. For a query so far from all rows that the
+    covariance is mostly rounding, the eigenvalue is lifted above that.
 
     References
     ----------
@@ -165,8 +166,8 @@ device
         solution = local.solve(averages, rows, middle)
         fitted[rows] = solution.value + center
         ridge[rows] = solution.ridge
-        linear = solution.coefficients[:, : len(local.columns)].transpose(1, 2)
-        slopes[rows[:, None], :, local.columns] = linear.transpose(1, 2)
+        linear = solution.coefficients[:, : len(local.columns)] / local.unit[rows, :, None]
+        slopes[rows[:, None], :, local.columns] = linear
     if empty == "raise":
         refuse_empty(~torch.isnan(ridge))
     slopes = local.in_feature_units(slopes, bandwidth)
@@ -324,15 +325,17 @@ class _Coordinates:
             )
         columns = kernel.numeric_columns(task.keys.shape[1])
         self.columns = torch.tensor(columns, dtype=torch.long, device=task.keys.device)
-        self.unit = kernel.spread
-        self.queries = task.queries[:, self.columns] / self.unit
-        self.keys = task.keys[:, self.columns] / self.unit
-        self.scale = task.query_scale
+        self.queries = task.queries[:, self.columns]
+        self.keys = task.keys[:, self.columns]
+        spread = kernel.spread
+        if task.query_scale is not None:
+            spread = spread * task.query_scale[:, None]
+        unit = local_unit(spread, self.keys, task.weights)
+        self.unit = unit.expand(len(self.queries), len(columns))
         self.basis = Basis(degree, len(columns))
 
     def shift(self, rows, middle):
-        scale = 1.0 if self.scale is None else self.scale[rows, None]
-        return self.basis.shift(self.queries[rows] - middle, scale)
+        return self.basis.shift(self.queries[rows] - middle, self.unit[rows])
 
     def solve(self, averages, rows, middle):
         gram, cross = self.basis.moments(averages)
@@ -341,6 +344,4 @@ class _Coordinates:
 
     def in_feature_units(self, slopes, bandwidth):
         bandwidth = check_bandwidth(bandwidth, slopes.shape[-1])
-        bandwidth = torch.as_tensor(bandwidth, dtype=slopes.dtype, device=slopes.device)
-        slopes = slopes / (bandwidth * self.unit)
-        return slopes if self.scale is None else slopes / self.scale[:, None, None]
+        return slopes / torch.as_tensor(bandwidth, dtype=slopes.dtype, device=slopes.device)

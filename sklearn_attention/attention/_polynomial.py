@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import torch
 
-# Below this variance, in units of the kernel's own, rows are too close together in some
-# direction to tell a slope: a hundredth of the window's width.
+# Below this variance, in units of the kernel's own or the data's, rows are too close
+# together in some direction to tell a slope: a hundredth of the window's width.
 THIN = 1e-4
 # A direction is thin, too, whose variance is this many squares of the distance, times the
 # distance: a million times the rounding.
@@ -65,13 +65,13 @@ class Basis:
         gram[:, self._columns, self._rows] = averages[:, :n_products]
         return gram, averages[:, n_products:].reshape(len(averages), self.size, -1)
 
-    def shift(self, offset, scale=1.0):
+    def shift(self, offset, unit):
         """Matrices that turn terms about a centre into terms about ``centre + offset``.
 
         Parameters
         ----------
         offset : torch.Tensor of shape (n, d)
-        scale : float or torch.Tensor of shape (n, 1)
+        unit : torch.Tensor of shape (d,) or (n, d)
             What the new coordinates are divided by.
 
         Returns
@@ -79,27 +79,52 @@ class Basis:
         matrices : torch.Tensor of shape (n, size, size)
         """
         n, d = offset.shape
-        matrix = torch.eye(self.size, dtype=offset.dtype, device=offset.device).repeat(n, 1, 1)
         if self.degree == 0:
-            return matrix
-        scale = torch.as_tensor(scale, dtype=offset.dtype, device=offset.device)
-        scale = scale.reshape(-1, 1)
-        offset = offset / scale
-        linear = slice(1, 1 + d)
-        matrix[:, linear] = matrix[:, linear] / scale[:, :, None]
-        matrix[:, linear, 0] = -offset
-        if self.degree == 2:
-            left, right = self._left, self._right
-            quadratic = torch.arange(1 + d, self.size)
-            matrix[:, quadratic, quadratic] = 1 / scale**2
-            matrix[:, quadratic, 0] = offset[:, left] * offset[:, right]
-            both = torch.zeros_like(matrix)
-            both[:, quadratic, 1 + left] -= offset[:, right] / scale
-            matrix = matrix + both
-            both = torch.zeros_like(matrix)
-            both[:, quadratic, 1 + right] -= offset[:, left] / scale
-            matrix = matrix + both
-        return matrix
+            return offset.new_ones((n, 1, 1))
+        unit = unit.expand(n, d)
+        offset = offset / unit
+        corner, none = offset.new_ones((n, 1, 1)), offset.new_zeros((n, 1, d))
+        linear = torch.cat([-offset[:, :, None], torch.diag_embed(1 / unit)], dim=2)
+        constant = torch.cat([corner, none], dim=2)
+        if self.degree == 1:
+            return torch.cat([constant, linear], dim=1)
+        left, right = self._left, self._right
+        # (u_l / s_l - o_l) (u_r / s_r - o_r), term by term.
+        along = torch.zeros((n, len(left), d), dtype=offset.dtype, device=offset.device)
+        pair = torch.arange(len(left), device=offset.device)
+        along[:, pair, left] -= offset[:, right] / unit[:, left]
+        along[:, pair, right] -= offset[:, left] / unit[:, right]
+        products = torch.diag_embed(1 / (unit[:, left] * unit[:, right]))
+        product = (offset[:, left] * offset[:, right])[:, :, None]
+        quadratic = torch.cat([product, along, products], dim=2)
+        above = offset.new_zeros((n, 1 + d, len(left)))
+        first = torch.cat([torch.cat([constant, linear], dim=1), above], dim=2)
+        return torch.cat([first, quadratic], dim=1)
+
+
+def local_unit(spread, keys, weights):
+    """What local coordinates are measured in: the kernel's width, or the data's if smaller.
+
+    So a window is thin where rows are few beside what it could hold, and not because it is
+    wider than all data: then the polynomial is an ordinary least-squares one.
+
+    Parameters
+    ----------
+    spread : float or torch.Tensor of shape (n, 1)
+        The kernel's width.
+    keys : torch.Tensor of shape (m, d)
+        In the same units.
+    weights : torch.Tensor of shape (m,)
+
+    Returns
+    -------
+    unit : torch.Tensor of shape (d,) or (n, d)
+    """
+    share = weights / weights.sum()
+    deviation = keys - share @ keys
+    extent = (share @ deviation.square()).sqrt()
+    extent = torch.where(extent > 0, extent, torch.inf)
+    return torch.minimum(torch.as_tensor(spread, dtype=keys.dtype, device=keys.device), extent)
 
 
 def solve(gram, cross):

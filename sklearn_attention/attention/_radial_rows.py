@@ -13,7 +13,7 @@ from ._attend import unfinished
 from ._compact_blocks import compact_blocks, median_blocks
 from ._fused import softmax_average
 from ._part import finish
-from ._polynomial import Basis, solve
+from ._polynomial import Basis, local_unit, solve
 from ._threads import map_blocks
 
 # Pairs of a block of rows, and of a block at several bandwidths: few enough for temporaries
@@ -62,7 +62,7 @@ class RadialRows:
         columns = torch.tensor(form.columns, dtype=torch.long, device=device)
         keys, self.queries = task.keys[:, columns], task.queries[:, columns]
         self.basis = Basis(degree, len(columns))
-        self.unit = form.kernel.spread
+        self.spread = form.kernel.spread
         zero = keys.new_zeros(1)
         self.peak = form.kernel.profile(zero).item()
         self.own_rest = 1.0
@@ -243,7 +243,7 @@ class RadialRows:
         values = self.values[keys]
         if self.basis.degree == 0:
             return torch.cat([torch.ones_like(values[:, :1]), values], dim=1).T.contiguous().T
-        terms = self.basis.terms((self.keys[keys] - middle) / self.unit)
+        terms = self.basis.terms(self.keys[keys] - middle)
         return self.basis.columns(terms, values)
 
     def _finish(self, sums, rows, middle, scale, residuals):
@@ -266,15 +266,18 @@ class RadialRows:
         if self.basis.degree == 0:
             left_out = averages[:, 1:]
             fitted = left_out + share[:, None] * (own_values - left_out)
+            fitted = torch.where(share[:, None] < 1, fitted, own_values)
             return left_out + self.center, fitted + self.center, share
         gram, cross = self.basis.moments(averages)
-        offset = (self.queries[rows] - middle) / self.unit
-        shift = self.basis.shift(offset, scale)
+        unit = local_unit(self.spread * scale[:, None], self.keys, self.weights)
+        shift = self.basis.shift(self.queries[rows] - middle, unit)
         gram, cross = shift @ gram @ shift.transpose(1, 2), shift @ cross
         left_out = solve(gram, cross).value + self.center
         if not residuals:
             return left_out, left_out * math.nan, share * math.nan
-        # About the row itself, all terms but the constant are 0: it only adds there.
+        # About the row itself, all terms but the constant are 0: it only adds there. Where
+        # no other row has a say, it is all there is.
+        gram, cross = gram.nan_to_num(), cross.nan_to_num()
         gram, cross = gram * (1 - share[:, None, None]), cross * (1 - share[:, None, None])
         gram[:, 0, 0] += share
         cross[:, 0] += share[:, None] * own_values

@@ -8,6 +8,9 @@ import torch
 
 # Pairs of query and key below which waiting for threads costs more than they save.
 FEW_PAIRS = 2**18
+# The same where one look at the pairs follows another: threads that wait in between keep
+# others from work, on a busy machine for longer than the work takes.
+FEW_PAIRS_AGAIN_AND_AGAIN = 2**21
 
 _lock = threading.Lock()
 _active = 0
@@ -41,6 +44,21 @@ def map_blocks(function, row_blocks, *, parallel=True):
             return [function(rows) for rows in row_blocks]
         with ThreadPoolExecutor(n_threads) as pool:
             return list(pool.map(function, row_blocks))
+
+
+def threads_for(n_pairs):
+    """Context for many small computations on so many pairs each: one thread if few.
+
+    Parameters
+    ----------
+    n_pairs : int
+
+    Returns
+    -------
+    context : context manager
+    """
+    few = n_pairs <= FEW_PAIRS_AGAIN_AND_AGAIN
+    return one_thread_per_operation() if few else contextlib.nullcontext()
 
 
 @contextlib.contextmanager

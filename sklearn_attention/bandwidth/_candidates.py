@@ -48,7 +48,7 @@ def criterion_of_candidates(
     values : ndarray of shape (n_bandwidths,)
         Infinite where a row has no prediction.
     """
-    n = len(X) if sample_weight is None else float(np.sum(sample_weight))
+    n = len(X) if sample_weight is None else np.count_nonzero(sample_weight)
     found = np.empty(len(bandwidths))
     for unit, members in _multiples(bandwidths):
         smoother = attention.LeaveOneOut(

@@ -29,14 +29,14 @@ def generalized_cross_validation(scores, n_samples):
     ----------
     scores : Scores
     n_samples : float
-        Number of rows :math:`n`, or the sum of their weights.
+        Number of rows :math:`n` of positive weight.
 
     Returns
     -------
     values : ndarray
         Infinite where the rows are interpolated.
     """
-    rest = 1 - scores.trace / n_samples
+    rest = 1 - np.asarray(scores.trace) / n_samples
     return _where(rest > 0, lambda: scores.fitted / rest**2)
 
 
@@ -50,16 +50,16 @@ def corrected_akaike(scores, n_samples):
     ----------
     scores : Scores
     n_samples : float
-        Number of rows :math:`n`, or the sum of their weights.
+        Number of rows :math:`n` of positive weight.
 
     Returns
     -------
     values : ndarray
         Infinite where there are as many degrees of freedom as rows, less two.
     """
-    rest = 1 - (scores.trace + 2) / n_samples
+    rest = 1 - (np.asarray(scores.trace) + 2) / n_samples
     return _where(
-        (rest > 0) & (scores.fitted > 0),
+        (rest > 0) & (np.asarray(scores.fitted) > 0),
         lambda: np.log(scores.fitted) + (1 + scores.trace / n_samples) / rest,
     )
 
@@ -85,7 +85,7 @@ def criterion_slopes(name, scores, n_samples):
     scores : Scores
         Floats.
     n_samples : float
-        Number of rows, or the sum of their weights.
+        Number of rows of positive weight.
 
     Returns
     -------

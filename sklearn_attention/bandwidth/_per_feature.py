@@ -254,7 +254,7 @@ class _Descent:
     def look(self, point):
         """The criterion at a point."""
         scores, _ = self.smoother(*self.space.split(point))
-        value = float(SMOOTHER_CRITERIA[self.criterion](scores, self.data.total_weight))
+        value = float(SMOOTHER_CRITERIA[self.criterion](scores, self.data.n_samples))
         value = math.inf if math.isnan(value) else value
         if value < self.value:
             self.point, self.value = point.copy(), value
@@ -262,7 +262,7 @@ class _Descent:
 
     def _look_with_gradient(self, point):
         scores, pull = self.smoother(*self.space.split(point))
-        n = self.data.total_weight
+        n = self.data.n_samples
         value = float(SMOOTHER_CRITERIA[self.criterion](scores, n))
         if not math.isfinite(value):
             return _CLIFF, np.zeros_like(point)
@@ -272,14 +272,14 @@ class _Descent:
             told = value * self.data.unit(self.criterion)
             if self.observe(told, self.space.bandwidth(point)):
                 raise _Stop
-        gradient = pull(criterion_slopes(self.criterion, scores, n))
-        return value, self.space.gather(gradient)
+        gradient = self.space.gather(pull(criterion_slopes(self.criterion, scores, n)))
+        return value, gradient
 
     def _descend(self, start, n_steps):
         bounds = np.column_stack([self.space.lowest, self.space.highest])
         return minimize(
             self._look_with_gradient, start, jac=True, method="L-BFGS-B", bounds=bounds,
-            options={"maxiter": n_steps, "ftol": 1e-10, "gtol": 1e-9},
+            options={"maxiter": n_steps, "ftol": 1e-10, "gtol": 1e-12},
         )  # fmt: skip
 
     def _leave_out_features(self):

@@ -102,7 +102,8 @@ def select_bandwidth(
     degree : {0, 1, 2}, default=0
         Degree of the local polynomials.
     sample_weight : ndarray of shape (n_samples,), default=None
-        Weights of keys and of errors; their sum is the number of rows for "gcv" and "aicc".
+        Weights of keys and of errors. For "gcv" and "aicc" the number of rows is that of rows
+        with positive weight, whatever they sum to.
     random_state : int, numpy.random.RandomState or None, default=None
         Draws the rows to look at where there are many.
     observe : callable, default=None
@@ -214,11 +215,6 @@ class SearchData:
         with np.errstate(over="ignore", under="ignore"):
             return 1.0 if criterion == "aicc" else np.square(np.float64(self.size))
 
-    @property
-    def total_weight(self):
-        """Number of rows, counted by their weights."""
-        return self.n_samples if self.sample_weight is None else self.sample_weight.sum()
-
     def sample(self, n_rows):
         """Positions of at most so many rows; None for all."""
         if n_rows >= self.n_samples:
@@ -242,11 +238,7 @@ class _Search:
         scores = self.rows.scores(scales, residuals=self.residuals, single=single)
         # Of the rows that are predicted, to the trace of all.
         share = len(self.rows.rows) / self.data.n_samples
-        return self.criterion(scores._replace(trace=scores.trace / share), self.n)
-
-    @property
-    def n(self):
-        return self.data.total_weight
+        return self.criterion(scores._replace(trace=scores.trace / share), self.data.n_samples)
 
     def _rows(self, X, values, sample_weight, rows=None):
         return attention.LeaveOneOut(
@@ -268,14 +260,13 @@ class _Search:
         rows = data.sample(MAX_SEARCH_ROWS)
         weights = None if data.sample_weight is None else data.sample_weight[rows]
         sample = self._rows(data.X[rows], data.values[rows], weights)
-        n = len(rows) if weights is None else weights.sum()
         wider = 1.0
         if kernel.decreasing:
             wider = (data.n_samples / len(rows)) ** (1 / (data.X.shape[1] + 4))
 
         def glance(scales):
             scores = sample.scores(scales * wider, residuals=self.residuals, single=True)
-            return self.criterion(scores, n)
+            return self.criterion(scores, len(rows))
 
         return (glance,)
 
@@ -285,7 +276,7 @@ class _Search:
             x, data.values, kernel, scales, data.sample_weight,
             degree=self.degree, n_bins=n_bins,
         )  # fmt: skip
-        return self.criterion(scores, self.n)
+        return self.criterion(scores, self.data.n_samples)
 
 
 def search_range(Z, ratio):

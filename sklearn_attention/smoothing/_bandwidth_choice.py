@@ -34,8 +34,7 @@ def choose_bandwidth(estimator, kernel):
         Of the numeric columns.
     """
     rule = estimator.bandwidth
-    searches = isinstance(rule, str) and (rule in SMOOTHER_CRITERIA or rule == "knn-loo")
-    context = estimator._init_callback_context(max_subtasks=MAX_CANDIDATES if searches else 0)
+    context = estimator._init_callback_context(max_subtasks=_most_candidates(estimator))
     context.call_on_fit_task_begin(estimator=estimator, **estimator._task_data())
     if isinstance(rule, AdaptiveBandwidth):
         _adapt(estimator, kernel, rule.n_neighbors)
@@ -56,6 +55,15 @@ def choose_bandwidth(estimator, kernel):
     context.call_on_fit_task_end(
         estimator=estimator, **estimator._task_data(), reconstruction_attributes={}
     )
+
+
+def _most_candidates(estimator):
+    """How many bandwidths are tried at most; None where nobody knows."""
+    rule = estimator.bandwidth
+    if not isinstance(rule, str) or rule not in (*SMOOTHER_CRITERIA, "knn-loo"):
+        return 0
+    descends = estimator.per_feature or estimator.categories_ is not None
+    return None if descends and rule != "knn-loo" else MAX_CANDIDATES
 
 
 def _by_rule(estimator, kernel, rule):

@@ -41,11 +41,11 @@ class NadarayaWatsonClassifier(ClassifierMixin, MemoryEstimator):
     ----------
     classes_ : ndarray of shape (n_classes,), or list of such arrays
         The classes; a list if there are several outputs.
-    bandwidth_ : ndarray of shape (n_features,)
-        The bandwidth of each feature, in its own units.
+    bandwidth_, n_neighbors_, gcv_score_, aicc_score_, relevance_, categories_, kinds_
+        As for :class:`NadarayaWatsonRegressor`.
     loo_score_ : float
-        Mean squared leave-one-out error of the probabilities; only with "loo". In large
-        data that of the sample, before the bandwidth is carried over.
+        Mean squared leave-one-out error of the probabilities; only with "loo" and
+        "knn-loo". In large data that of a sample.
     kernel_ : Kernel
         The kernel, resolved.
     keys_ : ndarray of shape (n_samples, n_features)

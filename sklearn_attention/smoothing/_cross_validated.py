@@ -7,6 +7,7 @@ from sklearn.base import clone
 from .._validation import check_bandwidth, check_choice
 from ..bandwidth import SMOOTHER_CRITERIA, criterion_of_candidates, default_bandwidths
 from ..kernels import as_kernel
+from ._memory import valid_degree
 from ._regression import SmootherRegressor
 
 
@@ -231,16 +232,11 @@ class LocalPolynomialCV(_CrossValidated):
 
     def _degrees(self):
         degrees = _listed("degrees", self.degrees)
-        if not set(degrees) <= {0, 1, 2}:
+        if not all(valid_degree(degree) for degree in degrees):
             raise ValueError(
                 f"degrees={self.degrees!r} are not valid: pass some of 0, 1 and 2."
             )
         return degrees
-
-    @property
-    def degree(self):
-        # What the smoother reads; no parameter here.
-        return getattr(self, "degree_", 0)
 
 
 def _listed(name, values):

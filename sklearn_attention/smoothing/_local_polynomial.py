@@ -78,6 +78,8 @@ class LocalPolynomialRegressor(SmootherRegressor):
         Targets less their leave-one-out predictions.
     aicc_ : float
         Corrected Akaike criterion, whatever the bandwidth was chosen by.
+    degree_ : int
+        Degree of the polynomials.
     kernel_ : Kernel
         The kernel, resolved.
     keys_ : ndarray of shape (n_samples, n_features)
@@ -113,8 +115,9 @@ class LocalPolynomialRegressor(SmootherRegressor):
     ones (of an ordered dtype) by :class:`~sklearn_attention.kernels.LiRacine`. Their
     lambdas are chosen along with the bandwidth. A missing cell of an unordered category is
     a level of its own, of an ordered one or a number an error: impute those first. A level
-    never seen in training differs from all others alike, so it is left out of account; of
-    an ordered category it is an error.
+    never seen in training differs from all others alike, so it is left out of account,
+    but for a lambda of 0, at which no row has weight; of an ordered category it is an
+    error.
 
     A window whose rows do not determine the polynomial (fewer rows than coefficients, a
     feature constant within) gets a ridge that shrinks its slopes and leaves the average
@@ -174,13 +177,14 @@ class LocalPolynomialRegressor(SmootherRegressor):
         -------
         ridge : ndarray of shape (n_queries,)
             Added to the variances of the local terms, in units of the kernel's own
-            variance; 0 where the rows in the window suffice.
+            variance, or of the data's where that is smaller; 0 where the rows in the window
+            suffice.
         """
         check_is_fitted(self)
         X = self._check_queries(X)
-        if self.degree == 0:
+        if self.degree_ == 0:
             return np.zeros(len(X), dtype=self.keys_.dtype)
         return attention.attend_local(
-            X, self.keys_, self.values_, self.kernel_, degree=self.degree,
+            X, self.keys_, self.values_, self.kernel_, degree=self.degree_,
             **self._attention_options(X),
         ).ridge  # fmt: skip

@@ -1,5 +1,7 @@
 """What regressors and classifiers share: a memory of rows, and a bandwidth to read it with."""
 
+import numbers
+
 import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
@@ -110,17 +112,19 @@ class MemoryEstimator(MixedRowsEstimator):
             weights = _append_weights(self.key_weights_, len(self.keys_), weights, len(X))
             X = np.concatenate([self.keys_, X])
             values = np.concatenate([self.values_, values])
-        if self.degree not in (0, 1, 2) or isinstance(self.degree, bool):
+        if not valid_degree(self.degree):
             raise ValueError(f"degree={self.degree!r} is not valid: pass 0, 1 or 2.")
         check_choice("empty", self.empty, attention.EMPTY_POLICIES)
         check_choice("algorithm", self.algorithm, attention.ALGORITHMS)
+        self.degree_ = int(self.degree)
         self._memo = {}  # what is computed from the memory, once somebody asks
         self.keys_, self.values_, self.key_weights_ = X, values, weights
         for name in [name for name in vars(self) if name in _CHOSEN]:
             delattr(self, name)
-        self._choose()
-        # What cannot predict its own first row is refused here rather than in predict.
-        self._average(self.keys_[:1], empty="nan")
+        with attention.threads_for(len(X) ** 2):
+            self._choose()
+            # What cannot predict its own first row is refused here rather than in predict.
+            self._average(self.keys_[:1], empty="nan")
         return self
 
     def _choose(self):
@@ -161,24 +165,24 @@ class MemoryEstimator(MixedRowsEstimator):
         """Predictions, of the targets or of other values of the training rows."""
         values = self.values_ if values is None else values
         options = self._attention_options(X) | changes
-        if self.degree == 0:
+        if self.degree_ == 0:
             return attention.attend(X, self.keys_, values, self.kernel_, **options)[0]
         fit = attention.attend_local(
-            X, self.keys_, values, self.kernel_, degree=self.degree, **options
+            X, self.keys_, values, self.kernel_, degree=self.degree_, **options
         )
         return fit.values
 
-    def _local_rows(self, X):
+    def _local_rows(self, X, **changes):
         """What each training row does to the prediction of each query."""
-        options = self._attention_options(X)
+        options = self._attention_options(X) | changes
         options.pop("algorithm")
         values = self.values_.reshape(len(self.keys_), -1)
         return attention.local_rows(
-            X, self.keys_, values, self.kernel_, degree=self.degree, **options
+            X, self.keys_, values, self.kernel_, degree=self.degree_, **options
         )
 
     def _smoother_rows(self, X):
-        if self.degree:
+        if self.degree_:
             return self._local_rows(X).smoother.astype(self.keys_.dtype)
         options = self._attention_options(X)
         options.pop("algorithm")
@@ -200,22 +204,41 @@ class MemoryEstimator(MixedRowsEstimator):
         numeric = np.array([kind == "numeric" for kind in self.kinds_])
         return np.where(numeric, self.bandwidth_, 1.0)
 
-    def _query_scale(self, X):
+    def _query_scale(self, X, more=0):
         """Distance to the neighbour that an adaptive bandwidth reaches to, else None."""
         if not hasattr(self, "n_neighbors_"):
             return None
         keys = self.keys_
         if self.key_weights_ is not None:
             keys = keys[self.key_weights_ > 0]
+        queries, keys = self._in_spreads(X), self._in_spreads(keys)
+        n_neighbors = min(self.n_neighbors_ + more, len(keys))
+        return neighbor_distances(queries, keys, n_neighbors)[:, -1]
+
+    def _in_spreads(self, X):
+        """What an adaptive bandwidth measures distances between."""
         columns = self._numeric
-        unit = self.bandwidth_[columns]
-        return neighbor_distances(
-            X[:, columns] / unit, keys[:, columns] / unit, self.n_neighbors_
-        )[:, -1]
+        return X[:, columns] / self.bandwidth_[columns]
 
 
 # Attributes that depend on how the bandwidth is chosen, and go when it is chosen anew.
 _CHOSEN = ("aicc_score_", "gcv_score_", "loo_score_", "n_neighbors_", "relevance_")
+
+
+def valid_degree(degree):
+    """Whether there are local polynomials of this degree.
+
+    Parameters
+    ----------
+    degree : object
+        What the user passed.
+
+    Returns
+    -------
+    valid : bool
+    """
+    whole = isinstance(degree, numbers.Integral) and not isinstance(degree, bool)
+    return whole and 0 <= degree <= 2
 
 
 def _append_weights(old, n_old, new, n_new):

@@ -37,6 +37,9 @@ class MixedRowsEstimator(AttentionEstimator):
                 "X has categorical columns, but was numeric when fitted: convert them to "
                 "numbers, or fit with categories."
             )
+        if self.categories_ is not None and hasattr(X, "columns"):
+            # Before levels are looked up: columns in another order are the better news.
+            validate_data(self, X, reset=False, skip_check_array=True)
         X = encode_categories(X, self.categories_, self.kinds_)
         with check_numeric("X"):
             return validate_data(self, X, **targets, reset=False, dtype=dtype)
@@ -63,7 +66,9 @@ class MixedRowsEstimator(AttentionEstimator):
             number = check_bandwidth(given, len(self.kinds_))
             by_rule[numeric] = number
             return by_rule
-        checked = np.array(given, dtype=object).ravel()
+        checked = np.array(given, dtype=object)
+        if checked.ndim > 1:
+            check_bandwidth(given, len(self.kinds_))
         if len(checked) == len(self.kinds_):
             for j, kind in enumerate(self.kinds_):
                 if kind != "numeric":

@@ -106,8 +106,9 @@ class NadarayaWatsonRegressor(SmootherRegressor):
     ones (of an ordered dtype) by :class:`~sklearn_attention.kernels.LiRacine`. Their
     lambdas are chosen along with the bandwidth. A missing cell of an unordered category is
     a level of its own, of an ordered one or a number an error: impute those first. A level
-    never seen in training differs from all others alike, so it is left out of account; of
-    an ordered category it is an error.
+    never seen in training differs from all others alike, so it is left out of account,
+    but for a lambda of 0, at which no row has weight; of an ordered category it is an
+    error.
 
     References
     ----------

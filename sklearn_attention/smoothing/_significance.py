@@ -17,9 +17,10 @@ class Significance(NamedTuple):
     The statistic of a number is the mean squared derivative of the smoother over the
     training rows, that of a category the mean squared difference between predictions at
     its levels. The null hypothesis is the same smoother with a bandwidth at which the
-    feature has no say; targets are drawn from it by multiplying its leave-one-out errors
-    with random signs, and the smoother of these targets, at the bandwidths in use, gives
-    what the statistic may be by chance [1]_ [2]_.
+    feature has no say. Targets are drawn from it by multiplying with random signs the
+    leave-one-out errors of the smoother in use, which hold no signal of the feature. The
+    smoother of these targets, at the bandwidths in use, gives what the statistic may be by
+    chance [1]_ [2]_.
 
     Attributes
     ----------
@@ -59,10 +60,9 @@ def feature_significance(model, n_resamples, random_state):
     for j, kind in enumerate(model.kinds_):
         observed = _statistic(model, values, j, kind).sum()
         null = _without(model, j, kind)
-        errors = values - null.left_out
         drawn = np.zeros(n_resamples)
         signs = random_state.choice([-1.0, 1.0], size=(len(values), n_resamples))
-        for fitted, error in zip(null.fitted.T, errors.T, strict=True):
+        for fitted, error in zip(null.fitted.T, model._errors.T, strict=True):
             drawn += _statistic(model, fitted[:, None] + error[:, None] * signs, j, kind)
         statistics.append(observed)
         p_values.append((1 + np.sum(drawn >= observed)) / (1 + n_resamples))
@@ -99,7 +99,10 @@ def _without(model, j, kind):
     bandwidth = model._column_bandwidth.copy()
     if kind == "numeric":
         bandwidth[j] = _WIDE * max(np.ptp(model.keys_[:, j]), bandwidth[j])
-        return model._predict_training(model.values_, bandwidth)
+        # However wide the window, a polynomial has slopes along what is not constant.
+        keys = model.keys_.copy()
+        keys[:, j] = 0
+        return model._predict_training(model.values_, bandwidth, keys=keys)
     lam = model.bandwidth_.copy()
     lam[j] = highest_lam(kind, model._n_levels[j])
     of_numbers = [part for name, part, _ in model.kernel_.kernels if name == "numbers"]

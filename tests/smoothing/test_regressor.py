@@ -343,15 +343,14 @@ class TestCompany:
         assert vars(model) == before
 
     def test_workers_use_one_thread_each(self):
-        threads = joblib.Parallel(n_jobs=2)(joblib.delayed(_torch_threads)() for _ in range(2))
+        def torch_threads():
+            import torch
+
+            NadarayaWatsonRegressor().fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 2.0])
+            return torch.get_num_threads()
+
+        threads = joblib.Parallel(n_jobs=2)(joblib.delayed(torch_threads)() for _ in range(2))
         assert max(threads) <= max(1, joblib.cpu_count() // 2)
-
-
-def _torch_threads():
-    import torch
-
-    NadarayaWatsonRegressor().fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 2.0])
-    return torch.get_num_threads()
 
 
 class Recorder:

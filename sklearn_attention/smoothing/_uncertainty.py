@@ -1,0 +1,316 @@
+"""What is known about a smoother besides its predictions: intervals, bands, quantiles."""
+
+import numpy as np
+from scipy.spatial.distance import cdist
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from .. import attention
+from .._blocks import blocks
+from .._validation import check_in_open_interval, check_positive
+from ..bandwidth import select_bandwidth
+from ._inference import (
+    jackknife_intervals,
+    largest_deviations,
+    normal_factor,
+    standard_errors,
+    weighted_quantiles,
+)
+from ._significance import feature_significance
+
+# Pairs of query and training row at a time, where all of them are needed.
+_BLOCK_PAIRS = 2**20
+# Spreads are averages of so many errors that no row's own error, which has left its mark on
+# its neighbours' errors, can tell: one degree of freedom for twenty rows. The bandwidth is
+# widened until it is so.
+_MOST_FREEDOM = 0.05
+_WIDENINGS = 2.0 ** np.arange(0, 10, 0.5)
+# A spread below this share of the mean spread is rounding.
+_SMALLEST_SPREAD = 1e-3
+
+
+class UncertaintyMixin:
+    """What the regressors say of their predictions; mixed into :class:`SmootherRegressor`."""
+
+    def predict_interval(self, X, coverage=0.9, *, heteroscedastic=False):
+        r"""Intervals that contain a new target with a given probability.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_queries, n_features)
+            Queries.
+        coverage : float, default=0.9
+            Probability, between 0 and 1.
+        heteroscedastic : bool, default=False
+            Whether the intervals are to be wide where errors are large and narrow where
+            they are small. They then have the coverage closer to everywhere, not only on
+            average.
+
+        Returns
+        -------
+        intervals : ndarray of shape (n_queries, 2) or (n_queries, 2, n_outputs)
+            Lower and upper ends; infinite where there are fewer rows than the coverage
+            needs.
+
+        Notes
+        -----
+        Jackknife+ [1]_: predictions without each training row and that row's leave-one-out
+        error, both in closed form. For rows drawn independently the coverage is at least
+        :math:`1 - 2\alpha` for :math:`1 - \alpha` asked, and about :math:`1 - \alpha` as a
+        rule. That holds for a bandwidth chosen beforehand; one chosen on the same rows
+        makes their errors a little smaller than those of new rows, by about the share of
+        the degrees of freedom spent on the choice: one in `n_samples` for each bandwidth.
+        The heteroscedastic form divides every error by the local mean absolute error,
+        itself smoothed with a bandwidth by leave-one-out, widened to windows of twenty rows
+        at least, and multiplies by that at the query.
+
+        References
+        ----------
+        .. [1] Barber, R. F., Candes, E. J., Ramdas, A. and Tibshirani, R. J. (2021).
+           Predictive inference with the jackknife+. Annals of Statistics 49, 486-507.
+        """
+        check_is_fitted(self)
+        coverage = check_in_open_interval("coverage", coverage, 0, 1)
+        X = self._check_queries(X)
+        errors, here, there = np.abs(self._errors), np.ones((len(X), 1)), 1.0
+        if heteroscedastic:
+            self._refuse_unknown_errors("heteroscedastic=True")
+            here, there = self._spread(X)
+        # Of a row that has no prediction nothing can be said.
+        errors = np.where(np.isnan(errors), np.inf, errors)
+        weights = self._counts
+        found = []
+        for rows in self._query_blocks(X):
+            left_out = self._left_out(X[rows])
+            scaled = (errors / there)[None] * here[rows, None]
+            found.append(jackknife_intervals(left_out, scaled, weights, coverage))
+        return self._like_targets(np.concatenate(found), len(X), 2)
+
+    def predict_quantiles(self, X, quantiles=(0.1, 0.5, 0.9)):
+        r"""Quantiles of the conditional distribution of the targets.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_queries, n_features)
+            Queries.
+        quantiles : array-like of shape (n_quantiles,), default=(0.1, 0.5, 0.9)
+            Probabilities, between 0 and 1.
+
+        Returns
+        -------
+        y : ndarray of shape (n_queries, n_quantiles) or (n_queries, n_quantiles, n_outputs)
+            Smallest values that the distribution function reaches each quantile at.
+
+        Notes
+        -----
+        The distribution has the weights :math:`w_i(x)` of the average at the places
+        :math:`\hat m(x) + r_i(x)`, with :math:`r_i(x)` the residual of row :math:`i` in the
+        local fit at :math:`x`. In a local average these places are the targets themselves;
+        in a local polynomial the targets moved along it to the query. Its mean is the
+        prediction.
+        """
+        check_is_fitted(self)
+        quantiles = _check_list("quantiles", quantiles)
+        for quantile in quantiles.tolist():
+            check_in_open_interval("quantiles", quantile, 0, 1)
+
+        def found(places, weights):
+            return weighted_quantiles(places, weights, quantiles)
+
+        return self._of_distribution(X, found, len(quantiles))
+
+    def predict_cdf(self, X, y):
+        """Conditional distribution function: probability that a target is at most `y`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_queries, n_features)
+            Queries.
+        y : array-like of shape (n_thresholds,)
+            Thresholds, the same for all queries and outputs.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_queries, n_thresholds) or \
+(n_queries, n_thresholds, n_outputs)
+            See :meth:`predict_quantiles` for the distribution.
+        """
+        check_is_fitted(self)
+        thresholds = _check_list("y", y)
+
+        def found(places, weights):
+            return np.stack(
+                [np.sum(weights * (places <= t), axis=1) for t in thresholds], axis=1
+            )
+
+        return self._of_distribution(X, found, len(thresholds))
+
+    def confidence_band(
+        self, X, coverage=0.9, *, simultaneous=False, n_resamples=1000, random_state=0
+    ):
+        r"""Confidence intervals for the curve, that is, for the mean of the targets.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_queries, n_features)
+            Queries.
+        coverage : float, default=0.9
+            Probability, between 0 and 1.
+        simultaneous : bool, default=False
+            Whether the band is to contain the curve at all queries at once, rather than at
+            each of them.
+        n_resamples : int, default=1000
+            Random draws behind a simultaneous band.
+        random_state : int, RandomState instance or None, default=0
+            Makes these draws.
+
+        Returns
+        -------
+        band : ndarray of shape (n_queries, 2) or (n_queries, 2, n_outputs)
+            Lower and upper ends.
+
+        Notes
+        -----
+        :math:`\hat m(x) \pm c\, \widehat{\text{se}}(x)` with
+        :math:`\widehat{\text{se}}(x)^2 = \sum_i l_i(x)^2 R_i^2`, effective weights
+        :math:`l_i` and leave-one-out errors :math:`R_i`: right whether or not the noise is
+        the same everywhere. The factor :math:`c` is the normal quantile, or for a
+        simultaneous band that of the largest deviation over the queries under random
+        normal multiples of the errors (multiplier bootstrap).
+
+        What is covered is the smoothed curve :math:`E\, \hat m(x)`. The bias of the smoother
+        is not in the band: where the curve bends sharply, at the bandwidth that predicts
+        best, the truth is covered less often. A smaller bandwidth has less bias.
+        """
+        check_is_fitted(self)
+        coverage = check_in_open_interval("coverage", coverage, 0, 1)
+        check_positive("n_resamples", n_resamples, integer=True)
+        X = self._check_queries(X)
+        errors, weights = self._errors, self._counts
+        draws = np.zeros((len(weights), 0))
+        if simultaneous:
+            shape = len(weights), n_resamples
+            draws = check_random_state(random_state).standard_normal(shape)
+        centers, scales, largest = [], [], np.zeros((draws.shape[1], errors.shape[1]))
+        for rows in self._query_blocks(X):
+            local = self._local_rows(X[rows])
+            scale = standard_errors(local.smoother, errors, weights)
+            centers.append(local.values)
+            scales.append(scale)
+            if simultaneous:
+                moves = largest_deviations(local.smoother, errors, weights, draws, scale)
+                largest = np.maximum(largest, moves)
+        factor = normal_factor(coverage)
+        if simultaneous:
+            factor = np.quantile(largest, coverage, axis=0, method="higher")
+        center, width = np.concatenate(centers), factor * np.concatenate(scales)
+        band = np.stack([center - width, center + width], axis=1)
+        return self._like_targets(band, len(X), 2)
+
+    def feature_significance(self, n_resamples=199, random_state=0):
+        """Test for every feature whether the prediction depends on it.
+
+        See :class:`~sklearn_attention.smoothing.Significance` for what is returned, and
+        for the method.
+
+        Parameters
+        ----------
+        n_resamples : int, default=199
+            Draws of the wild bootstrap; the smallest p-value is one over that plus one.
+        random_state : int, RandomState instance or None, default=0
+            Makes these draws.
+
+        Returns
+        -------
+        significance : Significance
+            Named tuple of ``statistics`` and ``p_values``.
+        """
+        check_is_fitted(self)
+        check_positive("n_resamples", n_resamples, integer=True)
+        self._refuse_unknown_errors("feature_significance")
+        return feature_significance(self, n_resamples, check_random_state(random_state))
+
+    def _left_out(self, X):
+        """Predictions of queries without each training row."""
+        left_out = self._local_rows(X).left_out
+        if not hasattr(self, "n_neighbors_"):
+            return left_out
+        # Without one of its neighbours, a query reaches to the next.
+        scale = self._query_scale(X)
+        further = self._local_rows(X, query_scale=self._query_scale(X, more=1)).left_out
+        distances = cdist(self._in_spreads(X), self._in_spreads(self.keys_))
+        return np.where((distances <= scale[:, None])[:, :, None], further, left_out)
+
+    def _spread(self, X):
+        """Local mean absolute errors: at queries, and at training rows without themselves."""
+        sizes = np.abs(self._errors)
+        if "spread" not in self._memo:
+            bandwidth, _ = select_bandwidth(
+                self.keys_, sizes, self.kernel_, degree=0, empty="nearest",
+                sample_weight=self.key_weights_, random_state=self.random_state,
+                device=self.device,
+            )  # fmt: skip
+            numeric = np.array([kind == "numeric" for kind in self.kinds_])
+            bandwidth = np.where(numeric, bandwidth, 1.0)
+            rows = attention.LeaveOneOut(
+                self.keys_.astype(np.float64), sizes, self.kernel_, bandwidth=bandwidth,
+                sample_weight=self.key_weights_, device=self.device,
+            )  # fmt: skip
+            freedom = rows.scores(_WIDENINGS).trace / len(rows.rows)
+            enough = freedom <= _MOST_FREEDOM
+            wider = _WIDENINGS[enough.argmax()] if enough.any() else _WIDENINGS[-1]
+            there = np.broadcast_to(sizes.mean(axis=0), sizes.shape).copy()
+            there[rows.rows] = rows.predictions(wider).left_out
+            self._memo["spread"] = wider * bandwidth, there
+        bandwidth, there = self._memo["spread"]
+        options = self._attention_options(X) | {"bandwidth": bandwidth, "query_scale": None}
+        options |= {"empty": "nearest"}
+        here, _ = attention.attend(X, self.keys_, sizes, self.kernel_, **options)
+        smallest = _SMALLEST_SPREAD * sizes.mean(axis=0) + np.finfo(np.float64).tiny
+        return np.maximum(here, smallest), np.maximum(there, smallest)
+
+    def _of_distribution(self, X, statistic, n_values):
+        """A statistic of the conditional distribution at each query."""
+        X = self._check_queries(X)
+        self._refuse_signed("a conditional distribution")
+        values = self.values_.reshape(len(self.keys_), -1)
+        found = []
+        for rows in self._query_blocks(X):
+            local = self._local_rows(X[rows])
+            of_outputs = []
+            for output in range(values.shape[1]):
+                places = values[None, :, output]
+                if self.degree_:
+                    places = local.values[:, None, output] + local.residuals[:, :, output]
+                of_outputs.append(statistic(places, local.weights))
+            found.append(np.stack(of_outputs, axis=2))
+        return self._like_targets(np.concatenate(found), len(X), n_values)
+
+    def _refuse_unknown_errors(self, what):
+        n_unknown = int(np.isnan(self._errors).any(axis=1).sum())
+        if n_unknown:
+            raise ValueError(
+                f"{what} needs every leave-one-out error, but {n_unknown} of "
+                f"{len(self.keys_)} training rows have no prediction without themselves: fit "
+                f"more rows, a larger bandwidth or empty='nearest' (got {self.empty!r})."
+            )
+
+    def _query_blocks(self, X):
+        n_outputs = self.values_.reshape(len(self.keys_), -1).shape[1]
+        return blocks(len(X), max(1, _BLOCK_PAIRS // (len(self.keys_) * n_outputs)))
+
+    def _like_targets(self, found, n_queries, n_values):
+        """Without the axis of outputs where targets have none, in their precision."""
+        shape = (n_queries, n_values, *self.values_.shape[1:])
+        return found.reshape(shape).astype(self.values_.dtype, copy=False)
+
+
+def _check_list(name, given):
+    """One or several numbers as an array."""
+    try:
+        numbers = np.atleast_1d(np.asarray(given, dtype=np.float64))
+    except (TypeError, ValueError):
+        numbers = np.empty(0)
+    if numbers.ndim != 1 or not len(numbers) or np.isnan(numbers).any():
+        raise ValueError(f"{name}={given!r} is no list of numbers: pass at least one.")
+    return numbers

@@ -1,0 +1,385 @@
+"""Every way of choosing a bandwidth, for every estimator that has one."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_iris
+from sklearn.model_selection import GridSearchCV
+
+from sklearn_attention import (
+    LocalPolynomialRegressor,
+    NadarayaWatsonClassifier,
+    NadarayaWatsonRegressor,
+)
+from sklearn_attention.bandwidth import AdaptiveBandwidth, plug_in_bandwidth, rule_bandwidth
+from sklearn_attention.kernels import ProductKernel, as_kernel
+
+RULES = ["scott", "silverman", "loo", "gcv", "aicc", "knn-loo", "plug-in"]
+REGRESSORS = [
+    NadarayaWatsonRegressor(),
+    LocalPolynomialRegressor(degree=0),
+    LocalPolynomialRegressor(degree=1),
+    LocalPolynomialRegressor(degree=2),
+]
+each_regressor = pytest.mark.parametrize(
+    "estimator", REGRESSORS, ids=["averages", "degree0", "degree1", "degree2"]
+)
+SCORES = {"loo": "loo_score_", "gcv": "gcv_score_", "aicc": "aicc_score_"}
+
+
+@pytest.fixture
+def curve():
+    rng = np.random.default_rng(0)
+    x = rng.uniform(0, 1, 70)
+    return x[:, None], np.sin(8 * x) + 0.2 * rng.normal(size=70)
+
+
+@pytest.fixture
+def plane():
+    rng = np.random.default_rng(1)
+    X = rng.uniform(-1, 1, size=(60, 3)) * [1.0, 5.0, 1.0]
+    return X, np.sin(3 * X[:, 0]) + 0.2 * X[:, 1] + 0.1 * rng.normal(size=60)
+
+
+class TestRules:
+    @each_regressor
+    @pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov"])
+    @pytest.mark.parametrize("rule", RULES)
+    def test_regressors(self, curve, estimator, kernel, rule):
+        X, y = curve
+        model = clone(estimator).set_params(kernel=kernel, bandwidth=rule)
+        if rule == "plug-in" and model.degree == 2:
+            with pytest.raises(ValueError, match="got degree=2: use bandwidth='loo'"):
+                model.fit(X, y)
+            return
+        model.fit(X, y)
+        assert model.bandwidth_.shape == (1,)
+        assert model.bandwidth_.dtype == np.float64
+        assert model.bandwidth_[0] > 0
+        truth = np.sin(8 * X[:, 0])
+        assert np.mean((model.predict(X) - truth) ** 2) < 0.5 * np.mean(truth**2)
+        told = {name for name in vars(model) if name.endswith("_score_")}
+        expected = {SCORES[rule]} if rule in SCORES else set()
+        assert told == (expected or ({"loo_score_"} if rule == "knn-loo" else set()))
+        assert hasattr(model, "n_neighbors_") == (rule == "knn-loo")
+        assert not hasattr(model, "relevance_")
+
+    @pytest.mark.parametrize("rule", RULES)
+    def test_classifier(self, rule):
+        X, y = load_iris(return_X_y=True)
+        X, rows = np.unique(X, axis=0, return_index=True)  # a flower occurs twice
+        y = y[rows]
+        model = NadarayaWatsonClassifier(bandwidth=rule)
+        if rule == "plug-in":
+            with pytest.raises(ValueError, match=r"got 4 features and 3 outputs.*'loo'"):
+                model.fit(X, y)
+            return
+        model.fit(X, y)
+        assert model.score(X, y) > 0.9
+        np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1)
+        if rule in SCORES:
+            assert np.isfinite(getattr(model, SCORES[rule]))
+
+    @each_regressor
+    @pytest.mark.parametrize("weighted", [False, True])
+    @pytest.mark.parametrize("rule", SCORES)
+    def test_scores_are_what_they_say(self, plane, estimator, rule, weighted):
+        X, y = plane
+        weight = np.random.default_rng(2).uniform(0.5, 2, 60)
+        weight = weight / weight.mean() if weighted else None
+        counts = np.ones(60) if weight is None else weight
+        model = clone(estimator).set_params(bandwidth=rule).fit(X, y, weight)
+        n = counts.sum()
+
+        def criterion(fitted):
+            if rule == "loo":
+                return np.average(fitted.loo_residuals_**2, weights=counts)
+            if rule == "gcv":
+                mean = np.average((y - fitted.predict(X)) ** 2, weights=counts)
+                return mean / (1 - fitted.effective_dof_ / n) ** 2
+            return fitted.aicc_
+
+        told = getattr(model, SCORES[rule])
+        assert told == pytest.approx(criterion(model), rel=1e-7)
+        for factor in (0.9, 1.1):
+            other = clone(model).set_params(bandwidth=factor * model.bandwidth_)
+            assert criterion(other.fit(X, y, weight)) >= told - 1e-9
+
+    @pytest.mark.parametrize("rule", SCORES)
+    def test_a_common_factor_of_weights_does_not_lead_to_interpolation(self, plane, rule):
+        X, y = plane
+        plain = NadarayaWatsonRegressor(bandwidth=rule).fit(X, y)
+        doubled = NadarayaWatsonRegressor(bandwidth=rule).fit(X, y, np.full(60, 2.0))
+        # With n the sum of the weights, interpolation leaves degrees of freedom.
+        assert plain.effective_dof_ < 50
+        assert doubled.effective_dof_ < 50
+
+    def test_rules_of_thumb_are_those_of_the_subpackage(self, plane):
+        X, y = plane
+        for rule in ("scott", "silverman"):
+            model = LocalPolynomialRegressor("tricube", bandwidth=rule).fit(X, y)
+            expected = rule_bandwidth(X, as_kernel("tricube"), rule)
+            np.testing.assert_allclose(model.bandwidth_, expected, rtol=1e-12)
+
+    def test_plug_in_is_that_of_the_subpackage(self, curve):
+        X, y = curve
+        weight = np.random.default_rng(3).integers(1, 3, 70)
+        model = LocalPolynomialRegressor("epanechnikov", bandwidth="plug-in")
+        expected = plug_in_bandwidth(X, y, as_kernel("epanechnikov"), weight)
+        assert model.fit(X, y, weight).bandwidth_[0] == expected
+        with pytest.raises(ValueError, match=r"'plug-in' is for one numeric feature.*'loo'"):
+            model.fit(np.column_stack([X, X]), y)
+        with pytest.raises(ValueError, match="got 1 features and 2 outputs"):
+            model.fit(X, np.column_stack([y, y]))
+        with pytest.raises(ValueError, match="plug-in' needs a smoothing kernel"):
+            model.set_params(kernel="laplacian").fit(X, y)
+
+    @each_regressor
+    def test_another_choice_forgets_the_last(self, curve, estimator):
+        model = clone(estimator)
+        for rule in ("loo", "knn-loo", "gcv", 0.3, AdaptiveBandwidth(9), "aicc", "scott"):
+            fresh = clone(estimator).set_params(bandwidth=rule).fit(*curve)
+            model.set_params(bandwidth=rule).fit(*curve)
+            assert vars(model).keys() == vars(fresh).keys()
+            np.testing.assert_array_equal(model.predict(curve[0]), fresh.predict(curve[0]))
+
+    @each_regressor
+    @pytest.mark.parametrize("rule", ["scott", "loo", "knn-loo", AdaptiveBandwidth(8)])
+    def test_partial_fit_equals_fit_on_all(self, curve, estimator, rule):
+        X, y = curve
+        grown = clone(estimator).set_params(bandwidth=rule)
+        grown.partial_fit(X[:30], y[:30]).predict_interval(X)
+        grown.partial_fit(X[30:], y[30:])
+        whole = clone(grown).fit(X, y)
+        np.testing.assert_array_equal(grown.predict(X), whole.predict(X))
+        np.testing.assert_array_equal(grown.predict_interval(X), whole.predict_interval(X))
+
+    @pytest.mark.parametrize(
+        "bandwidth", ["", "LOO", b"loo", 0, -1, np.nan, np.inf, [1, 1], [[1]], {}, object()]
+    )
+    @each_regressor
+    def test_nonsense(self, curve, estimator, bandwidth):
+        model = clone(estimator).fit(*curve)
+        before = {k: v for k, v in vars(model).items() if k != "bandwidth"}
+        with pytest.raises(ValueError, match=r"bandwidth=.* (pass|choose|must be finite)"):
+            model.set_params(bandwidth=bandwidth).fit(curve[0][:20], curve[1][:20])
+        assert {k: v for k, v in vars(model).items() if k != "bandwidth"} == before
+
+
+class TestPerFeature:
+    @pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "matern52"])
+    @pytest.mark.parametrize("degree", [0, 1])
+    def test_relevance(self, plane, kernel, degree):
+        X, y = plane
+        model = LocalPolynomialRegressor(kernel, degree=degree, per_feature=True).fit(X, y)
+        assert model.relevance_.shape == (3,)
+        assert ((0 <= model.relevance_) & (model.relevance_ <= 1)).all()
+        assert model.relevance_[0] > 0.5
+        assert model.relevance_[2] < 0.3
+        common = LocalPolynomialRegressor(kernel, degree=degree).fit(X, y)
+        assert model.loo_score_ <= common.loo_score_ * (1 + 1e-6)
+        assert model.loo_score_ == pytest.approx(np.mean(model.loo_residuals_**2), rel=1e-7)
+
+    def test_bandwidths_are_never_negative(self):
+        # statsmodels' search steps below 0 (its issue 599).
+        for seed in range(6):
+            rng = np.random.default_rng(seed)
+            X = rng.normal(size=(30, 3)) * [1e-3, 1.0, 1e3]
+            y = rng.normal(size=30) if seed % 2 else np.sign(X[:, 0])
+            for rule in SCORES:
+                model = NadarayaWatsonRegressor(bandwidth=rule, per_feature=True).fit(X, y)
+                assert (model.bandwidth_ > 0).all()
+                assert np.isfinite(model.bandwidth_).all()
+                assert np.isfinite(model.predict(X)).all()
+
+    def test_units_do_not_matter(self, plane):
+        X, y = plane
+        unit = np.array([1e-4, 1.0, 1e5])
+        model = NadarayaWatsonRegressor(per_feature=True).fit(X, y)
+        other = NadarayaWatsonRegressor(per_feature=True).fit(X * unit, y)
+        np.testing.assert_allclose(other.relevance_, model.relevance_, atol=1e-3)
+        np.testing.assert_allclose(other.predict(X * unit), model.predict(X), atol=1e-3)
+
+    def test_classifier(self):
+        X, y = load_iris(return_X_y=True)
+        X = np.column_stack([X[:, 2:], np.random.default_rng(0).normal(size=150)])
+        model = NadarayaWatsonClassifier(per_feature=True).fit(X, y)
+        assert model.relevance_[2] < model.relevance_[:2].min()
+        assert model.loo_score_ <= NadarayaWatsonClassifier().fit(X, y).loo_score_ * 1.000001
+
+    def test_seeded(self, plane):
+        X, y = plane
+        state = np.random.get_state()[1].copy()  # noqa: NPY002
+        models = [NadarayaWatsonRegressor(per_feature=True).fit(X, y) for _ in range(2)]
+        np.testing.assert_array_equal(models[0].bandwidth_, models[1].bandwidth_)
+        np.testing.assert_array_equal(np.random.get_state()[1], state)  # noqa: NPY002
+
+    def test_has_no_say_at_given_bandwidths(self, plane):
+        X, y = plane
+        for bandwidth in (0.5, "scott"):
+            model = NadarayaWatsonRegressor(bandwidth=bandwidth, per_feature=True).fit(X, y)
+            assert not hasattr(model, "relevance_")
+
+
+def slow_neighbour_predict(X, y, weight, queries, k, profile):
+    """Distances by hand, in spreads; the window reaches to the k-th neighbour."""
+    center = np.average(X, axis=0, weights=weight)
+    spread = np.sqrt(np.average((X - center) ** 2, axis=0, weights=weight))
+    kept = weight > 0
+    predictions = []
+    for query in queries:
+        distances = np.sqrt((((query - X) / spread) ** 2).sum(axis=1))
+        reach = np.sort(distances[kept])[k - 1]
+        w = np.array([profile(distance / reach) for distance in distances]) * weight
+        predictions.append(w @ y / w.sum())
+    return np.array(predictions)
+
+
+PROFILES = {
+    "gaussian": lambda r: np.exp(-r * r / 2),
+    "tricube": lambda r: max(0.0, 1 - r**3) ** 3,
+    "boxcar": lambda r: float(r <= 1 + 1e-9),
+}
+
+
+class TestNeighbours:
+    @pytest.mark.parametrize("kernel", PROFILES)
+    @pytest.mark.parametrize("k", [2, 7, 30])
+    @pytest.mark.parametrize("weighted", [False, True])
+    def test_equal_a_loop(self, plane, kernel, k, weighted):
+        X, y = plane
+        rng = np.random.default_rng(4)
+        weight = rng.uniform(0.5, 2, 60) * (rng.uniform(size=60) > 0.3) if weighted else None
+        model = NadarayaWatsonRegressor(kernel, bandwidth=AdaptiveBandwidth(k))
+        model.fit(X, y, weight)
+        queries = X[:20] * 0.9 + 0.01
+        expected = slow_neighbour_predict(
+            X, y, np.ones(60) if weight is None else weight, queries, k, PROFILES[kernel]
+        )
+        # The window reaches a hair further than the neighbour.
+        np.testing.assert_allclose(model.predict(queries), expected, rtol=1e-7)
+        assert model.n_neighbors_ == k
+
+    def test_boxcar_is_the_mean_of_neighbours(self, plane):
+        from sklearn.neighbors import KNeighborsRegressor
+
+        X, y = plane
+        Z = X / X.std(axis=0)
+        theirs = KNeighborsRegressor(5).fit(Z, y).predict(Z + 0.1)
+        ours = NadarayaWatsonRegressor("boxcar", bandwidth=AdaptiveBandwidth(5)).fit(X, y)
+        np.testing.assert_allclose(ours.predict(X + 0.1 * X.std(axis=0)), theirs, rtol=1e-9)
+
+    def test_classifier(self):
+        X, y = load_iris(return_X_y=True)
+        model = NadarayaWatsonClassifier("boxcar", bandwidth=AdaptiveBandwidth(15)).fit(X, y)
+        Z = X / X.std(axis=0)
+        row = Z[60]
+        near = np.argsort(((Z - row) ** 2).sum(axis=1))[:15]
+        expected = np.bincount(y[near], minlength=3) / 15
+        np.testing.assert_allclose(model.predict_proba(X[[60]])[0], expected, atol=1e-9)
+
+    def test_number_by_leave_one_out(self, plane):
+        X, y = plane
+        model = LocalPolynomialRegressor("tricube", bandwidth="knn-loo").fit(X, y)
+        errors = {}
+        for k in range(5, 31):
+            other = LocalPolynomialRegressor("tricube", bandwidth=AdaptiveBandwidth(k))
+            errors[k] = np.mean(other.fit(X, y).loo_residuals_ ** 2)
+        assert model.loo_score_ == pytest.approx(min(errors.values()), rel=1e-9)
+        assert errors[model.n_neighbors_] == pytest.approx(model.loo_score_, rel=1e-9)
+
+    def test_number_by_grid_search(self, plane):
+        X, y = plane
+        model = NadarayaWatsonRegressor(bandwidth=AdaptiveBandwidth())
+        search = GridSearchCV(model, {"bandwidth__n_neighbors": [2, 5, 40]}, cv=3).fit(X, y)
+        assert search.best_params_["bandwidth__n_neighbors"] in (2, 5)
+        best = search.best_estimator_
+        assert best.n_neighbors_ == search.best_params_["bandwidth__n_neighbors"]
+        assert model.bandwidth.n_neighbors == 10
+
+    def test_changing_the_number_later_changes_nothing(self, plane):
+        X, y = plane
+        bandwidth = AdaptiveBandwidth(5)
+        model = NadarayaWatsonRegressor(bandwidth=bandwidth).fit(X, y)
+        before = model.predict(X)
+        bandwidth.n_neighbors = 50
+        np.testing.assert_array_equal(model.predict(X), before)
+
+    def test_ties(self):
+        # Nine rows at one place: the fifth neighbour is no distance away.
+        X = np.concatenate([np.zeros(9), [1.0, 2.0]])[:, None]
+        y = np.concatenate([np.arange(9.0), [100.0, 200.0]])
+        for kernel in ("gaussian", "tricube", "boxcar"):
+            model = NadarayaWatsonRegressor(kernel, bandwidth=AdaptiveBandwidth(5)).fit(X, y)
+            assert model.predict([[0.0]])[0] == pytest.approx(4.0)
+        same = NadarayaWatsonRegressor(bandwidth=AdaptiveBandwidth(3))
+        same.fit(np.ones((6, 2)), np.arange(6.0))
+        np.testing.assert_allclose(same.predict([[1.0, 1.0], [5.0, 5.0]]), 2.5)
+
+    def test_constant_feature(self, plane):
+        X, y = plane
+        wide = np.column_stack([X, np.full(60, 7.0)])
+        for bandwidth in (AdaptiveBandwidth(6), "knn-loo"):
+            ours = NadarayaWatsonRegressor(bandwidth=bandwidth).fit(wide, y).predict(wide)
+            expected = NadarayaWatsonRegressor(bandwidth=bandwidth).fit(X, y).predict(X)
+            np.testing.assert_allclose(ours, expected, rtol=1e-9)
+
+    @pytest.mark.parametrize(
+        ("n_neighbors", "message"),
+        [
+            (0, "n_neighbors=0 is not valid: pass an integer greater than 0"),
+            (2.5, "n_neighbors=2.5 is not valid"),
+            (True, "n_neighbors=True is not valid"),
+            (None, "n_neighbors=None is not valid"),
+            (61, "n_neighbors=61 is more than the 60 training rows.*pass at most that many"),
+        ],
+    )
+    def test_bad_numbers(self, plane, n_neighbors, message):
+        with pytest.raises(ValueError, match=message):
+            NadarayaWatsonRegressor(bandwidth=AdaptiveBandwidth(n_neighbors)).fit(*plane)
+
+    def test_rows_of_weight_0_are_no_neighbours(self, plane):
+        X, y = plane
+        weight = np.repeat([1.0, 0.0], [8, 52])
+        with pytest.raises(ValueError, match="n_neighbors=9 is more than the 8 training rows"):
+            NadarayaWatsonRegressor(bandwidth=AdaptiveBandwidth(9)).fit(X, y, weight)
+
+    @pytest.mark.parametrize("bandwidth", [AdaptiveBandwidth(5), "knn-loo"])
+    @pytest.mark.parametrize("kernel", ["scaled_dot_product", ProductKernel("epanechnikov")])
+    def test_kernels_without_distance(self, plane, kernel, bandwidth):
+        with pytest.raises(ValueError, match=r"measures distances.*choose a radial kernel"):
+            NadarayaWatsonRegressor(kernel, bandwidth=bandwidth).fit(*plane)
+
+    def test_few_rows(self):
+        with pytest.raises(ValueError, match=r"'knn-loo' needs three rows.*n_samples=2"):
+            NadarayaWatsonRegressor(bandwidth="knn-loo").fit([[0.0], [1.0]], [0.0, 1.0])
+        one = NadarayaWatsonRegressor(bandwidth=AdaptiveBandwidth(1)).fit([[3.0]], [7.0])
+        np.testing.assert_allclose(one.predict([[0.0], [3.0]]), 7.0)
+
+    def test_float32(self, plane):
+        X, y = (array.astype("float32") for array in plane)
+        single = LocalPolynomialRegressor(bandwidth=AdaptiveBandwidth(15)).fit(X, y)
+        double = LocalPolynomialRegressor(bandwidth=AdaptiveBandwidth(15)).fit(*plane)
+        assert single.predict(X).dtype == np.float32
+        np.testing.assert_allclose(single.predict(X), double.predict(plane[0]), atol=1e-4)
+        assert single.predict_interval(X).dtype == np.float32
+
+    @pytest.mark.parametrize("store", ["pickle", "deepcopy", "skops"])
+    def test_files_bring_it_back(self, plane, store):
+        X, y = plane
+        model = LocalPolynomialRegressor(bandwidth=AdaptiveBandwidth(15)).fit(X, y)
+        model.predict_interval(X)
+        assert model._memo
+        if store == "pickle":
+            loaded = pickle.loads(pickle.dumps(model))
+        elif store == "deepcopy":
+            loaded = copy.deepcopy(model)
+        else:
+            skops = pytest.importorskip("skops.io")
+            binary = skops.dumps(model)
+            loaded = skops.loads(binary, trusted=skops.get_untrusted_types(data=binary))
+        assert loaded._memo == {}
+        np.testing.assert_array_equal(loaded.predict_interval(X), model.predict_interval(X))

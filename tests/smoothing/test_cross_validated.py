@@ -1,0 +1,345 @@
+"""NadarayaWatsonCV and LocalPolynomialCV: the grid search they replace, and good company."""
+
+import copy
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.callback import ProgressBar
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV, LeaveOneOut, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from sklearn_attention import (
+    LocalPolynomialCV,
+    LocalPolynomialRegressor,
+    NadarayaWatsonCV,
+    NadarayaWatsonRegressor,
+)
+from sklearn_attention.kernels import Gaussian, Matern32, Periodic, ProductKernel
+
+CLASSES = [NadarayaWatsonCV, LocalPolynomialCV]
+
+
+@pytest.fixture
+def data():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, size=(40, 2))
+    return X, np.sin(3 * X[:, 0]) + 0.2 * rng.normal(size=40)
+
+
+BANDWIDTHS = {
+    "numbers": [0.2, 0.45, 1.0],
+    "arrays": [np.array([0.2, 0.9]), np.array([0.4, 1.8]), np.array([1.0, 0.3])],
+    "mixed": [0.3, [0.3, 0.6], (2.0, 4.0)],
+}
+
+
+class TestSearch:
+    @pytest.mark.parametrize("bandwidths", BANDWIDTHS)
+    def test_equals_grid_search(self, data, bandwidths):
+        X, y = data
+        listed = BANDWIDTHS[bandwidths]
+        kernels = ["epanechnikov", Matern32(), ProductKernel("tricube")]
+        ours = NadarayaWatsonCV(kernels, listed).fit(X, y)
+        theirs = GridSearchCV(
+            NadarayaWatsonRegressor(),
+            [{"kernel": [kernel], "bandwidth": listed} for kernel in kernels],
+            cv=LeaveOneOut(),
+            scoring="neg_mean_squared_error",
+        ).fit(X, y)
+        np.testing.assert_allclose(
+            ours.cv_results_["mean_test_score"],
+            theirs.cv_results_["mean_test_score"],
+            rtol=0,
+            atol=1e-10,
+        )
+        assert ours.best_score_ == pytest.approx(theirs.best_score_, abs=1e-10)
+        assert ours.best_index_ == theirs.best_index_
+        np.testing.assert_array_equal(
+            ours.cv_results_["rank_test_score"], theirs.cv_results_["rank_test_score"]
+        )
+        np.testing.assert_allclose(ours.predict(X), theirs.predict(X), rtol=1e-12)
+
+    def test_equals_grid_search_over_degrees(self, data):
+        X, y = data
+        ours = LocalPolynomialCV(["gaussian", "tricube"], [0.3, 0.8]).fit(X, y)
+        scores = []
+        for kernel in ("gaussian", "tricube"):
+            for degree in (0, 1, 2):
+                for bandwidth in (0.3, 0.8):
+                    model = LocalPolynomialRegressor(kernel, bandwidth=bandwidth, degree=degree)
+                    found = cross_val_score(
+                        model, X, y, cv=LeaveOneOut(), scoring="neg_mean_squared_error"
+                    )
+                    scores.append(found.mean())
+        np.testing.assert_allclose(ours.cv_results_["mean_test_score"], scores, atol=1e-8)
+        assert ours.best_index_ == np.argmax(scores)
+        assert ours.degree_ == ours.best_params_["degree"]
+        winner = LocalPolynomialRegressor(**ours.best_params_).fit(X, y)
+        np.testing.assert_allclose(ours.predict(X), winner.predict(X), rtol=1e-12)
+
+    @pytest.mark.parametrize("weighted", [False, True])
+    @pytest.mark.parametrize("criterion", ["loo", "gcv", "aicc"])
+    def test_criteria(self, data, criterion, weighted):
+        X, y = data
+        y = np.column_stack([y, y**2])
+        weight = np.random.default_rng(1).integers(0, 3, 40) if weighted else None
+        counts = np.ones(40) if weight is None else weight
+        model = LocalPolynomialCV(["gaussian"], [0.3, 0.6, 1.2], criterion=criterion)
+        model.fit(X, y, weight)
+        for params, score in zip(
+            model.cv_results_["params"], model.cv_results_["mean_test_score"], strict=True
+        ):
+            one = LocalPolynomialRegressor(**params).fit(X, y, weight)
+            if criterion == "loo":
+                squares = (one.loo_residuals_**2).mean(axis=1)
+                expected = np.average(squares, weights=counts)
+            elif criterion == "gcv":
+                squares = ((y - one.predict(X)) ** 2).mean(axis=1)
+                freedom = 1 - one.effective_dof_ / np.count_nonzero(counts)
+                expected = np.average(squares, weights=counts) / freedom**2
+            else:
+                expected = one.aicc_
+            assert score == pytest.approx(-expected, rel=1e-8)
+
+    @pytest.mark.parametrize("estimator", CLASSES)
+    def test_default_bandwidths(self, data, estimator):
+        X, y = data
+        model = estimator().fit(X, y)
+        tried = np.stack(model.cv_results_["param_bandwidth"])
+        assert tried.shape == (3 * 30 * (1 if estimator is NadarayaWatsonCV else 3), 2)
+        ratios = tried / X.std(axis=0)
+        np.testing.assert_allclose(ratios[:, 0], ratios[:, 1])
+        assert tried.min() < 0.1
+        assert tried.max() > 2
+        searched = LocalPolynomialRegressor(
+            model.best_params_["kernel"], degree=model.best_params_.get("degree", 0)
+        ).fit(X, y)
+        assert -model.best_score_ <= 1.05 * searched.loo_score_
+        assert -model.best_score_ >= searched.loo_score_ * (1 - 1e-6)
+
+    def test_results_make_a_table(self, data):
+        model = LocalPolynomialCV(bandwidths=[[0.2, 0.4], [0.5, 0.5]]).fit(*data)
+        table = pd.DataFrame(model.cv_results_)
+        assert len(table) == 3 * 3 * 2
+        assert list(table) == [
+            "param_kernel", "param_bandwidth", "param_degree", "params", "mean_test_score",
+            "rank_test_score",
+        ]  # fmt: skip
+        best = table.loc[model.best_index_]
+        assert best["rank_test_score"] == 1
+        assert best["params"] == model.best_params_
+        assert best["mean_test_score"] == model.best_score_ == table["mean_test_score"].max()
+        assert "param_degree" not in NadarayaWatsonCV().fit(*data).cv_results_
+
+    def test_ties_go_to_the_first(self, data):
+        model = NadarayaWatsonCV(["gaussian", Gaussian()], [0.5, 0.5]).fit(*data)
+        assert model.best_index_ == 0
+        np.testing.assert_array_equal(model.cv_results_["rank_test_score"], [1, 1, 1, 1])
+
+    def test_candidates_that_leave_rows_alone_lose(self, data):
+        X, y = data
+        model = NadarayaWatsonCV(["boxcar"], [0.01, 0.9], empty="nan").fit(X, y)
+        assert model.best_params_["bandwidth"] == 0.9
+        assert model.cv_results_["mean_test_score"][0] == -np.inf
+        with pytest.raises(ValueError, match=r"no candidate predicts every row.*larger"):
+            NadarayaWatsonCV(["boxcar"], [0.01], empty="nan").fit(X, y)
+
+    def test_gcv_of_interpolation_loses(self, data):
+        model = NadarayaWatsonCV(["boxcar"], [1e-6, 0.5], criterion="gcv").fit(*data)
+        assert model.best_params_["bandwidth"] == 0.5
+
+
+class TestCompany:
+    @pytest.mark.parametrize("estimator", CLASSES)
+    def test_parameters(self, estimator):
+        model = estimator(["gaussian"], [0.3], criterion="aicc", empty="mean")
+        copied = clone(model)
+        assert copied.get_params() == model.get_params()
+        expected = {"kernels", "bandwidths", "criterion", "empty", "device"}
+        expected |= {"degrees"} if estimator is LocalPolynomialCV else set()
+        assert set(model.get_params()) == expected
+        copied.set_params(criterion="gcv", bandwidths=[1.0])
+        assert copied.criterion == "gcv"
+        assert model.criterion == "aicc"
+        with pytest.raises(ValueError, match="Invalid parameter 'bandwidth'"):
+            model.set_params(bandwidth=3)
+        assert repr(estimator()) == f"{estimator.__name__}()"
+
+    @pytest.mark.parametrize("estimator", CLASSES)
+    def test_knows_what_the_regressors_know(self, data, estimator):
+        X, y = data
+        model = estimator(["gaussian"], [0.3, 0.6]).fit(X, y)
+        given = LocalPolynomialRegressor(**model.best_params_)
+        if estimator is NadarayaWatsonCV:
+            given.set_params(degree=0)
+        given.fit(X, y)
+        for name in ("effective_dof_", "loo_residuals_", "aicc_", "bandwidth_"):
+            np.testing.assert_allclose(getattr(model, name), getattr(given, name))
+        for name in (
+            "predict_interval", "predict_quantiles", "predict_gradient", "confidence_band",
+            "smoother_matrix",
+        ):  # fmt: skip
+            ours, theirs = (getattr(m, name)(X[:5]) for m in (model, given))
+            np.testing.assert_allclose(ours, theirs, err_msg=name)
+        assert model.explain(X[:2], k=3).indices.shape == (2, 3)
+        np.testing.assert_allclose(
+            model.predict_interval(X[:5], heteroscedastic=True),
+            given.predict_interval(X[:5], heteroscedastic=True),
+        )
+        assert model.predict(X, return_std=True)[1].shape == (40,)
+        assert model.feature_significance(9).p_values.shape == (2,)
+        assert -model.best_score_ == pytest.approx(np.mean(model.loo_residuals_**2))
+
+    @pytest.mark.parametrize("estimator", CLASSES)
+    @pytest.mark.parametrize("store", ["pickle", "deepcopy", "skops"])
+    def test_files_bring_it_back(self, data, estimator, store):
+        X, y = data
+        model = estimator(["gaussian", Periodic(period=3.0)], [0.3, [0.6, 0.5]])
+        if store == "skops" and estimator is LocalPolynomialCV:
+            model.set_params(degrees=[0, 1])
+        model.fit(X, y).predict_interval(X)
+        if store == "pickle":
+            loaded = pickle.loads(pickle.dumps(model))
+        elif store == "deepcopy":
+            loaded = copy.deepcopy(model)
+        else:
+            skops = pytest.importorskip("skops.io")
+            binary = skops.dumps(model)
+            types = skops.get_untrusted_types(data=binary)
+            assert all(name.startswith("sklearn_attention.") for name in types)
+            loaded = skops.loads(binary, trusted=types)
+        assert loaded._memo == {}
+        np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+        np.testing.assert_array_equal(loaded.predict_interval(X), model.predict_interval(X))
+        assert loaded.best_index_ == model.best_index_
+        assert clone(loaded).get_params().keys() == model.get_params().keys()
+
+    @pytest.mark.parametrize("estimator", CLASSES)
+    def test_partial_fit_equals_fit_on_all(self, data, estimator):
+        X, y = data
+        grown = estimator(["gaussian", "tricube"])
+        for rows in (slice(0, 15), slice(15, 40)):
+            grown.partial_fit(X[rows], y[rows])
+        whole = clone(grown).fit(X, y)
+        np.testing.assert_array_equal(grown.predict(X), whole.predict(X))
+        assert grown.best_score_ == whole.best_score_
+
+    @pytest.mark.parametrize("estimator", CLASSES)
+    def test_refitting_forgets(self, data, estimator):
+        X, _y = data
+        rng = np.random.default_rng(0)
+        model = estimator(["gaussian"], [0.2, 5.0]).fit(X, X[:, 0] ** 2)
+        model.predict_interval(X)
+        noise = rng.normal(size=40)
+        again = model.fit(X, noise)
+        fresh = estimator(["gaussian"], [0.2, 5.0]).fit(X, noise)
+        np.testing.assert_array_equal(again.predict(X), fresh.predict(X))
+        np.testing.assert_array_equal(again.loo_residuals_, fresh.loo_residuals_)
+
+    def test_in_a_pipeline_and_a_search(self, data):
+        X, y = data
+        model = make_pipeline(StandardScaler(), LocalPolynomialCV(["gaussian"], [0.3, 0.8]))
+        scores = cross_val_score(model, X * [1, 50], y, cv=3)
+        by_hand = cross_val_score(LocalPolynomialRegressor(bandwidth=0.5), X, y, cv=3)
+        assert scores.mean() > by_hand.mean() - 0.1
+        search = GridSearchCV(
+            LocalPolynomialCV(["gaussian"], [0.5]), {"degrees": [[0], [1]]}, cv=3
+        ).fit(X, 2 * X[:, 0] + X[:, 1])
+        assert search.best_params_ == {"degrees": [1]}
+
+    @pytest.mark.parametrize("estimator", CLASSES)
+    def test_float32(self, data, estimator):
+        X, y = (array.astype("float32") for array in data)
+        model = estimator(["gaussian"], [0.3, 0.6]).fit(X, y)
+        assert model.predict(X).dtype == np.float32
+        assert model.cv_results_["mean_test_score"].dtype == np.float64
+        double = estimator(["gaussian"], [0.3, 0.6]).fit(*data)
+        np.testing.assert_allclose(model.predict(X), double.predict(data[0]), atol=1e-4)
+
+    @pytest.mark.parametrize("estimator", CLASSES)
+    def test_callbacks_are_no_trouble(self, data, estimator, capfd):
+        pytest.importorskip("rich")
+        model = estimator(["gaussian"], [0.3]).set_callbacks(ProgressBar()).fit(*data)
+        assert np.isfinite(model.predict(data[0])).all()
+
+    def test_frames_of_numbers_keep_their_names(self, data):
+        X, y = data
+        model = NadarayaWatsonCV().fit(pd.DataFrame(X, columns=["a", "b"]), y)
+        assert list(model.feature_names_in_) == ["a", "b"]
+
+    def test_candidates_stay_what_they_are(self, data):
+        kernel = Periodic(period=3.0)
+        model = NadarayaWatsonCV([kernel], [0.5]).fit(*data)
+        before = model.predict(data[0])
+        kernel.period = 1.0
+        np.testing.assert_array_equal(model.predict(data[0]), before)
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        ("parameters", "message"),
+        [
+            ({"kernels": []}, r"kernels=\[\] is no list of candidates"),
+            ({"kernels": "gaussian"}, "kernels='gaussian' is no list"),
+            ({"kernels": None}, "kernels=None is no list"),
+            ({"kernels": ["gauss"]}, "kernel='gauss' is unknown: did you mean 'gaussian'"),
+            ({"bandwidths": []}, r"bandwidths=\[\] is no list"),
+            ({"bandwidths": 0.5}, "bandwidths=0.5 is no list"),
+            ({"bandwidths": [0.5, 0.0]}, "bandwidth=0.0 is not valid.*greater than 0"),
+            ({"bandwidths": [-1.0]}, "bandwidth=-1.0 is not valid"),
+            ({"bandwidths": ["loo"]}, "bandwidth='loo' is not valid: pass a positive number"),
+            ({"bandwidths": [[1.0, 2.0, 3.0]]}, r"shape \(3,\), but there are 2 features"),
+            ({"criterion": "bic"}, r"criterion='bic' is unknown: choose from \['aicc', "),
+            ({"empty": "none"}, "empty='none' is unknown"),
+            ({"device": "cuda:x"}, "device='cuda:x' is not a device"),
+        ],
+    )
+    @pytest.mark.parametrize("estimator", CLASSES)
+    def test_parameters(self, data, estimator, parameters, message):
+        model = estimator(["gaussian"], [0.5]).fit(*data)
+        given, before = model.get_params(), model.predict(data[0])
+        model.set_params(**parameters)
+        with pytest.raises(ValueError, match=message):
+            model.fit(data[0][:20], data[1][:20])
+        model.set_params(**given)
+        np.testing.assert_array_equal(model.predict(data[0]), before)
+
+    @pytest.mark.parametrize("degrees", [[3], [0, True], ["1"], [1.0], [[0]], [None]])
+    def test_degrees(self, data, degrees):
+        with pytest.raises(ValueError, match=r"degrees=.* are not valid: pass some of 0, 1"):
+            LocalPolynomialCV(degrees=degrees).fit(*data)
+        with pytest.raises(ValueError, match="degrees=2 is no list of candidates"):
+            LocalPolynomialCV(degrees=2).fit(*data)
+
+    def test_signed_kernels(self, data):
+        NadarayaWatsonCV(["silverman"], [0.5]).fit(*data)
+        with pytest.raises(ValueError, match=r"takes negative values.*degree=0"):
+            LocalPolynomialCV(["silverman"], [0.5]).fit(*data)
+        LocalPolynomialCV(["silverman"], [0.5], degrees=[0]).fit(*data)
+
+    @pytest.mark.parametrize("estimator", CLASSES)
+    def test_categories(self, estimator):
+        frame = pd.DataFrame({"x": [0.0, 1.0, 2.0, 3.0], "c": list("abab")})
+        with pytest.raises(ValueError, match="has no candidates for: use NadarayaWatsonReg"):
+            estimator().fit(frame, [1.0, 2.0, 3.0, 4.0])
+
+    @pytest.mark.parametrize("estimator", CLASSES)
+    def test_few_rows(self, estimator):
+        with pytest.raises(ValueError, match=r"needs two rows of positive weight.*n_samples=1"):
+            estimator().fit([[1.0]], [2.0])
+        with pytest.raises(ValueError, match="n_samples=1"):
+            estimator().fit([[1.0], [2.0]], [2.0, 3.0], sample_weight=[0.0, 1.0])
+        model = estimator(["gaussian"], [1.0]).fit([[1.0], [2.0]], [2.0, 3.0])
+        assert model.best_score_ == pytest.approx(-1.0)
+        constant = estimator().fit(np.ones((5, 2)), np.arange(5.0))
+        np.testing.assert_allclose(constant.predict(np.ones((1, 2))), 2.0)
+
+    @pytest.mark.parametrize("estimator", CLASSES)
+    def test_not_fitted(self, data, estimator):
+        with pytest.raises(NotFittedError):
+            estimator().predict(data[0])

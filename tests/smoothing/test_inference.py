@@ -1,0 +1,675 @@
+"""What is known about a prediction, against models fitted again and sums written out."""
+
+import math
+import random
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import norm
+from sklearn.base import clone
+
+from sklearn_attention import LocalPolynomialRegressor, NadarayaWatsonRegressor
+from sklearn_attention.bandwidth import AdaptiveBandwidth
+from sklearn_attention.datasets import make_smoothing_curve
+from sklearn_attention.kernels import ProductKernel
+
+DEGREES = [0, 1, 2]
+LEVELS = ["small", "medium", "large"]
+
+
+@pytest.fixture
+def data():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, size=(40, 2))
+    return X, np.sin(3 * X[:, 0]) + X[:, 1] ** 2 + 0.2 * rng.normal(size=40)
+
+
+def frame_of(n, seed=0):
+    rng = np.random.default_rng(seed)
+    sizes = pd.Categorical.from_codes(rng.integers(3, size=n), LEVELS, ordered=True)
+    frame = pd.DataFrame({"x": rng.uniform(-1, 1, n), "color": rng.choice(list("rgb"), n)})
+    frame["size"] = sizes
+    y = 2 * frame["x"] + (frame["color"] == "r") + 0.2 * rng.normal(size=n)
+    return frame, y.to_numpy()
+
+
+def take(X, rows):
+    return X.iloc[rows] if isinstance(X, pd.DataFrame) else X[rows]
+
+
+def refit_without(model, X, y, i, weight=None):
+    """The model, with the same bandwidth, that never saw row i."""
+    rows = np.flatnonzero(np.arange(len(y)) != i)
+    given = model.bandwidth_
+    if hasattr(model, "n_neighbors_"):
+        given = AdaptiveBandwidth(model.n_neighbors_)
+    other = clone(model).set_params(bandwidth=given)
+    other.fit(take(X, rows), y[rows], None if weight is None else weight[rows])
+    # What distances to neighbours are measured in, and lambdas by rule, depend on all rows.
+    other.bandwidth_, other.kernel_ = model.bandwidth_, model.kernel_
+    return other
+
+
+def cases():
+    """Names, estimators, and what they are fitted to."""
+    rng = np.random.default_rng(1)
+    X, y = rng.uniform(-1, 1, size=(24, 2)), rng.normal(size=24)
+    weight = rng.uniform(0.2, 3, 24)
+    some = weight * (rng.uniform(size=24) > 0.2)
+    both = np.column_stack([y, X[:, 0] + y**2])
+    frame, target = frame_of(24)
+    for degree in DEGREES:
+        local = LocalPolynomialRegressor(bandwidth=0.9, degree=degree)
+        yield f"plain-{degree}", local, X, y, None
+        yield f"weights-{degree}", local, X, y, weight
+        yield f"absent-{degree}", local, X, y, some
+        yield f"outputs-{degree}", local, X, both, weight
+        tricube = LocalPolynomialRegressor("tricube", bandwidth=[2.5, 3.0], degree=degree)
+        yield f"compact-{degree}", tricube, X, y, weight
+        product = LocalPolynomialRegressor(
+            ProductKernel("epanechnikov"), bandwidth=2.5, degree=degree
+        )
+        yield f"product-{degree}", product, X, both, weight
+        neighbours = clone(local).set_params(bandwidth=AdaptiveBandwidth(14))
+        yield f"knn-{degree}", neighbours, X, y, None
+        yield f"knn-weights-{degree}", neighbours, X, both, some
+        mixed = clone(local).set_params(bandwidth=[0.8, 0.2, 0.3])
+        yield f"frame-{degree}", mixed, frame, target, None
+        yield f"frame-weights-{degree}", mixed, frame, target, some
+        of_frame = clone(local).set_params(bandwidth=AdaptiveBandwidth(14))
+        yield f"frame-knn-{degree}", of_frame, frame, target, None
+    yield "searched-0", NadarayaWatsonRegressor(), X, y, None
+    yield "periodic-0", NadarayaWatsonRegressor("periodic", bandwidth=0.9), X, y, weight
+    yield "signed-0", NadarayaWatsonRegressor("silverman", bandwidth=0.9), X, y, weight
+
+
+CASES = list(cases())
+each_case = pytest.mark.parametrize("case", CASES, ids=[case[0] for case in CASES])
+
+
+class TestTraining:
+    @each_case
+    def test_degrees_of_freedom_are_the_trace(self, case):
+        _, model, X, y, weight = case
+        model = clone(model).fit(X, y, weight)
+        matrix = model.smoother_matrix(X)
+        assert model.effective_dof_ == pytest.approx(np.trace(matrix), rel=1e-9)
+        np.testing.assert_allclose(matrix @ y, model.predict(X), rtol=0, atol=1e-9)
+        np.testing.assert_allclose(matrix.sum(axis=1), 1, rtol=1e-9)
+
+    @each_case
+    def test_errors_are_those_of_models_fitted_again(self, case):
+        _, model, X, y, weight = case
+        model = clone(model).fit(X, y, weight)
+        expected = [
+            y[i] - refit_without(model, X, y, i, weight).predict(take(X, [i]))[0]
+            for i in range(len(y))
+        ]
+        assert model.loo_residuals_.shape == y.shape
+        np.testing.assert_allclose(model.loo_residuals_, expected, rtol=0, atol=1e-8)
+
+    @each_case
+    def test_aicc_is_its_formula(self, case):
+        _, model, X, y, weight = case
+        model = clone(model).fit(X, y, weight)
+        counts = np.ones(len(y)) if weight is None else weight
+        n, kept = np.count_nonzero(counts), counts > 0
+        trace = np.diag(model.smoother_matrix(X))[kept].sum()
+        squares = (y - model.predict(X)) ** 2
+        rss = np.average(squares.reshape(len(y), -1).mean(axis=1), weights=counts)
+        expected = math.log(rss) + (1 + trace / n) / (1 - (trace + 2) / n)
+        expected = expected if n > trace + 2 else math.inf
+        assert model.aicc_ == pytest.approx(expected, rel=1e-9)
+
+    @pytest.mark.filterwarnings("ignore:After 0.17:FutureWarning")
+    def test_aicc_has_the_trace_of_its_degree_where_statsmodels_has_not(self):
+        nonparametric = pytest.importorskip("statsmodels.nonparametric.kernel_regression")
+        X, y = make_smoothing_curve("heavisine", 100, random_state=0)
+        theirs = nonparametric.KernelReg(y, X[:, 0], "c", reg_type="ll", bw=[0.03])
+        fitted = theirs.fit()[0]
+        ours = LocalPolynomialRegressor(bandwidth=0.03).fit(X, y)
+        np.testing.assert_allclose(ours.predict(X), fitted, rtol=1e-6)
+
+        def formula(trace):
+            return math.log(np.mean((y - fitted) ** 2)) + (1 + trace / 100) / (
+                1 - (trace + 2) / 100
+            )
+
+        of_averages = LocalPolynomialRegressor(bandwidth=0.03, degree=0).fit(X, y)
+        wrong = np.trace(of_averages.smoother_matrix(X))
+        right = np.trace(ours.smoother_matrix(X))
+        assert right > wrong + 0.5
+        their_aicc = theirs.aic_hurvich(np.array([0.03]), theirs.est["ll"]).item()
+        assert their_aicc == pytest.approx(formula(wrong), rel=1e-6)
+        assert ours.aicc_ == pytest.approx(formula(right), rel=1e-6)
+        assert abs(ours.aicc_ - their_aicc) > 0.01
+
+    @pytest.mark.filterwarnings("ignore:After 0.17:FutureWarning")
+    def test_tricube_ends_where_that_of_statsmodels_does_not(self):
+        kernels = pytest.importorskip("statsmodels.nonparametric.kernels")
+        x = np.array([0.0, 0.1, 0.5, 2.5])
+        theirs = kernels.tricube(1.0, x, 0.0)
+        assert theirs[3] == theirs.max()
+        model = NadarayaWatsonRegressor("tricube", bandwidth=1.0).fit(x[:, None], x)
+        weights = model.smoother_matrix([[0.0]])[0]
+        assert weights[3] == 0
+        assert (np.diff(weights) < 0).all()
+
+    def test_interpolation_has_no_degrees_of_freedom_left(self, data):
+        model = NadarayaWatsonRegressor("boxcar", bandwidth=1e-6).fit(*data)
+        assert model.effective_dof_ == pytest.approx(40)
+        assert model.aicc_ == math.inf
+        np.testing.assert_allclose(model.predict(data[0]), data[1])
+        assert np.abs(model.loo_residuals_).min() > 1e-3
+
+    def test_need_fitting(self):
+        for name in ("effective_dof_", "loo_residuals_", "aicc_"):
+            assert not hasattr(NadarayaWatsonRegressor(), name)
+
+
+SMOOTH = ["gaussian", "biweight", "logistic", "matern52", "periodic", "rational_quadratic"]
+
+
+class TestGradient:
+    @pytest.mark.parametrize("kernel", SMOOTH)
+    def test_of_averages_equals_finite_differences(self, data, kernel):
+        X, y = data
+        both = np.column_stack([y, X[:, 0] * y])
+        model = NadarayaWatsonRegressor(kernel, bandwidth=[1.1, 1.7]).fit(X, both)
+        queries, step = X[:15] * 0.7 + 0.03, 1e-6
+        found = model.predict_gradient(queries)
+        assert found.shape == (15, 2, 2)
+        for j in range(2):
+            move = step * np.eye(2)[j]
+            change = model.predict(queries + move) - model.predict(queries - move)
+            np.testing.assert_allclose(found[:, :, j], change / (2 * step), atol=1e-6)
+
+    @pytest.mark.filterwarnings("ignore:After 0.17:FutureWarning")
+    def test_equals_finite_differences_where_statsmodels_does_not(self):
+        nonparametric = pytest.importorskip("statsmodels.nonparametric.kernel_regression")
+        X, y = make_smoothing_curve("heavisine", 100, random_state=0)
+        x, step = np.linspace(0.1, 0.9, 30), 1e-5
+        theirs = nonparametric.KernelReg(y, X[:, 0], "c", reg_type="lc", bw=[0.05])
+        values = [theirs.fit(x + move)[0] for move in (-step, step)]
+        truth = (values[1] - values[0]) / (2 * step)
+        assert np.abs(theirs.fit(x)[1][:, 0] - truth).max() > 0.1 * np.abs(truth).max()
+        ours = NadarayaWatsonRegressor(bandwidth=0.05).fit(X, y)
+        np.testing.assert_allclose(ours.predict_gradient(x[:, None])[:, 0], truth, rtol=1e-4)
+
+    @pytest.mark.parametrize("degree", DEGREES)
+    def test_of_frames_is_0_for_categories(self, degree):
+        frame, y = frame_of(40)
+        model = LocalPolynomialRegressor(bandwidth=[0.8, 0.1, 0.2], degree=degree)
+        gradient = model.fit(frame, y).predict_gradient(frame[:9])
+        assert gradient.shape == (9, 3)
+        assert (gradient[:, 1:] == 0).all()
+        if degree:
+            assert (gradient[:, 0] > 0).all()
+        else:
+            ahead, back = (
+                model.predict(frame[:9].assign(x=frame["x"][:9] + move))
+                for move in (1e-6, -1e-6)
+            )
+            np.testing.assert_allclose(gradient[:, 0], (ahead - back) / 2e-6, atol=1e-6)
+
+    def test_of_averages_over_neighbours_is_refused(self, data):
+        model = NadarayaWatsonRegressor(bandwidth=AdaptiveBandwidth(9)).fit(*data)
+        for ask in (lambda: model.predict_gradient(data[0]), model.feature_significance):
+            with pytest.raises(ValueError, match=r"n_neighbors=9.*use a fixed bandwidth"):
+                ask()
+        slope = LocalPolynomialRegressor(bandwidth=AdaptiveBandwidth(9)).fit(*data)
+        assert slope.predict_gradient(data[0]).shape == (40, 2)
+
+
+def jackknife_plus(values, errors, coverage):
+    """Ends of Barber et al. (2021) from predictions without and errors of each row."""
+    n = len(values)
+    rank = math.ceil(round(coverage * (n + 1), 9))
+    if rank > n:
+        return -math.inf, math.inf
+    lower, upper = np.sort(values - errors), np.sort(values + errors)
+    return lower[n - rank], upper[rank - 1]
+
+
+class TestIntervals:
+    @pytest.mark.parametrize("kind", ["plain", "compact", "frame", "knn", "frame-knn"])
+    @pytest.mark.parametrize("degree", DEGREES)
+    def test_are_the_jackknife_plus(self, kind, degree):
+        ((_, model, X, y, _),) = (case for case in CASES if case[0] == f"{kind}-{degree}")
+        model = clone(model).fit(X, y)
+        queries = take(X, np.arange(6))
+        if not isinstance(X, pd.DataFrame):
+            queries = queries + 0.05
+        others = [refit_without(model, X, y, i) for i in range(len(y))]
+        values = np.array([other.predict(queries) for other in others])
+        errors = np.abs(
+            [y[i] - other.predict(take(X, [i]))[0] for i, other in enumerate(others)]
+        )
+        for coverage in (0.5, 0.8, 0.9):
+            expected = [jackknife_plus(values[:, q], errors, coverage) for q in range(6)]
+            found = model.predict_interval(queries, coverage)
+            np.testing.assert_allclose(found, expected, rtol=0, atol=1e-7)
+
+    @pytest.mark.parametrize("degree", DEGREES)
+    def test_several_outputs(self, data, degree):
+        X, y = data
+        both = np.column_stack([y, 3 * y + X[:, 0]])
+        model = LocalPolynomialRegressor(bandwidth=0.6, degree=degree).fit(X, both)
+        for options in ({}, {"heteroscedastic": False}):
+            found = model.predict_interval(X[:7], 0.8, **options)
+            assert found.shape == (7, 2, 2)
+            for output in range(2):
+                single = clone(model).fit(X, both[:, output])
+                np.testing.assert_allclose(
+                    found[:, :, output], single.predict_interval(X[:7], 0.8), atol=1e-10
+                )
+
+    def test_are_around_the_prediction_and_grow_with_coverage(self, data):
+        X, y = data
+        model = LocalPolynomialRegressor(bandwidth=0.6).fit(X, y)
+        widths, center = [], model.predict(X)
+        for coverage in (0.3, 0.6, 0.9):
+            lower, upper = model.predict_interval(X, coverage).T
+            assert (lower < upper).all()
+            widths.append(upper - lower)
+            assert np.mean((lower <= center) & (center <= upper)) > 0.95
+        assert (widths[0] < widths[1]).all()
+        assert (widths[1] < widths[2]).all()
+
+    @pytest.mark.parametrize(("n", "finite"), [(8, False), (9, True)])
+    @pytest.mark.parametrize("degree", [0, 1])
+    def test_few_rows_have_infinite_ends(self, n, finite, degree):
+        # 90 % of n + 1 must not be more than n.
+        x = np.linspace(0, 1, n)
+        model = LocalPolynomialRegressor(bandwidth=0.3, degree=degree).fit(x[:, None], x**2)
+        found = model.predict_interval(x[:, None])
+        assert np.isfinite(found).all() == finite
+        if not finite:
+            np.testing.assert_array_equal(found, [[-np.inf, np.inf]] * n)
+
+    def test_weights_count_rows(self, data):
+        # Twins differ in what leaves with them; far-apart rows do not notice.
+        x = np.arange(12.0)
+        y = np.sin(x)
+        model = NadarayaWatsonRegressor(bandwidth=1.5)
+        zero = np.where(np.arange(12) < 10, 1.0, 0.0)
+        weighted = clone(model).fit(x[:, None], y, zero)
+        dropped = clone(model).fit(x[:10, None], y[:10])
+        for coverage in (0.5, 0.9):
+            np.testing.assert_allclose(
+                weighted.predict_interval([[3.3]], coverage),
+                dropped.predict_interval([[3.3]], coverage),
+            )
+        # A row of weight 3 counts as three errors: 0.75 of 12 + 1 are reached there.
+        three = np.where(np.arange(10) == 4, 3.0, 1.0)
+        heavy = clone(model).fit(x[:10, None], y[:10], three)
+        others = [refit_without(heavy, x[:10, None], y[:10], i, three) for i in range(10)]
+        errors = np.abs([y[i] - other.predict([[x[i]]])[0] for i, other in enumerate(others)])
+        values = np.array([other.predict([[3.3]])[0] for other in others])
+        counts = three.astype(int)
+        expected = jackknife_plus(np.repeat(values, counts), np.repeat(errors, counts), 0.75)
+        np.testing.assert_allclose(heavy.predict_interval([[3.3]], 0.75)[0], expected)
+
+    def test_heteroscedastic_ones_follow_the_noise(self):
+        def draw(n, rng):
+            x = rng.uniform(0, 1, n)
+            return x, np.sin(6 * x) + np.where(x < 0.5, 0.1, 1.0) * rng.normal(size=n)
+
+        x, y = draw(300, np.random.default_rng(0))
+        model = LocalPolynomialRegressor(bandwidth=0.1).fit(x[:, None], y)
+        grid = np.array([[0.1], [0.25], [0.75], [0.9]])
+        same = np.diff(model.predict_interval(grid), axis=1)[:, 0]
+        local = np.diff(model.predict_interval(grid, heteroscedastic=True), axis=1)[:, 0]
+        assert same.max() < 1.2 * same.min()
+        assert (local[:2] < 0.6 * same[:2]).all()
+        assert (local[2:] > same[2:]).all()
+        quiet, loud, everywhere = [], [], []
+        for seed in range(10):
+            rng = np.random.default_rng(seed)
+            x, y = draw(300, rng)
+            fresh, target = draw(400, rng)
+            model.fit(x[:, None], y)
+            lower, upper = model.predict_interval(fresh[:, None], heteroscedastic=True).T
+            inside = (lower <= target) & (target <= upper)
+            quiet.append(inside[fresh < 0.45].mean())
+            loud.append(inside[fresh > 0.55].mean())
+            everywhere.append(inside.mean())
+        assert 0.84 < np.mean(quiet) < 0.97
+        assert 0.84 < np.mean(loud) < 0.97
+        assert 0.87 < np.mean(everywhere) < 0.93
+
+    def test_without_noise_they_have_no_width(self):
+        x = np.linspace(0, 1, 50)
+        model = LocalPolynomialRegressor(bandwidth=0.3).fit(x[:, None], 1 + 2 * x)
+        for heteroscedastic in (False, True):
+            found = model.predict_interval([[0.4]], heteroscedastic=heteroscedastic)
+            np.testing.assert_allclose(found, [[1.8, 1.8]], atol=1e-7)
+
+    def test_rows_without_prediction_make_ends_infinite(self):
+        # Of ten rows three see no other; 70 % of eleven are more than the seven left.
+        x = np.concatenate([np.linspace(0, 0.6, 7), [5.0, 10.0, 20.0]])
+        model = NadarayaWatsonRegressor("boxcar", bandwidth=1.0, empty="nan")
+        model.fit(x[:, None], np.sin(9 * x))
+        assert np.isnan(model.loo_residuals_).sum() == 3
+        assert np.isfinite(model.predict_interval([[0.3]], 0.6)).all()
+        np.testing.assert_array_equal(model.predict_interval([[0.3]], 0.7), [[-np.inf, np.inf]])
+        with pytest.raises(ValueError, match=r"3 of 10 training rows.*empty='nearest'"):
+            model.predict([[0.3]], return_std=True)
+
+    @pytest.mark.parametrize("degree", [0, 1])
+    def test_coverage(self, degree):
+        inside, heteroscedastic = [], []
+        for seed in range(12):
+            rng = np.random.default_rng(seed)
+            x, fresh = rng.uniform(0, 1, 120), rng.uniform(0, 1, 200)
+            y, target = (np.sin(8 * a) + 0.3 * rng.normal(size=len(a)) for a in (x, fresh))
+            model = LocalPolynomialRegressor(bandwidth=0.05, degree=degree)
+            model.fit(x[:, None], y)
+            for found, options in ((inside, False), (heteroscedastic, True)):
+                lower, upper = model.predict_interval(fresh[:, None], heteroscedastic=options).T
+                found.append(np.mean((lower <= target) & (target <= upper)))
+        assert 0.85 <= np.mean(inside) <= 0.95
+        assert 0.85 <= np.mean(heteroscedastic) <= 0.95
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("noise", ["homoscedastic", "heteroscedastic"])
+    @pytest.mark.parametrize("curve", ["blocks", "bumps", "doppler", "heavisine"])
+    def test_coverage_on_the_curves(self, curve, noise):
+        """200 training sets of 256 rows, and as many fresh rows."""
+        inside = []
+        for seed in range(200):
+            sets = [
+                make_smoothing_curve(
+                    curve, 256, design="uniform", random_state=s, return_truth=True
+                )
+                for s in (seed, 1000 + seed)
+            ]
+            if noise == "heteroscedastic":
+                sets = [(X, t + (y - t) * (0.5 + X[:, 0]), t) for X, y, t in sets]
+            (X, y, _), (fresh, target, _) = sets
+            model = LocalPolynomialRegressor(bandwidth=0.015).fit(X, y)
+            lower, upper = model.predict_interval(
+                fresh, heteroscedastic=noise == "heteroscedastic"
+            ).T
+            inside.append(np.mean((lower <= target) & (target <= upper)))
+        assert 0.88 <= np.mean(inside) <= 0.92
+
+    @pytest.mark.parametrize("coverage", [0, 1, -0.1, 90, "0.9", None, np.nan, [0.9]])
+    def test_coverage_is_checked(self, data, coverage):
+        model = NadarayaWatsonRegressor(bandwidth=0.5).fit(*data)
+        for ask in (model.predict_interval, model.confidence_band):
+            with pytest.raises(ValueError, match=r"coverage=.* a number between 0 and 1"):
+                ask(data[0], coverage)
+
+
+class TestStandardDeviation:
+    @pytest.mark.parametrize("kind", ["plain", "weights", "outputs", "frame", "knn"])
+    @pytest.mark.parametrize("degree", DEGREES)
+    def test_is_the_local_average_of_squared_errors(self, kind, degree):
+        ((_, model, X, y, weight),) = (case for case in CASES if case[0] == f"{kind}-{degree}")
+        model = clone(model).fit(X, y, weight)
+        # The weights of the kernel, whatever polynomial is fitted with them.
+        averages = clone(model).set_params(degree=0).fit(X, y, weight)
+        expected = np.sqrt(averages.smoother_matrix(X) @ model.loo_residuals_**2)
+        found, std = model.predict(X, return_std=True)
+        np.testing.assert_array_equal(found, model.predict(X))
+        assert std.shape == y.shape
+        np.testing.assert_allclose(std, expected, rtol=1e-9)
+
+    def test_finds_the_noise(self):
+        rng = np.random.default_rng(0)
+        x = rng.uniform(size=2000)
+        y = np.sin(3 * x) + 0.4 * rng.normal(size=2000)
+        std = (
+            LocalPolynomialRegressor(bandwidth=0.1)
+            .fit(x[:, None], y)
+            .predict([[0.2], [0.5], [0.8]], return_std=True)[1]
+        )
+        np.testing.assert_allclose(std, 0.4, rtol=0.1)
+
+    def test_refuses_signed_kernels(self, data):
+        model = NadarayaWatsonRegressor("silverman", bandwidth=0.8).fit(*data)
+        with pytest.raises(ValueError, match=r"return_std=True needs weights.*'gaussian'"):
+            model.predict(data[0], return_std=True)
+
+
+def places_and_weights(model, X, y, query):
+    """The conditional distribution at one query, from the smoother's matrices alone."""
+    kernel_weights = clone(model).set_params(degree=0).fit(X, y).smoother_matrix(query)[0]
+    if model.degree == 0:
+        return y, kernel_weights
+    if model.degree == 1:
+        design = np.column_stack([np.ones(len(X)), X - query])
+    else:
+        U = X - query
+        design = np.column_stack([np.ones(len(X)), U, U**2, U[:, 0] * U[:, 1]])
+    root = np.sqrt(kernel_weights)
+    beta = np.linalg.lstsq(design * root[:, None], y * root, rcond=None)[0]
+    return y - design[:, 1:] @ beta[1:], kernel_weights
+
+
+class TestDistribution:
+    @pytest.fixture(params=DEGREES)
+    def model(self, request, data):
+        return LocalPolynomialRegressor(bandwidth=0.5, degree=request.param).fit(*data)
+
+    def test_quantiles_and_cdf_equal_their_definitions(self, model, data):
+        X, y = data
+        asked = [0.03, 0.25, 0.5, 0.81]
+        thresholds = [-1.0, 0.0, 0.4, 5.0]
+        queries = X[:8] * 0.9
+        quantiles = model.predict_quantiles(queries, asked)
+        cdf = model.predict_cdf(queries, thresholds)
+        assert quantiles.shape == cdf.shape == (8, 4)
+        for q in range(8):
+            places, weights = places_and_weights(model, X, y, queries[[q]])
+            order = np.argsort(places)
+            for k, quantile in enumerate(asked):
+                reached = 0.0
+                for i in order:
+                    reached += weights[i]
+                    if reached >= quantile:
+                        break
+                assert quantiles[q, k] == pytest.approx(places[i], abs=1e-8)
+            for k, threshold in enumerate(thresholds):
+                below = math.fsum(weights[places <= threshold])
+                assert cdf[q, k] == pytest.approx(below, abs=1e-9)
+
+    def test_mean_is_the_prediction(self, model, data):
+        X, y = data
+        for query in X[:5]:
+            places, weights = places_and_weights(model, X, y, query[None])
+            expected = model.predict(query[None])[0]
+            assert weights @ places == pytest.approx(expected, abs=1e-9)
+        # The same from the distribution as it is handed out: the integral of quantiles.
+        levels = (np.arange(4000) + 0.5) / 4000
+        means = model.predict_quantiles(X[:5], levels).mean(axis=1)
+        np.testing.assert_allclose(means, model.predict(X[:5]), atol=2e-3)
+
+    def test_quantiles_and_cdf_invert_each_other(self, model, data):
+        queries = data[0][:6]
+        for level in (0.1, 0.35, 0.5, 0.9):
+            found = model.predict_quantiles(queries, level)[:, 0]
+            for row, place in enumerate(found):
+                query = queries[[row]]
+                here = model.predict_cdf(query, place + 1e-9)[0, 0]
+                before = model.predict_cdf(query, place - 1e-9)[0, 0]
+                assert before < level + 1e-9
+                assert here >= level - 1e-9
+
+    def test_are_monotone_and_end_at_0_and_1(self, model, data):
+        X = data[0]
+        grid = np.linspace(-9, 9, 50)
+        cdf = model.predict_cdf(X, grid)
+        assert (np.diff(cdf, axis=1) >= 0).all()
+        np.testing.assert_array_equal(cdf[:, 0], 0)
+        np.testing.assert_allclose(cdf[:, -1], 1, rtol=1e-12)
+        np.testing.assert_array_equal(model.predict_cdf(X, [-np.inf])[:, 0], 0)
+        assert (np.diff(model.predict_quantiles(X, [0.1, 0.4, 0.9]), axis=1) >= 0).all()
+
+    def test_shapes(self, model, data):
+        X, y = data
+        assert model.predict_quantiles(X).shape == (40, 3)
+        assert model.predict_quantiles(X, 0.5).shape == (40, 1)
+        assert model.predict_cdf(X, 0.5).shape == (40, 1)
+        both = clone(model).fit(X, np.column_stack([y, -y]))
+        assert both.predict_cdf(X[:4], [0, 1, 2]).shape == (4, 3, 2)
+        found = both.predict_quantiles(X[:4], [0.2, 0.5])
+        assert found.shape == (4, 2, 2)
+        np.testing.assert_allclose(found[:, :, 0], model.predict_quantiles(X[:4], [0.2, 0.5]))
+
+    def test_weights_repeat_rows(self, data):
+        X, y = data
+        counts = np.random.default_rng(3).integers(0, 4, 40)
+        rows = np.repeat(np.arange(40), counts)
+        for degree in DEGREES:
+            model = LocalPolynomialRegressor(bandwidth=0.6, degree=degree)
+            weighted, copied = (
+                clone(model).fit(X, y, counts),
+                clone(model).fit(X[rows], y[rows]),
+            )
+            np.testing.assert_allclose(
+                weighted.predict_quantiles(X), copied.predict_quantiles(X), atol=1e-9
+            )
+            np.testing.assert_allclose(
+                weighted.predict_cdf(X, [0.0, 0.5]), copied.predict_cdf(X, [0.0, 0.5]),
+                atol=1e-9,
+            )  # fmt: skip
+
+    def test_frames(self):
+        frame, y = frame_of(40)
+        model = NadarayaWatsonRegressor(bandwidth=[0.5, 0.0, 1.0]).fit(frame, y)
+        found = model.predict_quantiles(frame, [0.01, 0.99])
+        for color in "rgb":
+            own = (frame["color"] == color).to_numpy()
+            assert np.isin(found[own], y[own]).all()
+
+    @pytest.mark.parametrize(
+        ("quantiles", "message"),
+        [
+            ([0.5, 1.0], "quantiles=1.0 is not valid: pass a number between 0 and 1"),
+            (0, "quantiles=0.0 is not valid"),
+            ([0.1, 1.5], "quantiles=1.5 is not valid"),
+            ([], r"quantiles=\[\] is no list of numbers"),
+            ([[0.5]], r"quantiles=\[\[0.5\]\] is no list of numbers"),
+            ("half", "quantiles='half' is no list of numbers"),
+            ([0.1, np.nan], "is no list of numbers"),
+        ],
+    )
+    def test_quantiles_are_checked(self, model, data, quantiles, message):
+        with pytest.raises(ValueError, match=message):
+            model.predict_quantiles(data[0], quantiles)
+
+    @pytest.mark.parametrize("thresholds", [[], [[1.0]], "low", None, [np.nan]])
+    def test_thresholds_are_checked(self, model, data, thresholds):
+        with pytest.raises(ValueError, match=r"y=.* is no list of numbers"):
+            model.predict_cdf(data[0], thresholds)
+
+    def test_signed_kernels_are_refused(self, data):
+        model = NadarayaWatsonRegressor("silverman", bandwidth=0.8).fit(*data)
+        for ask in (
+            lambda: model.predict_quantiles(data[0]),
+            lambda: model.predict_cdf(data[0], 0.0),
+        ):
+            with pytest.raises(ValueError, match=r"takes negative values.*distribution needs"):
+                ask()
+
+    def test_nowhere(self, data):
+        model = NadarayaWatsonRegressor("boxcar", bandwidth=0.1, empty="nan").fit(*data)
+        assert np.isnan(model.predict_quantiles([[9.0, 9.0]])).all()
+        assert np.isnan(model.predict_cdf([[9.0, 9.0]], [0.0])).all()
+
+
+class TestBands:
+    @pytest.mark.parametrize("kind", ["plain", "weights", "absent", "outputs", "frame", "knn"])
+    @pytest.mark.parametrize("degree", DEGREES)
+    def test_pointwise_are_the_explicit_sum(self, kind, degree):
+        ((_, model, X, y, weight),) = (case for case in CASES if case[0] == f"{kind}-{degree}")
+        model = clone(model).fit(X, y, weight)
+        queries = take(X, np.arange(7))
+        matrix = model.smoother_matrix(queries)
+        errors = model.loo_residuals_.reshape(len(y), -1)
+        counts = np.ones(len(y)) if weight is None else weight
+        variance = np.zeros((7, errors.shape[1]))
+        for i in np.flatnonzero(counts):
+            variance += matrix[:, [i]] ** 2 * errors[i] ** 2 / counts[i]
+        width = norm.ppf(0.975) * np.sqrt(variance)
+        center = model.predict(queries).reshape(7, -1)
+        expected = np.stack([center - width, center + width], axis=1)
+        found = model.confidence_band(queries, 0.95)
+        np.testing.assert_allclose(found.reshape(expected.shape), expected, atol=1e-9)
+        assert found.shape == (7, 2, *y.shape[1:])
+
+    @pytest.mark.parametrize("degree", DEGREES)
+    def test_simultaneous_are_wider_by_one_factor(self, data, degree):
+        X, y = data
+        model = LocalPolynomialRegressor(bandwidth=0.5, degree=degree).fit(X, y)
+        pointwise = np.diff(model.confidence_band(X), axis=1)[:, 0]
+        together = np.diff(model.confidence_band(X, simultaneous=True), axis=1)[:, 0]
+        factors = together / pointwise
+        np.testing.assert_allclose(factors, factors[0])
+        assert factors[0] > 1.2
+        wider = model.confidence_band(X, 0.99, simultaneous=True)
+        assert (np.diff(wider, axis=1)[:, 0] > together).all()
+        # At a single query there is no difference but that of the draws.
+        one = np.diff(model.confidence_band(X[:1], simultaneous=True, n_resamples=20_000))
+        assert one[0, 0] == pytest.approx(pointwise[0], rel=0.03)
+
+    def test_simultaneous_hold_the_whole_smoothed_curve(self):
+        x = np.linspace(0, 1, 400)
+        truth, grid = np.sin(6 * x), x[::4, None]
+        model = LocalPolynomialRegressor(bandwidth=0.08)
+        target = model.fit(x[:, None], truth).predict(grid)
+        held, at_points = 0, []
+        for seed in range(50):
+            y = truth + 0.3 * np.random.default_rng(seed).normal(size=400)
+            model.fit(x[:, None], y)
+            lower, upper = model.confidence_band(grid, simultaneous=True, n_resamples=200).T
+            held += ((lower <= target) & (target <= upper)).all()
+            lower, upper = model.confidence_band(grid).T
+            at_points.append(np.mean((lower <= target) & (target <= upper)))
+        assert 0.82 <= held / 50 <= 1
+        assert 0.86 <= np.mean(at_points) <= 0.96
+
+    def test_draws_are_seeded_and_local(self, data):
+        model = LocalPolynomialRegressor(bandwidth=0.5).fit(*data)
+        before = np.random.get_state()[1].copy(), random.getstate()  # noqa: NPY002
+
+        def band(seed):
+            return model.confidence_band(data[0], simultaneous=True, random_state=seed)
+
+        np.testing.assert_array_equal(band(0), band(0))
+        np.testing.assert_array_equal(
+            band(0), model.confidence_band(data[0], simultaneous=True)
+        )
+        assert not np.array_equal(band(0), band(1))
+        np.testing.assert_array_equal(band(np.random.RandomState(1)), band(1))
+        np.testing.assert_array_equal(np.random.get_state()[1], before[0])  # noqa: NPY002
+        assert random.getstate() == before[1]
+
+    @pytest.mark.parametrize("n_resamples", [0, -1, 1.5, None, True, "many"])
+    def test_n_resamples_is_checked(self, data, n_resamples):
+        model = NadarayaWatsonRegressor(bandwidth=0.5).fit(*data)
+        with pytest.raises(ValueError, match=r"n_resamples=.* pass an integer greater than 0"):
+            model.confidence_band(data[0], simultaneous=True, n_resamples=n_resamples)
+
+
+@pytest.mark.parametrize("case", CASES[::4], ids=[case[0] for case in CASES[::4]])
+def test_blocks_of_queries_change_nothing(case, monkeypatch):
+    from sklearn_attention.smoothing import _regression
+
+    _, model, X, y, weight = case
+    model = clone(model).fit(X, y, weight)
+    asks = [
+        lambda m: m.predict_interval(X, 0.6),
+        lambda m: m.confidence_band(X, simultaneous=True, n_resamples=50),
+        lambda m: m.effective_dof_,
+    ]
+    if not model.kernel_.signed:
+        asks += [lambda m: m.predict_quantiles(X), lambda m: m.predict_cdf(X, [0.0, 1.0])]
+    whole = [ask(model) for ask in asks]
+    monkeypatch.setattr(_regression, "_BLOCK_PAIRS", 100)
+    fresh = clone(model).fit(X, y, weight)
+    for ask, expected in zip(asks, whole, strict=True):
+        np.testing.assert_allclose(ask(fresh), expected, rtol=1e-9, atol=1e-9)

@@ -1,0 +1,297 @@
+"""Local polynomial regression, against weighted least squares at every query."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+
+from sklearn_attention import LocalPolynomialRegressor, NadarayaWatsonRegressor
+from sklearn_attention.bandwidth import AdaptiveBandwidth
+from sklearn_attention.datasets import make_smoothing_curve
+from sklearn_attention.kernels import as_kernel
+
+
+@pytest.fixture
+def data():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, size=(60, 2)) * [1.0, 3.0]
+    return X, np.sin(2 * X[:, 0]) + 0.3 * X[:, 1] + 0.1 * rng.normal(size=60)
+
+
+def terms(U, degree):
+    """Polynomials of the columns of U: the constant, the columns, and their products."""
+    columns = [np.ones(len(U))]
+    if degree >= 1:
+        columns += list(U.T)
+    if degree == 2:
+        d = U.shape[1]
+        columns += [U[:, j] * U[:, k] for j in range(d) for k in range(j, d)]
+    return np.column_stack(columns)
+
+
+def slow_fit(X, y, weight, queries, kernel, bandwidth, degree):
+    """Values and slopes by least squares on the rows themselves, one query at a time."""
+    values, slopes = [], []
+    for query in queries:
+        w = weight * kernel((query / bandwidth)[None], X / bandwidth)[0]
+        root = np.sqrt(w)
+        design = terms(X - query, degree) * root[:, None]
+        target = y.reshape(len(y), -1) * root[:, None]
+        beta = np.linalg.lstsq(design, target, rcond=None)[0]
+        values.append(beta[0])
+        slopes.append(beta[1 : 1 + X.shape[1]].T)
+    shape = y.shape[1:]
+    values, slopes = np.array(values), np.array(slopes)
+    return values.reshape(-1, *shape), slopes.reshape(-1, *shape, X.shape[1])
+
+
+class TestFit:
+    @pytest.mark.parametrize("degree", [1, 2])
+    @pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "tricube", "laplacian"])
+    @pytest.mark.parametrize("bandwidth", [1.6, [1.0, 3.0]])
+    def test_is_weighted_least_squares(self, data, degree, kernel, bandwidth):
+        X, y = data
+        weight = np.random.default_rng(1).uniform(0.5, 2, len(X))
+        both = np.column_stack([y, X[:, 0] ** 2 - y])
+        model = LocalPolynomialRegressor(kernel, degree=degree, bandwidth=bandwidth)
+        queries = X[:25] * 0.8 + 0.05
+        expected = slow_fit(
+            X, both, weight, queries, as_kernel(kernel), np.array(bandwidth), degree
+        )
+        model.fit(X, both, weight)
+        assert (model.local_ridge(queries) == 0).all()
+        np.testing.assert_allclose(model.predict(queries), expected[0], rtol=0, atol=1e-9)
+        np.testing.assert_allclose(
+            model.predict_gradient(queries), expected[1], rtol=0, atol=1e-8
+        )
+        single = clone(model).fit(X, y, weight)
+        np.testing.assert_allclose(single.predict(queries), expected[0][:, 0], atol=1e-9)
+        np.testing.assert_allclose(
+            single.predict_gradient(queries), expected[1][:, 0], atol=1e-8
+        )
+        np.testing.assert_allclose(
+            single.smoother_matrix(queries) @ y, single.predict(queries), atol=1e-10
+        )
+
+    @pytest.mark.parametrize("bandwidth", [0.7, "loo", "scott", "gcv", "aicc", "knn-loo"])
+    def test_degree_0_is_nadaraya_watson(self, data, bandwidth):
+        X, y = data
+        ours = LocalPolynomialRegressor(degree=0, bandwidth=bandwidth).fit(X, y)
+        theirs = NadarayaWatsonRegressor(bandwidth=bandwidth).fit(X, y)
+        np.testing.assert_array_equal(ours.bandwidth_, theirs.bandwidth_)
+        np.testing.assert_array_equal(ours.predict(X + 0.1), theirs.predict(X + 0.1))
+        np.testing.assert_array_equal(ours.loo_residuals_, theirs.loo_residuals_)
+        assert ours.aicc_ == theirs.aicc_
+        assert (ours.local_ridge(X) == 0).all()
+
+    @pytest.mark.parametrize("degree", [0, 1, 2])
+    @pytest.mark.parametrize("weighted", [False, True])
+    def test_one_window_for_all_is_ordinary_least_squares(self, data, degree, weighted):
+        X, y = data
+        weight = np.random.default_rng(2).uniform(0.5, 2, len(X)) if weighted else np.ones(60)
+        design, root = terms(X, degree), np.sqrt(weight)
+        hat = design @ np.linalg.pinv(design * root[:, None]) * root
+        # Everything lies within the step kernel's window, and so weighs alike.
+        model = LocalPolynomialRegressor("boxcar", bandwidth=8.0, degree=degree)
+        model.fit(X, y, weight if weighted else None)
+        np.testing.assert_allclose(model.predict(X), hat @ y, rtol=0, atol=1e-9)
+        np.testing.assert_allclose(model.smoother_matrix(X), hat, rtol=0, atol=1e-9)
+        assert model.effective_dof_ == pytest.approx(design.shape[1], rel=1e-9)
+
+    @pytest.mark.parametrize("degree", [1, 2])
+    def test_wide_gaussian_approaches_ordinary_least_squares(self, data, degree):
+        X, y = data
+        line = terms(X, degree) @ np.linalg.lstsq(terms(X, degree), y, rcond=None)[0]
+        gaps = []
+        for bandwidth in (4.0, 8.0, 16.0):
+            model = LocalPolynomialRegressor(bandwidth=bandwidth, degree=degree).fit(X, y)
+            gaps.append(np.abs(model.predict(X) - line).max())
+        # Weights approach 1 at the rate of the squared bandwidth.
+        assert gaps[2] < gaps[1] / 3 < gaps[0] / 9
+
+    @pytest.mark.parametrize("bandwidth", [0.5, "loo", AdaptiveBandwidth(12)])
+    @pytest.mark.parametrize("degree", [1, 2])
+    def test_reproduces_polynomials_of_its_degree(self, data, bandwidth, degree):
+        X = data[0]
+        coefficients = np.arange(1.0, 7.0)[: terms(X, degree).shape[1]]
+        y = terms(X, degree) @ coefficients
+        model = LocalPolynomialRegressor(bandwidth=bandwidth, degree=degree).fit(X, y)
+        queries = np.random.default_rng(3).uniform(-1.1, 1.1, size=(20, 2)) * [1.0, 3.0]
+        queries = queries[model.local_ridge(queries) == 0]
+        assert len(queries) > 10
+        np.testing.assert_allclose(
+            model.predict(queries), terms(queries, degree) @ coefficients, rtol=1e-6
+        )
+
+    def test_lines_extrapolate_where_statsmodels_answers_0(self):
+        # statsmodels' local linear fit is 0.0 far from data.
+        x = np.linspace(0, 1, 50)
+        model = LocalPolynomialRegressor(bandwidth=0.2).fit(x[:, None], 5 + 2 * x)
+        np.testing.assert_allclose(model.predict([[3.0], [-2.0]]), [11.0, 1.0], rtol=1e-6)
+        for kernel in ("gaussian", "epanechnikov"):
+            model = LocalPolynomialRegressor(kernel, bandwidth=0.2).fit(x[:, None], 5 + 2 * x)
+            far = model.predict([[1e3], [-1e3]])
+            assert np.isfinite(far).all()
+            assert (far > 4.9).sum() >= 1
+            assert far[0] != 0
+
+    @pytest.mark.parametrize("offset", [1e3, 1e6])
+    def test_offsets_of_features_and_targets_change_nothing(self, data, offset):
+        X, y = data
+        here = LocalPolynomialRegressor(bandwidth=0.8, degree=2).fit(X, y)
+        there = LocalPolynomialRegressor(bandwidth=0.8, degree=2).fit(X + offset, y + offset)
+        np.testing.assert_allclose(
+            there.predict(X + offset) - offset, here.predict(X), rtol=0, atol=1e-12 * offset
+        )
+
+    @pytest.mark.parametrize("degree", [1, 2])
+    def test_float32(self, data, degree):
+        X, y = data
+        single = LocalPolynomialRegressor(bandwidth=1.0, degree=degree)
+        single.fit(X.astype("float32"), y.astype("float32"))
+        double = LocalPolynomialRegressor(bandwidth=1.0, degree=degree).fit(X, y)
+        queries = X.astype("float32")
+        for found, expected in (
+            (single.predict(queries), double.predict(X)),
+            (single.predict(queries, return_std=True)[1], double.predict(X, True)[1]),
+            (single.predict_gradient(queries), double.predict_gradient(X)),
+            (single.predict_interval(queries), double.predict_interval(X)),
+            (single.predict_quantiles(queries), double.predict_quantiles(X)),
+            (single.confidence_band(queries), double.confidence_band(X)),
+            (single.loo_residuals_, double.loo_residuals_),
+            (single.smoother_matrix(queries), double.smoother_matrix(X)),
+            (single.local_ridge(queries), double.local_ridge(X)),
+        ):
+            assert found.dtype == np.float32
+            np.testing.assert_allclose(found, expected, rtol=2e-3, atol=2e-4)
+        assert single.bandwidth_.dtype == np.float64
+
+
+CURVES = {
+    "line": lambda t: 4 * t,
+    "exponential": lambda t: np.exp(2 * t),
+    "sine": lambda t: 2 * np.sin(5 * t + 1.1),
+    "heavisine": lambda t: make_smoothing_curve(
+        "heavisine", len(t), random_state=0, return_truth=True
+    )[2],
+}
+
+
+class TestBoundary:
+    @pytest.mark.parametrize("curve", CURVES)
+    def test_lines_beat_averages_at_the_edges(self, curve):
+        t = np.arange(1, 201) / 200
+        truth = CURVES[curve](t)
+        outer = (t <= 0.05) | (t > 0.95)
+        wins = 0
+        for seed in range(20):
+            rng = np.random.default_rng(seed)
+            y = truth + truth.std() / 7 * rng.normal(size=len(t))
+            errors = []
+            for degree in (0, 1):
+                model = LocalPolynomialRegressor(bandwidth=0.05, degree=degree)
+                found = model.fit(t[:, None], y).predict(t[outer, None])
+                errors.append(np.mean((found - truth[outer]) ** 2))
+            wins += errors[1] < errors[0]
+        assert wins >= 16
+
+    def test_bias_without_noise(self):
+        t = np.linspace(0, 1, 200)
+        averages = NadarayaWatsonRegressor(bandwidth=0.1).fit(t[:, None], t)
+        lines = LocalPolynomialRegressor(bandwidth=0.1).fit(t[:, None], t)
+        # Half a Gaussian has its mean 0.8 bandwidths inside.
+        assert averages.predict([[0.0]])[0] == pytest.approx(0.08, abs=0.002)
+        assert lines.predict([[0.0]])[0] == pytest.approx(0, abs=1e-9)
+
+
+class TestThinWindows:
+    def test_ridge_says_where(self):
+        X = np.array([[0.0], [0.1], [0.2], [0.3], [5.0]])
+        y = np.array([0.0, 1.0, 2.0, 3.0, 7.0])
+        model = LocalPolynomialRegressor("epanechnikov", bandwidth=0.5).fit(X, y)
+        ridge = model.local_ridge([[0.15], [5.0], [9.0]])
+        assert ridge[0] == 0
+        assert (ridge[1:] > 0).all()
+        # A single row answers with its value.
+        assert model.predict([[5.0]])[0] == pytest.approx(7.0)
+        assert model.predict_gradient([[5.0]])[0, 0] == pytest.approx(0.0, abs=1e-9)
+
+    @pytest.mark.parametrize("degree", [1, 2])
+    def test_constant_and_repeated_columns(self, data, degree):
+        X, y = data
+        spoiled = np.column_stack([X, np.full(len(X), 3.3), X[:, 0]])
+        model = LocalPolynomialRegressor(bandwidth=1.0, degree=degree).fit(spoiled, y)
+        assert (model.local_ridge(spoiled) > 0).all()
+        found, std = model.predict(spoiled, return_std=True)
+        assert np.isfinite(found).all()
+        assert (std > 0).all()
+        assert np.abs(found - y).max() < 1
+        for rule in ("loo", "aicc", "scott"):
+            model = LocalPolynomialRegressor(bandwidth=rule, degree=degree).fit(spoiled, y)
+            assert (model.bandwidth_ > 0).all()
+            assert np.isfinite(model.predict(spoiled)).all()
+
+    @pytest.mark.parametrize("degree", [0, 1, 2])
+    def test_ties(self, degree):
+        x = np.repeat([0.0, 1.0, 2.0], 4)
+        y = np.arange(12.0)
+        model = LocalPolynomialRegressor(bandwidth=0.05, degree=degree).fit(x[:, None], y)
+        means = y.reshape(3, 4).mean(axis=1)
+        np.testing.assert_allclose(model.predict([[0.0], [1.0], [2.0]]), means, atol=1e-8)
+        expected = (y.reshape(3, 4) - means[:, None]) * 4 / 3
+        np.testing.assert_allclose(model.loo_residuals_, expected.ravel(), atol=1e-7)
+
+    @pytest.mark.parametrize("degree", [0, 1, 2])
+    def test_one_row(self, degree):
+        model = LocalPolynomialRegressor(bandwidth=1.0, degree=degree).fit([[1.0]], [5.0])
+        queries = [[-3.0], [1.0], [9.0]]
+        np.testing.assert_allclose(model.predict(queries), 5.0)
+        np.testing.assert_allclose(model.predict_quantiles(queries), 5.0)
+        np.testing.assert_allclose(model.smoother_matrix(queries), 1.0)
+        np.testing.assert_allclose(model.predict_gradient(queries), 0.0)
+        assert np.isnan(model.loo_residuals_).all()
+        assert model.aicc_ == np.inf
+        np.testing.assert_array_equal(model.predict_interval(queries), [[-np.inf, np.inf]] * 3)
+        for ask in (
+            lambda: model.predict(queries, return_std=True),
+            lambda: model.predict_interval(queries, heteroscedastic=True),
+            model.feature_significance,
+        ):
+            with pytest.raises(ValueError, match=r"1 of 1 training rows .*fit more rows"):
+                ask()
+        for rule in ("loo", "gcv", "aicc", "knn-loo"):
+            with pytest.raises(ValueError, match=f"'{rule}'.*n_samples=1: pass a number"):
+                LocalPolynomialRegressor(bandwidth=rule, degree=degree).fit([[1.0]], [5.0])
+
+    @pytest.mark.parametrize("degree", [0, 1, 2])
+    def test_two_rows(self, degree):
+        X, y = np.array([[1.0], [2.0]]), np.array([5.0, 7.0])
+        model = LocalPolynomialRegressor(bandwidth=1.0, degree=degree).fit(X, y)
+        np.testing.assert_allclose(model.loo_residuals_, [-2.0, 2.0])
+        found, std = model.predict(X, return_std=True)
+        np.testing.assert_allclose(std, 2.0)
+        if degree == 1:
+            np.testing.assert_allclose(found, y)
+        np.testing.assert_array_equal(model.predict_interval(X), [[-np.inf, np.inf]] * 2)
+
+
+class TestRefusals:
+    @pytest.mark.parametrize("degree", [3, -1, 1.0, True, None, "1", [1], np.array([1, 2])])
+    def test_degree(self, data, degree):
+        model = LocalPolynomialRegressor(degree=degree)
+        with pytest.raises(ValueError, match=r"degree=.* is not valid: pass 0, 1 or 2"):
+            model.fit(*data)
+        assert not hasattr(model, "keys_")
+
+    @pytest.mark.parametrize("kernel", ["silverman", "linear"])
+    @pytest.mark.parametrize("bandwidth", [1.0, "loo"])
+    def test_signed_kernels(self, data, kernel, bandwidth):
+        with pytest.raises(ValueError, match=f"kernel='{kernel}'.*or degree=0"):
+            LocalPolynomialRegressor(kernel, bandwidth=bandwidth).fit(*data)
+        LocalPolynomialRegressor("silverman", bandwidth=2.0, degree=0).fit(*data)
+
+    def test_degrees_can_be_searched(self, data):
+        search = GridSearchCV(LocalPolynomialRegressor(), {"degree": [0, 1, 2]}, cv=3)
+        search.fit(*data)
+        assert search.best_params_["degree"] in (1, 2)
+        assert repr(LocalPolynomialRegressor(degree=2)) == "LocalPolynomialRegressor(degree=2)"

@@ -1,0 +1,518 @@
+"""Numbers and categories side by side, as they come in data frames."""
+
+import copy
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+
+from sklearn_attention import (
+    LocalPolynomialRegressor,
+    NadarayaWatsonClassifier,
+    NadarayaWatsonRegressor,
+)
+from sklearn_attention.bandwidth import AdaptiveBandwidth
+from sklearn_attention.kernels import AitchisonAitken, LiRacine, ProductKernel, highest_lam
+
+SIZES = ["small", "medium", "large"]
+LAMBDAS = [0.7, 0.3, 0.4]
+DEGREES = [0, 1, 2]
+
+
+def make_frame(n=60, seed=0):
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame({"length": rng.uniform(-1, 1, n)})
+    frame["color"] = rng.choice(["red", "green", "blue"], n)
+    codes = rng.integers(3, size=n)
+    frame["size"] = pd.Categorical.from_codes(codes, SIZES, ordered=True)
+    noise = 0.2 * rng.normal(size=n)
+    return frame, (
+        2 * frame["length"] + (frame["color"] == "red") + 0.5 * codes + noise
+    ).to_numpy()
+
+
+@pytest.fixture
+def data():
+    return make_frame()
+
+
+def as_codes(frame):
+    """The columns as numbers, by hand."""
+    color = frame["color"].map({"blue": 0, "green": 1, "red": 2})
+    size = frame["size"].astype(str).map(dict(zip(SIZES, range(3), strict=True)))
+    return np.column_stack([frame["length"], color, size]).astype(float)
+
+
+class TestPrediction:
+    @pytest.mark.parametrize("kernel", ["gaussian", "tricube"])
+    @pytest.mark.parametrize("degree", DEGREES)
+    def test_equals_an_explicit_product_kernel_on_codes(self, data, kernel, degree):
+        frame, y = data
+        product = ProductKernel([
+            ("length", kernel, [0]),
+            ("color", AitchisonAitken(n_levels=3, lam=0.3), [1]),
+            ("size", LiRacine(lam=0.4), [2]),
+        ])  # fmt: skip
+        weight = np.random.default_rng(1).uniform(0.5, 2, 60)
+        ours = LocalPolynomialRegressor(kernel, bandwidth=LAMBDAS, degree=degree)
+        theirs = LocalPolynomialRegressor(product, bandwidth=[0.7, 1.0, 1.0], degree=degree)
+        ours.fit(frame, y, weight)
+        theirs.fit(as_codes(frame), y, weight)
+        codes = as_codes(frame)
+        np.testing.assert_allclose(ours.predict(frame), theirs.predict(codes), rtol=1e-10)
+        for name in ("smoother_matrix", "predict_interval", "predict_quantiles"):
+            found, expected = getattr(ours, name)(frame), getattr(theirs, name)(codes)
+            np.testing.assert_allclose(found, expected, atol=1e-9, err_msg=name)
+        np.testing.assert_allclose(ours.aicc_, theirs.aicc_, rtol=1e-9)
+
+    @pytest.mark.parametrize("degree", DEGREES)
+    def test_lambda_0_splits_the_data_and_the_highest_pools_it(self, data, degree):
+        frame, y = data
+        colors = frame[["length", "color"]]
+        model = LocalPolynomialRegressor(bandwidth=[0.7, 0.0], degree=degree)
+        split = model.fit(colors, y).predict(colors)
+        pooled = clone(model).set_params(bandwidth=[0.7, 2 / 3]).fit(colors, y).predict(colors)
+        numbers = frame[["length"]]
+        alone = clone(model).set_params(bandwidth=0.7)
+        np.testing.assert_allclose(pooled, alone.fit(numbers, y).predict(numbers), rtol=1e-9)
+        for color in ("red", "green", "blue"):
+            own = (frame["color"] == color).to_numpy()
+            expected = alone.fit(numbers[own], y[own]).predict(numbers[own])
+            np.testing.assert_allclose(split[own], expected, rtol=1e-7, atol=1e-9)
+
+    @pytest.mark.parametrize("degree", DEGREES)
+    @pytest.mark.parametrize(
+        "bandwidth", ["loo", "gcv", "aicc", "scott", "silverman", 0.5, AdaptiveBandwidth(15)]
+    )
+    def test_only_categories(self, data, bandwidth, degree):
+        frame, y = data
+        only = frame[["color", "size"]]
+        model = LocalPolynomialRegressor(bandwidth=bandwidth, degree=degree)
+        if isinstance(bandwidth, AdaptiveBandwidth):
+            with pytest.raises(ValueError, match=r"measures distances.*one numeric column"):
+                model.fit(only, y)
+            return
+        model.fit(only, y)
+        found = model.predict(only)
+        cells = pd.Series(y).groupby([only["color"], only["size"]], observed=True)
+        means = cells.transform("mean").to_numpy()
+        assert np.corrcoef(found, means)[0, 1] > 0.8
+        assert model.predict_interval(only, heteroscedastic=True).shape == (60, 2)
+        assert (model.predict_gradient(only) == 0).all()
+        assert model.feature_significance(19).p_values.shape == (2,)
+        # There is no polynomial in categories.
+        averages = clone(model).set_params(degree=0).fit(only, y)
+        np.testing.assert_allclose(found, averages.predict(only), rtol=1e-9)
+
+    def test_lambdas_0_of_categories_only_are_means_of_cells(self, data):
+        frame, y = data
+        only = frame[["color", "size"]]
+        model = NadarayaWatsonRegressor(bandwidth=[0.0, 0.0]).fit(only, y)
+        cells = pd.Series(y).groupby([only["color"], only["size"]], observed=True)
+        np.testing.assert_allclose(model.predict(only), cells.transform("mean"), rtol=1e-10)
+
+    def test_float32(self, data):
+        frame, y = data
+        single = frame.astype({"length": "float32"})
+        model = LocalPolynomialRegressor(bandwidth=LAMBDAS).fit(frame, y)
+        other = LocalPolynomialRegressor(bandwidth=LAMBDAS).fit(single, y.astype("float32"))
+        np.testing.assert_allclose(other.predict(single), model.predict(frame), atol=1e-4)
+
+
+class TestChoice:
+    @pytest.mark.parametrize("per_feature", [False, True])
+    @pytest.mark.parametrize("rule", ["loo", "gcv", "aicc"])
+    @pytest.mark.parametrize("degree", [0, 1])
+    def test_lambdas_tell_what_matters(self, rule, degree, per_feature):
+        rng = np.random.default_rng(0)
+        n = 120
+        frame = pd.DataFrame({"length": rng.uniform(-1, 1, n)})
+        frame["color"] = rng.choice(["red", "green", "blue"], n)
+        frame["noise"] = rng.choice(list("abcd"), n)
+        frame["size"], frame["other"] = (
+            pd.Categorical.from_codes(rng.integers(3, size=n), SIZES, ordered=True)
+            for _ in range(2)
+        )
+        y = np.sin(3 * frame["length"]) + 2 * (frame["color"] == "red")
+        y = y + 2 * (frame["size"] == "large") + 0.3 * rng.normal(size=n)
+        model = LocalPolynomialRegressor(
+            bandwidth=rule, degree=degree, per_feature=per_feature
+        ).fit(frame, y)
+        share = [
+            lam / highest_lam(kind, levels)
+            for lam, kind, levels in zip(
+                model.bandwidth_[1:], model.kinds_[1:], (3, 4, 3, 3), strict=True
+            )
+        ]
+        assert max(share[0], share[2]) < 0.25
+        assert min(share[1], share[3]) > 0.4
+        assert model.relevance_[1] > 0.7 > 0.5 > model.relevance_[2]
+        assert ((0 <= model.relevance_) & (model.relevance_ <= 1)).all()
+        assert np.isfinite(getattr(model, f"{rule}_score_"))
+
+    @pytest.mark.parametrize("degree", DEGREES)
+    def test_loo_score(self, data, degree):
+        frame, y = data
+        model = LocalPolynomialRegressor(degree=degree).fit(frame, y)
+        assert model.loo_score_ == pytest.approx(np.mean(model.loo_residuals_**2), rel=1e-8)
+        given = LocalPolynomialRegressor(bandwidth=model.bandwidth_, degree=degree)
+        np.testing.assert_allclose(given.fit(frame, y).predict(frame), model.predict(frame))
+
+    @pytest.mark.parametrize("bandwidth", [0.5, "scott", "silverman"])
+    def test_rules_give_lambdas_between_their_ends(self, data, bandwidth):
+        frame, y = data
+        model = NadarayaWatsonRegressor(bandwidth=bandwidth).fit(frame, y)
+        assert 0 < model.bandwidth_[1] < 2 / 3
+        assert 0 < model.bandwidth_[2] < 1
+        if bandwidth == 0.5:
+            assert model.bandwidth_[0] == 0.5
+
+    def test_neighbours_are_those_in_the_numbers(self, data):
+        frame, y = data
+        for bandwidth in (AdaptiveBandwidth(12), "knn-loo"):
+            model = NadarayaWatsonRegressor("tricube", bandwidth=bandwidth).fit(frame, y)
+            k = model.n_neighbors_
+            x = frame["length"].to_numpy()
+            codes, lam = as_codes(frame), model.bandwidth_
+            for row in (0, 7):
+                gaps = np.abs(x - x[row])
+                u = gaps / np.sort(gaps)[k - 1]
+                w = np.clip(1 - u**3, 0, None) ** 3
+                w *= np.where(codes[:, 1] == codes[row, 1], 1 - lam[1], lam[1] / 2)
+                w *= lam[2] ** np.abs(codes[:, 2] - codes[row, 2])
+                if w.sum() > 1e-6:
+                    found = model.predict(frame[row : row + 1])[0]
+                    assert found == pytest.approx(w @ y / w.sum(), rel=1e-6)
+
+    @pytest.mark.parametrize(
+        ("bandwidth", "message"),
+        [
+            ([0.5, 0.1], r"shape \(2,\), but there are 3 features"),
+            ([0.5, 0.7, 0.2], r"bandwidth\[1\]=0.7 is not valid: pass a number in \[0, 0.6666"),
+            ([0.5, 0.1, 1.1], r"bandwidth\[2\]=1.1 is not valid: pass a number in \[0, 1\]"),
+            ([0.5, -0.1, 0.2], r"bandwidth\[1\]=-0.1 is not valid"),
+            ([0.0, 0.1, 0.2], "bandwidth=.* must be finite and greater than 0"),
+            ([0.5, "loo", 0.2], r"bandwidth\[1\]='loo' is not valid"),
+            ("plug-in", "'plug-in' is for one numeric feature.*use bandwidth='loo'"),
+        ],
+    )
+    def test_nonsense(self, data, bandwidth, message):
+        with pytest.raises(ValueError, match=message):
+            NadarayaWatsonRegressor(bandwidth=bandwidth).fit(*data)
+
+    @pytest.mark.parametrize("bandwidth", [0.5, "loo", "scott"])
+    def test_kernels_that_name_columns_are_refused(self, data, bandwidth):
+        kernel = ProductKernel([("length", "gaussian", [0])])
+        with pytest.raises(ValueError, match=r"names columns itself.*or X as numbers"):
+            NadarayaWatsonRegressor(kernel, bandwidth=bandwidth).fit(*data)
+        every = ProductKernel("epanechnikov")
+        model = NadarayaWatsonRegressor(every, bandwidth=0.5).fit(*data)
+        assert np.isfinite(model.predict(data[0])).all()
+
+    def test_one_level(self, data):
+        frame, y = data
+        model = LocalPolynomialRegressor().fit(frame[["length"]].assign(c="same"), y)
+        alone = LocalPolynomialRegressor().fit(frame[["length"]], y)
+        np.testing.assert_allclose(
+            model.predict(frame[["length"]].assign(c="same")),
+            alone.predict(frame[["length"]]),
+            atol=1e-3,
+        )
+
+
+class TestLevels:
+    @pytest.mark.parametrize("degree", DEGREES)
+    @pytest.mark.parametrize("bandwidth", [LAMBDAS, [0.7, 1e-3, 0.4], "loo", "scott"])
+    def test_never_seen_are_left_out_of_account(self, data, degree, bandwidth):
+        frame, y = data
+        model = LocalPolynomialRegressor(bandwidth=bandwidth, degree=degree).fit(frame, y)
+        lam = model.bandwidth_.copy()
+        lam[1] = 2 / 3
+        blind = LocalPolynomialRegressor(bandwidth=lam, degree=degree).fit(frame, y)
+        expected = blind.predict(frame)
+        for level in ("mauve", None, np.nan, ""):
+            found = model.predict(frame.assign(color=level))
+            np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-9)
+
+    def test_of_ordered_categories_are_errors(self, data):
+        frame, y = data
+        model = NadarayaWatsonRegressor(bandwidth=LAMBDAS).fit(frame, y)
+        with pytest.raises(ValueError, match=r"unknown levels \['huge'\].*'size'"):
+            model.predict(frame.assign(size="huge"))
+
+    @pytest.mark.parametrize("missing", [None, np.nan])
+    def test_missing_cells(self, data, missing):
+        frame, y = data
+        gaps = np.arange(60) % 4 == 0
+        holes = frame.assign(color=frame["color"].mask(gaps, missing))
+        named = frame.assign(color=frame["color"].mask(gaps, "missing"))
+        model = NadarayaWatsonRegressor(bandwidth=LAMBDAS)
+        found = clone(model).fit(holes, y).predict(holes)
+        np.testing.assert_allclose(found, clone(model).fit(named, y).predict(named))
+        with pytest.raises(ValueError, match=r"15 missing cells in column 'size'.*fill them"):
+            model.fit(frame.assign(size=frame["size"].mask(gaps)), y)
+        with pytest.raises(ValueError, match="contains NaN"):
+            model.fit(frame.assign(length=frame["length"].mask(gaps)), y)
+        assert not hasattr(model, "keys_")
+        model.fit(frame, y)
+        for name in ("length", "size"):
+            with pytest.raises(ValueError, match=r"NaN|missing cells in column 'size'"):
+                model.predict(frame.assign(**{name: frame[name].mask(gaps)}))
+
+    def test_dtypes_of_pandas_agree(self, data):
+        frame, y = data
+        expected = NadarayaWatsonRegressor().fit(frame, y).predict(frame)
+        for dtype in ("category", "string", object):
+            other = frame.astype({"color": dtype})
+            found = NadarayaWatsonRegressor().fit(other, y).predict(frame)
+            np.testing.assert_array_equal(found, expected)
+
+    def test_names_of_levels_do_not_matter(self, data):
+        frame, y = data
+        renamed = frame.assign(
+            color=frame["color"].map({"red": "A", "green": "Z", "blue": "M"})
+        )
+        for bandwidth in ("loo", LAMBDAS):
+            model = NadarayaWatsonRegressor(bandwidth=bandwidth)
+            expected = clone(model).fit(frame, y).predict(frame)
+            found = clone(model).fit(renamed, y).predict(renamed)
+            np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+class TestFrames:
+    def test_columns_in_another_order_or_renamed(self, data):
+        frame, y = data
+        model = NadarayaWatsonRegressor(bandwidth=LAMBDAS).fit(frame, y)
+        assert list(model.feature_names_in_) == ["length", "color", "size"]
+        for other in (
+            frame[["color", "length", "size"]],
+            frame[["length", "size", "color"]],
+            frame.rename(columns={"length": "width"}),
+            frame.rename(columns={"color": "hue"}),
+        ):
+            with pytest.raises(ValueError, match="feature names should match"):
+                model.predict(other)
+            with pytest.raises(ValueError, match="feature names should match"):
+                model.partial_fit(other, y)
+        for other in (frame[["length", "color"]], frame.assign(more=1)):
+            with pytest.raises(ValueError, match="feature names should match"):
+                model.predict(other)
+        assert len(model.keys_) == 60
+
+    def test_arrays_after_a_frame(self, data):
+        frame, y = data
+        model = NadarayaWatsonRegressor(bandwidth=LAMBDAS).fit(frame, y)
+        for X in (as_codes(frame), frame.to_numpy(), frame.to_numpy().tolist()):
+            for ask in (model.predict, lambda X: model.partial_fit(X, y)):
+                with pytest.raises(ValueError, match=r"not the 3 columns.*pass a data frame"):
+                    ask(X)
+        assert len(model.keys_) == 60
+
+    def test_a_frame_with_categories_after_numbers(self, data):
+        frame, y = data
+        model = NadarayaWatsonRegressor(bandwidth=0.5).fit(as_codes(frame), y)
+        for ask in (model.predict, lambda X: model.partial_fit(X, y)):
+            with pytest.raises(ValueError, match="has categorical columns, but was numeric"):
+                ask(frame)
+        with pytest.raises(ValueError, match="could not convert string"):
+            NadarayaWatsonRegressor(bandwidth=0.5).fit(frame.to_numpy(), y)
+
+    def test_refitting_on_numbers_forgets_categories(self, data):
+        frame, y = data
+        model = NadarayaWatsonRegressor(bandwidth="loo").fit(frame, y)
+        model.fit(frame[["length"]].to_numpy(), y)
+        assert model.categories_ is None
+        assert model.kinds_ == ["numeric"]
+        for name in ("relevance_", "feature_names_in_"):
+            assert not hasattr(model, name)
+
+    def test_failing_leaves_the_estimator_as_it_was(self, data):
+        frame, y = data
+        model = NadarayaWatsonRegressor(bandwidth=LAMBDAS).fit(frame, y)
+        before, predicted = dict(vars(model)), model.predict(frame)
+        spoiled = frame.assign(color="mauve", length=np.nan)
+        for method in (model.fit, model.partial_fit):
+            with pytest.raises(ValueError, match="NaN"):
+                method(spoiled, y)
+        assert vars(model).keys() == before.keys()
+        assert all(vars(model)[name] is before[name] for name in before)
+        np.testing.assert_array_equal(model.predict(frame), predicted)
+
+    def test_names_and_indices_of_any_kind(self, data):
+        frame, y = data
+        model = NadarayaWatsonRegressor(bandwidth=LAMBDAS)
+        expected = clone(model).fit(frame, y).predict(frame)
+        for other in (
+            frame.set_axis([0, 1, 2], axis=1),
+            frame.set_axis(np.zeros(60, dtype=int), axis=0),
+            frame.set_axis([f"r{i}" for i in range(60)], axis=0),
+        ):
+            found = clone(model).fit(other, pd.Series(y)).predict(other)
+            np.testing.assert_array_equal(found, expected)
+
+    def test_polars(self, data):
+        polars = pytest.importorskip("polars")
+        frame, y = data
+        other = polars.from_pandas(frame.astype({"size": str})).with_columns(
+            size=polars.col("size").cast(polars.Enum(SIZES))
+        )
+        expected = NadarayaWatsonRegressor().fit(frame, y).predict(frame)
+        found = NadarayaWatsonRegressor().fit(other, y).predict(other)
+        np.testing.assert_allclose(found, expected)
+
+
+class TestMemory:
+    @pytest.mark.parametrize("degree", DEGREES)
+    @pytest.mark.parametrize("bandwidth", [[0.7, 0.3, 0.4], "scott", "loo"])
+    def test_partial_fit_with_new_levels_equals_fit_on_all(self, data, degree, bandwidth):
+        frame, y = data
+        frame = frame.sort_values("color", ascending=False)  # blue comes last
+        grown = LocalPolynomialRegressor(bandwidth=bandwidth, degree=degree)
+        first = (frame["color"] != "blue").to_numpy()
+        assert list(frame["color"][:2]) == ["red", "red"]
+        grown.partial_fit(frame[first], y[first]).predict_interval(frame[first])
+        grown.partial_fit(frame[~first], y[~first])
+        whole = LocalPolynomialRegressor(bandwidth=bandwidth, degree=degree)
+        whole.fit(pd.concat([frame[first], frame[~first]]), np.append(y[first], y[~first]))
+        assert sorted(grown.categories_[1]) == sorted(whole.categories_[1])
+        np.testing.assert_allclose(grown.predict(frame), whole.predict(frame), rtol=1e-6)
+        np.testing.assert_allclose(
+            grown.predict_interval(frame), whole.predict_interval(frame), rtol=1e-5
+        )
+
+    def test_partial_fit_with_new_ordered_levels_is_refused(self, data):
+        frame, y = data
+        model = NadarayaWatsonRegressor(bandwidth=LAMBDAS).fit(frame, y)
+        with pytest.raises(ValueError, match=r"unknown levels \['huge'\]"):
+            model.partial_fit(frame.assign(size="huge", color="mauve"), y)
+        assert list(model.categories_[1]) == ["blue", "green", "red"]
+
+    def test_keys_of_new_numbers_are_no_unseen_levels(self):
+        first = pd.DataFrame({"zip": pd.Categorical([10, 20, 10, 20])})
+        model = NadarayaWatsonRegressor(bandwidth=[0.1]).fit(first, [0.0, 1.0, 0.0, 1.0])
+        model.partial_fit(pd.DataFrame({"zip": [30, 30]}), [5.0, 5.0])
+        found = model.predict(pd.DataFrame({"zip": [30, 99]}))
+        assert found[0] > 4
+        assert found[1] == pytest.approx(2.0)  # the mean of all rows
+
+    @pytest.mark.parametrize("store", ["pickle", "deepcopy", "skops"])
+    @pytest.mark.parametrize(
+        "estimator",
+        [NadarayaWatsonRegressor(), LocalPolynomialRegressor(), NadarayaWatsonClassifier()],
+    )
+    def test_files_bring_it_back(self, data, estimator, store):
+        frame, y = data
+        frame = frame.assign(color=frame["color"].mask(np.arange(60) % 5 == 0))
+        y = y > 1 if isinstance(estimator, NadarayaWatsonClassifier) else y
+        model = clone(estimator).fit(frame, y)
+        if hasattr(model, "predict_interval"):
+            model.predict_interval(frame, heteroscedastic=True)
+            assert len(model._memo) == 2
+        if store == "pickle":
+            loaded = pickle.loads(pickle.dumps(model))
+        elif store == "deepcopy":
+            loaded = copy.deepcopy(model)
+        else:
+            skops = pytest.importorskip("skops.io")
+            binary = skops.dumps(model)
+            types = skops.get_untrusted_types(data=binary)
+            assert all(name.startswith("sklearn_attention.") for name in types)
+            loaded = skops.loads(binary, trusted=types)
+        assert loaded._memo == {}
+        np.testing.assert_array_equal(loaded.predict(frame), model.predict(frame))
+        assert [type(level) for level in loaded.categories_[1]] == [str] * 3 + [type(None)]
+        if hasattr(model, "predict_interval"):
+            np.testing.assert_array_equal(
+                loaded.predict_interval(frame), model.predict_interval(frame)
+            )
+        loaded.partial_fit(frame.assign(color="mauve"), y)
+        assert "mauve" in loaded.categories_[1]
+
+    @pytest.mark.parametrize("degree", [0, 1])
+    def test_asking_changes_no_public_attribute(self, data, degree):
+        frame, y = data
+        model = LocalPolynomialRegressor(bandwidth=LAMBDAS, degree=degree).fit(frame, y)
+        before = {name: value for name, value in vars(model).items() if name != "_memo"}
+        stored = copy.deepcopy(before)
+        model.predict(frame, return_std=True)
+        model.predict_interval(frame, heteroscedastic=True)
+        model.predict_quantiles(frame)
+        model.predict_cdf(frame, [0.0])
+        model.predict_gradient(frame)
+        model.confidence_band(frame, simultaneous=True, n_resamples=10)
+        model.feature_significance(5)
+        model.local_ridge(frame)
+        model.explain(frame)
+        _ = model.aicc_, model.effective_dof_, model.loo_residuals_
+        assert {name for name in vars(model) if name != "_memo"} == set(before)
+        for name, value in before.items():
+            assert vars(model)[name] is value
+        assert pickle.dumps(before) == pickle.dumps(stored)
+
+    def test_refitting_clears_what_was_computed(self, data):
+        frame, y = data
+        model = NadarayaWatsonRegressor(bandwidth=LAMBDAS).fit(frame, y)
+        model.predict_interval(frame, heteroscedastic=True)
+        model.fit(frame[::-1], -3 * y)
+        fresh = NadarayaWatsonRegressor(bandwidth=LAMBDAS).fit(frame[::-1], -3 * y)
+        np.testing.assert_array_equal(model.loo_residuals_, fresh.loo_residuals_)
+        np.testing.assert_array_equal(
+            model.predict_interval(frame, heteroscedastic=True),
+            fresh.predict_interval(frame, heteroscedastic=True),
+        )
+
+
+class TestCompany:
+    def test_in_searches_and_pipelines(self, data):
+        frame, y = data
+        frame.loc[7, "color"] = "mauve"  # in one fold only
+        model = make_pipeline(NadarayaWatsonRegressor())
+        assert (cross_val_score(model, frame, y, cv=4) > 0.3).all()
+        grid = {
+            "nadarayawatsonregressor__kernel": ["gaussian", "epanechnikov"],
+            "nadarayawatsonregressor__bandwidth": ["loo", "scott"],
+        }
+        search = GridSearchCV(model, grid, cv=3).fit(frame, y)
+        assert search.score(frame, y) > 0.6
+        degrees = GridSearchCV(LocalPolynomialRegressor(), {"degree": [0, 1]}, cv=3)
+        assert degrees.fit(frame, y).best_params_ == {"degree": 1}
+
+    def test_categories_help(self, data):
+        frame, y = data
+        whole = cross_val_score(LocalPolynomialRegressor(), frame, y, cv=5).mean()
+        part = cross_val_score(LocalPolynomialRegressor(), frame[["length"]], y, cv=5).mean()
+        assert whole > part + 0.1
+
+    @pytest.mark.parametrize("bandwidth", ["loo", "gcv", "aicc", "scott", LAMBDAS])
+    def test_classifier(self, data, bandwidth):
+        frame, y = data
+        labels = np.where(y > 1, "high", "low")
+        model = NadarayaWatsonClassifier(bandwidth=bandwidth).fit(frame, labels)
+        assert model.score(frame, labels) > 0.8
+        indicators = (labels[:, None] == model.classes_).astype(float)
+        averages = NadarayaWatsonRegressor(bandwidth=model.bandwidth_).fit(frame, indicators)
+        np.testing.assert_allclose(
+            model.predict_proba(frame), averages.predict(frame), atol=1e-9
+        )
+        unseen = model.predict_proba(frame.assign(color="mauve"))
+        np.testing.assert_allclose(unseen.sum(axis=1), 1)
+        grown = NadarayaWatsonClassifier(bandwidth=bandwidth)
+        grown.partial_fit(frame[:30], labels[:30], classes=["high", "low"])
+        grown.partial_fit(frame[30:], labels[30:])
+        np.testing.assert_allclose(
+            grown.predict_proba(frame), model.predict_proba(frame), atol=1e-6
+        )
+
+    def test_explain(self, data):
+        frame, y = data
+        model = NadarayaWatsonRegressor(bandwidth=[0.3, 0.0, 0.0]).fit(frame, y)
+        found = model.explain(frame[:5], k=2)
+        assert (found.indices[:, 0] == np.arange(5)).all()
+        for row in range(5):
+            same = frame.loc[found.indices[row][found.weights[row] > 0]]
+            assert (same["color"] == frame["color"][row]).all()
+            assert (same["size"] == frame["size"][row]).all()

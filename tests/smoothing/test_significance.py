@@ -1,0 +1,194 @@
+"""Tests of features: they find what matters, and nothing where nothing does."""
+
+import copy
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import kstest
+from sklearn.base import clone
+
+from sklearn_attention import LocalPolynomialRegressor, NadarayaWatsonRegressor
+from sklearn_attention.bandwidth import AdaptiveBandwidth
+from sklearn_attention.smoothing import Significance, _significance
+
+SIZES = ["small", "medium", "large", "huge"]
+
+
+@pytest.fixture
+def frame():
+    rng = np.random.default_rng(0)
+    n = 80
+    sizes, grades = (
+        pd.Categorical.from_codes(rng.integers(4, size=n), SIZES, ordered=True)
+        for _ in range(2)
+    )
+    return pd.DataFrame(
+        {
+            "length": rng.normal(size=n),
+            "noise": rng.normal(size=n),
+            "color": rng.choice(["red", "green", "blue"], n),
+            "letter": rng.choice(["a", "b"], n),
+            "size": sizes,
+            "grade": grades,
+        }
+    )
+
+
+@pytest.mark.parametrize("degree", [0, 1, 2])
+@pytest.mark.parametrize("effect", [lambda x: 2 * x, np.square, lambda x: np.sin(3 * x)])
+def test_numbers(degree, effect):
+    rng = np.random.default_rng(1)
+    X = rng.uniform(-1, 1, size=(80, 2))
+    y = effect(X[:, 0]) + 0.3 * rng.normal(size=80)
+    model = LocalPolynomialRegressor(bandwidth=0.4, degree=degree).fit(X, y)
+    found = model.feature_significance(99)
+    assert isinstance(found, Significance)
+    assert found.p_values[0] <= 0.02
+    assert found.p_values[1] > 0.1
+    assert found.statistics.shape == found.p_values.shape == (2,)
+    slopes = model.predict_gradient(X)
+    np.testing.assert_allclose(found.statistics, np.mean(slopes**2, axis=0), rtol=1e-9)
+
+
+@pytest.mark.parametrize("degree", [0, 1])
+def test_categories(frame, degree):
+    rng = np.random.default_rng(2)
+    y = (
+        frame["length"]
+        + 1.5 * (frame["color"] == "red")
+        + 0.7 * frame["size"].cat.codes
+        + 0.3 * rng.normal(size=len(frame))
+    )
+    bandwidth = [0.8, 1.5, 0.2, 0.3, 0.3, 0.5]
+    model = LocalPolynomialRegressor(bandwidth=bandwidth, degree=degree).fit(frame, y)
+    p_values = dict(zip(frame, model.feature_significance(99).p_values, strict=True))
+    for name in ("length", "color", "size"):
+        assert p_values[name] < 0.03
+    for name in ("noise", "letter", "grade"):
+        assert p_values[name] > 0.05
+
+
+def test_statistic_of_a_category_is_the_difference_between_levels(frame):
+    y = frame["length"].to_numpy() + (frame["color"] == "red")
+    X = frame[["length", "color"]]
+    model = NadarayaWatsonRegressor(bandwidth=[0.8, 0.2]).fit(X, y)
+    here = model.predict(X)
+    moves = [model.predict(X.assign(color=color)) - here for color in ("red", "green", "blue")]
+    found = model.feature_significance(1).statistics[1]
+    assert found == pytest.approx(np.mean(np.square(moves)), rel=1e-9)
+
+
+def test_several_outputs_and_weights(frame):
+    rng = np.random.default_rng(3)
+    X = frame[["length", "noise"]].to_numpy()
+    both = np.column_stack([X[:, 0] ** 2, np.sin(X[:, 0])]) + 0.2 * rng.normal(size=(80, 2))
+    weight = rng.integers(0, 3, size=80)
+    model = LocalPolynomialRegressor(bandwidth=0.7).fit(X, both, weight)
+    found = model.feature_significance(49)
+    assert found.p_values[0] == pytest.approx(0.02)
+    assert found.p_values[1] > 0.05
+    slopes = model.predict_gradient(X)
+    expected = np.average((slopes**2).sum(axis=1), axis=0, weights=weight)
+    np.testing.assert_allclose(found.statistics, expected, rtol=1e-9)
+
+
+def test_rows_of_weight_0_are_not_there():
+    rng = np.random.default_rng(4)
+    X, y = rng.normal(size=(40, 2)), rng.normal(size=40)
+    weight = np.repeat([1.0, 0.0], 20)
+    options = {"bandwidth": 0.8, "degree": 1}
+    weighted = LocalPolynomialRegressor(**options).fit(X, y, weight)
+    dropped = LocalPolynomialRegressor(**options).fit(X[:20], y[:20])
+    ours, theirs = (model.feature_significance(199) for model in (weighted, dropped))
+    np.testing.assert_allclose(ours.statistics, theirs.statistics, rtol=1e-9)
+    # Their draws differ.
+    np.testing.assert_allclose(ours.p_values, theirs.p_values, atol=0.15)
+
+
+def test_neighbours_of_local_lines():
+    found = []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(60, 2))
+        y = 2 * X[:, 0] + 0.3 * rng.normal(size=60)
+        model = LocalPolynomialRegressor(bandwidth=AdaptiveBandwidth(20)).fit(X, y)
+        found.append(model.feature_significance(39).p_values)
+    relevant, irrelevant = np.transpose(found)
+    np.testing.assert_allclose(relevant, 1 / 40)
+    assert np.mean(irrelevant <= 0.1) <= 0.25
+    assert irrelevant.mean() > 0.35
+
+
+def test_p_values_are_uniform_where_nothing_matters():
+    p_values = []
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        X, y = rng.uniform(-1, 1, size=(40, 2)), rng.normal(size=40)
+        model = NadarayaWatsonRegressor(bandwidth=0.6).fit(X, y)
+        p_values.extend(model.feature_significance(39, random_state=seed).p_values)
+    p_values = np.array(p_values)
+    assert 0.02 <= np.mean(p_values <= 0.1) <= 0.2
+    assert 0.4 <= p_values.mean() <= 0.6
+    assert kstest(p_values, "uniform").pvalue > 1e-3
+
+
+def test_p_values_of_categories_are_uniform_where_nothing_matters():
+    p_values = []
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        X = pd.DataFrame({"color": rng.choice(list("rgb"), 40), "x": rng.normal(size=40)})
+        model = NadarayaWatsonRegressor(bandwidth=[0.3, 1.0]).fit(X, rng.normal(size=40))
+        p_values.append(model.feature_significance(39, random_state=seed).p_values[0])
+    assert np.mean(np.array(p_values) <= 0.1) <= 0.25
+    assert kstest(p_values, "uniform").pvalue > 1e-3
+
+
+def test_changes_nothing_and_is_seeded(frame):
+    y = frame["length"].to_numpy() ** 2
+    model = NadarayaWatsonRegressor().fit(frame[["length", "color"]], y)
+    before = copy.deepcopy({k: v for k, v in vars(model).items() if k != "_memo"})
+    state = np.random.get_state()[1].copy()  # noqa: NPY002
+    first = model.feature_significance(19, random_state=3)
+    again = model.feature_significance(19, random_state=3)
+    np.testing.assert_array_equal(first.p_values, again.p_values)
+    np.testing.assert_array_equal(np.random.get_state()[1], state)  # noqa: NPY002
+    after = {k: v for k, v in vars(model).items() if k != "_memo"}
+    assert pickle.dumps(after) == pickle.dumps(before)
+    noise = clone(model).set_params(bandwidth=[0.5, 0.2])
+    noise.fit(frame[["length", "color"]], frame["noise"])
+    other = [noise.feature_significance(19, random_state=s).p_values for s in range(5)]
+    assert len({tuple(p) for p in other}) > 1
+
+
+def test_parts_of_the_draws_change_nothing(frame, monkeypatch):
+    X, y = frame[["length", "color"]], frame["noise"].to_numpy()
+    model = LocalPolynomialRegressor(bandwidth=[0.8, 0.3]).fit(X, y)
+    whole = model.feature_significance(50)
+    monkeypatch.setattr(_significance, "_VALUES_AT_ONCE", 7)
+    parts = model.feature_significance(50)
+    np.testing.assert_allclose(parts.statistics, whole.statistics, rtol=1e-9)
+    np.testing.assert_array_equal(parts.p_values, whole.p_values)
+
+
+def test_float32():
+    rng = np.random.default_rng(6)
+    X = rng.normal(size=(50, 2)).astype("float32")
+    y = (X[:, 0] ** 2).astype("float32")
+    found = NadarayaWatsonRegressor(bandwidth=0.5).fit(X, y).feature_significance(39)
+    assert found.p_values[0] == pytest.approx(1 / 40)
+
+
+@pytest.mark.parametrize("n_resamples", [0, -3, 2.5, None, True])
+def test_n_resamples_is_checked(n_resamples):
+    model = NadarayaWatsonRegressor(bandwidth=1.0).fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 4.0])
+    with pytest.raises(ValueError, match=r"n_resamples=.* pass an integer greater than 0"):
+        model.feature_significance(n_resamples)
+
+
+def test_functions_have_no_gradient():
+    model = NadarayaWatsonRegressor(lambda X, Y: 1 / (1 + abs(X - Y.T)), bandwidth=1.0)
+    model.fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 4.0])
+    with pytest.raises(TypeError, match=r"cannot be differentiated|gradient|derivative"):
+        model.feature_significance(9)
