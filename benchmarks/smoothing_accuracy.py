@@ -11,7 +11,8 @@
   90 % confidence bands. Expected: 90 % of the targets; less of the truth, since the bias
   of a smoother is not in its band.
 * boundary: how often local lines are nearer to the truth than local averages at the ends
-  of the range. Expected: nearly always where the curve has a slope there.
+  of the range. Expected: nearly always where the signal is strong and the curve has a slope
+  there; less often in strong noise, which a line follows more than an average does.
 
 Peers are statsmodels (dependency group `bench`; left out where it is missing), SciPy and
 scikit-learn. More than an hour on one core for all three parts, most of it coverage; two
