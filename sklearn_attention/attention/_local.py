@@ -98,9 +98,8 @@ def attend_local(
 
     Parameters
     ----------
-    queries, keys, values, kernel, bandwidth, query_scale, sample_weight, algorithm, empty, \
-device
-        As for :func:`attend`. The kernel must not take negative values.
+    queries, keys, values, kernel, bandwidth, query_scale, sample_weight, empty, device
+        As for :func:`attend`, like ``algorithm``. The kernel must not take negative values.
     degree : {1, 2}, default=1
         Degree of the polynomials; 2 includes the products of different features.
     leave_one_out : bool or array of shape (n_queries,), default=False

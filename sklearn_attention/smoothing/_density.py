@@ -33,8 +33,7 @@ class ProductKernelDensity(DensityMixin, MixedRowsEstimator):
     ----------
     kernel : str or SmoothingKernel, default="gaussian"
         Compares each numeric column; a positive one.
-    bandwidth : {"likelihood", "least_squares", "scott", "silverman"}, float or array-like, \
-            default="likelihood"
+    bandwidth : str, float or array-like, default="likelihood"
         One number for all numeric columns, or one for each column in its own units, where
         a categorical column has its lambda (see Notes). Or a rule:
 
