@@ -8,12 +8,13 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._blocks import blocks
+from .._mixed_rows import check_key_weights
 from .._state import keeps_state_on_failure
 from .._validation import check_choice, check_in_interval, check_positive
 from ..bandwidth import CRITERIA, RULES, density_bandwidth, mixed_rule_bandwidth
 from ..kernels import level_table
 from ._kernel_distribution import KernelDistribution
-from ._mixed_rows import MixedRowsEstimator, check_density_kernel, check_key_weights
+from ._mixed_rows import MixedRowsEstimator, check_density_kernel
 
 # Pairs of a query and a key at a time: the temporaries stay in the processor's cache.
 _BLOCK_PAIRS = 2**16

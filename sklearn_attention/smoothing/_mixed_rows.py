@@ -2,57 +2,14 @@
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from .._base import AttentionEstimator
-from .._columns import encode_categories, learn_categories
-from .._validation import check_bandwidth, check_in_interval, check_numeric
+from .._mixed_rows import MixedRows
+from .._validation import check_bandwidth, check_in_interval
 from ..kernels import SmoothingKernel, as_kernel, highest_lam
 
 
-class MixedRowsEstimator(AttentionEstimator):
-    """Base class of the density estimators: it reads rows, categories among them."""
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.categorical = True
-        return tags
-
-    def _learn_rows(self, X, dtype=np.float64, **targets):
-        """Training rows as numbers and codes, and targets if there are any."""
-        categories, kinds = learn_categories(X)
-        X = encode_categories(X, categories, kinds)
-        with check_numeric("X"):
-            checked = validate_data(self, X, **targets, dtype=dtype)
-        n_features = self.n_features_in_
-        self.categories_ = categories
-        self.kinds_ = ["numeric"] * n_features if kinds is None else kinds
-        return checked
-
-    def _read_rows(self, X, dtype=np.float64, **targets):
-        """Queries as numbers and codes, and targets if there are any."""
-        check_is_fitted(self)
-        if self.categories_ is None and learn_categories(X)[0] is not None:
-            raise ValueError(
-                "X has categorical columns, but was numeric when fitted: convert them to "
-                "numbers, or fit with categories."
-            )
-        if self.categories_ is not None and hasattr(X, "columns"):
-            # Before levels are looked up: columns in another order are the better news.
-            validate_data(self, X, reset=False, skip_check_array=True)
-        X = encode_categories(X, self.categories_, self.kinds_)
-        with check_numeric("X"):
-            return validate_data(self, X, **targets, reset=False, dtype=dtype)
-
-    @property
-    def _n_levels(self):
-        if self.categories_ is None:
-            return [0] * self.n_features_in_
-        return [0 if levels is None else len(levels) for levels in self.categories_]
-
-    @property
-    def _numeric(self):
-        return [j for j, kind in enumerate(self.kinds_) if kind == "numeric"]
+class MixedRowsEstimator(MixedRows):
+    """Base class of the density estimators: with a bandwidth for every column."""
 
     def _columns(self):
         """What the criteria need to know of the columns."""
@@ -118,26 +75,3 @@ def check_density_kernel(name, kernel):
             "such as 'gaussian' or 'epanechnikov'."
         )
     return resolved
-
-
-def check_key_weights(sample_weight, X):
-    """Weights of the training rows as an array, or None.
-
-    Parameters
-    ----------
-    sample_weight : array-like of shape (n_samples,) or None
-        What the user passed.
-    X : ndarray of shape (n_samples, n_features)
-
-    Returns
-    -------
-    weights : ndarray of shape (n_samples,) or None
-    """
-    if sample_weight is None:
-        return None
-    if not np.asarray(sample_weight).any():
-        raise ValueError("sample_weight is zero for every row: leave at least one above 0.")
-    weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-    if weights.max() > np.finfo(np.float64).max / len(weights):
-        raise ValueError("sample_weight sums to infinity: divide it by its largest value.")
-    return weights
