@@ -13,6 +13,8 @@ __version__ = "0.1.0.dev0"
 _PUBLIC = {
     "AdaptiveBandwidth": "bandwidth",
     "ConditionalKernelDensity": "smoothing",
+    "KernelAttentionClassifier": "kernel_attention",
+    "KernelAttentionRegressor": "kernel_attention",
     "LocalPolynomialCV": "smoothing",
     "LocalPolynomialRegressor": "smoothing",
     "NadarayaWatsonCV": "smoothing",
@@ -22,7 +24,16 @@ _PUBLIC = {
     "attend": "attention",
     "attention_weights": "attention",
 }
-_SUBPACKAGES = ("attention", "bandwidth", "datasets", "kernels", "smoothing")
+_SUBPACKAGES = (
+    "attention",
+    "bandwidth",
+    "datasets",
+    "kernel_attention",
+    "kernels",
+    "nn",
+    "smoothing",
+    "training",
+)
 
 __all__ = ["__version__", *sorted(_PUBLIC), *_SUBPACKAGES]
 

@@ -21,13 +21,17 @@ _LAZY = {
     "LocalRows": "_local",
     "Predictions": "_radial_rows",
     "Scores": "_leave_one_out",
+    "SolvedMemory": "_solve",
     "attend": "_attend",
     "attend_gradient": "_gradient",
     "attend_local": "_local",
     "binned_scores": "_binned",
     "attention_weights": "_weights",
     "local_rows": "_local",
+    "map_blocks": "_threads",
+    "n_landmarks": "_solve",
     "partial_attend": "_attend",
+    "resolve_device": "_task",
     "threads_for": "_threads",
 }
 
@@ -40,6 +44,7 @@ __all__ = [
     "Part",
     "Predictions",
     "Scores",
+    "SolvedMemory",
     "attend",
     "attend_gradient",
     "attend_local",
@@ -47,8 +52,11 @@ __all__ = [
     "binned_scores",
     "finish",
     "local_rows",
+    "map_blocks",
     "merge",
+    "n_landmarks",
     "partial_attend",
+    "resolve_device",
     "threads_for",
 ]
 

@@ -32,6 +32,9 @@ class Kernel(BaseEstimator):
         a smaller bandwidth means a smaller neighbourhood.
     scaled : bool
         Whether the bandwidth divides the features. False for categories.
+    positive_definite : bool
+        Whether the matrix of the kernel between any rows, of any number of features, has no
+        negative eigenvalues; False also where nobody has shown it.
     """
 
     signed = False
@@ -39,6 +42,7 @@ class Kernel(BaseEstimator):
     support = math.inf
     decreasing = False
     scaled = True
+    positive_definite = False
 
     def __call__(self, queries, keys=None):
         """Compare every query with every key.

@@ -28,6 +28,7 @@ class Exponential(RadialKernel):
     array([[1.    , 0.3679]])
     """
 
+    positive_definite = True
     decreasing = True
 
     def _log_profile(self, squared):
@@ -48,6 +49,7 @@ class Laplacian(Kernel):
     array([[0.1353]])
     """
 
+    positive_definite = True
     decreasing = True
     stationary = True
 
@@ -72,6 +74,7 @@ class Matern32(RadialKernel):
     array([[1.    , 0.4834]])
     """
 
+    positive_definite = True
     decreasing = True
 
     def _log_profile(self, squared):
@@ -94,6 +97,7 @@ class Matern52(RadialKernel):
     array([[1.   , 0.524]])
     """
 
+    positive_definite = True
     decreasing = True
 
     def _log_profile(self, squared):
@@ -123,6 +127,7 @@ class RationalQuadratic(RadialKernel):
     array([[1.    , 0.6667]])
     """
 
+    positive_definite = True
     decreasing = True
 
     def __init__(self, alpha=1.0):

@@ -44,6 +44,7 @@ class Gaussian(SmoothingKernel):
     array([[0.3989, 0.242 ]])
     """
 
+    positive_definite = True
     roughness = 1 / (2 * math.sqrt(math.pi))
     second_moment = 1.0
 

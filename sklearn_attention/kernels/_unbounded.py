@@ -23,6 +23,7 @@ class Logistic(SmoothingKernel):
     array([[0.25  , 0.1966]])
     """
 
+    positive_definite = True
     roughness = 1 / 6
     second_moment = math.pi**2 / 3
 
@@ -54,6 +55,7 @@ class Sigmoid(SmoothingKernel):
     array([[0.3183, 0.2063]])
     """
 
+    positive_definite = True
     roughness = 2 / math.pi**2
     second_moment = math.pi**2 / 4
 

@@ -1,10 +1,10 @@
 """Estimators that only remember: averages of the training targets, and densities."""
 
+from .._explanation import Explanation
 from ._classifier import NadarayaWatsonClassifier
 from ._conditional_density import ConditionalKernelDensity
 from ._cross_validated import LocalPolynomialCV, NadarayaWatsonCV
 from ._density import ProductKernelDensity
-from ._explanation import Explanation
 from ._local_polynomial import LocalPolynomialRegressor
 from ._regressor import NadarayaWatsonRegressor
 from ._significance import Significance

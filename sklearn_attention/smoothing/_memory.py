@@ -8,12 +8,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import attention
 from .._columns import extend_categories
+from .._explanation import Explanation, heaviest
 from .._mixed_rows import check_key_weights
 from .._validation import check_choice, check_positive
 from ..bandwidth import neighbor_distances
 from ..kernels import ProductKernel, as_kernel, mixed_kernel
 from ._bandwidth_choice import choose_bandwidth
-from ._explanation import Explanation, heaviest
 from ._mixed_rows import MixedRowsEstimator
 
 _DTYPES = (np.float64, np.float32)

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._blocks import blocks
+from ._blocks import blocks
 
 _BLOCK_PAIRS = 2**24
 

@@ -1,0 +1,207 @@
+"""Kernel attention for classes."""
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.callback import with_callbacks
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, column_or_1d
+
+from .._blocks import blocks
+from .._state import keeps_state_on_failure
+from ._blend import MultinomialLink
+from ._estimator import _QUERY_BLOCK, KernelAttention
+
+
+class KernelAttentionClassifier(ClassifierMixin, KernelAttention):
+    r"""Classification by attention over the training rows, with a learned kernel.
+
+    As :class:`KernelAttentionRegressor`, over the indicators of the classes.
+
+    Parameters
+    ----------
+    readout : {"blend", "solve", "local_linear", "average"}, default="blend"
+        How the memory is read. ``"average"``: the weighted votes of the rows, learned by
+        their leave-one-out log-loss. ``"local_linear"``: the same of local lines.
+        ``"solve"``: kernel ridge regression of the indicators. ``"blend"``: solve and
+        average, and up to 2000 rows a second, more firmly held solve. All but "average" go
+        through a calibrated multinomial link; see Notes.
+    kernel, views, n_heads, n_estimators, max_steps, bandwidth, ridge, clip, random_state, \\
+device
+        As for :class:`KernelAttentionRegressor`.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,), or list of such arrays
+        The classes; a list if there are several outputs.
+    blend_weights_ : dict of str to float
+        Strength of each way to read in the link, the mean over outputs.
+    links_ : list of dict
+        For each output the strengths, the bias of every class, and the least score.
+    length_scales_, feature_relevance_, bandwidth_, judged_rows_, members_, keys_, \
+categories_, kinds_
+        As for :class:`KernelAttentionRegressor`.
+    values_ : ndarray of shape (n_samples, n_indicators)
+        Indicators of the classes, side by side for all outputs.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the features, if they are all strings.
+
+    See Also
+    --------
+    KernelAttentionRegressor : The same for numbers, where the method is described.
+    NadarayaWatsonClassifier : Votes with a bandwidth that is not learned in views.
+
+    Notes
+    -----
+    What a way says of class :math:`c` is a score :math:`f_{mc}`, about a probability. The
+    link makes probabilities of the scores of all ways,
+
+    .. math:: P(c \mid x) \propto \exp\Bigl(b_c + \sum_m \theta_m
+              \log \tfrac12 \bigl(f_{mc} + \sqrt{f_{mc}^2 + 4\epsilon^2}\bigr)\Bigr),
+              \quad \theta_m \ge 0
+
+    with the parameters of least log-loss of leave-one-out predictions, of rows that the
+    members have not learned from.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn_attention import KernelAttentionClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = KernelAttentionClassifier(max_steps=20).fit(X, y)
+    >>> model.predict(X[:2])
+    array([0, 0])
+    >>> bool(model.score(X, y) > 0.95)
+    True
+    """
+
+    @keeps_state_on_failure
+    @with_callbacks
+    def fit(self, X, y, sample_weight=None):
+        """Remember the training data and learn the kernel.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Training rows; data frames may have categorical columns, numbers may be missing.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Classes.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Non-negative weights, as for :class:`KernelAttentionRegressor`.
+
+        Returns
+        -------
+        self : KernelAttentionClassifier
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If data or parameters are not valid. The estimator then is as it was before.
+        """
+        X, y = self._check_training(X, y)
+        y = np.asarray(y)
+        if y.ndim == 2 and y.shape[1] == 1:
+            y = column_or_1d(y, warn=True)
+        check_classification_targets(y)
+        outputs = y.T if y.ndim == 2 else [y]
+        known = [np.unique(labels) for labels in outputs]
+        self.classes_ = known if y.ndim == 2 else known[0]
+        indicators = np.column_stack(
+            [labels[:, None] == names for labels, names in zip(outputs, known, strict=True)]
+        ).astype(np.float64)
+        ways = self._ways(len(X), "average")
+        task_data = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
+        left_out, context = self._remember(
+            X, indicators, sample_weight, ways=ways, loss="log", centered=False,
+            task_data=task_data,
+        )  # fmt: skip
+        rows = self.judged_rows_
+        judged, weights = self.values_[rows], self.key_weights_[rows]
+        self.links_ = []
+        if self.readout != "average":
+            scores = self._as_scores(left_out)
+            for part in self._parts():
+                link = MultinomialLink.fit(scores[:, :, part], judged[:, part], weights)
+                self.links_.append(
+                    {"strengths": link.strengths, "bias": link.bias, "least": link.least}
+                )
+        strengths = [link["strengths"] for link in self.links_] or [np.ones(1)]
+        self._shares = np.mean(strengths, axis=0)
+        self.blend_weights_ = dict(zip(self.ways_, self._shares, strict=True))
+        context.call_on_fit_task_end(estimator=self, **task_data, reconstruction_attributes={})
+        return self
+
+    def predict_proba(self, X):
+        """Probability of each class for each query.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_queries, n_features)
+            Queries.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_queries, n_classes), or list of such arrays
+            Rows sum to 1. A list if there are several outputs.
+        """
+        check_is_fitted(self)
+        X = self._check_queries(X)
+        found = [self._probabilities(X[rows]) for rows in blocks(len(X), _QUERY_BLOCK)]
+        dtype = self.keys_.dtype
+        joined = [np.concatenate(parts).astype(dtype) for parts in zip(*found, strict=True)]
+        return joined if isinstance(self.classes_, list) else joined[0]
+
+    def predict(self, X):
+        """Most probable class of each query.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_queries, n_features)
+            Queries.
+
+        Returns
+        -------
+        y : ndarray of shape (n_queries,) or (n_queries, n_outputs)
+            Classes; of equally probable ones the first.
+        """
+        probabilities = self.predict_proba(X)
+        several = isinstance(self.classes_, list)
+        return self._labels(probabilities if several else [probabilities])
+
+    def _probabilities(self, X):
+        """Of every output, (n_queries, n_classes)."""
+        scores = self._as_scores(self._answers(X))
+        if not self.links_:
+            found = [np.clip(scores[0][:, part], 0, None) for part in self._parts()]
+            return [p / p.sum(axis=1, keepdims=True) for p in found]
+        return [
+            MultinomialLink(**link)(scores[:, :, part])
+            for link, part in zip(self.links_, self._parts(), strict=True)
+        ]
+
+    def _as_scores(self, answers):
+        """What solves the indicators less their means gets the means back."""
+        solved = np.array([way.startswith("solve") for way in self.ways_])
+        return answers + np.where(solved[:, None, None], self.center_, 0.0)
+
+    def _averaged(self, targets, values):
+        return values
+
+    def _way_shares(self):
+        return self._shares
+
+    def _parts(self):
+        """The columns of each output."""
+        known = self.classes_ if isinstance(self.classes_, list) else [self.classes_]
+        ends = np.cumsum([len(names) for names in known])
+        return [slice(end - len(names), end) for end, names in zip(ends, known, strict=True)]
+
+    def _labels(self, scores):
+        known = self.classes_ if isinstance(self.classes_, list) else [self.classes_]
+        columns = [n[s.argmax(axis=-1)] for n, s in zip(known, scores, strict=True)]
+        return np.stack(columns, axis=-1) if isinstance(self.classes_, list) else columns[0]
+
+    def _targets(self, rows):
+        return self._labels([self.values_[rows][..., part] for part in self._parts()])

@@ -1,0 +1,127 @@
+"""Distributions of errors: weights, quantiles and the score that chooses them."""
+
+import numpy as np
+import pytest
+
+from sklearn_attention.kernel_attention._distribution import (
+    _crps,
+    calibrate,
+    error_quantiles,
+    error_weights,
+)
+
+
+def slow_crps(shares, errors, error):
+    """The integral over a fine grid, of one distribution and what happened."""
+    moved = errors - shares @ errors
+    low, high = min(moved.min(), error) - 0.1, max(moved.max(), error) + 0.1
+    t = np.linspace(low, high, 200_001)
+    reached = (shares[:, None] * (moved[:, None] <= t)).sum(axis=0)
+    return np.square(reached - (error <= t)).mean() * (high - low)
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 9])
+def test_crps_equals_its_integral(n):
+    rng = np.random.default_rng(n)
+    # Copies, and a row of errors that are far off.
+    errors = np.append(rng.normal(size=n), [8.0, 8.0])[:n] if n > 5 else rng.normal(size=n)
+    shares = rng.dirichlet(np.ones(n), n)
+    expected = [slow_crps(*pair) for pair in zip(shares, [errors] * n, errors, strict=True)]
+    np.testing.assert_allclose(_crps(shares, errors), expected, atol=3e-4)
+
+
+def test_crps_of_errors_beyond_all_places():
+    errors = np.array([-1.0, 0.0, 10.0])
+    shares = np.array([[0.5, 0.5, 0.0], [0.0, 1.0, 0.0], [0.5, 0.5, 0.0]])
+    expected = [slow_crps(*pair) for pair in zip(shares, [errors] * 3, errors, strict=True)]
+    np.testing.assert_allclose(_crps(shares, errors), expected, atol=3e-4)
+
+
+class TestErrorWeights:
+    def make(self, n_queries=4, n=6):
+        rng = np.random.default_rng(0)
+        return rng.normal(size=(n_queries, n)), rng.uniform(0.5, 2, n)
+
+    @pytest.mark.parametrize("sharpness", [0.0, 0.25, 1.0])
+    @pytest.mark.parametrize("everywhere", [0.02, 0.3, 1.0])
+    def test_equal_their_formula(self, sharpness, everywhere):
+        likeness, weights = self.make()
+        found = error_weights(likeness, weights, sharpness, everywhere)
+        near = weights * np.exp(sharpness * likeness)
+        near /= near.sum(axis=1, keepdims=True)
+        expected = (1 - everywhere) * near + everywhere * weights / weights.sum()
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+        np.testing.assert_allclose(found.sum(axis=1), 1)
+
+    @pytest.mark.parametrize("sharpness", [0.0, 0.25])
+    def test_what_does_not_count_has_no_weight(self, sharpness):
+        likeness, weights = self.make(6)
+        others = ~np.eye(6, dtype=bool)
+        found = error_weights(likeness, weights, sharpness, 0.1, others)
+        assert (found.diagonal() == 0).all()
+        assert (found[others] > 0).all()
+        np.testing.assert_allclose(found.sum(axis=1), 1)
+
+    def test_where_a_compact_kernel_reaches_nobody_all_are_alike(self):
+        likeness, weights = self.make()
+        likeness[1] = -np.inf
+        likeness[2, :5] = -np.inf
+        found = error_weights(likeness, weights, 0.5, 0.1)
+        np.testing.assert_allclose(found[1], weights / weights.sum())
+        assert found[2, 5] > 0.9
+        np.testing.assert_allclose(found.sum(axis=1), 1)
+
+
+class TestCalibration:
+    def make(self, spread_of, n=200, seed=0):
+        rng = np.random.default_rng(seed)
+        x = rng.uniform(-1, 1, n)
+        errors = (spread_of(x) * rng.normal(size=n))[:, None]
+        return -np.square(x[:, None] - x) / (2 * 0.1**2), errors, np.ones(n)
+
+    def test_errors_alike_everywhere_are_weighted_alike(self):
+        sharpness, _ = calibrate(*self.make(np.ones_like))
+        assert sharpness <= 0.0625
+
+    def test_errors_that_differ_are_weighted_by_where_they_were_made(self):
+        sharpness, everywhere = calibrate(*self.make(lambda x: np.where(x > 0, 2.0, 0.1)))
+        assert sharpness >= 0.25
+        assert everywhere < 0.2
+
+    @pytest.mark.parametrize("n", [1, 2])
+    def test_too_few_errors_are_weighted_alike(self, n):
+        assert calibrate(np.zeros((n, n)), np.ones((n, 1)), np.ones(n)) == (0.0, 1.0)
+
+    def test_units_of_the_outputs_do_not_matter(self):
+        likeness, errors, weights = self.make(lambda x: np.where(x > 0, 2.0, 0.1))
+        both = np.column_stack([errors, np.random.default_rng(1).normal(size=200)])
+        found = calibrate(likeness, both, weights)
+        assert found == calibrate(likeness, both * [1.0, 1e6], weights)
+
+    def test_no_errors_at_all(self):
+        sharpness, everywhere = calibrate(np.zeros((5, 5)), np.zeros((5, 1)), np.ones(5))
+        assert np.isfinite([sharpness, everywhere]).all()
+
+
+class TestErrorQuantiles:
+    def test_of_equal_weights_equal_numpy(self):
+        errors = np.random.default_rng(0).normal(size=(9, 2))
+        quantiles = np.linspace(0.01, 0.99, 25)
+        found = error_quantiles(np.full((1, 9), 1 / 9), errors, quantiles)[0]
+        # Each error stands in the middle of its weight: Hazen's definition.
+        expected = np.quantile(errors, quantiles, axis=0, method="hazen") - errors.mean(axis=0)
+        np.testing.assert_allclose(found, expected, atol=1e-12)
+
+    def test_of_weights_equal_those_of_copies_far_from_their_edges(self):
+        errors = np.arange(5.0)[:, None]
+        counts = np.array([10, 30, 20, 1, 39])
+        shares = (counts / 100)[None]
+        found = error_quantiles(shares, errors, (np.cumsum(counts) - counts / 2) / 100)
+        np.testing.assert_allclose(found[0, :, 0], errors[:, 0] - shares[0] @ errors[:, 0])
+
+    def test_means_are_0_and_quantiles_rise(self):
+        rng = np.random.default_rng(0)
+        shares, errors = rng.dirichlet(np.ones(50), 3), rng.normal(size=(50, 2))
+        found = error_quantiles(shares, errors, (np.arange(2000) + 0.5) / 2000)
+        np.testing.assert_allclose(found.mean(axis=1), 0, atol=0.05)
+        assert (np.diff(found, axis=1) >= 0).all()

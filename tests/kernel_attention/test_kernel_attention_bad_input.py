@@ -1,0 +1,329 @@
+"""Data that say little, and parameters that make no sense."""
+
+import numpy as np
+import pytest
+
+from sklearn_attention import KernelAttentionClassifier, KernelAttentionRegressor
+from sklearn_attention.kernels import Silverman
+
+ESTIMATORS = [KernelAttentionRegressor, KernelAttentionClassifier]
+QUICK = {"max_steps": 3, "n_estimators": 1}
+# A blend does what solving and lines do, or what solving and averages do.
+every_readout = pytest.mark.parametrize(
+    "readout",
+    [
+        "average",
+        "blend",
+        pytest.param("local_linear", marks=pytest.mark.slow),
+        pytest.param("solve", marks=pytest.mark.slow),
+    ],
+)
+every_estimator = pytest.mark.parametrize("estimator", ESTIMATORS)
+
+
+def make_data(estimator=KernelAttentionRegressor, n=40, n_features=3):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, n_features))
+    y = np.sin(2 * X[:, 0]) + 0.1 * rng.normal(size=n)
+    return X, (y > 0).astype(int) if estimator is KernelAttentionClassifier else y
+
+
+def all_finite(model, X):
+    """Everything that may be asked about X is finite."""
+    if isinstance(model, KernelAttentionClassifier):
+        found = [model.predict_proba(X)]
+        np.testing.assert_allclose(found[0].sum(axis=1), 1)
+    else:
+        found = [*model.predict(X, return_std=True), model.predict_interval(X)]
+    found += [model.transform(X), model.explain(X).weights, model.local_slopes(X)]
+    return all(np.isfinite(part).all() for part in found)
+
+
+@every_readout
+class TestPoorTargets:
+    def test_a_constant_is_predicted(self, readout):
+        X, _ = make_data()
+        for constant in (0.0, 7.3, -1e9):
+            model = KernelAttentionRegressor(readout, **QUICK).fit(X, np.full(40, constant))
+            found = model.predict(X, return_std=True)
+            np.testing.assert_allclose(found[0], constant, rtol=1e-12)
+            np.testing.assert_allclose(found[1], 0, atol=1e-9 * abs(constant))
+            np.testing.assert_allclose(model.predict_interval(X), constant, rtol=1e-9)
+
+    def test_a_constant_beside_another_output(self, readout):
+        X, y = make_data()
+        both = np.column_stack([y, np.full(40, 7.3)])
+        model = KernelAttentionRegressor(readout, **QUICK).fit(X, both)
+        np.testing.assert_allclose(model.predict(X)[:, 1], 7.3)
+        assert np.corrcoef(model.predict(X)[:, 0], y)[0, 1] > 0.8
+
+    def test_one_class_is_certain(self, readout):
+        X, _ = make_data()
+        model = KernelAttentionClassifier(readout, **QUICK).fit(X, ["only"] * 40)
+        np.testing.assert_array_equal(model.predict_proba(X), np.ones((40, 1)))
+        assert set(model.predict(X)) == {"only"}
+
+    @pytest.mark.parametrize("n_estimators", [1, "auto"])
+    def test_a_class_of_one_row(self, readout, n_estimators):
+        X, y = make_data(KernelAttentionClassifier)
+        y[7] = 2
+        model = KernelAttentionClassifier(readout, max_steps=3, n_estimators=n_estimators)
+        model.fit(X, y)
+        assert model.predict_proba(X).shape == (40, 3)
+        assert all_finite(model, X)
+
+    @pytest.mark.filterwarnings("ignore:The number of unique classes:UserWarning")
+    def test_as_many_classes_as_rows(self, readout):
+        X, _ = make_data()
+        model = KernelAttentionClassifier(readout, **QUICK).fit(X, np.arange(40))
+        assert model.predict_proba(X).shape == (40, 40)
+        assert all_finite(model, X)
+
+    def test_large_and_small_targets(self, readout):
+        X, y = make_data()
+        expected = KernelAttentionRegressor(readout, **QUICK).fit(X, y).predict(X)
+        for unit in (1e-150, 1e100):
+            model = KernelAttentionRegressor(readout, **QUICK).fit(X, unit * y)
+            np.testing.assert_allclose(model.predict(X) / unit, expected, rtol=1e-3, atol=1e-3)
+
+
+@every_estimator
+@every_readout
+class TestPoorRows:
+    def test_more_features_than_rows(self, estimator, readout):
+        X, y = make_data(estimator, n=20, n_features=50)
+        assert all_finite(estimator(readout, **QUICK).fit(X, y), X)
+
+    @pytest.mark.parametrize("filler", [np.nan, 3.3])
+    def test_a_column_without_news_changes_nothing(self, estimator, readout, filler):
+        X, y = make_data(estimator)
+        more = np.column_stack([X, np.full(40, filler)])
+        model = estimator(readout, **QUICK).fit(more, y)
+        assert all_finite(model, more)
+        assert np.isinf(model.length_scales_[:, 3]).all()
+        assert model.feature_relevance_[3] == 0
+        moved = np.column_stack([X, np.linspace(-9, 9, 40)])
+        np.testing.assert_array_equal(model.predict(moved), model.predict(more))
+
+    def test_all_columns_constant(self, estimator, readout):
+        _, y = make_data(estimator)
+        model = estimator(readout, **QUICK).fit(np.ones((40, 2)), y)
+        queries = np.array([[1.0, 1.0], [5.0, -3.0]])
+        assert all_finite(model, queries)
+        assert model.transform(queries).shape == (2, 0)
+        assert (model.feature_relevance_ == 0).all()
+        if estimator is KernelAttentionRegressor:
+            np.testing.assert_allclose(model.predict(queries), y.mean(), atol=0.1)
+        else:
+            found = model.predict_proba(queries)
+            np.testing.assert_allclose(found[:, 1], y.mean(), atol=0.1)
+
+    def test_repeated_rows(self, estimator, readout):
+        X, y = make_data(estimator)
+        X, y = np.repeat(X[:10], 4, axis=0), np.repeat(y[:10], 4)
+        assert all_finite(estimator(readout, **QUICK).fit(X, y), X)
+        # Copies that contradict each other, and no noise asked for.
+        y = np.tile(y[::4], 4)
+        assert all_finite(estimator(readout, ridge=0.0, **QUICK).fit(X, y), X)
+
+    @pytest.mark.parametrize("n", [2, 3, 7, 8, 9])
+    def test_few_rows(self, estimator, readout, n):
+        X, y = make_data(estimator)
+        y[:2] = [0, 1]
+        model = estimator(readout, max_steps=3).fit(X[:n], y[:n])
+        assert all_finite(model, X[:4])
+
+    def test_one_row(self, estimator, readout):
+        X, y = make_data(estimator)
+        model = estimator(readout, max_steps=3).fit(X[:1], y[:1])
+        assert all_finite(model, X[:4])
+        np.testing.assert_allclose(model.predict(X[:4]), y[0])
+
+    def test_rows_of_one_weight(self, estimator, readout):
+        X, y = make_data(estimator)
+        weight = np.zeros(40)
+        weight[[3, 20]] = 2.0
+        y[[3, 20]] = [0, 1]
+        model = estimator(readout, max_steps=3).fit(X, y, weight)
+        assert all_finite(model, X[:4])
+        assert set(model.explain(X).indices.ravel()) == {3, 20}
+
+    def test_weights_of_any_unit(self, estimator, readout):
+        X, y = make_data(estimator)
+        weight = np.random.default_rng(0).uniform(0.5, 2, 40)
+        expected = estimator(readout, **QUICK).fit(X, y, weight).predict(X)
+        for unit in (1e-100, 1e100):
+            model = estimator(readout, **QUICK).fit(X, y, unit * weight)
+            np.testing.assert_allclose(model.predict(X), expected, rtol=1e-3, atol=1e-3)
+
+    def test_weights_that_differ_much(self, estimator, readout):
+        X, y = make_data(estimator)
+        weight = 10.0 ** np.linspace(-30, 5, 40)
+        assert all_finite(estimator(readout, **QUICK).fit(X, y, weight), X)
+
+    def test_numbers_far_from_the_data(self, estimator, readout):
+        X, y = make_data(estimator)
+        for clip in (6.0, None):
+            model = estimator(readout, clip=clip, **QUICK).fit(X, y)
+            assert all_finite(model, np.array([[1e5, -1e5, 0.0], [1e3, 0.0, -1e3]]))
+
+    def test_features_of_any_unit(self, estimator, readout):
+        X, y = make_data(estimator)
+        X = X * [1e-100, 1e100, 1.0]
+        assert all_finite(estimator(readout, **QUICK).fit(X, y), X)
+
+    def test_0_steps(self, estimator, readout):
+        X, y = make_data(estimator)
+        model = estimator(readout, n_estimators=1, max_steps=0).fit(X, y)
+        assert all_finite(model, X)
+        assert model.score(X, y) > 0.5
+
+
+@every_estimator
+class TestBadParameters:
+    @pytest.mark.parametrize(
+        ("parameters", "message"),
+        [
+            (
+                {"readout": "averages"},
+                r"readout='averages' is unknown: choose from \['average'",
+            ),
+            ({"readout": None}, "readout=None is unknown"),
+            ({"kernel": "gausian"}, "kernel='gausian' is unknown: did you mean 'gaussian'"),
+            ({"kernel": "linear"}, "kernel='linear' is no positive kernel of the distance"),
+            ({"kernel": "laplacian"}, "kernel='laplacian' is no positive kernel of the dist"),
+            ({"kernel": Silverman()}, r"kernel=Silverman\(\) is no positive kernel"),
+            ({"kernel": "tricube"}, "kernel='tricube' is not positive definite.*'blend'"),
+            (
+                {"kernel": "epanechnikov", "readout": "solve"},
+                "kernel='epanechnikov' is not positive definite.*readout='solve' has no",
+            ),
+            ({"views": "rank"}, r"views='rank' is unknown: choose from \['piecewise_linear'"),
+            ({"views": ("standard", "rank")}, "views='rank' is unknown"),
+            ({"views": ()}, r"views=\(\) is not valid: name at least one"),
+            ({"views": ["standard", "standard"]}, r"views=\['standard', 'standard'\].*once"),
+            (
+                {"bandwidth": 0.5},
+                "bandwidth=0.5 is in the features' own units.*views='standard'",
+            ),
+            (
+                {"bandwidth": 0.5, "views": ("standard", "quantile")},
+                r"bandwidth=0.5 is.*got views=\('standard', 'quantile'\)",
+            ),
+            ({"bandwidth": "loo"}, r"bandwidth='loo' is unknown: choose from \['learned'\]"),
+            ({"bandwidth": 0, "views": "standard"}, "bandwidth=0 is not valid"),
+            ({"bandwidth": [1.0, 2.0], "views": "standard"}, r"shape \(2,\), but there are 3"),
+            ({"bandwidth": True, "views": "standard"}, "bandwidth=True is not valid"),
+            ({"n_heads": 0}, "n_heads=0 is not valid"),
+            ({"n_heads": 1.5}, "n_heads=1.5 is not valid"),
+            ({"n_estimators": 0}, "n_estimators=0 is not valid"),
+            ({"n_estimators": 21}, "n_estimators=21 folds need two rows each, but only 40"),
+            ({"n_estimators": True}, "n_estimators=True is not valid"),
+            ({"max_steps": -1}, "max_steps=-1 is not valid"),
+            ({"max_steps": 1.5}, "max_steps=1.5 is not valid"),
+            ({"max_steps": True}, "max_steps=True is not valid"),
+            ({"max_steps": "80"}, "max_steps='80' is not valid"),
+            ({"ridge": -1}, "ridge=-1 is not valid"),
+            ({"ridge": np.nan}, "ridge=nan is not valid"),
+            ({"ridge": np.inf}, "ridge=inf is not valid"),
+            ({"ridge": "auto"}, "ridge='auto' is not valid"),
+            ({"ridge": True}, "ridge=True is not valid"),
+            ({"clip": 0}, "clip=0 is not valid"),
+            ({"clip": -6.0}, "clip=-6.0 is not valid"),
+            ({"clip": np.nan}, "clip=nan is not valid"),
+            ({"device": "gpu"}, "device='gpu'"),
+            ({"random_state": "a"}, "'a' cannot be used to seed"),
+        ],
+    )
+    def test_nonsense(self, estimator, parameters, message):
+        model = estimator(**parameters)
+        with pytest.raises(ValueError, match=message):
+            model.fit(*make_data(estimator))
+        assert not hasattr(model, "keys_")
+
+    @pytest.mark.parametrize(
+        "views",
+        [
+            None,
+            3,
+            [["standard"]],
+            [None],
+        ],
+    )
+    def test_views_are_names(self, estimator, views):
+        with pytest.raises(ValueError, match="views="):
+            estimator(views=views).fit(*make_data(estimator))
+
+    def test_n_estimators_counts_rows_that_have_weight(self, estimator):
+        X, y = make_data(estimator)
+        weight = np.ones(40)
+        weight[10:] = 0
+        with pytest.raises(ValueError, match=r"n_estimators=6 folds.*only 10 rows have weight"):
+            estimator(n_estimators=6, max_steps=3).fit(X, y, weight)
+        model = estimator("solve", n_estimators=5, max_steps=3).fit(X, y, weight)
+        assert len(model.members_) == 5
+
+    def test_compact_kernels_are_for_averages(self, estimator):
+        X, y = make_data(estimator)
+        for readout in ("average", "local_linear"):
+            model = estimator(readout, kernel="tricube", views="standard", **QUICK)
+            assert all_finite(model.fit(X, y), X)
+
+    def test_compact_kernels_in_several_views(self, estimator):
+        X, y = make_data(estimator)
+        assert all_finite(estimator("average", kernel="tricube", **QUICK).fit(X, y), X)
+
+
+@every_estimator
+class TestBadData:
+    @pytest.mark.parametrize("bad", [np.inf, -np.inf])
+    def test_infinite_rows(self, estimator, bad):
+        X, y = make_data(estimator)
+        model = estimator(**QUICK).fit(X, y)
+        X[3, 1] = bad
+        with pytest.raises(ValueError, match="infinity"):
+            estimator(**QUICK).fit(X, y)
+        with pytest.raises(ValueError, match="infinity"):
+            model.predict(X)
+
+    @pytest.mark.parametrize("bad", [np.nan, np.inf])
+    def test_targets_that_are_not_finite(self, estimator, bad):
+        X, y = make_data(estimator)
+        y = y.astype(float)
+        y[3] = bad
+        with pytest.raises(ValueError, match=r"NaN|infinity"):
+            estimator(**QUICK).fit(X, y)
+
+    @pytest.mark.parametrize(
+        ("weight", "message"),
+        [
+            (np.zeros(40), "sample_weight is zero for every row"),
+            (-np.ones(40), "[Nn]egative values"),
+            (np.ones(39), "sample_weight"),
+            (np.full(40, np.nan), "NaN"),
+            (np.full(40, 1e308), "sums to infinity"),
+        ],
+    )
+    def test_weights(self, estimator, weight, message):
+        with pytest.raises(ValueError, match=message):
+            estimator(**QUICK).fit(*make_data(estimator), weight)
+
+    def test_another_number_of_features(self, estimator):
+        X, y = make_data(estimator)
+        model = estimator("average", **QUICK).fit(X, y)
+        for ask in (model.predict, model.transform, model.explain, model.local_slopes):
+            with pytest.raises(ValueError, match=r"2 features, but .* is expecting 3"):
+                ask(X[:, :2])
+
+    def test_strings_in_an_array(self, estimator):
+        X, y = make_data(estimator)
+        X = X.astype(object)
+        X[0, 0] = "red"
+        with pytest.raises(ValueError, match="column that is not numeric"):
+            estimator(**QUICK).fit(X, y)
+
+
+def test_continuous_targets_are_no_classes():
+    X, y = make_data()
+    with pytest.raises(ValueError, match="Unknown label type"):
+        KernelAttentionClassifier(**QUICK).fit(X, y)

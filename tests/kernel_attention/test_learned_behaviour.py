@@ -1,0 +1,479 @@
+"""What is learned, and how rows are predicted with it."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.neighbors import KNeighborsRegressor
+
+from sklearn_attention import KernelAttentionClassifier, KernelAttentionRegressor
+
+READOUTS = ["average", "blend", "local_linear", "solve"]
+ESTIMATORS = [KernelAttentionRegressor, KernelAttentionClassifier]
+QUICK = {"max_steps": 5, "n_estimators": 1}
+every_readout = pytest.mark.parametrize("readout", READOUTS)
+every_estimator = pytest.mark.parametrize("estimator", ESTIMATORS)
+
+
+def make_data(n=60, n_features=3, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, n_features))
+    return X, np.sin(2 * X[:, 0]) + 0.1 * rng.normal(size=n)
+
+
+def ask(model, X):
+    if isinstance(model, KernelAttentionClassifier):
+        return model.predict_proba(X)
+    return model.predict(X)
+
+
+def fit(estimator, X, y, weight=None, **parameters):
+    y = (y > 0).astype(int) if estimator is KernelAttentionClassifier else y
+    return estimator(**QUICK | parameters).fit(X, y, weight)
+
+
+@every_estimator
+@every_readout
+class TestPrediction:
+    def test_the_same_random_state_predicts_the_same(self, estimator, readout):
+        X, y = make_data()
+        first, again, other = (
+            ask(fit(estimator, X, y, readout=readout, random_state=seed), X)
+            for seed in (3, 3, 4)
+        )
+        np.testing.assert_array_equal(first, again)
+        assert not np.allclose(first, other, atol=1e-6)
+
+    def test_rows_are_predicted_independently(self, estimator, readout):
+        X, y = make_data()
+        model = fit(estimator, X, y, readout=readout)
+        queries = make_data(25, seed=1)[0]
+        whole = ask(model, queries)
+        alone = np.concatenate([ask(model, queries[[row]]) for row in range(25)])
+        np.testing.assert_allclose(alone, whole, rtol=0, atol=1e-10)
+        order = np.random.default_rng(0).permutation(25)
+        np.testing.assert_allclose(ask(model, queries[order]), whole[order], rtol=0, atol=1e-10)
+
+    def test_keeps_the_precision_it_is_given(self, estimator, readout):
+        X, y = make_data()
+        double = fit(estimator, X, y, readout=readout)
+        single = fit(estimator, X.astype("float32"), y.astype("float32"), readout=readout)
+        found = ask(single, X.astype("float32"))
+        assert found.dtype == np.float32
+        assert single.transform(X.astype("float32")).dtype == np.float32
+        assert single.local_slopes(X.astype("float32")).dtype == np.float32
+        assert ask(double, X).dtype == np.float64
+        np.testing.assert_allclose(found, ask(double, X), atol=0.02)
+
+    def test_a_row_of_weight_0_is_absent(self, estimator, readout):
+        X, y = make_data()
+        weight = np.random.default_rng(1).uniform(0.5, 2, 60)
+        weight[::6] = 0
+        kept = weight > 0
+        wild = np.where(kept, y, 1e3)
+        with_it = fit(estimator, X, wild, weight, readout=readout)
+        without = fit(estimator, X[kept], y[kept], weight[kept], readout=readout)
+        np.testing.assert_array_equal(ask(with_it, X), ask(without, X))
+        named = with_it.explain(X, k=60).indices
+        assert named.shape == (60, 50)
+        assert set(named.ravel()) == set(np.flatnonzero(kept))
+
+    def test_predicts_what_it_has_not_seen(self, estimator, readout):
+        X, y = make_data(150)
+        model = fit(estimator, X, y, readout=readout, max_steps=15)
+        queries, truth = make_data(100, seed=1)
+        labels = truth > 0
+        score = model.score(queries, labels if hasattr(model, "classes_") else truth)
+        assert score > 0.8
+
+    def test_units_of_features_and_target_do_not_matter(self, estimator, readout):
+        X, y = make_data()
+        model = fit(estimator, X, y, readout=readout)
+        scaled = X * [1e3, 1.0, 1e-3] + [0, 7, 0]
+        if estimator is KernelAttentionClassifier:
+            other = fit(estimator, scaled, y, readout=readout)
+            np.testing.assert_allclose(ask(other, scaled), ask(model, X), atol=1e-3)
+        else:
+            other = fit(estimator, scaled, 1e4 * y - 50, readout=readout)
+            np.testing.assert_allclose(
+                (other.predict(scaled) + 50) / 1e4, model.predict(X), atol=1e-3
+            )
+
+    def test_0_steps_leave_length_scales_where_they_start(self, estimator, readout):
+        model = fit(estimator, *make_data(), readout=readout, max_steps=0)
+        assert np.isfinite(ask(model, make_data()[0])).all()
+        X, y = make_data()
+        moved = fit(estimator, X, y, readout=readout, max_steps=5)
+        assert not np.allclose(moved.length_scales_, model.length_scales_, rtol=1e-3)
+
+
+@every_readout
+class TestSeveralOutputs:
+    def test_regressor(self, readout):
+        X, y = make_data(100)
+        both = np.column_stack([y, 100 * X[:, 1] - 40])
+        model = KernelAttentionRegressor(readout, **QUICK).fit(X, both)
+        found = model.predict(X)
+        assert found.shape == (100, 2)
+        for output in range(2):
+            assert np.corrcoef(found[:, output], both[:, output])[0, 1] > 0.9
+        mean, std = model.predict(X, return_std=True)
+        np.testing.assert_array_equal(mean, found)
+        assert std.shape == (100, 2)
+        assert model.predict_quantiles(X[:5]).shape == (5, 3, 2)
+        assert model.predict_interval(X[:5]).shape == (5, 2, 2)
+        assert model.local_slopes(X[:5]).shape == (5, 2, 3)
+        assert model.explain(X[:5], k=4).values.shape == (5, 4, 2)
+        assert model.loo_residuals_.shape == (len(model.judged_rows_), 2)
+
+    def test_one_column_is_one_output_in_a_table(self, readout):
+        X, y = make_data()
+        flat = KernelAttentionRegressor(readout, **QUICK).fit(X, y)
+        table = KernelAttentionRegressor(readout, **QUICK).fit(X, y[:, None])
+        np.testing.assert_array_equal(table.predict(X), flat.predict(X)[:, None])
+
+    def test_classifier(self, readout):
+        X, y = make_data(100)
+        labels = np.column_stack([np.where(y > 0, "b", "a"), np.digitize(X[:, 1], [-1, 1])])
+        labels = labels.astype(object)
+        model = KernelAttentionClassifier(readout, **QUICK).fit(X, labels.astype(str))
+        found = model.predict_proba(X)
+        assert [p.shape for p in found] == [(100, 2), (100, 3)]
+        for p, known in zip(found, model.classes_, strict=True):
+            np.testing.assert_allclose(p.sum(axis=1), 1)
+            assert (p >= 0).all()
+            assert len(known) == p.shape[1]
+        predicted = model.predict(X)
+        assert predicted.shape == (100, 2)
+        for output in range(2):
+            assert (predicted[:, output] == labels[:, output]).mean() > 0.8
+            np.testing.assert_array_equal(
+                predicted[:, output], model.classes_[output][found[output].argmax(axis=1)]
+            )
+        assert model.explain(X[:5], k=4).values.shape == (5, 4, 2)
+
+
+class TestClasses:
+    @every_readout
+    def test_names_of_classes_are_kept(self, readout):
+        X, y = make_data()
+        labels = np.array(["low", "mid", "top"])[np.digitize(y, [-0.5, 0.5])]
+        model = KernelAttentionClassifier(readout, **QUICK).fit(X, labels)
+        assert list(model.classes_) == ["low", "mid", "top"]
+        found = model.predict_proba(X)
+        np.testing.assert_allclose(found.sum(axis=1), 1)
+        np.testing.assert_array_equal(model.predict(X), model.classes_[found.argmax(axis=1)])
+        assert (model.predict(X) == labels).mean() > 0.8
+
+    @every_readout
+    def test_probabilities_are_about_right(self, readout):
+        rng = np.random.default_rng(0)
+        X = rng.uniform(-1, 1, (300, 2))
+        chance = 0.5 + 0.4 * np.sign(X[:, 0])
+        labels = rng.uniform(size=300) < chance
+        model = KernelAttentionClassifier(readout, max_steps=15, n_estimators=1).fit(X, labels)
+        queries = rng.uniform(-1, 1, (200, 2))
+        queries = queries[np.abs(queries[:, 0]) > 0.3]
+        found = model.predict_proba(queries)[:, 1]
+        np.testing.assert_allclose(found.mean(), 0.5 + 0.4 * np.sign(queries[:, 0]).mean(),
+                                   atol=0.08)  # fmt: skip
+        assert np.abs(found - 0.5 - 0.4 * np.sign(queries[:, 0])).mean() < 0.12
+
+
+class TestWhatIsLearned:
+    @every_readout
+    def test_features_of_noise_are_found(self, readout):
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(200, 4))
+        y = np.sin(1.5 * X[:, 2]) + 0.1 * rng.normal(size=200)
+        model = KernelAttentionRegressor(readout, max_steps=30, n_estimators=1).fit(X, y)
+        relevance = model.feature_relevance_
+        assert relevance.shape == (4,)
+        assert (relevance >= 0).all()
+        assert relevance.sum() == pytest.approx(1)
+        assert relevance[2] > 2 * np.delete(relevance, 2).max()
+        assert model.length_scales_.shape == (3, 4)
+        alone = clone(model).set_params(views="standard", max_steps=80).fit(X, y)
+        assert alone.bandwidth_[2] < 0.8 * np.delete(alone.bandwidth_, 2).min()
+
+    def test_length_scales_are_in_units_of_the_features(self):
+        X, y = make_data()
+        parameters = dict(views="standard") | QUICK
+        model = KernelAttentionRegressor(**parameters).fit(X, y)
+        scaled = KernelAttentionRegressor(**parameters).fit(X * [1, 1000, 1], y)
+        np.testing.assert_allclose(
+            scaled.length_scales_, model.length_scales_ * [1, 1000, 1], rtol=1e-3
+        )
+        np.testing.assert_array_equal(model.bandwidth_, model.length_scales_[0])
+
+    def test_each_head_of_each_view_has_length_scales(self):
+        X, y = make_data()
+        model = KernelAttentionRegressor(n_heads=2, views=("quantile", "standard"), **QUICK)
+        model.fit(X, y)
+        assert model.length_scales_.shape == (4, 3)
+        np.testing.assert_array_equal(model.bandwidth_, model.length_scales_[2])
+        assert not np.allclose(model.length_scales_[0], model.length_scales_[1])
+
+    def test_features_that_no_view_sees_have_infinite_length_scales(self):
+        X, y = make_data()
+        X[:, 1] = 3.0
+        model = KernelAttentionRegressor(**QUICK).fit(X, y)
+        assert np.isinf(model.length_scales_[:, 1]).all()
+        assert np.isfinite(model.length_scales_[:, [0, 2]]).all()
+        assert model.feature_relevance_[1] == 0
+
+    def test_blend_weights_are_not_negative_and_0_is_gone(self):
+        X, y = make_data()
+        seen = set()
+        for seed in range(4):
+            model = KernelAttentionRegressor(random_state=seed, **QUICK).fit(X, y)
+            assert list(model.blend_weights_) == model.ways_
+            assert all(share > 0 for share in model.blend_weights_.values())
+            assert {member["way"] for member in model.members_} == set(model.ways_)
+            seen.add(len(model.ways_))
+        # Some way was of no use in one of the fits.
+        assert min(seen) < 3
+
+    def test_few_rows_have_four_judges_which_judge_all(self):
+        X, y = make_data()
+        model = KernelAttentionRegressor("solve", max_steps=2).fit(X, y)
+        assert len(model.members_) == 4
+        np.testing.assert_array_equal(np.sort(model.judged_rows_), np.arange(60))
+
+    def test_judges_are_left_out(self):
+        X, y = make_data(400)
+        model = KernelAttentionRegressor("solve", max_steps=2, n_estimators=1).fit(X, y)
+        assert len(model.judged_rows_) == 100
+        # A member is learned without what judges it: other targets, the same length-scales.
+        other = y.copy()
+        other[model.judged_rows_] = np.random.default_rng(1).permutation(y[model.judged_rows_])
+        again = clone(model).fit(X, other)
+        np.testing.assert_array_equal(again.length_scales_, model.length_scales_)
+        assert not np.array_equal(again.predict(X), model.predict(X))
+
+
+class TestSpace:
+    @every_estimator
+    @every_readout
+    def test_shape(self, estimator, readout):
+        X, y = make_data()
+        model = fit(estimator, X, y, readout=readout, n_heads=2)
+        found = model.transform(X)
+        assert found.shape == (60, len(model.get_feature_names_out()))
+
+    @pytest.mark.parametrize("readout", READOUTS[:3])
+    def test_distances_are_those_of_the_first_members_kernel(self, readout):
+        X, y = make_data()
+        model = KernelAttentionRegressor(readout, views="standard", **QUICK).fit(X, y)
+        member, space = model.members_[0], model.transform(X)
+        worth = np.exp(2 * member["amplitude"][0])
+        squared = np.square(space[:, None] - space[None]).sum(axis=2) / worth
+        likeness = model._reader(member).likeness(X, np.arange(60))
+        expected = -squared / 2 + np.log(worth)
+        np.testing.assert_allclose(
+            likeness - likeness[0, 0], expected - expected[0, 0], atol=1e-5
+        )
+
+    def test_several_heads_are_side_by_side_by_amplitude(self):
+        X, y = make_data()
+        model = KernelAttentionRegressor("average", **QUICK).fit(X, y)
+        member, space = model.members_[0], model.transform(X)
+        owners = [name.partition("__")[0] for name in model.get_feature_names_out()]
+        total = 0.0
+        for head, view in enumerate(("standard", "quantile", "piecewise_linear")):
+            columns = space[:, [owner == view for owner in owners]]
+            worth = np.exp(2 * member["amplitude"][head])
+            squared = np.square(columns[:, None] - columns[None]).sum(axis=2) / worth
+            total = total + worth * np.exp(-squared / 2)
+        likeness = model._reader(member).likeness(X, np.arange(60))
+        found = np.exp(likeness - likeness[0, 0])
+        np.testing.assert_allclose(found, total / total[0, 0], rtol=1e-4, atol=1e-12)
+
+    def test_in_the_special_case_numbers_are_in_bandwidths(self):
+        X, y = make_data()
+        bandwidth = np.array([0.5, 1.0, 2.0])
+        model = KernelAttentionRegressor(
+            "average", views="standard", bandwidth=bandwidth, ridge=0.0, clip=None
+        ).fit(X, y)
+        expected = (X - X.mean(axis=0)) / bandwidth
+        np.testing.assert_allclose(model.transform(X), expected, rtol=1e-9, atol=1e-12)
+
+    def test_neighbours_there_are_better_ones(self):
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(300, 6))
+        y = np.sin(2 * X[:, 0])
+        model = KernelAttentionRegressor(max_steps=30, n_estimators=1).fit(X[:200], y[:200])
+        raw = KNeighborsRegressor().fit(X[:200], y[:200]).score(X[200:], y[200:])
+        space = model.transform(X)
+        learned = KNeighborsRegressor().fit(space[:200], y[:200]).score(space[200:], y[200:])
+        assert learned > raw + 0.2
+
+
+class TestSlopes:
+    @pytest.mark.parametrize("readout", READOUTS)
+    def test_of_a_linear_function_are_its_coefficients(self, readout):
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(120, 3)) * [1, 1000, 1]
+        y = 2 * X[:, 0] - 0.003 * X[:, 1] + 5
+        model = KernelAttentionRegressor(readout, clip=None, **QUICK).fit(X, y)
+        found = model.local_slopes(X[:20])
+        # Other readouts than lines have no ridge of their own, but one that never was learned.
+        rtol = 0.02 if readout == "local_linear" else 0.2
+        np.testing.assert_allclose(found[:, 0], 2, rtol=rtol)
+        np.testing.assert_allclose(found[:, 1], -0.003, rtol=rtol)
+        np.testing.assert_allclose(found[:, 2], 0, atol=0.05)
+
+    def test_beyond_the_clip_are_0(self):
+        X, y = make_data()
+        model = KernelAttentionRegressor("local_linear", clip=2.0, **QUICK).fit(X, y)
+        queries = np.zeros((2, 3))
+        queries[1, 0] = 50.0
+        found = model.local_slopes(queries)
+        assert found[0].all()
+        assert found[1, 0] == 0
+        assert found[1, 1:].all()
+
+    def test_with_many_features_those_that_matter_have_slopes(self):
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(200, 20))
+        y = 3 * X[:, 7]
+        model = KernelAttentionRegressor("local_linear", **QUICK).fit(X, y)
+        found = model.local_slopes(X[:10])
+        assert ((found != 0).sum(axis=1) <= 16).all()
+        assert (np.abs(found[:, 7] - 3) < 0.5).all()
+
+    def test_of_classes_are_those_of_their_indicators(self):
+        X, y = make_data(100)
+        model = KernelAttentionClassifier("average", **QUICK).fit(X, y > 0)
+        found = model.local_slopes(X[:10])
+        assert found.shape == (10, 2, 3)
+        np.testing.assert_allclose(found[:, 0], -found[:, 1], atol=1e-9)
+        # Classes change where the sine crosses 0, along the first feature.
+        assert model.local_slopes(np.zeros((1, 3)))[0, 1, 0] > 0.1
+
+
+class TestExplanations:
+    @every_readout
+    def test_weights_of_all_rows_make_the_prediction(self, readout):
+        X, y = make_data()
+        weight = np.random.default_rng(1).uniform(0, 2, 60)
+        weight[:4] = 0
+        model = KernelAttentionRegressor(readout, **QUICK).fit(X, y, weight)
+        queries = make_data(10, seed=1)[0]
+        found = model.explain(queries, k=60)
+        assert found.weights.shape == (10, 56)
+        np.testing.assert_array_equal(found.values, y[found.indices])
+        center = np.average(y, weights=weight)
+        expected = center + (found.weights * (found.values - center)).sum(axis=1)
+        np.testing.assert_allclose(expected, model.predict(queries), atol=1e-7)
+        assert (np.diff(np.abs(found.weights), axis=1) <= 0).all()
+        if readout in ("average", "local_linear"):
+            np.testing.assert_allclose(found.weights.sum(axis=1), 1)
+
+    @every_readout
+    def test_k_heaviest_are_the_first_of_all(self, readout):
+        X, y = make_data()
+        model = KernelAttentionRegressor(readout, **QUICK).fit(X, y)
+        few, every = model.explain(X, k=4), model.explain(X, k=60)
+        np.testing.assert_allclose(few.weights, every.weights[:, :4], atol=1e-12)
+        np.testing.assert_array_equal(few.indices, every.indices[:, :4])
+
+    def test_weights_of_classes_make_the_probability(self):
+        X, y = make_data()
+        labels = np.digitize(y, [-0.5, 0.5])
+        model = KernelAttentionClassifier("average", **QUICK).fit(X, labels)
+        found = model.explain(X, k=60)
+        np.testing.assert_array_equal(found.values, labels[found.indices])
+        expected = [(found.weights * (found.values == c)).sum(axis=1) for c in range(3)]
+        np.testing.assert_allclose(model.predict_proba(X).T, expected, atol=1e-9)
+
+    @pytest.mark.parametrize("k", [0, -1, 1.5, True])
+    def test_k_is_a_count(self, k):
+        X, y = make_data()
+        model = KernelAttentionRegressor("average", **QUICK).fit(X, y)
+        with pytest.raises(ValueError, match=f"k={k}"):
+            model.explain(X, k=k)
+
+
+def make_toy(n=600, seed=0):
+    """Noise is three times as large where the first feature is positive."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, (n, 2))
+    spread = np.where(X[:, 0] > 0, 0.6, 0.2)
+    return X, np.sin(3 * X[:, 1]) + spread * rng.normal(size=n)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return KernelAttentionRegressor(max_steps=15, n_estimators=2).fit(*make_toy())
+
+
+class TestPredictiveDistribution:
+    def test_quantiles_are_monotone_and_their_mean_is_the_prediction(self, model):
+        X, _ = make_toy(50, seed=1)
+        found = model.predict_quantiles(X, (np.arange(400) + 0.5) / 400)
+        assert (np.diff(found, axis=1) >= 0).all()
+        np.testing.assert_allclose(found.mean(axis=1), model.predict(X), atol=0.01)
+        _, std = model.predict(X, return_std=True)
+        np.testing.assert_allclose(found.std(axis=1), std, rtol=0.1)
+
+    def test_intervals_are_quantiles(self, model):
+        X, _ = make_toy(20, seed=1)
+        np.testing.assert_allclose(
+            model.predict_interval(X, 0.8), model.predict_quantiles(X, [0.1, 0.9]), rtol=1e-12
+        )
+        assert model.predict_quantiles(X).shape == (20, 3)
+
+    def test_a_quantile_may_be_one_number(self, model):
+        X, _ = make_toy(20, seed=1)
+        assert model.predict_quantiles(X, 0.5).shape == (20, 1)
+
+    def test_intervals_are_wider_where_noise_is_larger(self, model):
+        X, _ = make_toy(200, seed=1)
+        low, high = model.predict_interval(X).T
+        _, std = model.predict(X, return_std=True)
+        assert (std > 0).all()
+        loud = X[:, 0] > 0
+        for width in (high - low, std):
+            assert width[loud].mean() > 1.5 * width[~loud].mean()
+
+    @pytest.mark.parametrize("coverage", [0.5, 0.9])
+    def test_intervals_cover_what_they_say(self, model, coverage):
+        X, y = make_toy(1000, seed=1)
+        low, high = model.predict_interval(X, coverage).T
+        assert ((low <= y) & (y <= high)).mean() == pytest.approx(coverage, abs=0.05)
+
+    def test_errors_are_those_of_rows_not_learned_from(self, model):
+        _, y = make_toy()
+        assert np.mean(model.loo_residuals_**2) == pytest.approx(0.2, rel=0.2)
+        assert (
+            np.abs(model.loo_residuals_).mean()
+            > 0.9 * np.abs(y - model.predict(make_toy()[0]))[model.judged_rows_].mean()
+        )
+
+    @pytest.mark.parametrize("quantiles", [0, 1, [0.5, 1.5], [], [[0.5]], np.nan])
+    def test_quantiles_are_probabilities(self, model, quantiles):
+        with pytest.raises(ValueError, match="quantiles="):
+            model.predict_quantiles(make_toy(5)[0], quantiles)
+
+    @pytest.mark.parametrize("coverage", [0, 1, -0.5, "0.9", np.nan])
+    def test_coverage_is_a_probability(self, model, coverage):
+        with pytest.raises(ValueError, match="coverage="):
+            model.predict_interval(make_toy(5)[0], coverage)
+
+    @pytest.mark.parametrize(
+        ("readout", "kernel"),
+        [
+            *((readout, "gaussian") for readout in READOUTS),
+            ("average", "tricube"),
+            ("local_linear", "tricube"),
+        ],
+    )
+    def test_in_the_special_case(self, readout, kernel):
+        X, y = make_toy(100)
+        model = KernelAttentionRegressor(
+            readout, kernel=kernel, views="standard", bandwidth=0.5, ridge=0.1
+        ).fit(X, y)
+        queries = make_toy(20, seed=1)[0]
+        low, high = model.predict_interval(queries).T
+        assert (low < high).all()
+        assert np.isfinite(model.predict_interval([[1e3, 1e3]])).all()

@@ -1,0 +1,166 @@
+"""Frames with numbers, categories, strings, booleans, and cells that are missing."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from sklearn_attention import KernelAttentionClassifier, KernelAttentionRegressor
+
+SIZES = ["small", "medium", "large"]
+READOUTS = ["average", "blend", "local_linear", "solve"]
+QUICK = {"max_steps": 5, "n_estimators": 1}
+
+
+def make_frame(n=120, seed=0):
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame({"length": rng.uniform(-1, 1, n)})
+    frame["color"] = rng.choice(["red", "green", "blue"], n)
+    codes = rng.integers(3, size=n)
+    frame["size"] = pd.Categorical.from_codes(codes, SIZES, ordered=True)
+    frame["new"] = rng.uniform(size=n) < 0.5
+    frame["kind"] = pd.Categorical(rng.choice(["a", "b"], n), ["a", "b", "never"])
+    y = 2 * frame["length"] + (frame["color"] == "red") + 0.5 * codes + 0.1 * rng.normal(size=n)
+    frame.loc[::9, "length"] = np.nan
+    frame.loc[4::9, "color"] = None
+    frame.loc[2::9, "kind"] = np.nan
+    return frame, y.to_numpy()
+
+
+@pytest.fixture
+def data():
+    return make_frame()
+
+
+@pytest.mark.parametrize("readout", READOUTS)
+class TestPrediction:
+    def test_regressor(self, data, readout):
+        frame, y = data
+        model = KernelAttentionRegressor(readout, **QUICK | {"max_steps": 15}).fit(frame, y)
+        queries, truth = make_frame(seed=1)
+        assert model.score(queries, truth) > 0.5
+        assert model.predict_interval(queries).shape == (120, 2)
+        assert model.feature_relevance_.sum() == pytest.approx(1)
+        # Lines need no kernel for what is linear, as length and size are.
+        assert model.feature_relevance_[1] > model.feature_relevance_[3:].max()
+
+    def test_classifier(self, data, readout):
+        frame, y = data
+        labels = np.where(y > 1, "high", "low")
+        model = KernelAttentionClassifier(readout, **QUICK | {"max_steps": 15})
+        model.fit(frame, labels)
+        queries, truth = make_frame(seed=1)
+        assert model.score(queries, np.where(truth > 1, "high", "low")) > 0.7
+
+    def test_slopes_of_categories_are_0(self, data, readout):
+        model = KernelAttentionRegressor(readout, **QUICK).fit(*data)
+        found = model.local_slopes(data[0])
+        assert found.shape == (120, 5)
+        known = data[0]["length"].notna()
+        assert (found[known, 0] != 0).all()
+        assert (found[:, [1, 4]] == 0).all()
+
+    def test_unseen_levels_are_predicted(self, data, readout):
+        frame, y = data
+        model = KernelAttentionRegressor(readout, **QUICK).fit(frame, y)
+        found = model.predict(frame.assign(color="mauve"))
+        assert np.isfinite(found).all()
+        np.testing.assert_array_equal(found, model.predict(frame.assign(color="pink")))
+        # Neither as if red nor as if it said nothing: it is as far from every color.
+        assert not np.allclose(found, model.predict(frame.assign(color="red")))
+
+    def test_missing_cells_that_training_had_not(self, data, readout):
+        frame, y = data
+        full = frame.fillna({"length": 0.1, "color": "red"}).assign(kind="a")
+        model = KernelAttentionRegressor(readout, **QUICK).fit(full, y)
+        assert np.isfinite(model.predict(frame)).all()
+        empty = full.assign(length=np.nan)
+        np.testing.assert_array_equal(
+            model.transform(empty)[:, 0], model.transform(empty)[[0] * len(empty), 0]
+        )
+
+
+class TestLevels:
+    def test_dtypes_agree(self, data):
+        frame, y = data
+        expected = KernelAttentionRegressor(**QUICK).fit(frame, y).predict(frame)
+        for dtype in ("category", "string", object):
+            other = frame.astype({"color": dtype, "kind": dtype})
+            found = KernelAttentionRegressor(**QUICK).fit(other, y).predict(other)
+            np.testing.assert_array_equal(found, expected)
+
+    def test_missing_is_a_level(self, data):
+        frame, y = data
+        named = frame.assign(color=frame["color"].fillna("zz"))
+        expected = KernelAttentionRegressor(**QUICK).fit(named, y).predict(named)
+        found = KernelAttentionRegressor(**QUICK).fit(frame, y).predict(frame)
+        np.testing.assert_array_equal(found, expected)
+
+    def test_booleans_are_numbers(self, data):
+        frame, y = data
+        expected = KernelAttentionRegressor(**QUICK).fit(frame, y).predict(frame)
+        other = frame.astype({"new": float})
+        found = KernelAttentionRegressor(**QUICK).fit(other, y).predict(other)
+        np.testing.assert_array_equal(found, expected)
+
+    def test_ordered_categories_are_numbers_in_their_order(self, data):
+        frame, y = data
+        model = KernelAttentionRegressor("local_linear", **QUICK).fit(frame, y)
+        codes = frame.assign(size=frame["size"].cat.codes.astype(float))
+        other = KernelAttentionRegressor("local_linear", **QUICK).fit(codes, y)
+        np.testing.assert_array_equal(other.predict(codes), model.predict(frame))
+        with pytest.raises(ValueError, match=r"unknown levels \['huge'\].*'size'"):
+            model.predict(frame.assign(size="huge"))
+
+    def test_only_categories(self, data):
+        frame, y = data
+        only = frame[["color", "kind"]]
+        for readout in READOUTS:
+            model = KernelAttentionRegressor(readout, **QUICK).fit(only, y)
+            means = pd.Series(y).groupby(only["color"].fillna("?")).transform("mean")
+            assert np.corrcoef(model.predict(only), means)[0, 1] > 0.7
+            assert (model.local_slopes(only) == 0).all()
+            assert (model.length_scales_ < np.inf).all()
+
+    def test_names_of_columns_out(self, data):
+        model = KernelAttentionRegressor("average", views="standard", **QUICK).fit(*data)
+        assert list(model.get_feature_names_out()) == [
+            "standard__length", "standard__size", "standard__new",
+            *(f"standard__color_level{level}" for level in range(4)),
+            *(f"standard__kind_level{level}" for level in range(3)),
+            "standard__length_missing",
+        ]  # fmt: skip
+
+
+class TestFrames:
+    def test_columns_in_another_order_or_renamed(self, data):
+        frame, y = data
+        model = KernelAttentionRegressor("average", **QUICK).fit(frame, y)
+        for other in (
+            frame[frame.columns[::-1]],
+            frame.rename(columns={"length": "width"}),
+            frame.drop(columns="kind"),
+            frame.assign(more=1.0),
+        ):
+            for ask in (model.predict, model.transform, model.explain, model.local_slopes):
+                with pytest.raises(ValueError, match="feature names should match"):
+                    ask(other)
+
+    def test_arrays_after_a_frame(self, data):
+        model = KernelAttentionRegressor("average", **QUICK).fit(*data)
+        with pytest.raises(ValueError, match=r"not the 5 columns.*pass a data frame"):
+            model.predict(np.zeros((3, 5)))
+
+    def test_categories_after_numbers(self, data):
+        frame, y = data
+        model = KernelAttentionRegressor("average", **QUICK).fit(frame[["length", "new"]], y)
+        with pytest.raises(ValueError, match="has categorical columns, but was numeric"):
+            model.predict(frame[["color", "new"]])
+
+    def test_polars(self, data):
+        polars = pytest.importorskip("polars")
+        frame, y = data
+        plain = frame.drop(columns=["size", "kind"])
+        other = polars.DataFrame({name: plain[name].to_list() for name in plain})
+        expected = KernelAttentionRegressor("solve", **QUICK).fit(plain, y).predict(plain)
+        found = KernelAttentionRegressor("solve", **QUICK).fit(other, y).predict(other)
+        np.testing.assert_allclose(found, expected)
