@@ -32,6 +32,7 @@ _LAZY = {
     "n_landmarks": "_solve",
     "partial_attend": "_attend",
     "resolve_device": "_task",
+    "solve_logistic": "_solve_logistic",
     "threads_for": "_threads",
 }
 
@@ -57,6 +58,7 @@ __all__ = [
     "n_landmarks",
     "partial_attend",
     "resolve_device",
+    "solve_logistic",
     "threads_for",
 ]
 

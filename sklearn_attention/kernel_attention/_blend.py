@@ -8,6 +8,7 @@ _LEAST_SCORE = (0.003, 0.01, 0.03, 0.1)
 # Biases and strengths of the link are normal with this precision, in rows: rows that judge
 # are few where there are many classes.
 _LINK_PRECISION = 2.0
+_LEAST_SHARE = 1e-3
 
 
 def blend(left_out, targets, weights):
@@ -35,15 +36,20 @@ def blend(left_out, targets, weights):
     return found
 
 
+def log_odds(shares):
+    """Log-odds of shares of the rows, finite also for 0 and 1."""
+    return np.log((shares + _LEAST_SHARE) / (1 - shares + _LEAST_SHARE))
+
+
 class MultinomialLink:
     r"""Probabilities from scores of the classes, by a calibrated multinomial link.
 
-    .. math:: P(c \mid x) \propto \exp\Bigl(b_c + \sum_m \theta_m
-              \log \tfrac12 \bigl(f_{mc} + \sqrt{f_{mc}^2 + 4\epsilon^2}\bigr)\Bigr),
-              \quad \theta_m \ge 0
+    .. math:: P(c \mid x) \propto \exp\Bigl(b_c + \sum_m \theta_m\, g(f_{mc})\Bigr),
+              \quad \theta_m \ge 0,\quad
+              g(f) = \log \tfrac12 \bigl(f + \sqrt{f^2 + 4\epsilon^2}\bigr)
 
     A score is about a probability, but may be negative; :math:`\epsilon` is where it begins
-    to count as none.
+    to count as none. Where scores are log-odds, :math:`g(f) = f`.
 
     Parameters
     ----------
@@ -52,13 +58,16 @@ class MultinomialLink:
     bias : ndarray of shape (n_classes,)
     least : float
         The :math:`\epsilon`.
+    are_log_odds : ndarray of bool of shape (n_ways,)
+        Ways whose scores are log-odds.
     """
 
-    def __init__(self, strengths, bias, least):
+    def __init__(self, strengths, bias, least, are_log_odds):
         self.strengths, self.bias, self.least = strengths, bias, least
+        self.are_log_odds = are_log_odds
 
     @classmethod
-    def fit(cls, scores, indicators, weights):
+    def fit(cls, scores, indicators, weights, are_log_odds):
         """The link of least log-loss.
 
         Parameters
@@ -67,6 +76,7 @@ class MultinomialLink:
             Leave-one-out.
         indicators : ndarray of shape (n_judged, n_classes)
         weights : ndarray of shape (n_judged,)
+        are_log_odds : ndarray of bool of shape (n_ways,)
 
         Returns
         -------
@@ -75,7 +85,7 @@ class MultinomialLink:
         n_ways, _, n_classes = scores.shape
         best = None
         for least in _LEAST_SCORE:
-            logs = _log_scores(scores, least)
+            logs = _log_scores(scores, least, are_log_odds)
 
             def loss(free, logs=logs):
                 strengths, bias = free[:n_ways], free[n_ways:]
@@ -92,17 +102,19 @@ class MultinomialLink:
             bounds = [(0, None)] * n_ways + [(None, None)] * n_classes
             found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds)
             if best is None or found.fun < best[0]:
-                best = found.fun, cls(found.x[:n_ways], found.x[n_ways:], least)
+                x = found.x
+                best = found.fun, cls(x[:n_ways], x[n_ways:], least, are_log_odds)
         return best[1]
 
     def __call__(self, scores):
         """Probabilities (n, n_classes) from scores (n_ways, n, n_classes)."""
-        logs = _log_scores(scores, self.least)
+        logs = _log_scores(scores, self.least, self.are_log_odds)
         return softmax(np.tensordot(self.strengths, logs, 1) + self.bias, axis=1)
 
 
-def _log_scores(scores, least):
+def _log_scores(scores, least, are_log_odds):
     root = np.sqrt(scores**2 + 4 * least**2)
     # The same number without a difference of two that are alike.
     below = 2 * least**2 / (root + np.abs(scores))
-    return np.log(np.where(scores < 0, below, 0.5 * (scores + root)))
+    logs = np.log(np.where(scores < 0, below, 0.5 * (scores + root)))
+    return np.where(np.asarray(are_log_odds)[:, None, None], scores, logs)

@@ -8,7 +8,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from .._blocks import blocks
 from .._state import keeps_state_on_failure
-from ._blend import MultinomialLink
+from ._blend import MultinomialLink, log_odds
 from ._estimator import _QUERY_BLOCK, KernelAttention
 
 
@@ -22,7 +22,8 @@ class KernelAttentionClassifier(ClassifierMixin, KernelAttention):
     readout : {"blend", "solve", "local_linear", "average"}, default="blend"
         How the memory is read. ``"average"``: the weighted votes of the rows, learned by
         their leave-one-out log-loss. ``"local_linear"``: the same of local lines.
-        ``"solve"``: kernel ridge regression of the indicators. ``"blend"``: solve and
+        ``"solve"``: kernel logistic regression up to 2000 rows, kernel ridge regression of
+        the indicators beyond. ``"blend"``: solve and
         average, and up to 2000 rows a second, more firmly held solve. All but "average" go
         through a calibrated multinomial link; see Notes.
     kernel, views, n_heads, n_estimators, max_steps, bandwidth, ridge, clip, random_state, \\
@@ -54,15 +55,16 @@ categories_, kinds_
 
     Notes
     -----
-    What a way says of class :math:`c` is a score :math:`f_{mc}`, about a probability. The
-    link makes probabilities of the scores of all ways,
+    What a way says of class :math:`c` is a score :math:`f_{mc}`, about a probability, or the
+    log-odds of kernel logistic regression. The link makes probabilities of the scores of all
+    ways,
 
-    .. math:: P(c \mid x) \propto \exp\Bigl(b_c + \sum_m \theta_m
-              \log \tfrac12 \bigl(f_{mc} + \sqrt{f_{mc}^2 + 4\epsilon^2}\bigr)\Bigr),
-              \quad \theta_m \ge 0
+    .. math:: P(c \mid x) \propto \exp\Bigl(b_c + \sum_m \theta_m\, g(f_{mc})\Bigr),
+              \quad \theta_m \ge 0,\quad
+              g(f) = \log \tfrac12 \bigl(f + \sqrt{f^2 + 4\epsilon^2}\bigr)
 
-    with the parameters of least log-loss of leave-one-out predictions, of rows that the
-    members have not learned from.
+    with :math:`g(f) = f` for log-odds, and the parameters of least log-loss of leave-one-out
+    predictions, of rows that the members have not learned from.
 
     Examples
     --------
@@ -123,10 +125,10 @@ categories_, kinds_
         if self.readout != "average":
             scores = self._as_scores(left_out)
             for part in self._parts():
-                link = MultinomialLink.fit(scores[:, :, part], judged[:, part], weights)
-                self.links_.append(
-                    {"strengths": link.strengths, "bias": link.bias, "least": link.least}
+                link = MultinomialLink.fit(
+                    scores[:, :, part], judged[:, part], weights, self._are_log_odds
                 )
+                self.links_.append(vars(link))
         strengths = [link["strengths"] for link in self.links_] or [np.ones(1)]
         self._shares = np.mean(strengths, axis=0)
         self.blend_weights_ = dict(zip(self.ways_, self._shares, strict=True))
@@ -182,9 +184,20 @@ categories_, kinds_
         ]
 
     def _as_scores(self, answers):
-        """What solves the indicators less their means gets the means back."""
+        """What was solved without the means of the indicators gets them back."""
         solved = np.array([way.startswith("solve") for way in self.ways_])
-        return answers + np.where(solved[:, None, None], self.center_, 0.0)
+        of_odds = self._are_log_odds[:, None, None]
+        less = np.where(of_odds, log_odds(self.center_), self.center_)
+        return answers + np.where(solved[:, None, None], less, 0.0)
+
+    @property
+    def _are_log_odds(self):
+        return np.array(
+            [
+                any("log_odds" in member for member in self.members_ if member["way"] == way)
+                for way in self.ways_
+            ]
+        )
 
     def _averaged(self, targets, values):
         return values

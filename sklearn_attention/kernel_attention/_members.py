@@ -3,9 +3,10 @@
 import numpy as np
 import torch
 
-from ..attention import map_blocks
+from ..attention import map_blocks, solve_logistic
 from ..nn import ViewKernel
 from ..training import learn_attending, learn_solving, refine_attending
+from ._blend import log_odds
 from ._memory import WAYS
 from ._reader import Reader, solved_system
 
@@ -14,6 +15,9 @@ _MOST_LEARNED_FROM = 20_000
 # Up to so many rows several members are solved at a time, each by one thread.
 _FEW_ROWS = 2000
 _JITTER = 0.3
+# Log-odds vary by eight, before the rows are seen; what is too much the link takes back.
+_LOG_ODDS_VARIANCE = 64.0
+_LEAST_WEIGHT = 1e-6
 
 
 def learn_members(memory, members, judged, *, n_steps, loss, fixed, done):
@@ -100,6 +104,8 @@ def _build(memory, state, kernel, judged, loss, fixed, generator):
     way = WAYS[state["way"]]
     if way.reads == "solve":
         state = state | _parameters(kernel, fixed)
+        if loss == "log" and len(memory) <= _FEW_ROWS:
+            return _solve_log_odds(memory, state, kernel, judged)
         kernel = memory.view_kernel(state, memory.precision(way))
         system = solved_system(memory, state, kernel)
         left_out = system.left_out(torch.as_tensor(judged)).double().cpu().numpy()
@@ -111,6 +117,20 @@ def _build(memory, state, kernel, judged, loss, fixed, generator):
     own = np.minimum(np.searchsorted(support, judged), len(support) - 1)
     own = np.where(support[own] == judged, own, -1)
     return state, Reader(memory, state)(memory.X[judged], own)
+
+
+def _solve_log_odds(memory, state, kernel, judged):
+    """Kernel logistic regression of the indicators; noise enough for single precision."""
+    seen = kernel.scaled(memory.coordinates(memory.X, torch.float32))
+    values = memory.tensor(memory.values, torch.float32)
+    coefficients, left_out = solve_logistic(
+        _LOG_ODDS_VARIANCE * kernel.matrix(seen), values,
+        memory.tensor(np.maximum(memory.weights, _LEAST_WEIGHT), torch.float32),
+        memory.tensor(log_odds(memory.mean), torch.float32), torch.as_tensor(judged),
+    )  # fmt: skip
+    coefficients = _LOG_ODDS_VARIANCE * coefficients.double().cpu().numpy()
+    state = state | {"coefficients": coefficients, "log_odds": True}
+    return state, left_out.double().cpu().numpy()
 
 
 def _refine(memory, state, kernel, judged, loss, fixed, generator):

@@ -10,7 +10,7 @@ from ..nn import ViewKernel
 from ._views import look
 
 # Rows that averages are taken over, at most.
-_MOST_AVERAGED = 100_000
+_MOST_AVERAGED = 50_000
 # Up to so many rows in double precision, which systems with little noise need.
 _DOUBLE_SOLVED, _DOUBLE_AVERAGED = 5000, 2000
 # Features along which local lines run, at most: their moments are as many squared.
@@ -61,6 +61,7 @@ class Memory:
         self, X, targets, values, weights, *, views, line_view, n_heads, kernel, device
     ):
         self.X, self.targets, self.values, self.weights = X, targets, values, weights
+        self.mean = np.average(values, axis=0, weights=weights)
         self.views, self.line_view, self.kernel = views, line_view, kernel
         self.heads = [view for view in range(len(views)) for _ in range(n_heads)]
         self.device = resolve_device(device)

@@ -9,7 +9,7 @@ from ..nn import local_average, without_own
 from ._memory import WAYS
 from ._views import look
 
-_BLOCK_PAIRS = 2**22
+_BLOCK_PAIRS = 2**24
 # A row of less weight has so much noise that it tells nothing.
 _LEAST_WEIGHT = 1e-12
 # Of slopes that nobody has learned a ridge for.
@@ -36,6 +36,9 @@ class Reader:
         self.keys = self.kernel.scaled(memory.coordinates(rows, self.dtype))
         lines = self.way.reads == "local_linear"
         self.ridge = torch.exp(self.kernel.parameters["ridge"]) if lines else _USUAL_RIDGE
+        self._counts = memory.tensor(np.log(memory.weights[self.support]), self.dtype)
+        self._values = memory.tensor(memory.values[self.support], self.dtype)
+        self._line_keys = memory.line_coordinates(rows, member["slopes"], self.dtype)
         self._system = None
 
     def __call__(self, X, own=None):
@@ -73,7 +76,7 @@ class Reader:
 
         For one unit of the feature.
         """
-        _, found = self._lines(self._attention(X), X, self._values())
+        _, found = self._lines(self._attention(X), X, self._values)
         full = np.zeros((len(X), self.memory.X.shape[1], self.memory.values.shape[1]))
         if found is not None:
             view, columns = self.memory.line_view, self.member["slopes"]
@@ -99,14 +102,12 @@ class Reader:
             return self.kernel.matrix(self._scaled(X), self.keys) @ coefficients
         weights = self._attention(X, own)
         if self.way.reads == "average":
-            return weights @ self._values()
-        return self._lines(weights, X, self._values())[0]
+            return weights @ self._values
+        return self._lines(weights, X, self._values)[0]
 
     def _lines(self, weights, X, values):
-        memory, columns = self.memory, self.member["slopes"]
-        at_queries = memory.line_coordinates(X, columns, self.dtype)
-        at_keys = memory.line_coordinates(memory.X[self.support], columns, self.dtype)
-        return local_average(weights, values, at_queries, at_keys, self.ridge)
+        at_queries = self.memory.line_coordinates(X, self.member["slopes"], self.dtype)
+        return local_average(weights, values, at_queries, self._line_keys, self.ridge)
 
     def _line_weights(self, weights, X):
         # A fit is linear in the values: what it makes of unit vectors are its weights.
@@ -116,8 +117,7 @@ class Reader:
 
     def _attention(self, X, own=None):
         """Weights of the keys in the averages; rows sum to 1."""
-        counts = self.memory.tensor(np.log(self.memory.weights[self.support]), self.dtype)
-        queries = self._scaled(X)
+        queries, counts = self._scaled(X), self._counts
         logits = self.kernel.log_matrix(queries, self.keys) + counts
         if own is not None:
             own = torch.as_tensor(own, device=logits.device)
@@ -136,9 +136,6 @@ class Reader:
 
     def _scaled(self, X):
         return self.kernel.scaled(self.memory.coordinates(X, self.dtype))
-
-    def _values(self):
-        return self.memory.tensor(self.memory.values[self.support], self.dtype)
 
 
 def solved_system(memory, member, kernel):

@@ -52,6 +52,10 @@ class TestBlend:
         np.testing.assert_array_equal(blend(left_out, targets, weights)[:, 0], [0, 1, 0])
 
 
+# Ways whose scores are log-odds: neither of two.
+SCORES = np.array([False, False])
+
+
 class TestMultinomialLink:
     def make(self, n=300, n_ways=2, seed=0):
         """Scores that are too timid, and one class that is forgotten by them."""
@@ -67,7 +71,7 @@ class TestMultinomialLink:
 
     def test_equals_its_formula(self):
         scores, _, _ = self.make(n=5)
-        link = MultinomialLink(np.array([0.5, 1.5]), np.array([0.1, 0.0, -0.3]), 0.01)
+        link = MultinomialLink(np.array([0.5, 1.5]), np.array([0.1, 0.0, -0.3]), 0.01, SCORES)
         for row, found in enumerate(link(scores)):
             raw = np.array(link.bias)
             for c in range(3):
@@ -78,7 +82,7 @@ class TestMultinomialLink:
 
     def test_improves_on_the_scores(self):
         scores, indicators, weights = self.make()
-        link = MultinomialLink.fit(scores, indicators, weights)
+        link = MultinomialLink.fit(scores, indicators, weights, SCORES)
         raw = np.clip(scores.mean(axis=0), 1e-3, None)
         raw /= raw.sum(axis=1, keepdims=True)
         before = self.log_loss(raw, indicators, weights)
@@ -89,11 +93,11 @@ class TestMultinomialLink:
 
     def test_no_other_link_of_its_epsilon_fits_better(self):
         scores, indicators, weights = self.make(n=60)
-        link = MultinomialLink.fit(scores, indicators, weights)
+        link = MultinomialLink.fit(scores, indicators, weights, SCORES)
         free = np.concatenate([link.strengths, link.bias])
 
         def objective(free):
-            other = MultinomialLink(free[:2], free[2:], link.least)
+            other = MultinomialLink(free[:2], free[2:], link.least, SCORES)
             loss = weights.sum() * self.log_loss(other(scores), indicators, weights)
             held = free - np.array([0.5, 0.5, 0, 0, 0])
             return loss + 0.5 * module._LINK_PRECISION * held @ held
@@ -110,7 +114,7 @@ class TestMultinomialLink:
             return minimize(loss, start, **options)
 
         monkeypatch.setattr(module, "minimize", listening)
-        MultinomialLink.fit(scores, indicators, weights)
+        MultinomialLink.fit(scores, indicators, weights, SCORES)
         assert len(losses) == 4
         for loss in losses:
             for seed in range(3):
@@ -127,21 +131,29 @@ class TestMultinomialLink:
         ],
     )
     def test_probabilities_whatever_the_scores(self, far):
-        link = MultinomialLink.fit(*self.make())
+        link = MultinomialLink.fit(*self.make(), SCORES)
         scores = np.array([-far, -3.0, 0.0, 0.5, far])
         table = np.stack(np.meshgrid(scores, scores, scores), axis=-1).reshape(-1, 3)
         found = link(np.stack([table, table]))
         np.testing.assert_allclose(found.sum(axis=1), 1)
         assert (found >= 0).all()
 
+    def test_log_odds_are_taken_as_they_are(self):
+        scores, indicators, weights = self.make()
+        mixed = np.stack([np.log(scores[0]), scores[1]])
+        link = MultinomialLink.fit(mixed, indicators, weights, np.array([True, False]))
+        raw = link.bias + link.strengths[0] * mixed[0]
+        far = 4 * link.least**2
+        raw = raw + link.strengths[1] * np.log((scores[1] + np.sqrt(scores[1] ** 2 + far)) / 2)
+        np.testing.assert_allclose(link(mixed), softmax(raw, axis=1), rtol=1e-10)
+
     def test_one_class(self):
         scores = np.random.default_rng(0).uniform(size=(2, 10, 1))
-        link = MultinomialLink.fit(scores, np.ones((10, 1)), np.ones(10))
+        link = MultinomialLink.fit(scores, np.ones((10, 1)), np.ones(10), SCORES)
         np.testing.assert_array_equal(link(scores), np.ones((10, 1)))
 
 
 def test_log_scores_are_about_the_logarithm():
     scores = np.array([0.5, 1.0, 2.0])
-    np.testing.assert_allclose(
-        module._log_scores(scores, 1e-3), log_softmax(np.log(scores)) + np.log(3.5), atol=1e-5
-    )
+    found = module._log_scores(scores.reshape(1, 3, 1), 1e-3, SCORES[:1])[0, :, 0]
+    np.testing.assert_allclose(found, log_softmax(np.log(scores)) + np.log(3.5), atol=1e-5)

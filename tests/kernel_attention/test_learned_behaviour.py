@@ -316,11 +316,10 @@ class TestSlopes:
         y = 2 * X[:, 0] - 0.003 * X[:, 1] + 5
         model = KernelAttentionRegressor(readout, clip=None, **QUICK).fit(X, y)
         found = model.local_slopes(X[:20])
-        # Other readouts than lines have no ridge of their own, but one that never was learned.
-        rtol = 0.02 if readout == "local_linear" else 0.2
-        np.testing.assert_allclose(found[:, 0], 2, rtol=rtol)
-        np.testing.assert_allclose(found[:, 1], -0.003, rtol=rtol)
-        np.testing.assert_allclose(found[:, 2], 0, atol=0.05)
+        # A window that is one row and a little of others tells no slope.
+        for column, slope in ((0, 2.0), (1, -0.003), (2, 0.0)):
+            near = np.isclose(found[:, column], slope, rtol=0.02, atol=0.05 * (slope == 0))
+            assert near.mean() >= (1.0 if readout == "local_linear" else 0.7)
 
     def test_beyond_the_clip_are_0(self):
         X, y = make_data()
