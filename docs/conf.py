@@ -29,7 +29,9 @@ html_title = project
 html_theme_options = {"navbar_end": ["theme-switcher"], "show_toc_level": 2}
 html_show_sourcelink = False
 # Pages without sections of their own need no column for them.
-html_sidebars = {page: [] for page in ["changelog", "contributing", "house", "sources"]}
+html_sidebars = {
+    page: [] for page in ["changelog", "contributing", "house", "kernel_attention", "sources"]
+}
 
 
 def skip_fields(app, what, name, obj, skip, options):

@@ -23,12 +23,13 @@ class KernelAttentionClassifier(ClassifierMixin, KernelAttention):
         How the memory is read. ``"average"``: the weighted votes of the rows, learned by
         their leave-one-out log-loss. ``"local_linear"``: the same of local lines.
         ``"solve"``: kernel logistic regression up to 2000 rows, kernel ridge regression of
-        the indicators beyond. ``"blend"``: solve and
-        average, and up to 2000 rows a second, more firmly held solve. All but "average" go
-        through a calibrated multinomial link; see Notes.
-    kernel, views, n_heads, n_estimators, max_steps, bandwidth, ridge, clip, random_state, \\
-device
+        the indicators beyond. ``"blend"``: solve and average, and up to 2000 rows a second,
+        more firmly held solve. All but "average" go through a calibrated multinomial link;
+        see Notes.
+    kernel, views, n_heads, n_estimators, max_steps, bandwidth, ridge, clip, device
         As for :class:`KernelAttentionRegressor`.
+    random_state : int, RandomState instance or None, default=0
+        Draws folds, starting points and batches.
 
     Attributes
     ----------
@@ -38,8 +39,9 @@ device
         Strength of each way to read in the link, the mean over outputs.
     links_ : list of dict
         For each output the strengths, the bias of every class, and the least score.
-    length_scales_, feature_relevance_, bandwidth_, judged_rows_, members_, keys_, \
-categories_, kinds_
+    length_scales_, feature_relevance_, bandwidth_, judged_rows_, members_, keys_
+        As for :class:`KernelAttentionRegressor`.
+    categories_, kinds_
         As for :class:`KernelAttentionRegressor`.
     values_ : ndarray of shape (n_samples, n_indicators)
         Indicators of the classes, side by side for all outputs.
@@ -203,7 +205,7 @@ categories_, kinds_
         return values
 
     def _way_shares(self):
-        return self._shares
+        return self._shares / max(self._shares.sum(), np.finfo(float).tiny)
 
     def _parts(self):
         """The columns of each output."""

@@ -109,7 +109,9 @@ class KernelAttention(TransformerMixin, MixedRows):
         explanation : Explanation
             Named tuple of ``indices``, ``weights`` and ``values``, the heaviest first. The
             weights are effective: a prediction is the mean of the targets and the weighted
-            sum of what all targets differ from it. Rows of weight 0 in `fit` do not count.
+            sum of what all targets differ from it. A classifier's are those of the scores
+            of its classes, before the link, and of kernel ridge in the place of logistic
+            regression. Rows of weight 0 in `fit` do not count.
         """
         check_is_fitted(self)
         k = min(check_positive("k", k, integer=True), len(self.keys_))
@@ -306,9 +308,14 @@ class KernelAttention(TransformerMixin, MixedRows):
         if self._bandwidth_is_learned or not centered:
             self.center_ = np.average(table, axis=0, weights=weights)
         if self._bandwidth_is_learned and centered:
-            spread = np.sqrt(
-                np.average(np.square(table - self.center_), axis=0, weights=weights)
-            )
+            with np.errstate(over="ignore"):
+                squares = np.square(table - self.center_)
+            spread = np.sqrt(np.average(squares, axis=0, weights=weights))
+            if not np.isfinite(spread).all():
+                raise ValueError(
+                    f"y has values as large as {np.abs(table).max():g}, whose squares are "
+                    "infinite: divide it by its largest value."
+                )
             tiny = 1e-12 * np.abs(table).max(axis=0)
             self.scale_ = np.where(spread > tiny, spread, 1.0)
 

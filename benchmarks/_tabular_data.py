@@ -1,0 +1,181 @@
+"""The sets of `tabular.py`: frames with numbers and categories, and their splits.
+
+Files lie in a data folder: `uci/` with the usual splits of the UCI regression sets, and
+`tabular/`. Missing values stay missing, and strings are of pandas' dtype "category" with
+the levels of all rows, so that a level unknown in training is at least known by name.
+"""
+
+from functools import cache
+
+import numpy as np
+import pandas as pd
+from sklearn.datasets import load_breast_cancer, load_digits, load_wine, make_classification
+from sklearn.model_selection import train_test_split
+
+UCI_SPLITS = range(5, 10)
+FIXED_SPLITS = range(5)
+ADULT_ROWS = 10_000
+
+
+@cache
+def read(path):
+    """A file, where "None" and "NA" are levels and only an empty field is missing."""
+    return pd.read_csv(path, keep_default_na=False, na_values=[""])
+
+
+def features(frame, *left_out):
+    X = frame.drop(columns=list(left_out))
+    strings = X.columns[[not pd.api.types.is_numeric_dtype(dtype) for dtype in X.dtypes]]
+    return X.astype(dict.fromkeys(strings, "category"))
+
+
+# Functions of the data folder that return all rows: features and targets.
+
+
+def mixed(name, target, *left_out, scale=1):
+    def load(data):
+        frame = read(data / "tabular" / f"{name}.csv.gz")
+        return features(frame, target, *left_out), frame[target].to_numpy(float) / scale
+
+    return load
+
+
+def taxis(data):
+    """Fares, from what is known before a trip.
+
+    Total, tip and tolls are paid with the fare, and payment is chosen after it. Drop-off
+    time would give the duration away, for which the fare is charged. The zone of the
+    drop-off is what a passenger tells the driver, and distance, though read at the end,
+    stands for the length of the way to it.
+    """
+    frame = read(data / "tabular" / "nyc_taxis.csv.gz")
+    pickup = pd.to_datetime(frame["pickup"])
+    after = ("fare", "total", "tip", "tolls", "payment", "dropoff")
+    X = features(frame, "pickup", *after).assign(
+        hour=pickup.dt.hour,
+        weekday=pickup.dt.weekday,
+        minutes=(pickup - pickup.min()).dt.total_seconds() / 60,
+    )
+    return X, frame["fare"].to_numpy(float)
+
+
+def classes(name, target, *left_out):
+    def load(data):
+        frame = read(data / "tabular" / f"{name}.csv.gz")
+        return features(frame, target, *left_out), pd.factorize(frame[target], sort=True)[0]
+
+    return load
+
+
+def bundled(load):
+    return lambda data: load(return_X_y=True, as_frame=True)
+
+
+def twenty_classes(data):
+    X, y = make_classification(
+        n_samples=4000,
+        n_features=30,
+        n_informative=20,
+        n_redundant=0,
+        n_classes=20,
+        n_clusters_per_class=1,
+        random_state=0,
+    )
+    return pd.DataFrame(X).add_prefix("x"), y
+
+
+# Functions of the data folder and the number of a split that return its two parts.
+
+
+def uci(name):
+    def load(data, split):
+        frame = read(data / "uci" / f"{name}.csv.gz").astype(float)
+        index = np.load(data / "uci" / f"{name}_splits.npz")
+        X = frame.iloc[:, index["index_features"]]
+        y = frame.iloc[:, index["index_target"].item()].to_numpy()
+        test = index[f"test_{split:02d}"].astype(int)
+        train = np.setdiff1d(np.arange(len(y)), test)
+        return X.iloc[train], X.iloc[test], y[train], y[test]
+
+    return load
+
+
+def random_split(load_all, stratified=False):
+    def load(data, split):
+        X, y = load_all(data)
+        return train_test_split(
+            X, y, test_size=0.2, random_state=split, stratify=y if stratified else None
+        )
+
+    return load
+
+
+def adult(data, split):
+    """The official test rows, and training rows; no more than 10 000 of either."""
+    X, y = classes("adult", "income", "is_test")(data)
+    is_test = read(data / "tabular" / "adult.csv.gz")["is_test"].to_numpy(bool)
+    rows = np.arange(len(y))
+    train = np.random.default_rng(split).choice(rows[~is_test], ADULT_ROWS, replace=False)
+    test = np.random.default_rng(0).choice(rows[is_test], ADULT_ROWS, replace=False)
+    return X.iloc[train], X.iloc[test], y[train], y[test]
+
+
+# Small sets first.
+SETS = {
+    "regression": {
+        "yacht": uci("yacht"),
+        "mpg": random_split(mixed("mpg", "mpg", "name")),
+        "bostonHousing": uci("bostonHousing"),
+        "energy": uci("energy"),
+        "concrete": uci("concrete"),
+        "wine-quality-red": uci("wine-quality-red"),
+        "ames": random_split(mixed("ames", "Sale_Price")),
+        "nyc_taxis": random_split(taxis),
+        "kin8nm": uci("kin8nm"),
+        "power-plant": uci("power-plant"),
+        "naval-propulsion-plant": uci("naval-propulsion-plant"),
+        "california_housing": random_split(
+            mixed("california_housing", "median_house_value", scale=100_000)
+        ),
+        "cps1988": random_split(mixed("cps1988", "wage")),
+        "diamonds": random_split(mixed("diamonds", "price")),
+    },
+    "classification": {
+        "wine": random_split(bundled(load_wine), stratified=True),
+        "penguins": random_split(classes("penguins", "species"), stratified=True),
+        "breast_cancer": random_split(bundled(load_breast_cancer), stratified=True),
+        # "alive" is the target; "class" and "embark_town" repeat pclass and embarked;
+        # "who" and "adult_male" follow from sex and age, "alone" from sibsp and parch.
+        "titanic": random_split(
+            classes(
+                "titanic",
+                "survived",
+                *("alive", "class", "embark_town", "who", "adult_male", "alone"),
+            ),
+            stratified=True,
+        ),
+        "digits": random_split(bundled(load_digits), stratified=True),
+        "twenty classes": random_split(twenty_classes, stratified=True),
+        "adult": adult,
+    },
+}
+UCI_NAMES = (
+    "yacht",
+    "bostonHousing",
+    "energy",
+    "concrete",
+    "wine-quality-red",
+    "kin8nm",
+    "power-plant",
+    "naval-propulsion-plant",
+)
+SPLITS = {
+    name: UCI_SPLITS if name in UCI_NAMES else FIXED_SPLITS
+    for sets in SETS.values()
+    for name in sets
+}
+
+
+def load_split(task, name, split, data):
+    """Training and test features, training and test targets."""
+    return SETS[task][name](data, split)
