@@ -105,7 +105,7 @@ def _build(memory, state, kernel, judged, loss, fixed, generator):
     if way.reads == "solve":
         state = state | _parameters(kernel, fixed)
         if loss == "log" and len(memory) <= _FEW_ROWS:
-            return _solve_log_odds(memory, state, kernel, judged)
+            return _solve_log_odds(memory, state, judged)
         kernel = memory.view_kernel(state, memory.precision(way))
         system = solved_system(memory, state, kernel)
         left_out = system.left_out(torch.as_tensor(judged)).double().cpu().numpy()
@@ -119,12 +119,13 @@ def _build(memory, state, kernel, judged, loss, fixed, generator):
     return state, Reader(memory, state)(memory.X[judged], own)
 
 
-def _solve_log_odds(memory, state, kernel, judged):
+def _solve_log_odds(memory, state, judged):
     """Kernel logistic regression of the indicators; noise enough for single precision."""
-    seen = kernel.scaled(memory.coordinates(memory.X, torch.float32))
+    double = memory.view_kernel(state, torch.float64)
+    matrix = double.matrix(double.scaled(memory.coordinates(memory.X, torch.float64)))
     values = memory.tensor(memory.values, torch.float32)
     coefficients, left_out = solve_logistic(
-        _LOG_ODDS_VARIANCE * kernel.matrix(seen), values,
+        _LOG_ODDS_VARIANCE * matrix.float(), values,
         memory.tensor(np.maximum(memory.weights, _LEAST_WEIGHT), torch.float32),
         memory.tensor(log_odds(memory.mean), torch.float32), torch.as_tensor(judged),
     )  # fmt: skip

@@ -54,8 +54,8 @@ class KernelAttentionRegressor(RegressorMixin, KernelAttention):
         Of "solve" the noise variance, in units of the targets' variance (in the targets' own
         where the bandwidth is given); of "local_linear" what holds the slopes to 0.
     clip : float or None, default=6.0
-        Standard deviations from the mean beyond which a number counts as that far away, in
-        the standard view.
+        Standard deviations from the mean beyond which a number, or its normal score, counts
+        as that far away.
     random_state : int, RandomState instance or None, default=0
         Draws folds, starting points and batches.
     device : str, default="auto"

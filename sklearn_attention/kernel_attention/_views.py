@@ -78,7 +78,7 @@ def learn_view(name, X, kinds, n_levels, clip):
         coordinates = _numbers(view, X)
         view["center"] = np.nanmean(coordinates, axis=0) if n_numbers else np.zeros(0)
         view["scale"] = np.nanstd(coordinates, axis=0) if n_numbers else np.ones(0)
-    view["limit"] = np.inf if clip is None or name != "standard" else float(clip)
+    view["limit"] = np.inf if clip is None else float(clip)
     # A missing cell lies where the average row does.
     view["usual"] = np.zeros(n_numbers)
     if n_numbers:

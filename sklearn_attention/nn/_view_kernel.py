@@ -4,6 +4,10 @@ import math
 
 import torch
 
+# Mean squared distance in one feature, of coordinates of about unit variance, below which it
+# counts as this.
+_LEAST_DISTANCE = 0.01
+
 
 class ViewKernel:
     r"""Sum of radial kernels, each of the rows in one view, with learned length-scales.
@@ -74,8 +78,9 @@ class ViewKernel:
             distance = torch.zeros(n_features, dtype=spread.dtype).index_add_(
                 0, feature, 2 * spread
             )
-            used = distance > 0
-            distance = torch.where(used, distance, 1.0) * used.sum().clamp_min(1)
+            # What hardly varies in these rows may vary in others: it gets no larger scale.
+            used = (distance > _LEAST_DISTANCE).sum().clamp_min(1)
+            distance = distance.clamp_min(_LEAST_DISTANCE) * used
             scale[head] = -0.5 * torch.log(distance)
         noise = torch.randn(scale.shape, generator=generator, dtype=scale.dtype)
         one = scale.new_zeros(())

@@ -12,8 +12,8 @@ _BATCH, _ANCHORS, _NEIGHBORS = 512, 128, 3
 # Deviations of a feature's columns from its scale, and scales from their start, are normal
 # with these precisions before the rows are seen.
 _COLUMN_PRECISION = 0.05
-# Noise that rounding makes of single precision, and the most that is added in its place.
-_LEAST_NOISE, _MOST_NOISE = 1e-5, 1.0
+# Noise that rounding makes, as a share of the diagonal.
+_LEAST_NOISE = 1e-5
 # Rows of less weight have too much noise to be told in single precision.
 _LEAST_WEIGHT = 1e-6
 _QUERIES, _KEYS = 128, 2048
@@ -52,28 +52,26 @@ def learn_solving(
     size = max(2, min(_BATCH, int(share * n)))
     start = kernel.parameters["scale"].clone()
     learned = _learned(kernel, ("scale", "column", "amplitude", "noise"), fixed)
-    least = _LEAST_NOISE
+    dtype = targets.dtype
+    near = n > 4 * _BATCH
+
+    def errors_of(batch):
+        matrix = kernel.matrix(kernel.scaled([x[batch].to(dtype) for x in rows]))
+        known = weights[batch].clamp_min(_LEAST_WEIGHT)
+        noise = torch.exp(2 * kernel.parameters["noise"]) / known
+        noise = noise + _LEAST_NOISE * float(matrix.detach().diagonal().mean())
+        return leave_one_out_errors(matrix + torch.diag(noise), targets[batch].to(dtype))
 
     def loss_at(step):
-        nonlocal least
-        near = n > 4 * _BATCH
-        batch = (
-            _local_batch(kernel, rows, size, generator) if near else _random(n, size, generator)
-        )
-        scaled = kernel.scaled([x[batch] for x in rows])
-        noise = torch.exp(2 * kernel.parameters["noise"]) / weights[batch].clamp_min(
-            _LEAST_WEIGHT
-        )
-        matrix = kernel.matrix(scaled)
-        while True:
-            try:
-                diagonal = torch.diag(noise + least)
-                errors = leave_one_out_errors(matrix + diagonal, targets[batch])
-                break
-            except torch.linalg.LinAlgError:
-                if least > _MOST_NOISE:
-                    raise
-                least *= 10
+        nonlocal dtype
+        draw = _local_batch if near else _random_batch
+        batch = draw(kernel, rows, size, generator)
+        try:
+            errors = errors_of(batch)
+        except torch.linalg.LinAlgError:
+            # Length-scales so different that single precision loses the small distances.
+            dtype = torch.float64
+            errors = errors_of(batch)
         judged = slice(0, _ANCHORS) if near else slice(None)
         squared = errors[judged].square().mean(1)
         loss = (weights[batch][judged] * squared).sum() / weights[batch][judged].sum()
@@ -181,6 +179,10 @@ def _loss(read, targets, weights, loss):
     else:
         each = (read - targets).square().clamp_max(_LARGEST_SQUARE).mean(1)
     return (weights * each).sum() / weights.sum()
+
+
+def _random_batch(kernel, rows, size, generator):
+    return _random(len(rows[0]), size, generator)
 
 
 def _random(n, size, generator):

@@ -41,12 +41,20 @@ class TestStandard:
         np.testing.assert_allclose(found, expected, rtol=1e-12)
         assert look(learn("standard", X), X).max() > 5
 
-    def test_only_the_standard_view_is_clipped(self):
+    def test_normal_scores_are_clipped_and_shares_are_not(self):
         X = make_rows()[:, :1]
-        for name in ("quantile", "piecewise_linear"):
-            np.testing.assert_array_equal(
-                look(learn(name, X, clip=0.5), X), look(learn(name, X), X)
-            )
+        free = look(learn("quantile", X), X)
+        np.testing.assert_allclose(
+            look(learn("quantile", X, clip=0.5), X), np.clip(free, -0.5, 0.5), rtol=1e-12
+        )
+        free = look(learn("piecewise_linear", X), X)
+        np.testing.assert_array_equal(look(learn("piecewise_linear", X, clip=1.0), X), free)
+
+    def test_a_column_that_hardly_varies_stays_within_the_clip(self):
+        X = np.zeros((500, 1))
+        X[0] = 1.0
+        assert look(learn("quantile", X), X).max() > 20
+        assert look(learn("quantile", X, clip=6.0), X).max() == 6
 
 
 class TestQuantile:

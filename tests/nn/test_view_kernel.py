@@ -166,6 +166,14 @@ class TestStart:
         assert torch.isfinite(kernel.parameters["scale"]).all()
         assert kernel.parameters["scale"].shape == (2, 3)
 
+    def test_a_column_that_hardly_varies_gets_no_scale_without_bound(self):
+        spreads = [torch.tensor([1.0, 1e-14, 0.0]), torch.tensor([1.0, 1.0])]
+        kernel = ViewKernel.start(
+            SHARED, spreads, 3, as_kernel("gaussian"), jitter=0.0,
+            generator=torch.Generator().manual_seed(0),
+        )  # fmt: skip
+        assert kernel.parameters["scale"].max() < 3
+
     def test_jitter_is_the_generators(self):
         first, again, other = self.start(0.3), self.start(0.3), self.start(0.3, seed=1)
         assert torch.equal(first.parameters["scale"], again.parameters["scale"])

@@ -217,3 +217,23 @@ class TestRefining:
         for name in ("scale", "amplitude", "column", "noise"):
             assert torch.equal(kernel.parameters[name], before[name]), name
         assert not torch.equal(kernel.parameters["ridge"], before["ridge"])
+
+
+def test_double_precision_takes_over_where_single_loses_the_distances():
+    # In single precision the squares of such coordinates leave no digit for the distances.
+    rng = np.random.default_rng(0)
+    x = torch.as_tensor(rng.normal(size=(60, 1)) + 5e4, dtype=torch.float32)
+    targets = torch.as_tensor(np.sin(rng.normal(size=(60, 1))), dtype=torch.float32)
+    kernel = ViewKernel.start(
+        [torch.zeros(1, dtype=torch.long)], [x.var(0)], 1, as_kernel("gaussian"), jitter=0.0,
+        generator=torch.Generator().manual_seed(0),
+    )  # fmt: skip
+    kernel.parameters["noise"].fill_(-20.0)
+    matrix = kernel.matrix(kernel.scaled([x])) + 1e-5 * torch.eye(60)
+    with pytest.raises(torch.linalg.LinAlgError):
+        torch.linalg.cholesky(matrix)
+    learn_solving(
+        kernel, [x], targets, torch.ones(60), n_steps=3, share=1.0, precision=0.0,
+        generator=torch.Generator().manual_seed(0),
+    )  # fmt: skip
+    assert all(torch.isfinite(value).all() for value in kernel.parameters.values())
