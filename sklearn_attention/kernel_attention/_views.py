@@ -3,10 +3,13 @@
 import numpy as np
 from scipy.special import ndtri
 
+from .._blocks import blocks
+
 VIEWS = ("standard", "quantile", "piecewise_linear")
 # Normal scores beyond this are rows at the edge, whose distance from one another is a guess.
 _FURTHEST_SCORE = 2.5
 _MOST_KNOTS = 1000
+_BLOCK = 2**15
 _FEWEST_BINS, _MOST_BINS = 12, 48
 
 
@@ -82,7 +85,7 @@ def learn_view(name, X, kinds, n_levels, clip):
     # A missing cell lies where the average row does.
     view["usual"] = np.zeros(n_numbers)
     if n_numbers:
-        view["usual"] = np.nanmean(_placed(view, X), axis=0)
+        view["usual"] = _mean_place(view, X)
     return view
 
 
@@ -122,6 +125,16 @@ def column_names(view, names):
     ]
     columns += [f"{view['name']}__{names[j]}_missing" for j in view["missing"]]
     return columns
+
+
+def _mean_place(view, X):
+    # Bins of all rows at once would be many times the data.
+    total, known = 0.0, 0
+    for rows in blocks(len(X), _BLOCK):
+        placed = _placed(view, X[rows])
+        total = total + np.nansum(placed, axis=0)
+        known = known + np.sum(~np.isnan(placed), axis=0)
+    return total / known
 
 
 def _placed(view, X):
