@@ -12,7 +12,7 @@ from ._views import look
 # Rows that averages are taken over, at most.
 _MOST_AVERAGED = 50_000
 # Up to so many rows in double precision, which systems with little noise need.
-_DOUBLE_SOLVED, _DOUBLE_AVERAGED = 5000, 2000
+_DOUBLE_SOLVED, _DOUBLE_AVERAGED = 12_000, 2000
 # Features along which local lines run, at most: their moments are as many squared.
 _MOST_SLOPES = 16
 

@@ -120,7 +120,7 @@ class KernelAttentionRegressor(RegressorMixin, KernelAttention):
     length-scales were learned from is too good to be true.
 
     Up to 20 000 rows systems are solved as they are, by Cholesky factors, in single
-    precision beyond 5000. Beyond 20 000, solving goes through 2000 to 6000 rows drawn at
+    precision beyond 12 000. Beyond 20 000, solving goes through 2000 to 6000 rows drawn at
     random (subset of regressors [4]_), kernels are learned from 20 000 rows, and averages are
     taken over 50 000 rows at most. Results are the same for the same `random_state` and
     number of threads.
