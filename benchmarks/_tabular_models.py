@@ -173,7 +173,11 @@ MODELS = {
         "HistGB-quantile": lambda X, jobs: QuantileBoosting(),
         "KernelAttention": ours("KernelAttentionRegressor"),
         "KernelAttention light": ours(
-            "KernelAttentionRegressor", readout="solve", n_estimators=1, max_steps=20
+            "KernelAttentionRegressor",
+            readout="solve",
+            n_estimators=1,
+            max_steps=20,
+            n_landmarks=1000,
         ),
     },
     "classification": {

@@ -13,5 +13,10 @@ class AttentionEstimator(CallbackSupportMixin, BaseEstimator):
         "sklearn_attention.{estimator_name}.html"
     )
 
+    def __getstate__(self):
+        # What was computed from the rest of the state, and kept, is computed again.
+        state = super().__getstate__()
+        return state | {"_memo": {}} if "_memo" in state else state
+
     def _doc_link_url_param_generator(self):
         return {"estimator_name": type(self).__name__}

@@ -89,6 +89,48 @@ def check_in_open_interval(name, value, low, high):
     return float(value)
 
 
+def check_list(name, given):
+    """Return one or several numbers as an array, else raise ValueError.
+
+    Parameters
+    ----------
+    name : str
+        Name of the parameter, for the message.
+    given : object
+        What the user passed.
+
+    Returns
+    -------
+    numbers : ndarray of shape (n,)
+        At least one, none of them NaN.
+    """
+    try:
+        numbers = np.atleast_1d(np.asarray(given, dtype=np.float64))
+    except (TypeError, ValueError):
+        numbers = np.empty(0)
+    if numbers.ndim != 1 or not len(numbers) or np.isnan(numbers).any():
+        raise ValueError(f"{name}={given!r} is no list of numbers: pass at least one.")
+    return numbers
+
+
+def check_quantiles(quantiles):
+    """Return probabilities strictly between 0 and 1 as an array, else raise ValueError.
+
+    Parameters
+    ----------
+    quantiles : object
+        What the user passed.
+
+    Returns
+    -------
+    quantiles : ndarray of shape (n_quantiles,)
+    """
+    checked = check_list("quantiles", quantiles)
+    for quantile in checked.tolist():
+        check_in_open_interval("quantiles", quantile, 0, 1)
+    return checked
+
+
 def check_choice(name, value, choices):
     """Return ``value`` if it is one of ``choices``, else raise ValueError.
 

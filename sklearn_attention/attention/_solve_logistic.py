@@ -46,7 +46,11 @@ def solve_logistic(matrix, indicators, weights, offset, rows):
        algorithms. Neural Computation 12, 2655-2684.
     """
     coefficients, left_out = [], []
-    for label, b in zip(indicators.T, offset, strict=True):
+    # Of two classes the log-odds of one are those of the other, negated.
+    complements = len(offset) == 2 and bool((indicators.sum(dim=1) == 1).all())
+    mirrored = complements and torch.allclose(offset[:1], -offset[1:])
+    solved = slice(0, 1) if mirrored else slice(None)
+    for label, b in zip(indicators.T[solved], offset[solved], strict=True):
         f = b.expand(len(label))
         for _ in range(_MOST_ITERATIONS):
             p = torch.sigmoid(f)
@@ -56,9 +60,12 @@ def solve_logistic(matrix, indicators, weights, offset, rows):
                 lambda a, b: matrix[a[0] : a[-1] + 1, b[0] : b[-1] + 1],
                 response[:, None], 1 / curvature,
             )  # fmt: skip
-            before, f = f, b + (matrix @ system.coefficients)[:, 0]
-            if (torch.sigmoid(f) - p).abs().max() < _TOLERANCE or torch.equal(before, f):
+            f = b + (matrix @ system.coefficients)[:, 0]
+            if (torch.sigmoid(f) - p).abs().max() < _TOLERANCE:
                 break
         coefficients.append(system.coefficients)
         left_out.append(system.left_out(rows))
+    if mirrored:
+        coefficients.append(-coefficients[0])
+        left_out.append(-left_out[0])
     return torch.cat(coefficients, dim=1), torch.cat(left_out, dim=1)

@@ -9,10 +9,14 @@ _LEAST_SCORE = (0.003, 0.01, 0.03, 0.1)
 # are few where there are many classes.
 _LINK_PRECISION = 2.0
 _LEAST_SHARE = 1e-3
+# What has a smaller share of the blend would be paid for at every prediction, for nothing.
+_LEAST_BLENDED = 0.02
 
 
 def blend(left_out, targets, weights):
     """Non-negative weights of ways, by which their leave-one-out predictions fit best.
+
+    Ways of hardly any weight get none.
 
     Parameters
     ----------
@@ -28,7 +32,10 @@ def blend(left_out, targets, weights):
     found = np.zeros((len(left_out), targets.shape[1]))
     for output in range(targets.shape[1]):
         columns = left_out[:, :, output].T * root[:, None]
-        found[:, output], _ = nnls(columns, targets[:, output] * root)
+        shares, _ = nnls(columns, targets[:, output] * root)
+        used = shares > _LEAST_BLENDED * shares.sum()
+        if used.any():
+            found[used, output], _ = nnls(columns[:, used], targets[:, output] * root)
         if not found[:, output].any():
             # No way predicts better than the mean; the least bad one says about that.
             errors = np.square(columns - (targets[:, output] * root)[:, None]).sum(0)

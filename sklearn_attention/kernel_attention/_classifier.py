@@ -3,16 +3,16 @@
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.callback import with_callbacks
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted
 
-from .._blocks import blocks
+from .._labels import ClassLabels, check_labels, known_classes
 from .._state import keeps_state_on_failure
 from ._blend import MultinomialLink, log_odds
-from ._estimator import _QUERY_BLOCK, KernelAttention
+from ._estimator import KernelAttention
+from ._ways import WAYS
 
 
-class KernelAttentionClassifier(ClassifierMixin, KernelAttention):
+class KernelAttentionClassifier(ClassLabels, ClassifierMixin, KernelAttention):
     r"""Classification by attention over the training rows, with a learned kernel.
 
     As :class:`KernelAttentionRegressor`, over the indicators of the classes.
@@ -28,6 +28,9 @@ class KernelAttentionClassifier(ClassifierMixin, KernelAttention):
         see Notes.
     kernel, views, n_heads, n_estimators, max_steps, bandwidth, ridge, clip, device
         As for :class:`KernelAttentionRegressor`.
+    n_landmarks : int or "auto", default="auto"
+        As there; where it is less than the number of rows, indicators are solved by ridge
+        regression.
     random_state : int, RandomState instance or None, default=0
         Draws folds, starting points and batches.
 
@@ -105,31 +108,21 @@ class KernelAttentionClassifier(ClassifierMixin, KernelAttention):
             If data or parameters are not valid. The estimator then is as it was before.
         """
         X, y = self._check_training(X, y)
-        y = np.asarray(y)
-        if y.ndim == 2 and y.shape[1] == 1:
-            y = column_or_1d(y, warn=True)
-        check_classification_targets(y)
-        outputs = y.T if y.ndim == 2 else [y]
-        known = [np.unique(labels) for labels in outputs]
-        self.classes_ = known if y.ndim == 2 else known[0]
-        indicators = np.column_stack(
-            [labels[:, None] == names for labels, names in zip(outputs, known, strict=True)]
-        ).astype(np.float64)
-        ways = self._ways(len(X), "average")
+        y = check_labels(y)
+        self.classes_ = known_classes(y)
         task_data = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
         left_out, context = self._remember(
-            X, indicators, sample_weight, ways=ways, loss="log", centered=False,
-            task_data=task_data,
+            X, self._indicators(y, np.float64), sample_weight, attending="average",
+            loss="log", centered=False, task_data=task_data,
         )  # fmt: skip
         rows = self.judged_rows_
         judged, weights = self.values_[rows], self.key_weights_[rows]
         self.links_ = []
         if self.readout != "average":
             scores = self._as_scores(left_out)
-            for part in self._parts():
-                link = MultinomialLink.fit(
-                    scores[:, :, part], judged[:, part], weights, self._are_log_odds
-                )
+            outputs = zip(self._of_outputs(scores), self._of_outputs(judged), strict=True)
+            for of_classes, indicators in outputs:
+                link = MultinomialLink.fit(of_classes, indicators, weights, self._are_log_odds)
                 self.links_.append(vars(link))
         strengths = [link["strengths"] for link in self.links_] or [np.ones(1)]
         self._shares = np.mean(strengths, axis=0)
@@ -152,10 +145,8 @@ class KernelAttentionClassifier(ClassifierMixin, KernelAttention):
         """
         check_is_fitted(self)
         X = self._check_queries(X)
-        found = [self._probabilities(X[rows]) for rows in blocks(len(X), _QUERY_BLOCK)]
-        dtype = self.keys_.dtype
-        joined = [np.concatenate(parts).astype(dtype) for parts in zip(*found, strict=True)]
-        return joined if isinstance(self.classes_, list) else joined[0]
+        found = [p.astype(self.keys_.dtype) for p in self._probabilities(X)]
+        return found if isinstance(self.classes_, list) else found[0]
 
     def predict(self, X):
         """Most probable class of each query.
@@ -172,22 +163,20 @@ class KernelAttentionClassifier(ClassifierMixin, KernelAttention):
         """
         probabilities = self.predict_proba(X)
         several = isinstance(self.classes_, list)
-        return self._labels(probabilities if several else [probabilities])
+        return self._winners(probabilities if several else [probabilities])
 
     def _probabilities(self, X):
         """Of every output, (n_queries, n_classes)."""
         scores = self._as_scores(self._answers(X))
         if not self.links_:
-            found = [np.clip(scores[0][:, part], 0, None) for part in self._parts()]
+            found = self._of_outputs(np.clip(scores[0], 0, None))
             return [p / p.sum(axis=1, keepdims=True) for p in found]
-        return [
-            MultinomialLink(**link)(scores[:, :, part])
-            for link, part in zip(self.links_, self._parts(), strict=True)
-        ]
+        outputs = zip(self.links_, self._of_outputs(scores), strict=True)
+        return [MultinomialLink(**link)(of_classes) for link, of_classes in outputs]
 
     def _as_scores(self, answers):
         """What was solved without the means of the indicators gets them back."""
-        solved = np.array([way.startswith("solve") for way in self.ways_])
+        solved = np.array([WAYS[way].reads == "solve" for way in self.ways_])
         of_odds = self._are_log_odds[:, None, None]
         less = np.where(of_odds, log_odds(self.center_), self.center_)
         return answers + np.where(solved[:, None, None], less, 0.0)
@@ -206,17 +195,3 @@ class KernelAttentionClassifier(ClassifierMixin, KernelAttention):
 
     def _way_shares(self):
         return self._shares / max(self._shares.sum(), np.finfo(float).tiny)
-
-    def _parts(self):
-        """The columns of each output."""
-        known = self.classes_ if isinstance(self.classes_, list) else [self.classes_]
-        ends = np.cumsum([len(names) for names in known])
-        return [slice(end - len(names), end) for end, names in zip(ends, known, strict=True)]
-
-    def _labels(self, scores):
-        known = self.classes_ if isinstance(self.classes_, list) else [self.classes_]
-        columns = [n[s.argmax(axis=-1)] for n, s in zip(known, scores, strict=True)]
-        return np.stack(columns, axis=-1) if isinstance(self.classes_, list) else columns[0]
-
-    def _targets(self, rows):
-        return self._labels([self.values_[rows][..., part] for part in self._parts()])

@@ -86,8 +86,29 @@ def _crps(shares, errors):
     return score + np.maximum(places[0] - own[:, 0], 0) + np.maximum(own[:, 0] - places[-1], 0)
 
 
+def error_deviation(shares, errors):
+    r"""Standard deviation of a new error.
+
+    Parameters
+    ----------
+    shares : ndarray of shape (n_queries, n)
+        Rows sum to 1.
+    errors : ndarray of shape (n, n_outputs)
+
+    Returns
+    -------
+    deviation : ndarray of shape (n_queries, n_outputs)
+        Errors vary by :math:`1 - \sum_i w_i^2` of their variance around their own weighted
+        mean, and a new one by :math:`1 + \sum_i w_i^2`.
+    """
+    mean = shares @ errors
+    variance = np.maximum(shares @ np.square(errors) - np.square(mean), 0)
+    new = np.square(shares).sum(axis=1, keepdims=True)
+    return np.sqrt(variance * (1 + new) / np.maximum(1 - new, np.finfo(float).eps))
+
+
 def error_quantiles(shares, errors, quantiles):
-    """Quantiles of weighted errors less their weighted mean.
+    """Quantiles of weighted errors, as they are to be expected of a new one.
 
     Parameters
     ----------
@@ -99,13 +120,32 @@ def error_quantiles(shares, errors, quantiles):
     Returns
     -------
     found : ndarray of shape (n_queries, n_quantiles, n_outputs)
-        Linear between the errors, each of which stands in the middle of its weight.
+        Linear between the errors, and 0 in the mean over all probabilities.
+
+    Notes
+    -----
+    Of n equal errors the i-th stands at i / (n + 1), where a new one is as likely below the
+    first as between any two. In the middle of its own weight, it would leave intervals of few
+    errors too narrow. Weights of any kind count as 1 / sum(weights**2) equal ones.
     """
     found = np.empty((len(shares), len(quantiles), errors.shape[1]))
+    new = np.square(shares).sum(axis=1)
     for output, error in enumerate(errors.T):
         order = np.argsort(error)
         places, weights = error[order], shares[:, order]
         middle = np.cumsum(weights, axis=1) - weights / 2
-        for row, reached in enumerate(middle):
-            found[row, :, output] = np.interp(quantiles, reached, places)
-    return found - (shares @ errors)[:, None, :]
+        for row, reached in enumerate(_with_one_more(middle, new)):
+            ends = np.concatenate([[0.0], reached, [1.0]])
+            steps = np.concatenate([places[:1], places, places[-1:]])
+            mean = np.trapezoid(steps, ends)
+            found[row, :, output] = np.interp(quantiles, reached, places) - mean
+    return found
+
+
+def _with_one_more(levels, new):
+    """Levels among some errors, from 0 to 1, once there is one more of weight `new`."""
+    new = new[:, None]
+    tail = np.minimum(levels, 1 - levels)
+    # Beyond half its weight nothing is known: levels there fall to 0 in proportion.
+    raised = (tail + np.minimum(tail, new / 2)) / (1 + new)
+    return np.where(levels < 0.5, raised, 1 - raised)

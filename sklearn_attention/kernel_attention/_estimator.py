@@ -8,20 +8,19 @@ from sklearn.base import TransformerMixin, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from .._blocks import blocks
 from .._explanation import Explanation, heaviest
 from .._mixed_rows import MixedRows, check_key_weights
 from .._validation import check_bandwidth, check_choice, check_positive
 from ..kernels import RadialKernel, as_kernel
-from ._views import VIEWS, column_names, learn_view, look
+from ._views import VIEWS, column_names, learn_view
+from ._ways import FEW_ROWS, READOUTS, ways_of
 
-READOUTS = ("average", "blend", "local_linear", "solve")
 _DTYPES = (np.float64, np.float32)
-_FEW_ROWS, _FOLDS = 2000, 4
+_FOLDS = 4
 # Fewer rows than this are all needed to learn from.
 _FEWEST_TO_SPARE = 8
 _MOST_JUDGED_OF_FEW, _MOST_JUDGED = 2000, 1000
-_QUERY_BLOCK = 4096
+_MOST_DESCRIBED = 4096
 
 
 class KernelAttention(TransformerMixin, MixedRows):
@@ -39,6 +38,7 @@ class KernelAttention(TransformerMixin, MixedRows):
         bandwidth="learned",
         ridge="learned",
         clip=6.0,
+        n_landmarks="auto",
         random_state=0,
         device="auto",
     ):
@@ -51,6 +51,7 @@ class KernelAttention(TransformerMixin, MixedRows):
         self.bandwidth = bandwidth
         self.ridge = ridge
         self.clip = clip
+        self.n_landmarks = n_landmarks
         self.random_state = random_state
         self.device = device
 
@@ -70,7 +71,7 @@ class KernelAttention(TransformerMixin, MixedRows):
         """
         check_is_fitted(self)
         X = self._check_queries(X)
-        return self._reader(self.members_[0]).space(X).astype(self.keys_.dtype, copy=False)
+        return self._memory.space(self.members_[0], X).astype(self.keys_.dtype, copy=False)
 
     def get_feature_names_out(self, input_features=None):
         """Names of the columns of :meth:`transform`.
@@ -140,25 +141,15 @@ class KernelAttention(TransformerMixin, MixedRows):
         X = self._check_queries(X)
         lines = [member for member in self.members_ if member["way"] == "local_linear"]
         members = lines or self.members_
-        slopes = np.concatenate(
-            [
-                np.mean([self._reader(member).slopes(X[rows]) for member in members], axis=0)
-                for rows in blocks(len(X), _QUERY_BLOCK)
-            ]
-        )
+        slopes = np.mean([self._reader(member).slopes(X) for member in members], axis=0)
         slopes = np.swapaxes(slopes * self.scale_, 1, 2)
         single = self.values_.ndim == 1
         return (slopes[:, 0] if single else slopes).astype(self.keys_.dtype, copy=False)
-
-    def __getstate__(self):
-        state = super().__getstate__()
-        return state | {"_memo": {}} if "_memo" in state else state
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         tags.input_tags.allow_nan = True
-        tags.non_deterministic = False
         return tags
 
     @property
@@ -180,6 +171,8 @@ class KernelAttention(TransformerMixin, MixedRows):
         check_positive("n_heads", self.n_heads, integer=True)
         if self.n_estimators != "auto":
             check_positive("n_estimators", self.n_estimators, integer=True)
+        if self.n_landmarks != "auto":
+            check_positive("n_landmarks", self.n_landmarks, integer=True)
         whole = isinstance(self.max_steps, numbers.Integral) and self.max_steps >= 0
         if not whole or isinstance(self.max_steps, bool):
             raise ValueError(
@@ -218,14 +211,6 @@ class KernelAttention(TransformerMixin, MixedRows):
             )
         return names
 
-    def _ways(self, n, attending):
-        """Ways to read that the readout asks for, where averages are those of `attending`."""
-        if self.readout != "blend":
-            return (self.readout,)
-        # Beyond, batches are so small a share of the rows that nothing more need hold.
-        firmly = ("solve_firmly",) if n <= _FEW_ROWS and self._bandwidth_is_learned else ()
-        return ("solve", *firmly, attending)
-
     @property
     def _bandwidth_is_learned(self):
         if isinstance(self.bandwidth, str):
@@ -248,7 +233,7 @@ class KernelAttention(TransformerMixin, MixedRows):
             )
         return kernel
 
-    def _remember(self, X, values, sample_weight, *, ways, loss, centered, task_data):
+    def _remember(self, X, values, sample_weight, *, attending, loss, centered, task_data):
         """Learn the members, and judge each by rows it has not learned from.
 
         Returns
@@ -268,11 +253,15 @@ class KernelAttention(TransformerMixin, MixedRows):
         names = self._view_names()
         described = self.kinds_, self._n_levels
         self.views_ = [learn_view(name, X, *described, self.clip) for name in names]
-        self.line_view_ = learn_view("standard", X, *described, self.clip)
+        standard = [view for view in self.views_ if view["name"] == "standard"]
+        self.line_view_ = (standard or [learn_view("standard", X, *described, self.clip)])[0]
         self._center(values, weights, centered)
         fixed = self._fixed()
         rng = check_random_state(self.random_state)
         judged = self._judges(len(X), rng)
+        ways = ways_of(
+            self.readout, len(X), learns=self._bandwidth_is_learned, attending=attending
+        )
         members = [
             {"way": way, "judge": judge, "seed": int(rng.randint(2**31 - 1))}
             for way in ways
@@ -292,7 +281,7 @@ class KernelAttention(TransformerMixin, MixedRows):
         members, left_out = learn_members(
             self._memory, members, judged, n_steps=steps, loss=loss, fixed=fixed, done=done
         )
-        self.ways_, self.members_ = list(ways), members
+        self.ways_, self.members_ = ways, members
         self.judged_rows_ = np.concatenate(judged)
         self._describe()
         of_way = {way: [] for way in ways}
@@ -343,13 +332,13 @@ class KernelAttention(TransformerMixin, MixedRows):
         """Rows that judge each member, and that it does not learn from."""
         n_estimators = self.n_estimators
         if n_estimators == "auto":
-            n_estimators = _FOLDS if 2 * _FOLDS <= n <= _FEW_ROWS else 1
+            n_estimators = _FOLDS if 2 * _FOLDS <= n <= FEW_ROWS else 1
         if n_estimators > max(1, n // 2):
             raise ValueError(
                 f"n_estimators={n_estimators!r} folds need two rows each, but only {n} rows "
                 "have weight: pass fewer, or more rows."
             )
-        most = _MOST_JUDGED_OF_FEW if n <= _FEW_ROWS else _MOST_JUDGED
+        most = _MOST_JUDGED_OF_FEW if n <= FEW_ROWS else _MOST_JUDGED
         shuffled = rng.permutation(n)
         if not self._bandwidth_is_learned or n < _FEWEST_TO_SPARE:
             return [np.sort(shuffled[:most])]
@@ -369,6 +358,7 @@ class KernelAttention(TransformerMixin, MixedRows):
                 self.keys_, targets, self._averaged(targets, values), self.key_weights_,
                 views=self.views_, line_view=self.line_view_, n_heads=self.n_heads,
                 kernel=self.kernel_, device=self.device,
+                n_landmarks=None if self.n_landmarks == "auto" else int(self.n_landmarks),
             )  # fmt: skip
         return self._memo["memory"]
 
@@ -403,31 +393,22 @@ class KernelAttention(TransformerMixin, MixedRows):
 
     def _describe(self):
         """Set what was learned, for people to read."""
-        memory_heads = [view for view in self.views_ for _ in range(self.n_heads)]
-        n_heads, n_features = len(memory_heads), self.n_features_in_
+        heads = [view for view in self.views_ for _ in range(self.n_heads)]
+        n_features = self.n_features_in_
         log_scale = np.mean([member["scale"] for member in self.members_], axis=0)
-        self.length_scales_ = np.full((n_heads, n_features), np.inf)
+        self.length_scales_ = np.full((len(heads), n_features), np.inf)
         relevance = np.zeros(n_features)
-        for head, view in enumerate(memory_heads):
+        for head, view in enumerate(heads):
             used = np.unique(view["feature"])
             self.length_scales_[head, used] = np.exp(-log_scale[head, used])
             if view["name"] == "standard":
                 self.length_scales_[head, view["numeric"]] *= view["scale"]
-        sample = self.keys_[: min(len(self.keys_), _QUERY_BLOCK)]
-        spreads = [look(view, sample).var(axis=0) for view in self.views_]
+        sample = self.keys_[:_MOST_DESCRIBED]
+        columns = np.concatenate([view["feature"] for view in heads])
         for member in self.members_:
-            start = 0
-            for head, view in enumerate(memory_heads):
-                feature = view["feature"]
-                column = member["column"][start : start + len(feature)]
-                several = np.bincount(feature, minlength=n_features)[feature] > 1
-                start += len(feature)
-                log = member["scale"][head][feature] + np.where(several, column, 0.0)
-                worth = spreads[head // self.n_heads] * np.exp(
-                    2 * (log + member["amplitude"][head])
-                )
-                np.add.at(relevance, feature, worth)
+            spread = self._memory.space(member, sample).var(axis=0)
+            np.add.at(relevance, columns, spread)
         total = relevance.sum()
         self.feature_relevance_ = relevance / total if total > 0 else relevance
-        standard = [h for h, view in enumerate(memory_heads) if view["name"] == "standard"]
+        standard = [h for h, view in enumerate(heads) if view["name"] == "standard"]
         self.bandwidth_ = self.length_scales_[standard[0] if standard else 0].copy()

@@ -7,13 +7,11 @@ from ..attention import map_blocks, solve_logistic
 from ..nn import ViewKernel
 from ..training import learn_attending, learn_solving, refine_attending
 from ._blend import log_odds
-from ._memory import WAYS
 from ._reader import Reader, solved_system
+from ._ways import FEW_ROWS, WAYS
 
 # Rows that a kernel is learned from, at most: batches are drawn from them.
 _MOST_LEARNED_FROM = 20_000
-# Up to so many rows several members are solved at a time, each by one thread.
-_FEW_ROWS = 2000
 _JITTER = 0.3
 # Log-odds vary by eight, before the rows are seen; what is too much the link takes back.
 _LOG_ODDS_VARIANCE = 64.0
@@ -46,7 +44,7 @@ def learn_members(memory, members, judged, *, n_steps, loss, fixed, done):
     left_out : list of ndarray
         Leave-one-out predictions of its rows by each member.
     """
-    few = len(memory) <= _FEW_ROWS
+    few = len(memory) <= FEW_ROWS
 
     def learned(member):
         rows = judged[member["judge"]]
@@ -104,7 +102,7 @@ def _build(memory, state, kernel, judged, loss, fixed, generator):
     way = WAYS[state["way"]]
     if way.reads == "solve":
         state = state | _parameters(kernel, fixed)
-        if loss == "log" and len(memory) <= _FEW_ROWS:
+        if loss == "log" and len(state["support"]) == len(memory) <= FEW_ROWS:
             return _solve_log_odds(memory, state, judged)
         kernel = memory.view_kernel(state, memory.precision(way))
         system = solved_system(memory, state, kernel)

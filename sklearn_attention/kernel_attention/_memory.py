@@ -1,11 +1,10 @@
 """What members read: training rows in their views, with targets and weights."""
 
-from dataclasses import dataclass
-
 import numpy as np
 import torch
 
-from ..attention import n_landmarks, resolve_device
+from ..attention import n_landmarks as usual_n_landmarks
+from ..attention import resolve_device
 from ..nn import ViewKernel
 from ._views import look
 
@@ -15,25 +14,6 @@ _MOST_AVERAGED = 50_000
 _DOUBLE_SOLVED, _DOUBLE_AVERAGED = 12_000, 2000
 # Features along which local lines run, at most: their moments are as many squared.
 _MOST_SLOPES = 16
-
-
-@dataclass(frozen=True)
-class Way:
-    """How a member learns and reads."""
-
-    reads: str  # "average", "local_linear" or "solve"
-    share: float = 1.0  # largest share of the rows in a batch
-    precision: float = 0.0  # how firmly scales are held where they start
-
-
-WAYS = {
-    "average": Way("average"),
-    "local_linear": Way("local_linear"),
-    "solve": Way("solve"),
-    # Learns from half as much at a time, and holds on to where it started: better where
-    # there are few rows for many features.
-    "solve_firmly": Way("solve", share=0.5, precision=0.5),
-}
 
 
 class Memory:
@@ -54,17 +34,20 @@ class Memory:
     n_heads : int
         Heads for each view.
     kernel : RadialKernel
+    n_landmarks : int or None
+        Rows that carry what is solved, at most; None for as many as there is time for.
     device : str
     """
 
     def __init__(
-        self, X, targets, values, weights, *, views, line_view, n_heads, kernel, device
-    ):
+        self, X, targets, values, weights, *, views, line_view, n_heads, kernel,
+        n_landmarks, device,
+    ):  # fmt: skip
         self.X, self.targets, self.values, self.weights = X, targets, values, weights
         self.mean = np.average(values, axis=0, weights=weights)
         self.views, self.line_view, self.kernel = views, line_view, kernel
         self.heads = [view for view in range(len(views)) for _ in range(n_heads)]
-        self.device = resolve_device(device)
+        self.n_landmarks, self.device = n_landmarks, resolve_device(device)
         self.features = [torch.as_tensor(views[v]["feature"]) for v in self.heads]
 
     def __len__(self):
@@ -97,9 +80,10 @@ class Memory:
 
     def support(self, way, generator):
         """Rows that carry what is read: all of them, or as many as there is time for."""
-        size = (
-            n_landmarks(len(self)) if way.reads == "solve" else min(len(self), _MOST_AVERAGED)
-        )
+        most = _MOST_AVERAGED
+        if way.reads == "solve":
+            most = self.n_landmarks or usual_n_landmarks(len(self))
+        size = min(most, len(self))
         if size == len(self):
             return np.arange(size)
         return np.sort(torch.randperm(len(self), generator=generator)[:size].numpy())
@@ -109,6 +93,14 @@ class Memory:
         names = ("scale", "column", "amplitude", "noise", "ridge")
         parameters = {name: self.tensor(member[name], dtype) for name in names}
         return ViewKernel(self.features, self.kernel, parameters, member["constant"])
+
+    def space(self, member, X):
+        """Rows where distances are those that a member's kernel compares; (n, n_columns)."""
+        kernel = self.view_kernel(member, torch.float64)
+        scaled = kernel.scaled(self.coordinates(X, torch.float64))
+        sizes = torch.exp(kernel.parameters["amplitude"])
+        parts = [x * size for x, size in zip(scaled, sizes, strict=True)]
+        return torch.cat(parts, dim=1).cpu().numpy()
 
     def tensor(self, array, dtype):
         """An array on the device."""

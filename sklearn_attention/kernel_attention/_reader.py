@@ -6,8 +6,8 @@ import torch
 from .._blocks import blocks
 from ..attention import SolvedMemory
 from ..nn import local_average, without_own
-from ._memory import WAYS
 from ._views import look
+from ._ways import WAYS
 
 _BLOCK_PAIRS = 2**24
 # A row of less weight has so much noise that it tells nothing.
@@ -50,10 +50,8 @@ class Reader:
         own : ndarray of shape (n_queries,), default=None
             Keys of the support to be left out of the averages, -1 for none.
         """
-        size = max(1, _BLOCK_PAIRS // len(self.support))
         parts = [
-            self._read(X[rows], None if own is None else own[rows])
-            for rows in blocks(len(X), size)
+            self._read(X[rows], None if own is None else own[rows]) for rows in self._blocks(X)
         ]
         return torch.cat(parts).double().cpu().numpy()
 
@@ -76,13 +74,14 @@ class Reader:
 
         For one unit of the feature.
         """
-        _, found = self._lines(self._attention(X), X, self._values)
         full = np.zeros((len(X), self.memory.X.shape[1], self.memory.values.shape[1]))
-        if found is not None:
-            view, columns = self.memory.line_view, self.member["slopes"]
-            inside = np.abs(look(view, X)[:, columns]) < view["limit"]
-            found = found.double().cpu().numpy() / view["scale"][columns][None, :, None]
-            full[:, view["feature"][columns]] = found * inside[:, :, None]
+        view, columns = self.memory.line_view, self.member["slopes"]
+        for rows in self._blocks(X):
+            _, found = self._lines(self._attention(X[rows]), X[rows], self._values)
+            if found is not None:
+                inside = np.abs(look(view, X[rows])[:, columns]) < view["limit"]
+                found = found.double().cpu().numpy() / view["scale"][columns][None, :, None]
+                full[rows, view["feature"][columns]] = found * inside[:, :, None]
         return full
 
     def likeness(self, X, rows):
@@ -90,11 +89,8 @@ class Reader:
         keys = self._scaled(self.memory.X[rows])
         return self.kernel.log_matrix(self._scaled(X), keys).double().cpu().numpy()
 
-    def space(self, X):
-        """Rows where distances are those that the kernel compares; (n, n_columns)."""
-        amplitude = torch.exp(self.kernel.parameters["amplitude"])
-        scaled = zip(self._scaled(X), amplitude, strict=True)
-        return torch.cat([x * a for x, a in scaled], dim=1).double().cpu().numpy()
+    def _blocks(self, X):
+        return blocks(len(X), max(1, _BLOCK_PAIRS // len(self.support)))
 
     def _read(self, X, own):
         if self.way.reads == "solve":

@@ -7,10 +7,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._blocks import blocks
 from .._state import keeps_state_on_failure
-from .._validation import check_in_open_interval
+from .._validation import check_in_open_interval, check_quantiles
 from ._blend import blend
-from ._distribution import calibrate, error_quantiles, error_weights
-from ._estimator import _QUERY_BLOCK, KernelAttention
+from ._distribution import calibrate, error_deviation, error_quantiles, error_weights
+from ._estimator import KernelAttention
+from ._ways import WAYS
+
+_QUERY_BLOCK = 4096
 
 
 class KernelAttentionRegressor(RegressorMixin, KernelAttention):
@@ -56,6 +59,9 @@ class KernelAttentionRegressor(RegressorMixin, KernelAttention):
     clip : float or None, default=6.0
         Standard deviations from the mean beyond which a number, or its normal score, counts
         as that far away.
+    n_landmarks : int or "auto", default="auto"
+        Rows, drawn at random, that carry what "solve" solves: fewer make it faster, and
+        less exact. "auto" is all up to 20 000, and 2000 to 6000 beyond.
     random_state : int, RandomState instance or None, default=0
         Draws folds, starting points and batches.
     device : str, default="auto"
@@ -179,16 +185,15 @@ class KernelAttentionRegressor(RegressorMixin, KernelAttention):
         """
         X, y = self._check_training(X, y, y_numeric=True)
         y = y.astype(np.float64)
-        ways = self._ways(len(X), "local_linear")
         task_data = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
         left_out, context = self._remember(
-            X, y, sample_weight, ways=ways, loss="squared", centered=True,
+            X, y, sample_weight, attending="local_linear", loss="squared", centered=True,
             task_data=task_data,
         )  # fmt: skip
         table = self.values_.reshape(len(self.keys_), -1)[self.judged_rows_]
         targets = (table - self.center_) / self.scale_
         weights = self.key_weights_[self.judged_rows_]
-        if len(ways) == 1:
+        if len(self.ways_) == 1:
             shares = np.ones((1, targets.shape[1]))
         else:
             shares = blend(left_out, targets, weights)
@@ -196,7 +201,7 @@ class KernelAttentionRegressor(RegressorMixin, KernelAttention):
             shares = shares[shares.any(axis=1)]
         self._shares = shares
         self.blend_weights_ = {
-            way: share[0] if y.ndim == 1 else share
+            way: float(share[0]) if y.ndim == 1 else share
             for way, share in zip(self.ways_, shares, strict=True)
         }
         errors = targets - np.einsum("wno,wo->no", left_out, shares)
@@ -231,10 +236,10 @@ class KernelAttentionRegressor(RegressorMixin, KernelAttention):
         if not return_std:
             return predictions.reshape(shape).astype(dtype)
         errors = self._judged_errors
-        parts = []
-        for rows in blocks(len(X), _QUERY_BLOCK):
-            shares = self._error_shares(X[rows])
-            parts.append(np.sqrt(np.maximum(shares @ errors**2 - (shares @ errors) ** 2, 0)))
+        parts = [
+            error_deviation(self._error_shares(X[rows]), errors)
+            for rows in blocks(len(X), _QUERY_BLOCK)
+        ]
         std = np.concatenate(parts)
         return predictions.reshape(shape).astype(dtype), std.reshape(shape).astype(dtype)
 
@@ -268,11 +273,7 @@ class KernelAttentionRegressor(RegressorMixin, KernelAttention):
         continuous ranked probability score, every row scored by the errors of the others.
         """
         check_is_fitted(self)
-        quantiles = np.atleast_1d(np.asarray(quantiles, dtype=np.float64))
-        if quantiles.ndim != 1 or not len(quantiles):
-            raise ValueError(f"quantiles={quantiles!r} is no list: pass probabilities.")
-        for quantile in quantiles.tolist():
-            check_in_open_interval("quantiles", quantile, 0, 1)
+        quantiles = check_quantiles(quantiles)
         X = self._check_queries(X)
         predictions = self._predict(X)
         errors = self._judged_errors
@@ -304,11 +305,8 @@ class KernelAttentionRegressor(RegressorMixin, KernelAttention):
         return self.predict_quantiles(X, [(1 - coverage) / 2, (1 + coverage) / 2])
 
     def _predict(self, X):
-        answers = [
-            np.einsum("wno,wo->no", self._answers(X[rows]), self._shares)
-            for rows in blocks(len(X), _QUERY_BLOCK)
-        ]
-        return np.concatenate(answers) * self.scale_ + self.center_
+        answers = np.einsum("wno,wo->no", self._answers(X), self._shares)
+        return answers * self.scale_ + self.center_
 
     def _drop_unused(self, used, left_out):
         """Forget the members of ways that the blend does without."""
@@ -329,7 +327,7 @@ class KernelAttentionRegressor(RegressorMixin, KernelAttention):
 
     def _likeness(self, X):
         """Kernel between queries and the rows that judge, of a member that averages if any."""
-        attending = [m for m in self.members_ if not m["way"].startswith("solve")]
+        attending = [m for m in self.members_ if WAYS[m["way"]].reads != "solve"]
         member = (attending or self.members_)[0]
         return self._reader(member).likeness(X, self.judged_rows_)
 

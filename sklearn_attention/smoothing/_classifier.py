@@ -3,14 +3,14 @@
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.callback import with_callbacks
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted
 
+from .._labels import ClassLabels, check_labels, known_classes
 from .._state import keeps_state_on_failure
 from ._memory import MemoryEstimator
 
 
-class NadarayaWatsonClassifier(ClassifierMixin, MemoryEstimator):
+class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, MemoryEstimator):
     r"""Classification by kernel-weighted votes of the training rows.
 
     .. math:: \hat P(y = c \mid x) = \frac{\sum_i w_i K((x - x_i) / h)\, [y_i = c]}
@@ -103,7 +103,7 @@ class NadarayaWatsonClassifier(ClassifierMixin, MemoryEstimator):
             estimator then is as it was before.
         """
         X, y = self._check_labels(X, y, reset=True)
-        self.classes_ = _known_classes(y)
+        self.classes_ = known_classes(y)
         return self._remember(X, self._indicators(y, X.dtype), sample_weight)
 
     @keeps_state_on_failure
@@ -132,7 +132,7 @@ class NadarayaWatsonClassifier(ClassifierMixin, MemoryEstimator):
         """
         append = hasattr(self, "keys_")
         X, y = self._check_labels(X, y, reset=not append)
-        known = _known_classes(y, classes)
+        known = known_classes(y, classes)
         if not append:
             self.classes_ = known
         elif classes is not None and not _same_classes(known, self.classes_):
@@ -165,7 +165,7 @@ class NadarayaWatsonClassifier(ClassifierMixin, MemoryEstimator):
             )
         averages = np.clip(averages, 0, None)
         probabilities = [
-            block / block.sum(axis=1, keepdims=True) for block in self._split(averages)
+            block / block.sum(axis=1, keepdims=True) for block in self._of_outputs(averages)
         ]
         return probabilities if isinstance(self.classes_, list) else probabilities[0]
 
@@ -196,16 +196,11 @@ class NadarayaWatsonClassifier(ClassifierMixin, MemoryEstimator):
                 f"empty='nan': {len(lost)} queries have no class (first: row {lost[0]}): use "
                 "predict_proba, empty='nearest' or a larger bandwidth."
             )
-        winners = [block.argmax(axis=1) for block in blocks]
-        return self._labels(winners)
+        return self._winners(blocks)
 
     def _check_labels(self, X, y, *, reset):
         X, y = self._check_rows(X, y, reset=reset, multi_output=True)
-        y = np.asarray(y)
-        if y.ndim == 2 and y.shape[1] == 1:
-            y = column_or_1d(y, warn=True)
-        check_classification_targets(y)
-        return X, y
+        return X, check_labels(y)
 
     def _check_kernel(self):
         kernel = super()._check_kernel()
@@ -216,54 +211,22 @@ class NadarayaWatsonClassifier(ClassifierMixin, MemoryEstimator):
             )
         return kernel
 
-    @property
-    def _classes_of_outputs(self):
-        """One array of classes for each output, also where there is only one."""
-        return self.classes_ if isinstance(self.classes_, list) else [self.classes_]
-
     def _indicators(self, y, dtype):
-        """One column for each class of each output."""
-        outputs = y.T if y.ndim == 2 else [y]
-        classes = self._classes_of_outputs
-        if len(outputs) != len(classes):
+        n_outputs = 1 if y.ndim == 1 else y.shape[1]
+        if n_outputs != len(self._classes_of_outputs):
             raise ValueError(
-                f"y has {len(outputs)} outputs, but the classes remembered are of "
-                f"{len(classes)}: pass as many outputs as before."
+                f"y has {n_outputs} outputs, but the classes remembered are of "
+                f"{len(self._classes_of_outputs)}: pass as many outputs as before."
             )
-        for labels, known in zip(outputs, classes, strict=True):
+        outputs = y.T if y.ndim == 2 else [y]
+        for labels, known in zip(outputs, self._classes_of_outputs, strict=True):
             unknown = np.setdiff1d(labels, known)
             if len(unknown):
                 raise ValueError(
                     f"y has labels that are not among the known classes: {unknown!r}; name "
                     "all classes in the first call of partial_fit."
                 )
-        return np.column_stack(
-            [labels[:, None] == known for labels, known in zip(outputs, classes, strict=True)]
-        ).astype(dtype)
-
-    def _split(self, averages):
-        """The columns of each output."""
-        ends = np.cumsum([len(known) for known in self._classes_of_outputs])
-        return np.split(averages, ends[:-1], axis=1)
-
-    def _labels(self, winners):
-        """Names of the winning classes of each output."""
-        classes = zip(self._classes_of_outputs, winners, strict=True)
-        columns = [known[won] for known, won in classes]
-        return np.column_stack(columns) if isinstance(self.classes_, list) else columns[0]
-
-    def _targets(self, rows):
-        values = self.values_[rows]
-        flat = values.reshape(-1, values.shape[-1])
-        labels = self._labels([block.argmax(axis=1) for block in self._split(flat)])
-        return labels.reshape(values.shape[:-1] + labels.shape[1:])
-
-
-def _known_classes(y, classes=None):
-    """Sorted classes of a single output, or a list of these for several."""
-    if y.ndim == 1:
-        return np.unique(y if classes is None else classes)
-    return [np.unique(labels) for labels in (y.T if classes is None else classes)]
+        return super()._indicators(y, dtype)
 
 
 def _same_classes(ours, theirs):

@@ -11,11 +11,11 @@ from .. import attention
 from .._blocks import blocks
 from .._mixed_rows import check_key_weights
 from .._state import keeps_state_on_failure
-from .._validation import check_choice, check_positive
+from .._validation import check_choice, check_positive, check_quantiles
 from ..bandwidth import RULES, conditional_bandwidth, mixed_rule_bandwidth, rule_bandwidth
 from ..kernels import as_kernel, mixed_kernel
 from ._mixed_rows import MixedRowsEstimator, check_density_kernel
-from ._mixture import KernelMixture, check_quantiles
+from ._mixture import KernelMixture
 
 # Pairs of a query, or of a query's quantile, and a key at a time.
 _BLOCK_PAIRS = 2**18

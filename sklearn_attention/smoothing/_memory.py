@@ -88,10 +88,6 @@ class MemoryEstimator(MixedRowsEstimator):
         check_is_fitted(self)
         return self._smoother_rows(self._check_queries(X))
 
-    def __getstate__(self):
-        state = super().__getstate__()
-        return state | {"_memo": {}} if "_memo" in state else state
-
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True

@@ -69,17 +69,3 @@ class KernelMixture:
         cumulated = np.cumsum(weights[:, order], axis=1)
         places = (cumulated[:, None, :-1] < probability[:, None]).sum(axis=2)
         return self.values[order][places]
-
-
-def check_quantiles(quantiles):
-    """What the user passed as probabilities, as an array of shape (n_quantiles,)."""
-    try:
-        probability = np.atleast_1d(np.asarray(quantiles, dtype=np.float64))
-    except (TypeError, ValueError):
-        probability = np.empty((0, 0))
-    if probability.ndim != 1 or not ((probability > 0) & (probability < 1)).all():
-        raise ValueError(
-            f"quantiles={quantiles!r} are not valid: pass probabilities between 0 and 1, both "
-            "excluded."
-        )
-    return probability

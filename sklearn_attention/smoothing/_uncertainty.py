@@ -7,7 +7,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import attention
 from .._blocks import blocks
-from .._validation import check_in_open_interval, check_positive
+from .._validation import (
+    check_in_open_interval,
+    check_list,
+    check_positive,
+    check_quantiles,
+)
 from ..bandwidth import select_bandwidth
 from ._inference import (
     jackknife_intervals,
@@ -110,9 +115,7 @@ class UncertaintyMixin:
         prediction.
         """
         check_is_fitted(self)
-        quantiles = _check_list("quantiles", quantiles)
-        for quantile in quantiles.tolist():
-            check_in_open_interval("quantiles", quantile, 0, 1)
+        quantiles = check_quantiles(quantiles)
 
         def found(places, weights):
             return weighted_quantiles(places, weights, quantiles)
@@ -136,7 +139,7 @@ class UncertaintyMixin:
             See :meth:`predict_quantiles` for the distribution.
         """
         check_is_fitted(self)
-        thresholds = _check_list("y", y)
+        thresholds = check_list("y", y)
 
         def found(places, weights):
             return np.stack(
@@ -303,14 +306,3 @@ class UncertaintyMixin:
         """Without the axis of outputs where targets have none, in their precision."""
         shape = (n_queries, n_values, *self.values_.shape[1:])
         return found.reshape(shape).astype(self.values_.dtype, copy=False)
-
-
-def _check_list(name, given):
-    """One or several numbers as an array."""
-    try:
-        numbers = np.atleast_1d(np.asarray(given, dtype=np.float64))
-    except (TypeError, ValueError):
-        numbers = np.empty(0)
-    if numbers.ndim != 1 or not len(numbers) or np.isnan(numbers).any():
-        raise ValueError(f"{name}={given!r} is no list of numbers: pass at least one.")
-    return numbers

@@ -72,3 +72,15 @@ def test_separable_classes_stay_finite():
     labels = (np.arange(40) % 2).astype(float)
     coefficients, _ = solve(1e4 * np.eye(40) + matrix, labels, weights, 0.0, [0])
     assert np.isfinite(coefficients).all()
+
+
+@pytest.mark.parametrize("second_offset", [-0.3, 0.2])
+def test_two_classes_are_solved_like_any_others(second_offset):
+    matrix, labels, weights = make_data()
+    rows, offsets = [0, 7], [0.3, second_offset]
+    both = np.column_stack([labels, 1 - labels])
+    together = solve_logistic(*map(torch.as_tensor, (matrix, both, weights, offsets, rows)))
+    for c, offset in enumerate(offsets):
+        alone = solve(matrix, both[:, c], weights, offset, rows)
+        for found, expected in zip(together, alone, strict=True):
+            np.testing.assert_allclose(found[:, c], expected, atol=1e-8)

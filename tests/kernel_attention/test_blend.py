@@ -38,6 +38,12 @@ class TestBlend:
         best = minimize(error, np.full(3, 0.3), bounds=[(0, None)] * 3)
         np.testing.assert_allclose(found, best.x, atol=1e-4)
 
+    @pytest.mark.parametrize(("share", "expected"), [(0.01, 0.0), (0.05, 0.05)])
+    def test_what_hardly_helps_has_no_weight(self, share, expected):
+        ways = np.eye(2, 6)[:, :, None]
+        found = blend(ways, ways[0] + share * ways[1], np.ones(6))
+        np.testing.assert_allclose(found[:, 0], [1.0, expected])
+
     def test_what_misleads_has_no_weight(self):
         left_out, targets, weights = self.make(n_outputs=1)
         left_out[1] = -targets

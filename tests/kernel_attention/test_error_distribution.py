@@ -6,6 +6,7 @@ import pytest
 from sklearn_attention.kernel_attention._distribution import (
     _crps,
     calibrate,
+    error_deviation,
     error_quantiles,
     error_weights,
 )
@@ -103,21 +104,41 @@ class TestCalibration:
         assert np.isfinite([sharpness, everywhere]).all()
 
 
+def test_deviation_is_unbiased():
+    rng = np.random.default_rng(0)
+    errors, shares = rng.normal(size=(6, 20_000)), rng.dirichlet(np.ones(5), 1)
+    found = error_deviation(shares, errors[:5])[0]
+    new = errors[5] - (shares @ errors[:5])[0]
+    assert np.square(found).mean() == pytest.approx(np.square(new).mean(), rel=0.03)
+
+
+def test_one_error_has_no_deviation():
+    assert error_deviation(np.array([[0.0, 1.0]]), np.array([[3.0], [2.0]])) == 0
+
+
 class TestErrorQuantiles:
     def test_of_equal_weights_equal_numpy(self):
         errors = np.random.default_rng(0).normal(size=(9, 2))
         quantiles = np.linspace(0.01, 0.99, 25)
         found = error_quantiles(np.full((1, 9), 1 / 9), errors, quantiles)[0]
-        # Each error stands in the middle of its weight: Hazen's definition.
-        expected = np.quantile(errors, quantiles, axis=0, method="hazen") - errors.mean(axis=0)
-        np.testing.assert_allclose(found, expected, atol=1e-12)
+        expected = np.quantile(errors, quantiles, axis=0, method="weibull")
+        np.testing.assert_allclose(np.ptp(found - expected, axis=0), 0, atol=1e-12)
 
-    def test_of_weights_equal_those_of_copies_far_from_their_edges(self):
+    def test_errors_stand_in_the_middle_of_their_weights_and_a_new_ones(self):
         errors = np.arange(5.0)[:, None]
-        counts = np.array([10, 30, 20, 1, 39])
-        shares = (counts / 100)[None]
-        found = error_quantiles(shares, errors, (np.cumsum(counts) - counts / 2) / 100)
-        np.testing.assert_allclose(found[0, :, 0], errors[:, 0] - shares[0] @ errors[:, 0])
+        shares = np.array([[0.1, 0.2, 0.3, 0.3, 0.1]])
+        new = np.square(shares).sum()
+        middle = (np.cumsum(shares) - shares[0] / 2 + new / 2) / (1 + new)
+        found = error_quantiles(shares, errors, middle[1:4])[0, :, 0]
+        np.testing.assert_allclose(np.diff(found), 1)
+
+    @pytest.mark.parametrize("n", [9, 40])
+    def test_intervals_of_few_errors_cover(self, n):
+        rng = np.random.default_rng(0)
+        errors = rng.normal(size=(n + 1, 4000))
+        low, high = error_quantiles(np.full((1, n), 1 / n), errors[:n], np.array([0.1, 0.9]))[0]
+        new = errors[n] - errors[:n].mean(axis=0)
+        assert ((low <= new) & (new <= high)).mean() == pytest.approx(0.8, abs=0.02)
 
     def test_means_are_0_and_quantiles_rise(self):
         rng = np.random.default_rng(0)

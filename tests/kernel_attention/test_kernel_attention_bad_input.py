@@ -216,6 +216,8 @@ class TestBadParameters:
             ({"bandwidth": True, "views": "standard"}, "bandwidth=True is not valid"),
             ({"n_heads": 0}, "n_heads=0 is not valid"),
             ({"n_heads": 1.5}, "n_heads=1.5 is not valid"),
+            ({"n_landmarks": 0}, "n_landmarks=0 is not valid"),
+            ({"n_landmarks": "all"}, "n_landmarks='all' is not valid"),
             ({"n_estimators": 0}, "n_estimators=0 is not valid"),
             ({"n_estimators": 21}, "n_estimators=21 folds need two rows each, but only 40"),
             ({"n_estimators": True}, "n_estimators=True is not valid"),

@@ -106,6 +106,42 @@ class TestPrediction:
         assert not np.allclose(moved.length_scales_, model.length_scales_, rtol=1e-3)
 
 
+def test_rows_of_weight_0_do_not_count_as_many():
+    # 2000 rows have a second way to solve, and 2040 have not.
+    X, y = make_data(2040)
+    weight = np.ones(2040)
+    weight[::50] = 0
+    options = {"max_steps": 0, "n_estimators": 1}
+    model = KernelAttentionRegressor(**options).fit(X, y, weight)
+    without = KernelAttentionRegressor(**options).fit(X[weight > 0], y[weight > 0])
+    np.testing.assert_array_equal(model.predict(X[:9]), without.predict(X[:9]))
+
+
+class TestLandmarks:
+    def test_all_rows_are_a_full_solution(self):
+        X, y = make_data()
+        full = fit(KernelAttentionRegressor, X, y, readout="solve")
+        for n_landmarks in (60, 1000):
+            same = fit(KernelAttentionRegressor, X, y, readout="solve", n_landmarks=n_landmarks)
+            np.testing.assert_array_equal(same.predict(X), full.predict(X))
+
+    @every_estimator
+    def test_many_are_about_a_full_solution(self, estimator):
+        X, y = make_data(300, n_features=1)
+        full = fit(estimator, X, y, readout="solve")
+        few = fit(estimator, X, y, readout="solve", n_landmarks=80)
+        assert len(few.members_[0]["coefficients"]) == 80
+        differences = np.abs(ask(few, X) - ask(full, X))
+        assert 0 < differences.mean() < 0.05
+
+    def test_weights_of_all_rows_make_the_prediction(self):
+        X, y = make_data()
+        model = fit(KernelAttentionRegressor, X, y, readout="solve", n_landmarks=20)
+        found = model.explain(X[:5], k=60)
+        expected = y.mean() + (found.weights * (found.values - y.mean())).sum(axis=1)
+        np.testing.assert_allclose(expected, model.predict(X[:5]), atol=1e-7)
+
+
 @every_readout
 class TestSeveralOutputs:
     def test_regressor(self, readout):

@@ -184,7 +184,7 @@ class TestPerFeature:
         assert model.loo_score_ == pytest.approx(np.mean(model.loo_residuals_**2), rel=1e-7)
 
     def test_bandwidths_are_never_negative(self):
-        # statsmodels' search steps below 0 (its issue 599).
+        # statsmodels' search steps below 0 (statsmodels #599).
         for seed in range(6):
             rng = np.random.default_rng(seed)
             X = rng.normal(size=(30, 3)) * [1e-3, 1.0, 1e3]

@@ -1,0 +1,71 @@
+"""Classes: their indicators, which are averaged, and the names of those that win."""
+
+import numpy as np
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d
+
+
+class ClassLabels:
+    """Mixin of classifiers that remember `values_`, the indicators of `classes_`."""
+
+    @property
+    def _classes_of_outputs(self):
+        """One array of classes for each output, also where there is only one."""
+        return self.classes_ if isinstance(self.classes_, list) else [self.classes_]
+
+    def _indicators(self, y, dtype):
+        """One column for each class of each output."""
+        outputs = zip(y.T if y.ndim == 2 else [y], self._classes_of_outputs, strict=True)
+        columns = [labels[:, None] == known for labels, known in outputs]
+        return np.column_stack(columns).astype(dtype)
+
+    def _of_outputs(self, scores):
+        """The part of each output in an array with a column for every class."""
+        ends = np.cumsum([len(known) for known in self._classes_of_outputs])
+        return np.split(scores, ends[:-1], axis=-1)
+
+    def _winners(self, scores):
+        """Names of the classes of highest score, from one array for each output."""
+        pairs = zip(self._classes_of_outputs, scores, strict=True)
+        columns = [known[score.argmax(axis=-1)] for known, score in pairs]
+        return np.stack(columns, axis=-1) if isinstance(self.classes_, list) else columns[0]
+
+    def _targets(self, rows):
+        return self._winners(self._of_outputs(self.values_[rows]))
+
+
+def check_labels(y):
+    """Labels of one output, or of several as the columns of a table.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+        What was passed, as `validate_data` returned it.
+
+    Returns
+    -------
+    y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+    """
+    y = np.asarray(y)
+    if y.ndim == 2 and y.shape[1] == 1:
+        y = column_or_1d(y, warn=True)
+    check_classification_targets(y)
+    return y
+
+
+def known_classes(y, classes=None):
+    """Sorted classes of a single output, or a list of these for several.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+    classes : array-like of shape (n_classes,), or list of such, default=None
+        What the user says they are.
+
+    Returns
+    -------
+    classes : ndarray or list of ndarray
+    """
+    if y.ndim == 1:
+        return np.unique(y if classes is None else classes)
+    return [np.unique(labels) for labels in (y.T if classes is None else classes)]
