@@ -175,6 +175,7 @@ MODELS = {
         "KernelAttention light": ours(
             "KernelAttentionRegressor",
             readout="solve",
+            n_heads=1,
             n_estimators=1,
             max_steps=20,
             n_landmarks=1000,

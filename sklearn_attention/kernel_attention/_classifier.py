@@ -42,7 +42,7 @@ class KernelAttentionClassifier(ClassLabels, ClassifierMixin, KernelAttention):
         Strength of each way to read in the link, the mean over outputs.
     links_ : list of dict
         For each output the strengths, the bias of every class, and the least score.
-    length_scales_, feature_relevance_, bandwidth_, judged_rows_, members_, keys_
+    n_heads_, length_scales_, feature_relevance_, bandwidth_, judged_rows_, members_, keys_
         As for :class:`KernelAttentionRegressor`.
     categories_, kinds_
         As for :class:`KernelAttentionRegressor`.

@@ -32,7 +32,7 @@ class KernelAttention(TransformerMixin, MixedRows):
         *,
         kernel="gaussian",
         views=VIEWS,
-        n_heads=1,
+        n_heads="auto",
         n_estimators="auto",
         max_steps=80,
         bandwidth="learned",
@@ -88,9 +88,9 @@ class KernelAttention(TransformerMixin, MixedRows):
         check_is_fitted(self)
         names = _check_feature_names_in(self, input_features)
         columns = [
-            name + (f"_head{head}" if self.n_heads > 1 else "")
+            name + (f"_head{head}" if self.n_heads_ > 1 else "")
             for view in self.views_
-            for head in range(self.n_heads)
+            for head in range(self.n_heads_)
             for name in column_names(view, names)
         ]
         return np.array(columns, dtype=object)
@@ -154,7 +154,7 @@ class KernelAttention(TransformerMixin, MixedRows):
 
     @property
     def _n_features_out(self):
-        return sum(len(view["feature"]) for view in self.views_) * self.n_heads
+        return sum(len(view["feature"]) for view in self.views_) * self.n_heads_
 
     def _check_queries(self, X):
         return self._read_rows(X, _DTYPES, ensure_all_finite="allow-nan")
@@ -168,7 +168,8 @@ class KernelAttention(TransformerMixin, MixedRows):
 
     def _check_parameters(self):
         check_choice("readout", self.readout, READOUTS)
-        check_positive("n_heads", self.n_heads, integer=True)
+        if self.n_heads != "auto":
+            check_positive("n_heads", self.n_heads, integer=True)
         if self.n_estimators != "auto":
             check_positive("n_estimators", self.n_estimators, integer=True)
         if self.n_landmarks != "auto":
@@ -250,6 +251,7 @@ class KernelAttention(TransformerMixin, MixedRows):
         self._memo = {}
         self.key_rows_, self.keys_, self.key_weights_ = kept, X, weights
         self.kernel_ = self._check_kernel()
+        self.n_heads_ = self._heads_for(len(X))
         names = self._view_names()
         described = self.kinds_, self._n_levels
         self.views_ = [learn_view(name, X, *described, self.clip) for name in names]
@@ -323,10 +325,16 @@ class KernelAttention(TransformerMixin, MixedRows):
         scale = -np.log(bandwidth)
         scale[view["numeric"]] += np.log(view["scale"])
         return fixed | {
-            "scale": np.tile(scale, (self.n_heads, 1)),
-            "column": np.zeros(self.n_heads * len(view["feature"])),
-            "amplitude": np.full(self.n_heads, -0.5 * np.log(self.n_heads)),
+            "scale": np.tile(scale, (self.n_heads_, 1)),
+            "column": np.zeros(self.n_heads_ * len(view["feature"])),
+            "amplitude": np.full(self.n_heads_, -0.5 * np.log(self.n_heads_)),
         }
+
+    def _heads_for(self, n):
+        if self.n_heads != "auto":
+            return int(self.n_heads)
+        # Few rows cannot tell two kernels of one view apart.
+        return 2 if n > FEW_ROWS and self._bandwidth_is_learned else 1
 
     def _judges(self, n, rng):
         """Rows that judge each member, and that it does not learn from."""
@@ -356,7 +364,7 @@ class KernelAttention(TransformerMixin, MixedRows):
             targets = (values - self.center_) / self.scale_
             self._memo["memory"] = Memory(
                 self.keys_, targets, self._averaged(targets, values), self.key_weights_,
-                views=self.views_, line_view=self.line_view_, n_heads=self.n_heads,
+                views=self.views_, line_view=self.line_view_, n_heads=self.n_heads_,
                 kernel=self.kernel_, device=self.device,
                 n_landmarks=None if self.n_landmarks == "auto" else int(self.n_landmarks),
             )  # fmt: skip
@@ -393,7 +401,7 @@ class KernelAttention(TransformerMixin, MixedRows):
 
     def _describe(self):
         """Set what was learned, for people to read."""
-        heads = [view for view in self.views_ for _ in range(self.n_heads)]
+        heads = [view for view in self.views_ for _ in range(self.n_heads_)]
         n_features = self.n_features_in_
         log_scale = np.mean([member["scale"] for member in self.members_], axis=0)
         self.length_scales_ = np.full((len(heads), n_features), np.inf)

@@ -41,8 +41,9 @@ class KernelAttentionRegressor(RegressorMixin, KernelAttention):
         each of 12 to 48 bins between quantiles, which lets a smooth kernel take steps.
         Categories have a column for each level in every view, missing cells one that says
         so.
-    n_heads : int, default=1
-        Kernels in each view, each with length-scales of its own.
+    n_heads : int or "auto", default="auto"
+        Kernels in each view, each with length-scales of its own. "auto" is 1 up to 2000 rows,
+        and where the bandwidth is given, and 2 beyond.
     n_estimators : int or "auto", default="auto"
         Members of each kind. Each is learned without one of as many folds, whose leave-one-
         out predictions judge it, and they are averaged; a single member is judged by a
@@ -69,7 +70,9 @@ class KernelAttentionRegressor(RegressorMixin, KernelAttention):
 
     Attributes
     ----------
-    length_scales_ : ndarray of shape (n_views * n_heads, n_features)
+    n_heads_ : int
+        Number of kernels in each view.
+    length_scales_ : ndarray of shape (n_views * n_heads_, n_features)
         Geometric mean over the members; infinite where a feature has no part. In the
         features' own units for the standard view, in the view's coordinates for others.
     feature_relevance_ : ndarray of shape (n_features,)

@@ -113,8 +113,17 @@ def test_rows_of_weight_0_do_not_count_as_many():
     weight[::50] = 0
     options = {"max_steps": 0, "n_estimators": 1}
     model = KernelAttentionRegressor(**options).fit(X, y, weight)
+    assert model.n_heads_ == 1
     without = KernelAttentionRegressor(**options).fit(X[weight > 0], y[weight > 0])
     np.testing.assert_array_equal(model.predict(X[:9]), without.predict(X[:9]))
+
+
+def test_many_rows_have_two_kernels_in_each_view():
+    X, y = make_data(2001)
+    model = KernelAttentionRegressor("solve", max_steps=0).fit(X, y)
+    assert model.n_heads_ == 2
+    assert model.length_scales_.shape == (6, 3)
+    assert model.transform(X[:2]).shape == (2, len(model.get_feature_names_out()))
 
 
 class TestLandmarks:
