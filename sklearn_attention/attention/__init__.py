@@ -34,6 +34,7 @@ _LAZY = {
     "resolve_device": "_task",
     "solve_logistic": "_solve_logistic",
     "threads_for": "_threads",
+    "torch_threads": "_threads",
 }
 
 __all__ = [
@@ -60,6 +61,7 @@ __all__ = [
     "resolve_device",
     "solve_logistic",
     "threads_for",
+    "torch_threads",
 ]
 
 

@@ -6,6 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import torch
 
+from .._validation import check_positive
+
 # Pairs of query and key below which waiting for threads costs more than they save.
 FEW_PAIRS = 2**18
 # The same where one look at the pairs follows another: threads that wait in between keep
@@ -15,6 +17,8 @@ FEW_PAIRS_AGAIN_AND_AGAIN = 2**21
 _lock = threading.Lock()
 _active = 0
 _threads_before = 1
+# Of each thread: the number that it has set, None outside of all contexts.
+_own = threading.local()
 
 
 def map_blocks(function, row_blocks, *, parallel=True):
@@ -61,23 +65,51 @@ def threads_for(n_pairs):
     return one_thread_per_operation() if few else contextlib.nullcontext()
 
 
-@contextlib.contextmanager
 def one_thread_per_operation():
-    """Set torch to one thread, for threads that start within; yields how many it had.
+    """Context in which torch uses one thread; yields how many it had."""
+    return torch_threads(1)
+
+
+@contextlib.contextmanager
+def torch_threads(n_threads):
+    """Let torch use so many threads, here and in threads that start within.
 
     The setting is both the calling thread's and, for threads to come, the process's. So
     the number before is taken once, when nobody else is within, and everybody who leaves
-    restores it for their own thread.
+    restores it for their own thread; but a context within another restores the other's.
+
+    Parameters
+    ----------
+    n_threads : int
+        Where workers share a machine, the processors that each of them may have.
+
+    Yields
+    ------
+    n_before : int
+        How many torch had.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from sklearn_attention.attention import torch_threads
+    >>> with torch_threads(1):
+    ...     torch.get_num_threads()
+    1
     """
     global _active, _threads_before
+    n_threads = check_positive("n_threads", n_threads, integer=True)
+    outer = getattr(_own, "n_threads", None)
     with _lock:
         if _active == 0:
             _threads_before = torch.get_num_threads()
         _active += 1
-        torch.set_num_threads(1)
+        before = _threads_before if outer is None else outer
+        _own.n_threads = n_threads
+        torch.set_num_threads(n_threads)
     try:
-        yield _threads_before
+        yield before
     finally:
         with _lock:
             _active -= 1
-            torch.set_num_threads(_threads_before)
+            _own.n_threads = outer
+            torch.set_num_threads(before)

@@ -1,0 +1,36 @@
+"""What happened in a training."""
+
+import dataclasses
+
+
+@dataclasses.dataclass
+class History:
+    """What happened in a training, epoch by epoch, as plain numbers.
+
+    Attributes
+    ----------
+    loss : list of float
+        Mean of the training loss over the rows, each at the parameters of its step.
+    validation_loss : list of float
+        After each epoch; empty where nothing validates.
+    learning_rate : list of float
+        Of the last step of each epoch.
+    seconds : list of float
+        How long each epoch took, with its validation.
+    n_steps : int
+        Steps made in whole epochs.
+    best_epoch : int or None
+        The epoch, from 0, after which the validation loss was least; None where nothing
+        validates, or no epoch ended.
+    stopped : str or None
+        What ended the training: "max_epochs", "max_steps", "patience", "callback" or
+        "interrupted". None while it runs.
+    """
+
+    loss: list[float] = dataclasses.field(default_factory=list)
+    validation_loss: list[float] = dataclasses.field(default_factory=list)
+    learning_rate: list[float] = dataclasses.field(default_factory=list)
+    seconds: list[float] = dataclasses.field(default_factory=list)
+    n_steps: int = 0
+    best_epoch: int | None = None
+    stopped: str | None = None

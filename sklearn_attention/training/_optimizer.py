@@ -1,0 +1,94 @@
+"""What changes the parameters, and which of them decay."""
+
+import torch
+
+_NORMS = (
+    torch.nn.LayerNorm,
+    torch.nn.RMSNorm,
+    torch.nn.GroupNorm,
+    torch.nn.modules.batchnorm._NormBase,
+)
+_POSITION = "position"
+
+
+def decay_groups(module, weight_decay):
+    """Parameters that decay, and those that do not, as torch's optimizers take them.
+
+    Matrices decay, and whatever else has two or more axes. Biases, gains and the parameters
+    of normalisations do not, nor do embeddings of positions, which are known by the word
+    "position" in their name or in that of their class. What requires no gradient is in
+    neither group.
+
+    Parameters
+    ----------
+    module : torch.nn.Module
+    weight_decay : float
+        Of those that decay.
+
+    Returns
+    -------
+    groups : list of dict
+        With ``params`` and ``weight_decay``: the decaying ones, then the others. Groups
+        without parameters are left out.
+    """
+    spared = {
+        id(parameter)
+        for part in module.modules()
+        if isinstance(part, _NORMS) or _POSITION in type(part).__name__.lower()
+        for parameter in part.parameters(recurse=False)
+    }
+    decaying, others = [], []
+    for name, parameter in module.named_parameters():
+        if parameter.requires_grad:
+            stays = parameter.ndim < 2 or id(parameter) in spared or _POSITION in name.lower()
+            (others if stays else decaying).append(parameter)
+    groups = [
+        {"params": decaying, "weight_decay": weight_decay},
+        {"params": others, "weight_decay": 0.0},
+    ]
+    return [group for group in groups if group["params"]]
+
+
+def make_optimizer(plan, module):
+    """The optimizer of a plan, for a module.
+
+    Parameters
+    ----------
+    plan : Plan
+    module : torch.nn.Module
+
+    Returns
+    -------
+    optimizer : torch.optim.Optimizer
+    """
+    groups = decay_groups(module, plan.weight_decay)
+    if not groups:
+        raise ValueError(
+            f"module={type(module).__name__} has no parameter that requires a gradient: there "
+            "is nothing to train."
+        )
+    if plan.optimizer == "lbfgs":
+        # It knows no groups: what decays is added to the loss, see `decay_penalty`.
+        parameters = [parameter for group in groups for parameter in group["params"]]
+        return torch.optim.LBFGS(parameters, line_search_fn="strong_wolfe")
+    kind = torch.optim.AdamW if plan.optimizer == "adamw" else torch.optim.Adam
+    return kind(groups, lr=plan.learning_rate, fused=True)
+
+
+def decay_penalty(module, weight_decay):
+    """Half of the decay times the squares of what decays, whose gradient the decay is.
+
+    Parameters
+    ----------
+    module : torch.nn.Module
+    weight_decay : float
+
+    Returns
+    -------
+    penalty : Tensor
+    """
+    return sum(
+        0.5 * group["weight_decay"] * parameter.square().sum()
+        for group in decay_groups(module, weight_decay)
+        for parameter in group["params"]
+    )

@@ -1,0 +1,314 @@
+"""The training loop: any module, on rows held in memory."""
+
+import contextlib
+import dataclasses
+import math
+import numbers
+import time
+
+import torch
+
+from ..attention import torch_threads
+from ._checkpoint import Checkpoint, fingerprint
+from ._history import History
+from ._optimizer import decay_penalty, make_optimizer
+from ._plan import batch_sizes, pace
+from ._random import random_states, set_random_states, torch_seed
+
+
+def train(
+    module,
+    batch_loss,
+    n_samples,
+    plan,
+    *,
+    random_state,
+    validation_loss=None,
+    task=None,
+    checkpoint=None,
+    checkpoint_key="",
+    threads=None,
+):
+    """Fit the parameters of a module.
+
+    Parameters
+    ----------
+    module : torch.nn.Module
+        Its parameters change in place, on one device. Afterwards it is in evaluation mode,
+        and no parameter has a gradient.
+    batch_loss : callable
+        ``batch_loss(module, rows)`` returns the mean loss of a batch as a Tensor. `rows` is a
+        LongTensor of positions, on the module's device: whoever calls slices what it has.
+    n_samples : int
+        How many rows there are.
+    plan : Plan
+    random_state : int
+        Seeds the order of the rows, and torch's global generators while the training lasts;
+        afterwards these are as they were.
+    validation_loss : callable, default=None
+        ``validation_loss(module)`` returns a number, the smaller the better, after each epoch,
+        in evaluation mode and without gradients. If given, the module ends with the
+        parameters for which it was least, whatever ends the training.
+    task : object, default=None
+        Told of epochs by ``begin()`` and ``end()``, which returns whether to stop; see
+        :class:`EpochTasks`.
+    checkpoint : str or path-like, default=None
+        File to which the state is written after each epoch. If it is there, the training
+        goes on from it, to the same parameters, bit for bit with one thread, as if it had
+        never ended. It stays, and once the training is over returns its result at once.
+    checkpoint_key : str, default=""
+        What else makes two trainings different, such as a hash of the data.
+    threads : int, default=None
+        Threads that torch uses; None leaves that alone.
+
+    Returns
+    -------
+    history : History
+
+    Raises
+    ------
+    FloatingPointError
+        If a loss or a gradient is not finite. The message says where, and why in all
+        likelihood. The parameters are the best, or else those from before the epoch.
+    ValueError
+        If arguments do not fit one another, or the checkpoint is not of this training.
+
+    Notes
+    -----
+    KeyboardInterrupt ends the training with ``history.stopped == "interrupted"`` and usable
+    parameters: the best, or else the last. A second one, while these are put back, is raised.
+    A checkpoint then is that of the last whole epoch, from which the training can go on.
+
+    All threads of a process draw dropout from one generator of torch. Trainings with dropout
+    at the same time are reproducible in processes of their own, not in threads.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from sklearn_attention.training import Plan, torch_seed, train
+    >>> x = torch.linspace(-1, 1, 64)[:, None]
+    >>> with torch_seed(0):
+    ...     line = torch.nn.Linear(1, 1)
+    >>> def batch_loss(module, rows):
+    ...     return (module(x[rows]) - 3 * x[rows]).square().mean()
+    >>> plan = Plan(learning_rate=0.1, weight_decay=0.0, batch_size=16)
+    >>> history = train(line, batch_loss, 64, plan, random_state=0)
+    >>> round(line.weight.item(), 2), history.stopped
+    (3.0, 'max_epochs')
+    """
+    whole = isinstance(random_state, numbers.Integral) and not isinstance(random_state, bool)
+    if not whole or random_state < 0:
+        raise ValueError(
+            f"random_state={random_state!r} is not valid: pass an integer that is not negative."
+        )
+    if plan.patience is not None and validation_loss is None:
+        raise ValueError(
+            f"patience={plan.patience!r} needs a validation loss: pass validation_loss, or "
+            "patience=None."
+        )
+    run = _Run(module, batch_loss, n_samples, plan, int(random_state), validation_loss)
+    file = None
+    if checkpoint is not None:
+        file = Checkpoint(checkpoint, run.fingerprint(str(checkpoint_key)))
+        saved = file.load()
+        if saved is not None:
+            run.load_state_dict(saved)
+    limit = contextlib.nullcontext() if threads is None else torch_threads(threads)
+    with limit, torch_seed(run.seed, run.device):
+        if run.random is not None:
+            set_random_states(run.random, run.device)
+        try:
+            while run.history.stopped is None:
+                if task is not None:
+                    task.begin()
+                run.epoch()
+                stop = task is not None and task.end()
+                run.history.stopped = run.reason_to_stop() or ("callback" if stop else None)
+                if file is not None:
+                    file.save(run.state_dict())
+        except KeyboardInterrupt:
+            run.history.stopped = "interrupted"
+        finally:
+            run.finish()
+    return run.history
+
+
+class _Run:
+    """All that a training changes."""
+
+    def __init__(self, module, batch_loss, n_samples, plan, random_state, validation_loss):
+        self.module, self.plan, self.n_samples = module, plan, n_samples
+        self.random_state = random_state
+        self.batch_loss, self.validation_loss = batch_loss, validation_loss
+        self.sizes = batch_sizes(plan, n_samples)
+        self.n_steps = sum(len(sizes) for sizes in self.sizes)
+        self.optimizer = make_optimizer(plan, module)
+        self.parameters = [p for group in self.optimizer.param_groups for p in group["params"]]
+        self.device = self.parameters[0].device
+        self.shuffler = torch.Generator().manual_seed(random_state)
+        # Another stream of numbers than the order of the rows.
+        self.seed = int(torch.randint(2**62, (), generator=self.shuffler))
+        self.history = History()
+        self.last, self.best, self.random = _weights(module), None, None
+
+    def fingerprint(self, key):
+        """What tells this training from others."""
+        return fingerprint(
+            self.module, self.plan, n_samples=self.n_samples, random_state=self.random_state,
+            validation=self.validation_loss is not None, checkpoint_key=key,
+        )  # fmt: skip
+
+    def state_dict(self):
+        """Everything that later epochs depend on."""
+        return {
+            "last": self.last,
+            "best": self.best,
+            "optimizer": self.optimizer.state_dict(),
+            "shuffler": self.shuffler.get_state(),
+            "random": random_states(self.device),
+            "history": dataclasses.asdict(self.history),
+        }
+
+    def load_state_dict(self, state):
+        """Go on from where the other was."""
+        self.last, self.best, self.random = state["last"], state["best"], state["random"]
+        self.module.load_state_dict(self.last)
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.shuffler.set_state(state["shuffler"])
+        self.history = History(**state["history"])
+
+    def epoch(self):
+        """See every row once, then validate."""
+        start, history = time.perf_counter(), self.history
+        sizes = self.sizes[len(history.loss)]
+        order = torch.randperm(self.n_samples, generator=self.shuffler).to(self.device)
+        make_step = self._line_search if self.plan.optimizer == "lbfgs" else self._step
+        self.module.train()
+        total = 0.0
+        for step, rows in enumerate(order[: sum(sizes)].split(sizes)):
+            total += len(rows) * make_step(rows, step)
+        self.module.eval()
+        length = torch.nn.utils.get_total_norm(self.parameters).item()
+        self._check_finite("length of all parameters", length, len(sizes) - 1)
+        last, best, best_epoch = _weights(self.module), self.best, history.best_epoch
+        validation = self._validate()
+        for value in validation:
+            self._check_finite(
+                "validation loss", value, len(sizes) - 1, lambda: self._validate()[0]
+            )
+        if validation and validation[0] < min(history.validation_loss, default=math.inf):
+            best, best_epoch = last, len(history.loss)
+        # At once: an interrupt finds the whole epoch, or nothing of it.
+        self.last, self.best, self.history = last, best, History(
+            loss=[*history.loss, total / sum(sizes)],
+            validation_loss=history.validation_loss + validation,
+            learning_rate=[*history.learning_rate, self.optimizer.param_groups[0]["lr"]],
+            seconds=[*history.seconds, time.perf_counter() - start],
+            n_steps=history.n_steps + len(sizes),
+            best_epoch=best_epoch,
+        )  # fmt: skip
+
+    def reason_to_stop(self):
+        """Why there is no further epoch; None if there is one."""
+        history, plan = self.history, self.plan
+        n_epochs = len(history.loss)
+        if n_epochs == len(self.sizes):
+            return "max_steps" if history.n_steps == plan.max_steps else "max_epochs"
+        if plan.patience is not None and n_epochs - 1 - history.best_epoch >= plan.patience:
+            return "patience"
+        return None
+
+    def finish(self):
+        """Leave the module as it is to be used."""
+        for parameter in self.parameters:
+            parameter.grad = None
+        if self.best is not None:
+            self.module.load_state_dict(self.best)
+        self.module.eval()
+
+    def _step(self, rows, step):
+        plan = self.plan
+        rate, momentum = pace(plan, self.history.n_steps + step, self.n_steps)
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+            if momentum is not None:
+                group["betas"] = (momentum, group["betas"][1])
+        loss, norm = self._gradient(rows)
+        self._check_batch(loss, norm, step, rows)
+        if plan.clip_norm is not None:
+            torch.nn.utils.clip_grads_with_norm_(self.parameters, plan.clip_norm, norm)
+        self.optimizer.step()
+        return loss
+
+    def _line_search(self, rows, step):
+        losses, random = [], random_states(self.device)
+
+        def evaluate():
+            # The search compares losses, so all of them have to leave out the same units.
+            set_random_states(random, self.device)
+            loss, norm = self._gradient(rows)
+            if not losses:
+                self._check_batch(loss, norm, step, rows)
+            losses.append(loss)
+            penalty = decay_penalty(self.module, self.plan.weight_decay)
+            penalty.backward()
+            return loss + penalty.item()
+
+        try:
+            self.optimizer.step(evaluate)
+        except KeyboardInterrupt:
+            # In the midst of a search the parameters are those of a trial.
+            self.module.load_state_dict(self.last)
+            raise
+        return losses[0]
+
+    def _gradient(self, rows):
+        """The loss, and the norm of its gradient, which the parameters then hold."""
+        self.optimizer.zero_grad()
+        autocast = self.plan.autocast
+        with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=autocast):
+            loss = self.batch_loss(self.module, rows)
+        loss.backward()
+        gradients = [p.grad for p in self.parameters if p.grad is not None]
+        return loss.item(), torch.nn.utils.get_total_norm(gradients)
+
+    def _validate(self):
+        if self.validation_loss is None:
+            return []
+        with torch.no_grad():
+            return [float(self.validation_loss(self.module))]
+
+    def _check_batch(self, loss, norm, step, rows):
+        norm = norm.item()
+        what, value = ("loss", loss) if not math.isfinite(loss) else ("gradient", norm)
+        self._check_finite(what, value, step, lambda: sum(map(float, self._gradient(rows))))
+
+    def _check_finite(self, what, value, step, again=None):
+        """Raise with the likely cause if it is not, with the parameters before the epoch."""
+        if math.isfinite(value):
+            return
+        self.module.load_state_dict(self.last)
+        raise FloatingPointError(
+            f"the {what} in epoch {len(self.history.loss)}, step {step} is {value}: "
+            f"{self._cause(again)}"
+        )
+
+    def _cause(self, again):
+        # Not of buffers: a mask may well be infinite.
+        names = [name for name, _ in self.module.named_parameters()]
+        broken = [name for name in names if not self.last[name].isfinite().all()]
+        if broken:
+            return f"{broken[0]!r} was not finite before the epoch; start from finite numbers."
+        self.module.eval()
+        if again is not None and not math.isfinite(again()):
+            return (
+                "so it is for the parameters from before the epoch. Are there inputs or "
+                "targets that are not finite, or huge?"
+            )
+        if self.plan.optimizer == "lbfgs":
+            return "the steps grew too long; scale inputs and targets, or choose 'adamw'."
+        return f"is learning_rate={self.plan.learning_rate!r} too large? Pass a smaller one."
+
+
+def _weights(module):
+    return {name: value.detach().clone() for name, value in module.state_dict().items()}

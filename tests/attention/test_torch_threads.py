@@ -1,0 +1,62 @@
+"""How many threads torch uses, and gets back."""
+
+import threading
+
+import pytest
+import torch
+
+from sklearn_attention.attention import threads_for, torch_threads
+
+
+@pytest.fixture
+def four_threads():
+    before = torch.get_num_threads()
+    torch.set_num_threads(4)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.usefixtures("four_threads")
+class TestTorchThreads:
+    def test_within_and_after(self):
+        with torch_threads(2) as before:
+            assert before == 4
+            assert torch.get_num_threads() == 2
+        assert torch.get_num_threads() == 4
+
+    def test_after_an_error(self):
+        with pytest.raises(ZeroDivisionError), torch_threads(2):
+            raise ZeroDivisionError
+        assert torch.get_num_threads() == 4
+
+    def test_one_within_another_restores_the_other(self):
+        with torch_threads(3):
+            with threads_for(1):
+                assert torch.get_num_threads() == 1
+            assert torch.get_num_threads() == 3
+        assert torch.get_num_threads() == 4
+
+    def test_threads_that_overlap_leave_the_first_number(self):
+        entered, leave = threading.Event(), threading.Event()
+        seen = []
+
+        def other():
+            with torch_threads(2):
+                entered.set()
+                leave.wait(10)
+            seen.append(torch.get_num_threads())
+
+        worker = threading.Thread(target=other)
+        with torch_threads(1):
+            worker.start()
+            entered.wait(10)
+        leave.set()
+        worker.join()
+        assert seen == [4]
+        assert torch.get_num_threads() == 4
+
+    @pytest.mark.parametrize("n_threads", [0, 1.5, True])
+    def test_bad_input_is_named(self, n_threads):
+        match = f"n_threads={n_threads} is not valid"
+        with pytest.raises(ValueError, match=match), torch_threads(n_threads):
+            pass

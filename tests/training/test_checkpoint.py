@@ -1,0 +1,214 @@
+"""A training that was killed goes on as if it had not been."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from sklearn_attention.training import Plan
+
+# Trains in processes of its own, some of which kill themselves in the loss of a given call.
+# They are forked, for torch takes seconds to load.
+SCRIPT = """
+import os, signal, sys
+import torch
+from sklearn_attention.training import Plan, torch_seed, train
+
+root, cases = sys.argv[1], eval(sys.argv[2])
+generator = torch.Generator().manual_seed(7)
+x = torch.randn(50, 2, generator=generator)
+y = torch.sin(x[:, 0])
+
+def fit(plan, checkpoint, kill_at, result):
+    n_calls = 0
+
+    def batch_loss(module, rows):
+        nonlocal n_calls
+        n_calls += 1
+        if n_calls == kill_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return (module(x[rows])[:, 0] - y[rows]).square().mean()
+
+    with torch_seed(0):
+        module = torch.nn.Sequential(
+            torch.nn.Linear(2, 8), torch.nn.BatchNorm1d(8), torch.nn.Dropout(0.3),
+            torch.nn.Linear(8, 1),
+        )
+    history = train(
+        module, batch_loss, 50, plan, random_state=3, checkpoint=checkpoint, threads=1,
+        validation_loss=lambda module: (module(x)[:, 0] - y).square().mean(),
+    )
+    history = [history.loss, history.validation_loss, history.best_epoch, history.stopped]
+    torch.save([module.state_dict(), history, n_calls], result)
+
+def forked(*args):
+    child = os.fork()
+    if child == 0:
+        try:
+            fit(*args)
+        finally:
+            os._exit(0)
+    _, status = os.waitpid(child, 0)
+    return os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
+
+torch.optim.Adam([torch.ones(1, requires_grad=True)])  # loads a lot, once for all
+for name, (plan, kills) in cases.items():
+    folder = f"{root}/{name}"
+    os.mkdir(folder)
+    path = f"{folder}/checkpoint.pt"
+    assert forked(plan, None, 0, f"{folder}/uninterrupted.pt") == 0
+    for kill_at in kills:
+        assert forked(plan, path, kill_at, f"{folder}/killed.pt") == signal.SIGKILL
+    assert forked(plan, path, 0, f"{folder}/resumed.pt") == 0
+    assert forked(plan, path, 0, f"{folder}/again.pt") == 0
+"""
+
+# Plans, and at which calls of the loss their trainings are killed, one after the other.
+CASES = {
+    "growing batches": (Plan(learning_rate=0.02, batch_size=(4, 16), max_epochs=6), (20, 9)),
+    "max_steps": (
+        Plan(
+            schedule="cosine", batch_size=(4, 16), max_epochs=None, max_steps=37,
+            learning_rate=0.02,
+        ),
+        (26,),
+    ),
+    "lbfgs": (Plan("lbfgs", max_epochs=3), (30,)),
+}  # fmt: skip
+
+PLAN = Plan(learning_rate=0.01, batch_size=16, max_epochs=3)
+
+
+def assert_equal(state, other):
+    assert state.keys() == other.keys()
+    assert all(torch.equal(state[name], other[name]) for name in state)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """Folder of the results of all cases."""
+    root = tmp_path_factory.mktemp("trained")
+    command = [sys.executable, "-c", SCRIPT, str(root), repr(CASES)]
+    one_thread = os.environ | {"OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, env=one_thread, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return root
+
+
+@pytest.mark.skipif(os.name == "nt", reason="has neither fork nor SIGKILL")
+@pytest.mark.parametrize("case", CASES)
+def test_killed_and_resumed_is_the_same_bit_for_bit(trained, case):
+    names = ("uninterrupted", "resumed", "again")
+    (state, history, n_calls), *others = (
+        torch.load(trained / case / f"{name}.pt", weights_only=True) for name in names
+    )
+    for resumed, its_history, _ in others:
+        assert_equal(resumed, state)
+        assert its_history == history
+    # It went on in the midst, neither from the start nor from the end; then it was done.
+    (_, _, n_later), (_, _, n_again) = others
+    assert 0 < n_later < n_calls
+    assert n_again == 0
+    assert not (trained / case / "killed.pt").exists()
+
+
+class TestFile:
+    def test_an_interrupted_training_goes_on(self, task, tmp_path):
+        path = tmp_path / "checkpoint.pt"
+        calls = []
+
+        def batch_loss(module, rows):
+            calls.append(rows)
+            if len(calls) == 7:
+                raise KeyboardInterrupt
+            return task.loss(module, rows)
+
+        _, history = task.fit(PLAN, batch_loss=batch_loss, checkpoint=path)
+        assert (history.stopped, len(history.loss)) == ("interrupted", 1)
+        module, history = task.fit(PLAN, checkpoint=path)
+        assert (history.stopped, len(history.loss)) == ("max_epochs", 3)
+        assert_equal(module.state_dict(), task.fit(PLAN)[0].state_dict())
+
+    def test_early_stopping_goes_on_counting(self, task, tmp_path):
+        plan, path = Plan(patience=3, max_epochs=20), str(tmp_path / "checkpoint.pt")
+        losses = [1.0, 3.0, 3.0, KeyboardInterrupt, 3.0, 0.5]
+
+        def validation_loss(module):
+            value = losses.pop(0)
+            if value is KeyboardInterrupt:
+                raise value
+            return value
+
+        best, _ = task.fit(plan, validation_loss=validation_loss, checkpoint=path)
+        module, history = task.fit(plan, validation_loss=validation_loss, checkpoint=path)
+        assert (history.stopped, history.best_epoch) == ("patience", 0)
+        assert losses == [0.5]
+        assert_equal(module.state_dict(), best.state_dict())
+
+    def test_checkpoints_change_nothing(self, task, tmp_path):
+        module, _ = task.fit(PLAN, checkpoint=tmp_path / "a.pt")
+        assert_equal(module.state_dict(), task.fit(PLAN)[0].state_dict())
+        assert [path.name for path in tmp_path.iterdir()] == ["a.pt"]
+
+    @pytest.mark.parametrize(
+        ("name", "options"),
+        [
+            ("learning_rate", {"plan": Plan(learning_rate=0.5, batch_size=16, max_epochs=3)}),
+            ("max_epochs", {"plan": Plan(learning_rate=0.01, batch_size=16, max_epochs=4)}),
+            ("random_state", {"random_state": 1}),
+            ("validation", {"validation_loss": lambda module: 0.0}),
+            ("checkpoint_key", {"checkpoint_key": "other data"}),
+            ("parameters", {"module": torch.nn.Linear(2, 1)}),
+        ],
+    )
+    def test_of_another_training(self, task, tmp_path, name, options):
+        path = tmp_path / "checkpoint.pt"
+        task.fit(PLAN, checkpoint=path)
+        before = path.read_bytes()
+        match = rf"checkpoint=.*checkpoint\.pt.* differs in {name}: delete it"
+        with pytest.raises(ValueError, match=match):
+            task.fit(**{"plan": PLAN, "checkpoint": path} | options)
+        assert path.read_bytes() == before
+
+    @pytest.mark.parametrize("content", ["text", "cut", "tensor", "code"])
+    def test_no_checkpoint(self, task, tmp_path, content):
+        path = tmp_path / "checkpoint.pt"
+        task.fit(PLAN, checkpoint=path)
+        if content == "text":
+            path.write_text("no checkpoint")
+        elif content == "cut":
+            path.write_bytes(path.read_bytes()[:500])
+        elif content == "tensor":
+            torch.save(torch.ones(3), path)
+        else:
+            torch.save({"fingerprint": subprocess.Popen, "state": {}}, path)
+        with pytest.raises(ValueError, match="cannot be read as a checkpoint: delete it"):
+            task.fit(PLAN, checkpoint=path)
+
+    def test_a_write_that_fails_leaves_the_file(self, task, tmp_path, monkeypatch):
+        path = tmp_path / "checkpoint.pt"
+        plan = Plan(max_epochs=2)
+        task.fit(plan, checkpoint=path)
+        before = path.read_bytes()
+
+        def save(state, file):
+            file.write(b"half")
+            raise OSError("no space left")
+
+        monkeypatch.setattr(torch, "save", save)
+        path.rename(tmp_path / "other.pt")
+        with pytest.raises(OSError, match="no space"):
+            task.fit(plan, checkpoint=path)
+        assert not path.exists()
+        assert (tmp_path / "other.pt").read_bytes() == before
+
+    @pytest.mark.parametrize(
+        ("path", "match"),
+        [("missing/a.pt", "lies in no folder"), (".", "is a folder"), (3, "checkpoint=3")],
+    )
+    def test_where_there_can_be_no_file(self, task, tmp_path, monkeypatch, path, match):
+        monkeypatch.chdir(tmp_path)
+        with pytest.raises(ValueError, match=match):
+            task.fit(PLAN, checkpoint=path)

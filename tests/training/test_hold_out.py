@@ -1,0 +1,54 @@
+"""Rows kept back."""
+
+import math
+
+import pytest
+import torch
+
+from sklearn_attention.training import hold_out
+
+
+def seeded(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+@pytest.mark.parametrize(("n", "fraction", "held"), [(10, 0.2, 2), (10, 0.01, 1), (3, 0.99, 2)])
+@pytest.mark.parametrize("chronological", [False, True])
+def test_parts_are_disjoint_and_complete(n, fraction, held, chronological):
+    training, validation = hold_out(
+        n, fraction, chronological=chronological, generator=seeded()
+    )
+    assert len(validation) == held
+    assert sorted([*training.tolist(), *validation.tolist()]) == list(range(n))
+    assert training.tolist() == sorted(training.tolist())
+
+
+@pytest.mark.parametrize("gap", [0, 1, 6])
+def test_time_goes_on(gap):
+    training, validation = hold_out(10, 0.3, chronological=True, gap=gap)
+    assert validation.tolist() == [7, 8, 9]
+    assert training.tolist() == list(range(7 - gap))
+
+
+def test_the_generator_draws():
+    found = [hold_out(50, 0.3, chronological=False, generator=seeded(s))[1] for s in (0, 0, 1)]
+    assert torch.equal(found[0], found[1])
+    assert not torch.equal(found[0], found[2])
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"n_samples": 1}, "n_samples=1"),
+        ({"fraction": 0}, "fraction=0"),
+        ({"fraction": math.nan}, "fraction=nan"),
+        ({"gap": 7}, "gap=7 leaves no row"),
+        ({"gap": -1}, "gap=-1"),
+        ({"gap": 1, "chronological": False}, "gap=1 has no meaning"),
+        ({"chronological": False, "generator": None}, "generator=None"),
+    ],
+)
+def test_bad_input_is_named(options, match):
+    given = {"n_samples": 10, "fraction": 0.3, "chronological": True, "generator": seeded()}
+    with pytest.raises(ValueError, match=match):
+        hold_out(**given | options)

@@ -1,0 +1,141 @@
+"""How to train: values that are checked, learning rates, sizes of batches."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from sklearn_attention.training import Plan, batch_sizes, pace
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("optimizer", "sgd"),
+        ("schedule", "linear"),
+        ("learning_rate", 0.0),
+        ("learning_rate", math.nan),
+        ("warm_up", 1.0),
+        ("warm_up", -0.1),
+        ("weight_decay", -1e-3),
+        ("weight_decay", math.inf),
+        ("clip_norm", 0),
+        ("batch_size", 0),
+        ("batch_size", 1.5),
+        ("batch_size", (8, 4)),
+        ("batch_size", (1, 2, 3)),
+        ("batch_size", (1, True)),
+        ("max_epochs", 0),
+        ("max_epochs", None),
+        ("max_steps", 2.0),
+        ("patience", 0),
+        ("autocast", "bf16"),
+    ],
+)
+def test_a_bad_value_is_named(name, value):
+    with pytest.raises(ValueError, match=name) as error:
+        Plan(**{name: value})
+    one = value[1] if value == (1, True) else value
+    assert repr(one) in str(error.value)
+    assert any(remedy in str(error.value) for remedy in ("pass", "choose"))
+
+
+def test_plans_that_mean_the_same_are_equal():
+    plain = Plan(max_epochs=3, batch_size=(2, 4), learning_rate=1.0)
+    assert plain == Plan(
+        max_epochs=np.int64(3), batch_size=[np.int32(2), 4], learning_rate=np.float64(1)
+    )
+
+
+def rates(n_steps, **options):
+    plan = Plan(learning_rate=0.5, **options)
+    return [pace(plan, step, n_steps) for step in range(n_steps)]
+
+
+@pytest.mark.parametrize("n_steps", [25, 200])
+@pytest.mark.parametrize("warm_up", [0.1, 0.35])
+def test_one_cycle_is_that_of_torch(n_steps, warm_up):
+    place = torch.nn.Parameter(torch.ones(1))
+    optimizer = torch.optim.AdamW([place], lr=0.5)
+    theirs = torch.optim.lr_scheduler.OneCycleLR(
+        optimizer, 0.5, total_steps=n_steps, pct_start=warm_up
+    )
+    for rate, momentum in rates(n_steps, warm_up=warm_up):
+        group = optimizer.param_groups[0]
+        assert rate == pytest.approx(group["lr"], rel=1e-9)
+        assert momentum == pytest.approx(group["betas"][0], rel=1e-9)
+        optimizer.step()
+        if theirs.last_epoch < n_steps - 1:
+            theirs.step()
+
+
+@pytest.mark.parametrize("schedule", ["one_cycle", "cosine", "constant"])
+@pytest.mark.parametrize("warm_up", [0.0, 0.1, 0.5, 0.999])
+@pytest.mark.parametrize("n_steps", [1, 2, 10])
+def test_rates_are_positive_and_not_above_the_highest(schedule, warm_up, n_steps):
+    found = [rate for rate, _ in rates(n_steps, schedule=schedule, warm_up=warm_up)]
+    assert 0 < min(found)
+    assert max(found) <= 0.5
+
+
+def test_one_cycle_without_warm_up_starts_at_the_top():
+    assert rates(10, warm_up=0.0)[0] == pytest.approx((0.5, 0.85))
+    assert rates(10, warm_up=0.0)[-1] == pytest.approx((0.5 / 25e4, 0.95))
+
+
+def test_cosine_rises_linearly_and_falls_by_half_a_wave():
+    found = [rate for rate, _ in rates(50, schedule="cosine", warm_up=0.2)]
+    assert found[:10] == pytest.approx([0.5 * k / 11 for k in range(1, 11)])
+    expected = [0.5 * (1 + math.cos(math.pi * k / 40)) / 2 for k in range(40)]
+    assert found[10:] == pytest.approx(expected)
+
+
+def test_a_constant_rate_stays_and_leaves_the_momentum_alone():
+    assert rates(5, schedule="constant") == [(0.5, None)] * 5
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"batch_size": 4, "max_epochs": 2}, [[4, 3, 3]] * 2),
+        ({"batch_size": 64, "max_epochs": 1}, [[10]]),
+        ({"batch_size": 4, "max_epochs": None, "max_steps": 5}, [[4, 3, 3], [4, 3]]),
+        ({"batch_size": 4, "max_epochs": 1, "max_steps": 5}, [[4, 3, 3]]),
+        ({"batch_size": 4, "max_epochs": 9, "max_steps": 2}, [[4, 3]]),
+        ({"optimizer": "lbfgs", "batch_size": 4, "max_epochs": 3}, [[10]] * 3),
+        ({"optimizer": "lbfgs", "max_steps": 2}, [[10]] * 2),
+    ],
+)
+def test_sizes_of_batches(options, expected):
+    assert batch_sizes(Plan(**options), 10) == expected
+
+
+@pytest.mark.parametrize("budget", [{"max_epochs": 8}, {"max_epochs": None, "max_steps": 200}])
+def test_batches_grow_by_the_same_factor_in_the_same_share(budget):
+    epochs = batch_sizes(Plan(batch_size=(10, 160), **budget), 1000)
+    sizes = [size for epoch in epochs for size in epoch]
+    n_seen = [sum(sizes[:step]) for step in range(len(sizes))]
+    by_steps = "max_steps" in budget
+    done = range(200) if by_steps else n_seen
+    most = [round(10 * 16 ** (share / (200 if by_steps else 8000))) for share in done]
+    assert all(size <= bound for size, bound in zip(sizes, most, strict=True))
+    assert sum(sizes) > 0.93 * sum(most)
+    assert sizes[0] == 10
+    assert max(most) > 110
+    assert all(sum(epoch) == 1000 for epoch in epochs[:-1])
+    # As few batches as possible, and none of them small.
+    assert all(min(epoch) > 0.8 * epoch[0] for epoch in epochs)
+
+
+@pytest.mark.parametrize("n_samples", [1, 15, 16, 17, 33, 100])
+def test_rows_are_shared_evenly_among_few_batches(n_samples):
+    (sizes,) = batch_sizes(Plan(batch_size=16, max_epochs=1), n_samples)
+    assert len(sizes) == math.ceil(n_samples / 16)
+    assert sum(sizes) == n_samples
+    assert max(sizes) - min(sizes) <= 1
+
+
+def test_no_rows_are_an_error():
+    with pytest.raises(ValueError, match="n_samples=0"):
+        batch_sizes(Plan(), 0)

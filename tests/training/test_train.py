@@ -1,0 +1,267 @@
+"""The training loop: what it computes, and what it leaves alone."""
+
+import copy
+
+import pytest
+import torch
+from torch.optim.optimizer import register_optimizer_step_pre_hook
+
+from sklearn_attention.training import Plan, batch_sizes, pace, torch_seed, train
+
+PLAN = Plan(learning_rate=0.01, batch_size=(4, 16), max_epochs=6)
+
+
+def assert_same(module, other):
+    for mine, theirs in zip(
+        module.state_dict().values(), other.state_dict().values(), strict=True
+    ):
+        assert torch.equal(mine, theirs)
+
+
+def slow_training(module, loss, n_samples, plan, order_of):
+    """Every step written out; `order_of` returns the rows as they come."""
+    optimizer = torch.optim.AdamW(
+        [
+            {"params": [p for p in module.parameters() if p.ndim > 1]},
+            {"params": [p for p in module.parameters() if p.ndim < 2], "weight_decay": 0.0},
+        ],
+        lr=plan.learning_rate,
+        weight_decay=plan.weight_decay,
+    )
+    sizes = batch_sizes(plan, n_samples)
+    n_steps, step = sum(map(len, sizes)), 0
+    for epoch in sizes:
+        order = order_of()
+        for size in epoch:
+            rows, order = order[:size], order[size:]
+            rate, momentum = pace(plan, step, n_steps)
+            for group in optimizer.param_groups:
+                group["lr"], group["betas"] = rate, (momentum, 0.999)
+            optimizer.zero_grad()
+            loss(module, rows).backward()
+            torch.nn.utils.clip_grad_norm_(module.parameters(), plan.clip_norm)
+            optimizer.step()
+            step += 1
+
+
+@pytest.mark.parametrize("clip_norm", [0.05, 100.0])
+def test_is_the_loop_written_out(task, clip_norm):
+    plan = Plan(learning_rate=0.02, batch_size=(4, 16), max_epochs=4, clip_norm=clip_norm)
+    seen, start = [], task.module(dropout=0.0)
+
+    def recording(module, rows):
+        seen.append(rows)
+        return task.loss(module, rows)
+
+    module, _ = task.fit(plan, copy.deepcopy(start), batch_loss=recording)
+    orders = iter(torch.cat(seen).split(50))
+    slow_training(start, task.loss, 50, plan, lambda: next(orders))
+    torch.testing.assert_close(module.state_dict(), start.state_dict(), atol=1e-6, rtol=1e-4)
+
+
+def test_every_row_is_seen_once_an_epoch_in_another_order(task):
+    seen = []
+
+    def recording(module, rows):
+        assert module.training
+        assert rows.dtype == torch.int64
+        seen.append(rows)
+        return task.loss(module, rows)
+
+    task.fit(PLAN, batch_loss=recording)
+    assert [len(rows) for rows in seen] == [
+        size for sizes in batch_sizes(PLAN, 50) for size in sizes
+    ]
+    orders = [order.tolist() for order in torch.cat(seen).split(50)]
+    assert all(sorted(order) == list(range(50)) for order in orders)
+    assert len({tuple(order) for order in orders}) == 6
+
+
+def test_gradients_are_clipped(task):
+    norms = []
+
+    def before_step(optimizer, args, kwargs):
+        gradients = [p.grad for group in optimizer.param_groups for p in group["params"]]
+        norms.append(float(torch.nn.utils.get_total_norm(gradients)))
+
+    handle = register_optimizer_step_pre_hook(before_step)
+    try:
+        task.fit(Plan(clip_norm=0.1, max_epochs=3))
+        clipped, norms = norms, []
+        task.fit(Plan(clip_norm=None, max_epochs=3))
+    finally:
+        handle.remove()
+    assert max(clipped) <= 0.1 * (1 + 1e-5)
+    assert max(norms) > 0.2
+
+
+def test_history(task):
+    _, history = task.fit(PLAN, task.module(dropout=0.0))
+    assert len(history.loss) == len(history.seconds) == len(history.learning_rate) == 6
+    assert history.loss[-1] < 0.7 * history.loss[0]
+    assert (history.validation_loss, history.best_epoch) == ([], None)
+    assert history.stopped == "max_epochs"
+    n_steps = sum(map(len, batch_sizes(PLAN, 50)))
+    assert history.n_steps == n_steps
+    assert history.learning_rate[-1] == pace(PLAN, n_steps - 1, n_steps)[0]
+    assert all(type(value) is float for value in history.loss + history.seconds)
+
+
+def test_the_loss_of_an_epoch_is_the_mean_over_rows(task):
+    # Nothing moves, so the loss of the epoch is that of all rows, whatever the batches.
+    plan = Plan(learning_rate=1e-30, batch_size=16, max_epochs=1)
+    module, history = task.fit(plan, task.module(dropout=0.0))
+    expected = task.loss(module, torch.arange(50)).item()
+    assert history.loss == pytest.approx([expected], rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("budget", "stopped", "n_steps"),
+    [
+        ({"max_steps": 5, "max_epochs": None}, "max_steps", 5),
+        ({"max_steps": 99}, "max_epochs", 8),
+    ],
+)
+def test_whichever_ends_first(task, budget, stopped, n_steps):
+    _, history = task.fit(Plan(**{"batch_size": 16, "max_epochs": 2} | budget))
+    assert (history.stopped, history.n_steps) == (stopped, n_steps)
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "lbfgs"])
+def test_the_seed_decides(task, optimizer):
+    plan = Plan(optimizer, 0.01, max_epochs=3)
+    modules = []
+    for seed in (0, 0, 1):
+        torch.rand(3)  # torch's global generator does not matter
+        modules.append(task.fit(plan, random_state=seed)[0])
+    assert_same(modules[0], modules[1])
+    with pytest.raises(AssertionError):
+        assert_same(modules[0], modules[2])
+
+
+def test_dropout_draws_other_numbers_than_the_order_of_the_rows(task):
+    drawn = []
+
+    def batch_loss(module, rows):
+        drawn.append((rows, torch.randperm(50)))
+        return task.loss(module, rows)
+
+    task.fit(Plan(batch_size=50, max_epochs=1), batch_loss=batch_loss)
+    assert not torch.equal(*drawn[0])
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "lbfgs"])
+def test_nothing_global_changes(task, optimizer):
+    threads = torch.get_num_threads()
+    torch.set_num_threads(2)
+    inside = []
+
+    def batch_loss(module, rows):
+        inside.append(torch.get_num_threads())
+        return task.loss(module, rows)
+
+    try:
+        before = torch.get_rng_state()
+        task.fit(Plan(optimizer, max_epochs=2), batch_loss=batch_loss, threads=1)
+        assert torch.equal(torch.get_rng_state(), before)
+        assert (set(inside), torch.get_num_threads()) == ({1}, 2)
+    finally:
+        torch.set_num_threads(threads)
+    assert torch.get_default_dtype() == torch.float32
+    assert torch.is_grad_enabled()
+
+
+def test_the_module_is_ready_for_use(task):
+    module, _ = task.fit(PLAN)
+    assert not module.training
+    assert all(p.grad is None and p.requires_grad for p in module.parameters())
+
+
+def test_what_requires_no_gradient_stays(task):
+    module = task.module()
+    module[0].weight.requires_grad_(False)
+    before = module[0].weight.clone()
+    task.fit(PLAN, module)
+    assert torch.equal(module[0].weight, before)
+
+
+def test_double_precision(task):
+    module, x = task.module().double(), task.x.double()
+    task.fit(PLAN, module, batch_loss=lambda m, rows: m(x[rows]).square().mean())
+    assert {p.dtype for p in module.parameters()} == {torch.float64}
+
+
+def test_autocast_is_for_training_alone(task):
+    types = set()
+
+    def batch_loss(module, rows):
+        output = module(task.x[rows])
+        types.add(("training", output.dtype))
+        return (output[:, 0].float() - task.y[rows]).square().mean()
+
+    def validation_loss(module):
+        output = module(task.x)
+        types.add(("validation", output.dtype))
+        return output.square().mean()
+
+    module = task.module(dropout=0.0)
+    plan = Plan(learning_rate=0.01, max_epochs=8, batch_size=8, autocast=True)
+    _, history = task.fit(plan, module, batch_loss=batch_loss, validation_loss=validation_loss)
+    assert types == {("training", torch.bfloat16), ("validation", torch.float32)}
+    assert history.loss[-1] < 0.7 * history.loss[0]
+    assert {p.dtype for p in module.parameters()} == {torch.float32}
+
+
+def test_a_line_search_leaves_out_the_same_units(task):
+    drawn = []
+
+    def batch_loss(module, rows):
+        drawn.append(tuple(torch.rand(4).tolist()))
+        return task.loss(module, rows)
+
+    task.fit(Plan("lbfgs", max_epochs=2), batch_loss=batch_loss)
+    assert len(drawn) > 4
+    assert len(set(drawn)) == 2  # one set in each epoch
+
+
+@pytest.mark.parametrize("random_state", [None, -1, 0.5, True])
+def test_a_bad_seed_is_named(task, random_state):
+    with pytest.raises(ValueError, match=f"random_state={random_state}"):
+        task.fit(PLAN, random_state=random_state)
+
+
+def test_patience_needs_a_validation_loss(task):
+    with pytest.raises(ValueError, match="patience=3 needs a validation loss"):
+        task.fit(Plan(patience=3))
+
+
+def test_torch_seed_is_that_of_torch_within_and_leaves_no_trace():
+    before = torch.get_rng_state()
+    with torch_seed(5):
+        drawn = torch.rand(3)
+    assert torch.equal(torch.get_rng_state(), before)
+    try:
+        torch.manual_seed(5)
+        assert torch.equal(torch.rand(3), drawn)
+    finally:
+        torch.set_rng_state(before)
+    with pytest.raises(ZeroDivisionError), torch_seed(5):
+        raise ZeroDivisionError
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+@pytest.mark.gpu
+def test_on_a_cuda_device(task):
+    x, y = task.x.cuda(), task.y.cuda()
+    found = []
+    for _ in range(2):
+        module = task.module().cuda()
+        before = torch.cuda.get_rng_state()
+        history = train(
+            module, lambda m, rows: (m(x[rows])[:, 0] - y[rows]).square().mean(), 50, PLAN,
+            random_state=0, validation_loss=lambda m: m(x).square().mean(),
+        )  # fmt: skip
+        assert torch.equal(torch.cuda.get_rng_state(), before)
+        found.append(history.loss)
+    assert found[0] == found[1]
+    assert found[0][-1] < found[0][0]

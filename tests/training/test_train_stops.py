@@ -1,0 +1,208 @@
+"""How a training ends: early, by an interrupt, by a number that is not finite."""
+
+import copy
+
+import pytest
+import torch
+
+from sklearn_attention.training import Plan
+
+PLAN = Plan(learning_rate=0.01, batch_size=16, max_epochs=8)
+
+
+def weights(module):
+    return copy.deepcopy(module.state_dict())
+
+
+def assert_equal(state, other):
+    assert state.keys() == other.keys()
+    assert all(torch.equal(state[name], other[name]) for name in state)
+
+
+class Validation:
+    """Returns what is prescribed, and keeps the parameters of each epoch."""
+
+    def __init__(self, *values):
+        self.values, self.states = iter(values), []
+
+    def __call__(self, module):
+        assert not module.training
+        assert not torch.is_grad_enabled()
+        self.states.append(weights(module))
+        return torch.tensor(next(self.values))
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "lbfgs"])
+def test_patience_ends_it_with_the_best_parameters(task, optimizer):
+    validation = Validation(3.0, 2.0, 1.0, 1.5, 1.0, 0.5)
+    plan = Plan(optimizer, patience=2, max_epochs=8)
+    module, history = task.fit(plan, validation_loss=validation)
+    assert history.stopped == "patience"
+    assert history.validation_loss == [3.0, 2.0, 1.0, 1.5, 1.0]
+    assert history.best_epoch == 2
+    assert_equal(weights(module), validation.states[2])
+
+
+def test_without_patience_all_epochs_and_still_the_best(task):
+    validation = Validation(3.0, 1.0, 2.0)
+    module, history = task.fit(Plan(max_epochs=3), validation_loss=validation)
+    assert history.stopped == "max_epochs"
+    assert history.best_epoch == 1
+    assert_equal(weights(module), validation.states[1])
+
+
+def test_validation_changes_nothing_but_which_parameters_are_kept(task):
+    plan = Plan(max_epochs=3)
+    validation = Validation(3.0, 2.0, 1.0)
+    module, _ = task.fit(plan, validation_loss=validation)
+    assert_equal(weights(module), weights(task.fit(plan)[0]))
+
+
+def interrupting(task, at, kind=KeyboardInterrupt):
+    """A loss that raises in its call number `at`, and the states before each call."""
+    states = []
+
+    def batch_loss(module, rows):
+        states.append(weights(module))
+        if len(states) - 1 == at:
+            raise kind
+        return task.loss(module, rows)
+
+    return batch_loss, states
+
+
+class TestInterrupt:
+    @pytest.mark.parametrize("at", [0, 1, 9])
+    def test_without_validation_the_last_parameters_stay(self, task, at):
+        batch_loss, states = interrupting(task, at)
+        module, history = task.fit(PLAN, batch_loss=batch_loss)
+        assert history.stopped == "interrupted"
+        assert len(history.loss) == len(history.seconds) == at // 4
+        assert_equal(weights(module), states[-1])
+        assert not module.training
+
+    def test_with_validation_the_best_come_back(self, task):
+        batch_loss, _ = interrupting(task, 13)
+        validation = Validation(3.0, 1.0, 2.0)
+        module, history = task.fit(PLAN, batch_loss=batch_loss, validation_loss=validation)
+        assert (history.stopped, history.best_epoch) == ("interrupted", 1)
+        assert_equal(weights(module), validation.states[1])
+
+    def test_in_the_validation(self, task):
+        def validation_loss(module):
+            raise KeyboardInterrupt
+
+        _, history = task.fit(PLAN, validation_loss=validation_loss)
+        assert (history.stopped, history.loss) == ("interrupted", [])
+
+    def test_a_line_search_is_undone(self, task):
+        batch_loss, states = interrupting(task, 3)
+        module, history = task.fit(Plan("lbfgs"), batch_loss=batch_loss)
+        assert history.stopped == "interrupted"
+        assert_equal(weights(module), states[0])
+
+    def test_a_second_one_is_raised(self, task, monkeypatch):
+        batch_loss, _ = interrupting(task, 6)
+        module = task.module()
+
+        def load_state_dict(state):
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(module, "load_state_dict", load_state_dict)
+        with pytest.raises(KeyboardInterrupt):
+            task.fit(PLAN, module, batch_loss=batch_loss, validation_loss=Validation(1.0, 2.0))
+
+    def test_other_errors_are_raised_and_leave_torch_as_it_was(self, task):
+        batch_loss, _ = interrupting(task, 2, ZeroDivisionError)
+        before = torch.get_rng_state()
+        module = task.module()
+        with pytest.raises(ZeroDivisionError):
+            task.fit(PLAN, module, batch_loss=batch_loss)
+        assert torch.equal(torch.get_rng_state(), before)
+        assert all(p.grad is None for p in module.parameters())
+
+
+class TestNotFinite:
+    def fails(self, task, match, plan=PLAN, **options):
+        module = options.pop("module", None) or task.module()
+        with pytest.raises(FloatingPointError, match=match):
+            task.fit(plan, module, **options)
+        assert all(p.isfinite().all() for p in module.parameters())
+        return module
+
+    @pytest.mark.parametrize("optimizer", ["adamw", "lbfgs"])
+    @pytest.mark.parametrize("bad", [torch.nan, torch.inf])
+    def test_input(self, task, bad, optimizer):
+        x = task.x.clone()
+        x[3, 0] = bad
+
+        def batch_loss(module, rows):
+            return (module(x[rows])[:, 0] - task.y[rows]).square().mean()
+
+        match = r"in epoch 0, step \d is (nan|inf): .*inputs or targets that are not finite"
+        start = task.module()
+        module = self.fails(task, match, Plan(optimizer, batch_size=16), batch_loss=batch_loss)
+        assert_equal(weights(module), weights(start))
+
+    def test_a_learning_rate_that_is_too_large(self, task):
+        plan = Plan(learning_rate=1e25, schedule="constant", clip_norm=None, batch_size=16)
+        match = r"(loss|gradient) in epoch 0, step \d is .*learning_rate=1e\+25 too large"
+        module = self.fails(task, match, plan)
+        assert_equal(weights(module), weights(task.module()))
+
+    def test_a_step_that_leaves_what_floats_can_hold(self, task):
+        plan = Plan(learning_rate=1e38, schedule="constant", batch_size=50, max_epochs=1)
+        self.fails(task, "length of all parameters in epoch 0.*learning_rate=1e[+]38", plan)
+
+    def test_later_the_parameters_before_the_epoch_come_back(self, task):
+        states = []
+
+        def batch_loss(module, rows):
+            states.append(weights(module))
+            return task.loss(module, rows) * (torch.nan if len(states) == 11 else 1.0)
+
+        module = self.fails(task, "loss in epoch 2, step 2 is nan", batch_loss=batch_loss)
+        assert_equal(weights(module), states[8])
+
+    def test_gradient(self, task):
+        def batch_loss(module, rows):
+            return task.loss(module, rows) + (0 * module[4].bias.square().sum()).sqrt()
+
+        match = "gradient in epoch 0, step 0 is nan: so it is for the parameters"
+        self.fails(task, match, batch_loss=batch_loss)
+
+    def test_parameters(self, task):
+        module = task.module()
+        with torch.no_grad():
+            module[0].bias[2] = torch.nan
+        with pytest.raises(FloatingPointError, match=r"'0\.bias' was not finite before"):
+            task.fit(PLAN, module)
+
+    def test_an_infinite_mask_is_not_to_blame(self, task):
+        module = task.module()
+        module.register_buffer("mask", torch.tensor(-torch.inf))
+        plan = Plan(learning_rate=1e25, schedule="constant", clip_norm=None, batch_size=16)
+        self.fails(task, "too large", plan, module=module)
+
+    def test_validation_loss(self, task):
+        validation = Validation(1.0, torch.nan, torch.nan)
+        match = "validation loss in epoch 1, step 3 is nan: so it is for the parameters"
+        module = self.fails(task, match, validation_loss=validation)
+        assert_equal(weights(module), validation.states[0])
+
+    def test_an_infinite_trial_of_a_line_search_is_no_failure(self):
+        # From 0, the first trial lies where the logarithm ends.
+        import sklearn_attention.training as training
+
+        module = torch.nn.Linear(1, 1, bias=False, dtype=torch.float64)
+        torch.nn.init.constant_(module.weight, 0.9)
+
+        def batch_loss(module, rows):
+            w = module.weight.sum()
+            return torch.where(w < 1, -torch.log1p(-w.clamp_max(1 - 1e-9)), torch.inf) - 3 * w
+
+        history = training.train(
+            module, batch_loss, 1, Plan("lbfgs", weight_decay=0.0, max_epochs=5), random_state=0
+        )
+        assert module.weight.item() == pytest.approx(2 / 3, abs=1e-5)
+        assert len(history.loss) == 5
