@@ -30,6 +30,7 @@ def names_of(folder, kind):
         ("smoothing", inspect.isclass),
         ("attention", inspect.isroutine),
         ("kernels", lambda value: inspect.isclass(value) and issubclass(value, kernels.Kernel)),
+        ("nn", callable),
         ("datasets", inspect.isroutine),
     ],
 )

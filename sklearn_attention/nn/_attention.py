@@ -1,0 +1,187 @@
+"""The weighted average of a transformer: attention on any kernel."""
+
+import torch
+from torch.nn.functional import dropout as drop
+from torch.nn.functional import pad, scaled_dot_product_attention
+
+from .._validation import check_in_interval
+from ..kernels import Gaussian, ScaledDotProduct, as_kernel
+from ._compare import at_least_single, compare, expands_accurately
+from ._masks import causal_mask, check_mask, empty_rows, join_masks, open_rows
+
+
+def attention(
+    queries,
+    keys,
+    values,
+    kernel="scaled_dot_product",
+    *,
+    mask=None,
+    causal=False,
+    need_weights=False,
+    dropout=0.0,
+):
+    r"""Average the values of every head, weighted by a kernel of queries and keys.
+
+    .. math:: o_t = \frac{\sum_s m_{ts}\, K(q_t, k_s)\, v_s}{\sum_s m_{ts}\, K(q_t, k_s)}
+
+    with :math:`m_{ts}` 1 or 0 for a mask of bool, and :math:`e^{b_{ts}}` for a mask
+    :math:`b` of floats.
+
+    Parameters
+    ----------
+    queries : Tensor of shape (B, n_heads, T_q, head_dim)
+        In units of the bandwidth, like the keys.
+    keys : Tensor of shape (B, n_heads, T_k, head_dim)
+    values : Tensor of shape (B, n_heads, T_k, d_value)
+    kernel : str, Kernel or callable, default="scaled_dot_product"
+        As for :func:`sklearn_attention.kernels.as_kernel`.
+    mask : Tensor of bool or float, default=None
+        Broadcastable to (B, n_heads, T_q, T_k), with two or four dimensions. True where a
+        key may be attended; floats are added to the logits, the logarithm of the kernel.
+    causal : bool, default=False
+        Whether step t may only look at the steps 1 to t, itself included.
+    need_weights : bool, default=False
+        Whether to return the weights too.
+    dropout : float, default=0.0
+        Probability with which a weight is set to 0, the others growing in its place.
+
+    Returns
+    -------
+    averages : Tensor of shape (B, n_heads, T_q, d_value)
+        0 where a query has no key: none is allowed, or none is within the reach of a compact
+        kernel, or the weights of a signed kernel cancel.
+    weights : Tensor of shape (B, n_heads, T_q, T_k) or None
+        As they are before dropout: rows sum to 1, or are 0 where there is no key.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit, or `mask` or `dropout` is not valid.
+    TypeError
+        If a gradient is needed of a kernel that is computed by NumPy.
+
+    Notes
+    -----
+    For the scaled dot product this is the attention of Vaswani et al. (2017), by torch's
+    fused kernel unless weights are asked for. So is the Gaussian: with a further entry 1 for
+    queries and :math:`-\lVert k \rVert^2 / 2` for keys its logarithm is a dot product, up to
+    a term that cancels. Where rounding would show in that (rows far from the origin),
+    differences are squared instead.
+
+    A sum of signed weights is too near to 0 to be divided by where it is less than the root
+    of the precision times the sum of their sizes, as in :func:`sklearn_attention.attend`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from sklearn_attention.nn import attention
+    >>> x = torch.tensor([[0.0], [1.0], [2.0]])[None, None]
+    >>> averages, weights = attention(x, x, x, "gaussian", causal=True, need_weights=True)
+    >>> weights[0, 0].round(decimals=2)
+    tensor([[1.0000, 0.0000, 0.0000],
+            [0.3800, 0.6200, 0.0000],
+            [0.0800, 0.3500, 0.5700]])
+    """
+    kernel = as_kernel(kernel)
+    _check_shapes(queries, keys, values)
+    dropout = check_in_interval("dropout", dropout, 0.0, 1.0, closed_right=False)
+    if mask is not None:
+        mask = check_mask("mask", mask, (*queries.shape[:3], keys.shape[2]))
+    if causal:
+        if queries.shape[2] != keys.shape[2]:
+            raise ValueError(
+                f"causal=True needs as many queries as keys, got {queries.shape[2]} and "
+                f"{keys.shape[2]}: pass a mask that says which key comes before which query."
+            )
+        if need_weights or mask is not None or not isinstance(kernel, ScaledDotProduct):
+            mask = join_masks(mask, causal_mask(queries.shape[2], queries.device))
+            causal = False
+    if not need_weights:
+        if isinstance(kernel, ScaledDotProduct):
+            return _fused(queries, keys, values, mask, causal=causal, dropout=dropout), None
+        if isinstance(kernel, Gaussian):
+            single = at_least_single(queries), at_least_single(keys)
+            if expands_accurately(*single):
+                return _fused_gaussian(*single, values, mask, dropout), None
+    if kernel.signed is False:
+        weights = _positive_weights(kernel, queries, keys, mask)
+    else:
+        weights = _signed_weights(kernel, queries, keys, mask)
+    weights = weights.to(values.dtype)  # (B, n_heads, T_q, T_k)
+    averages = drop(weights, dropout) @ values  # (B, n_heads, T_q, d_value)
+    return averages, weights if need_weights else None
+
+
+def _fused(queries, keys, values, mask, *, dropout, causal=False, scale=None):
+    empty = None
+    if mask is not None:
+        # What a fused kernel makes of a row without keys depends on the device.
+        empty = empty_rows(mask)
+        mask = open_rows(mask, empty)
+        if mask.dtype != torch.bool:
+            mask = mask.to(queries.dtype)
+    if dropout:
+        # Where no fused kernel knows dropout, each product would copy what is strided anew.
+        queries, keys, values = (x.contiguous() for x in (queries, keys, values))
+    averages = scaled_dot_product_attention(
+        queries, keys, values, attn_mask=mask, is_causal=causal, dropout_p=dropout, scale=scale
+    )
+    return averages if empty is None else averages.masked_fill(empty, 0.0)
+
+
+def _fused_gaussian(queries, keys, values, mask, dropout):
+    """The Gaussian kernel as a dot product, computed in the precision of the queries."""
+    with torch.autocast(queries.device.type, enabled=False):
+        queries = torch.cat([queries, torch.ones_like(queries[..., :1])], dim=-1)
+        keys = torch.cat([keys, -0.5 * keys.square().sum(-1, keepdim=True)], dim=-1)
+        # Only for values of the same width is the kernel a fused one.
+        missing = queries.shape[-1] - values.shape[-1]
+        padded = pad(values, (0, max(missing, 0))).to(queries.dtype)
+        averages = _fused(queries, keys, padded, mask, dropout=dropout, scale=1.0)
+    return averages[..., : values.shape[-1]].to(values.dtype)
+
+
+def _positive_weights(kernel, queries, keys, mask):
+    """Softmax of the logarithm of the kernel."""
+    logits = compare(kernel, queries, keys, logarithm=True)
+    if mask is not None:
+        boolean = mask.dtype == torch.bool
+        logits = logits.masked_fill(~mask, -torch.inf) if boolean else logits + mask
+    # A row of -inf alone would be NaN, and so would its gradient.
+    empty = empty_rows(logits)
+    return torch.softmax(logits.masked_fill(empty, 0.0), dim=-1).masked_fill(empty, 0.0)
+
+
+def _signed_weights(kernel, queries, keys, mask):
+    """The kernel divided by its sum, 0 where that is not safely away from 0."""
+    weights = compare(kernel, queries, keys, logarithm=False)
+    if mask is not None:
+        boolean = mask.dtype == torch.bool
+        weights = weights.masked_fill(~mask, 0.0) if boolean else weights * mask.exp()
+    total = weights.sum(dim=-1, keepdim=True)
+    least = torch.finfo(weights.dtype).eps ** 0.5 * weights.abs().sum(dim=-1, keepdim=True)
+    usable = total.abs() > least
+    return (weights / total.masked_fill(~usable, 1.0)).masked_fill(~usable, 0.0)
+
+
+def _check_shapes(queries, keys, values):
+    for name, x in (("queries", queries), ("keys", keys), ("values", values)):
+        if x.ndim != 4:
+            raise ValueError(
+                f"{name} must have shape (B, n_heads, T, head_dim), got {tuple(x.shape)}: add "
+                "a dimension for heads with x[:, None]."
+            )
+    if queries.shape[3] != keys.shape[3] or not (
+        queries.shape[:2] == keys.shape[:2] == values.shape[:2]
+    ):
+        raise ValueError(
+            f"queries of shape {tuple(queries.shape)}, keys of shape {tuple(keys.shape)} and "
+            f"values of shape {tuple(values.shape)} do not fit: give them the same batch and "
+            "heads, and queries and keys the same head_dim."
+        )
+    if keys.shape[2] != values.shape[2]:
+        raise ValueError(
+            f"there are {keys.shape[2]} keys but {values.shape[2]} values: pass one value for "
+            "each key."
+        )

@@ -1,0 +1,203 @@
+"""From tokens to forecasts: points and quantiles."""
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn.functional import softplus
+
+from .._validation import check_positive
+from ._initialize import initialize
+from ._masks import check_padding
+
+
+class PointHead(nn.Module):
+    """One number for each step of the horizon, linear in the tokens.
+
+    Parameters
+    ----------
+    d_model : int
+        Width of the tokens.
+    horizon : int
+        Number of steps.
+    n_tokens : int, default=None
+        Number of tokens, which are laid side by side, so that every position has its own
+        coefficients. None takes the mean over the tokens instead, of any number of them.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from sklearn_attention.nn import PointHead
+    >>> PointHead(16, horizon=5, n_tokens=10)(torch.randn(4, 10, 16)).shape
+    torch.Size([4, 5])
+    """
+
+    def __init__(self, d_model, horizon, *, n_tokens=None):
+        super().__init__()
+        self.horizon = check_positive("horizon", horizon, integer=True)
+        self.read = _Readout(d_model, self.horizon, n_tokens)
+
+    def forward(self, tokens, *, padding=None):
+        """Forecasts of every sequence.
+
+        Parameters
+        ----------
+        tokens : Tensor of shape (B, N, d_model)
+        padding : Tensor of bool, of shape (B, N), default=None
+            True where a token is real. Others count as 0, and not in a mean.
+
+        Returns
+        -------
+        points : Tensor of shape (B, horizon)
+        """
+        return self.read(tokens, padding)
+
+
+class QuantileHead(nn.Module):
+    r"""Quantiles for each step of the horizon, which cannot cross.
+
+    The quantile nearest to the median is read off directly; from it the others are reached
+    by steps that are positive,
+
+    .. math:: q_j = q_m + \sum_{i=m+1}^{j} \log(1 + e^{a_i}) \quad (j > m), \qquad
+              q_j = q_m - \sum_{i=j}^{m-1} \log(1 + e^{a_i}) \quad (j < m)
+
+    where :math:`q_m` and all :math:`a_i` are linear in the tokens.
+
+    Parameters
+    ----------
+    d_model : int
+        Width of the tokens.
+    horizon : int
+        Number of steps.
+    quantiles : sequence of float
+        Increasing, between 0 and 1.
+    n_tokens : int, default=None
+        As for :class:`PointHead`.
+
+    Attributes
+    ----------
+    quantiles : tuple of float
+    median : int
+        Position :math:`m` of the quantile nearest to 0.5.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from sklearn_attention.nn import QuantileHead
+    >>> head = QuantileHead(16, horizon=5, quantiles=[0.1, 0.5, 0.9], n_tokens=10)
+    >>> quantiles = head(torch.randn(4, 10, 16))
+    >>> quantiles.shape, bool((quantiles.diff(dim=-1) > 0).all())
+    (torch.Size([4, 5, 3]), True)
+    """
+
+    def __init__(self, d_model, horizon, quantiles, *, n_tokens=None):
+        super().__init__()
+        self.horizon = check_positive("horizon", horizon, integer=True)
+        self.quantiles = _check_quantiles(quantiles)
+        self.median = int(np.argmin(np.abs(np.array(self.quantiles) - 0.5)))
+        self.read = _Readout(d_model, self.horizon * len(self.quantiles), n_tokens)
+
+    def forward(self, tokens, *, padding=None):
+        """Quantiles of every sequence.
+
+        Parameters
+        ----------
+        tokens : Tensor of shape (B, N, d_model)
+        padding : Tensor of bool, of shape (B, N), default=None
+            As for :class:`PointHead`.
+
+        Returns
+        -------
+        quantiles : Tensor of shape (B, horizon, n_quantiles)
+            In the order of `quantiles`, so they never fall.
+        """
+        raw = self.read(tokens, padding).unflatten(1, (self.horizon, -1))
+        below, median, above = raw.tensor_split((self.median, self.median + 1), dim=-1)
+        below = softplus(below).flip(-1).cumsum(-1).flip(-1)
+        above = softplus(above).cumsum(-1)
+        return torch.cat([median - below, median, median + above], dim=-1)
+
+
+def pinball_loss(predictions, targets, quantiles):
+    r"""Mean pinball loss, which the true quantiles minimise.
+
+    .. math:: \ell_\tau(y, \hat q) = \max\bigl(\tau (y - \hat q),\ (\tau - 1)(y - \hat q)\bigr)
+
+    Parameters
+    ----------
+    predictions : Tensor of shape (..., n_quantiles)
+    targets : Tensor of shape (...)
+    quantiles : sequence of float
+        The :math:`\tau`, increasing, between 0 and 1.
+
+    Returns
+    -------
+    loss : Tensor of shape ()
+        Mean over targets and quantiles; for the median alone, half the mean absolute error.
+
+    Raises
+    ------
+    ValueError
+        If shapes or quantiles do not fit.
+
+    Notes
+    -----
+    From Koenker and Bassett (1978).
+
+    Examples
+    --------
+    >>> import torch
+    >>> from sklearn_attention.nn import pinball_loss
+    >>> pinball_loss(torch.tensor([[1.0]]), torch.tensor([3.0]), [0.9])
+    tensor(1.8000)
+    """
+    quantiles = _check_quantiles(quantiles)
+    if tuple(predictions.shape) != (*targets.shape, len(quantiles)):
+        raise ValueError(
+            f"predictions of shape {tuple(predictions.shape)} do not fit targets of shape "
+            f"{tuple(targets.shape)} and {len(quantiles)} quantiles: pass predictions of shape "
+            f"{(*targets.shape, len(quantiles))}."
+        )
+    tau = predictions.new_tensor(quantiles)
+    missed = targets[..., None] - predictions  # (..., n_quantiles)
+    return torch.maximum(tau * missed, (tau - 1) * missed).mean()
+
+
+class _Readout(nn.Module):
+    """A linear map of all tokens, side by side, or of their mean."""
+
+    def __init__(self, d_model, n_outputs, n_tokens):
+        super().__init__()
+        self.d_model = check_positive("d_model", d_model, integer=True)
+        self.n_tokens = (
+            None if n_tokens is None else check_positive("n_tokens", n_tokens, integer=True)
+        )
+        self.linear = nn.Linear(self.d_model * (self.n_tokens or 1), n_outputs)
+        initialize(self)
+
+    def forward(self, tokens, padding):
+        expected = f"(B, {self.n_tokens or 'N'}, {self.d_model})"
+        wrong_length = self.n_tokens is not None and tokens.shape[1:2] != (self.n_tokens,)
+        if tokens.ndim != 3 or tokens.shape[2] != self.d_model or wrong_length:
+            raise ValueError(
+                f"tokens must have shape {expected}, got {tuple(tokens.shape)}: pass what the "
+                "head was built for, or n_tokens=None for any number of tokens."
+            )
+        count = tokens.shape[1]
+        if padding is not None:
+            real = check_padding("padding", padding, tokens.shape[:2])[:, 0, 0, :, None]
+            tokens = tokens.masked_fill(~real, 0.0)
+            count = real.sum(dim=1).clamp_min(1)
+        if self.n_tokens is None:
+            return self.linear(tokens.sum(dim=1) / count)
+        return self.linear(tokens.flatten(1))
+
+
+def _check_quantiles(quantiles):
+    given = np.asarray(quantiles)
+    valid = given.ndim == 1 and given.size > 0 and given.dtype.kind == "f"
+    if not valid or not (0 < given[0] and given[-1] < 1 and (np.diff(given) > 0).all()):
+        raise ValueError(
+            f"quantiles={quantiles!r} are not valid: pass increasing numbers between 0 and 1."
+        )
+    return tuple(given.tolist())

@@ -1,0 +1,199 @@
+"""Several attentions side by side, each in a space of its own."""
+
+import torch
+from torch import nn
+from torch.nn.functional import linear
+
+from .._validation import check_choice, check_in_interval, check_positive
+from ..kernels import as_kernel
+from ._attention import attention
+from ._initialize import initialize
+from ._masks import check_mask, check_padding, join_masks
+from ._positions import RotaryPositions
+
+_PROJECTIONS = ("full", "none", "shared", "separate")
+
+
+class MultiHeadAttention(nn.Module):
+    r"""Attention of tokens to each other, or to a source, in several heads.
+
+    Tokens are cut into `n_heads` pieces, of width ``head_dim = d_model / n_heads``, and every
+    head averages by itself (:func:`attention`). With :math:`x` the token that asks and
+    :math:`z_s` those that are asked, the `projections` are:
+
+    ========== ===================================== ======================================
+    name       weight of :math:`z_s`                 output
+    ========== ===================================== ======================================
+    "full"     :math:`K(W_q x, W_k z_s)`             :math:`W_o \sum_s w_s W_v z_s`
+    "separate" :math:`K(U_q x, U_k z_s)`             :math:`\sum_s w_s z_s`
+    "shared"   :math:`K(U x, U z_s)`                 :math:`\sum_s w_s z_s`
+    "none"     :math:`K(x, z_s)`                     :math:`\sum_s w_s z_s`
+    ========== ===================================== ======================================
+
+    Parameters
+    ----------
+    d_model : int
+        Width of the tokens.
+    n_heads : int, default=1
+        Divides `d_model`.
+    kernel : str, Kernel or callable, default="scaled_dot_product"
+        As for :func:`attention`.
+    projections : {"full", "separate", "shared", "none"}, default="full"
+        What is learned; see the table.
+    d_source : int, default=None
+        Width of the source's tokens; None stands for `d_model`. Only full projections can
+        bring another width to `d_model`.
+    bias : bool, default=True
+        Whether full projections add a bias; the others have none.
+    rotary : bool, default=False
+        Whether queries and keys are rotated by their positions (:class:`RotaryPositions`).
+    dropout : float, default=0.0
+        Probability with which a weight is dropped while training.
+
+    Attributes
+    ----------
+    query, key, value, out : torch.nn.Linear
+        :math:`W_q, W_k, W_v, W_o` of full projections; of the others `query` and `key` hold
+        :math:`U_q` and :math:`U_k`, and `key` alone holds :math:`U`.
+
+    Notes
+    -----
+    With full projections and the scaled dot product, this is the layer of Vaswani et al.
+    (2017). The simple forms, read from the last to the second row, lead up to it in lectures:
+    :math:`A \propto \exp(x^\top z)`, then :math:`\exp((U x)^\top (U z))`, then
+    :math:`\exp((U_q x)^\top (U_k z))`. The kernel divides these dot products by
+    :math:`\sqrt{\text{head\_dim}}`, which a factor of :math:`U`, or of the tokens, undoes.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from sklearn_attention.nn import MultiHeadAttention
+    >>> layer = MultiHeadAttention(16, n_heads=2)
+    >>> tokens = torch.randn(4, 10, 16)  # (B, T, d_model)
+    >>> out, weights = layer(tokens, causal=True, need_weights=True)
+    >>> out.shape, weights.shape
+    (torch.Size([4, 10, 16]), torch.Size([4, 2, 10, 10]))
+    """
+
+    def __init__(
+        self,
+        d_model,
+        n_heads=1,
+        *,
+        kernel="scaled_dot_product",
+        projections="full",
+        d_source=None,
+        bias=True,
+        rotary=False,
+        dropout=0.0,
+    ):
+        super().__init__()
+        self.d_model = check_positive("d_model", d_model, integer=True)
+        self.n_heads = check_positive("n_heads", n_heads, integer=True)
+        if self.d_model % self.n_heads:
+            raise ValueError(
+                f"n_heads={n_heads!r} does not divide d_model={d_model!r}: pass a number that "
+                "does, so that all heads have the same width."
+            )
+        self.kernel = as_kernel(kernel)
+        self.projections = check_choice("projections", projections, _PROJECTIONS)
+        self.d_source = (
+            self.d_model
+            if d_source is None
+            else check_positive("d_source", d_source, integer=True)
+        )
+        if projections != "full" and self.d_source != self.d_model:
+            raise ValueError(
+                f"d_source={d_source!r} differs from d_model={d_model!r}, which "
+                f"projections={projections!r} cannot bridge: pass projections='full'."
+            )
+        self.dropout = check_in_interval("dropout", dropout, 0.0, 1.0, closed_right=False)
+        full = projections == "full"
+        if projections in ("full", "separate"):
+            self.query = nn.Linear(self.d_model, self.d_model, bias=full and bias)
+        if projections != "none":
+            self.key = nn.Linear(self.d_source, self.d_model, bias=full and bias)
+        if full:
+            self.value = nn.Linear(self.d_source, self.d_model, bias=bias)
+            self.out = nn.Linear(self.d_model, self.d_model, bias=bias)
+        head_dim = self.d_model // self.n_heads
+        self.rotary = RotaryPositions(head_dim) if rotary else None
+        initialize(self)
+
+    def forward(
+        self, queries, source=None, *, mask=None, causal=False, padding=None, need_weights=False
+    ):
+        """Attend to the source, or the tokens to each other.
+
+        Parameters
+        ----------
+        queries : Tensor of shape (B, T, d_model)
+        source : Tensor of shape (B, S, d_source), default=None
+            What is attended to; None stands for the queries.
+        mask : Tensor of bool or float, default=None
+            Of shape (T, S), or broadcastable to (B, n_heads, T, S). True where a key may be
+            attended; floats are added to the logits.
+        causal : bool, default=False
+            Whether step t may only look at the steps 1 to t, itself included.
+        padding : Tensor of bool, of shape (B, S), default=None
+            True where a token of the source is real.
+        need_weights : bool, default=False
+            Whether to return the weights, which is slower.
+
+        Returns
+        -------
+        out : Tensor of shape (B, T, d_model)
+        weights : Tensor of shape (B, n_heads, T, S) or None
+            As they are before dropout.
+
+        Raises
+        ------
+        ValueError
+            If shapes do not fit.
+        """
+        self._check_tokens("queries", queries, self.d_model)
+        keys = queries if source is None else source
+        self._check_tokens("source", keys, self.d_source)
+        if mask is not None:
+            shape = (len(queries), self.n_heads, queries.shape[1], keys.shape[1])
+            mask = check_mask("mask", mask, shape)
+        if padding is not None:
+            mask = join_masks(mask, check_padding("padding", padding, keys.shape[:2]))
+        q, k, v = (self._heads(x) for x in self._project(queries, source))
+        if self.rotary is not None:
+            q, k = self.rotary(q), self.rotary(k)
+        averages, weights = attention(
+            q, k, v, self.kernel, mask=mask, causal=causal, need_weights=need_weights,
+            dropout=self.dropout if self.training else 0.0,
+        )  # (B, n_heads, T, head_dim)  # fmt: skip
+        out = averages.transpose(1, 2).flatten(2)  # (B, T, d_model)
+        return self.out(out) if self.projections == "full" else out, weights
+
+    def _project(self, queries, source):
+        """Queries, keys and values, (B, T or S, d_model) each."""
+        keys = queries if source is None else source
+        if self.projections == "none":
+            return queries, keys, keys
+        if self.projections == "shared":
+            asking = self.key(queries)
+            return asking, asking if source is None else self.key(keys), keys
+        if self.projections == "separate":
+            return self.query(queries), self.key(keys), keys
+        parts = (self.query, self.key, self.value)
+        if source is None:
+            # One product of a matrix thrice as high is faster than three.
+            weight = torch.cat([part.weight for part in parts])  # (3 d_model, d_model)
+            biased = self.query.bias is not None
+            bias = torch.cat([part.bias for part in parts]) if biased else None
+            return linear(queries, weight, bias).chunk(3, dim=-1)
+        return self.query(queries), self.key(keys), self.value(keys)
+
+    def _heads(self, x):
+        return x.unflatten(-1, (self.n_heads, -1)).transpose(1, 2)  # (B, n_heads, T, head_dim)
+
+    def _check_tokens(self, name, x, width):
+        if x.ndim != 3 or x.shape[-1] != width:
+            raise ValueError(
+                f"{name} must have shape (B, T, {width}), got {tuple(x.shape)}: pass a batch "
+                "of sequences of tokens of that width."
+            )

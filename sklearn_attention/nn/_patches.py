@@ -1,0 +1,93 @@
+"""A series cut into patches, which become tokens."""
+
+import torch
+from torch import nn
+
+from .._validation import check_positive
+
+
+class Patches(nn.Module):
+    r"""Cut series into patches of consecutive steps, the last of which ends at the last step.
+
+    Of :math:`T` steps there are :math:`N = \lceil (T - P)^+ / S \rceil + 1` patches of length
+    :math:`P` that start :math:`S` steps apart. What the first patch lacks on its left is
+    filled by repeating the first value; it is less than :math:`S` steps, or
+    :math:`P - T` where the series is shorter than a patch.
+
+    Parameters
+    ----------
+    patch_length : int
+        Steps in a patch, :math:`P`.
+    stride : int, default=None
+        Steps from one patch to the next, :math:`S`, at most `patch_length`; None stands for
+        `patch_length`, so that patches do not overlap.
+
+    Notes
+    -----
+    After Nie et al. (2023), who fill up on the right instead: here the most recent step always
+    stands at the same place of the last patch. To treat the channels of a series each by
+    itself, as they do, pass them as separate series.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from sklearn_attention.nn import Patches
+    >>> series = torch.arange(7.0).reshape(1, 7, 1)  # (B, T, n_channels)
+    >>> Patches(4, stride=2)(series)
+    tensor([[[0., 0., 1., 2.],
+             [1., 2., 3., 4.],
+             [3., 4., 5., 6.]]])
+    """
+
+    def __init__(self, patch_length, stride=None):
+        super().__init__()
+        self.patch_length = check_positive("patch_length", patch_length, integer=True)
+        self.stride = (
+            self.patch_length
+            if stride is None
+            else check_positive("stride", stride, integer=True)
+        )
+        if self.stride > self.patch_length:
+            raise ValueError(
+                f"stride={stride!r} is larger than patch_length={patch_length!r} and would "
+                "leave steps out: pass at most patch_length."
+            )
+
+    def n_patches(self, n_steps):
+        """Number of patches of a series.
+
+        Parameters
+        ----------
+        n_steps : int
+            Its length.
+
+        Returns
+        -------
+        n_patches : int
+        """
+        n_steps = check_positive("n_steps", n_steps, integer=True)
+        return -(-max(n_steps - self.patch_length, 0) // self.stride) + 1
+
+    def forward(self, x):
+        """Patches of every series.
+
+        Parameters
+        ----------
+        x : Tensor of shape (B, T, n_channels)
+
+        Returns
+        -------
+        patches : Tensor of shape (B, n_patches, patch_length * n_channels)
+            Step by step, the channels of a step side by side.
+        """
+        if x.ndim != 3 or x.shape[1] == 0:
+            raise ValueError(
+                f"x must have shape (B, T, n_channels), got {tuple(x.shape)}: use x[..., None] "
+                "for series of one channel."
+            )
+        n_patches = self.n_patches(x.shape[1])
+        missing = (n_patches - 1) * self.stride + self.patch_length - x.shape[1]
+        if missing:
+            x = torch.cat([x[:, :1].expand(-1, missing, -1), x], dim=1)
+        patches = x.unfold(1, self.patch_length, self.stride)  # (B, N, n_channels, P)
+        return patches.transpose(2, 3).flatten(2)  # (B, N, P * n_channels)

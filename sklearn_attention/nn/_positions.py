@@ -1,0 +1,228 @@
+"""Where a token stands: encodings of its position."""
+
+import torch
+from torch import nn
+
+from .._validation import check_choice, check_positive
+from ._initialize import initialize
+
+_COMBINE = ("add", "concatenate")
+
+
+def sinusoidal_encoding(n_steps, d_position, *, base=10_000.0, device=None):
+    r"""Sines and cosines of the position at falling frequencies.
+
+    .. math:: p_{t, 2k} = \sin(\omega_k t),\quad p_{t, 2k+1} = \cos(\omega_k t),\quad
+              \omega_k = \text{base}^{-2k/d}
+
+    Parameters
+    ----------
+    n_steps : int
+        Positions are 0 to ``n_steps - 1``.
+    d_position : int
+        The width :math:`d`, even.
+    base : float, default=10000.0
+        The longest wavelength, in steps, is nearly :math:`2\pi` times this.
+    device : torch.device, default=None
+
+    Returns
+    -------
+    encoding : Tensor of float64, of shape (n_steps, d_position)
+
+    Raises
+    ------
+    ValueError
+        If `d_position` is odd, or a number is not positive.
+
+    Notes
+    -----
+    From Vaswani et al. (2017, section 3.5). A shift by :math:`\Delta` steps is a rotation of
+    every pair of columns by :math:`\omega_k \Delta`, whatever the position: a linear map, so
+    that a layer can learn to look a given number of steps back.
+
+    Examples
+    --------
+    >>> from sklearn_attention.nn import sinusoidal_encoding
+    >>> sinusoidal_encoding(2, 4).round(decimals=2)
+    tensor([[0.0000, 1.0000, 0.0000, 1.0000],
+            [0.8400, 0.5400, 0.0100, 1.0000]], dtype=torch.float64)
+    """
+    angles = _angles(n_steps, _check_even("d_position", d_position), base, device)
+    return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)
+
+
+class SinusoidalPositions(nn.Module):
+    """Add or append to each token the sinusoidal encoding of its position.
+
+    Has no parameters and no longest sequence. :func:`sinusoidal_encoding` has the formula.
+
+    Parameters
+    ----------
+    d_position : int
+        Width of the encoding, even; when added, the width of the tokens.
+    combine : {"add", "concatenate"}, default="add"
+        "concatenate" appends the encoding to the token: tokens of width ``d`` become
+        ``d + d_position`` wide.
+    base : float, default=10000.0
+        As for :func:`sinusoidal_encoding`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from sklearn_attention.nn import SinusoidalPositions
+    >>> SinusoidalPositions(128, combine="concatenate")(torch.zeros(1, 99, 512)).shape
+    torch.Size([1, 99, 640])
+    """
+
+    def __init__(self, d_position, *, combine="add", base=10_000.0):
+        super().__init__()
+        self.d_position = _check_even("d_position", d_position)
+        self.combine = check_choice("combine", combine, _COMBINE)
+        self.base = check_positive("base", base)
+
+    def forward(self, x):
+        """Tokens that know their position.
+
+        Parameters
+        ----------
+        x : Tensor of shape (B, T, d)
+
+        Returns
+        -------
+        x : Tensor of shape (B, T, d) or (B, T, d + d_position)
+        """
+        encoding = sinusoidal_encoding(
+            x.shape[1], self.d_position, base=self.base, device=x.device
+        )
+        return _combined(x, encoding.to(x.dtype), self.combine)
+
+
+class LearnedPositions(nn.Module):
+    """Add or append to each token a learned vector of its position.
+
+    Parameters
+    ----------
+    max_length : int
+        Length of the longest sequence, in tokens.
+    d_position : int
+        Width of the vectors; when added, the width of the tokens.
+    combine : {"add", "concatenate"}, default="add"
+        As for :class:`SinusoidalPositions`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from sklearn_attention.nn import LearnedPositions
+    >>> LearnedPositions(99, 16)(torch.zeros(1, 50, 16)).shape
+    torch.Size([1, 50, 16])
+    """
+
+    def __init__(self, max_length, d_position, *, combine="add"):
+        super().__init__()
+        self.max_length = check_positive("max_length", max_length, integer=True)
+        self.d_position = check_positive("d_position", d_position, integer=True)
+        self.combine = check_choice("combine", combine, _COMBINE)
+        self.table = nn.Embedding(self.max_length, self.d_position)
+        initialize(self)
+
+    def forward(self, x):
+        """Tokens that know their position.
+
+        Parameters
+        ----------
+        x : Tensor of shape (B, T, d)
+
+        Returns
+        -------
+        x : Tensor of shape (B, T, d) or (B, T, d + d_position)
+
+        Raises
+        ------
+        ValueError
+            If the sequence is longer than `max_length`.
+        """
+        if x.shape[1] > self.max_length:
+            raise ValueError(
+                f"max_length={self.max_length} is too short for {x.shape[1]} tokens: pass a "
+                "larger one, or use SinusoidalPositions, which have no end."
+            )
+        return _combined(x, self.table.weight[: x.shape[1]], self.combine)
+
+
+class RotaryPositions(nn.Module):
+    r"""Rotate queries and keys by an angle that grows with their position.
+
+    .. math:: \begin{pmatrix} x'_{2k} \\ x'_{2k+1} \end{pmatrix} =
+              \begin{pmatrix} \cos\omega_k t & -\sin\omega_k t \\
+              \sin\omega_k t & \cos\omega_k t \end{pmatrix}
+              \begin{pmatrix} x_{2k} \\ x_{2k+1} \end{pmatrix},\quad
+              \omega_k = \text{base}^{-2k/d}
+
+    Rotations keep lengths, and the dot product of a rotated query and a rotated key depends on
+    the difference of their positions alone (Su et al. 2021).
+
+    Parameters
+    ----------
+    head_dim : int
+        Width of a head, even.
+    base : float, default=10000.0
+        The longest wavelength, in steps, is nearly :math:`2\pi` times this.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from sklearn_attention.nn import RotaryPositions
+    >>> queries = torch.ones(1, 1, 2, 2)  # (B, n_heads, T, head_dim)
+    >>> RotaryPositions(2)(queries)[0, 0].round(decimals=2)
+    tensor([[ 1.0000,  1.0000],
+            [-0.3000,  1.3800]])
+    """
+
+    def __init__(self, head_dim, *, base=10_000.0):
+        super().__init__()
+        self.head_dim = _check_even("head_dim", head_dim)
+        self.base = check_positive("base", base)
+
+    def forward(self, x):
+        """Rotated queries, or keys.
+
+        Parameters
+        ----------
+        x : Tensor of shape (B, n_heads, T, head_dim)
+
+        Returns
+        -------
+        x : Tensor of shape (B, n_heads, T, head_dim)
+        """
+        angles = _angles(x.shape[-2], self.head_dim, self.base, x.device)
+        cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)  # (T, head_dim / 2)
+        even, odd = x[..., 0::2], x[..., 1::2]  # (B, n_heads, T, head_dim / 2)
+        rotated = torch.stack([even * cos - odd * sin, even * sin + odd * cos], dim=-1)
+        return rotated.flatten(-2)
+
+
+def _angles(n_steps, width, base, device):
+    """Positions times frequencies, (n_steps, width / 2); in float64, for late positions."""
+    steps = torch.arange(n_steps, dtype=torch.float64, device=device)
+    columns = torch.arange(0, width, 2, dtype=torch.float64, device=device)
+    return steps[:, None] * base ** (-columns / width)
+
+
+def _combined(x, encoding, combine):
+    if combine == "concatenate":
+        return torch.cat([x, encoding.to(x.dtype).expand(len(x), -1, -1)], dim=-1)
+    if x.shape[-1] != encoding.shape[-1]:
+        raise ValueError(
+            f"d_position={encoding.shape[-1]} cannot be added to tokens of width "
+            f"{x.shape[-1]}: pass that width, or combine='concatenate'."
+        )
+    return x + encoding
+
+
+def _check_even(name, value):
+    value = check_positive(name, value, integer=True)
+    if value % 2:
+        raise ValueError(
+            f"{name}={value!r} is not valid: pass an even number, as columns come in pairs."
+        )
+    return value

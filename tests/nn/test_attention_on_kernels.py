@@ -1,0 +1,431 @@
+"""Attention on any kernel against loops over pairs, and its fused ways against the plain."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from sklearn_attention import attention_weights
+from sklearn_attention.kernels import (
+    Epanechnikov,
+    Exponential,
+    Gaussian,
+    Linear,
+    LocallyPeriodic,
+    Periodic,
+    RationalQuadratic,
+    as_kernel,
+)
+from sklearn_attention.nn import attention
+
+POSITIVE = [
+    "scaled_dot_product", "gaussian", "laplacian", "exponential", "matern32", "matern52",
+    "rational_quadratic", "periodic", "locally_periodic", "logistic",
+]  # fmt: skip
+SIGNED = ["linear", "polynomial", "cosine_similarity", "silverman"]
+# float32 rounds logits of about 10, and a signed sum may be small beside its parts.
+TOLERANCE = {torch.float32: 2e-5, torch.float64: 1e-12}
+
+
+def make_heads(n_queries=5, n_keys=7, head_dim=4, *, dtype=torch.float64, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    shapes = [(n_queries, head_dim), (n_keys, head_dim), (n_keys, head_dim)]
+    return [
+        torch.randn(2, 3, *shape, dtype=torch.float64, generator=generator).to(dtype)
+        for shape in shapes
+    ]
+
+
+def slow_attention(queries, keys, values, kernel, logits_mask=None):
+    """Weights and averages, query by query, in double precision."""
+    kernel = as_kernel(kernel)
+    weights = np.zeros((*queries.shape[:3], keys.shape[2]))
+    averages = np.zeros((*queries.shape[:3], values.shape[3]))
+    mask = np.zeros(weights.shape) if logits_mask is None else logits_mask
+    q, k, v = (x.double().numpy() for x in (queries, keys, values))
+    for b, h, t in np.ndindex(*queries.shape[:3]):
+        row = kernel(q[b, h, t][None], k[b, h])[0] * np.exp(mask[b, h, t])
+        if row.any():
+            weights[b, h, t] = row / row.sum()
+        averages[b, h, t] = weights[b, h, t] @ v[b, h]
+    return averages, weights
+
+
+def random_mask(shape, seed=3):
+    """True for about half, and nothing in one row."""
+    mask = torch.rand(shape, generator=torch.Generator().manual_seed(seed)) < 0.5
+    mask[..., 0] = True
+    mask[..., 2, :] = False
+    return mask
+
+
+class TestAgainstLoops:
+    @pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
+    @pytest.mark.parametrize("kernel", POSITIVE + SIGNED)
+    def test_without_mask(self, kernel, dtype):
+        heads = make_heads(dtype=dtype)
+        averages, weights = slow_attention(*heads, kernel)
+        scale = max(1.0, np.abs(weights).max())
+        for need_weights in (False, True):
+            found, maps = attention(*heads, kernel, need_weights=need_weights)
+            assert found.dtype == dtype
+            np.testing.assert_allclose(found, averages, atol=scale**2 * TOLERANCE[dtype])
+        np.testing.assert_allclose(maps, weights, atol=scale**2 * TOLERANCE[dtype])
+
+    @pytest.mark.parametrize("kernel", ["scaled_dot_product", "gaussian", "matern32", "linear"])
+    @pytest.mark.parametrize("shape", [(5, 7), (2, 1, 5, 7), (1, 3, 5, 7), (2, 3, 5, 7)])
+    def test_boolean_mask(self, kernel, shape):
+        heads, mask = make_heads(), random_mask(shape)
+        as_logits = np.where(np.broadcast_to(mask, (2, 3, 5, 7)), 0.0, -np.inf)
+        averages, weights = slow_attention(*heads, kernel, as_logits)
+        for need_weights in (False, True):
+            found, maps = attention(*heads, kernel, mask=mask, need_weights=need_weights)
+            np.testing.assert_allclose(found, averages, atol=1e-10)
+        np.testing.assert_allclose(maps, weights, atol=1e-10)
+        assert (maps[:, :, 2] == 0).all()
+
+    @pytest.mark.parametrize("kernel", ["scaled_dot_product", "gaussian", "matern32", "linear"])
+    def test_float_mask_multiplies_the_kernel_by_its_exponential(self, kernel):
+        heads = make_heads()
+        mask = torch.randn(5, 7, generator=torch.Generator().manual_seed(1))
+        mask[2] = mask[0, 3] = -torch.inf
+        as_logits = np.broadcast_to(mask.double(), (2, 3, 5, 7))
+        averages, weights = slow_attention(*heads, kernel, as_logits)
+        for need_weights in (False, True):
+            found, maps = attention(*heads, kernel, mask=mask, need_weights=need_weights)
+            np.testing.assert_allclose(found, averages, atol=1e-6)
+        np.testing.assert_allclose(maps, weights, atol=1e-6)
+
+    @pytest.mark.parametrize("kernel", ["scaled_dot_product", "gaussian", "periodic", "linear"])
+    @pytest.mark.parametrize("masked", [False, True])
+    def test_causal(self, kernel, masked):
+        heads = make_heads(6, 6)
+        allowed = torch.ones(6, 6, dtype=torch.bool).tril()
+        mask = random_mask((6, 6)) if masked else None
+        both = allowed & mask if masked else allowed
+        expected, _ = slow_attention(
+            *heads, kernel, np.broadcast_to(np.where(both, 0.0, -np.inf), (2, 3, 6, 6))
+        )
+        for need_weights in (False, True):
+            found, _ = attention(
+                *heads, kernel, mask=mask, causal=True, need_weights=need_weights
+            )
+            np.testing.assert_allclose(found, expected, atol=1e-10)
+
+    def test_causal_with_a_float_mask(self):
+        heads = make_heads(6, 6)
+        mask = torch.randn(6, 6, generator=torch.Generator().manual_seed(1))
+        as_logits = mask.masked_fill(~torch.ones(6, 6, dtype=torch.bool).tril(), -np.inf)
+        expected, _ = slow_attention(
+            *heads, "gaussian", np.broadcast_to(as_logits.double(), (2, 3, 6, 6))
+        )
+        found, _ = attention(*heads, "gaussian", mask=mask, causal=True)
+        np.testing.assert_allclose(found, expected, atol=1e-6)
+
+    @pytest.mark.parametrize("d_value", [1, 9])
+    @pytest.mark.parametrize("kernel", ["scaled_dot_product", "gaussian", "linear"])
+    def test_values_of_another_width(self, kernel, d_value):
+        queries, keys, _ = make_heads()
+        values = make_heads(head_dim=d_value, seed=9)[2]
+        expected, _ = slow_attention(queries, keys, values, kernel)
+        found, _ = attention(queries, keys, values, kernel)
+        np.testing.assert_allclose(found, expected, atol=1e-10)
+
+    def test_no_batch_and_no_queries(self):
+        queries, keys, values = make_heads()
+        for kernel in ("scaled_dot_product", "gaussian", "linear", "matern32"):
+            for need_weights in (False, True):
+                options = {"kernel": kernel, "need_weights": need_weights}
+                found, _ = attention(queries[:, :, :0], keys, values, **options)
+                assert found.shape == (2, 3, 0, 4)
+                found, _ = attention(queries[:0], keys[:0], values[:0], **options)
+                assert found.shape == (0, 3, 5, 4)
+
+
+@pytest.mark.parametrize("head_dim", [2, 24])
+@pytest.mark.parametrize("kernel", [*POSITIVE, *SIGNED])
+def test_weights_are_those_of_the_package(kernel, head_dim):
+    queries, keys, values = make_heads(head_dim=head_dim)
+    _, weights = attention(queries, keys, values, kernel, need_weights=True)
+    for b, h in np.ndindex(2, 3):
+        expected = attention_weights(queries[b, h], keys[b, h], kernel, empty="raise")
+        np.testing.assert_allclose(weights[b, h], expected, rtol=1e-7, atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    "kernel", [Periodic(3.0, 0.7), LocallyPeriodic(2.0), RationalQuadratic(0.5), Linear(0.3)]
+)
+def test_parameters_of_kernels_count(kernel):
+    heads = make_heads()
+    expected, _ = slow_attention(*heads, kernel)
+    np.testing.assert_allclose(attention(*heads, kernel)[0], expected, atol=1e-9)
+    other, _ = attention(*heads, type(kernel)())
+    assert not np.allclose(other, expected, atol=1e-3)
+
+
+@pytest.mark.parametrize("kernel", POSITIVE)
+@pytest.mark.parametrize("masked", [False, True])
+def test_weights_are_row_stochastic(kernel, masked):
+    mask = random_mask((5, 7)) if masked else None
+    _, weights = attention(*make_heads(), kernel, mask=mask, need_weights=True)
+    assert (weights >= 0).all()
+    sums = weights.sum(-1)
+    rows = torch.arange(5) != 2 if masked else torch.ones(5, dtype=torch.bool)
+    np.testing.assert_allclose(sums[:, :, rows], 1.0, rtol=1e-12)
+    assert (sums[:, :, ~rows] == 0).all()
+
+
+class TestIdentities:
+    def test_gaussian_of_scale_fourth_root_of_d_for_keys_of_one_norm(self):
+        queries, keys, values = make_heads(head_dim=16)
+        keys = torch.nn.functional.normalize(keys, dim=-1) * 3
+        softmax, _ = attention(queries, keys, values)
+        scale = 16**0.25
+        gaussian, _ = attention(queries / scale, keys / scale, values, "gaussian")
+        np.testing.assert_allclose(softmax, gaussian, atol=1e-12)
+        # Keys of any norm weigh differently.
+        keys = keys * torch.linspace(0.1, 2, 7)[:, None]
+        softmax, _ = attention(queries, keys, values)
+        gaussian, _ = attention(queries / scale, keys / scale, values, "gaussian")
+        assert (softmax - gaussian).abs().max() > 0.1
+
+    def test_linear_kernel_is_the_dot_product_over_its_sum(self):
+        queries, keys, values = make_heads()
+        products = queries @ keys.mT
+        expected = products / products.sum(-1, keepdim=True)
+        _, weights = attention(queries, keys, values, "linear", need_weights=True)
+        np.testing.assert_allclose(weights, expected, rtol=1e-9)
+
+    def test_periodic_kernel_of_unit_vectors_is_a_softmax(self):
+        queries, keys, values = make_heads()
+        queries, keys = (torch.nn.functional.normalize(x, dim=-1) for x in (queries, keys))
+        distance = (2 - 2 * queries @ keys.mT).sqrt()
+        period, length_scale = 1.5, 0.8
+        logits = -2 * (math.pi * distance / period).sin() ** 2 / length_scale**2
+        kernel = Periodic(period, length_scale)
+        _, weights = attention(queries, keys, values, kernel, need_weights=True)
+        np.testing.assert_allclose(weights, logits.softmax(-1), atol=1e-12)
+
+    def test_weights_that_depend_on_the_difference_alone_are_a_convolution(self):
+        """A Toeplitz matrix times the values; here circulant, so that there are no ends."""
+        n_steps, width = 12, 5
+        steps = torch.arange(n_steps)
+        difference = (steps[:, None] - steps) % n_steps
+        scores = torch.full((n_steps,), -torch.inf, dtype=torch.float64)
+        scores[:width] = torch.randn(
+            width, dtype=torch.float64, generator=torch.Generator().manual_seed(0)
+        )
+        values = make_heads(n_keys=n_steps, head_dim=1)[2]
+        alike = torch.zeros_like(values)
+        found, weights = attention(
+            alike, alike, values, mask=scores[difference], need_weights=True
+        )
+        for row in range(1, n_steps):
+            np.testing.assert_allclose(weights[0, 0, row], weights[0, 0, row - 1].roll(1))
+        filter_ = scores.softmax(0)[:width].flip(0)[None, None]  # conv1d correlates
+        series = values[..., 0].reshape(6, 1, n_steps)
+        wrapped = torch.cat([series[..., -(width - 1) :], series], dim=-1)
+        expected = torch.nn.functional.conv1d(wrapped, filter_).reshape(2, 3, n_steps)
+        np.testing.assert_allclose(found[..., 0], expected, atol=1e-12)
+        fused, _ = attention(alike, alike, values, mask=scores[difference])
+        np.testing.assert_allclose(fused[..., 0], expected, atol=1e-12)
+
+    def test_stationary_kernel_of_time_is_a_convolution_away_from_the_ends(self):
+        steps = torch.arange(20.0, dtype=torch.float64)[None, None, :, None] / 4
+        values = torch.randn(
+            1, 1, 20, 1, dtype=torch.float64, generator=torch.Generator().manual_seed(0)
+        )
+        found, _ = attention(steps, steps, values, Epanechnikov())
+        taps = as_kernel("epanechnikov")(np.arange(-3, 4)[:, None] / 4, np.zeros((1, 1)))[:, 0]
+        expected = np.convolve(values[0, 0, :, 0], taps / taps.sum(), mode="valid")
+        np.testing.assert_allclose(found[0, 0, 3:-3, 0], expected, atol=1e-12)
+
+
+class TestEmptyRows:
+    @pytest.mark.parametrize("need_weights", [False, True])
+    @pytest.mark.parametrize("floats", [False, True])
+    @pytest.mark.parametrize("kernel", [*POSITIVE, *SIGNED, "tricube"])
+    def test_nothing_allowed_is_0_with_finite_gradients(self, kernel, floats, need_weights):
+        # Near enough to each other for a compact kernel.
+        heads = [(x / 5).requires_grad_(True) for x in make_heads(dtype=torch.float32)]
+        mask = random_mask((2, 1, 5, 7))
+        mask[0] = False
+        if floats:
+            mask = torch.zeros(mask.shape).masked_fill(~mask, -torch.inf)
+        found, _ = attention(*heads, kernel, mask=mask, need_weights=need_weights)
+        assert (found[0] == 0).all()
+        assert (found[1, :, 2] == 0).all()
+        assert found[1, :, 0].any()
+        (found + 1).square().sum().backward()
+        for x in heads:
+            assert torch.isfinite(x.grad).all()
+            assert (x.grad[0] == 0).all()
+
+    def test_nobody_within_reach(self):
+        queries, keys, values = (x.requires_grad_(True) for x in make_heads())
+        found, weights = attention(
+            queries + 100, keys, values, Epanechnikov(), need_weights=True
+        )
+        assert (found == 0).all()
+        assert (weights == 0).all()
+        found.sum().backward()
+        assert all(torch.isfinite(x.grad).all() for x in (queries, keys, values))
+
+    def test_signed_weights_that_cancel(self):
+        keys = torch.tensor([[1.0], [-1.0], [0.5]], dtype=torch.float64)[None, None]
+        queries = torch.ones(1, 1, 1, 1, dtype=torch.float64).requires_grad_(True)
+        mask = torch.tensor([[True, True, False]])
+        found, weights = attention(queries, keys, keys, "linear", mask=mask, need_weights=True)
+        assert found.item() == 0
+        assert (weights == 0).all()
+        found.sum().backward()
+        assert queries.grad.item() == 0
+        found, _ = attention(queries, keys, keys, "linear")
+        assert found.item() == pytest.approx((1 + 1 + 0.25) / 0.5)
+
+
+class TestWays:
+    @pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
+    @pytest.mark.parametrize("causal", [False, True])
+    @pytest.mark.parametrize("kernel", ["scaled_dot_product", "gaussian"])
+    def test_fused_and_explicit_agree_with_their_gradients(self, kernel, causal, dtype):
+        gradients = []
+        for need_weights in (False, True):
+            heads = [x.requires_grad_(True) for x in make_heads(9, 9, 16, dtype=dtype)]
+            found, _ = attention(*heads, kernel, causal=causal, need_weights=need_weights)
+            gradients.append([found, *torch.autograd.grad(found.square().sum(), heads)])
+        for fused, explicit in zip(*gradients, strict=True):
+            difference = (fused - explicit).abs().max()
+            assert difference < 10 * TOLERANCE[dtype]
+
+    @pytest.mark.parametrize("kernel", ["gaussian", "matern52", "exponential"])
+    @pytest.mark.parametrize("need_weights", [False, True])
+    def test_far_from_the_origin(self, kernel, need_weights):
+        queries, keys, values = make_heads(dtype=torch.float32)
+        # Whole numbers, so that moving them rounds nothing off.
+        queries, keys = (queries * 4).round() / 4, (keys * 4).round() / 4
+        near, _ = attention(queries, keys, values, kernel)
+        far, _ = attention(
+            queries + 1024, keys + 1024, values, kernel, need_weights=need_weights
+        )
+        np.testing.assert_allclose(near, far, atol=1e-5)
+
+    def test_a_kink_at_0_stays_sharp(self):
+        # Rows near to each other, not so far from 0 that differences are taken anyway.
+        x = 1 + make_heads(head_dim=24, dtype=torch.float32)[0] / 20
+        _, weights = attention(x, x, x, Exponential(), need_weights=True)
+        double = x.double()
+        _, expected = attention(double, double, double, Exponential(), need_weights=True)
+        np.testing.assert_allclose(weights, expected, atol=1e-6)
+
+    @pytest.mark.parametrize("kernel", ["scaled_dot_product", "gaussian", "matern32", "linear"])
+    def test_half_precision(self, kernel):
+        heads = [x.to(torch.bfloat16) for x in make_heads()]
+        # A bounded linear kernel: signed sums may be near 0.
+        heads[:2] = [x.abs() for x in heads[:2]]
+        expected, _ = attention(*(x.double() for x in heads), kernel)
+        for need_weights in (False, True):
+            found, _ = attention(*heads, kernel, need_weights=need_weights)
+            assert found.dtype == torch.bfloat16
+            np.testing.assert_allclose(found.double(), expected, atol=0.02)
+        single = [x.float() for x in heads]
+        with torch.autocast("cpu", torch.bfloat16):
+            found, _ = attention(*single, kernel)
+        np.testing.assert_allclose(found.double(), expected, atol=0.02)
+
+    @pytest.mark.parametrize("kernel", ["matern32", "periodic", "linear", "laplacian"])
+    def test_gradient_equals_differences(self, kernel):
+        heads = [x.requires_grad_(True) for x in make_heads(3, 4, 2)]
+        assert torch.autograd.gradcheck(lambda *x: attention(*x, kernel)[0], heads)
+
+
+@pytest.mark.parametrize("need_weights", [False, True])
+@pytest.mark.parametrize("kernel", ["scaled_dot_product", "gaussian", "matern32", "linear"])
+def test_causality_by_gradient(kernel, need_weights):
+    heads = [x.requires_grad_(True) for x in make_heads(6, 6)]
+    found, _ = attention(*heads, kernel, causal=True, need_weights=need_weights)
+    for t in range(6):
+        gradients = torch.autograd.grad(found[:, :, t].sum(), heads, retain_graph=True)
+        for gradient in gradients:
+            assert (gradient[:, :, t + 1 :] == 0).all()
+        assert gradients[2][:, :, t].any()
+
+
+class TestDropout:
+    @pytest.mark.parametrize("kernel", ["scaled_dot_product", "gaussian", "matern32"])
+    def test_drops_weights_and_keeps_the_mean(self, kernel):
+        queries, keys, _ = make_heads(1, 400)
+        values = torch.ones(2, 3, 400, 1, dtype=torch.float64)
+        with torch.random.fork_rng():
+            torch.manual_seed(0)
+            drawn = [
+                attention(queries, keys, values, kernel, dropout=0.3)[0] for _ in range(60)
+            ]
+        drawn = torch.stack(drawn)
+        assert drawn.std() > 0.01
+        assert drawn.mean().item() == pytest.approx(1, abs=0.02)
+
+    def test_weights_are_returned_as_they_are_before(self):
+        _, weights = attention(*make_heads(), "gaussian", dropout=0.5, need_weights=True)
+        np.testing.assert_allclose(weights.sum(-1), 1.0)
+
+
+class TestBadInput:
+    @pytest.mark.parametrize("wrong", ["queries", "keys", "values"])
+    def test_dimensions(self, wrong):
+        heads = dict(zip(("queries", "keys", "values"), make_heads(), strict=True))
+        heads[wrong] = heads[wrong][0]
+        with pytest.raises(ValueError, match=rf"{wrong} must have shape .*\(3, \d, 4\)"):
+            attention(**heads)
+
+    def test_shapes_that_do_not_fit(self):
+        queries, keys, values = make_heads()
+        with pytest.raises(ValueError, match="same head_dim"):
+            attention(queries[..., :2], keys, values)
+        with pytest.raises(ValueError, match="same batch and heads"):
+            attention(queries[:1], keys, values)
+        with pytest.raises(ValueError, match="7 keys but 6 values"):
+            attention(queries, keys, values[:, :, :6])
+        with pytest.raises(ValueError, match="causal=True needs as many queries as keys"):
+            attention(queries, keys, values, causal=True)
+
+    @pytest.mark.parametrize(
+        ("mask", "message"),
+        [
+            (torch.ones(5, 7, dtype=torch.int64), r"mask=torch.int64 of shape \(5, 7\)"),
+            (torch.ones(2, 5, 7, dtype=torch.bool), r"of shape \(2, 5, 7\) is not valid"),
+            (np.ones((5, 7), dtype=bool), "pass a tensor of bool"),
+            (torch.ones(5, 6, dtype=torch.bool), r"does not fit \(2, 3, 5, 7\)"),
+        ],
+    )
+    def test_mask(self, mask, message):
+        with pytest.raises(ValueError, match=message):
+            attention(*make_heads(), mask=mask)
+
+    @pytest.mark.parametrize("dropout", [-0.1, 1.0, "much"])
+    def test_dropout(self, dropout):
+        with pytest.raises(ValueError, match="dropout="):
+            attention(*make_heads(), dropout=dropout)
+
+    def test_kernel(self):
+        with pytest.raises(ValueError, match="did you mean 'gaussian'"):
+            attention(*make_heads(), "gausian")
+
+    def test_a_function_is_refused_where_a_gradient_is_needed(self):
+        def of_numpy(queries, keys):
+            return np.exp(queries @ keys.T)
+
+        heads = make_heads()
+        found, _ = attention(*heads, of_numpy)
+        expected, _ = attention(2 * heads[0], *heads[1:])
+        np.testing.assert_allclose(found, expected, atol=1e-12)
+        with pytest.raises(TypeError, match="has no gradient"):
+            attention(heads[0].requires_grad_(True), *heads[1:], of_numpy)
+
+
+def test_gaussian_is_named_by_its_object_too():
+    heads = make_heads()
+    np.testing.assert_array_equal(
+        attention(*heads, Gaussian())[0], attention(*heads, "gaussian")[0]
+    )

@@ -1,0 +1,140 @@
+"""Encodings of positions against their formulas, element by element."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch_weights import tokens
+
+from sklearn_attention.nn import (
+    LearnedPositions,
+    RotaryPositions,
+    SinusoidalPositions,
+    attention,
+    sinusoidal_encoding,
+)
+
+
+@pytest.mark.parametrize("base", [10_000.0, 50.0])
+def test_sinusoidal_formula(base):
+    encoding = sinusoidal_encoding(30, 8, base=base)
+    for t in range(30):
+        for k in range(4):
+            angle = t / base ** (2 * k / 8)
+            assert encoding[t, 2 * k].item() == pytest.approx(math.sin(angle))
+            assert encoding[t, 2 * k + 1].item() == pytest.approx(math.cos(angle))
+
+
+@pytest.mark.parametrize("shift", [1, 7])
+def test_a_shift_is_one_linear_map_for_all_positions(shift):
+    width, encoding = 16, sinusoidal_encoding(200, 16).numpy()
+    rotation = np.zeros((width, width))
+    for k in range(width // 2):
+        angle = shift * 10_000 ** (-2 * k / width)
+        rotation[2 * k : 2 * k + 2, 2 * k : 2 * k + 2] = [
+            [math.cos(angle), math.sin(angle)],
+            [-math.sin(angle), math.cos(angle)],
+        ]
+    np.testing.assert_allclose(encoding[shift:], encoding[:-shift] @ rotation.T, atol=1e-12)
+
+
+def test_dot_products_of_encodings_depend_on_the_difference_alone():
+    encoding = sinusoidal_encoding(50, 32)
+    products = encoding @ encoding.T
+    for offset in range(50):
+        diagonal = products.diagonal(offset)
+        np.testing.assert_allclose(diagonal, diagonal[0], atol=1e-12)
+    assert products.argmax(dim=1).tolist() == list(range(50))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+class TestCombined:
+    def test_sinusoidal(self, dtype):
+        x = tokens(2, 9, 6, dtype=dtype)
+        encoding = sinusoidal_encoding(9, 6).to(dtype)
+        added = SinusoidalPositions(6)(x)
+        assert added.dtype == dtype
+        assert torch.equal(added, x + encoding)
+        wide = SinusoidalPositions(4, combine="concatenate")(x)
+        assert torch.equal(wide[..., :6], x)
+        assert torch.equal(wide[1, :, 6:], sinusoidal_encoding(9, 4).to(dtype))
+
+    def test_learned(self, dtype):
+        x = tokens(2, 9, 6, dtype=dtype)
+        layer = LearnedPositions(12, 6).to(dtype)
+        assert torch.equal(layer(x), x + layer.table.weight[:9])
+        layer(x).sum().backward()
+        gradient = layer.table.weight.grad
+        assert (gradient[:9] == 2).all()
+        assert (gradient[9:] == 0).all()
+        wide = LearnedPositions(12, 4, combine="concatenate").to(dtype)
+        assert wide(x).shape == (2, 9, 10)
+        assert torch.equal(wide(x)[1, :, 6:], wide.table.weight[:9])
+
+
+def test_late_positions_are_exact_in_single_precision():
+    x = torch.zeros(1, 20_001, 4)
+    found = SinusoidalPositions(4)(x)[0, -1]
+    expected = [f(20_000 * w) for w in (1, 0.01) for f in (math.sin, math.cos)]
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+class TestRotary:
+    def test_formula(self):
+        x = tokens(1, 1, 9, 6, dtype=torch.float64)
+        found = RotaryPositions(6)(x)[0, 0].numpy()
+        for t in range(9):
+            for k in range(3):
+                angle = t * 10_000 ** (-2 * k / 6)
+                even, odd = x[0, 0, t, 2 * k].item(), x[0, 0, t, 2 * k + 1].item()
+                assert found[t, 2 * k] == pytest.approx(
+                    even * math.cos(angle) - odd * math.sin(angle)
+                )
+                assert found[t, 2 * k + 1] == pytest.approx(
+                    even * math.sin(angle) + odd * math.cos(angle)
+                )
+
+    def test_keeps_lengths_and_precision(self):
+        x = tokens(2, 3, 9, 6)
+        rotated = RotaryPositions(6)(x)
+        assert rotated.dtype == torch.float32
+        np.testing.assert_allclose(rotated.norm(dim=-1), x.norm(dim=-1), rtol=1e-5)
+
+    def test_scores_depend_on_the_difference_alone(self):
+        query, key = (tokens(6, seed=seed, dtype=torch.float64) for seed in (0, 1))
+        rotate = RotaryPositions(6, base=100.0)
+        queries, keys = (rotate(x.expand(1, 1, 20, 6))[0, 0] for x in (query, key))
+        scores = queries @ keys.T
+        for offset in range(-19, 20):
+            diagonal = scores.diagonal(offset)
+            np.testing.assert_allclose(diagonal, diagonal[0], atol=1e-12)
+        assert scores[0].std() > 0.1
+
+    def test_distances_depend_on_the_difference_alone(self):
+        """So kernels of the distance know relative positions too."""
+        x = tokens(1, 1, 1, 6, dtype=torch.float64).expand(1, 1, 20, 6)
+        rotated = RotaryPositions(6)(x)
+        window = (torch.arange(20)[:, None] - torch.arange(20)).abs() <= 2
+        _, weights = attention(rotated, rotated, x, "matern32", mask=window, need_weights=True)
+        inner = weights[0, 0, 2:-2]
+        for row in range(1, len(inner)):
+            np.testing.assert_allclose(inner[row], inner[row - 1].roll(1), atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: SinusoidalPositions(5), "d_position=5 is not valid: pass an even number"),
+        (lambda: SinusoidalPositions(4, combine="multiply"), "combine='multiply' is unknown"),
+        (lambda: SinusoidalPositions(4, base=0), "base=0"),
+        (lambda: LearnedPositions(0, 4), "max_length=0"),
+        (lambda: LearnedPositions(3, 4, combine="sum"), "combine='sum' is unknown"),
+        (lambda: RotaryPositions(3), "head_dim=3 is not valid"),
+        (lambda: SinusoidalPositions(4)(torch.zeros(1, 2, 6)), "d_position=4 cannot be added"),
+        (lambda: LearnedPositions(3, 4)(torch.zeros(1, 4, 4)), "max_length=3 is too short"),
+    ],
+)
+def test_bad_input(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
