@@ -28,6 +28,8 @@ def names_of(folder, kind):
     ("folder", "kind"),
     [
         ("smoothing", inspect.isclass),
+        ("forecasting", inspect.isclass),
+        ("forecasting", inspect.isroutine),
         ("attention", inspect.isroutine),
         ("kernels", lambda value: inspect.isclass(value) and issubclass(value, kernels.Kernel)),
         ("nn", callable),
@@ -42,7 +44,8 @@ def test_every_public_name_has_its_page(folder, kind):
 
 
 def test_the_link_of_every_estimator_leads_to_its_page():
-    for name in names_of("smoothing", lambda value: hasattr(value, "fit")):
+    estimators = names_of("smoothing", lambda value: hasattr(value, "fit"))
+    for name in estimators | {"KernelForecaster"}:
         link = getattr(sklearn_attention, name)()._get_doc_link()
         assert link.endswith(f"/api/generated/sklearn_attention.{name}.html")
 
@@ -51,6 +54,7 @@ def test_readme_names_every_estimator_and_kernel():
     quoted = set(re.findall(r"`(\w+)`", README.read_text("utf-8")))
     assert not set(kernels.KERNELS) - quoted
     assert not names_of("smoothing", lambda value: hasattr(value, "fit")) - quoted
+    assert "KernelForecaster" in quoted
 
 
 def test_the_page_on_the_house_names_every_folder_and_shared_module():

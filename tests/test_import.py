@@ -43,7 +43,9 @@ def test_listing_the_package_loads_no_library():
     assert not loaded & {"matplotlib", "sklearn", "torch"}
 
 
-@pytest.mark.parametrize("name", ["NadarayaWatsonClassifier", "NadarayaWatsonRegressor"])
+@pytest.mark.parametrize(
+    "name", ["KernelForecaster", "NadarayaWatsonClassifier", "NadarayaWatsonRegressor"]
+)
 def test_constructing_an_estimator_loads_no_torch(name):
     loaded = loaded_by(f"from sklearn_attention import {name}; repr({name}())")
     assert "sklearn" in loaded

@@ -1,0 +1,20 @@
+"""Forecasting: what follows the windows that series end with."""
+
+from ._baselines import RidgeMap, fit_ridge, seasonal_naive
+from ._forecaster import Forecaster
+from ._index import TimeIndex
+from ._kernel_forecaster import KernelForecaster
+from ._panel import Panel
+from ._windows import WindowBatch, Windows
+
+__all__ = [
+    "Forecaster",
+    "KernelForecaster",
+    "Panel",
+    "RidgeMap",
+    "TimeIndex",
+    "WindowBatch",
+    "Windows",
+    "fit_ridge",
+    "seasonal_naive",
+]

@@ -1,0 +1,209 @@
+"""Windows as keys and values of an average: normalising, bandwidth, distribution."""
+
+import numpy as np
+from scipy.spatial.distance import cdist
+from scipy.special import softmax
+
+from ..kernels import RadialKernel
+
+NORMALIZE = ("last", "standard")
+# Of more windows than these, evenly spread ones are predicted, and predicted from, as the
+# bandwidth is chosen.
+_MOST_ROWS, _MOST_KEYS = 500, 4000
+# Multiples of the keys' spread that are tried: first these, then some around the best.
+_SCALES, _FINER = (
+    2.0 ** np.arange(-7, 3.1, 0.5),
+    2.0 ** np.array([-0.35, -0.2, -0.1, 0.1, 0.2, 0.35]),
+)
+# Multiples of the features' spread beside that of the windows. At the last they have no say.
+_FEATURE_SCALES = (0.25, 0.5, 1.0, 2.0, 4.0, 1e6)
+# Windows that vary less than this share of the median one of their series are no analogs: what
+# followed them would be measured in a unit close to 0.
+_LEAST_VARIATION = 0.1
+
+
+def units_of(past, normalize):
+    """Level and unit of windows.
+
+    Parameters
+    ----------
+    past : ndarray of shape (n_windows, lookback)
+    normalize : {"standard", "last", None}
+
+    Returns
+    -------
+    level, unit : ndarray of shape (n_windows, 1)
+        What is subtracted, and what divides then; the unit of a constant window is 1.
+    """
+    ones = np.ones((len(past), 1))
+    if normalize is None:
+        return 0 * ones, ones
+    if normalize == "last":
+        return past[:, -1:], ones
+    level = past.mean(axis=1, keepdims=True)
+    deviation = past.std(axis=1, keepdims=True)
+    constant = deviation <= 1e-12 * np.abs(past).max(axis=1, keepdims=True)
+    return level, np.where(constant, 1.0, deviation)
+
+
+def keys_of(batch, known, level, unit):
+    """What windows are compared by.
+
+    Parameters
+    ----------
+    batch : WindowBatch
+    known : ndarray of int
+        Columns of the features that are known beforehand.
+    level, unit : ndarray of shape (n_windows, 1)
+
+    Returns
+    -------
+    keys : ndarray of shape (n_windows, n_columns)
+        The normalised window, features known only up to now in its steps, and those known
+        beforehand in the steps to forecast.
+    """
+    parts = [(batch.past - level) / unit]
+    if batch.past_features is not None:
+        past_only = np.delete(batch.past_features, known, axis=2)
+        parts.append(past_only.reshape(len(past_only), -1))
+    if batch.future_features is not None:
+        parts.append(batch.future_features.reshape(len(parts[0]), -1))
+    return np.concatenate(parts, axis=1)
+
+
+def comparable(past, series):
+    """Which windows vary enough for what followed to be measured in their own unit.
+
+    Parameters
+    ----------
+    past : ndarray of shape (n_windows, lookback)
+    series : ndarray of int of shape (n_windows,)
+        Which series each is of.
+
+    Returns
+    -------
+    kept : ndarray of bool of shape (n_windows,)
+    """
+    deviation = past.std(axis=1)
+    kept = np.empty(len(past), dtype=bool)
+    for one in np.unique(series):
+        own = series == one
+        kept[own] = deviation[own] >= _LEAST_VARIATION * np.median(deviation[own])
+    return kept
+
+
+def search_bandwidth(keys, values, origins, lookback, kernel):
+    """Bandwidth of least squared error, windows predicted from others.
+
+    Parameters
+    ----------
+    keys : ndarray of shape (n_windows, n_columns)
+        The first `lookback` columns are the window, the others features.
+    values : ndarray of shape (n_windows, horizon)
+        What followed.
+    origins : ndarray of int of shape (n_windows,)
+        The first step that followed. Windows that share such steps, or would if they were of
+        one series, do not predict one another.
+    lookback : int
+    kernel : Kernel
+        Positive.
+
+    Returns
+    -------
+    bandwidth : ndarray of shape (n_columns,)
+        The widest of those tried, if there is no window to predict another from.
+    score : float
+        The mean squared error there; NaN if there is none.
+    """
+    few = np.unique(np.linspace(0, len(keys) - 1, _MOST_KEYS).astype(int))
+    keys, values, origins = keys[few], values[few], origins[few]
+    rows = np.unique(np.linspace(0, len(keys) - 1, _MOST_ROWS).astype(int))
+    apart = np.abs(origins[rows, None] - origins) >= values.shape[1]
+    rows, apart = rows[apart.any(axis=1)], apart[apart.any(axis=1)]
+    spread = _spread(keys, lookback)
+
+    def candidate(scale, feature_scale):
+        bandwidth = scale * np.sqrt(lookback) * spread
+        bandwidth[lookback:] *= feature_scale
+        return bandwidth
+
+    if len(rows) == 0:
+        return candidate(_SCALES[-1], 1.0), np.nan
+    scaled = keys / spread
+    windows = cdist(scaled[rows, :lookback], scaled[:, :lookback], "sqeuclidean")
+    features = cdist(scaled[rows, lookback:], scaled[:, lookback:], "sqeuclidean")
+
+    def error(scale, feature_scale):
+        squared = (windows + features / feature_scale**2) / (scale**2 * lookback)
+        if isinstance(kernel, RadialKernel):
+            log_weights = kernel.log_profile(squared)
+        else:
+            units = kernel.rescale(keys, candidate(scale, feature_scale))
+            refuse_negative((kernel(units[rows], units) < 0).any(), kernel)
+            log_weights = kernel.log(units[rows], units)
+        found = softmax(_of_those_apart(log_weights, squared, apart), axis=1) @ values
+        return float(np.mean((found - values[rows]) ** 2))
+
+    feature_scales = _FEATURE_SCALES if keys.shape[1] > lookback else (1.0,)
+    tried = {(s, f): error(s, f) for s in _SCALES for f in feature_scales}
+    scale, feature_scale = min(tried, key=tried.get)
+    tried |= {(scale * s, feature_scale): error(scale * s, feature_scale) for s in _FINER}
+    best = min(tried, key=tried.get)
+    return candidate(*best), tried[best]
+
+
+def _spread(keys, lookback):
+    """One spread for all steps of the window, and one for each feature."""
+    spread = keys.std(axis=0)
+    spread[:lookback] = np.sqrt(np.mean(spread[:lookback] ** 2))
+    return np.where(spread > 0, spread, 1.0)
+
+
+def _of_those_apart(log_weights, squared, apart):
+    """Logarithms of the weights of windows that count; of the nearest where none has weight."""
+    log_weights = np.where(apart, log_weights, -np.inf)
+    lost = np.flatnonzero(np.isneginf(log_weights).all(axis=1))
+    nearest = np.where(apart[lost], squared[lost], np.inf).argmin(axis=1)
+    log_weights[lost, nearest] = 0.0
+    return log_weights
+
+
+def refuse_negative(negative, kernel):
+    """Raise if a kernel takes negative values, which is not known of all beforehand.
+
+    Parameters
+    ----------
+    negative : bool
+        Whether it does.
+    kernel : Kernel
+    """
+    if negative:
+        raise ValueError(
+            f"kernel={kernel!r} takes negative values, with which what followed is not "
+            "averaged: choose a positive kernel, such as 'gaussian'."
+        )
+
+
+def distribution_quantiles(weights, values, levels):
+    """Quantiles of the values under the weights of each query.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (n_queries, n_windows)
+        Rows sum to 1.
+    values : ndarray of shape (n_windows, horizon)
+    levels : sequence of float
+
+    Returns
+    -------
+    quantiles : ndarray of shape (n_queries, horizon, n_levels)
+        The smallest values whose weight, with that of all smaller ones, reaches each level.
+    """
+    found = np.empty((len(weights), values.shape[1], len(levels)))
+    for step, places in enumerate(values.T):
+        order = np.argsort(places)
+        reached = np.cumsum(weights[:, order], axis=1)
+        for query, own in enumerate(reached):
+            first = np.searchsorted(own, np.asarray(levels) * own[-1])
+            found[query, step] = places[order[np.minimum(first, len(order) - 1)]]
+    return found

@@ -1,0 +1,447 @@
+"""What all forecasters share: everything but how a window is answered."""
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+from sklearn.callback import with_callbacks
+from sklearn.utils.validation import check_is_fitted
+
+from .._base import AttentionEstimator
+from .._state import keeps_state_on_failure
+from .._validation import check_in_open_interval, check_positive
+from ._backtest import backtest
+from ._calibration import interval_margin, naive_scale, quantile_shift
+from ._features import place_rows, refuse_leakage
+from ._observe import appended, match, read_later, read_training, resolve_past
+from ._question import ask, build, remembered
+from ._season import season_of
+from ._windows import Windows, choose_lookback
+
+# Windows of the hold-out that are kept to calibrate by, evenly spread.
+_MOST_JUDGED = 250
+_JUDGED_AT_A_TIME = 50
+
+
+class Forecaster(AttentionEstimator, ABC):
+    """Base class of forecasters: reads series, keeps time, calibrates.
+
+    A subclass says how to learn from windows, :meth:`_learn`, and what follows a window,
+    :meth:`_forecast_windows`. If it knows a distribution, it also defines
+    :meth:`_quantile_windows` and `_levels`.
+
+    Parameters
+    ----------
+    horizon : int, default=1
+        How many steps are forecast at once. Further ones are forecast from forecasts.
+    lookback : int or "auto", default="auto"
+        How many past steps a forecast is made from. "auto" is three seasons, at least the
+        horizon and 10, and at most a quarter of the longest series.
+    season_length : int or "auto", default="auto"
+        Steps in a season. "auto" goes by the frequency, or by the autocorrelation.
+    past_features : sequence of str or int, default=None
+        Columns of X that are known only up to now, by name, or by position in arrays.
+    missing : {"raise", "interpolate"}, default="raise"
+        What is done about missing values between others.
+    validation_fraction : float, default=0.2
+        Share of the windows, the last ones, that are held out of learning to judge by.
+
+    Attributes
+    ----------
+    lookback_, horizon_, season_length_ : int
+        Steps of a window, of what is forecast at once, and of a season.
+    scale_ : ndarray of shape (n_series,)
+        Mean absolute difference between neighbours in each training series.
+    observed_ : dict
+        The series and features observed so far, as plain arrays.
+    calibration_ : dict
+        Errors on the hold-out, in units of `scale_`.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, if they are all strings.
+
+    See Also
+    --------
+    KernelForecaster : Averages what followed similar windows of the past.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_attention.forecasting import Forecaster, seasonal_naive
+    >>> class SeasonalNaive(Forecaster):
+    ...     def _learn(self, train, holdout, context):
+    ...         pass
+    ...
+    ...     def _forecast_windows(self, batch):
+    ...         return seasonal_naive(batch.past, self.horizon_, self.season_length_)
+    >>> model = SeasonalNaive(3, season_length=4).fit(np.tile([1.0, 2.0, 5.0, 3.0], 10))
+    >>> model.predict(6)
+    array([1., 2., 5., 3., 1., 2.])
+    """
+
+    def __init__(
+        self,
+        horizon=1,
+        *,
+        lookback="auto",
+        season_length="auto",
+        past_features=None,
+        missing="raise",
+        validation_fraction=0.2,
+    ):
+        self.horizon = horizon
+        self.lookback = lookback
+        self.season_length = season_length
+        self.past_features = past_features
+        self.missing = missing
+        self.validation_fraction = validation_fraction
+
+    @keeps_state_on_failure
+    @with_callbacks
+    def fit(self, X, y=None):
+        """Learn from series, and remember them to forecast from.
+
+        Parameters
+        ----------
+        X : Series, DataFrame, dict, array, or features
+            The series if `y` is None: a Series or 1-D array; a frame or 2-D array with a
+            series in each column, whose missing values at the ends mean that a series is
+            shorter; a dict of Series or of arrays; or a Series with an index of two levels,
+            series and time. Otherwise features, a row for each observation: a frame, an
+            array, an empty frame with an index, or the index itself. One of plain time is
+            for all series alike.
+        y : Series, DataFrame, dict or array, default=None
+            The series, if X is not. An array takes its index from X, and an array X from `y`.
+
+        Returns
+        -------
+        self : Forecaster
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If data or parameters are not valid. The estimator then is as it was before.
+        """
+        self._check_parameters()
+        panel, features = read_training(self, X, y)
+        self.past_names_, self.known_columns_ = resolve_past(self)
+        if features is not None:
+            names = getattr(self, "feature_names_in_", range(self.n_features_in_))
+            refuse_leakage(features, self.known_columns_, panel, names)
+        self.horizon_ = int(self.horizon)
+        self.season_length_ = season_of(panel, self.season_length)
+        self.lookback_ = choose_lookback(
+            panel, self.lookback, self.horizon_, self.season_length_
+        )
+        sizes = self.lookback_, self.horizon_
+        windows = Windows(panel, features, self.known_columns_, *sizes)
+        train, holdout = windows.split(self.validation_fraction)
+        if len(train) == 0:
+            raise ValueError(
+                f"validation_fraction={self.validation_fraction!r} leaves none of "
+                f"{len(windows)} windows to learn from: pass a smaller one, or longer series."
+            )
+        flat = None if features is None else np.concatenate(features)
+        self.observed_ = panel.state() | {"features": flat}
+        self.scale_ = np.array([naive_scale(values) for values in panel.values])
+        task_data = {"X": X, "y": y, "metadata": {}}
+        context = self._init_callback_context(max_subtasks=self._max_subtasks)
+        context.call_on_fit_task_begin(estimator=self, **task_data)
+        self._learn(train, holdout, context)
+        self.calibration_ = self._calibrate(holdout)
+        self._include_holdout(windows)
+        context.call_on_fit_task_end(estimator=self, **task_data, reconstruction_attributes={})
+        return self
+
+    @keeps_state_on_failure
+    def update(self, X, y=None):
+        """Append observations to forecast from, without learning from them.
+
+        Parameters
+        ----------
+        X, y
+            As for :meth:`fit`: observations that follow the last ones. An array has no index,
+            and follows.
+
+        Returns
+        -------
+        self : Forecaster
+            The same estimator.
+
+        Raises
+        ------
+        ValueError
+            If observations overlap with those known, or leave a gap.
+        """
+        check_is_fitted(self)
+        self.observed_ = appended(self, X, y)
+        return self
+
+    def predict(self, X=None, *, history=None):
+        """Forecast.
+
+        Parameters
+        ----------
+        X : None, int, Index, DataFrame or array, default=None
+            What to forecast: None for `horizon` steps after the last observation, a number
+            for so many, a frame of features or an index for one step each row, an array of
+            features for the steps that follow. Steps after a gap are forecast across it.
+            Steps already observed are forecast one ahead, from the observations before them.
+        history : Series, DataFrame, dict or array, default=None
+            Fresh observations to forecast from in the place of those known; an array of
+            shape (n_windows, lookback) is answered row by row. A forecaster with features
+            finds those of `history` in further rows of X, which then needs an index.
+
+        Returns
+        -------
+        forecasts : Series, DataFrame, dict or ndarray
+            In the form of the series, with the index of X or the continued one.
+
+        Notes
+        -----
+        Beyond the horizon forecasts are made from forecasts. Features that are known only up
+        to now then stay as they were last. Where X ends within a horizon, its last row stands
+        for those after it. Near the beginning of a series windows are filled up with its first
+        observation.
+        """
+        check_is_fitted(self)
+        question = ask(self, X, history)
+        return question.wrap(self._answer(question))
+
+    def predict_interval(self, X=None, coverage=0.9, *, history=None):
+        """Intervals that contain an observation with a given probability, step by step.
+
+        Parameters
+        ----------
+        X, history
+            As for :meth:`predict`.
+        coverage : float, default=0.9
+            Probability, between 0 and 1.
+
+        Returns
+        -------
+        intervals : DataFrame, dict or ndarray
+            Columns "lower" and "upper" for a Series, below each series' name for a frame. For
+            arrays of shape (n_steps, 2), (n_steps, 2, n_series) for several series, and
+            (n_windows, n_steps, 2) for an array of windows.
+
+        Notes
+        -----
+        Split-conformal, for each step ahead: intervals are widened until they contain the
+        share wanted, a little more for finite samples, of the last windows in training, which
+        were held out. If these are too few for the coverage, intervals are infinite. The
+        guarantee is for windows that are exchangeable; those of a series are only about so. In
+        the i-th block of forecasts made from forecasts, distances to the forecast are
+        multiplied by the root of i, as in a random walk: a rule without guarantee.
+        """
+        check_is_fitted(self)
+        coverage = check_in_open_interval("coverage", coverage, 0, 1)
+        question = ask(self, X, history)
+        errors, levels = self.calibration_["errors"], self.calibration_["levels"]
+        margin = interval_margin(errors, levels, coverage)  # (horizon,)
+        ends = [(1 - coverage) / 2, (1 + coverage) / 2]
+        shifts = np.stack([-margin, margin], axis=-1)
+        answers = self._answer(question, ends, shifts)
+        return question.wrap(answers, ["lower", "upper"])
+
+    def predict_quantiles(self, X=None, quantiles=(0.1, 0.5, 0.9), *, history=None):
+        """Quantiles of the distribution of each step.
+
+        Parameters
+        ----------
+        X, history
+            As for :meth:`predict`.
+        quantiles : array-like of shape (n_quantiles,), default=(0.1, 0.5, 0.9)
+            Probabilities, between 0 and 1.
+
+        Returns
+        -------
+        forecasts : DataFrame, dict or ndarray
+            As for :meth:`predict_interval`, with a column for each quantile.
+
+        Notes
+        -----
+        Each quantile is moved by the quantile of its errors on the hold-out.
+        """
+        check_is_fitted(self)
+        levels = np.atleast_1d(np.asarray(quantiles, dtype=np.float64))
+        if levels.ndim != 1 or len(levels) == 0:
+            raise ValueError(f"quantiles={quantiles!r} is not valid: pass probabilities.")
+        for level in levels.tolist():
+            check_in_open_interval("quantiles", level, 0, 1)
+        question = ask(self, X, history)
+        errors, kept = self.calibration_["errors"], self.calibration_["levels"]
+        shifts = [quantile_shift(errors, kept, level) for level in levels]
+        answers = self._answer(question, levels, np.stack(shifts, axis=-1))
+        return question.wrap(answers, levels.tolist())
+
+    def score(self, X, y=None):
+        """Minus the mean absolute scaled error; higher is better.
+
+        Parameters
+        ----------
+        X, y
+            As for :meth:`fit`. Observations after the training series, or within.
+
+        Returns
+        -------
+        score : float
+
+        Notes
+        -----
+        Errors are divided by `scale_`, the error of the naive forecast on the training series
+        [1]_, and averaged over steps, then over series. A gap after the training series is
+        forecast across.
+
+        References
+        ----------
+        .. [1] Hyndman, R. J. and Koehler, A. B. (2006). Another look at measures of forecast
+           accuracy. International Journal of Forecasting 22, 679-688.
+        """
+        check_is_fitted(self)
+        panel, features = remembered(self)
+        found, table, index = read_later(self, X, y, panel)
+        which, begins = match(panel, found)
+        asked, begins_all = [np.empty(0, dtype=int)] * len(panel), panel.origins
+        for j, i in enumerate(which):
+            asked[i] = begins[j] + np.arange(len(found.values[j]))
+            begins_all[i] = begins[j] - found.starts[j]
+        placed = None
+        if table is not None:
+            placed = (*place_rows(index, len(table), panel, begins_all), table)
+        question = build(self, panel, features, asked, placed)
+        answers = self._answer(question)
+        errors = [
+            np.abs(answers[i] - found.values[j]).mean() / self.scale_[i]
+            for j, i in enumerate(which)
+        ]
+        return -float(np.mean(errors))
+
+    def backtest(self, X, y=None, *, cv=5, refit=False):
+        """Forecasts from several points in the past, beside what happened.
+
+        Parameters
+        ----------
+        X, y
+            As for :meth:`fit`: one series, or several as the columns of a frame or array.
+        cv : int or cross-validation splitter, default=5
+            How rows are split into the past and what is to be forecast. A number stands for
+            so many folds of `horizon` rows at the end,
+            ``TimeSeriesSplit(cv, test_size=horizon)``.
+        refit : bool, default=False
+            Whether to learn anew for every fold. Otherwise a fold learns nothing but the
+            observations before it: learning ends with the past of the first.
+
+        Returns
+        -------
+        forecasts : DataFrame
+            Columns "fold", "time", "actual" and "forecast", and "series" if there are several.
+        """
+        return backtest(self, X, y, cv, refit)
+
+    @abstractmethod
+    def _learn(self, train, holdout, context):
+        """Learn from windows.
+
+        Parameters
+        ----------
+        train, holdout : Windows
+            What to learn from, and what follows in time, to choose by.
+        context : CallbackContext
+            Of the fit; further tasks are its subcontexts.
+        """
+
+    @abstractmethod
+    def _forecast_windows(self, batch):
+        """What follows some windows.
+
+        Parameters
+        ----------
+        batch : WindowBatch
+            Without targets.
+
+        Returns
+        -------
+        forecasts : ndarray of shape (n_windows, horizon)
+        """
+
+    def _quantile_windows(self, batch, forecasts, levels):
+        """Quantiles of what follows some windows; the forecasts if there is no distribution.
+
+        Parameters
+        ----------
+        batch : WindowBatch
+        forecasts : ndarray of shape (n_windows, horizon)
+        levels : sequence of float
+
+        Returns
+        -------
+        quantiles : ndarray of shape (n_windows, horizon, n_levels)
+        """
+        return np.repeat(forecasts[:, :, None], len(levels), axis=2)
+
+    @property
+    def _levels(self):
+        """Levels at which quantiles are calibrated; one if there is no distribution."""
+        return (0.5,)
+
+    def _include_holdout(self, windows):
+        """Make use of all windows, once errors on the hold-out are known."""
+        return
+
+    @property
+    def _max_subtasks(self):
+        """How many tasks `_learn` reports to callbacks; None if that is not known before."""
+        return 0
+
+    def _check_parameters(self):
+        check_positive("horizon", self.horizon, integer=True)
+        check_in_open_interval("validation_fraction", self.validation_fraction, 0, 1)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = False
+        tags.target_tags.multi_output = True
+        return tags
+
+    def _calibrate(self, holdout):
+        """Errors of the quantiles on windows that were not learned from."""
+        rows = np.unique(np.linspace(0, len(holdout) - 1, _MOST_JUDGED).astype(int))
+        levels, errors = np.array(self._levels), []
+        for some in np.array_split(rows, -(-len(rows) // _JUDGED_AT_A_TIME)):
+            batch = holdout.batch(some)
+            forecasts = self._forecast_windows(batch)
+            found = self._quantile_windows(batch, forecasts, levels)
+            scale = self.scale_[holdout.series[some]][:, None, None]
+            errors.append((batch.target[:, :, None] - found) / scale)
+        return {"levels": levels, "errors": np.concatenate(errors)}
+
+    def _answer(self, question, levels=None, shifts=None):
+        """Forecasts, or quantiles of some levels that are shifted by multiples of the scale."""
+        if levels is not None:
+            scale = self._scale_of(question)
+            ranks = np.argsort(np.argsort(levels))
+
+        def describe(batch, forecasts, series, block):
+            if levels is None:
+                return forecasts
+            found = self._quantile_windows(batch, forecasts, levels)
+            found = found + scale[series][:, None, None] * shifts
+            center = forecasts[:, :, None]
+            found = center + np.sqrt(block + 1) * (found - center)
+            # Corrections may make quantiles cross.
+            return np.sort(found, axis=2)[:, :, ranks]
+
+        return question.answer(self._forecast_windows, describe)
+
+    def _scale_of(self, question):
+        """Scale of each series; fresh series are measured where training says nothing."""
+        known, names = self.observed_["names"], question.panel.names
+        if question.fresh_scale is None:
+            return self.scale_
+        if len(known) == 1:
+            return np.repeat(self.scale_, len(names))
+        if set(names) <= set(known) and question.panel.form != "windows":
+            return self.scale_[[known.index(name) for name in names]]
+        return question.fresh_scale

@@ -1,0 +1,379 @@
+"""Regular indexes: what the steps of a series are, and how they go on."""
+
+import warnings
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+
+_MIDNIGHT = " 00:00:00"
+_NAMED = 5  # dates that a message names before it only counts
+
+
+@dataclass(frozen=True, eq=False)
+class TimeIndex:
+    """A regular index as plain values, so that it can be stored and continued.
+
+    Position 0 is the first step. Later steps than the last are known too: the index goes on
+    at its frequency.
+
+    Attributes
+    ----------
+    kind : {"datetime", "period", "integer", "position"}
+        Timestamps, periods, whole numbers, or no index at all but the order of an array.
+    values : ndarray of int64 of shape (n_steps,)
+        Timestamps in `unit` since 1970 in UTC, ordinals of periods, or the numbers.
+    freq : str or int
+        pandas' alias of the frequency; the step of whole numbers.
+    unit : str
+        Resolution of timestamps, such as "ns"; "" for others.
+    tz : str
+        Time zone of timestamps; "" for none.
+    name : object
+        Name of the index.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from sklearn_attention.forecasting import TimeIndex
+    >>> months = TimeIndex.read(pd.to_datetime(["2024-01-01", "2024-02-01", "2024-03-01"]))
+    >>> months.freq, [str(date.date()) for date in months.between(2, 5)]
+    ('MS', ['2024-03-01', '2024-04-01', '2024-05-01'])
+    """
+
+    kind: str
+    values: np.ndarray
+    freq: str | int
+    unit: str = ""
+    tz: str = ""
+    name: object = None
+
+    @classmethod
+    def of_positions(cls, n):
+        """The index of something without one: 0, 1, 2, ...
+
+        Parameters
+        ----------
+        n : int
+            How many steps.
+
+        Returns
+        -------
+        time : TimeIndex
+        """
+        return cls("position", np.arange(n, dtype=np.int64), 1)
+
+    @classmethod
+    def read(cls, index, *, like=None, what="y"):
+        """Read an index, which must be regular.
+
+        Parameters
+        ----------
+        index : DatetimeIndex, PeriodIndex, RangeIndex or Index of whole numbers
+            Increasing, without gaps.
+        like : TimeIndex, default=None
+            An index it has to go together with; its frequency then need not be found out.
+        what : str, default="y"
+            Whose index it is, for messages.
+
+        Returns
+        -------
+        time : TimeIndex
+
+        Raises
+        ------
+        ValueError
+            If the index is of another kind, not regular, or does not go together with `like`.
+            The message names the dates.
+        """
+        kind = kind_of(index, what)
+        if like is not None:
+            _check_same_kind(kind, index, like, what)
+        _check_increasing(index, what)
+        freq = like.freq if like is not None else _frequency(kind, index, what)
+        values = index.asi8 if kind in ("datetime", "period") else index.to_numpy(np.int64)
+        unit = index.unit if kind == "datetime" else ""
+        tz = "" if kind != "datetime" or index.tz is None else str(index.tz)
+        time = cls(kind, np.array(values, dtype=np.int64), freq, unit, tz, index.name)
+        grid = _grid(time, index)
+        if len(grid) != len(index) or not (grid == index).all():
+            _refuse_irregular(index, grid, freq, what)
+        return time
+
+    def __len__(self):
+        return len(self.values)
+
+    @property
+    def offset(self):
+        """The frequency as an offset of pandas; None for whole numbers and positions."""
+        if self.kind == "period":
+            return pd.PeriodDtype(self.freq).freq
+        return pd.tseries.frequencies.to_offset(self.freq) if self.kind == "datetime" else None
+
+    def between(self, start, stop):
+        """The steps from one position to before another, which may lie beyond the end.
+
+        Parameters
+        ----------
+        start, stop : int
+            Positions, not negative.
+
+        Returns
+        -------
+        index : Index
+            As it was read: of the same kind, frequency, time zone and name.
+        """
+        n = len(self)
+        if self.kind in ("integer", "position"):
+            first, step = (int(self.values[0]) if n else 0), self.freq
+            return pd.RangeIndex(
+                first + step * start, first + step * stop, step, name=self.name
+            )
+        if self.kind == "period":
+            step = self.offset.n
+            ordinals = self.values[0] + step * np.arange(start, stop)
+            return pd.PeriodIndex.from_ordinals(ordinals, freq=self.freq, name=self.name)
+        if stop <= n:
+            index = self._timestamps(self.values[start:stop])
+        elif start >= n:
+            index = _range(self._timestamps(self.values[-1:])[0], stop - n + 1, self.freq)
+            index = index[start - n + 1 :]
+        else:
+            known = self._timestamps(self.values[start:])
+            index = known.append(self.between(n, stop))
+        index = pd.DatetimeIndex(index, freq=self.freq).as_unit(self.unit)
+        return index.rename(self.name)
+
+    def positions(self, index, what="X"):
+        """Where the entries of an index lie on this one.
+
+        Parameters
+        ----------
+        index : Index
+            In any order, each entry once; later entries than the last are allowed.
+        what : str, default="X"
+            Whose index it is, for messages.
+
+        Returns
+        -------
+        positions : ndarray of int of shape (len(index),)
+
+        Raises
+        ------
+        ValueError
+            If entries lie before the first step, between steps, are repeated, or are of
+            another kind.
+        """
+        _check_same_kind(kind_of(index, what), index, self, what)
+        _refuse_repeated(index, what)
+        if len(index) == 0:
+            return np.empty(0, dtype=np.int64)
+        if self.kind in ("integer", "position"):
+            offsets = index.to_numpy(np.int64) - self.values[0]
+            found = np.where(offsets % self.freq == 0, offsets // self.freq, -1)
+        elif self.kind == "period":
+            step = self.offset.n
+            offsets = index.asi8 - self.values[0]
+            found = np.where(offsets % step == 0, offsets // step, -1)
+        else:
+            if self.tz:
+                index = index.tz_convert(self.tz)
+            last = self._timestamps(self.values[-1:])[0]
+            start = len(self) - 1 if index.min() > last else 0
+            known = self.between(start, len(self))
+            if index.max() > last:
+                later = _range(last, None, self.freq, end=index.max())[1:]
+                known = known.append(later)
+            found = known.get_indexer(index)
+            found = np.where(found >= 0, found + start, -1)
+        if (found < 0).any():
+            first = self.between(0, 1)[0]
+            raise ValueError(
+                f"{what} has steps that are none of the series', which begins at {first} with "
+                f"frequency {self.freq!r}: {_name(index[found < 0])}. Remove them, or fit a "
+                "series that has them."
+            )
+        return found.astype(np.int64)
+
+    def extended(self, n):
+        """The same index with further steps.
+
+        Parameters
+        ----------
+        n : int
+            How many.
+
+        Returns
+        -------
+        time : TimeIndex
+        """
+        if n == 0:
+            return self
+        later = self.between(len(self), len(self) + n)
+        new = later.asi8 if self.kind in ("datetime", "period") else later.to_numpy(np.int64)
+        return replace(self, values=np.concatenate([self.values, new]))
+
+    def name_steps(self, positions):
+        """Name some steps in a message.
+
+        Parameters
+        ----------
+        positions : array of int of shape (n,)
+
+        Returns
+        -------
+        names : str
+            The first few of them.
+        """
+        positions = np.asarray(positions)
+        index = self.between(0, int(positions.max()) + 1)
+        return _name(index[positions])
+
+    def _timestamps(self, values):
+        index = pd.DatetimeIndex(values.view(f"M8[{self.unit}]"))
+        return index.tz_localize("UTC").tz_convert(self.tz) if self.tz else index
+
+
+def kind_of(index, what):
+    """Kind of an index, as :class:`TimeIndex` has it.
+
+    Parameters
+    ----------
+    index : Index
+    what : str
+        Whose index it is, for messages.
+
+    Returns
+    -------
+    kind : {"datetime", "period", "integer"}
+    """
+    if isinstance(index, pd.DatetimeIndex):
+        return "datetime"
+    if isinstance(index, pd.PeriodIndex):
+        return "period"
+    if pd.api.types.is_integer_dtype(index.dtype):
+        return "integer"
+    raise ValueError(
+        f"{what} has an index of dtype {index.dtype}, which has no steps: convert it with "
+        "pandas.to_datetime, or drop it with reset_index(drop=True)."
+    )
+
+
+def _check_same_kind(kind, index, known, what):
+    if kind != known.kind and not (kind == "integer" and known.kind == "position"):
+        raise ValueError(
+            f"{what} has an index of dtype {index.dtype}, but the forecaster was fitted on "
+            f"one of kind {known.kind!r}: pass the same kind of index."
+        )
+    if kind == "datetime" and (index.tz is None) != (known.tz == ""):
+        zones = [zone or "no time zone" for zone in (str(index.tz or ""), known.tz)]
+        raise ValueError(
+            f"{what} has timestamps with {zones[0]}, but the forecaster knows {zones[1]}: "
+            "use tz_localize or tz_convert to give both the same."
+        )
+    if kind == "period" and index.freqstr != known.freq:
+        raise ValueError(
+            f"{what} has periods of frequency {index.freqstr!r}, but the forecaster was fitted "
+            f"on {known.freq!r}: use asfreq({known.freq!r})."
+        )
+
+
+def _check_increasing(index, what):
+    if index.hasnans:
+        raise ValueError(f"{what} has an index with missing entries (NaT): drop those rows.")
+    _refuse_repeated(index, what)
+    if not index.is_monotonic_increasing:
+        later = 1 + int(np.flatnonzero(np.asarray(index[1:] < index[:-1]))[0])
+        raise ValueError(
+            f"{what} has an index that is not sorted ({index[later]} comes after "
+            f"{index[later - 1]}): use sort_index()."
+        )
+
+
+def _refuse_repeated(index, what):
+    if not index.is_unique:
+        repeated = index[index.duplicated()].unique()
+        raise ValueError(
+            f"{what} has an index with duplicates, {_name(repeated)}: keep one row each, for "
+            "example with groupby(level=0).mean()."
+        )
+
+
+def _frequency(kind, index, what):
+    if kind == "period":
+        return index.freqstr
+    if kind == "integer":
+        if len(index) < 2:
+            return 1
+        # The usual step; what does not go along is named by whoever compares.
+        steps, counts = np.unique(np.diff(index.to_numpy(np.int64)), return_counts=True)
+        return int(steps[counts.argmax()])
+    if index.freq is not None:
+        return index.freqstr
+    return _inferred(index) or _frequency_with_gaps(index, what)
+
+
+def _inferred(index):
+    """Frequency of timestamps without gaps as an alias, or None."""
+    if len(index) < 3:
+        return None
+    with warnings.catch_warnings():
+        # pandas announces that the alias will be an offset, which is understood as well.
+        warnings.simplefilter("ignore")
+        freq = pd.infer_freq(index)
+    return None if freq is None else pd.tseries.frequencies.to_offset(freq).freqstr
+
+
+def _frequency_with_gaps(index, what):
+    """The frequency of a stretch of timestamps, if all lie on its grid."""
+    n, size = len(index), len(index) // 2
+    while size >= 3:
+        for start in range(0, n - size + 1, size):
+            freq = _inferred(index[start : start + size])
+            if freq is None:
+                continue
+            grid = _range(index[0], None, freq, end=index[-1])
+            if len(grid) <= 2 * n and index.isin(grid).all():
+                return freq
+        size //= 2
+    raise ValueError(
+        f"{what} has timestamps of no frequency that can be told, such as "
+        f"{_name(index[:3])}: give them one with asfreq, or resample to regular steps."
+    )
+
+
+def _grid(time, index):
+    """The regular index from the first to the last entry."""
+    if time.kind == "datetime":
+        return _range(index[0], None, time.freq, end=index[-1])
+    span = int(time.values[-1] - time.values[0]) if len(time) else -1
+    step = time.freq
+    if time.kind == "period":
+        step = time.offset.n
+    return time.between(0, span // step + 1)
+
+
+def _range(start, periods, freq, end=None):
+    return pd.date_range(start, end=end, periods=periods, freq=freq)
+
+
+def _refuse_irregular(index, grid, freq, what):
+    missing = grid.difference(index)
+    if len(missing) and index.isin(grid).all():
+        insert = f"asfreq({freq!r})" if isinstance(freq, str) else "reindex"
+        raise ValueError(
+            f"{what} has gaps in its index: {_name(missing)} missing at frequency {freq!r}. "
+            f"Insert them with {insert} and pass missing='interpolate'."
+        )
+    raise ValueError(
+        f"{what} has an index that does not go on at frequency {freq!r} as of "
+        f"{index[0]}, {_name(index[~index.isin(grid)])} for one: resample it to regular steps."
+    )
+
+
+def _name(index):
+    names = [str(entry) for entry in index[:_NAMED]]
+    if all(name.endswith(_MIDNIGHT) for name in names):
+        names = [name.removesuffix(_MIDNIGHT) for name in names]
+    more = len(index) - len(names)
+    return ", ".join(names) + (f" and {more} more" if more else "")

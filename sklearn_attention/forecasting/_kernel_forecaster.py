@@ -1,0 +1,262 @@
+"""Forecasting by analogy: what followed the past windows most like this one."""
+
+import numpy as np
+import pandas as pd
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
+
+from .. import attention
+from .._explanation import heaviest
+from .._validation import check_bandwidth, check_choice, check_positive
+from ..kernels import as_kernel
+from ._analogs import (
+    NORMALIZE,
+    comparable,
+    distribution_quantiles,
+    keys_of,
+    refuse_negative,
+    search_bandwidth,
+    units_of,
+)
+from ._forecaster import Forecaster
+from ._index import TimeIndex
+from ._question import ask
+
+_LEVELS = (0.01, 0.025, 0.05, *np.arange(0.1, 0.91, 0.1).round(1).tolist(), 0.95, 0.975, 0.99)
+
+
+class KernelForecaster(Forecaster):
+    r"""Forecasting by kernel-weighted averages of what followed similar windows of the past.
+
+    .. math:: \hat y(q) = \frac{\sum_i K((q - k_i) / h)\, v_i}{\sum_j K((q - k_j) / h)}
+
+    Nadaraya-Watson regression on windows: keys :math:`k_i` are windows of `lookback` steps,
+    each normalised by itself, and values :math:`v_i` the `horizon` steps that followed, in
+    the same units. Also called analog forecasting [1]_. Nothing is trained but the bandwidth
+    :math:`h`.
+
+    Parameters
+    ----------
+    horizon : int, default=1
+        How many steps are forecast at once. Further ones are forecast from forecasts.
+    lookback : int or "auto", default="auto"
+        How many past steps are compared. "auto" is three seasons, at least the horizon and 10,
+        and at most a quarter of the longest series.
+    season_length : int or "auto", default="auto"
+        Steps in a season. "auto" goes by the frequency, or by the autocorrelation.
+    past_features : sequence of str or int, default=None
+        Columns of X that are known only up to now, by name, or by position in arrays.
+    missing : {"raise", "interpolate"}, default="raise"
+        What is done about missing values between others.
+    validation_fraction : float, default=0.2
+        Share of the windows, the last ones, on which intervals are calibrated. They are
+        remembered like all others, after that.
+    kernel : str, Kernel or callable, default="gaussian"
+        How windows are compared; see :mod:`sklearn_attention.kernels`.
+    bandwidth : "loo", float or array-like, default="loo"
+        By how much keys are divided before they are compared, in their own units: one number,
+        or one for each column of the keys. "loo" takes the multiple of the keys' spread of
+        least squared error, every window predicted from the others but for those that share
+        targets with it, which would tell them.
+    normalize : {"standard", "last", None}, default="standard"
+        How windows are made alike: by subtracting the mean and dividing by the standard
+        deviation, by subtracting the last value, or not at all.
+
+    Attributes
+    ----------
+    lookback_, horizon_, season_length_ : int
+        Steps of a window, of what is forecast at once, and of a season.
+    bandwidth_ : ndarray of shape (n_columns,)
+        The bandwidth of each column of the keys: the steps of the window, then the features
+        of these steps, then the known features of the steps to forecast.
+    loo_score_ : float
+        Mean squared leave-one-out error at that bandwidth, in units of the windows; only with
+        "loo".
+    kernel_ : Kernel
+        The kernel, resolved.
+    normalize_ : str or None
+        How windows were made alike.
+    keys_ : ndarray of shape (n_windows, n_columns)
+        The remembered windows.
+    values_ : ndarray of shape (n_windows, horizon)
+        What followed them, in units of the windows.
+    key_origins_ : ndarray of int of shape (n_windows,)
+        The step after each window, as a position on the training index.
+    key_series_ : ndarray of int of shape (n_windows,)
+        Which series each window is of.
+    scale_ : ndarray of shape (n_series,)
+        Mean absolute difference between neighbours in each training series.
+    observed_ : dict
+        The series and features observed so far, as plain arrays.
+    calibration_ : dict
+        Errors on the hold-out, in units of `scale_`.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, if they are all strings.
+
+    See Also
+    --------
+    NadarayaWatsonRegressor : The same average for rows; with a given bandwidth, a horizon of 1
+        and ``normalize=None`` the two agree on the matrix of lags.
+
+    Notes
+    -----
+    Forecasts are brought back to the units of the window they are made from. With
+    ``normalize="last"`` they follow a series to levels never seen, with "standard" also to
+    amplitudes never seen.
+
+    Distributions have the weights of the average at the values that followed. Their quantiles
+    are calibrated on the last windows; see :meth:`predict_interval`. Kernels that take
+    negative values are refused.
+
+    With "standard", windows that vary less than a tenth of the median one of their series are
+    not remembered, since what followed is measured in their unit. Of more than 4000 windows
+    evenly spread ones are looked at as the bandwidth is chosen.
+
+    Several series are remembered together: a series finds analogs in all of them. What
+    :meth:`update` appends is forecast from, but not remembered as an analog: that takes a
+    `fit`.
+
+    References
+    ----------
+    .. [1] Lorenz, E. N. (1969). Atmospheric predictability as revealed by naturally occurring
+       analogues. Journal of the Atmospheric Sciences 26, 636-646.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from sklearn_attention import KernelForecaster
+    >>> from sklearn_attention.datasets import make_periodic_series
+    >>> days = pd.date_range("2024-01-01", periods=400, freq="D")
+    >>> series = pd.Series(make_periodic_series("sine", 400), index=days, name="height")
+    >>> model = KernelForecaster(horizon=3, lookback=20).fit(series)
+    >>> model.predict().round(1)
+    2025-02-04    0.7
+    2025-02-05    0.7
+    2025-02-06    0.6
+    Freq: D, Name: height, dtype: float64
+    """
+
+    def __init__(
+        self,
+        horizon=1,
+        *,
+        lookback="auto",
+        season_length="auto",
+        past_features=None,
+        missing="raise",
+        validation_fraction=0.2,
+        kernel="gaussian",
+        bandwidth="loo",
+        normalize="standard",
+    ):
+        super().__init__(
+            horizon,
+            lookback=lookback,
+            season_length=season_length,
+            past_features=past_features,
+            missing=missing,
+            validation_fraction=validation_fraction,
+        )
+        self.kernel = kernel
+        self.bandwidth = bandwidth
+        self.normalize = normalize
+
+    def explain(self, X=None, k=5, *, history=None):
+        """Windows of the past that carry the forecast.
+
+        Parameters
+        ----------
+        X, history
+            As for :meth:`predict`. What is explained is the first `horizon` steps after the
+            end of each series.
+        k : int, default=5
+            How many windows; at most all of them.
+
+        Returns
+        -------
+        analogs : DataFrame
+            For each series its analogs, the heaviest first, with their "weight" in the
+            average; all of them together have weight 1. "time" is the last step of the window.
+            With several series "series" is the one that is forecast, "analog" the window's.
+        """
+        check_is_fitted(self)
+        k = min(check_positive("k", k, integer=True), len(self.keys_))
+        question = ask(self, X, history)
+        if not question.n_blocks:
+            raise ValueError(f"X={X!r} has no steps after the series: pass some to explain.")
+        keys, _, _ = self._queries(question.first_batch())
+        rows, weights = heaviest(
+            lambda block: self._weights(keys[block]), len(keys), len(self.keys_), k
+        )
+        time = TimeIndex(**self.observed_["time"])
+        ends = self.key_origins_[rows.ravel()] - 1
+        found = pd.DataFrame(
+            {"time": time.between(0, len(time))[ends], "weight": weights.ravel()}
+        )
+        names = self.observed_["names"]
+        if len(keys) > 1 or len(names) > 1:
+            analogs = [names[i] for i in self.key_series_[rows.ravel()]]
+            found.insert(0, "analog", analogs)
+            found.insert(0, "series", np.repeat(question.panel.names, k))
+        return found
+
+    def _learn(self, train, holdout, context):
+        self.kernel_ = as_kernel(clone(self.kernel, safe=False))
+        self.normalize_ = self.normalize
+        self._remember(train)
+        vars(self).pop("loo_score_", None)
+        if isinstance(self.bandwidth, str):
+            self.bandwidth_, self.loo_score_ = search_bandwidth(
+                self.keys_, self.values_, self.key_origins_, self.lookback_, self.kernel_
+            )
+        else:
+            given = check_bandwidth(self.bandwidth, self.keys_.shape[1])
+            self.bandwidth_ = np.broadcast_to(given, self.keys_.shape[1]).copy()
+
+    def _include_holdout(self, windows):
+        self._remember(windows)
+
+    def _remember(self, windows):
+        """Make windows the memory that is averaged."""
+        if self.normalize_ == "standard":
+            windows = windows.take(comparable(windows.batch().past, windows.series))
+        batch = windows.batch()
+        self.keys_, level, unit = self._queries(batch)
+        self.values_ = (batch.target - level) / unit
+        self.key_origins_, self.key_series_ = windows.origins, windows.series
+
+    def _queries(self, batch):
+        """Keys of windows, with the level and unit to bring answers back by."""
+        level, unit = units_of(batch.past, self.normalize_)
+        return keys_of(batch, self.known_columns_, level, unit), level, unit
+
+    def _forecast_windows(self, batch):
+        keys, level, unit = self._queries(batch)
+        options = {"bandwidth": self.bandwidth_, "empty": "nearest"}
+        found, _ = attention.attend(keys, self.keys_, self.values_, self.kernel_, **options)
+        return level + unit * found
+
+    def _quantile_windows(self, batch, forecasts, levels):
+        keys, level, unit = self._queries(batch)
+        found = distribution_quantiles(self._weights(keys), self.values_, levels)
+        return level[:, :, None] + unit[:, :, None] * found
+
+    @property
+    def _levels(self):
+        return _LEVELS
+
+    def _weights(self, keys):
+        options = {"bandwidth": self.bandwidth_, "empty": "nearest"}
+        weights = attention.attention_weights(keys, self.keys_, self.kernel_, **options)
+        refuse_negative((weights < 0).any(), self.kernel_)
+        return weights
+
+    def _check_parameters(self):
+        super()._check_parameters()
+        if self.normalize is not None:
+            check_choice("normalize", self.normalize, NORMALIZE)
+        if isinstance(self.bandwidth, str):
+            check_choice("bandwidth", self.bandwidth, ("loo",))
+        refuse_negative(bool(as_kernel(self.kernel).signed), self.kernel)

@@ -1,0 +1,174 @@
+"""The one form that series of all kinds are brought into, and forecasts brought back from."""
+
+from dataclasses import asdict, dataclass
+
+import numpy as np
+import pandas as pd
+
+from ._index import TimeIndex
+
+# Forms in which all series share their rows, so that forecasts begin where the rows end.
+ALIGNED = ("array", "series", "table", "frame")
+
+
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """Series on one regular index, each of its own length.
+
+    Attributes
+    ----------
+    time : TimeIndex
+        The steps, from the first of any series to the last of any.
+    values : list of ndarray of float64
+        Observations of each series, without missing ones.
+    starts : ndarray of int of shape (n_series,)
+        Position of each series' first observation.
+    names : list
+        Name of each series.
+    form : str
+        How the series came: "array" (one), "table" (a 2-D array, a column each), "windows"
+        (a 2-D array, a row each), "series", "frame" (a column each), "arrays" and
+        "dict" (by name), "long" and "long_frame" (one below the other).
+    dtype : str
+        Precision in which forecasts go back.
+    labels : list
+        Names of the levels of a frame's columns, or names of the two levels of a long index
+        and of the column.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_attention.forecasting import Panel, TimeIndex
+    >>> time, values = TimeIndex.of_positions(5), [np.ones(5), np.ones(3)]
+    >>> panel = Panel(time, values, np.zeros(2, int), ["a", "b"], "arrays", "float64", [])
+    >>> panel.origins
+    array([5, 3])
+    """
+
+    time: TimeIndex
+    values: list
+    starts: np.ndarray
+    names: list
+    form: str
+    dtype: str
+    labels: list
+
+    def __len__(self):
+        return len(self.values)
+
+    @property
+    def ends(self):
+        """Position after each series' last observation; (n_series,)."""
+        lengths = np.array([len(values) for values in self.values], dtype=np.int64)
+        return self.starts + lengths
+
+    @property
+    def origins(self):
+        """Position that forecasts of each series begin at; (n_series,)."""
+        if self.form in ALIGNED:
+            return np.full(len(self), len(self.time))
+        return self.ends
+
+    def state(self):
+        """Everything as plain arrays, strings and lists, to be stored.
+
+        Returns
+        -------
+        state : dict
+        """
+        state = vars(self) | {"time": asdict(self.time)}
+        lengths = self.ends - self.starts
+        return state | {"values": np.concatenate(self.values), "lengths": lengths}
+
+    @classmethod
+    def from_state(cls, state):
+        """The panel that :meth:`state` was taken of.
+
+        Parameters
+        ----------
+        state : dict
+
+        Returns
+        -------
+        panel : Panel
+        """
+        state = dict(state)
+        cuts = np.cumsum(state.pop("lengths"))[:-1]
+        values = np.split(state["values"], cuts)
+        return cls(**state | {"time": TimeIndex(**state["time"]), "values": values})
+
+    def wrap(self, answers, positions, *, index=None, columns=None):
+        """Bring answers into the form that the series came in.
+
+        Parameters
+        ----------
+        answers : list of ndarray of shape (n_steps,) or (n_steps, n_columns)
+            For each series, one row for each position.
+        positions : list of ndarray of int of shape (n_steps,)
+            Steps of each series, increasing by one where `index` is None.
+        index : Index, default=None
+            Index of the answer; None continues that of the series.
+        columns : list, default=None
+            What several numbers for each step are called.
+
+        Returns
+        -------
+        answer : ndarray, Series, DataFrame or dict
+        """
+        answers = [answer.astype(self.dtype) for answer in answers]
+        if self.form in ("array", "table", "windows"):
+            axis = {"table": -1, "windows": 0}.get(self.form)
+            return answers[0] if axis is None else np.stack(answers, axis=axis)
+        if self.form == "arrays":
+            return dict(zip(self.names, answers, strict=True))
+        indexes = [
+            self._steps(steps) if index is None or self.form != "series" else index
+            for steps in positions
+        ]
+        if self.form == "series":
+            return _labelled(answers[0], indexes[0], self.names[0], columns)
+        if self.form == "dict":
+            parts = zip(answers, indexes, self.names, strict=True)
+            return {name: _labelled(*part, name, columns) for *part, name in parts}
+        if self.form == "frame":
+            steps = self._steps(positions[0]) if index is None else index
+            return self._wide(answers, steps, columns)
+        return self._long(answers, indexes, index, columns)
+
+    def _steps(self, positions):
+        if len(positions) == 0:
+            return self.time.between(0, 0)
+        start, stop = int(positions.min()), int(positions.max()) + 1
+        index = self.time.between(start, stop)
+        return index if len(positions) == stop - start else index[positions - start]
+
+    def _wide(self, answers, steps, columns):
+        levels = len(self.labels)
+        names = [name if levels > 1 else (name,) for name in self.names]
+        if columns is not None:
+            names = [(*name, column) for name in names for column in columns]
+        if levels == 1 and columns is None:
+            header = pd.Index(self.names, name=self.labels[0], tupleize_cols=False)
+        else:
+            labels = self.labels if columns is None else [*self.labels, None]
+            header = pd.MultiIndex.from_tuples(names, names=labels)
+        return pd.DataFrame(np.column_stack(answers), index=steps, columns=header)
+
+    def _long(self, answers, indexes, index, columns):
+        if index is None:
+            counts = [len(answer) for answer in answers]
+            names = np.repeat(np.arange(len(self)), counts)
+            steps = indexes[0].append(indexes[1:])
+            names = pd.Index(self.names, tupleize_cols=False).take(names)
+            index = pd.MultiIndex.from_arrays([names, steps], names=self.labels[:2])
+        values = np.concatenate(answers)
+        if self.form == "long":
+            return _labelled(values, index, self.labels[2], columns)
+        names = [self.labels[2]] if columns is None else columns
+        return pd.DataFrame(values.reshape(len(index), -1), index=index, columns=names)
+
+
+def _labelled(values, index, name, columns):
+    if columns is None:
+        return pd.Series(values, index=index, name=name)
+    return pd.DataFrame(values, index=index, columns=columns)

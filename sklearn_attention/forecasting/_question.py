@@ -1,0 +1,337 @@
+"""What is asked of a forecaster, as windows and positions."""
+
+import numbers
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+
+from .._validation import check_positive
+from ._calibration import naive_scale
+from ._features import (
+    filled,
+    later_features,
+    place_rows,
+    read_table,
+    split_index,
+    training_features,
+)
+from ._index import TimeIndex
+from ._panel import Panel
+from ._roll import ends_of, inside, roll
+from ._series import read_panel
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """Steps to forecast, and what is known at the time.
+
+    Attributes
+    ----------
+    panel : Panel
+        Series to forecast from.
+    features : list of ndarray of shape (n_steps, n_features) or None
+        Their features.
+    known : ndarray of int
+        Columns of the features that are known beforehand.
+    later : ndarray of shape (n_series, n_blocks * horizon, n_known) or None
+        Known features after the end of each series.
+    positions : list of ndarray of int
+        Steps that are asked for, of each series.
+    lookback, horizon, n_blocks : int
+        Sizes of windows, and how many follow one another.
+    index : Index, default=None
+        Index of the answer; None continues that of the series.
+    order : ndarray of int, default=None
+        How rows of the answer, one series after the other, are to be sorted.
+    fresh_scale : ndarray of shape (n_series,), default=None
+        Mean absolute difference between neighbours in fresh series; None for those known.
+    """
+
+    panel: Panel
+    features: list | None
+    known: np.ndarray
+    later: np.ndarray | None
+    positions: list
+    lookback: int
+    horizon: int
+    n_blocks: int
+    index: pd.Index | None = None
+    order: np.ndarray | None = None
+    fresh_scale: np.ndarray | None = None
+
+    def first_batch(self):
+        """The windows that the series end with, one each.
+
+        Returns
+        -------
+        batch : WindowBatch
+        """
+        sizes = self.lookback, self.horizon
+        return ends_of(self.panel.values, self.features, self.known, self.later, *sizes)
+
+    def answer(self, forecast, describe):
+        """Answer it, step by step of each series.
+
+        Parameters
+        ----------
+        forecast : callable
+            ``forecast(batch)`` returns forecasts (n_windows, horizon) of a batch of windows.
+        describe : callable
+            ``describe(batch, forecasts, series, block)`` returns what is wanted of each step,
+            (n_windows, horizon) or (n_windows, horizon, n_columns), for windows of some
+            series that follow `block` blocks of forecasts.
+
+        Returns
+        -------
+        answers : list of ndarray of shape (n_steps,) or (n_steps, n_columns)
+            For each series, in the order of `positions`.
+        """
+        sizes = self.lookback, self.horizon
+        values, features, known = self.panel.values, self.features, self.known
+        everyone, blocks = np.arange(len(self.panel)), []
+        if self.n_blocks:
+            batch = self.first_batch()
+            rolled = roll(forecast, batch, known, self.later, self.n_blocks, self.horizon)
+            for block, (batch, found) in enumerate(rolled):
+                blocks.append(describe(batch, found, everyone, block))
+            table = np.concatenate(blocks, axis=1)  # (n_series, n_blocks * horizon, ...)
+        answers = []
+        for i, positions in enumerate(self.positions):
+            steps = positions - self.panel.ends[i]
+            before = steps < 0
+            parts = [table[i, steps[~before]]] if self.n_blocks else []
+            if before.any():
+                own = None if features is None else features[i]
+                within = positions[before] - self.panel.starts[i]
+                batch = inside(values[i], own, known, within, *sizes)
+                series = np.full(len(within), i)
+                parts.insert(0, describe(batch, forecast(batch), series, 0)[:, 0])
+            both = np.concatenate(parts)
+            found = np.empty_like(both)
+            found[np.argsort(~before, kind="stable")] = both
+            answers.append(found)
+        return answers
+
+    def wrap(self, answers, columns=None):
+        """Bring answers into the form that the series came in.
+
+        Parameters
+        ----------
+        answers : list of ndarray
+            From :meth:`answer`.
+        columns : list, default=None
+            What several numbers for each step are called.
+
+        Returns
+        -------
+        answer : ndarray, Series, DataFrame or dict
+        """
+        found = self.panel.wrap(answers, self.positions, index=self.index, columns=columns)
+        return found if self.order is None else found.iloc[self.order]
+
+
+def remembered(forecaster):
+    """The series that a forecaster has observed, and their features.
+
+    Parameters
+    ----------
+    forecaster : Forecaster
+        Fitted.
+
+    Returns
+    -------
+    panel : Panel
+    features : list of ndarray of shape (n_steps, n_features) or None
+    """
+    state = dict(forecaster.observed_)
+    features = state.pop("features")
+    panel = Panel.from_state(state)
+    if features is not None:
+        features = np.split(features, np.cumsum(state["lengths"])[:-1])
+    return panel, features
+
+
+def ask(forecaster, X, history):
+    """The question that `predict` is asked.
+
+    Parameters
+    ----------
+    forecaster : Forecaster
+        Fitted.
+    X : None, int, Index, DataFrame or array
+        What to forecast: the next steps, or one for each row.
+    history : series of any form, or None
+        What to forecast from; None for what has been observed.
+
+    Returns
+    -------
+    question : Question
+    """
+    if history is None:
+        return _ask(forecaster, X, *remembered(forecaster), fresh=False)
+    panel = _fresh(forecaster, history)
+    scale = np.array([naive_scale(values) for values in panel.values])
+    lookback = forecaster.lookback_
+    values = [values[-lookback:] for values in panel.values]
+    panel = replace(panel, values=values, starts=panel.ends - lookback)
+    return replace(_ask(forecaster, X, panel, None, fresh=True), fresh_scale=scale)
+
+
+def _ask(forecaster, X, panel, features, fresh):
+    if X is None or (isinstance(X, numbers.Integral) and not isinstance(X, bool)):
+        n_steps = forecaster.horizon_ if X is None else check_positive("X", X, integer=True)
+        if fresh and forecaster.n_features_in_:
+            raise ValueError(
+                "history comes without features: pass X with an index, and rows for the last "
+                f"{forecaster.lookback_} steps of history and the steps to forecast."
+            )
+        asked = [origin + np.arange(n_steps) for origin in panel.origins]
+        return build(forecaster, panel, features, asked)
+    table, index, n_rows = rows_of(forecaster, X, panel)
+    placed = place_rows(index, n_rows, panel, panel.origins)
+    asked, wanted = placed
+    if fresh:
+        if forecaster.n_features_in_:
+            if index is None:
+                raise ValueError(
+                    "history needs features, which X has to have rows for: give history and X "
+                    "an index."
+                )
+            features = training_features(table, *placed, panel, forecaster.missing)
+        # Rows up to the end of the history are only read for their features.
+        later = [own >= end for own, end in zip(asked, panel.ends, strict=True)]
+        asked, wanted = (
+            [own[after] for own, after in zip(part, later, strict=True)] for part in placed
+        )
+        if not any(len(own) for own in asked):
+            index = None
+            asked = [origin + np.arange(forecaster.horizon_) for origin in panel.origins]
+    question = build(forecaster, panel, features, asked, (*placed, table))
+    if index is None:
+        return question
+    if isinstance(index, pd.MultiIndex):
+        rows = np.concatenate(wanted)
+        return replace(question, index=index[rows], order=np.argsort(rows))
+    long = panel.form in ("long", "long_frame")
+    return question if long else replace(question, index=index[wanted[0]])
+
+
+def rows_of(forecaster, X, panel):
+    """Features of the rows of X, their index and number.
+
+    Parameters
+    ----------
+    forecaster : Forecaster
+        Fitted.
+    X : Index, DataFrame, Series or array
+    panel : Panel
+
+    Returns
+    -------
+    table : ndarray of shape (n_rows, n_features)
+    index : Index or None
+        None where rows follow one another.
+    n_rows : int
+    """
+    if isinstance(X, dict) or np.ndim(X) == 0:
+        raise ValueError(
+            f"X={X!r} is not valid: pass None, the number of steps, an index, or features."
+        )
+    if isinstance(X, pd.Series) and not forecaster.n_features_in_:
+        X = X.index
+    table, index = split_index(X)
+    if forecaster.n_features_in_ == 0:
+        n_columns = 0 if table is None else (*np.shape(table), 1)[1]
+        if n_columns and index is None:
+            raise ValueError(
+                f"X={X!r} has no index, and {type(forecaster).__name__} was fitted without "
+                "features: pass the number of steps as an int, or an index."
+            )
+        if n_columns:
+            raise ValueError(
+                f"X has {n_columns} features, but {type(forecaster).__name__} was fitted "
+                "without: pass their index alone."
+            )
+        table = None if n_columns == 0 else table
+    if index is not None and panel.time.kind == "position" and not isinstance(X, pd.Index):
+        index = None  # what was fitted has no steps that these could be
+    n_rows = len(X)
+    if n_rows == 0:
+        raise ValueError("X has 0 rows: pass one for each step to forecast.")
+    may_lack = forecaster.past_names_
+    table = read_table(forecaster, table, n_rows, reset=False, may_lack=may_lack)
+    return table, index, n_rows
+
+
+def build(forecaster, panel, features, asked, placed=None):
+    """The question for some steps.
+
+    Parameters
+    ----------
+    forecaster : Forecaster
+        Fitted.
+    panel : Panel
+    features : list of ndarray or None
+    asked : list of ndarray of int
+        Steps of each series.
+    placed : tuple of (list, list, ndarray), default=None
+        Steps and rows of X of each series, and the features in these rows.
+
+    Returns
+    -------
+    question : Question
+    """
+    horizon, known = forecaster.horizon_, forecaster.known_columns_
+    positions, rows, table = placed or ([np.empty(0, dtype=int)] * len(panel),) * 2 + (None,)
+    if table is None:
+        table = np.empty((0, forecaster.n_features_in_))
+    ahead = [
+        max(0, int(steps.max()) + 1 - end) if len(steps) else 0
+        for steps, end in zip(asked, panel.ends, strict=True)
+    ]
+    n_blocks = -(-max(ahead) // horizon)
+    later = None
+    if len(known):
+        features, parts = list(features), []
+        for i, end in enumerate(panel.ends):
+            features[i] = _overridden(forecaster, features[i], panel, i, placed)
+            part = np.repeat(features[i][-1:, known], n_blocks * horizon, axis=0)
+            if ahead[i]:
+                part = later_features(
+                    table[:, known], positions[i], rows[i], end, len(part), panel.time
+                )
+                part = filled(part, end, panel.time, forecaster.missing)
+            parts.append(part)
+        later = np.stack(parts)
+    sizes = forecaster.lookback_, horizon, n_blocks
+    return Question(panel, features, known, later, asked, *sizes)
+
+
+def _overridden(forecaster, features, panel, i, placed):
+    """Features of a series, those that X has for its steps in the place of those observed."""
+    if placed is None:
+        return features
+    positions, rows, table = placed
+    known = forecaster.known_columns_
+    within = (positions[i] >= panel.starts[i]) & (positions[i] < panel.ends[i])
+    if not within.any():
+        return features
+    features, steps = features.copy(), positions[i][within] - panel.starts[i]
+    features[steps[:, None], known] = table[rows[i][within]][:, known]
+    return filled(features, panel.starts[i], panel.time, forecaster.missing)
+
+
+def _fresh(forecaster, history):
+    """Fresh observations, of which there must be enough."""
+    time = TimeIndex(**forecaster.observed_["time"])
+    panel = read_panel(
+        history, missing=forecaster.missing, like=time, rows_are_series=True, what="history"
+    )
+    for name, values in zip(panel.names, panel.values, strict=True):
+        if len(values) < forecaster.lookback_:
+            raise ValueError(
+                f"history has {len(values)} steps of {name!r}, but "
+                f"lookback_={forecaster.lookback_}: pass at least as many."
+            )
+    return panel

@@ -1,0 +1,30 @@
+"""Series and indexes that the tests of forecasting share."""
+
+import numpy as np
+import pandas as pd
+
+N = 60
+
+
+def make_indexes(n=N):
+    """The six kinds of index that a series may have, and their frequencies."""
+    return {
+        "MS": pd.date_range("2015-01-01", periods=n, freq="MS"),
+        "ME": pd.date_range("2015-01-31", periods=n, freq="ME"),
+        "B": pd.date_range("2024-01-01", periods=n, freq="B"),
+        "W-MON": pd.date_range("2020-01-06", periods=n, freq="W-MON"),
+        "10min": pd.date_range("2024-03-31", periods=n, freq="10min", tz="Europe/Berlin"),
+        "period": pd.period_range("2015-01", periods=n, freq="M"),
+    }
+
+
+def make_values(n=N, seed=0):
+    """A trend, a season of 12 steps, and noise."""
+    steps = np.arange(n)
+    noise = np.random.default_rng(seed).normal(size=n)
+    return 50 + 0.2 * steps + 5 * np.sin(2 * np.pi * steps / 12) + 0.3 * noise
+
+
+def make_series(kind="MS", n=N, seed=0):
+    index = make_indexes(n)[kind] if kind != "range" else pd.RangeIndex(n)
+    return pd.Series(make_values(n, seed), index=index, name="load")

@@ -1,0 +1,119 @@
+"""Intervals and quantiles from errors on a hold-out."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from forecasting_data import make_series
+
+from sklearn_attention import KernelForecaster
+from sklearn_attention.forecasting import Forecaster
+from sklearn_attention.forecasting._calibration import (
+    errors_at,
+    interval_margin,
+    naive_scale,
+    quantile_shift,
+)
+
+
+class Last(Forecaster):
+    """Repeats the last value."""
+
+    def _learn(self, train, holdout, context):
+        pass
+
+    def _forecast_windows(self, batch):
+        return np.repeat(batch.past[:, -1:], self.horizon_, axis=1)
+
+
+def make_errors(n=39, horizon=2, n_levels=1):
+    return np.random.default_rng(0).normal(size=(n, horizon, n_levels)) * [[[1.0]], [[5.0]]][:1]
+
+
+@pytest.mark.parametrize(("n", "coverage", "rank"), [(39, 0.9, 36), (19, 0.9, 18), (9, 0.9, 9)])
+def test_the_margin_of_point_forecasts_is_an_absolute_error(n, coverage, rank):
+    errors = make_errors(n)
+    found = interval_margin(errors, np.array([0.5]), coverage)
+    np.testing.assert_array_equal(found, np.sort(np.abs(errors[..., 0]), axis=0)[rank - 1])
+
+
+def test_too_few_errors_say_nothing():
+    found = interval_margin(make_errors(8), np.array([0.5]), 0.9)
+    assert np.isinf(found).all()
+
+
+def test_the_margin_of_quantiles_is_how_far_the_truth_lies_outside():
+    rng = np.random.default_rng(0)
+    truth, levels = rng.normal(size=(50, 1)), np.array([0.1, 0.5, 0.9])
+    quantiles = np.array([-0.8, 0.1, 0.7])
+    errors = truth[:, :, None] - quantiles
+    margin = interval_margin(errors, levels, 0.8)[0]
+    outside = sorted(max(-0.8 - y, y - 0.7) for y in truth[:, 0])
+    assert margin == outside[int(np.ceil(51 * 0.8)) - 1]
+    inside = np.mean((truth >= -0.8 - margin) & (truth <= 0.7 + margin))
+    assert 0.8 <= inside <= 0.84
+
+
+def test_levels_in_between_are_interpolated():
+    levels, errors = np.array([0.1, 0.5, 0.9]), np.array([[[3.0, 2.0, 0.0]]])
+    for level, expected in [(0.1, 3.0), (0.3, 2.5), (0.5, 2.0), (0.8, 0.5), (0.95, 0.0)]:
+        assert errors_at(errors, levels, level)[0, 0] == pytest.approx(expected)
+    found = quantile_shift(make_errors(), np.array([0.5]), 0.3)
+    np.testing.assert_array_equal(found, np.quantile(make_errors()[..., 0], 0.3, axis=0))
+
+
+def test_the_scale_is_the_error_of_the_naive_forecast():
+    assert naive_scale(np.array([1.0, 4.0, 2.0])) == 2.5
+    assert naive_scale(np.ones(5)) == naive_scale(np.ones(1)) == 1.0
+
+
+def test_intervals_are_those_of_the_errors_on_the_holdout():
+    series = make_series(n=200)
+    model = Last(3, lookback=4).fit(series)
+    starts = range(4, 200 - 3 + 1)
+    holdout = starts[int(np.ceil(0.8 * len(starts))) :]
+    errors = np.array([[series.iloc[t + s] - series.iloc[t - 1] for s in range(3)]
+                       for t in holdout])  # fmt: skip
+    n = len(errors)
+    margin = np.sort(np.abs(errors), axis=0)[int(np.ceil((n + 1) * 0.8)) - 1]
+    found = model.predict_interval(7, coverage=0.8)
+    last, widths = series.iloc[-1], margin[np.arange(7) % 3] * np.sqrt([1, 1, 1, 2, 2, 2, 3])
+    np.testing.assert_allclose(found["lower"], last - widths)
+    np.testing.assert_allclose(found["upper"], last + widths)
+    quantiles = model.predict_quantiles(quantiles=(0.25, 0.5, 0.9))
+    expected = last + np.quantile(errors, (0.25, 0.5, 0.9), axis=0).T
+    np.testing.assert_allclose(quantiles, expected)
+    mixed = model.predict_quantiles(quantiles=(0.9, 0.25, 0.5))
+    pd.testing.assert_frame_equal(mixed[[0.25, 0.5, 0.9]], quantiles)
+
+
+def test_series_of_a_panel_are_measured_in_their_own_units():
+    series = make_series(n=120)
+    frame = pd.DataFrame({"small": series, "large": 1000 * series})
+    found = Last(2, lookback=4).fit(frame).predict_interval()
+    widths = found.xs("upper", axis=1, level=1) - found.xs("lower", axis=1, level=1)
+    np.testing.assert_allclose(widths["large"], 1000 * widths["small"])
+    model = Last(2, lookback=4).fit(frame)
+    fresh = model.predict_interval(history={"new": 1e6 * series})["new"]
+    np.testing.assert_allclose(
+        fresh["upper"] - fresh["lower"], 1e6 * widths["small"].to_numpy(), rtol=1e-6
+    )
+
+
+@pytest.mark.parametrize("forecaster", [Last, KernelForecaster])
+@pytest.mark.parametrize("coverage", [0.5, 0.9])
+def test_coverage_on_simulated_series(forecaster, coverage):
+    rng = np.random.default_rng(1)
+    n, horizon = 3000, 3
+    noise, values = rng.normal(size=n), np.zeros(n)
+    for t in range(1, n):  # noise twice as strong where the series is high
+        values[t] = 0.7 * values[t - 1] + (1.5 + np.tanh(values[t - 1])) * noise[t]
+    model = forecaster(horizon, lookback=5, validation_fraction=0.3).fit(values[:1500])
+    windows = np.lib.stride_tricks.sliding_window_view(values[1500:], 5 + horizon)
+    intervals = model.predict_interval(coverage=coverage, history=windows[:, :5])
+    truth = windows[:, 5:]
+    inside = (truth >= intervals[..., 0]) & (truth <= intervals[..., 1])
+    np.testing.assert_allclose(inside.mean(axis=0), coverage, atol=0.06)
+    quantiles = model.predict_quantiles(quantiles=[0.1, 0.75], history=windows[:, :5])
+    below = (truth[:, :, None] <= quantiles).mean(axis=(0, 1))
+    np.testing.assert_allclose(below, [0.1, 0.75], atol=0.06)
+    assert (np.diff(quantiles, axis=2) >= 0).all()

@@ -1,0 +1,643 @@
+"""What is asked of a forecaster, and the searches and pipelines around it."""
+
+import copy
+import pickle
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+from forecasting_data import make_indexes, make_series, make_values
+from sklearn.base import clone
+from sklearn.callback import ProgressBar
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV, TimeSeriesSplit
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from sklearn_attention import KernelForecaster
+from sklearn_attention.forecasting import Forecaster
+
+every_kind = pytest.mark.parametrize("kind", [*make_indexes(), "range"])
+GRID = {"normalize": ["standard", "last"]}
+
+
+class Drift(Forecaster):
+    """Goes on with the mean difference of the window, and with the features: easy to follow."""
+
+    def _learn(self, train, holdout, context):
+        self.n_learned_ = len(train)
+
+    def _forecast_windows(self, batch):
+        slope = (batch.past[:, -1:] - batch.past[:, :1]) / (batch.past.shape[1] - 1)
+        found = batch.past[:, -1:] + slope * np.arange(1, self.horizon_ + 1)
+        if batch.past_features is not None:
+            found = found + 100 * batch.past_features.sum(axis=(1, 2))[:, None]
+        if batch.future_features is not None:
+            found = found + batch.future_features.sum(axis=2)
+        return found
+
+
+def make_features(series, seed=5):
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame(rng.normal(size=(len(series), 2)), series.index, ["wind", "sun"])
+
+
+def slow_drift(values, n_steps, horizon, lookback=4):
+    """Block after block, from a list."""
+    values = list(values)
+    for _ in range(-(-n_steps // horizon)):
+        window = values[-lookback:]
+        slope = (window[-1] - window[0]) / (lookback - 1)
+        values += [window[-1] + slope * step for step in range(1, horizon + 1)]
+    return values[-(-(-n_steps // horizon) * horizon) :][:n_steps]
+
+
+class TestPredict:
+    def test_rolls_on_its_own_forecasts(self):
+        series = make_series()
+        model = Drift(3, lookback=4).fit(series)
+        for n_steps in (1, 3, 4, 11):
+            expected = slow_drift(series, n_steps, 3)
+            np.testing.assert_allclose(model.predict(n_steps), expected)
+
+    def test_rows_after_a_gap_are_forecast_across_it(self):
+        series = make_series()
+        model = Drift(3, lookback=4).fit(series[:40])
+        everything = model.predict(series.index[40:])
+        pd.testing.assert_series_equal(model.predict(series.index[47:52]), everything[7:12])
+        rows = series.index[[50, 43, 59]]
+        found = model.predict(rows)
+        pd.testing.assert_index_equal(found.index, rows)
+        np.testing.assert_array_equal(found, everything.loc[rows])
+        empty = pd.DataFrame(index=rows)
+        pd.testing.assert_series_equal(model.predict(empty), found)
+
+    def test_rows_in_training_are_forecast_one_ahead(self):
+        series = make_series()
+        model = Drift(3, lookback=4).fit(series)
+        found = model.predict(series.index[[30, 10, 45, 2, 0]])
+        expected = [slow_drift(series[:n], 1, 1)[0] for n in (30, 10, 45)]
+        first = series.iloc[0]
+        expected.append(series.iloc[1] + (series.iloc[1] - first) / 3)
+        np.testing.assert_allclose(found, [*expected, first])
+        both = model.predict(series.index[-2:].union(series.index[-1:].shift(1)))
+        np.testing.assert_allclose(both.iloc[-1], model.predict().iloc[0])
+        np.testing.assert_allclose(both.iloc[0], slow_drift(series[:-2], 1, 1)[0])
+
+    def test_steps_before_a_series_begins_have_a_forecast_too(self):
+        frame = pd.DataFrame({name: make_series(seed=i) for i, name in enumerate("ab")})
+        frame.iloc[:30, 1] = np.nan
+        X = make_features(frame)
+        found = Drift(2, lookback=4).fit(X, frame).predict(X[5:6])
+        first = np.resize(X.to_numpy()[30], (4, 2))
+        expected = frame["b"].iloc[30] + 100 * first.sum() + first[0].sum()
+        assert found["b"].iloc[0] == pytest.approx(expected)
+
+    def test_known_features_are_those_of_the_steps(self):
+        series = make_series()
+        X = make_features(series)
+        model = Drift(3, lookback=4, past_features=[]).fit(X[:50], series[:50])
+        past = 100 * X.to_numpy()[46:50].sum()
+        drift = np.array(slow_drift(series[:50], 3, 3))
+        ahead = X.to_numpy()[50:53].sum(axis=1)
+        np.testing.assert_allclose(model.predict(X[50:53]), drift + past + ahead)
+        # The last row stands for those that a block lacks.
+        np.testing.assert_allclose(model.predict(X[50:52]), (drift + past + ahead)[:2])
+
+    def test_rolling_goes_on_with_the_known_features(self):
+        series = make_series()
+        X = make_features(series)
+        model = Drift(2, lookback=4).fit(X[:50], series[:50])
+        table, values = X.to_numpy(), list(series[:50])
+        for t in (50, 52, 54):
+            past, ahead = table[t - 4 : t].sum(), table[t : t + 2].sum(axis=1)
+            values += list(np.array(slow_drift(values, 2, 2)) + 100 * past + ahead)
+        np.testing.assert_allclose(model.predict(X[50:56]), values[50:])
+
+    def test_past_features_are_not_looked_at_beforehand(self):
+        series = make_series()
+        X = make_features(series)
+        model = Drift(2, lookback=4, past_features=["wind"]).fit(X[:50], series[:50])
+        expected = (
+            np.array(slow_drift(series[:50], 2, 2))
+            + 100 * X.to_numpy()[46:50].sum()
+            + X["sun"].to_numpy()[50:52]
+        )
+        ahead = X[50:52]
+        for future in (ahead, ahead[["sun"]], ahead.assign(wind=np.nan)):
+            np.testing.assert_allclose(model.predict(future), expected)
+        array = Drift(2, lookback=4, past_features=[0]).fit(X[:50].to_numpy(), series[:50])
+        np.testing.assert_allclose(array.predict(ahead.to_numpy()), expected)
+        only = Drift(2, lookback=4, past_features=["wind", "sun"]).fit(X[:50], series[:50])
+        assert only.predict().shape == (2,)
+        # Rolling on, the last known row is repeated.
+        window = np.concatenate([X.to_numpy()[48:50], X.to_numpy()[[49, 49]]])
+        values = [*series[:50], *only.predict()]
+        expected = slow_drift(values, 2, 2) + 100 * window.sum()
+        np.testing.assert_allclose(only.predict(4)[2:], expected)
+
+    def test_an_array_of_features_follows_the_series(self):
+        series = make_series()
+        X = make_features(series)
+        frame = Drift(3, lookback=4).fit(X[:50], series[:50])
+        array = Drift(3, lookback=4).fit(X[:50].to_numpy(), series[:50])
+        pd.testing.assert_series_equal(
+            array.predict(X[50:57].to_numpy()), frame.predict(X[50:57]), check_freq=False
+        )
+        plain = Drift(3, lookback=4).fit(X[:50].to_numpy(), series[:50].to_numpy())
+        np.testing.assert_array_equal(
+            plain.predict(X[50:57].to_numpy()), frame.predict(X[50:57])
+        )
+
+    def test_rows_of_a_forecaster_without_index(self):
+        values = make_values()
+        X = np.random.default_rng(0).normal(size=(60, 2))
+        model = Drift(2, lookback=4).fit(values[:50])
+        np.testing.assert_array_equal(
+            model.predict(pd.RangeIndex(48, 53))[2:], model.predict(3)
+        )
+        with pytest.raises(ValueError, match="datetime64"):
+            model.predict(make_series().index)
+        # The rows of a frame follow the series, as those of an array do.
+        model = Drift(2, lookback=4).fit(X[:50], values[:50])
+        expected = model.predict(X[50:])
+        frame = pd.DataFrame(X[50:], make_series().index[:10])
+        np.testing.assert_array_equal(model.predict(frame), expected)
+
+    def test_an_array_of_targets_takes_the_index_of_the_features(self):
+        series = make_series()
+        X = make_features(series)
+        model = Drift(3, lookback=4).fit(X[:50], series[:50].to_numpy())
+        expected = Drift(3, lookback=4).fit(X[:50], series[:50])
+        rows = X[45:56]
+        assert isinstance(model.predict(rows), np.ndarray)
+        np.testing.assert_array_equal(model.predict(rows), expected.predict(rows))
+
+    def test_features_of_training_rows_may_be_changed(self):
+        series = make_series()
+        X = make_features(series)
+        model = Drift(1, lookback=4).fit(X, series)
+        found = model.predict(X[20:21] + 1.0) - model.predict(X[20:21])
+        np.testing.assert_allclose(found, 2.0)
+
+    def test_long_features_are_each_series_own(self):
+        long = pd.concat({name: make_series(seed=i) for i, name in enumerate("ab")})
+        long.index.names = ["site", "month"]
+        X = pd.DataFrame({"x": np.random.default_rng(0).normal(size=120)}, index=long.index)
+        past = long.index.get_level_values(1) < "2019-01-01"
+        model = Drift(2, lookback=4).fit(X[past], long[past])
+        rows = X[~past].sort_index(level=1)[:8]
+        found = model.predict(rows)
+        pd.testing.assert_index_equal(found.index, rows.index)
+        for name in "ab":
+            own = Drift(2, lookback=4).fit(X[past].loc[name], long[past].loc[name])
+            expected = own.predict(rows.loc[name])
+            np.testing.assert_allclose(found[name], expected)
+
+    def test_an_array_of_features_goes_along_with_a_long_series(self):
+        long = pd.concat({name: make_series(seed=i) for i, name in enumerate("ab")})
+        X = pd.DataFrame({"x": np.random.default_rng(0).normal(size=120)}, index=long.index)
+        rows = long.index.get_level_values(1) < "2019-01-01"
+        frame = Drift(2, lookback=4).fit(X[rows], long[rows])
+        array = Drift(2, lookback=4).fit(X[rows].to_numpy(), long[rows])
+        expected = frame.score(X[~rows], long[~rows])
+        assert array.score(X[~rows].to_numpy(), long[~rows]) == pytest.approx(expected)
+        later = long[~rows].groupby(level=0).head(3)
+        frame.update(X.loc[later.index], later)
+        array.update(X.loc[later.index].to_numpy(), later)
+        for name in ("values", "features"):
+            np.testing.assert_array_equal(array.observed_[name], frame.observed_[name])
+
+    def test_features_of_a_wide_frame_are_shared(self):
+        frame = pd.DataFrame({name: make_series(seed=i) for i, name in enumerate("ab")})
+        X = make_features(frame)
+        found = Drift(2, lookback=4).fit(X[:50], frame[:50]).predict(X[50:54])
+        for name in "ab":
+            own = Drift(2, lookback=4).fit(X[:50], frame[name][:50]).predict(X[50:54])
+            pd.testing.assert_series_equal(found[name], own)
+
+    def test_it_writes_nothing(self):
+        series = make_series()
+        X = make_features(series)
+        model = KernelForecaster(3, lookback=12).fit(X[:50], series[:50])
+        before, stored = dict(vars(model)), pickle.dumps(model)
+        model.predict(X[45:])
+        model.predict_interval(X[50:])
+        model.predict_quantiles(X[50:])
+        model.score(X[50:], series[50:])
+        model.explain(X[50:])
+        model.backtest(X, series, cv=2)
+        assert vars(model).keys() == before.keys()
+        assert all(vars(model)[name] is value for name, value in before.items())
+        assert pickle.dumps(model) == stored
+
+
+class TestHistory:
+    def test_of_one_series(self):
+        series = make_series()
+        model = KernelForecaster(3, lookback=12, bandwidth=1.0).fit(series[:50])
+        fresh = model.predict(history=series[20:56].rename("other"))
+        assert fresh.name == "other"
+        pd.testing.assert_index_equal(fresh.index, series.index[56:59], exact=True)
+        updated = copy.deepcopy(model).update(series[50:56])
+        np.testing.assert_allclose(fresh, updated.predict())
+        rows = model.predict(series.index[57:60], history=series[20:56])
+        np.testing.assert_allclose(rows, updated.predict(series.index[57:60]))
+        np.testing.assert_allclose(
+            model.predict_interval(history=series[20:56]), updated.predict_interval()
+        )
+
+    def test_many_windows_are_answered_in_one_call(self, monkeypatch):
+        values = make_values(300)
+        model = KernelForecaster(4, lookback=12, bandwidth=1.0).fit(values[:200])
+        windows = np.lib.stride_tricks.sliding_window_view(values, 12)[150:]
+        calls = []
+        answer = KernelForecaster._forecast_windows
+
+        def counted(self, batch):
+            calls.append(len(batch.past))
+            return answer(self, batch)
+
+        monkeypatch.setattr(KernelForecaster, "_forecast_windows", counted)
+        found = model.predict(history=windows)
+        assert calls == [len(windows)]
+        assert found.shape == (len(windows), 4)
+        for row in (0, 50, 138):
+            np.testing.assert_allclose(found[row], model.predict(history=windows[row]))
+        assert model.predict(9, history=windows).shape == (len(windows), 9)
+        intervals = model.predict_interval(history=windows)
+        assert intervals.shape == (len(windows), 4, 2)
+        np.testing.assert_allclose(intervals[7], model.predict_interval(history=windows[7]))
+
+    def test_of_several_series(self):
+        frame = pd.DataFrame({name: make_series(seed=i) for i, name in enumerate("ab")})
+        model = KernelForecaster(3, lookback=12, bandwidth=1.0).fit(frame[:50])
+        fresh = model.predict(history=frame[10:55])
+        updated = copy.deepcopy(model).update(frame[50:55]).predict()
+        pd.testing.assert_frame_equal(fresh, updated)
+        # Series that are known have the scale of their training.
+        intervals = model.predict_interval(history=frame[30:55])
+        expected = copy.deepcopy(model).update(frame[50:55]).predict_interval()
+        pd.testing.assert_frame_equal(intervals, expected)
+        new = model.predict(history={"c": frame["a"], "d": frame["b"][:30]})
+        assert list(new) == ["c", "d"]
+
+    def test_features_are_rows_of_X(self):
+        series = make_series()
+        X = make_features(series)
+        model = Drift(2, lookback=4, past_features=["wind"]).fit(X[:40], series[:40])
+        updated = copy.deepcopy(model).update(X[40:50], series[40:50])
+        expected = updated.predict(X[50:54])
+        found = model.predict(X[46:54], history=series[30:50])
+        pd.testing.assert_series_equal(found, expected)
+        with pytest.raises(ValueError, match="X has no rows for 2018-11-01"):
+            model.predict(X[47:54], history=series[30:50])
+        with pytest.raises(ValueError, match="history comes without features"):
+            model.predict(history=series[30:50])
+        with pytest.raises(ValueError, match="does not cover the horizon"):
+            model.predict(X[46:50], history=series[30:50])
+
+    def test_too_short(self):
+        series = make_series()
+        model = KernelForecaster(3, lookback=12, bandwidth=1.0).fit(series)
+        with pytest.raises(ValueError, match=r"history has 11 steps .* lookback_=12"):
+            model.predict(history=series[:11])
+        with pytest.raises(ValueError, match="history has missing values"):
+            model.predict(history=series.where(series.index != series.index[55]))
+
+
+class TestUpdate:
+    @every_kind
+    def test_is_as_if_observed_before(self, kind):
+        series = make_series(kind)
+        model = Drift(3, lookback=4).fit(series[:40])
+        calibration = model.calibration_
+        assert model.update(series[40:41]).update(series[41:50]) is model
+        expected = Drift(3, lookback=4).fit(series[:50]).predict()
+        pd.testing.assert_series_equal(model.predict(), expected)
+        assert model.calibration_ is calibration
+        assert model.n_learned_ == Drift(3, lookback=4).fit(series[:40]).n_learned_
+
+    def test_with_features_of_several_series(self):
+        frame = pd.DataFrame({name: make_series(seed=i) for i, name in enumerate("ab")})
+        X = make_features(frame)
+        for features in (X, X.to_numpy()):
+            model = Drift(2, lookback=4).fit(features[:40], frame[:40])
+            model.update(features[40:50], frame[["b", "a"]][40:50])
+            expected = Drift(2, lookback=4).fit(features[:50], frame[:50])
+            pd.testing.assert_frame_equal(
+                model.predict(features[50:52]), expected.predict(features[50:52])
+            )
+
+    def test_of_arrays_and_dicts(self):
+        values = make_values()
+        model = Drift(2, lookback=4).fit(values[:40]).update(values[40:])
+        np.testing.assert_allclose(model.predict(), Drift(2, lookback=4).fit(values).predict())
+        series = make_series()
+        two = {"a": series[:40], "b": series[:30]}
+        model = Drift(2, lookback=4).fit(two).update({"b": series[30:45]})
+        found = model.predict()
+        assert found["b"].index[0] == series.index[45]
+        assert found["a"].index[0] == series.index[40]
+
+    def test_a_series_that_has_ended_may_lack(self):
+        frame = pd.DataFrame({name: make_series(seed=i) for i, name in enumerate("ab")})
+        frame.iloc[35:, 1] = np.nan
+        model = Drift(2, lookback=4).fit(frame[:40]).update(frame[40:45])
+        pd.testing.assert_frame_equal(
+            model.predict(), Drift(2, lookback=4).fit(frame[:45]).predict()
+        )
+        own = Drift(2, lookback=4).fit(frame["a"][:45])
+        assert model.score(frame[45:]) * model.scale_[0] == pytest.approx(
+            own.score(frame["a"][45:]) * own.scale_[0]
+        )
+        found = Drift(2, lookback=4).backtest(frame, cv=2)
+        assert list(found["series"]) == ["a"] * 4
+
+    @pytest.mark.parametrize(
+        ("rows", "message"),
+        [
+            (slice(41, 45), "begins at 2018-06-01, but the next step is 2018-05-01"),
+            (slice(39, 45), "begins at 2018-04-01, but the next step is 2018-05-01"),
+        ],
+    )
+    def test_gaps_and_overlaps(self, rows, message):
+        series = make_series()
+        model = Drift(2, lookback=4).fit(series[:40])
+        before = dict(vars(model))
+        with pytest.raises(ValueError, match=message):
+            model.update(series[rows])
+        assert vars(model) == before
+
+
+class TestScore:
+    def test_is_minus_the_scaled_error(self):
+        series = make_series()
+        model = Drift(3, lookback=4).fit(series[:50])
+        forecasts = slow_drift(series[:50], 10, 3)
+        scale = np.abs(np.diff(series[:50])).mean()
+        expected = -np.abs(series[50:] - forecasts).mean() / scale
+        assert model.score(series[50:]) == pytest.approx(expected)
+        assert model.score(series.index[50:], series[50:]) == pytest.approx(expected)
+        assert model.score(series.index[50:], series[50:].to_numpy()) == pytest.approx(expected)
+        plain = Drift(3, lookback=4).fit(series[:50].to_numpy())
+        assert plain.score(series[50:].to_numpy()) == pytest.approx(expected)
+        gap = -np.abs(series[55:] - forecasts[5:]).mean() / scale
+        assert model.score(series[55:]) == pytest.approx(gap)
+
+    def test_of_training_rows(self):
+        series = make_series()
+        model = Drift(3, lookback=4).fit(series)
+        errors = np.abs(series[30:] - model.predict(series.index[30:]))
+        assert model.score(series[30:]) == pytest.approx(-errors.mean() / model.scale_[0])
+
+    @pytest.mark.parametrize("as_array", [False, True])
+    def test_with_features(self, as_array):
+        series = make_series()
+        X = make_features(series)
+        X = X.to_numpy() if as_array else X
+        model = Drift(3, lookback=4).fit(X[:50], series[:50])
+        errors = np.abs(series[50:].to_numpy() - np.asarray(model.predict(X[50:])))
+        expected = -errors.mean() / model.scale_[0]
+        assert model.score(X[50:], series[50:]) == pytest.approx(expected)
+
+    def test_in_a_search_over_a_panel(self):
+        frame = pd.DataFrame({name: make_series(seed=i) for i, name in enumerate("ab")})
+        for panel in (frame, frame.to_numpy()):
+            search = GridSearchCV(
+                KernelForecaster(2, lookback=4), GRID, cv=TimeSeriesSplit(3, gap=1),
+                error_score="raise",
+            ).fit(panel)  # fmt: skip
+            assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+            assert search.predict(None).shape == (2, 2)
+
+    def test_of_several_series_of_unequal_length(self):
+        frame = pd.DataFrame({name: make_series(seed=i) for i, name in enumerate("ab")})
+        frame["b"] *= 1000
+        model = Drift(3, lookback=4).fit(frame[:50])
+        test = frame[50:].copy()
+        test.iloc[-3:, 0] = np.nan
+        parts = [
+            Drift(3, lookback=4).fit(frame[name][:50]).score(test[name].dropna())
+            for name in "ab"
+        ]
+        assert model.score(test) == pytest.approx(np.mean(parts))
+        as_dict = Drift(3, lookback=4).fit({name: frame[name][:50] for name in "ab"})
+        assert as_dict.score({n: test[n].dropna() for n in "ab"}) == pytest.approx(
+            np.mean(parts)
+        )
+
+
+class TestBacktest:
+    @pytest.mark.parametrize("refit", [False, True])
+    def test_is_a_loop(self, refit):
+        series = make_series()
+        model = KernelForecaster(4, lookback=12)
+        cv = TimeSeriesSplit(3, test_size=4, gap=2)
+        found = model.backtest(series, cv=cv, refit=refit)
+        assert list(found) == ["fold", "time", "actual", "forecast"]
+        first = clone(model).fit(series[: 60 - 3 * 4 - 2])
+        for fold in range(3):
+            start = 60 - (3 - fold) * 4
+            known, test = series[: start - 2], series[start : start + 4]
+            if refit:
+                expected = clone(model).fit(known).predict(test.index)
+            else:
+                expected = first.predict(test.index, history=known)
+            rows = found[found["fold"] == fold]
+            np.testing.assert_array_equal(rows["time"], test.index)
+            np.testing.assert_array_equal(rows["actual"], test)
+            np.testing.assert_allclose(rows["forecast"], expected)
+        assert not hasattr(model, "observed_")
+
+    @pytest.mark.parametrize("form", ["frame", "array", "index"])
+    def test_with_features(self, form):
+        series = make_series()
+        X = {"frame": make_features(series), "index": series.index}.get(form)
+        X = make_features(series).to_numpy() if X is None else X
+        found = Drift(3, lookback=4).backtest(X, series, cv=2, refit=True)
+        for fold, start in enumerate((54, 57)):
+            model = Drift(3, lookback=4).fit(X[:start], series[:start])
+            expected = model.predict(X[start : start + 3])
+            np.testing.assert_allclose(found["forecast"][3 * fold : 3 * fold + 3], expected)
+
+    def test_of_several_series(self):
+        frame = pd.DataFrame({name: make_series(seed=i) for i, name in enumerate("ab")})
+        found = Drift(3, lookback=4).backtest(frame, cv=2)
+        for name in "ab":
+            own = Drift(3, lookback=4).backtest(frame[name], cv=2)
+            rows = found[found["series"] == name].drop(columns="series")
+            pd.testing.assert_frame_equal(rows.reset_index(drop=True), own)
+        array = Drift(3, lookback=4).backtest(frame.to_numpy(), cv=2)
+        np.testing.assert_allclose(array["forecast"], found["forecast"])
+        assert list(array["time"].unique()) == [*range(54, 60)]
+
+    def test_what_cannot_be_split(self):
+        series = make_series()
+        with pytest.raises(ValueError, match="backtest splits rows"):
+            Drift().backtest({"a": series})
+        with pytest.raises(ValueError, match="no stretch of time"):
+            Drift(lookback=4).backtest(series, cv=[(np.arange(9), np.array([20, 25]))])
+        with pytest.raises(ValueError, match="cv=1"):
+            Drift().backtest(series, cv=1)
+
+
+class TestCompany:
+    @every_kind
+    def test_searches(self, kind):
+        series = make_series(kind)
+        X = make_features(series)
+        model = KernelForecaster(3, lookback=8)
+        cv = TimeSeriesSplit(3)
+        for features, scoring in [(None, None), (X, None), (X, "neg_mean_absolute_error")]:
+            data = (series,) if features is None else (features, series)
+            search = GridSearchCV(model, GRID, cv=cv, scoring=scoring, error_score="raise")
+            search.set_params(return_train_score=True).fit(*data)
+            assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+            assert np.isfinite(search.cv_results_["mean_train_score"]).all()
+            future = None if features is None else _future(series, X)
+            found = search.predict(future)
+            assert found.index[0] == _future(series, X).index[0]
+            assert found.name == "load"
+
+    @pytest.mark.parametrize("what", ["index", "empty frame"])
+    def test_a_string_scoring_without_features(self, what):
+        series = make_series()
+        X = series.index if what == "index" else pd.DataFrame(index=series.index)
+        model = KernelForecaster(3, lookback=8)
+        search = GridSearchCV(
+            model, GRID, cv=TimeSeriesSplit(2, gap=2), scoring="neg_mean_absolute_error",
+            error_score="raise", return_train_score=True,
+        ).fit(X, series)  # fmt: skip
+        assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+        assert len(search.predict(5)) == 5
+
+    @every_kind
+    @pytest.mark.parametrize("output", ["default", "pandas"])
+    def test_a_pipeline_with_a_scaler(self, kind, output):
+        series = make_series(kind)
+        X = make_features(series)
+        model = make_pipeline(StandardScaler(), Drift(3, lookback=4))
+        model.set_output(transform=output).fit(X, series)
+        future = _future(series, X)
+        found = model.predict(future)
+        assert found.index.equals(future.index)
+        scaler = StandardScaler().fit(X)
+        slow = Drift(3, lookback=4).fit(scaler.transform(X), series)
+        np.testing.assert_allclose(found, slow.predict(scaler.transform(future)))
+        search = GridSearchCV(
+            model, {"drift__lookback": [3, 4]}, cv=TimeSeriesSplit(3), error_score="raise"
+        ).fit(X, series)
+        assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+
+    @pytest.mark.parametrize("store", ["pickle", "deepcopy", "joblib", "skops"])
+    @pytest.mark.parametrize("kind", ["MS", "10min", "period", "array", "frame"])
+    def test_files(self, store, kind, tmp_path):
+        series = make_series("MS" if kind in ("array", "frame") else kind)
+        X = make_features(series)
+        y = {"array": series.to_numpy(), "frame": series.to_frame()}.get(kind, series)
+        model = KernelForecaster(3, lookback=12).fit(X, y)
+        if store == "pickle":
+            loaded = pickle.loads(pickle.dumps(model))
+        elif store == "deepcopy":
+            loaded = copy.deepcopy(model)
+        elif store == "joblib":
+            joblib.dump(model, tmp_path / "model")
+            loaded = joblib.load(tmp_path / "model")
+        else:
+            skops = pytest.importorskip("skops.io")
+            binary = skops.dumps(model)
+            types = skops.get_untrusted_types(data=binary)
+            assert all(name.startswith("sklearn_attention.") for name in types)
+            loaded = skops.loads(binary, trusted=types)
+        future = _future(series, X)
+        for found, expected in [
+            (loaded.predict(future), model.predict(future)),
+            (loaded.predict_interval(future), model.predict_interval(future)),
+        ]:
+            assert type(found) is type(expected)
+            np.testing.assert_array_equal(found, expected)
+            if kind != "array":
+                pd.testing.assert_index_equal(found.index, expected.index)
+        loaded.update(future, model.predict(future))
+
+    def test_clone_is_unfitted(self):
+        model = KernelForecaster(3, lookback=12, kernel="tricube").fit(make_series())
+        other = clone(model)
+        assert other.get_params() == model.get_params()
+        for method in ("predict", "predict_interval", "predict_quantiles", "explain"):
+            with pytest.raises(NotFittedError):
+                getattr(other, method)()
+        for method in ("score", "update"):
+            with pytest.raises(NotFittedError):
+                getattr(other, method)(make_series())
+
+    def test_a_second_fit_starts_afresh(self):
+        series = make_series()
+        X = make_features(series)
+        model = KernelForecaster(3, lookback=12).fit(X, series)
+        model.update(_future(series, X), make_values(3))
+        other = make_series("B", seed=3)[:40]
+        model.set_params(bandwidth=1.0).fit(other)
+        fresh = KernelForecaster(3, lookback=12, bandwidth=1.0).fit(other)
+        pd.testing.assert_series_equal(model.predict(), fresh.predict())
+        assert vars(model).keys() == vars(fresh).keys()
+
+    def test_a_failing_fit_or_update_changes_nothing(self):
+        series = make_series()
+        model = KernelForecaster(3, lookback=12).fit(series)
+        before, expected = dict(vars(model)), model.predict()
+        gap = series.drop(series.index[7])
+        for X, y in [(make_features(series), series * np.nan), (gap, None)]:
+            with pytest.raises(ValueError, match=r"NaN|gaps"):
+                model.fit(X, y)
+        with pytest.raises(ValueError, match="NaN"):
+            model.update(series * np.nan)
+        assert vars(model) == before
+        pd.testing.assert_series_equal(model.predict(), expected)
+
+    def test_parameters_changed_after_fit_do_not_matter_before_the_next(self):
+        model = KernelForecaster(3, lookback=12).fit(make_series())
+        expected = model.predict()
+        model.set_params(horizon=5, lookback=7, normalize=None, bandwidth=9.0, kernel="boxcar")
+        pd.testing.assert_series_equal(model.predict(), expected)
+
+    def test_callbacks_are_told_of_the_fit(self):
+        told = []
+
+        class Recorder:
+            max_propagation_depth = None
+
+            def setup(self, estimator, context):
+                told.append("setup")
+
+            def teardown(self, estimator, context):
+                told.append("teardown")
+
+            def on_fit_task_begin(self, estimator, context):
+                told.append("begin " + context.task_name)
+
+            def on_fit_task_end(self, estimator, context):
+                told.append("end " + context.task_name)
+
+        KernelForecaster(lookback=4).set_callbacks(Recorder()).fit(make_series())
+        assert told == ["setup", "begin fit", "end fit", "teardown"]
+
+    def test_progress_in_a_search(self, capfd):
+        pytest.importorskip("rich")
+        search = GridSearchCV(KernelForecaster(3, lookback=8), GRID, cv=TimeSeriesSplit(2))
+        search.set_callbacks(ProgressBar()).fit(make_series())
+        assert "GridSearchCV" in capfd.readouterr().out
+
+
+def _future(series, X):
+    """Features of the three steps after a series."""
+    index = series.index
+    if isinstance(index, pd.RangeIndex):
+        later = pd.RangeIndex(index[-1] + 1, index[-1] + 4)
+    elif isinstance(index, pd.PeriodIndex):
+        later = pd.period_range(index[-1] + 1, periods=3)
+    else:
+        later = pd.date_range(index[-1], periods=4, freq=index.freq)[1:]
+    return pd.DataFrame(X.to_numpy()[:3], later, X.columns)

@@ -1,0 +1,258 @@
+"""Data and parameters that a forecaster refuses, or makes the best of."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from forecasting_data import make_indexes, make_series, make_values
+from scipy.sparse import csr_array
+
+from sklearn_attention import KernelForecaster
+
+SERIES = make_series()
+X = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 2)), SERIES.index, ["wind", "sun"])
+
+
+def holed(frame, row, column, value):
+    frame = frame.copy()
+    frame.iloc[row, column] = value
+    return frame
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"horizon": 0}, "horizon=0"),
+        ({"horizon": 1.5}, "horizon=1.5"),
+        ({"horizon": True}, "horizon=True"),
+        ({"lookback": 0}, "lookback=0"),
+        ({"season_length": -1}, "season_length=-1"),
+        ({"missing": "drop"}, "missing='drop' is unknown"),
+        ({"validation_fraction": 0}, "validation_fraction=0"),
+        ({"validation_fraction": 1.0}, "validation_fraction=1.0"),
+        ({"horizon": 9, "validation_fraction": 0.9}, "leaves none of 37 windows to learn"),
+        ({"kernel": "silverman"}, "kernel='silverman' takes negative values"),
+        ({"kernel": "gauss"}, "kernel='gauss' is unknown"),
+        ({"bandwidth": 0}, "bandwidth=0"),
+        ({"bandwidth": "scott"}, "bandwidth='scott' is unknown"),
+        ({"bandwidth": [1.0, 2.0]}, r"bandwidth=.* shape \(2,\)"),
+        ({"normalize": "mean"}, "normalize='mean' is unknown"),
+        ({"past_features": "wind"}, "past_features='wind' is not valid: pass a list"),
+        ({"past_features": ["rain"]}, r"'rain', which is no column.*\['wind', 'sun'\]"),
+        ({"past_features": [2]}, "has 2, which is no column"),
+    ],
+)
+def test_parameters(parameters, message):
+    model = KernelForecaster(**parameters)
+    with pytest.raises(ValueError, match=message):
+        model.fit(X, SERIES)
+    assert vars(model) == vars(KernelForecaster(**parameters))
+
+
+@pytest.mark.parametrize(
+    ("features", "message"),
+    [
+        (X[:40], "inconsistent numbers of samples"),
+        (X.set_axis(SERIES.index + pd.DateOffset(months=1)), "different indexes"),
+        (X.reset_index(drop=True), "different indexes"),
+        (X.assign(load=SERIES), "column 'load', which is the target 'load' itself"),
+        (X.assign(place="here"), r"not numeric, \['place'\].*OneHotEncoder"),
+        (X.assign(place=pd.Categorical(["a"] * 60)), r"not numeric, \['place'\]"),
+        (X.assign(day=SERIES.index), r"not numeric, \['day'\]"),
+        (holed(X, 7, 1, np.nan), "X has missing values .NaN. at 2015-08-01.*interpolate"),
+        (holed(X, 0, 1, np.nan), "X has missing values .NaN. at 2015-01-01: fill those"),
+        (holed(X, 7, 1, np.inf), "X has infinite values .inf. at 2015-08-01"),
+        (X["wind"].to_numpy(), "Expected 2D array"),
+        (X.index.tz_localize("UTC"), "different indexes"),
+    ],
+)
+def test_features(features, message):
+    with pytest.raises(ValueError, match=message):
+        KernelForecaster().fit(features, SERIES)
+
+
+@pytest.mark.parametrize("bandwidth", ["loo", 1.0])
+def test_functions_that_take_negative_values(bandwidth):
+    def product(X, Y):
+        return X @ Y.T
+
+    def bump(X, Y):
+        return np.exp(-((X[:, None] - Y) ** 2).sum(axis=2) / 2)
+
+    model = KernelForecaster(lookback=4, kernel=product, bandwidth=bandwidth)
+    with pytest.raises(ValueError, match=r"kernel=.* takes negative values"):
+        model.fit(SERIES)
+    found = model.set_params(kernel=bump).fit(SERIES).predict()
+    expected = model.set_params(kernel="gaussian").fit(SERIES).predict()
+    np.testing.assert_allclose(found, expected)
+
+
+def test_sparse_features():
+    with pytest.raises(TypeError, match="sparse"):
+        KernelForecaster().fit(csr_array(X.to_numpy()), SERIES)
+
+
+def test_leakage_is_seen_in_any_series_but_not_in_what_is_past():
+    frame = pd.DataFrame({"a": SERIES, "b": make_values(seed=3)}, SERIES.index)
+    with pytest.raises(ValueError, match="'sun', which is the target 'b' itself"):
+        KernelForecaster().fit(X.assign(sun=frame["b"]), frame)
+    with pytest.raises(ValueError, match="column 1, which is the target"):
+        KernelForecaster().fit(X.assign(sun=SERIES).to_numpy(), SERIES.to_numpy())
+    KernelForecaster(past_features=["sun"]).fit(X.assign(sun=SERIES), SERIES)
+    constant = pd.Series(1.0, SERIES.index)
+    KernelForecaster().fit(X.assign(sun=1.0), constant)
+
+
+def test_columns_of_truth_values_and_missing_ones_are_read():
+    model = KernelForecaster(bandwidth=1.0, lookback=5)
+    holiday = X.assign(sun=X["sun"] > 0)
+    found = model.fit(holiday[:50], SERIES[:50]).predict(holiday[50:])
+    number = X.assign(sun=(X["sun"] > 0) * 1.0)
+    expected = model.fit(number[:50], SERIES[:50]).predict(number[50:])
+    pd.testing.assert_series_equal(found, expected)
+    holes = holed(X, 7, 1, np.nan)
+    model.set_params(missing="interpolate").fit(holes, SERIES)
+    filled = KernelForecaster(bandwidth=1.0, lookback=5).fit(holes.interpolate(), SERIES)
+    np.testing.assert_array_equal(model.keys_, filled.keys_)
+
+
+@pytest.mark.parametrize(
+    ("future", "message"),
+    [
+        (None, "X does not cover the horizon.*from 2019-03-01 on"),
+        (2, "X does not cover the horizon"),
+        (X[53:], "does not cover the horizon.*no rows for 2019-03-01, 2019-04-01, 2019-05-01"),
+        (X[50:].drop(X.index[52]), "no rows for 2019-05-01"),
+        (X.index[50:], "X has 0 features, but KernelForecaster was fitted with 2"),
+        (X[["wind"]][50:], "(?s)feature names should match.*sun"),
+        (X[50:].to_numpy()[:, :1], "X has 1 features, but KernelForecaster is expecting 2"),
+        (holed(X[50:], 1, 0, np.nan), "X has missing values .NaN. at 2019-04-01"),
+        (holed(X[50:], 1, 0, np.inf), "X has infinite values .inf. at 2019-04-01"),
+        (X[:0], "X has 0 rows"),
+        (X[50:].tz_localize("UTC"), "timestamps with UTC"),
+        (X[50:].to_period("M"), "period.*'datetime'"),
+        (X[50:].set_axis(X.index[50:] + pd.Timedelta(1, "D")), "none of the series'"),
+        (X[50:].set_axis(X.index[[50] * 10]), "duplicates"),
+        (X[50:].set_axis(pd.MultiIndex.from_product([["a"], X.index[50:]])), "not long"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names:UserWarning")
+def test_features_to_forecast_from(future, message):
+    model = KernelForecaster(2, lookback=5, bandwidth=1.0).fit(X[:50], SERIES[:50])
+    with pytest.raises(ValueError, match=message):
+        model.predict(future)
+
+
+@pytest.mark.parametrize(
+    ("future", "message"),
+    [
+        (0, "X=0"),
+        (-2, "X=-2"),
+        (True, "X=True is not valid: pass None, the number of steps"),
+        ({"a": 3}, "is not valid: pass None, the number of steps"),
+        ([1.0, 2.0], "has no index, and KernelForecaster was fitted without features"),
+        (np.ones((3, 2)), "has no index"),
+        (X[50:], "X has 2 features, but KernelForecaster was fitted without"),
+        (SERIES.index[:0], "X has 0 rows"),
+        (pd.Index(["a"]), "to_datetime"),
+    ],
+)
+def test_steps_to_forecast(future, message):
+    model = KernelForecaster(2, lookback=5, bandwidth=1.0).fit(SERIES[:50])
+    with pytest.raises(ValueError, match=message):
+        model.predict(future)
+
+
+def test_later_observations():
+    model = KernelForecaster(2, lookback=5, bandwidth=1.0).fit(X[:50], SERIES[:50])
+    for method in (model.score, model.update):
+        with pytest.raises(ValueError, match="y=None, but KernelForecaster was fitted with"):
+            method(SERIES[50:])
+        with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+            method(X[50:], SERIES[52:])
+        with pytest.raises(ValueError, match="different indexes"):
+            method(X[50:], SERIES[49:59])
+    with pytest.raises(ValueError, match="X=None is not valid"):
+        model.score(None, SERIES[50:])
+    panel = KernelForecaster(2, lookback=5, bandwidth=1.0)
+    panel.fit({"a": SERIES[:50], "b": SERIES[:50]})
+    with pytest.raises(ValueError, match=r"series \['c'\], but .* fitted on \['a', 'b'\]"):
+        panel.update({"c": SERIES[50:]})
+    with pytest.raises(ValueError, match="timestamps with UTC"):
+        panel.update({"a": SERIES[50:].tz_localize("UTC")})
+
+
+@pytest.mark.parametrize("coverage", [0, 1, -0.5, 90, "most"])
+def test_coverage(coverage):
+    model = KernelForecaster(lookback=5, bandwidth=1.0).fit(SERIES)
+    with pytest.raises(ValueError, match="coverage="):
+        model.predict_interval(coverage=coverage)
+
+
+@pytest.mark.parametrize("quantiles", [[], [0.5, 1.0], [-0.1], [[0.5]]])
+def test_quantiles(quantiles):
+    model = KernelForecaster(lookback=5, bandwidth=1.0).fit(SERIES)
+    with pytest.raises(ValueError, match="quantiles="):
+        model.predict_quantiles(quantiles=quantiles)
+
+
+@pytest.mark.parametrize("constant", [0.0, 7.3, -1e9])
+@pytest.mark.parametrize("normalize", ["standard", "last", None])
+def test_a_constant_is_forecast(constant, normalize):
+    series = pd.Series(constant, SERIES.index)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = KernelForecaster(3, normalize=normalize).fit(series)
+        np.testing.assert_allclose(model.predict(7), constant)
+        np.testing.assert_allclose(model.predict_interval(7, 0.5), constant)
+        assert model.score(series) == pytest.approx(0)
+
+
+def test_a_stretch_without_change_does_not_spoil_the_average():
+    series = make_series(n=60).copy()
+    series.iloc[20:40] = series.iloc[20] + 1e-9 * np.arange(20)
+    model = KernelForecaster(3, lookback=6).fit(series)
+    assert np.abs(model.values_).max() < 20
+    assert np.abs(model.predict(history=series[28:36]) - series.iloc[20]).max() < 1e-6
+
+
+def test_large_and_small_units():
+    expected = KernelForecaster(3, lookback=12).fit(SERIES)
+    for unit in (1e-9, 1e12):
+        model = KernelForecaster(3, lookback=12).fit(SERIES * unit)
+        np.testing.assert_allclose(model.predict() / unit, expected.predict(), rtol=1e-6)
+        found, intervals = model.predict_interval() / unit, expected.predict_interval()
+        np.testing.assert_allclose(found, intervals, rtol=1e-6)
+
+
+def test_the_shortest_series():
+    for horizon in (1, 4):
+        shortest = SERIES[: 2 * horizon + 2]
+        model = KernelForecaster(horizon).fit(shortest)
+        assert np.isfinite(model.predict(10)).all()
+        with pytest.raises(ValueError, match="needs at least"):
+            KernelForecaster(horizon).fit(shortest[:-1])
+        assert np.isinf(model.predict_interval()).all(axis=None)
+
+
+def test_a_series_shorter_than_the_window_is_forecast_in_the_company_of_others():
+    whole, short = SERIES, SERIES[:5]
+    model = KernelForecaster(2, lookback=12).fit({"whole": whole, "short": short})
+    padded = np.concatenate([np.full(7, short.iloc[0]), short])
+    expected = model.predict(history=padded)
+    np.testing.assert_allclose(model.predict()["short"], expected)
+
+
+def test_zones_must_go_together():
+    naive = pd.Series(make_values(), make_indexes()["B"])
+    model = KernelForecaster(lookback=5, bandwidth=1.0).fit(naive[:50])
+    aware = naive.tz_localize("UTC")
+    for ask in (
+        lambda: model.predict(aware.index[50:]),
+        lambda: model.predict(history=aware),
+        lambda: model.update(aware[50:]),
+        lambda: model.score(aware[50:]),
+    ):
+        with pytest.raises(ValueError, match="timestamps with UTC"):
+            ask()

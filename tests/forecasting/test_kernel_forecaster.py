@@ -1,0 +1,217 @@
+"""Analog forecasting: the average, its bandwidth, its distribution, its analogs."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from forecasting_data import make_series, make_values
+
+from sklearn_attention import KernelForecaster, NadarayaWatsonRegressor
+from sklearn_attention.datasets import make_periodic_series
+from sklearn_attention.forecasting._analogs import (
+    distribution_quantiles,
+    search_bandwidth,
+    units_of,
+)
+from sklearn_attention.kernels import ProductKernel, as_kernel
+
+
+def lag_matrix(values, lookback, horizon=1):
+    both = np.lib.stride_tricks.sliding_window_view(values, lookback + horizon)
+    return both[:, :lookback], both[:, lookback:]
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "matern32"])
+def test_it_contains_nadaraya_watson_on_the_matrix_of_lags(kernel):
+    values = make_values(90)
+    model = KernelForecaster(1, lookback=4, kernel=kernel, bandwidth=3.0, normalize=None)
+    model.fit(values[:70])
+    X, y = lag_matrix(values[:70], 4)
+    smoother = NadarayaWatsonRegressor(kernel, bandwidth=3.0).fit(X, y[:, 0])
+    queries = lag_matrix(values[66:], 4)[0]
+    found = model.predict(history=queries)[:, 0]
+    np.testing.assert_allclose(found, smoother.predict(queries), rtol=1e-12)
+    explained = smoother.explain(queries[:1], k=3)
+    mine = model.explain(k=3, history=values[66:70])
+    np.testing.assert_array_equal(mine["time"], explained.indices[0] + 3)
+    np.testing.assert_allclose(mine["weight"], explained.weights[0])
+
+
+def test_features_are_further_columns_of_the_matrix_of_lags():
+    values = make_values(90)
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(90, 2))
+    model = KernelForecaster(
+        2, lookback=4, bandwidth=2.0, normalize=None, past_features=[1]
+    ).fit(features[:70], values[:70])
+    X, y = lag_matrix(values[:70], 4, 2)
+    past = np.lib.stride_tricks.sliding_window_view(features[:68, 1], 4)
+    ahead = np.lib.stride_tricks.sliding_window_view(features[4:70, 0], 2)
+    smoother = NadarayaWatsonRegressor(bandwidth=2.0).fit(np.hstack([X, past, ahead]), y)
+    query = np.concatenate([values[66:70], features[66:70, 1], features[70:72, 0]])
+    np.testing.assert_allclose(
+        model.predict(features[70:72]), smoother.predict(query[None])[0], rtol=1e-12
+    )
+
+
+@pytest.mark.parametrize(("normalize", "unit"), [("standard", 40.0), ("last", 1.0)])
+def test_what_follows_is_brought_back_to_the_level_of_the_window(normalize, unit):
+    values = make_values(90)
+    model = KernelForecaster(3, lookback=12, bandwidth=0.7, normalize=normalize).fit(values)
+    window = values[40:52]
+    expected = model.predict(history=window)
+    found = model.predict(history=1e4 + unit * window)
+    np.testing.assert_allclose(found, 1e4 + unit * expected)
+    if normalize == "standard":
+        keys, after = lag_matrix(values, 12, 3)
+        level, scale = keys.mean(axis=1, keepdims=True), keys.std(axis=1, keepdims=True)
+        query = (window - window.mean()) / window.std()
+        distances = (((keys - level) / scale - query) ** 2).sum(axis=1)
+        weights = np.exp(-distances / 2 / 0.7**2)
+        slow = weights @ ((after - level) / scale) / weights.sum()
+        np.testing.assert_allclose(expected, window.mean() + window.std() * slow)
+
+
+def test_constant_windows_have_unit_one():
+    level, unit = units_of(np.array([[1e8, 1e8], [0.0, 0.0], [1.0, 3.0]]), "standard")
+    np.testing.assert_array_equal(level[:, 0], [1e8, 0.0, 2.0])
+    np.testing.assert_array_equal(unit[:, 0], [1.0, 1.0, 1.0])
+
+
+def slow_leave_one_out(keys, values, origins, bandwidth, kernel):
+    """Mean squared error, every window predicted from those that share no target with it."""
+    errors = []
+    for key, value, origin in zip(keys, values, origins, strict=True):
+        others = np.abs(origins - origin) >= values.shape[1]
+        weights = kernel((key / bandwidth)[None], keys[others] / bandwidth)[0]
+        errors.append(weights @ values[others] / weights.sum() - value)
+    return np.mean(np.square(errors))
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "matern32", "product"])
+@pytest.mark.parametrize("n_features", [0, 2])
+def test_the_bandwidth_is_of_least_leave_one_out_error(kernel, n_features):
+    if kernel == "product":
+        columns = range(5 + 3 * n_features)
+        kernel = ProductKernel([(f"column{i}", "laplacian", [i]) for i in columns])
+    kernel = as_kernel(kernel)
+    keys, values = lag_matrix(make_values(80), 5, 3)
+    keys = keys - keys.mean()
+    features = np.random.default_rng(0).normal(size=(len(keys), 3 * n_features))
+    keys, origins = np.hstack([keys, features]), np.arange(len(keys)) + 5
+    bandwidth, score = search_bandwidth(keys, values, origins, 5, kernel)
+    assert score == pytest.approx(slow_leave_one_out(keys, values, origins, bandwidth, kernel))
+    assert len(np.unique(bandwidth[:5])) == 1
+    for factor in (0.5, 0.7, 1.5, 2.0):
+        other = slow_leave_one_out(keys, values, origins, factor * bandwidth, kernel)
+        assert other >= score * (1 - 1e-9)
+    if n_features:
+        # These say nothing, and so have no say.
+        spread = keys.std(axis=0)
+        assert (bandwidth[5:] / spread[5:] > bandwidth[0] / spread[0]).all()
+
+
+def test_a_feature_that_tells_is_listened_to():
+    rng = np.random.default_rng(0)
+    feature = rng.normal(size=(300, 1))
+    values = 3 * np.sin(feature[:, 0]) + 0.1 * rng.normal(size=300)
+    model = KernelForecaster(lookback=3, normalize=None).fit(feature[:250], values[:250])
+    assert model.bandwidth_[3] < 0.5 < model.bandwidth_[0]
+    errors = model.predict(feature[250:]) - values[250:]
+    assert np.std(errors) < 0.3 * np.std(values)
+
+
+def test_windows_that_share_targets_do_not_tell_the_bandwidth():
+    # In a random walk the window one step later is the best analog by far, if it is let in.
+    rng = np.random.default_rng(0)
+    walk = rng.normal(size=400).cumsum()
+    keys, values = lag_matrix(walk, 3, 20)
+    origins = np.arange(len(keys)) + 3
+    gaussian = as_kernel("gaussian")
+    apart = search_bandwidth(keys, values, origins, 3, gaussian)
+    leaking = search_bandwidth(keys, values, 20 * origins, 3, gaussian)
+    assert leaking[1] < 0.75 * apart[1]
+    assert leaking[0][0] < 0.7 * apart[0][0]
+
+
+def test_without_others_the_widest_bandwidth_is_taken():
+    keys, values = np.array([[0.0], [1.0]]), np.zeros((2, 5))
+    bandwidth, score = search_bandwidth(keys, values, np.arange(2), 1, as_kernel("gaussian"))
+    assert np.isnan(score)
+    assert bandwidth[0] == 4.0
+
+
+def test_periodic_series_are_continued():
+    for name, allowed in [("sine", 1e-3), ("growing_sine", 0.01), ("square", 0.1)]:
+        series = make_periodic_series(name)
+        model = KernelForecaster(50).fit(series[:1000])
+        errors = model.predict(200) - series[1000:]
+        assert np.mean(errors**2) < allowed * np.var(series[1000:])
+
+
+def test_quantiles_are_those_of_the_weights():
+    rng = np.random.default_rng(0)
+    weights, values = rng.dirichlet(np.ones(30), size=4), rng.normal(size=(30, 2))
+    levels = [0.001, 0.1, 0.5, 0.99]
+    found = distribution_quantiles(weights, values, levels)
+    for query in range(4):
+        for step in range(2):
+            places = sorted(zip(values[:, step], weights[query], strict=True))
+            reached = np.cumsum([weight for _, weight in places])
+            for i, level in enumerate(levels):
+                expected = places[np.flatnonzero(reached >= level)[0]][0]
+                assert found[query, step, i] == expected
+
+
+def test_intervals_are_wide_where_what_followed_was_not_alike():
+    rng = np.random.default_rng(0)
+    level = np.repeat(rng.integers(0, 2, 200), 10)  # stretches of calm and of storm
+    values = level * 5 + (0.1 + level) * rng.normal(size=2000)
+    model = KernelForecaster(lookback=4, normalize=None).fit(values[:1500])
+    calm, storm = (
+        np.diff(model.predict_interval(1, 0.5, history=values[i : i + 4]))[0, 0]
+        for i in (
+            next(i for i in range(1500, 1990) if (level[i : i + 4] == kind).all())
+            for kind in (0, 1)
+        )
+    )
+    assert storm > 1.5 * calm
+
+
+class TestExplain:
+    def test_weights_and_times(self):
+        series = make_series("W-MON")
+        model = KernelForecaster(3, lookback=12).fit(series)
+        everything = model.explain(k=1000)
+        assert len(everything) == len(model.keys_) == 60 - 12 - 3 + 1
+        assert everything["weight"].sum() == pytest.approx(1)
+        assert everything["weight"].is_monotonic_decreasing
+        positions = series.index.get_indexer(everything["time"])
+        windows = np.stack([series.iloc[p - 11 : p + 1] for p in positions])
+        after = np.stack([series.iloc[p + 1 : p + 4] for p in positions])
+        level, unit = windows.mean(axis=1), windows.std(axis=1)
+        moved = (after - level[:, None]) / unit[:, None]
+        last = series.iloc[-12:]
+        expected = last.mean() + last.std(ddof=0) * (everything["weight"].to_numpy() @ moved)
+        np.testing.assert_allclose(model.predict(), expected)
+        pd.testing.assert_frame_equal(model.explain(k=4), everything[:4])
+
+    def test_of_several_series(self):
+        frame = pd.DataFrame({name: make_series(seed=i) for i, name in enumerate("ab")})
+        model = KernelForecaster(3, lookback=12).fit(frame)
+        found = model.explain(k=4)
+        assert list(found) == ["series", "analog", "time", "weight"]
+        assert list(found["series"]) == ["a"] * 4 + ["b"] * 4
+        assert set(found["analog"]) <= {"a", "b"}
+
+    def test_with_features(self):
+        series = make_series()
+        X = pd.DataFrame({"x": np.arange(60) % 2.0}, series.index)
+        model = KernelForecaster(lookback=2, bandwidth=[9.0, 9.0, 0.1], normalize=None)
+        model.fit(X[:50], series[:50])
+        found = model.explain(X[50:51], k=3)
+        # The step to forecast is even, and so were those after the analogs.
+        assert (series.index.get_indexer(found["time"]) % 2 == 1).all()
+        with pytest.raises(ValueError, match="no steps after the series"):
+            model.explain(X[40:45])
+        with pytest.raises(ValueError, match="k=0"):
+            model.explain(X[50:], k=0)

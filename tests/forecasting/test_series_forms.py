@@ -1,0 +1,236 @@
+"""Series of all forms come in, and forecasts go out in the same."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from forecasting_data import make_indexes, make_series, make_values
+
+from sklearn_attention import KernelForecaster
+from sklearn_attention.forecasting import Panel
+from sklearn_attention.forecasting._series import read_panel
+
+KINDS = [*make_indexes(), "range"]
+every_kind = pytest.mark.parametrize("kind", KINDS)
+
+
+def make_frame(kind="MS"):
+    frame = pd.DataFrame({name: make_series(kind, seed=i) for i, name in enumerate("ab")})
+    frame.columns.name = "site"
+    return frame
+
+
+def fit(y, horizon=3, **parameters):
+    parameters = {"lookback": 12, "bandwidth": 1.0} | parameters
+    return KernelForecaster(horizon, **parameters).fit(y)
+
+
+def make_forms():
+    """The same two series in every form that keeps several."""
+    frame = make_frame()
+    columns = {name: frame[name] for name in frame}
+    return {
+        "frame": frame,
+        "table": frame.to_numpy(),
+        "dict": columns,
+        "arrays": {name: column.to_numpy() for name, column in columns.items()},
+        "long": frame.unstack().rename("load"),
+        "long_frame": frame.unstack().to_frame("load"),
+        "unsorted long": frame.unstack().rename("load").sort_index(level=1),
+    }
+
+
+@every_kind
+def test_a_series_comes_back_as_a_series(kind):
+    series = make_series(kind)
+    model = fit(series[:-9].astype(np.float32))
+    for steps, found in [(3, model.predict()), (9, model.predict(9)), (5, model.predict(5))]:
+        assert found.dtype == np.float32
+        assert found.name == "load"
+        pd.testing.assert_index_equal(found.index, series.index[-9:][:steps], exact=True)
+        assert getattr(found.index, "freq", None) == getattr(series.index, "freq", None)
+    intervals = model.predict_interval(4)
+    pd.testing.assert_index_equal(intervals.index, series.index[-9:-5], exact=True)
+    assert list(intervals.columns) == ["lower", "upper"]
+    assert list(model.predict_quantiles().columns) == [0.1, 0.5, 0.9]
+    # The values do not depend on what the steps are called.
+    plain = fit(series.to_numpy()[:-9].astype(np.float32)).predict(9)
+    if kind in ("MS", "ME", "period", "range"):
+        expected = model.predict(9).to_numpy()
+        np.testing.assert_array_equal(plain, expected)
+
+
+@every_kind
+def test_a_wide_frame_comes_back_wide(kind):
+    frame = make_frame(kind)
+    found = fit(frame[:-9]).predict(9)
+    pd.testing.assert_index_equal(found.index, frame.index[-9:], exact=True)
+    pd.testing.assert_index_equal(found.columns, frame.columns)
+    one = fit(frame[["a"]])
+    assert list(one.predict().columns) == ["a"]
+    np.testing.assert_array_equal(one.predict()["a"], fit(frame["a"]).predict())
+
+
+def test_all_forms_are_forecast_alike():
+    forms = make_forms()
+    expected = fit(forms["frame"]).predict(5)
+    steps = expected.index
+    found = {name: fit(y).predict(5) for name, y in forms.items()}
+    pd.testing.assert_frame_equal(found["frame"], expected)
+    np.testing.assert_array_equal(found["table"], expected.to_numpy())
+    for name in "ab":
+        pd.testing.assert_series_equal(found["dict"][name], expected[name], check_names=False)
+        np.testing.assert_array_equal(found["arrays"][name], expected[name])
+    for form in ("long", "long_frame", "unsorted long"):
+        long = found[form]
+        assert isinstance(long, type(forms[form]))
+        assert long.index.names == ["site", None]
+        values = long["load"] if form == "long_frame" else long
+        assert values.name == "load"
+        for name in "ab":
+            assert values[name].index.equals(steps)
+            np.testing.assert_array_equal(values[name], expected[name])
+
+
+def test_intervals_of_all_forms_are_alike():
+    forms = make_forms()
+    expected = fit(forms["frame"]).predict_interval(5)
+    assert expected.columns.names == ["site", None]
+    found = {name: fit(y).predict_interval(5) for name, y in forms.items()}
+    np.testing.assert_array_equal(found["table"][:, :, 1], expected["b"])
+    assert found["table"].shape == (5, 2, 2)
+    for name in "ab":
+        np.testing.assert_array_equal(found["dict"][name], expected[name])
+        np.testing.assert_array_equal(found["arrays"][name], expected[name])
+        for form in ("long", "long_frame", "unsorted long"):
+            assert list(found[form].columns) == ["lower", "upper"]
+            np.testing.assert_array_equal(found[form].loc[name], expected[name])
+
+
+def test_columns_may_have_levels():
+    frame = make_frame()
+    expected = fit(frame)
+    names = pd.MultiIndex.from_tuples([("x", "a"), ("y", "b")], names=["land", "site"])
+    model = fit(frame.set_axis(names, axis=1))
+    pd.testing.assert_index_equal(model.predict().columns, names)
+    np.testing.assert_array_equal(model.predict(), expected.predict())
+    intervals = model.predict_interval()
+    assert list(intervals.columns.names) == ["land", "site", None]
+    np.testing.assert_array_equal(intervals["y", "b"], expected.predict_interval()["b"])
+
+
+def test_shorter_series_of_a_frame_are_forecast_up_to_the_common_steps():
+    frame = make_frame()
+    frame.iloc[:7, 0] = np.nan
+    frame.iloc[-4:, 1] = np.nan
+    found = fit(frame).predict(3)
+    apart = fit({"a": frame["a"].dropna(), "b": frame["b"].dropna()})
+    own = apart.predict(7)
+    assert own["b"].index[0] == frame.index[-4]
+    np.testing.assert_allclose(found["a"], own["a"][:3])
+    np.testing.assert_allclose(found["b"], own["b"][4:])
+    pd.testing.assert_index_equal(found.index, own["b"].index[4:])
+
+
+def test_series_of_a_dict_may_begin_and_end_at_any_time():
+    series = make_series()
+    model = fit({"late": series[20:50], "early": series[:40], "whole": series})
+    found = model.predict(2)
+    for name, end in [("late", 50), ("early", 40)]:
+        pd.testing.assert_index_equal(found[name].index, series.index[end : end + 2])
+    assert found["whole"].index[0] == pd.Timestamp("2020-01-01")
+    arrays = fit({"long": make_values(60), "short": make_values(30)}).predict(2)
+    assert arrays["short"].shape == (2,)
+
+
+@pytest.mark.parametrize("values", [list, np.array, lambda v: v.astype(np.float16)])
+def test_arrays_and_lists(values):
+    found = fit(values(make_values())).predict()
+    assert isinstance(found, np.ndarray)
+    assert found.shape == (3,)
+    assert found.dtype == (
+        np.float32 if values is not list and values is not np.array else float
+    )
+
+
+@pytest.mark.parametrize("dtype", [int, "Int64", "Float64", object, "float32", "Int8"])
+def test_numbers_of_all_dtypes(dtype):
+    series = make_series().round()
+    found = fit(series.astype(dtype)).predict()
+    expected = fit(series.astype("float32" if dtype == "float32" else float)).predict()
+    pd.testing.assert_series_equal(found, expected)
+    assert found.dtype == ("float32" if dtype == "float32" else "float64")
+
+
+def test_missing_values_are_interpolated_if_asked():
+    series = make_series()
+    holes = series.copy()
+    holes.iloc[[7, 20, 21]] = np.nan
+    model = fit(holes, missing="interpolate")
+    expected = fit(holes.interpolate())
+    pd.testing.assert_series_equal(model.predict(), expected.predict())
+    nullable = fit(holes.astype("Float64"), missing="interpolate").predict()
+    pd.testing.assert_series_equal(nullable, expected.predict())
+    history = expected.predict(history=holes.interpolate())
+    pd.testing.assert_series_equal(model.predict(history=holes), history)
+
+
+def test_a_panel_is_stored_as_plain_values():
+    for y in make_forms().values():
+        panel = read_panel(y)
+        back = Panel.from_state(panel.state())
+        assert (back.names, back.form, back.labels) == (panel.names, panel.form, panel.labels)
+        for mine, theirs in zip(back.values, panel.values, strict=True):
+            np.testing.assert_array_equal(mine, theirs)
+        np.testing.assert_array_equal(back.ends, panel.ends)
+
+
+SERIES = make_series()
+
+
+def changed(places, value, dtype=float):
+    series = SERIES.astype(dtype)
+    series.iloc[places] = value
+    return series
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        (changed([4, 9], np.nan), r"NaN.*'load' at 2015-05-01, 2015-10-01.*interpolate"),
+        (changed([0], np.nan), "NaN.*at 2015-01-01: drop the rows at the ends"),
+        (changed([-1], np.nan), "NaN.*drop the rows at the ends"),
+        (changed([4], np.inf), "inf.*'load' at 2015-05-01"),
+        (changed([4], "many", object), "'load'.*entry 'many' at row 4.*to_numeric"),
+        (changed([4], None, object), "NaN.*at 2015-05-01"),
+        (SERIES.astype("str"), None),
+        (SERIES.astype("category"), None),
+        (SERIES.index.to_series(), "dtype datetime64.*pass numbers"),
+        (SERIES.to_numpy() * 1j, "Complex data not supported"),
+        (SERIES[:0], "X is empty"),
+        (np.empty((0,)), "X is empty"),
+        ({}, "X is empty"),
+        (np.ones((3, 3, 3)), r"3 dimensions \(shape \(3, 3, 3\)\)"),
+        ([[1.0, 2.0], [3.0]], "different lengths.*dict"),
+        (pd.DataFrame({"a": SERIES, "b": np.nan}), "no value but missing ones.*'b'"),
+        (pd.DataFrame({"a": changed([4], np.nan), "b": SERIES}), "NaN.*'a' at 2015-05-01"),
+        (pd.concat([SERIES, SERIES], axis=1), "columns of the same name"),
+        ({"a": SERIES, "b": SERIES.to_numpy()}, "both Series and arrays"),
+        ({"a": np.ones((3, 3))}, r"X\['a'\] has shape \(3, 3\)"),
+        ({"a": SERIES, "b": SERIES.asfreq("QS")}, "gaps|go on"),
+        (SERIES.index, "index alone, and y is None"),
+        (pd.concat({"a": SERIES, "b": SERIES[::-1]}), r"X\['b'\].*not sorted"),
+        (pd.concat({"a": SERIES, "b": SERIES.drop(SERIES.index[5])}), "gaps.*2015-06-01"),
+        (pd.concat({"u": pd.concat({"a": SERIES})}), "index of 3 levels: pass two"),
+        (make_frame().stack().to_frame("u").assign(v=1), r"columns \['u', 'v'\]"),
+    ],
+)
+def test_bad_series(y, message):
+    if message is None:  # numbers as strings, and categories of numbers
+        found = KernelForecaster(lookback=12, bandwidth=1.0).fit(y).predict()
+        expected = KernelForecaster(lookback=12, bandwidth=1.0).fit(SERIES).predict()
+        np.testing.assert_allclose(found, expected)
+        return
+    model = KernelForecaster(lookback=12)
+    with pytest.raises(ValueError, match=f"(?s){message}"):
+        model.fit(y)
+    assert vars(model) == vars(KernelForecaster(lookback=12))

@@ -1,0 +1,125 @@
+"""What the steps of a series are, and how they go on."""
+
+from dataclasses import asdict
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from sklearn_attention.forecasting import TimeIndex
+
+FREQUENCIES = [
+    "MS", "ME", "B", "W-MON", "10min", "D", "h", "QS", "QE", "YS", "YE", "2MS", "BME", "15s",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("tz", [None, "Europe/Berlin"])
+@pytest.mark.parametrize("freq", FREQUENCIES)
+@pytest.mark.parametrize("known", [True, False], ids=["freq", "no freq"])
+def test_it_continues_as_pandas_does(freq, tz, known):
+    dates = pd.date_range("2000-01-31", periods=60, freq=freq, tz=tz, name="t")
+    seen = dates[:40] if known else pd.DatetimeIndex(dates[:40], freq=None)
+    time = TimeIndex.read(seen)
+    for start, stop in [(0, 40), (0, 60), (40, 60), (45, 60), (39, 41), (3, 3)]:
+        found = time.between(start, stop)
+        pd.testing.assert_index_equal(found, dates[start:stop], exact=True)
+        # Without one, another name of the same frequency may be found: QS-OCT is QS-JAN.
+        assert found.freq == dates.freq if known else found.freq is not None
+        assert found.name == "t"
+    np.testing.assert_array_equal(time.positions(dates[[3, 50, 44]]), [3, 50, 44])
+    np.testing.assert_array_equal(time.positions(dates[[50, 44]]), [50, 44])
+    np.testing.assert_array_equal(time.extended(20).values, dates.asi8)
+
+
+@pytest.mark.parametrize("freq", ["M", "2M", "Q-NOV", "D", "h"])
+def test_periods(freq):
+    periods = pd.period_range("2000-01", periods=40, freq=freq, name="p")
+    time = TimeIndex.read(periods[:20])
+    pd.testing.assert_index_equal(time.between(3, 40), periods[3:40], exact=True)
+    np.testing.assert_array_equal(time.positions(periods[[0, 30]]), [0, 30])
+    pd.testing.assert_index_equal(time.extended(9).between(0, 29), periods[:29])
+
+
+@pytest.mark.parametrize(("start", "step"), [(0, 1), (7, 1), (4, 3)])
+def test_whole_numbers(start, step):
+    numbers = pd.RangeIndex(start, start + 40 * step, step)
+    for index in (numbers[:20], pd.Index(numbers[:20].to_numpy())):
+        time = TimeIndex.read(index)
+        pd.testing.assert_index_equal(time.between(18, 40), numbers[18:], exact=True)
+        np.testing.assert_array_equal(time.positions(numbers[[1, 30]]), [1, 30])
+
+
+@pytest.mark.parametrize("unit", ["s", "us", "ns"])
+def test_the_resolution_is_kept(unit):
+    dates = pd.date_range("2000", periods=9, freq="D").as_unit(unit)
+    assert TimeIndex.read(dates[:5]).between(3, 9).unit == unit
+    other = dates.as_unit("ns")
+    np.testing.assert_array_equal(TimeIndex.read(dates[:5]).positions(other), np.arange(9))
+
+
+def test_other_time_zones_are_converted():
+    dates = pd.date_range("2024-01-01", periods=9, freq="h", tz="UTC")
+    time = TimeIndex.read(dates)
+    np.testing.assert_array_equal(time.positions(dates.tz_convert("Asia/Tokyo")), np.arange(9))
+
+
+def test_it_comes_back_from_plain_values():
+    time = TimeIndex.read(pd.date_range("2024-03-30", periods=9, freq="D", tz="Europe/Berlin"))
+    fields = asdict(time)
+    assert all(isinstance(v, np.ndarray | str | int | None) for v in fields.values())
+    pd.testing.assert_index_equal(
+        TimeIndex(**fields).between(5, 12), time.between(5, 12), exact=True
+    )
+
+
+DAYS = pd.date_range("2024-01-01", periods=30, freq="B")
+
+
+@pytest.mark.parametrize(
+    ("index", "message"),
+    [
+        (DAYS.delete([4, 9]), r"gaps.*2024-01-05, 2024-01-12 missing.*'B'.*asfreq\('B'\)"),
+        (
+            pd.date_range("2020", periods=30, freq="ME").delete(5),
+            r"gaps.*2020-06-30 missing.*asfreq\('ME'\)",
+        ),
+        (pd.period_range("2020", periods=9, freq="M").delete(3), "gaps.*2020-04 missing"),
+        (pd.Index([1, 2, 3, 5, 6]), "gaps.*4 missing.*reindex"),
+        (DAYS.append(DAYS[:2]), "duplicates, 2024-01-01, 2024-01-02.*groupby"),
+        (DAYS[[0, 2, 1, 3]], "not sorted.*2024-01-02.*after 2024-01-03.*sort_index"),
+        (DAYS[::-1], "not sorted"),
+        (DAYS.insert(3, pd.NaT), "NaT"),
+        (
+            pd.to_datetime(["2000-01-03", "2000-02-05", "2000-03-27", "2001-01-30"]),
+            "no frequency.*2000-01-03.*asfreq.*resample",
+        ),
+        (DAYS[[0, 1]].rename("t")[:1].append(DAYS[7:8]), "no frequency"),
+        (pd.Index(["a", "b"]), "dtype.*to_datetime"),
+        (pd.Index([0.5, 1.5]), "float64.*to_datetime"),
+    ],
+)
+def test_irregular_indexes_are_refused(index, message):
+    with pytest.raises(ValueError, match=f"(?s)y has.*{message}"):
+        TimeIndex.read(index)
+
+
+@pytest.mark.parametrize(
+    ("index", "message"),
+    [
+        (DAYS.tz_localize("UTC"), "timestamps with UTC.*no time zone.*tz_localize"),
+        (pd.DatetimeIndex(["2024-01-06", "2023-12-29"]), "2024-01-06, 2023-12-29"),
+        (pd.RangeIndex(3), "int64.*'datetime'"),
+        (DAYS[[3, 3]], "duplicates"),
+        (DAYS.to_period("D"), "period.*'datetime'"),
+    ],
+)
+def test_foreign_steps_are_refused(index, message):
+    with pytest.raises(ValueError, match=f"X has.*{message}"):
+        TimeIndex.read(DAYS).positions(index)
+
+
+def test_a_known_frequency_helps_where_there_are_few_rows():
+    time = TimeIndex.read(DAYS)
+    assert TimeIndex.read(DAYS[[4]], like=time).freq == "B"
+    with pytest.raises(ValueError, match=r"gaps.*2024-01-05"):
+        TimeIndex.read(DAYS[[3, 5]], like=time)
