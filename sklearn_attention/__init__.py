@@ -22,6 +22,7 @@ _PUBLIC = {
     "NadarayaWatsonClassifier": "smoothing",
     "NadarayaWatsonRegressor": "smoothing",
     "ProductKernelDensity": "smoothing",
+    "TransformerForecaster": "forecasting",
     "attend": "attention",
     "attention_weights": "attention",
 }

@@ -36,6 +36,7 @@ TORCH = {
     "nn",
     "training",
     *(f"kernel_attention.{name}" for name in ("_members", "_memory", "_reader")),
+    *(f"forecasting.{name}" for name in ("_correction", "_network")),
 }
 
 

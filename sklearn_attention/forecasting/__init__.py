@@ -5,6 +5,7 @@ from ._forecaster import Forecaster
 from ._index import TimeIndex
 from ._kernel_forecaster import KernelForecaster
 from ._panel import Panel
+from ._transformer_forecaster import TransformerForecaster
 from ._windows import WindowBatch, Windows
 
 __all__ = [
@@ -13,6 +14,7 @@ __all__ = [
     "Panel",
     "RidgeMap",
     "TimeIndex",
+    "TransformerForecaster",
     "WindowBatch",
     "Windows",
     "fit_ridge",

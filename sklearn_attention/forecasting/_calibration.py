@@ -82,19 +82,3 @@ def quantile_shift(errors, levels, level):
         The quantile of that level of its own errors.
     """
     return np.quantile(errors_at(errors, levels, level), level, axis=0)
-
-
-def naive_scale(values):
-    """Mean absolute difference between neighbours, the error of the naive forecast.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n_steps,)
-
-    Returns
-    -------
-    scale : float
-        1 for constant series and single values, so that it may divide.
-    """
-    scale = np.abs(np.diff(values)).mean() if len(values) > 1 else 0.0
-    return float(scale) if scale > 0 else 1.0

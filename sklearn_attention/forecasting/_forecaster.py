@@ -10,8 +10,9 @@ from .._base import AttentionEstimator
 from .._state import keeps_state_on_failure
 from .._validation import check_in_open_interval, check_positive
 from ._backtest import backtest
-from ._calibration import interval_margin, naive_scale, quantile_shift
+from ._calibration import interval_margin, quantile_shift
 from ._features import place_rows, refuse_leakage
+from ._measures import Measures, measure
 from ._observe import appended, match, read_later, read_training, resolve_past
 from ._question import ask, build, remembered
 from ._season import season_of
@@ -49,8 +50,9 @@ class Forecaster(AttentionEstimator, ABC):
     ----------
     lookback_, horizon_, season_length_ : int
         Steps of a window, of what is forecast at once, and of a season.
-    scale_ : ndarray of shape (n_series,)
-        Mean absolute difference between neighbours in each training series.
+    scale_, level_, unit_ : ndarray of shape (n_series,)
+        Of each training series the mean absolute difference between neighbours, the mean, and
+        the standard deviation.
     observed_ : dict
         The series and features observed so far, as plain arrays.
     calibration_ : dict
@@ -69,7 +71,7 @@ class Forecaster(AttentionEstimator, ABC):
     >>> import numpy as np
     >>> from sklearn_attention.forecasting import Forecaster, seasonal_naive
     >>> class SeasonalNaive(Forecaster):
-    ...     def _learn(self, train, holdout, context):
+    ...     def _learn(self, train, holdout, context, task_data):
     ...         pass
     ...
     ...     def _forecast_windows(self, batch):
@@ -135,7 +137,9 @@ class Forecaster(AttentionEstimator, ABC):
             panel, self.lookback, self.horizon_, self.season_length_
         )
         sizes = self.lookback_, self.horizon_
-        windows = Windows(panel, features, self.known_columns_, *sizes)
+        measures = measure(panel.values)
+        self.scale_, self.level_, self.unit_ = measures
+        windows = Windows(panel, features, self.known_columns_, *sizes, measures)
         train, holdout = windows.split(self.validation_fraction)
         if len(train) == 0:
             raise ValueError(
@@ -144,11 +148,10 @@ class Forecaster(AttentionEstimator, ABC):
             )
         flat = None if features is None else np.concatenate(features)
         self.observed_ = panel.state() | {"features": flat}
-        self.scale_ = np.array([naive_scale(values) for values in panel.values])
         task_data = {"X": X, "y": y, "metadata": {}}
         context = self._init_callback_context(max_subtasks=self._max_subtasks)
         context.call_on_fit_task_begin(estimator=self, **task_data)
-        self._learn(train, holdout, context)
+        self._learn(train, holdout, context, task_data)
         self.calibration_ = self._calibrate(holdout)
         self._include_holdout(windows)
         context.call_on_fit_task_end(estimator=self, **task_data, reconstruction_attributes={})
@@ -341,7 +344,7 @@ class Forecaster(AttentionEstimator, ABC):
         return backtest(self, X, y, cv, refit)
 
     @abstractmethod
-    def _learn(self, train, holdout, context):
+    def _learn(self, train, holdout, context, task_data):
         """Learn from windows.
 
         Parameters
@@ -350,6 +353,8 @@ class Forecaster(AttentionEstimator, ABC):
             What to learn from, and what follows in time, to choose by.
         context : CallbackContext
             Of the fit; further tasks are its subcontexts.
+        task_data : dict
+            What callbacks may ask for.
         """
 
     @abstractmethod
@@ -419,29 +424,30 @@ class Forecaster(AttentionEstimator, ABC):
 
     def _answer(self, question, levels=None, shifts=None):
         """Forecasts, or quantiles of some levels that are shifted by multiples of the scale."""
+        measures = self._measures_of(question)
         if levels is not None:
-            scale = self._scale_of(question)
             ranks = np.argsort(np.argsort(levels))
 
         def describe(batch, forecasts, series, block):
             if levels is None:
                 return forecasts
             found = self._quantile_windows(batch, forecasts, levels)
-            found = found + scale[series][:, None, None] * shifts
+            found = found + measures.scale[series][:, None, None] * shifts
             center = forecasts[:, :, None]
             found = center + np.sqrt(block + 1) * (found - center)
             # Corrections may make quantiles cross.
             return np.sort(found, axis=2)[:, :, ranks]
 
-        return question.answer(self._forecast_windows, describe)
+        return question.answer(measures, self._forecast_windows, describe)
 
-    def _scale_of(self, question):
-        """Scale of each series; fresh series are measured where training says nothing."""
+    def _measures_of(self, question):
+        """Of each series; fresh ones are measured where training says nothing."""
+        measures = Measures(self.scale_, self.level_, self.unit_)
         known, names = self.observed_["names"], question.panel.names
-        if question.fresh_scale is None:
-            return self.scale_
+        if question.fresh is None:
+            return measures
         if len(known) == 1:
-            return np.repeat(self.scale_, len(names))
+            return measures.take(np.zeros(len(names), dtype=int))
         if set(names) <= set(known) and question.panel.form != "windows":
-            return self.scale_[[known.index(name) for name in names]]
-        return question.fresh_scale
+            return measures.take([known.index(name) for name in names])
+        return question.fresh

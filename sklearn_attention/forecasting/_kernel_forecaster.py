@@ -84,8 +84,9 @@ class KernelForecaster(Forecaster):
         The step after each window, as a position on the training index.
     key_series_ : ndarray of int of shape (n_windows,)
         Which series each window is of.
-    scale_ : ndarray of shape (n_series,)
-        Mean absolute difference between neighbours in each training series.
+    scale_, level_, unit_ : ndarray of shape (n_series,)
+        Of each training series the mean absolute difference between neighbours, the mean, and
+        the standard deviation.
     observed_ : dict
         The series and features observed so far, as plain arrays.
     calibration_ : dict
@@ -186,7 +187,7 @@ class KernelForecaster(Forecaster):
         question = ask(self, X, history)
         if not question.n_blocks:
             raise ValueError(f"X={X!r} has no steps after the series: pass some to explain.")
-        keys, _, _ = self._queries(question.first_batch())
+        keys, _, _ = self._queries(question.first_batch(self._measures_of(question)))
         rows, weights = heaviest(
             lambda block: self._weights(keys[block]), len(keys), len(self.keys_), k
         )
@@ -202,7 +203,7 @@ class KernelForecaster(Forecaster):
             found.insert(0, "series", np.repeat(question.panel.names, k))
         return found
 
-    def _learn(self, train, holdout, context):
+    def _learn(self, train, holdout, context, task_data):
         self.kernel_ = as_kernel(clone(self.kernel, safe=False))
         self.normalize_ = self.normalize
         self._remember(train)

@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 
 from .._validation import check_positive
-from ._calibration import naive_scale
 from ._features import (
     filled,
     later_features,
@@ -17,6 +16,7 @@ from ._features import (
     training_features,
 )
 from ._index import TimeIndex
+from ._measures import Measures, measure
 from ._panel import Panel
 from ._roll import ends_of, inside, roll
 from ._series import read_panel
@@ -44,8 +44,8 @@ class Question:
         Index of the answer; None continues that of the series.
     order : ndarray of int, default=None
         How rows of the answer, one series after the other, are to be sorted.
-    fresh_scale : ndarray of shape (n_series,), default=None
-        Mean absolute difference between neighbours in fresh series; None for those known.
+    fresh : Measures, default=None
+        Of fresh series; None for those known.
     """
 
     panel: Panel
@@ -58,23 +58,31 @@ class Question:
     n_blocks: int
     index: pd.Index | None = None
     order: np.ndarray | None = None
-    fresh_scale: np.ndarray | None = None
+    fresh: Measures | None = None
 
-    def first_batch(self):
+    def first_batch(self, measures):
         """The windows that the series end with, one each.
+
+        Parameters
+        ----------
+        measures : Measures
+            Of each series.
 
         Returns
         -------
         batch : WindowBatch
         """
         sizes = self.lookback, self.horizon
-        return ends_of(self.panel.values, self.features, self.known, self.later, *sizes)
+        batch = ends_of(self.panel.values, self.features, self.known, self.later, *sizes)
+        return batch._replace(level=measures.level, unit=measures.unit)
 
-    def answer(self, forecast, describe):
+    def answer(self, measures, forecast, describe):
         """Answer it, step by step of each series.
 
         Parameters
         ----------
+        measures : Measures
+            Of each series.
         forecast : callable
             ``forecast(batch)`` returns forecasts (n_windows, horizon) of a batch of windows.
         describe : callable
@@ -91,7 +99,7 @@ class Question:
         values, features, known = self.panel.values, self.features, self.known
         everyone, blocks = np.arange(len(self.panel)), []
         if self.n_blocks:
-            batch = self.first_batch()
+            batch = self.first_batch(measures)
             rolled = roll(forecast, batch, known, self.later, self.n_blocks, self.horizon)
             for block, (batch, found) in enumerate(rolled):
                 blocks.append(describe(batch, found, everyone, block))
@@ -106,6 +114,8 @@ class Question:
                 within = positions[before] - self.panel.starts[i]
                 batch = inside(values[i], own, known, within, *sizes)
                 series = np.full(len(within), i)
+                own = measures.take(series)
+                batch = batch._replace(level=own.level, unit=own.unit)
                 parts.insert(0, describe(batch, forecast(batch), series, 0)[:, 0])
             both = np.concatenate(parts)
             found = np.empty_like(both)
@@ -171,11 +181,11 @@ def ask(forecaster, X, history):
     if history is None:
         return _ask(forecaster, X, *remembered(forecaster), fresh=False)
     panel = _fresh(forecaster, history)
-    scale = np.array([naive_scale(values) for values in panel.values])
+    measures = measure(panel.values)
     lookback = forecaster.lookback_
     values = [values[-lookback:] for values in panel.values]
     panel = replace(panel, values=values, starts=panel.ends - lookback)
-    return replace(_ask(forecaster, X, panel, None, fresh=True), fresh_scale=scale)
+    return replace(_ask(forecaster, X, panel, None, fresh=True), fresh=measures)
 
 
 def _ask(forecaster, X, panel, features, fresh):

@@ -91,7 +91,7 @@ def roll(answer, batch, known, later, n_blocks, horizon):
         lookback = batch.past.shape[1]
         past = np.concatenate([batch.past, forecasts], axis=1)[:, -lookback:]
         if batch.past_features is None:
-            batch = WindowBatch(past, None, None)
+            batch = batch._replace(past=past)
             continue
         passed = np.repeat(batch.past_features[:, -1:], horizon, axis=1)
         future = None
@@ -99,4 +99,4 @@ def roll(answer, batch, known, later, n_blocks, horizon):
             passed[:, :, known] = later[:, block * horizon : (block + 1) * horizon]
             future = later[:, (block + 1) * horizon : (block + 2) * horizon]
         features = np.concatenate([batch.past_features, passed], axis=1)[:, -lookback:]
-        batch = WindowBatch(past, features, future)
+        batch = batch._replace(past=past, past_features=features, future_features=future)

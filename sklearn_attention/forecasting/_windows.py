@@ -28,12 +28,16 @@ class WindowBatch(NamedTuple):
         Those that are known beforehand, during what followed.
     target : ndarray of shape (n_windows, horizon) or None
         What followed; None where it is not known yet.
+    level, unit : ndarray of shape (n_windows,) or None
+        Mean and standard deviation of the series that each window is of.
     """
 
     past: np.ndarray
     past_features: np.ndarray | None
     future_features: np.ndarray | None
     target: np.ndarray | None = None
+    level: np.ndarray | None = None
+    unit: np.ndarray | None = None
 
 
 class Windows:
@@ -49,6 +53,8 @@ class Windows:
         Columns of the features that are known beforehand.
     lookback, horizon : int
         Steps of the past, and of what followed.
+    measures : Measures
+        Of each series.
 
     Attributes
     ----------
@@ -72,7 +78,7 @@ class Windows:
            [4., 5.]])
     """
 
-    def __init__(self, panel, features, known, lookback, horizon):
+    def __init__(self, panel, features, known, lookback, horizon, measures):
         counts = [max(0, len(values) - lookback - horizon + 1) for values in panel.values]
         lengths = np.array([len(values) for values in panel.values])
         steps = np.concatenate([np.arange(count) for count in counts])
@@ -82,7 +88,7 @@ class Windows:
         self._values = np.concatenate(panel.values)
         self._features = None if features is None else np.concatenate(features)
         self._known = known
-        self.lookback, self.horizon = lookback, horizon
+        self.lookback, self.horizon, self.measures = lookback, horizon, measures
 
     def __len__(self):
         return len(self.origins)
@@ -118,12 +124,13 @@ class Windows:
         length, first = self.lookback + self.horizon, self._first[rows]
         both = sliding_window_view(self._values, length)[first]  # (n, lookback + horizon)
         past, target = both[:, : self.lookback], both[:, self.lookback :]
+        units = self.measures.level[self.series[rows]], self.measures.unit[self.series[rows]]
         if self._features is None:
-            return WindowBatch(past, None, None, target)
+            return WindowBatch(past, None, None, target, *units)
         features = sliding_window_view(self._features, length, axis=0)[first]
         features = features.swapaxes(1, 2)  # (n, lookback + horizon, n_features)
         future = features[:, self.lookback :, self._known] if len(self._known) else None
-        return WindowBatch(past, features[:, : self.lookback], future, target)
+        return WindowBatch(past, features[:, : self.lookback], future, target, *units)
 
     def split(self, fraction):
         """Split in time, so that nothing that is left out has been learned from.

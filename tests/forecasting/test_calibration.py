@@ -10,7 +10,6 @@ from sklearn_attention.forecasting import Forecaster
 from sklearn_attention.forecasting._calibration import (
     errors_at,
     interval_margin,
-    naive_scale,
     quantile_shift,
 )
 
@@ -18,7 +17,7 @@ from sklearn_attention.forecasting._calibration import (
 class Last(Forecaster):
     """Repeats the last value."""
 
-    def _learn(self, train, holdout, context):
+    def _learn(self, train, holdout, context, task_data):
         pass
 
     def _forecast_windows(self, batch):
@@ -59,11 +58,6 @@ def test_levels_in_between_are_interpolated():
         assert errors_at(errors, levels, level)[0, 0] == pytest.approx(expected)
     found = quantile_shift(make_errors(), np.array([0.5]), 0.3)
     np.testing.assert_array_equal(found, np.quantile(make_errors()[..., 0], 0.3, axis=0))
-
-
-def test_the_scale_is_the_error_of_the_naive_forecast():
-    assert naive_scale(np.array([1.0, 4.0, 2.0])) == 2.5
-    assert naive_scale(np.ones(5)) == naive_scale(np.ones(1)) == 1.0
 
 
 def test_intervals_are_those_of_the_errors_on_the_holdout():

@@ -15,17 +15,24 @@ from sklearn.model_selection import GridSearchCV, TimeSeriesSplit
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from sklearn_attention import KernelForecaster
+from sklearn_attention import KernelForecaster, TransformerForecaster
 from sklearn_attention.forecasting import Forecaster
 
 every_kind = pytest.mark.parametrize("kind", [*make_indexes(), "range"])
 GRID = {"normalize": ["standard", "last"]}
+TINY = {"d_model": 4, "n_heads": 1, "n_layers": 1, "max_steps": 2}
+# Estimators without their sizes, and what may be searched over.
+PUBLIC = {
+    KernelForecaster: ({}, GRID),
+    TransformerForecaster: (TINY, {"base": ["ridge", None]}),
+}
+every_forecaster = pytest.mark.parametrize("forecaster", PUBLIC)
 
 
 class Drift(Forecaster):
     """Goes on with the mean difference of the window, and with the features: easy to follow."""
 
-    def _learn(self, train, holdout, context):
+    def _learn(self, train, holdout, context, task_data):
         self.n_learned_ = len(train)
 
     def _forecast_windows(self, batch):
@@ -484,15 +491,17 @@ class TestBacktest:
 
 
 class TestCompany:
+    @every_forecaster
     @every_kind
-    def test_searches(self, kind):
+    def test_searches(self, kind, forecaster):
         series = make_series(kind)
         X = make_features(series)
-        model = KernelForecaster(3, lookback=8)
+        options, grid = PUBLIC[forecaster]
+        model = forecaster(3, lookback=8, **options)
         cv = TimeSeriesSplit(3)
         for features, scoring in [(None, None), (X, None), (X, "neg_mean_absolute_error")]:
             data = (series,) if features is None else (features, series)
-            search = GridSearchCV(model, GRID, cv=cv, scoring=scoring, error_score="raise")
+            search = GridSearchCV(model, grid, cv=cv, scoring=scoring, error_score="raise")
             search.set_params(return_train_score=True).fit(*data)
             assert np.isfinite(search.cv_results_["mean_test_score"]).all()
             assert np.isfinite(search.cv_results_["mean_train_score"]).all()
@@ -513,6 +522,19 @@ class TestCompany:
         assert np.isfinite(search.cv_results_["mean_test_score"]).all()
         assert len(search.predict(5)) == 5
 
+    @every_forecaster
+    @every_kind
+    def test_a_pipeline_continues_the_index(self, kind, forecaster):
+        series = make_series(kind)
+        X = make_features(series)
+        model = make_pipeline(
+            StandardScaler(), forecaster(3, lookback=4, **PUBLIC[forecaster][0])
+        )
+        future = _future(series, X)
+        found = model.fit(X, series).predict(future)
+        assert found.index.equals(future.index)
+        assert np.isfinite(found).all()
+
     @every_kind
     @pytest.mark.parametrize("output", ["default", "pandas"])
     def test_a_pipeline_with_a_scaler(self, kind, output):
@@ -531,13 +553,14 @@ class TestCompany:
         ).fit(X, series)
         assert np.isfinite(search.cv_results_["mean_test_score"]).all()
 
+    @every_forecaster
     @pytest.mark.parametrize("store", ["pickle", "deepcopy", "joblib", "skops"])
     @pytest.mark.parametrize("kind", ["MS", "10min", "period", "array", "frame"])
-    def test_files(self, store, kind, tmp_path):
+    def test_files(self, store, kind, forecaster, tmp_path):
         series = make_series("MS" if kind in ("array", "frame") else kind)
         X = make_features(series)
         y = {"array": series.to_numpy(), "frame": series.to_frame()}.get(kind, series)
-        model = KernelForecaster(3, lookback=12).fit(X, y)
+        model = forecaster(3, lookback=12, **PUBLIC[forecaster][0]).fit(X, y)
         if store == "pickle":
             loaded = pickle.loads(pickle.dumps(model))
         elif store == "deepcopy":

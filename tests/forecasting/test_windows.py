@@ -7,11 +7,12 @@ from forecasting_data import make_values
 
 from sklearn_attention.datasets import make_periodic_series
 from sklearn_attention.forecasting import Windows
+from sklearn_attention.forecasting._measures import measure
 from sklearn_attention.forecasting._season import season_of, season_of_values
 from sklearn_attention.forecasting._series import read_panel
 from sklearn_attention.forecasting._windows import choose_lookback
 
-LOOKBACK, HORIZON = 5, 3
+SIZES = LOOKBACK, HORIZON = 5, 3
 
 
 def make_panel():
@@ -37,7 +38,7 @@ def test_windows_are_those_of_a_loop():
     rng = np.random.default_rng(0)
     features = [rng.normal(size=(len(values), 4)) for values in panel.values]
     known = np.array([1, 3])
-    windows = Windows(panel, features, known, LOOKBACK, HORIZON)
+    windows = Windows(panel, features, known, *SIZES, measure(panel.values))
     expected = list(zip(*slow_windows(panel, features, known), strict=True))
     batch = windows.batch()
     found = (
@@ -46,15 +47,20 @@ def test_windows_are_those_of_a_loop():
     )  # fmt: skip
     for mine, slow in zip(found, expected, strict=True):
         np.testing.assert_array_equal(mine, slow)
+    for i, level in zip(windows.series, batch.level, strict=True):
+        assert level == panel.values[i].mean()
+    np.testing.assert_allclose(batch.unit[0], panel.values[0].std())
     some = windows.take([4, 20]).batch()
     np.testing.assert_array_equal(some.past, batch.past[[4, 20]])
     np.testing.assert_array_equal(windows.batch([7]).target, batch.target[[7]])
-    assert Windows(panel, None, np.arange(0), LOOKBACK, HORIZON).batch().past_features is None
+    without = Windows(panel, None, known[:0], *SIZES, measure(panel.values))
+    assert without.batch().past_features is None
 
 
 @pytest.mark.parametrize("fraction", [0.05, 0.2, 0.6])
 def test_nothing_of_the_holdout_is_learned_from(fraction):
-    windows = Windows(make_panel(), None, np.arange(0), LOOKBACK, HORIZON)
+    panel = make_panel()
+    windows = Windows(panel, None, np.arange(0), *SIZES, measure(panel.values))
     train, holdout = windows.split(fraction)
     assert train.origins.max() + HORIZON <= holdout.origins.min()
     assert abs(len(holdout) / len(windows) - fraction) < 0.06
