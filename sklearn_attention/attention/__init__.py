@@ -8,8 +8,7 @@ the weights. :func:`partial_attend`, :func:`merge` and :func:`finish` are the sa
 over keys that come in chunks.
 """
 
-import importlib
-
+from .._lazy import lazy_names
 from ._part import EMPTY_POLICIES, Part, finish, merge
 
 # These compute with torch, which takes a second to load: not before they are asked for.
@@ -37,41 +36,6 @@ _LAZY = {
     "torch_threads": "_threads",
 }
 
-__all__ = [
-    "EMPTY_POLICIES",
-    "LeaveOneOut",
-    "LeaveOneOutGradient",
-    "LocalFit",
-    "LocalRows",
-    "Part",
-    "Predictions",
-    "Scores",
-    "SolvedMemory",
-    "attend",
-    "attend_gradient",
-    "attend_local",
-    "attention_weights",
-    "binned_scores",
-    "finish",
-    "local_rows",
-    "map_blocks",
-    "merge",
-    "n_landmarks",
-    "partial_attend",
-    "resolve_device",
-    "solve_logistic",
-    "threads_for",
-    "torch_threads",
-]
+__all__ = ["EMPTY_POLICIES", "Part", "finish", "merge", *_LAZY]
 
-
-def __getattr__(name):
-    if name not in _LAZY:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(f".{_LAZY[name]}", __name__), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__():
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_names(__name__, _LAZY)

@@ -10,7 +10,7 @@
 * Kernels of table rows: :class:`ViewKernel` and how it is read.
 """
 
-import importlib
+from .._lazy import lazy_names
 
 _LAZY = {
     "Decoder": "_stack",
@@ -35,37 +35,6 @@ _LAZY = {
     "without_own": "_local_average",
 }
 
-__all__ = [
-    "Decoder",
-    "DecoderBlock",
-    "Encoder",
-    "EncoderBlock",
-    "InstanceNorm",
-    "LearnedPositions",
-    "MultiHeadAttention",
-    "Patches",
-    "PointHead",
-    "QuantileHead",
-    "RotaryPositions",
-    "SinusoidalPositions",
-    "ViewKernel",
-    "attention",
-    "initialize",
-    "leave_one_out_errors",
-    "local_average",
-    "pinball_loss",
-    "sinusoidal_encoding",
-    "without_own",
-]
+__all__ = [*_LAZY]
 
-
-def __getattr__(name):
-    if name not in _LAZY:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(f".{_LAZY[name]}", __name__), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__():
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_names(__name__, _LAZY)

@@ -4,7 +4,7 @@
 :func:`descend` is for a few parameters and a few steps.
 """
 
-import importlib
+from .._lazy import lazy_names
 
 _LAZY = {
     "EpochTasks": "_epoch_tasks",
@@ -22,30 +22,6 @@ _LAZY = {
     "train": "_train",
 }
 
-__all__ = [
-    "EpochTasks",
-    "History",
-    "Plan",
-    "batch_sizes",
-    "decay_groups",
-    "descend",
-    "hold_out",
-    "learn_attending",
-    "learn_solving",
-    "pace",
-    "refine_attending",
-    "torch_seed",
-    "train",
-]
+__all__ = [*_LAZY]
 
-
-def __getattr__(name):
-    if name not in _LAZY:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(f".{_LAZY[name]}", __name__), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__():
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_names(__name__, _LAZY)
