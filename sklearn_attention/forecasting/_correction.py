@@ -122,7 +122,7 @@ def ask_network(network, scaling, batch, *, need_weights=False):
     Parameters
     ----------
     network : ForecastNetwork
-        On the device to compute on.
+        In evaluation mode, on the device to compute on.
     scaling : Scaling
     batch : WindowBatch
     need_weights : bool, default=False
@@ -134,7 +134,6 @@ def ask_network(network, scaling, batch, *, need_weights=False):
 n_tokens, n_tokens)
         In the units of the network.
     """
-    network.eval()
     device = next(network.parameters()).device
     inputs = _inputs(scaling, batch, device)
     found = []

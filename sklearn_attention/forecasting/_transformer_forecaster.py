@@ -345,7 +345,7 @@ class TransformerForecaster(Forecaster):
 
             network = build_network(self.shape_, 0)
             load_weights(network, self.network_)
-            self._memo["network"] = network.to(resolve_device(self.device))
+            self._memo["network"] = network.to(resolve_device(self.device)).eval()
         return self._memo["network"]
 
     @property

@@ -12,6 +12,7 @@ from .._explanation import Explanation, heaviest
 from .._mixed_rows import MixedRows, check_key_weights
 from .._validation import check_bandwidth, check_choice, check_positive
 from ..kernels import RadialKernel, as_kernel
+from ._copies import join_copies
 from ._views import VIEWS, column_names, learn_view
 from ._ways import FEW_ROWS, READOUTS, ways_of
 
@@ -246,8 +247,9 @@ class KernelAttention(TransformerMixin, MixedRows):
         weights = check_key_weights(sample_weight, X)
         kept = np.arange(len(X)) if weights is None else np.flatnonzero(weights)
         weights = np.ones(len(X)) if weights is None else weights
-        X, values, weights = X[kept], values[kept], weights[kept]
-        weights = weights / weights.mean()
+        own, weights = join_copies(X[kept], values[kept], weights[kept])
+        kept = kept[own]
+        X, values, weights = X[kept], values[kept], weights / weights.mean()
         self._memo = {}
         self.key_rows_, self.keys_, self.key_weights_ = kept, X, weights
         self.kernel_ = self._check_kernel()

@@ -85,11 +85,11 @@ class KernelAttentionRegressor(RegressorMixin, KernelAttention):
     loo_residuals_ : ndarray of shape (n_judged,) or (n_judged, n_outputs)
         Targets less leave-one-out predictions, of rows that no kernel was learned from.
     judged_rows_ : ndarray of shape (n_judged,)
-        Positions of these rows among the rows of positive weight.
+        Positions of these rows among the rows remembered.
     members_ : list of dict
         What was learned, as arrays.
     keys_, values_ : ndarray
-        The rows remembered, those of weight 0 left out, and their targets.
+        The rows remembered, without those of weight 0 and copies, and their targets.
     categories_, kinds_
         As for :class:`NadarayaWatsonRegressor`.
     n_features_in_ : int
@@ -134,8 +134,11 @@ class KernelAttentionRegressor(RegressorMixin, KernelAttention):
     taken over 50 000 rows at most. Results are the same for the same `random_state` and
     number of threads.
 
-    Rows that repeat one another predict one another, here as in any memory: where rows of one
-    group must not, keep groups together when you validate.
+    Copies would predict one another without error. So rows that agree in all features and
+    targets are remembered as one row of their joint weight, where one of the columns is a
+    number that hardly ever repeats; elsewhere equal rows may be observations like any others.
+    Rows that are only alike do tell one another: where those of one group must not, keep groups
+    together when you validate.
 
     References
     ----------
