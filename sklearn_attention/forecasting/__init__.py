@@ -4,6 +4,7 @@ from ._baselines import RidgeMap, fit_ridge, seasonal_naive
 from ._forecaster import Forecaster
 from ._index import TimeIndex
 from ._kernel_forecaster import KernelForecaster
+from ._measures import Measures, measure
 from ._panel import Panel
 from ._transformer_forecaster import TransformerForecaster
 from ._windows import WindowBatch, Windows
@@ -11,6 +12,7 @@ from ._windows import WindowBatch, Windows
 __all__ = [
     "Forecaster",
     "KernelForecaster",
+    "Measures",
     "Panel",
     "RidgeMap",
     "TimeIndex",
@@ -18,5 +20,6 @@ __all__ = [
     "WindowBatch",
     "Windows",
     "fit_ridge",
+    "measure",
     "seasonal_naive",
 ]

@@ -51,31 +51,26 @@ class RidgeMap(NamedTuple):
     ----------
     coef : ndarray of shape (lookback, horizon)
         Weights of the steps of a window, less its last value.
-    intercept : ndarray of shape (horizon,)
-        In units of `scale`.
     alpha : float
         The penalty that was chosen, relative to the mean squared singular value.
     """
 
     coef: np.ndarray
-    intercept: np.ndarray
     alpha: float
 
-    def predict(self, past, scale=1.0):
+    def predict(self, past):
         """Forecast what follows windows.
 
         Parameters
         ----------
         past : ndarray of shape (n_windows, lookback)
-        scale : float or ndarray of shape (n_windows,), default=1.0
-            Unit of each window, as in :func:`fit_ridge`.
 
         Returns
         -------
         forecasts : ndarray of shape (n_windows, horizon)
         """
-        last, scale = past[:, -1:], np.reshape(scale, (-1, 1))
-        return last + (past - last) @ self.coef + scale * self.intercept
+        last = past[:, -1:]
+        return last + (past - last) @ self.coef
 
 
 def fit_ridge(past, target, *, scale=1.0, alphas=ALPHAS, holdout=None):
@@ -105,10 +100,10 @@ def fit_ridge(past, target, *, scale=1.0, alphas=ALPHAS, holdout=None):
 
     Notes
     -----
-    Windows and what followed are taken relative to the window's last value, so that the map is
-    the same at all levels:
+    Windows and what followed are taken relative to the window's last value, and there is no
+    intercept, so that the map is the same at all levels and in all units:
 
-    .. math:: \min_{B, b} \sum_i \lVert y_i - l_i - B^\top (x_i - l_i) - b \rVert^2 / s_i^2
+    .. math:: \min_B \sum_i \lVert y_i - l_i - B^\top (x_i - l_i) \rVert^2 / s_i^2
               + \alpha \lVert B \rVert^2
 
     One decomposition of the lookback x lookback matrix of products serves all penalties.
@@ -139,8 +134,6 @@ def fit_ridge(past, target, *, scale=1.0, alphas=ALPHAS, holdout=None):
     if not alphas:
         raise ValueError("alphas=[] is not valid: pass at least one.")
     x, y = _relative(past, target, scale)
-    x_mean, y_mean = x.mean(axis=0), y.mean(axis=0)
-    x, y = x - x_mean, y - y_mean
     powers, directions = np.linalg.eigh(x.T @ x)
     powers = np.maximum(powers, 0.0)
     unit = powers.mean() or 1.0
@@ -148,7 +141,7 @@ def fit_ridge(past, target, *, scale=1.0, alphas=ALPHAS, holdout=None):
 
     def ridge_at(alpha):
         coef = directions @ (products / (powers + alpha * unit)[:, None])
-        return RidgeMap(coef, y_mean - x_mean @ coef, alpha)
+        return RidgeMap(coef, alpha)
 
     if len(alphas) == 1:
         return ridge_at(alphas[0])
@@ -157,14 +150,13 @@ def fit_ridge(past, target, *, scale=1.0, alphas=ALPHAS, holdout=None):
         x_later, y_later = _relative(later, later_target, *(units or [1.0]))
 
         def error(ridge):
-            return np.mean((y_later - x_later @ ridge.coef - ridge.intercept) ** 2)
+            return np.mean((y_later - x_later @ ridge.coef) ** 2)
 
     else:
         n = len(x)
 
         def error(ridge):
-            # The mean takes one degree of freedom more.
-            freedom = 1 + np.sum(powers / (powers + ridge.alpha * unit))
+            freedom = np.sum(powers / (powers + ridge.alpha * unit))
             rest = np.mean((y - x @ ridge.coef) ** 2)
             return rest / max(1 - freedom / n, 1e-12) ** 2
 

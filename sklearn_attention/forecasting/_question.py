@@ -104,9 +104,9 @@ class Question:
             for block, (batch, found) in enumerate(rolled):
                 blocks.append(describe(batch, found, everyone, block))
             table = np.concatenate(blocks, axis=1)  # (n_series, n_blocks * horizon, ...)
-        answers = []
+        answers, ends = [], self.panel.ends
         for i, positions in enumerate(self.positions):
-            steps = positions - self.panel.ends[i]
+            steps = positions - ends[i]
             before = steps < 0
             parts = [table[i, steps[~before]]] if self.n_blocks else []
             if before.any():

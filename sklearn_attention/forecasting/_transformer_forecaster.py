@@ -111,7 +111,7 @@ class TransformerForecaster(Forecaster):
         What the transformer adds to.
     ridge_ : dict or None
         Of a ridge base: ``coef`` (lookback, horizon), from the steps of a window less its last
-        value; ``intercept`` (horizon,), in standard deviations of the series; ``alpha``.
+        value, and ``alpha``, the penalty.
     gate_ : float
         Share of the transformer's correction that is added; 0 where it did not help.
     training_history_ : dict
@@ -143,8 +143,9 @@ class TransformerForecaster(Forecaster):
     standard deviations. Why there is a base: linear maps of windows equal most transformers at
     long horizons [3]_. It sees the series alone; features speak through the transformer.
 
-    The gate is that of least squares on the windows held out, and opens only if the correction
-    lessens the error in each of four stretches of them.
+    The gate is that of least squares on the windows held out, less its uncertainty, for which
+    stretches of them are compared. It stays shut where fewer than three horizons of time, and
+    three series, are held out.
 
     Of more than 100 000 windows evenly spread ones make the base. KeyboardInterrupt ends the
     training, with a warning, and leaves a forecaster with the weights at that time.
@@ -167,8 +168,8 @@ class TransformerForecaster(Forecaster):
     >>> model = TransformerForecaster(horizon=3, lookback=20, max_steps=20).fit(series)
     >>> model.predict().round(1)
     2025-02-04    0.7
-    2025-02-05    0.8
-    2025-02-06    0.8
+    2025-02-05    0.7
+    2025-02-06    0.6
     Freq: D, Name: height, dtype: float64
     """
 
@@ -316,11 +317,12 @@ class TransformerForecaster(Forecaster):
         rows = _spread(len(holdout), _MOST_GATED)
         batch = holdout.batch(rows)
         missed = (batch.target - self._base_forecasts(batch)) / batch.unit[:, None]
-        return fit_gate(missed, self._ask_network(batch), holdout.origins[rows])
+        origins, series = holdout.origins[rows], holdout.series[rows]
+        return fit_gate(missed, self._ask_network(batch), origins, series)
 
     def _base_forecasts(self, batch):
         if self.base_ == "ridge":
-            return RidgeMap(**self.ridge_).predict(batch.past, batch.unit)
+            return RidgeMap(**self.ridge_).predict(batch.past)
         if self.base_ == "seasonal":
             season = min(self.season_length_, batch.past.shape[1])
             return seasonal_naive(batch.past, self.horizon_, season)

@@ -66,10 +66,10 @@ class Windows:
     Examples
     --------
     >>> import numpy as np
-    >>> from sklearn_attention.forecasting import Panel, TimeIndex, Windows
+    >>> from sklearn_attention.forecasting import Panel, TimeIndex, Windows, measure
     >>> time, values = TimeIndex.of_positions(6), [np.arange(6.0)]
     >>> panel = Panel(time, values, np.array([0]), ["load"], "array", "float64", [])
-    >>> windows = Windows(panel, None, np.arange(0), lookback=3, horizon=2)
+    >>> windows = Windows(panel, None, np.arange(0), 3, 2, measure(values))
     >>> windows.batch().past
     array([[0., 1., 2.],
            [1., 2., 3.]])

@@ -32,22 +32,20 @@ def test_one_penalty_is_that_of_scikit_learn(alpha, scaled):
     )
     found = fit_ridge(past, target, scale=scale, alphas=[alpha])
     x, y = (past - past[:, -1:]) / scale[:, None], (target - past[:, -1:]) / scale[:, None]
-    centred = x - x.mean(axis=0)
-    unit = np.linalg.eigvalsh(centred.T @ centred).mean()
-    slow = Ridge(alpha=alpha * unit).fit(x, y)
+    unit = np.linalg.eigvalsh(x.T @ x).mean()
+    slow = Ridge(alpha=alpha * unit, fit_intercept=False).fit(x, y)
     expected = past[:, -1:] + scale[:, None] * slow.predict(x)
-    np.testing.assert_allclose(found.predict(past, scale), expected, rtol=1e-8)
+    np.testing.assert_allclose(found.predict(past), expected, rtol=1e-8)
 
 
 def test_the_penalty_is_that_of_least_generalised_cross_validation():
     past, target = make_windows()
     alphas = [1e-4, 1e-2, 1e-1, 1.0, 10.0]
     x, y = past - past[:, -1:], target - past[:, -1:]
-    x, y = x - x.mean(axis=0), y - y.mean(axis=0)
     unit, scores = np.linalg.eigvalsh(x.T @ x).mean(), []
     for alpha in alphas:
-        hat = x @ np.linalg.solve(x.T @ x + alpha * unit * np.eye(6), x.T) + 1 / len(x)
-        rest = np.mean((y - (hat - 1 / len(x)) @ y) ** 2)
+        hat = x @ np.linalg.solve(x.T @ x + alpha * unit * np.eye(6), x.T)
+        rest = np.mean((y - hat @ y) ** 2)
         scores.append(rest / (1 - np.trace(hat) / len(x)) ** 2)
     assert fit_ridge(past, target, alphas=alphas).alpha == alphas[np.argmin(scores)]
 
@@ -71,8 +69,10 @@ def test_a_sine_follows_a_linear_map():
     np.testing.assert_allclose(ridge.predict(both[150:, :20]), both[150:, 20:], atol=1e-3)
 
 
-def test_the_level_does_not_matter_and_constants_are_kept():
+def test_level_and_unit_do_not_matter_and_constants_are_kept():
     past, target = make_windows()
+    larger = fit_ridge(7 * past, 7 * target).predict(7 * past)
+    np.testing.assert_allclose(larger, 7 * fit_ridge(past, target).predict(past))
     plain, moved = fit_ridge(past, target), fit_ridge(past + 1e4, target + 1e4)
     np.testing.assert_allclose(moved.predict(past + 1e4) - 1e4, plain.predict(past), atol=1e-6)
     flat = fit_ridge(np.full((9, 4), 7.0), np.full((9, 2), 7.0))

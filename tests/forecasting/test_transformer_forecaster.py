@@ -43,7 +43,7 @@ def test_is_base_plus_gate_times_network():
         with torch.no_grad():
             correction = network(relative[None])[0][0].numpy()
         last = window[-1]
-        base = last + (window - last) @ model.ridge_["coef"] + unit * model.ridge_["intercept"]
+        base = last + (window - last) @ model.ridge_["coef"]
         expected = base + gate * unit * correction
         np.testing.assert_allclose(model.predict(), expected, rtol=1e-5)
 
