@@ -93,7 +93,7 @@ class KernelForecaster(Forecaster):
         Errors on the hold-out, in units of `scale_`.
     n_features_in_ : int
         Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Their names, if they are all strings.
 
     See Also

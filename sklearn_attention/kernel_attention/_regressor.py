@@ -72,7 +72,7 @@ class KernelAttentionRegressor(RegressorMixin, KernelAttention):
     ----------
     n_heads_ : int
         Number of kernels in each view.
-    length_scales_ : ndarray of shape (n_views * n_heads_, n_features)
+    length_scales_ : ndarray of shape (n_views * n_heads, n_features)
         Geometric mean over the members; infinite where a feature has no part. In the
         features' own units for the standard view, in the view's coordinates for others.
     feature_relevance_ : ndarray of shape (n_features,)
