@@ -51,8 +51,8 @@ class Forecaster(AttentionEstimator, ABC):
     lookback_, horizon_, season_length_ : int
         Steps of a window, of what is forecast at once, and of a season.
     scale_, level_, unit_ : ndarray of shape (n_series,)
-        Of each training series the mean absolute difference between neighbours, the mean, and
-        the standard deviation.
+        Of each training series the mean absolute difference between neighbours, and of what
+        is not held out of it the mean and the standard deviation.
     observed_ : dict
         The series and features observed so far, as plain arrays.
     calibration_ : dict
@@ -137,7 +137,8 @@ class Forecaster(AttentionEstimator, ABC):
             panel, self.lookback, self.horizon_, self.season_length_
         )
         sizes = self.lookback_, self.horizon_
-        measures = measure(panel.values)
+        # What is held out must not choose the units either.
+        measures = measure(panel.values, 1 - self.validation_fraction)
         self.scale_, self.level_, self.unit_ = measures
         windows = Windows(panel, features, self.known_columns_, *sizes, measures)
         train, holdout = windows.split(self.validation_fraction)

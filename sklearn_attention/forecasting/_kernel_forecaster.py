@@ -85,8 +85,8 @@ class KernelForecaster(Forecaster):
     key_series_ : ndarray of int of shape (n_windows,)
         Which series each window is of.
     scale_, level_, unit_ : ndarray of shape (n_series,)
-        Of each training series the mean absolute difference between neighbours, the mean, and
-        the standard deviation.
+        Of each training series the mean absolute difference between neighbours, and of what
+        is not held out of it the mean and the standard deviation.
     observed_ : dict
         The series and features observed so far, as plain arrays.
     calibration_ : dict

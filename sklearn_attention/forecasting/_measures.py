@@ -27,13 +27,16 @@ class Measures(NamedTuple):
         return Measures(*(values[rows] for values in self))
 
 
-def measure(values):
+def measure(values, share=1.0):
     """Measure series.
 
     Parameters
     ----------
     values : list of ndarray of shape (n_steps,)
         The series.
+    share : float, default=1.0
+        Level and unit are those of so much of each series, its beginning, unless that is
+        constant.
 
     Returns
     -------
@@ -41,11 +44,20 @@ def measure(values):
         With a scale and a unit of 1 for constant series and single values, so that they may
         divide.
     """
-    steps = [np.abs(np.diff(own)).mean() if len(own) > 1 else 0.0 for own in values]
-    spreads = np.array([own.std() for own in values])
-    largest = np.array([np.abs(own).max() for own in values])
-    return Measures(
-        np.where(np.array(steps) > 0, steps, 1.0),
-        np.array([own.mean() for own in values]),
-        np.where(spreads > 1e-12 * largest, spreads, 1.0),
-    )
+    rows = [_levels_of(own, share) for own in values]
+    return Measures(*np.array(rows).T)
+
+
+def _levels_of(values, share):
+    steps = np.abs(np.diff(values)).mean() if len(values) > 1 else 0.0
+    level, spread = values.mean(), _spread(values)
+    beginning = values[: max(1, round(share * len(values)))]
+    if _spread(beginning) > 0:
+        level, spread = beginning.mean(), _spread(beginning)
+    return steps or 1.0, level, spread or 1.0
+
+
+def _spread(values):
+    """Standard deviation, 0 where rounding is all there is to it."""
+    spread = values.std()
+    return spread if spread > 1e-12 * np.abs(values).max() else 0.0

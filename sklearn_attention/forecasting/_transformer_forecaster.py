@@ -120,8 +120,8 @@ class TransformerForecaster(Forecaster):
     network_ : dict of str to ndarray
         Weights of the transformer.
     scale_, level_, unit_ : ndarray of shape (n_series,)
-        Of each training series the mean absolute difference between neighbours, the mean, and
-        the standard deviation.
+        Of each training series the mean absolute difference between neighbours, and of what
+        is not held out of it the mean and the standard deviation.
     observed_ : dict
         The series and features observed so far, as plain arrays.
     calibration_ : dict

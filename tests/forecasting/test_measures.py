@@ -21,3 +21,12 @@ def test_constant_series_have_units_that_may_divide():
 def test_some_of_them():
     found = measure([np.array([1.0, 4.0]), np.array([-2.0, 2.0])]).take([1, 1, 0])
     np.testing.assert_array_equal(found.level, [0.0, 0.0, 2.5])
+
+
+def test_level_and_unit_of_the_beginning():
+    late = np.concatenate([np.zeros(8), [5.0, 9.0]])
+    whole = np.concatenate([[1.0, 3.0] * 4, [50.0, 90.0]])
+    found = measure([whole, late], 0.8)
+    np.testing.assert_allclose(found.level, [2.0, 1.4])
+    np.testing.assert_allclose(found.unit, [1.0, late.std()])
+    np.testing.assert_allclose(found.scale, [np.abs(np.diff(whole)).mean(), 1.0])
