@@ -42,8 +42,8 @@ class KernelAttentionRegressor(RegressorMixin, KernelAttention):
         Categories have a column for each level in every view, missing cells one that says
         so.
     n_heads : int or "auto", default="auto"
-        Kernels in each view, each with length-scales of its own. "auto" is 1 up to 2000 rows,
-        and where the bandwidth is given, and 2 beyond.
+        Kernels in each view, each with length-scales of its own. "auto" is 2 from 2000 to
+        20 000 rows, and 1 for fewer and more, and where the bandwidth is given.
     n_estimators : int or "auto", default="auto"
         Members of each kind. Each is learned without one of as many folds, whose leave-one-
         out predictions judge it, and they are averaged; a single member is judged by a
