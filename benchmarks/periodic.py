@@ -144,8 +144,9 @@ def report(options):
     for line in lines:
         print("| " + " | ".join(line) + " |")
     if "published network" in seconds:
+        theirs = seconds.pop("published network")
         for model, value in seconds.items():
-            ratio = seconds["published network"] / value
+            ratio = theirs / value
             print(f"\nThe published network takes {ratio:.1f} times as long as {model}.")
     steps = step_seconds()
     print("\nA training step of the published network, batches of 64, milliseconds:\n")

@@ -7,6 +7,8 @@ from scipy.special import stdtrit
 # telling luck from merit.
 _FEWEST_GROUPS, _MOST_STRETCHES = 3, 8
 _CONFIDENCE = 0.9
+# A network that takes less off the squared error is not worth asking.
+_LEAST_GAIN = 0.02
 
 
 def fit_gate(residuals, corrections, origins, series=None):
@@ -37,7 +39,8 @@ def fit_gate(residuals, corrections, origins, series=None):
     -------
     gate : float
         Between 0 and 1. It is 0 where there are less than three horizons of time and less
-        than three series to judge by.
+        than three series to judge by, and where it would take less than 2 % off the squared
+        error.
 
     Notes
     -----
@@ -61,7 +64,9 @@ def fit_gate(residuals, corrections, origins, series=None):
     gate = products.sum() / powers.sum()
     spread = np.sum((products - gate * powers) ** 2) * n_groups / (n_groups - 1)
     margin = stdtrit(n_groups - 1, _CONFIDENCE) * np.sqrt(spread) / powers.sum()
-    return float(np.clip(gate - margin, 0.0, 1.0))
+    gate = float(np.clip(gate - margin, 0.0, 1.0))
+    gain = gate * (2 * products.sum() - gate * powers.sum())
+    return gate if gain > _LEAST_GAIN * np.sum(residuals**2) else 0.0
 
 
 def _groups(horizon, origins, series):

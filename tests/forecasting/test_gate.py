@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import t
 
+from sklearn_attention.forecasting import _gate as module
 from sklearn_attention.forecasting._gate import fit_gate
 
 
@@ -45,10 +46,20 @@ def test_is_shut_by_corrections_that_harm():
     assert fit_gate(*make(-0.5)) == 0.0
 
 
-def test_opens_to_mere_noise_about_one_time_in_ten_and_then_little():
+def test_opens_to_mere_noise_about_one_time_in_ten_and_then_little(monkeypatch):
+    monkeypatch.setattr(module, "_LEAST_GAIN", 0.0)
     gates = np.array([fit_gate(*make(0.0, noise=1.0, seed=seed)) for seed in range(400)])
     assert 0.05 < np.mean(gates > 0) < 0.16
     assert gates.max() < 0.3
+
+
+@pytest.mark.parametrize(("share", "opens"), [(0.1, False), (0.3, True)])
+def test_is_shut_where_there_is_little_to_gain(share, opens):
+    residuals, corrections, origins = make(share, noise=0.9, n=2000)
+    least_squares = np.sum(residuals * corrections) / np.sum(corrections**2)
+    rest = np.sum((residuals - least_squares * corrections) ** 2) / np.sum(residuals**2)
+    assert (rest < 0.98) == opens
+    assert (fit_gate(residuals, corrections, origins) > 0) == opens
 
 
 def test_one_stretch_of_gain_is_not_enough():
