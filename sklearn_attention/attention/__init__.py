@@ -9,6 +9,7 @@ over keys that come in chunks.
 """
 
 from .._lazy import lazy_names
+from ._landmarks import MOST_SOLVED_ROWS, n_landmarks
 from ._part import EMPTY_POLICIES, Part, finish, merge
 
 # These compute with torch, which takes a second to load: not before they are asked for.
@@ -28,7 +29,6 @@ _LAZY = {
     "attention_weights": "_weights",
     "local_rows": "_local",
     "map_blocks": "_threads",
-    "n_landmarks": "_solve",
     "partial_attend": "_attend",
     "resolve_device": "_task",
     "solve_logistic": "_solve_logistic",
@@ -36,6 +36,14 @@ _LAZY = {
     "torch_threads": "_threads",
 }
 
-__all__ = ["EMPTY_POLICIES", "Part", "finish", "merge", *_LAZY]
+__all__ = [
+    "EMPTY_POLICIES",
+    "MOST_SOLVED_ROWS",
+    "Part",
+    "finish",
+    "merge",
+    "n_landmarks",
+    *_LAZY,
+]
 
 __getattr__, __dir__ = lazy_names(__name__, _LAZY)

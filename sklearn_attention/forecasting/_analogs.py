@@ -5,6 +5,8 @@ from scipy.spatial.distance import cdist
 from scipy.special import softmax
 
 from ..kernels import RadialKernel
+from ._measures import dividing, spread_of
+from ._windows import evenly_spread
 
 NORMALIZE = ("last", "standard")
 # Of more windows than these, evenly spread ones are predicted, and predicted from, as the
@@ -41,9 +43,7 @@ def units_of(past, normalize):
     if normalize == "last":
         return past[:, -1:], ones
     level = past.mean(axis=1, keepdims=True)
-    deviation = past.std(axis=1, keepdims=True)
-    constant = deviation <= 1e-12 * np.abs(past).max(axis=1, keepdims=True)
-    return level, np.where(constant, 1.0, deviation)
+    return level, dividing(spread_of(past, axis=1))[:, None]
 
 
 def keys_of(batch, known, level, unit):
@@ -115,9 +115,9 @@ def search_bandwidth(keys, values, origins, lookback, kernel):
     score : float
         The mean squared error there; NaN if there is none.
     """
-    few = np.unique(np.linspace(0, len(keys) - 1, _MOST_KEYS).astype(int))
+    few = evenly_spread(len(keys), _MOST_KEYS)
     keys, values, origins = keys[few], values[few], origins[few]
-    rows = np.unique(np.linspace(0, len(keys) - 1, _MOST_ROWS).astype(int))
+    rows = evenly_spread(len(keys), _MOST_ROWS)
     apart = np.abs(origins[rows, None] - origins) >= values.shape[1]
     rows, apart = rows[apart.any(axis=1)], apart[apart.any(axis=1)]
     spread = _spread(keys, lookback)
@@ -156,7 +156,7 @@ def _spread(keys, lookback):
     """One spread for all steps of the window, and one for each feature."""
     spread = keys.std(axis=0)
     spread[:lookback] = np.sqrt(np.mean(spread[:lookback] ** 2))
-    return np.where(spread > 0, spread, 1.0)
+    return dividing(spread)
 
 
 def _of_those_apart(log_weights, squared, apart):

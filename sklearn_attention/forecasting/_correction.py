@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from ..attention import resolve_device, torch_threads
-from ..training import Plan, batch_sizes, torch_seed, train
+from ..training import batch_sizes, torch_seed, train
 from ._network import ForecastNetwork
 
 # Windows that are answered at once.
@@ -46,8 +46,7 @@ def learn_network(
         In which units the network sees windows.
     shape : dict
         Arguments of :class:`ForecastNetwork`.
-    plan : dict
-        Arguments of :class:`~sklearn_attention.training.Plan`.
+    plan : Plan
     seed : int
     device : str
     start : dict of str to ndarray or None
@@ -61,7 +60,7 @@ def learn_network(
     weights : dict of str to ndarray
     history : History
     """
-    plan, device = Plan(**plan), resolve_device(device)
+    device = resolve_device(device)
     network = build_network(shape, seed)
     if start is not None:
         load_weights(network, start)
@@ -74,10 +73,8 @@ def learn_network(
 
     key = ""
     if checkpoint is not None:
-        every = windows.batch()
-        parts = [part for part in every if part is not None]
         digest = hashlib.sha256(repr((shape, sorted(scaling._asdict().items()))).encode())
-        for part in parts:
+        for part in windows.arrays():
             digest.update(np.ascontiguousarray(part).tobytes())
         key = digest.hexdigest()
     history = train(
@@ -87,21 +84,6 @@ def learn_network(
     )  # fmt: skip
     weights = {name: value.cpu().numpy() for name, value in network.state_dict().items()}
     return weights, history
-
-
-def n_epochs(plan, n_windows):
-    """How many epochs there are at most.
-
-    Parameters
-    ----------
-    plan : dict
-    n_windows : int
-
-    Returns
-    -------
-    n_epochs : int
-    """
-    return len(batch_sizes(Plan(**plan), n_windows))
 
 
 def load_weights(network, weights):

@@ -8,7 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._base import AttentionEstimator
 from .._state import keeps_state_on_failure
-from .._validation import check_in_open_interval, check_positive
+from .._validation import check_in_open_interval, check_positive, check_quantiles
 from ._backtest import backtest
 from ._calibration import interval_margin, quantile_shift
 from ._features import place_rows, refuse_leakage
@@ -16,7 +16,7 @@ from ._measures import Measures, measure
 from ._observe import appended, match, read_later, read_training, resolve_past
 from ._question import ask, build, remembered
 from ._season import season_of
-from ._windows import Windows, choose_lookback
+from ._windows import Windows, choose_lookback, evenly_spread
 
 # Windows of the hold-out that are kept to calibrate by, evenly spread.
 _MOST_JUDGED = 250
@@ -269,11 +269,7 @@ class Forecaster(AttentionEstimator, ABC):
         Each quantile is moved by the quantile of its errors on the hold-out.
         """
         check_is_fitted(self)
-        levels = np.atleast_1d(np.asarray(quantiles, dtype=np.float64))
-        if levels.ndim != 1 or len(levels) == 0:
-            raise ValueError(f"quantiles={quantiles!r} is not valid: pass probabilities.")
-        for level in levels.tolist():
-            check_in_open_interval("quantiles", level, 0, 1)
+        levels = check_quantiles(quantiles)
         question = ask(self, X, history)
         errors, kept = self.calibration_["errors"], self.calibration_["levels"]
         shifts = [quantile_shift(errors, kept, level) for level in levels]
@@ -413,7 +409,7 @@ class Forecaster(AttentionEstimator, ABC):
 
     def _calibrate(self, holdout):
         """Errors of the quantiles on windows that were not learned from."""
-        rows = np.unique(np.linspace(0, len(holdout) - 1, _MOST_JUDGED).astype(int))
+        rows = evenly_spread(len(holdout), _MOST_JUDGED)
         levels, errors = np.array(self._levels), []
         for some in np.array_split(rows, -(-len(rows) // _JUDGED_AT_A_TIME)):
             batch = holdout.batch(some)
@@ -451,4 +447,4 @@ class Forecaster(AttentionEstimator, ABC):
             return measures.take(np.zeros(len(names), dtype=int))
         if set(names) <= set(known) and question.panel.form != "windows":
             return measures.take([known.index(name) for name in names])
-        return question.fresh
+        return measure(question.fresh)

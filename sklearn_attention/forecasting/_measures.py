@@ -50,14 +50,39 @@ def measure(values, share=1.0):
 
 def _levels_of(values, share):
     steps = np.abs(np.diff(values)).mean() if len(values) > 1 else 0.0
-    level, spread = values.mean(), _spread(values)
     beginning = values[: max(1, round(share * len(values)))]
-    if _spread(beginning) > 0:
-        level, spread = beginning.mean(), _spread(beginning)
-    return steps or 1.0, level, spread or 1.0
+    spread = spread_of(beginning)
+    if spread == 0:
+        beginning, spread = values, spread_of(values)
+    return dividing(steps), beginning.mean(), dividing(spread)
 
 
-def _spread(values):
-    """Standard deviation, 0 where rounding is all there is to it."""
-    spread = values.std()
-    return spread if spread > 1e-12 * np.abs(values).max() else 0.0
+def spread_of(values, axis=None):
+    """Standard deviation, 0 where rounding is all there is to it.
+
+    Parameters
+    ----------
+    values : ndarray
+    axis : int or tuple of int, default=None
+        Along which; None for all of them.
+
+    Returns
+    -------
+    spread : float or ndarray
+    """
+    spread = values.std(axis=axis)
+    return np.where(spread > 1e-12 * np.abs(values).max(axis=axis), spread, 0.0)
+
+
+def dividing(spread):
+    """Spreads that may divide: 1 in the place of 0.
+
+    Parameters
+    ----------
+    spread : float or ndarray
+
+    Returns
+    -------
+    spread : ndarray
+    """
+    return np.where(spread > 0, spread, 1.0)

@@ -16,7 +16,6 @@ from ._features import (
     training_features,
 )
 from ._index import TimeIndex
-from ._measures import Measures, measure
 from ._panel import Panel
 from ._roll import ends_of, inside, roll
 from ._series import read_panel
@@ -44,8 +43,8 @@ class Question:
         Index of the answer; None continues that of the series.
     order : ndarray of int, default=None
         How rows of the answer, one series after the other, are to be sorted.
-    fresh : Measures, default=None
-        Of fresh series; None for those known.
+    fresh : list of ndarray, default=None
+        Fresh series as long as they came; None for those known.
     """
 
     panel: Panel
@@ -58,7 +57,7 @@ class Question:
     n_blocks: int
     index: pd.Index | None = None
     order: np.ndarray | None = None
-    fresh: Measures | None = None
+    fresh: list | None = None
 
     def first_batch(self, measures):
         """The windows that the series end with, one each.
@@ -181,11 +180,10 @@ def ask(forecaster, X, history):
     if history is None:
         return _ask(forecaster, X, *remembered(forecaster), fresh=False)
     panel = _fresh(forecaster, history)
-    measures = measure(panel.values)
-    lookback = forecaster.lookback_
-    values = [values[-lookback:] for values in panel.values]
+    whole, lookback = panel.values, forecaster.lookback_
+    values = [values[-lookback:] for values in whole]
     panel = replace(panel, values=values, starts=panel.ends - lookback)
-    return replace(_ask(forecaster, X, panel, None, fresh=True), fresh=measures)
+    return replace(_ask(forecaster, X, panel, None, fresh=True), fresh=whole)
 
 
 def _ask(forecaster, X, panel, features, fresh):

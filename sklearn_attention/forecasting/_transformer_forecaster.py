@@ -8,11 +8,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._validation import check_choice, check_positive
 from ..kernels import as_kernel
+from ..training import EpochTasks, Plan, batch_sizes
 from ._baselines import RidgeMap, fit_ridge, seasonal_naive
 from ._forecaster import Forecaster
 from ._gate import fit_gate
+from ._measures import dividing, spread_of
 from ._question import ask
 from ._scaling import Scaling
+from ._windows import evenly_spread
 
 BASES = ("auto", "ridge", "seasonal")
 POSITIONS = ("learned", "rotary", "sinusoidal")
@@ -264,9 +267,7 @@ class TransformerForecaster(Forecaster):
         return self._ask_network(batch, need_weights=True)
 
     def _learn(self, train, holdout, context, task_data):
-        # torch takes a second to load.
-        from ..training import EpochTasks
-        from ._correction import learn_network, n_epochs
+        from ._correction import learn_network  # torch takes a second to load
 
         before = getattr(self, "network_", None), getattr(self, "shape_", None)
         self._memo = {}
@@ -276,7 +277,9 @@ class TransformerForecaster(Forecaster):
         start = before[0] if self.warm_start and before[1] == self.shape_ else None
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         plan = self._plan()
-        task = context.subcontext(task_name="training", max_subtasks=n_epochs(plan, len(train)))
+        task = context.subcontext(
+            task_name="training", max_subtasks=len(batch_sizes(plan, len(train)))
+        )
         task.call_on_fit_task_begin(estimator=self, **task_data)
         self.network_, history = learn_network(
             train, self._base_forecasts, Scaling(**self.scaling_), self.shape_, plan,
@@ -304,21 +307,23 @@ class TransformerForecaster(Forecaster):
         if self.base in ("auto", "ridge"):
             self.ridge_ = _fit_ridge(train, None, holdout)
         if self.base == "auto":
-            batch = holdout.batch(_spread(len(holdout), _MOST_GATED))
+            batch = holdout.batch(evenly_spread(len(holdout), _MOST_GATED))
             errors = {}
             for self.base_ in ("ridge", "seasonal"):
-                missed = (batch.target - self._base_forecasts(batch)) / batch.unit[:, None]
-                errors[self.base_] = np.mean(missed**2)
+                errors[self.base_] = np.mean(self._missed(batch) ** 2)
             self.base_ = min(errors, key=errors.get)
         if self.base_ != "ridge":
             self.ridge_ = None
 
     def _fit_gate(self, holdout):
-        rows = _spread(len(holdout), _MOST_GATED)
+        rows = evenly_spread(len(holdout), _MOST_GATED)
         batch = holdout.batch(rows)
-        missed = (batch.target - self._base_forecasts(batch)) / batch.unit[:, None]
         origins, series = holdout.origins[rows], holdout.series[rows]
-        return fit_gate(missed, self._ask_network(batch), origins, series)
+        return fit_gate(self._missed(batch), self._ask_network(batch), origins, series)
+
+    def _missed(self, batch):
+        """What the base leaves of windows, in units of their series."""
+        return (batch.target - self._base_forecasts(batch)) / batch.unit[:, None]
 
     def _base_forecasts(self, batch):
         if self.base_ == "ridge":
@@ -383,7 +388,7 @@ class TransformerForecaster(Forecaster):
             "optimizer", "learning_rate", "schedule", "weight_decay", "batch_size",
             "max_epochs", "max_steps", "autocast",
         )  # fmt: skip
-        return {name: getattr(self, name) for name in names}
+        return Plan(**{name: getattr(self, name) for name in names})
 
     def _check_parameters(self):
         super()._check_parameters()
@@ -406,28 +411,22 @@ class TransformerForecaster(Forecaster):
                 "number that does."
             )
         as_kernel(self.attention_kernel)
+        self._plan()
 
 
 def _fit_ridge(windows, alphas, holdout=None):
     """A ridge base, as a dict; alphas=None chooses the penalty on the hold-out."""
-    batch = windows.batch(_spread(len(windows), _MOST_FITTED))
+    batch = windows.batch(evenly_spread(len(windows), _MOST_FITTED))
     options = {} if alphas is None else {"alphas": alphas}
     if holdout is not None:
-        later = holdout.batch(_spread(len(holdout), _MOST_FITTED))
+        later = holdout.batch(evenly_spread(len(holdout), _MOST_FITTED))
         options["holdout"] = later.past, later.target, later.unit
     return fit_ridge(batch.past, batch.target, scale=batch.unit, **options)._asdict()
 
 
 def _learn_scaling(windows, known):
-    features = windows.batch(_spread(len(windows), _MOST_GATED)).past_features
+    features = windows.batch(evenly_spread(len(windows), _MOST_GATED)).past_features
     if features is None:
         return Scaling(np.empty(0), np.empty(0), known)
-    center = features.mean(axis=(0, 1))
-    spread = features.std(axis=(0, 1))
-    constant = spread <= 1e-12 * np.abs(features).max(axis=(0, 1))
-    return Scaling(center, np.where(constant, 1.0, spread), known)
-
-
-def _spread(n, most):
-    """At most so many of n positions, evenly spread."""
-    return np.unique(np.linspace(0, n - 1, min(n, most)).astype(int))
+    spread = dividing(spread_of(features, axis=(0, 1)))
+    return Scaling(features.mean(axis=(0, 1)), spread, known)

@@ -109,6 +109,16 @@ class Windows:
             setattr(part, name, getattr(self, name)[rows])
         return part
 
+    def arrays(self):
+        """All that batches are made of.
+
+        Returns
+        -------
+        arrays : list of ndarray
+        """
+        features = [] if self._features is None else [self._features]
+        return [self._first, self.series, self._values, *features, *self.measures]
+
     def batch(self, rows=slice(None)):
         """Some of the windows as arrays.
 
@@ -151,6 +161,21 @@ class Windows:
         cut = np.sort(self.origins)[position]
         train = self.origins + self.horizon <= cut
         return self.take(train), self.take(self.origins >= cut)
+
+
+def evenly_spread(n, most):
+    """At most so many of n positions, evenly spread.
+
+    Parameters
+    ----------
+    n, most : int
+
+    Returns
+    -------
+    rows : ndarray of int
+        Ascending, from the first to the last.
+    """
+    return np.unique(np.linspace(0, n - 1, min(n, most)).astype(int))
 
 
 def choose_lookback(panel, lookback, horizon, season_length):

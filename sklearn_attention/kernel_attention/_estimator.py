@@ -11,10 +11,11 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 from .._explanation import Explanation, heaviest
 from .._mixed_rows import MixedRows, check_key_weights
 from .._validation import check_bandwidth, check_choice, check_positive
+from ..attention import MOST_SOLVED_ROWS
 from ..kernels import RadialKernel, as_kernel
 from ._copies import join_copies
 from ._views import VIEWS, column_names, learn_view
-from ._ways import FEW_ROWS, MANY_ROWS, READOUTS, ways_of
+from ._ways import FEW_ROWS, READOUTS, ways_of
 
 _DTYPES = (np.float64, np.float32)
 _FOLDS = 4
@@ -337,7 +338,7 @@ class KernelAttention(TransformerMixin, MixedRows):
             return int(self.n_heads)
         # Few rows cannot tell two kernels of one view apart, and where rows are so many that
         # landmarks stand for them, smoother kernels do better.
-        return 2 if FEW_ROWS < n <= MANY_ROWS and self._bandwidth_is_learned else 1
+        return 2 if FEW_ROWS < n <= MOST_SOLVED_ROWS and self._bandwidth_is_learned else 1
 
     def _judges(self, n, rng):
         """Rows that judge each member, and that it does not learn from."""

@@ -8,8 +8,10 @@ from ..nn import ViewKernel
 from ..training import learn_attending, learn_solving, refine_attending
 from ._blend import log_odds
 from ._reader import Reader, solved_system
-from ._ways import FEW_ROWS, MANY_ROWS, WAYS
+from ._ways import FEW_ROWS, WAYS
 
+# Rows that a kernel is learned from, at most: batches are drawn from them.
+_MOST_LEARNED_FROM = 20_000
 _JITTER = 0.3
 # Log-odds vary by eight, before the rows are seen; what is too much the link takes back.
 _LOG_ODDS_VARIANCE = 64.0
@@ -67,8 +69,8 @@ def _learn(memory, member, judged, n_steps, loss, fixed, generator):
     rows = np.arange(len(memory))
     if len(judged) < len(memory):
         rows = np.setdiff1d(rows, judged)
-    if len(rows) > MANY_ROWS:
-        chosen = torch.randperm(len(rows), generator=generator)[:MANY_ROWS]
+    if len(rows) > _MOST_LEARNED_FROM:
+        chosen = torch.randperm(len(rows), generator=generator)[:_MOST_LEARNED_FROM]
         rows = rows[chosen.numpy()]
     coordinates = memory.coordinates(memory.X[rows], torch.float32)
     kernel = ViewKernel.start(

@@ -241,12 +241,7 @@ class KernelAttentionRegressor(RegressorMixin, KernelAttention):
         dtype = self.keys_.dtype
         if not return_std:
             return predictions.reshape(shape).astype(dtype)
-        errors = self._judged_errors
-        parts = [
-            error_deviation(self._error_shares(X[rows]), errors)
-            for rows in blocks(len(X), _QUERY_BLOCK)
-        ]
-        std = np.concatenate(parts)
+        std = self._of_errors(X, error_deviation)
         return predictions.reshape(shape).astype(dtype), std.reshape(shape).astype(dtype)
 
     def predict_quantiles(self, X, quantiles=(0.1, 0.5, 0.9)):
@@ -277,18 +272,16 @@ class KernelAttentionRegressor(RegressorMixin, KernelAttention):
 
         The sharpness :math:`\tau` and the share :math:`\lambda` are those of the least
         continuous ranked probability score, every row scored by the errors of the others.
+        Levels allow for the new error itself, which counts as one more, so that intervals from
+        few errors are not too narrow.
         """
         check_is_fitted(self)
         quantiles = check_quantiles(quantiles)
         X = self._check_queries(X)
-        predictions = self._predict(X)
-        errors = self._judged_errors
-        parts = []
-        for rows in blocks(len(X), _QUERY_BLOCK):
-            found = error_quantiles(self._error_shares(X[rows]), errors, quantiles)
-            parts.append(predictions[rows][:, None, :] + found)
+        found = self._of_errors(X, lambda *errors: error_quantiles(*errors, quantiles))
+        found = self._predict(X)[:, None, :] + found
         shape = len(X), len(quantiles), *self.values_.shape[1:]
-        return np.concatenate(parts).reshape(shape).astype(self.keys_.dtype)
+        return found.reshape(shape).astype(self.keys_.dtype)
 
     def predict_interval(self, X, coverage=0.9):
         """Intervals that contain a new target with a given probability.
@@ -326,6 +319,14 @@ class KernelAttentionRegressor(RegressorMixin, KernelAttention):
     @property
     def _judged_errors(self):
         return self.loo_residuals_.reshape(len(self.judged_rows_), -1)
+
+    def _of_errors(self, X, describe):
+        """What ``describe(shares, errors)`` says of the errors at queries, block by block."""
+        parts = [
+            describe(self._error_shares(X[rows]), self._judged_errors)
+            for rows in blocks(len(X), _QUERY_BLOCK)
+        ]
+        return np.concatenate(parts)
 
     def _error_shares(self, X):
         weights = self.key_weights_[self.judged_rows_]

@@ -6,8 +6,6 @@ READOUTS = ("average", "blend", "local_linear", "solve")
 # Up to so many rows a blend has a second way to solve, there are several folds, and each
 # member has a thread of its own.
 FEW_ROWS = 2000
-# Kernels are learned from so many rows at most.
-MANY_ROWS = 20_000
 
 
 @dataclass(frozen=True)

@@ -132,6 +132,7 @@ class Triangular(CompactKernel):
 
     roughness = 2 / 3
     second_moment = 1 / 6
+    kinked = True
 
     def _profile(self, squared):
         xp = array_namespace(squared)

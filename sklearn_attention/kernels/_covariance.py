@@ -30,6 +30,7 @@ class Exponential(RadialKernel):
 
     positive_definite = True
     decreasing = True
+    kinked = True
 
     def _log_profile(self, squared):
         return -square_root(squared)

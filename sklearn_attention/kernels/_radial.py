@@ -46,6 +46,8 @@ class RadialKernel(Kernel):
     """
 
     stationary = True
+    # Whether it falls like the distance itself at first, which shows every rounding of that.
+    kinked = False
 
     def _profile(self, squared):
         xp = array_namespace(squared)

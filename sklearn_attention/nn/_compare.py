@@ -2,12 +2,10 @@
 
 import torch
 
-from ..kernels import Exponential, RadialKernel, Triangular
+from ..kernels import RadialKernel
 
 # How far rounding may move a squared distance before rows are subtracted one by one.
 _TOLERANCE = {torch.float32: 1e-4, torch.float64: 1e-10}
-# With a kink at 0 a kernel shows the root of that error.
-_KINKED = (Exponential, Triangular)
 
 
 def compare(kernel, queries, keys, *, logarithm):
@@ -30,9 +28,8 @@ def compare(kernel, queries, keys, *, logarithm):
     with torch.autocast(queries.device.type, enabled=False):
         queries, keys = at_least_single(queries), at_least_single(keys)
         if isinstance(kernel, RadialKernel):
-            squared = squared_distances(
-                queries, keys, exact=isinstance(kernel, _KINKED)
-            )  # (B, n_heads, T_q, T_k)
+            # With a kink at 0 a kernel would show the root of the error of an expansion.
+            squared = squared_distances(queries, keys, exact=kernel.kinked)
             return kernel.log_profile(squared) if logarithm else kernel.profile(squared)
         of_one = kernel.log if logarithm else kernel
         heads = zip(queries.flatten(0, 1), keys.flatten(0, 1), strict=True)
