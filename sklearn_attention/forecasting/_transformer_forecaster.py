@@ -1,14 +1,11 @@
 """Forecasting with a transformer, on top of a linear base."""
 
-import warnings
-
 import numpy as np
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._validation import check_choice, check_positive
 from ..kernels import as_kernel
-from ..training import EpochTasks, Plan, batch_sizes
+from ..training import NetworkEstimator, batch_sizes
 from ._baselines import RidgeMap, fit_ridge, seasonal_naive
 from ._forecaster import Forecaster
 from ._gate import fit_gate
@@ -25,7 +22,7 @@ _PATCH, _FEWEST_PATCHES = 8, 4
 _MOST_FITTED, _MOST_GATED = 100_000, 2000
 
 
-class TransformerForecaster(Forecaster):
+class TransformerForecaster(NetworkEstimator, Forecaster):
     r"""Forecasting with a transformer encoder, on top of a linear base.
 
     .. math:: \hat y = \text{base}(x) + g \cdot u\, \text{transformer}(x / u)
@@ -267,35 +264,21 @@ class TransformerForecaster(Forecaster):
         return self._ask_network(batch, need_weights=True)
 
     def _learn(self, train, holdout, context, task_data):
-        from ._correction import learn_network  # torch takes a second to load
+        from ._correction import squared_error  # torch takes a second to load
 
-        before = getattr(self, "network_", None), getattr(self, "shape_", None)
-        self._memo = {}
         self.scaling_ = _learn_scaling(train, self.known_columns_)._asdict()
         self._fit_base(train, holdout)
-        self.shape_ = self._network_shape()
-        start = before[0] if self.warm_start and before[1] == self.shape_ else None
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        plan = self._plan()
         task = context.subcontext(
-            task_name="training", max_subtasks=len(batch_sizes(plan, len(train)))
+            task_name="training", max_subtasks=len(batch_sizes(self._plan(), len(train)))
         )
         task.call_on_fit_task_begin(estimator=self, **task_data)
-        self.network_, history = learn_network(
-            train, self._base_forecasts, Scaling(**self.scaling_), self.shape_, plan,
-            seed=seed, device=self.device, start=start, checkpoint=self.checkpoint,
-            task=EpochTasks(task, self, **task_data),
+        scaling, shape = Scaling(**self.scaling_), self._network_shape()
+        self._train_network(
+            shape, squared_error(train, self._base_forecasts, scaling), len(train),
+            context=task, task_data=task_data, data=[*scaling, *train.arrays()],
+            n_tokens=-(-self.lookback_ // shape["patch_length"]),
         )  # fmt: skip
         task.call_on_fit_task_end(estimator=self, **task_data)
-        if history.stopped == "interrupted":
-            warnings.warn(
-                f"The training was interrupted after {history.n_steps} steps: the forecaster "
-                "has the weights of that time.",
-                UserWarning,
-                stacklevel=4,
-            )
-        names = ("loss", "learning_rate", "seconds", "n_steps", "stopped")
-        self.training_history_ = {name: getattr(history, name) for name in names}
         self.gate_ = 1.0 if self.base_ is None else self._fit_gate(holdout)
 
     def _include_holdout(self, windows):
@@ -344,16 +327,11 @@ class TransformerForecaster(Forecaster):
 
         return ask_network(self._network, Scaling(**self.scaling_), batch, **options)
 
-    @property
-    def _network(self):
-        if "network" not in self._memo:
-            from ..attention import resolve_device
-            from ._correction import build_network, load_weights
+    @staticmethod
+    def _network_kind():
+        from ._network import ForecastNetwork
 
-            network = build_network(self.shape_, 0)
-            load_weights(network, self.network_)
-            self._memo["network"] = network.to(resolve_device(self.device)).eval()
-        return self._memo["network"]
+        return ForecastNetwork
 
     @property
     def _max_subtasks(self):
@@ -382,13 +360,6 @@ class TransformerForecaster(Forecaster):
             "activation": self.activation,
             "dropout": float(self.dropout),
         }
-
-    def _plan(self):
-        names = (
-            "optimizer", "learning_rate", "schedule", "weight_decay", "batch_size",
-            "max_epochs", "max_steps", "autocast",
-        )  # fmt: skip
-        return Plan(**{name: getattr(self, name) for name in names})
 
     def _check_parameters(self):
         super()._check_parameters()

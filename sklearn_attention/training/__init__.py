@@ -1,7 +1,8 @@
 """Training: how parameters are learned from batches.
 
 :func:`train` fits any torch module to rows in memory, as a :class:`Plan` says.
-:func:`descend` is for a few parameters and a few steps.
+:func:`descend` is for a few parameters and a few steps. :class:`NetworkEstimator` is what
+estimators share that do the former.
 """
 
 from .._lazy import lazy_names
@@ -9,6 +10,7 @@ from .._lazy import lazy_names
 _LAZY = {
     "EpochTasks": "_epoch_tasks",
     "History": "_history",
+    "NetworkEstimator": "_network_estimator",
     "Plan": "_plan",
     "batch_sizes": "_plan",
     "decay_groups": "_optimizer",
@@ -18,6 +20,7 @@ _LAZY = {
     "learn_solving": "_learn_kernel",
     "pace": "_plan",
     "refine_attending": "_learn_kernel",
+    "threads_for": "_network",
     "torch_seed": "_random",
     "train": "_train",
 }

@@ -1,0 +1,96 @@
+"""Networks and their weights as plain arrays."""
+
+import hashlib
+
+import numpy as np
+import torch
+
+from ._random import torch_seed
+
+# Multiplications in one pass below which waiting for threads costs more than they save.
+_WORK_OF_A_THREAD = 10**9
+
+
+def build_network(kind, shape, seed):
+    """A network with starting weights drawn from a seed.
+
+    Parameters
+    ----------
+    kind : callable
+        ``kind(**shape)`` returns a torch.nn.Module.
+    shape : dict
+    seed : int
+
+    Returns
+    -------
+    network : torch.nn.Module
+    """
+    with torch_seed(seed):
+        return kind(**shape)
+
+
+def load_weights(network, weights):
+    """Give a network the weights in arrays.
+
+    Parameters
+    ----------
+    network : torch.nn.Module
+    weights : dict of str to ndarray
+    """
+    network.load_state_dict({name: torch.as_tensor(value) for name, value in weights.items()})
+
+
+def weights_of(network):
+    """The weights of a network as arrays, which later training does not change.
+
+    Parameters
+    ----------
+    network : torch.nn.Module
+
+    Returns
+    -------
+    weights : dict of str to ndarray
+    """
+    state = network.state_dict().items()
+    return {name: value.detach().cpu().numpy().copy() for name, value in state}
+
+
+def digest(*parts):
+    """What tells data from other data, for the key of a checkpoint.
+
+    Parameters
+    ----------
+    *parts : ndarray, or plain values
+        Arrays by their bytes; all else by its ``repr``.
+
+    Returns
+    -------
+    key : str
+    """
+    found = hashlib.sha256()
+    for part in parts:
+        if isinstance(part, np.ndarray) and part.dtype != object:
+            found.update(repr((part.shape, part.dtype.str)).encode())
+            found.update(np.ascontiguousarray(part).tobytes())
+        else:
+            found.update(repr(part).encode())
+    return found.hexdigest()
+
+
+def threads_for(network, n_tokens):
+    """How many threads a pass through a network is worth.
+
+    Parameters
+    ----------
+    network : torch.nn.Module
+    n_tokens : int
+        That are seen at once, each by every linear layer.
+
+    Returns
+    -------
+    n_threads : int or None
+        None for all there are.
+    """
+    linear = (part for part in network.modules() if isinstance(part, torch.nn.Linear))
+    work = n_tokens * sum(part.weight.numel() for part in linear)
+    return 1 if work < _WORK_OF_A_THREAD else None

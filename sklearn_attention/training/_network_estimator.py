@@ -1,0 +1,119 @@
+"""What estimators share that train a network."""
+
+import warnings
+
+from sklearn.utils import check_random_state
+
+from .._base import AttentionEstimator
+from ._epoch_tasks import EpochTasks
+from ._plan import Plan, batch_sizes
+
+_HISTORY = ("loss", "validation_loss", "learning_rate", "seconds", "n_steps", "best_epoch")
+
+
+class NetworkEstimator(AttentionEstimator):
+    """Base class of estimators whose fitted state is the weights of a torch network.
+
+    A subclass has the parameters `warm_start`, `checkpoint`, `random_state` and `device`, and
+    those of :class:`Plan` that it offers, by the same names. It says what its network is
+    (:meth:`_network_kind`) and calls :meth:`_train_network` in ``fit``.
+
+    Attributes
+    ----------
+    shape_ : dict
+        Arguments the network is built with.
+    network_ : dict of str to ndarray
+        Its weights.
+    training_history_ : dict
+        Of every epoch the ``loss``, ``learning_rate`` and ``seconds``, and the
+        ``validation_loss`` if there is one; ``n_steps``, ``best_epoch``, and why the training
+        ``stopped``.
+    """
+
+    @staticmethod
+    def _network_kind():
+        """The class of the network; imports it, and with it torch."""
+        raise NotImplementedError
+
+    def _plan(self):
+        """How to train, checked."""
+        offered = self.get_params(deep=False)
+        return Plan(
+            **{name: offered[name] for name in Plan.__dataclass_fields__ if name in offered}
+        )
+
+    def _train_network(
+        self,
+        shape,
+        batch_loss,
+        n_samples,
+        *,
+        context,
+        task_data,
+        validation_loss=None,
+        data=(),
+        n_tokens,
+    ):
+        """Learn the weights, from scratch or from those of the last fit.
+
+        Parameters
+        ----------
+        shape : dict
+            Arguments of the network.
+        batch_loss, n_samples, validation_loss
+            As for :func:`train`.
+        context : CallbackContext
+            Whose subtasks are the epochs, ``len(batch_sizes(plan, n_samples))`` at most.
+        task_data : dict
+            ``X``, ``y`` and ``metadata``, for callbacks.
+        data : iterable of ndarray
+            What the rows are, to tell a checkpoint from that of other data.
+        n_tokens : int
+            Tokens of a row that the network sees, by which threads are chosen.
+        """
+        from ..attention import resolve_device  # torch takes a second to load
+        from ._network import build_network, digest, load_weights, threads_for, weights_of
+        from ._train import train
+
+        start = getattr(self, "network_", None), getattr(self, "shape_", None)
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        network = build_network(self._network_kind(), shape, seed)
+        if self.warm_start and start[1] == shape:
+            load_weights(network, start[0])
+        network.to(resolve_device(self.device))
+        self.shape_, self._memo = shape, {}
+
+        def fitted():
+            return {"network_": weights_of(network), "_memo": {}}
+
+        key = "" if self.checkpoint is None else digest(shape, *data)
+        plan = self._plan()
+        most = max(map(max, batch_sizes(plan, n_samples)))
+        history = train(
+            network, batch_loss, n_samples, plan, random_state=seed,
+            validation_loss=validation_loss, checkpoint=self.checkpoint, checkpoint_key=key,
+            task=EpochTasks(context, self, fitted=fitted, **task_data),
+            threads=threads_for(network, most * n_tokens),
+        )  # fmt: skip
+        if history.stopped == "interrupted":
+            warnings.warn(
+                f"The training was interrupted after {history.n_steps} steps: the estimator "
+                "has the weights of that time, or the best before.",
+                UserWarning,
+                stacklevel=4,
+            )
+        self.network_ = weights_of(network)
+        self.training_history_ = {name: getattr(history, name) for name in _HISTORY}
+        self.training_history_["stopped"] = history.stopped
+
+    @property
+    def _network(self):
+        """The network, on its device and in evaluation mode; kept once it is built."""
+        if "network" not in self._memo:
+            from ..attention import resolve_device
+            from ._network import build_network, load_weights
+
+            network = build_network(self._network_kind(), self.shape_, 0)
+            load_weights(network, self.network_)
+            self._memo["network"] = network.to(resolve_device(self.device)).eval()
+        return self._memo["network"]
