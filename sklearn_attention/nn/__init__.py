@@ -2,7 +2,8 @@
 
 * The weighted average on any kernel: :func:`attention`, :class:`MultiHeadAttention`.
 * Transformers: :class:`EncoderBlock`, :class:`DecoderBlock` and stacks of them,
-  :class:`Encoder` and :class:`Decoder`; :func:`initialize` draws their parameters.
+  :class:`Encoder` and :class:`Decoder`; :func:`initialize` draws their parameters, and a
+  :class:`KeyValueCache` saves computing anew what a growing sequence has in common.
 * Positions of tokens: :class:`SinusoidalPositions`, :class:`LearnedPositions`,
   :class:`RotaryPositions`.
 * Series to tokens and back: :class:`Patches`, :class:`InstanceNorm`, :class:`PointHead`,
@@ -18,6 +19,7 @@ _LAZY = {
     "Encoder": "_stack",
     "EncoderBlock": "_blocks",
     "InstanceNorm": "_instance_norm",
+    "KeyValueCache": "_cache",
     "LearnedPositions": "_positions",
     "MultiHeadAttention": "_multi_head",
     "Patches": "_patches",

@@ -88,7 +88,9 @@ class EncoderBlock(nn.Module):
         self.around_attention = _Residual(d_model, norm, dropout, bias)
         self.around_feedforward = _Residual(d_model, norm, dropout, bias)
 
-    def forward(self, x, *, causal=False, mask=None, padding=None, need_weights=False):
+    def forward(
+        self, x, *, causal=False, mask=None, padding=None, need_weights=False, memories=None
+    ):
         """Tokens after both sublayers.
 
         Parameters
@@ -103,6 +105,8 @@ class EncoderBlock(nn.Module):
             True where a token is real.
         need_weights : bool, default=False
             Whether to return the weights of the attention.
+        memories : pair of Memory, default=None
+            A layer of a :class:`KeyValueCache`.
 
         Returns
         -------
@@ -110,9 +114,11 @@ class EncoderBlock(nn.Module):
         weights : Tensor of shape (B, n_heads, T, T) or None
         """
         inner = self.around_attention.enter(x)
+        own, _ = memories or (None, None)
         out, weights = self.attention(
-            inner, mask=mask, causal=causal, padding=padding, need_weights=need_weights
-        )
+            inner, mask=mask, causal=causal, padding=padding, need_weights=need_weights,
+            memory=own,
+        )  # fmt: skip
         x = self.around_attention.leave(x, inner, out)
         inner = self.around_feedforward.enter(x)
         return self.around_feedforward.leave(x, inner, self.feedforward(inner)), weights
@@ -187,6 +193,7 @@ class DecoderBlock(nn.Module):
         source_mask=None,
         source_padding=None,
         need_weights=False,
+        memories=None,
     ):
         """Tokens after all three sublayers.
 
@@ -208,6 +215,8 @@ class DecoderBlock(nn.Module):
             True where a token of the source is real.
         need_weights : bool, default=False
             Whether to return the weights of both attentions.
+        memories : pair of Memory, default=None
+            A layer of a :class:`KeyValueCache`.
 
         Returns
         -------
@@ -216,14 +225,17 @@ class DecoderBlock(nn.Module):
             (B, n_heads, T, T) of the tokens, and (B, n_heads, T, S) of the source.
         """
         inner = self.around_attention.enter(x)
+        of_own, of_source = memories or (None, None)
         out, own = self.attention(
-            inner, mask=mask, causal=causal, padding=padding, need_weights=need_weights
-        )
+            inner, mask=mask, causal=causal, padding=padding, need_weights=need_weights,
+            memory=of_own,
+        )  # fmt: skip
         x = self.around_attention.leave(x, inner, out)
         inner = self.around_cross_attention.enter(x)
         out, cross = self.cross_attention(
-            inner, source, mask=source_mask, padding=source_padding, need_weights=need_weights
-        )
+            inner, source, mask=source_mask, padding=source_padding,
+            need_weights=need_weights, memory=of_source,
+        )  # fmt: skip
         x = self.around_cross_attention.leave(x, inner, out)
         inner = self.around_feedforward.enter(x)
         x = self.around_feedforward.leave(x, inner, self.feedforward(inner))

@@ -72,19 +72,22 @@ def check_padding(name, padding, shape):
     return padding[:, None, None]
 
 
-def causal_mask(n_steps, device=None):
-    """The mask by which step t sees the steps 1 to t, itself included.
+def causal_mask(n_steps, device=None, *, n_before=0):
+    """The mask by which step t sees the steps 1 to t, itself included, and all before.
 
     Parameters
     ----------
     n_steps : int
     device : torch.device, default=None
+    n_before : int, default=0
+        How many keys come before the first step.
 
     Returns
     -------
-    mask : Tensor of bool, of shape (1, 1, n_steps, n_steps)
+    mask : Tensor of bool, of shape (1, 1, n_steps, n_before + n_steps)
     """
-    return torch.ones((1, 1, n_steps, n_steps), dtype=torch.bool, device=device).tril_()
+    shape = (1, 1, n_steps, n_before + n_steps)
+    return torch.ones(shape, dtype=torch.bool, device=device).tril_(n_before)
 
 
 def join_masks(mask, other):

@@ -8,7 +8,7 @@ from .._validation import check_choice, check_in_interval, check_positive
 from ..kernels import as_kernel
 from ._attention import attention
 from ._initialize import initialize
-from ._masks import check_mask, check_padding, join_masks
+from ._masks import causal_mask, check_mask, check_padding, join_masks
 from ._positions import RotaryPositions
 
 _PROJECTIONS = ("full", "none", "shared", "separate")
@@ -121,7 +121,15 @@ class MultiHeadAttention(nn.Module):
         initialize(self)
 
     def forward(
-        self, queries, source=None, *, mask=None, causal=False, padding=None, need_weights=False
+        self,
+        queries,
+        source=None,
+        *,
+        mask=None,
+        causal=False,
+        padding=None,
+        need_weights=False,
+        memory=None,
     ):
         """Attend to the source, or the tokens to each other.
 
@@ -139,6 +147,10 @@ class MultiHeadAttention(nn.Module):
             True where a token of the source is real.
         need_weights : bool, default=False
             Whether to return the weights, which is slower.
+        memory : Memory, default=None
+            Of a :class:`KeyValueCache`. To queries that attend to each other it adds those
+            before, so that S counts both; a source is remembered when first seen, and taken
+            from memory afterwards.
 
         Returns
         -------
@@ -154,14 +166,19 @@ class MultiHeadAttention(nn.Module):
         self._check_tokens("queries", queries, self.d_model)
         keys = queries if source is None else source
         self._check_tokens("source", keys, self.d_source)
+        n_before = 0 if memory is None or source is not None else memory.n_tokens
+        n_keys = n_before + keys.shape[1]
         if mask is not None:
-            shape = (len(queries), self.n_heads, queries.shape[1], keys.shape[1])
+            shape = (len(queries), self.n_heads, queries.shape[1], n_keys)
             mask = check_mask("mask", mask, shape)
         if padding is not None:
-            mask = join_masks(mask, check_padding("padding", padding, keys.shape[:2]))
-        q, k, v = (self._heads(x) for x in self._project(queries, source))
-        if self.rotary is not None:
-            q, k = self.rotary(q), self.rotary(k)
+            mask = join_masks(mask, check_padding("padding", padding, (len(keys), n_keys)))
+        if causal and n_before:
+            if queries.shape[1] > 1:
+                later = causal_mask(queries.shape[1], queries.device, n_before=n_before)
+                mask = join_masks(mask, later)
+            causal = False
+        q, k, v = self._remembered(queries, source, memory)
         averages, weights = attention(
             q, k, v, self.kernel, mask=mask, causal=causal, need_weights=need_weights,
             dropout=self.dropout if self.training else 0.0,
@@ -169,16 +186,26 @@ class MultiHeadAttention(nn.Module):
         out = averages.transpose(1, 2).flatten(2)  # (B, T, d_model)
         return self.out(out) if self.projections == "full" else out, weights
 
+    def _remembered(self, queries, source, memory):
+        """Queries, and the keys and values of new and old, (B, n_heads, T or S, head_dim)."""
+        if source is not None and memory is not None and memory.n_tokens:
+            return self._heads(self._asking(queries)), memory.keys, memory.values
+        q, k, v = (self._heads(x) for x in self._project(queries, source))
+        if self.rotary is not None:
+            first = 0 if memory is None else memory.n_tokens
+            q, k = self.rotary(q, first), self.rotary(k, first)
+        return (q, k, v) if memory is None else (q, *memory.grow(k, v))
+
     def _project(self, queries, source):
         """Queries, keys and values, (B, T or S, d_model) each."""
         keys = queries if source is None else source
         if self.projections == "none":
             return queries, keys, keys
         if self.projections == "shared":
-            asking = self.key(queries)
+            asking = self._asking(queries)
             return asking, asking if source is None else self.key(keys), keys
         if self.projections == "separate":
-            return self.query(queries), self.key(keys), keys
+            return self._asking(queries), self.key(keys), keys
         parts = (self.query, self.key, self.value)
         if source is None:
             # One product of a matrix thrice as high is faster than three.
@@ -186,7 +213,12 @@ class MultiHeadAttention(nn.Module):
             biased = self.query.bias is not None
             bias = torch.cat([part.bias for part in parts]) if biased else None
             return linear(queries, weight, bias).chunk(3, dim=-1)
-        return self.query(queries), self.key(keys), self.value(keys)
+        return self._asking(queries), self.key(keys), self.value(keys)
+
+    def _asking(self, queries):
+        if self.projections == "none":
+            return queries
+        return (self.key if self.projections == "shared" else self.query)(queries)
 
     def _heads(self, x):
         return x.unflatten(-1, (self.n_heads, -1)).transpose(1, 2)  # (B, n_heads, T, head_dim)

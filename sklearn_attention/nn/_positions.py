@@ -80,21 +80,23 @@ class SinusoidalPositions(nn.Module):
         self.combine = check_choice("combine", combine, _COMBINE)
         self.base = check_positive("base", base)
 
-    def forward(self, x):
+    def forward(self, x, first=0):
         """Tokens that know their position.
 
         Parameters
         ----------
         x : Tensor of shape (B, T, d)
+        first : int, default=0
+            Position of the first token.
 
         Returns
         -------
         x : Tensor of shape (B, T, d) or (B, T, d + d_position)
         """
         encoding = sinusoidal_encoding(
-            x.shape[1], self.d_position, base=self.base, device=x.device
+            first + x.shape[1], self.d_position, base=self.base, device=x.device
         )
-        return _combined(x, encoding.to(x.dtype), self.combine)
+        return _combined(x, encoding[first:].to(x.dtype), self.combine)
 
 
 class LearnedPositions(nn.Module):
@@ -125,12 +127,14 @@ class LearnedPositions(nn.Module):
         self.table = nn.Embedding(self.max_length, self.d_position)
         initialize(self)
 
-    def forward(self, x):
+    def forward(self, x, first=0):
         """Tokens that know their position.
 
         Parameters
         ----------
         x : Tensor of shape (B, T, d)
+        first : int, default=0
+            Position of the first token.
 
         Returns
         -------
@@ -141,12 +145,13 @@ class LearnedPositions(nn.Module):
         ValueError
             If the sequence is longer than `max_length`.
         """
-        if x.shape[1] > self.max_length:
+        last = first + x.shape[1]
+        if last > self.max_length:
             raise ValueError(
-                f"max_length={self.max_length} is too short for {x.shape[1]} tokens: pass a "
+                f"max_length={self.max_length} is too short for {last} tokens: pass a "
                 "larger one, or use SinusoidalPositions, which have no end."
             )
-        return _combined(x, self.table.weight[: x.shape[1]], self.combine)
+        return _combined(x, self.table.weight[first:last], self.combine)
 
 
 class RotaryPositions(nn.Module):
@@ -183,18 +188,20 @@ class RotaryPositions(nn.Module):
         self.head_dim = _check_even("head_dim", head_dim)
         self.base = check_positive("base", base)
 
-    def forward(self, x):
+    def forward(self, x, first=0):
         """Rotated queries, or keys.
 
         Parameters
         ----------
         x : Tensor of shape (B, n_heads, T, head_dim)
+        first : int, default=0
+            Position of the first token.
 
         Returns
         -------
         x : Tensor of shape (B, n_heads, T, head_dim)
         """
-        angles = _angles(x.shape[-2], self.head_dim, self.base, x.device)
+        angles = _angles(first + x.shape[-2], self.head_dim, self.base, x.device)[first:]
         cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)  # (T, head_dim / 2)
         even, odd = x[..., 0::2], x[..., 1::2]  # (B, n_heads, T, head_dim / 2)
         rotated = torch.stack([even * cos - odd * sin, even * sin + odd * cos], dim=-1)

@@ -22,10 +22,11 @@ class _Stack(nn.Module):
         bias = options.get("bias", True)
         self.normalize = nn.LayerNorm(d_model, bias=bias) if norm == "pre" else nn.Identity()
 
-    def forward(self, x, *args, need_weights=False, **masks):
+    def forward(self, x, *args, need_weights=False, cache=None, **masks):
         maps = []
-        for block in self.blocks:
-            x, weights = block(x, *args, need_weights=need_weights, **masks)
+        layers = [None] * len(self.blocks) if cache is None else cache.layers
+        for block, memories in zip(self.blocks, layers, strict=True):
+            x, weights = block(x, *args, need_weights=need_weights, memories=memories, **masks)
             maps.append(weights)
         return self.normalize(x), maps if need_weights else None
 
@@ -65,7 +66,9 @@ class Encoder(_Stack):
 
     _block = EncoderBlock
 
-    def forward(self, x, *, causal=False, mask=None, padding=None, need_weights=False):
+    def forward(
+        self, x, *, causal=False, mask=None, padding=None, need_weights=False, cache=None
+    ):
         """Tokens after all blocks.
 
         Parameters
@@ -75,6 +78,9 @@ class Encoder(_Stack):
             As for :class:`EncoderBlock`, the same in every block.
         need_weights : bool, default=False
             Whether to return the weights of every block.
+        cache : KeyValueCache, default=None
+            Of tokens before these, which these see and are remembered beside. Masks then
+            have a column for each of both.
 
         Returns
         -------
@@ -83,7 +89,7 @@ class Encoder(_Stack):
             One for each block.
         """
         return super().forward(
-            x, causal=causal, mask=mask, padding=padding, need_weights=need_weights
+            x, causal=causal, mask=mask, padding=padding, need_weights=need_weights, cache=cache
         )
 
 
@@ -132,6 +138,7 @@ class Decoder(_Stack):
         source_mask=None,
         source_padding=None,
         need_weights=False,
+        cache=None,
     ):
         """Tokens after all blocks.
 
@@ -143,6 +150,10 @@ class Decoder(_Stack):
             As for :class:`DecoderBlock`, the same in every block.
         need_weights : bool, default=False
             Whether to return the weights of every block.
+        cache : KeyValueCache, default=None
+            Of tokens before these, which these see and are remembered beside. Masks then
+            have a column for each of both.
+            It also remembers the source, which has to stay the same.
 
         Returns
         -------
@@ -152,5 +163,5 @@ class Decoder(_Stack):
         """
         return super().forward(
             x, source, causal=causal, mask=mask, padding=padding, source_mask=source_mask,
-            source_padding=source_padding, need_weights=need_weights,
+            source_padding=source_padding, need_weights=need_weights, cache=cache,
         )  # fmt: skip

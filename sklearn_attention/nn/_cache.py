@@ -1,0 +1,79 @@
+"""Keys and values of tokens that were seen before, so that they are computed once."""
+
+import torch
+
+
+class KeyValueCache:
+    """What a stack remembers of a sequence that grows token by token.
+
+    A causal stack gives a token the same keys and values whatever follows it. With a cache,
+    only new tokens are passed to the stack, which answers for them alone, as if all had been
+    passed: the cost of a token is linear in the number of those before it. A decoder also
+    keeps the keys and values of its source.
+
+    Parameters
+    ----------
+    n_layers : int
+        Number of blocks of the stack.
+
+    Attributes
+    ----------
+    layers : list of (Memory, Memory)
+        For each block the memory of its own tokens, and of its source's.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from sklearn_attention.nn import Encoder, KeyValueCache
+    >>> encoder, tokens = Encoder(2, 8, 2, 16).eval(), torch.randn(1, 5, 8)
+    >>> whole, _ = encoder(tokens, causal=True)
+    >>> cache = KeyValueCache(2)
+    >>> _ = encoder(tokens[:, :4], causal=True, cache=cache)
+    >>> last, _ = encoder(tokens[:, 4:], causal=True, cache=cache)
+    >>> cache.n_tokens, torch.allclose(last, whole[:, 4:], atol=1e-6)
+    (5, True)
+    """
+
+    def __init__(self, n_layers):
+        self.layers = [(Memory(), Memory()) for _ in range(n_layers)]
+
+    @property
+    def n_tokens(self):
+        """How many tokens were seen: the position of the next one."""
+        return self.layers[0][0].n_tokens
+
+    def select(self, rows):
+        """Go on with some of the sequences, in this order; some may come twice.
+
+        Parameters
+        ----------
+        rows : LongTensor of shape (n,)
+        """
+        for memories in self.layers:
+            for memory in memories:
+                memory.select(rows)
+
+
+class Memory:
+    """Keys and values of one attention, (B, n_heads, T, head_dim) each, or None at first."""
+
+    def __init__(self):
+        self.keys = self.values = None
+
+    @property
+    def n_tokens(self):
+        """How many tokens are remembered."""
+        return 0 if self.keys is None else self.keys.shape[2]
+
+    def grow(self, keys, values):
+        """Remember further tokens, and return the keys and values of all."""
+        if self.keys is not None:
+            keys = torch.cat([self.keys, keys], dim=2)
+            values = torch.cat([self.values, values], dim=2)
+        self.keys, self.values = keys, values
+        return keys, values
+
+    def select(self, rows):
+        """Keep some sequences, in this order."""
+        if self.keys is not None:
+            self.keys, self.values = self.keys[rows], self.values[rows]
