@@ -35,6 +35,7 @@ _SUBPACKAGES = (
     "kernels",
     "nn",
     "smoothing",
+    "text",
     "training",
 )
 

@@ -15,6 +15,7 @@ ROOT = Path(sklearn_attention.__file__).parent
 FLOORS = {
     "kernels": 0,
     "datasets": 0,
+    "text": 0,
     "attention": 1,
     "bandwidth": 2,
     "nn": 2,

@@ -33,6 +33,7 @@ def names_of(folder, kind):
         ("attention", inspect.isroutine),
         ("kernels", lambda value: inspect.isclass(value) and issubclass(value, kernels.Kernel)),
         ("nn", callable),
+        ("text", callable),
         ("datasets", inspect.isroutine),
     ],
 )

@@ -52,7 +52,7 @@ def test_constructing_an_estimator_loads_no_torch(name):
     assert not loaded & {"matplotlib", "torch"}
 
 
-@pytest.mark.parametrize("name", ["datasets", "kernels"])
+@pytest.mark.parametrize("name", ["datasets", "kernels", "text"])
 def test_what_needs_only_numpy_loads_no_torch(name):
     loaded = loaded_by(f"import sklearn_attention.{name}")
     assert not loaded & {"matplotlib", "torch"}

@@ -1,0 +1,58 @@
+"""Byte pairs, by the tokenizers library."""
+
+# Every byte is a token.
+BYTES = 256
+
+
+def learn_byte_pairs(texts, n_tokens):
+    """Join the most frequent pairs of neighbours, from single bytes up.
+
+    Parameters
+    ----------
+    texts : list of str
+    n_tokens : int
+        How many tokens there are at most, 256 for the bytes among them.
+
+    Returns
+    -------
+    model : str
+        As the library writes it, in JSON.
+    """
+    library = _library()
+    byte_level = library.pre_tokenizers.ByteLevel
+    model = library.Tokenizer(library.models.BPE())
+    model.pre_tokenizer = byte_level(add_prefix_space=False)
+    model.decoder = library.decoders.ByteLevel()
+    # None of our special tokens is known to the library: a text that contains their names
+    # must not be taken for them.
+    trainer = library.trainers.BpeTrainer(
+        vocab_size=n_tokens, initial_alphabet=sorted(byte_level.alphabet()), show_progress=False
+    )
+    model.train_from_iterator(texts, trainer)
+    return model.to_str()
+
+
+def read_byte_pairs(model):
+    """The library's tokenizer that :func:`learn_byte_pairs` wrote.
+
+    Parameters
+    ----------
+    model : str
+
+    Returns
+    -------
+    tokenizer : tokenizers.Tokenizer
+        Its ids start from 0.
+    """
+    return _library().Tokenizer.from_str(model)
+
+
+def _library():
+    try:
+        import tokenizers
+    except ImportError as error:
+        raise ImportError(
+            "tokenizer='byte_pairs' needs the tokenizers library: "
+            'pip install "sklearn-attention[text]"'
+        ) from error
+    return tokenizers

@@ -1,0 +1,106 @@
+"""What users pass as texts, or as sequences of token ids."""
+
+import reprlib
+from collections.abc import Mapping, Set
+
+import numpy as np
+
+_REMEDY = "pass a list of texts, or a list of sequences of ids, which are integers from 0 on"
+
+
+def check_sequences(name, sequences, *, empty=False):
+    """Read a collection of texts, or of sequences of token ids.
+
+    Parameters
+    ----------
+    name : str
+        Name of the parameter, for the messages.
+    sequences : list, tuple, ndarray or Series of str, list of sequences of int, or ndarray of \
+shape (n, T) of int
+        What the user passed.
+    empty : bool, default=False
+        Whether a sequence may be empty.
+
+    Returns
+    -------
+    kind : {"text", "ids"}
+        Which of the two it is.
+    sequences : list of str, or list of ndarray of int64
+        One entry a sequence.
+
+    Raises
+    ------
+    ValueError
+        If it is neither: a bare text, an empty list, sequences of both kinds, missing values,
+        numbers that are no ids. The message says which sequence is to blame.
+
+    Examples
+    --------
+    >>> from sklearn_attention.text import check_sequences
+    >>> check_sequences("X", ("to be", "or not"))
+    ('text', ['to be', 'or not'])
+    >>> check_sequences("X", [[5, 7], [7]])
+    ('ids', [array([5, 7]), array([7])])
+    """
+    items = _items(name, sequences)
+    kind = "text" if isinstance(items[0], str) else "ids"
+    checked = []
+    for position, item in enumerate(items):
+        where = f"{name}[{position}]={reprlib.repr(item)}"
+        if isinstance(item, str) != (kind == "text") and not _missing(item):
+            other = "sequences of ids" if kind == "ids" else "texts"
+            raise ValueError(
+                f"{where} is of another kind than those before it, which are {other}: pass "
+                "texts alone, or sequences of ids alone."
+            )
+        checked.append(str(item) if isinstance(item, str) else _ids(where, item))
+        if not empty and not len(checked[-1]):
+            raise ValueError(f"{where} is empty: leave it out, or pass at least one token.")
+    return kind, checked
+
+
+def _items(name, sequences):
+    """The sequences one by one."""
+    shown = f"{name}={reprlib.repr(sequences)}"
+    if isinstance(sequences, str | bytes):
+        raise ValueError(f"{shown} is a single text: pass a list of texts, such as [{name}].")
+    if isinstance(sequences, Mapping | Set) or not hasattr(sequences, "__len__"):
+        raise ValueError(f"{shown} is no list: {_REMEDY}.")
+    n_axes = getattr(sequences, "ndim", 1)
+    whole = getattr(getattr(sequences, "dtype", None), "kind", "O") in "iu"
+    if n_axes not in (1, 2) or (n_axes == 2 and not whole):
+        raise ValueError(
+            f"{name} has shape {sequences.shape}, but is no array of ids of shape (n, T): "
+            f"{_REMEDY}, for example one column of a table."
+        )
+    items = list(sequences)
+    if not items:
+        raise ValueError(f"{shown} has no sequence: pass at least one.")
+    return items
+
+
+def _ids(where, item):
+    """One sequence of ids as an array."""
+    if _missing(item):
+        raise ValueError(f"{where} is missing: leave it out, or fill it in.")
+    if isinstance(item, bytes | Mapping | Set) or not hasattr(item, "__len__"):
+        raise ValueError(f"{where} is no sequence: {_REMEDY}.")
+    try:
+        ids = np.asarray(item) if len(item) else np.empty(0, dtype=np.int64)
+    except ValueError:
+        ids = np.empty((0, 0))
+    whole = ids.dtype.kind in "iu"
+    if not whole and ids.ndim == 1 and any(map(_missing, ids.tolist())):
+        raise ValueError(f"{where} has a missing value: leave it out, or fill it in.")
+    if not whole or ids.ndim != 1 or ids.max(initial=0) > np.iinfo(np.int64).max:
+        raise ValueError(f"{where} is no sequence of integers: {_REMEDY}.")
+    if ids.min(initial=0) < 0:
+        raise ValueError(f"{where} has a negative id: ids are integers from 0 on.")
+    return ids.astype(np.int64)
+
+
+def _missing(value):
+    """Whether a value is None, NaN or NA."""
+    if value is None or type(value).__name__ == "NAType":
+        return True
+    return isinstance(value, float | np.floating) and bool(np.isnan(value))

@@ -1,0 +1,78 @@
+"""Which tokens there are, learned from sequences."""
+
+from collections import Counter
+from itertools import chain
+
+from .._validation import check_choice, check_positive
+from ._byte_pairs import BYTES, learn_byte_pairs
+from ._check import check_sequences
+from ._special import SPECIAL_TOKENS
+from ._vocabulary import PIECES, Vocabulary
+
+TOKENIZERS = ("byte_pairs", "characters", "ids", "words")
+_BYTE_PAIRS = 8000
+
+
+def learn_vocabulary(tokenizer, sequences, *, max_tokens=None):
+    """Learn the tokens that sequences are made of.
+
+    Parameters
+    ----------
+    tokenizer : {"characters", "words", "byte_pairs", "ids"}
+        What a token is: a character; a word, where texts are split at whitespace; a frequent
+        sequence of bytes [1]_, so that nothing is unknown, which needs the ``tokenizers``
+        library; an integer, where sequences are of ids and not texts.
+    sequences : list of str, or list of sequences of int
+        As for :func:`check_sequences`.
+    max_tokens : int, default=None
+        How many tokens there are at most, among them the four special ones. The most frequent
+        are kept, of equally frequent ones the first in their own order. None keeps all, but
+        8000 of byte pairs.
+
+    Returns
+    -------
+    vocabulary : Vocabulary
+
+    Raises
+    ------
+    ValueError
+        If sequences and tokenizer do not fit one another, or no token would be left.
+    ImportError
+        If byte pairs are asked for without the library.
+
+    References
+    ----------
+    .. [1] Sennrich, R., Haddow, B. and Birch, A. (2016). Neural machine translation of rare
+       words with subword units. ACL 54, 1715-1725.
+
+    Examples
+    --------
+    >>> from sklearn_attention.text import learn_vocabulary
+    >>> vocabulary = learn_vocabulary("words", ["to be or not to be"], max_tokens=6)
+    >>> vocabulary.tokens
+    ['<padding>', '<unknown>', '<start>', '<end>', 'be', 'to']
+    >>> vocabulary.encode("to do")
+    array([5, 1])
+    """
+    check_choice("tokenizer", tokenizer, TOKENIZERS)
+    if max_tokens is not None:
+        fewest = len(SPECIAL_TOKENS) + (BYTES if tokenizer == "byte_pairs" else 1)
+        max_tokens = check_positive("max_tokens", max_tokens, integer=True, minimum=fewest)
+    kind, sequences = check_sequences("sequences", sequences)
+    needed = "ids" if tokenizer == "ids" else "text"
+    if kind != needed:
+        remedy = "pass tokenizer='ids'" if kind == "ids" else "choose a tokenizer of texts"
+        raise ValueError(
+            f"tokenizer={tokenizer!r} does not fit sequences of kind {kind!r}: {remedy}."
+        )
+    if tokenizer == "byte_pairs":
+        n_learned = (max_tokens or _BYTE_PAIRS) - len(SPECIAL_TOKENS)
+        return Vocabulary(tokenizer, learn_byte_pairs(sequences, n_learned))
+    counts = Counter(chain.from_iterable(map(PIECES[tokenizer], sequences)))
+    if not counts:
+        raise ValueError("the sequences are all blank: pass texts that have words.")
+    # Sorted, so that the order of the sequences makes no difference.
+    pieces = sorted(counts, key=lambda piece: (-counts[piece], piece))
+    if max_tokens is not None:
+        pieces = pieces[: max_tokens - len(SPECIAL_TOKENS)]
+    return Vocabulary(tokenizer, sorted(pieces) if tokenizer == "ids" else pieces)

@@ -1,0 +1,51 @@
+"""Sequences of different lengths in one array."""
+
+import numpy as np
+
+from ._special import PADDING
+
+
+def pad(sequences, *, length=None):
+    """Fill sequences of ids up to one length, behind their end.
+
+    Parameters
+    ----------
+    sequences : list of array-like of int
+    length : int, default=None
+        Length of the rows; None is that of the longest sequence.
+
+    Returns
+    -------
+    ids : ndarray of int64 of shape (n_sequences, length)
+        With :data:`PADDING` where sequences have ended.
+    real : ndarray of bool of shape (n_sequences, length)
+        False where there is padding.
+
+    Raises
+    ------
+    ValueError
+        If a sequence is longer than `length`.
+
+    Examples
+    --------
+    >>> from sklearn_attention.text import pad
+    >>> ids, real = pad([[5, 6, 7], [8]])
+    >>> ids
+    array([[5, 6, 7],
+           [8, 0, 0]])
+    >>> real.sum(axis=1)
+    array([3, 1])
+    """
+    lengths = np.array([len(sequence) for sequence in sequences], dtype=np.int64)
+    longest = int(lengths.max(initial=0))
+    length = longest if length is None else length
+    if longest > length:
+        raise ValueError(
+            f"length={length!r} is too short for a sequence of {longest} tokens: pass at "
+            "least that, or cut the sequence."
+        )
+    real = np.arange(length) < lengths[:, None]
+    ids = np.full(real.shape, PADDING, dtype=np.int64)
+    if lengths.any():
+        ids[real] = np.concatenate([np.asarray(sequence) for sequence in sequences])
+    return ids, real

@@ -1,0 +1,193 @@
+"""The tokens there are, and translation to and from their ids."""
+
+import functools
+
+import numpy as np
+
+from ._byte_pairs import read_byte_pairs
+from ._check import check_sequences
+from ._special import REPLACEMENT, SPECIAL_TOKENS, UNKNOWN
+
+# How a sequence falls into pieces, and what stands between them when they are joined again.
+PIECES = {"characters": iter, "words": str.split, "ids": np.ndarray.tolist}
+_BETWEEN = {"characters": "", "words": " "}
+
+
+class Vocabulary:
+    """The tokens of texts, or of sequences of ids, and their numbers.
+
+    The numbers 0 to 3 are those of the special tokens, :data:`PADDING`, :data:`UNKNOWN`,
+    :data:`START` and :data:`END`, the same in every vocabulary. :func:`learn_vocabulary` makes
+    one.
+
+    Parameters
+    ----------
+    tokenizer : {"byte_pairs", "characters", "ids", "words"}
+        What a token is.
+    learned : list of str, list of int, or str
+        The tokens without special ones; for byte pairs what the library wrote.
+
+    Examples
+    --------
+    >>> from sklearn_attention.text import END, START, learn_vocabulary
+    >>> vocabulary = learn_vocabulary("characters", ["banana"])
+    >>> vocabulary.encode("nab")
+    array([5, 4, 6])
+    >>> vocabulary.decode([START, 6, 4, END])
+    'ba'
+    """
+
+    def __init__(self, tokenizer, learned):
+        self.tokenizer = tokenizer
+        self._learned = learned
+
+    def __len__(self):
+        """Number of tokens, special ones included."""
+        return len(self.tokens)
+
+    @property
+    def kind(self):
+        """What sequences are: "text" or "ids"."""
+        return "ids" if self.tokenizer == "ids" else "text"
+
+    @functools.cached_property
+    def tokens(self):
+        """All tokens as str, in the order of their ids.
+
+        Byte pairs are as the library writes them, in which a space is ``Ġ``.
+        """
+        if self.tokenizer == "byte_pairs":
+            ids = self._byte_pairs.get_vocab()
+            return [*SPECIAL_TOKENS, *sorted(ids, key=ids.get)]
+        return [*SPECIAL_TOKENS, *map(str, self._learned)]
+
+    def encode(self, sequence):
+        """Numbers of the tokens of one sequence, without START and END.
+
+        Parameters
+        ----------
+        sequence : str, or ndarray of int
+
+        Returns
+        -------
+        ids : ndarray of int64 of shape (n_tokens,)
+            UNKNOWN for what is not in the vocabulary.
+        """
+        if self.tokenizer == "byte_pairs":
+            ids = self._byte_pairs.encode(sequence).ids
+            return np.array(ids, dtype=np.int64) + len(SPECIAL_TOKENS)
+        if self.kind == "ids":
+            sequence = np.asarray(sequence, dtype=np.int64)
+        numbers = self._numbers
+        found = [numbers.get(piece, UNKNOWN) for piece in PIECES[self.tokenizer](sequence)]
+        return np.array(found, dtype=np.int64)
+
+    def encode_all(self, name, sequences, *, empty=False):
+        """Numbers of the tokens of everything a user passed.
+
+        Parameters
+        ----------
+        name, sequences, empty
+            As for :func:`check_sequences`.
+
+        Returns
+        -------
+        ids : list of ndarray of int64
+
+        Raises
+        ------
+        ValueError
+            If they are no such sequences, or not of the kind of this vocabulary.
+        """
+        kind, sequences = check_sequences(name, sequences, empty=empty)
+        if kind != self.kind:
+            has, needs = ("ids", "texts") if kind == "ids" else ("texts", "ids")
+            raise ValueError(
+                f"{name} has {has}, but the vocabulary was learned from {needs}: pass {needs}."
+            )
+        return [self.encode(sequence) for sequence in sequences]
+
+    def decode(self, ids):
+        """The sequence that has these tokens.
+
+        Parameters
+        ----------
+        ids : array-like of int
+            PADDING, START and END are left out. UNKNOWN becomes the replacement character in
+            texts, and is left out of ids.
+
+        Returns
+        -------
+        sequence : str, or list of int
+
+        Raises
+        ------
+        ValueError
+            If an id is not in the vocabulary.
+        """
+        ids = np.asarray(ids, dtype=np.int64)
+        wrong = ids[(ids < 0) | (ids >= len(self))]
+        if len(wrong):
+            raise ValueError(
+                f"ids contain {wrong[0]}, but the vocabulary has {len(self)} tokens: pass "
+                f"numbers from 0 to {len(self) - 1}."
+            )
+        ids = ids[(ids >= len(SPECIAL_TOKENS)) | (ids == UNKNOWN)]
+        if self.kind == "ids":
+            return [self._learned[i - len(SPECIAL_TOKENS)] for i in ids if i != UNKNOWN]
+        if self.tokenizer == "byte_pairs":
+            return self._decode_byte_pairs(ids)
+        tokens = [REPLACEMENT if i == UNKNOWN else self.tokens[i] for i in ids]
+        return _BETWEEN[self.tokenizer].join(tokens)
+
+    def state(self):
+        """What :meth:`from_state` makes the same vocabulary of.
+
+        Returns
+        -------
+        state : dict
+            ``tokenizer``, a str, and ``learned``, a str, or an ndarray of ids.
+        """
+        learned = self._learned
+        if self.kind == "ids":
+            learned = np.array(learned, dtype=np.int64)
+        elif self.tokenizer != "byte_pairs":
+            learned = _BETWEEN[self.tokenizer].join(learned)
+        return {"tokenizer": self.tokenizer, "learned": learned}
+
+    @classmethod
+    def from_state(cls, state):
+        """The vocabulary that a state was taken of.
+
+        Parameters
+        ----------
+        state : dict
+            From :meth:`state`.
+
+        Returns
+        -------
+        vocabulary : Vocabulary
+        """
+        tokenizer, learned = state["tokenizer"], state["learned"]
+        if tokenizer == "byte_pairs":
+            return cls(tokenizer, learned)
+        return cls(tokenizer, list(PIECES[tokenizer](learned)))
+
+    def __reduce__(self):
+        return Vocabulary.from_state, (self.state(),)
+
+    @functools.cached_property
+    def _numbers(self):
+        return {
+            piece: number for number, piece in enumerate(self._learned, len(SPECIAL_TOKENS))
+        }
+
+    @functools.cached_property
+    def _byte_pairs(self):
+        return read_byte_pairs(self._learned)
+
+    def _decode_byte_pairs(self, ids):
+        # Characters may be made of several tokens: all between two unknown ones go together.
+        runs = np.split(ids - len(SPECIAL_TOKENS), np.flatnonzero(ids == UNKNOWN))
+        texts = [self._byte_pairs.decode(run[run >= 0].tolist()) for run in runs]
+        return REPLACEMENT.join(texts)

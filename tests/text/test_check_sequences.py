@@ -1,0 +1,100 @@
+"""What users may pass as texts and as sequences of ids, and what they are told otherwise."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from sklearn_attention.text import check_sequences
+
+TEXTS = ["to be", "or not"]
+IDS = [[5, 0, 7], [7, 2, 1]]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        TEXTS,
+        tuple(TEXTS),
+        np.array(TEXTS),
+        np.array(TEXTS, dtype=object),
+        pd.Series(TEXTS, index=[4, 2]),
+        pd.Series(TEXTS, dtype=object),
+    ],
+)
+def test_texts(given):
+    kind, sequences = check_sequences("X", given)
+    assert kind == "text"
+    assert sequences == TEXTS
+    assert all(type(text) is str for text in sequences)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        IDS,
+        tuple(map(tuple, IDS)),
+        np.array(IDS),
+        np.array(IDS, dtype=np.uint8),
+        list(np.array(IDS, dtype=np.int32)),
+        pd.Series(IDS),
+        [pd.Series(ids, index=[3, 1, 2]) for ids in IDS],
+    ],
+)
+def test_ids(given):
+    kind, sequences = check_sequences("X", given)
+    assert kind == "ids"
+    assert [ids.dtype for ids in sequences] == [np.int64] * 2
+    assert [ids.tolist() for ids in sequences] == IDS
+
+
+def test_lengths_may_differ():
+    _, sequences = check_sequences("X", [[1], range(3), np.arange(2)])
+    assert [ids.tolist() for ids in sequences] == [[1], [0, 1, 2], [0, 1]]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("to be", r"X='to be' is a single text: pass a list of texts"),
+        (b"to be", r"X=b'to be' is a single text"),
+        ([], r"X=\[\] has no sequence: pass at least one"),
+        (np.empty((0, 3), dtype=int), "has no sequence"),
+        (3, r"X=3 is no list"),
+        (None, r"X=None is no list"),
+        ({"a": 1}, r"X=\{'a': 1\} is no list"),
+        ((text for text in TEXTS), "is no list"),
+        (pd.DataFrame({"a": TEXTS}), r"X has shape \(2, 1\).* one column of a table"),
+        (np.ones((2, 3)), r"X has shape \(2, 3\), but is no array of ids"),
+        (np.ones((2, 3, 4), dtype=int), r"X has shape \(2, 3, 4\)"),
+        (["to be", ""], r"X\[1\]='' is empty: leave it out"),
+        ([[1], []], r"X\[1\]=\[\] is empty"),
+        (["to be", [1]], r"X\[1\]=\[1\] is of another kind .* which are texts"),
+        ([[1], "to be"], r"X\[1\]='to be' is of another kind .* which are sequences of ids"),
+        (["to be", None], r"X\[1\]=None is missing: leave it out"),
+        (["to be", float("nan")], r"X\[1\]=nan is missing"),
+        (pd.Series(["to be", None]), r"X\[1\]=.* is missing"),
+        (pd.Series(["to be", pd.NA], dtype="string"), r"X\[1\]=<NA> is missing"),
+        ([[1, None]], r"X\[0\]=\[1, None\] has a missing value"),
+        ([[1, np.nan]], r"X\[0\]=\[1, nan\] has a missing value"),
+        ([[1], [1.5]], r"X\[1\]=\[1.5\] is no sequence of integers"),
+        ([[1], [True]], r"X\[1\]=\[True\] is no sequence of integers"),
+        ([["to", "be"]], r"X\[0\]=\['to', 'be'\] is no sequence of integers"),
+        ([[[1, 2]]], r"X\[0\]=\[\[1, 2\]\] is no sequence of integers"),
+        ([[[1], [2, 3]]], r"X\[0\]=.* is no sequence of integers"),
+        ([[2**63]], "is no sequence of integers"),
+        ([[1], [3, -2]], r"X\[1\]=\[3, -2\] has a negative id"),
+        ([1, 2], r"X\[0\]=1 is no sequence"),
+        ([[1], {"a": 1}], r"X\[1\]=\{'a': 1\} is no sequence"),
+        ([[1], b"to be"], r"X\[1\]=b'to be' is no sequence"),
+    ],
+)
+def test_bad_input(given, message):
+    with pytest.raises(ValueError, match=message):
+        check_sequences("X", given)
+
+
+def test_sequences_may_be_empty_where_that_means_something():
+    assert check_sequences("prefixes", ["", "a"], empty=True) == ("text", ["", "a"])
+    kind, ((), ids) = check_sequences("prefixes", [[], [1]], empty=True)
+    assert kind == "ids"
+    assert ids.tolist() == [1]
