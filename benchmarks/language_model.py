@@ -1,0 +1,204 @@
+"""Shakespeare, character by character: a language model beside a plain loop in torch.
+
+    python benchmarks/language_model.py [--steps 2000] [--data FOLDER] [--seed 0]
+
+nanoGPT (Karpathy) trains a small transformer on the 1.1 million characters of Tiny Shakespeare
+in about three minutes on the processor of a laptop, and publishes a validation loss of 1.88:
+4 layers, 4 heads, width 128, contexts of 64 characters, batches of 12, 2000 steps, no dropout.
+Here both sides have that size, those batches and that many steps, on one thread each:
+
+* plain torch: the published recipe, written anew; learned positions, normal starting weights,
+  AdamW with 100 steps of warm-up and a cosine from 1e-3 to 1e-4; every 250 steps it estimates
+  both losses from 20 batches, as the original does;
+* ours: `TransformerLanguageModel` as it comes (rotary positions, one cycle up to a higher
+  learning rate), which judges all that is held out after each epoch;
+* ours, bfloat16: the same with `autocast=True`.
+
+A hook makes a step of plain torch before each of ours, so that both see the same machine: the
+seconds are of one run, and their ratio is the result. The loss is that of all characters held
+out (the last tenth), in windows of 64 that do not overlap, in nats. Then ours writes.
+
+Expected: 1.88 or less at equal steps in no more time. The data lie beside the repository, or
+where SKLEARN_ATTENTION_DATA says.
+"""
+
+import argparse
+import gzip
+import math
+import os
+import time
+from pathlib import Path
+
+import torch
+from attend import processor
+from torch import nn
+from torch.nn import functional as F
+
+from sklearn_attention import TransformerLanguageModel
+from sklearn_attention.attention import torch_threads
+from sklearn_attention.sequence._language_network import LanguageNetwork
+
+LENGTH, BATCH, WIDTH, HEADS, LAYERS = 64, 12, 128, 4, 4
+PEAK, FLOOR, WARM_UP = 1e-3, 1e-4, 100
+JUDGE_EVERY, JUDGE_BATCHES = 250, 20
+
+
+class PlainBlock(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norms = nn.ModuleList(nn.LayerNorm(WIDTH, bias=False) for _ in range(2))
+        self.inward = nn.Linear(WIDTH, 3 * WIDTH, bias=False)
+        self.outward = nn.Linear(WIDTH, WIDTH, bias=False)
+        self.widen = nn.Linear(WIDTH, 4 * WIDTH, bias=False)
+        self.narrow = nn.Linear(4 * WIDTH, WIDTH, bias=False)
+
+    def forward(self, x):
+        parts = self.inward(self.norms[0](x)).split(WIDTH, dim=-1)
+        q, k, v = (part.unflatten(-1, (HEADS, -1)).transpose(1, 2) for part in parts)
+        mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.outward(mixed.transpose(1, 2).flatten(2))
+        return x + self.narrow(F.gelu(self.widen(self.norms[1](x))))
+
+
+class PlainModel(nn.Module):
+    def __init__(self, n_tokens, generator):
+        super().__init__()
+        self.tokens, self.places = nn.Embedding(n_tokens, WIDTH), nn.Embedding(LENGTH, WIDTH)
+        self.blocks = nn.ModuleList(PlainBlock() for _ in range(LAYERS))
+        self.norm = nn.LayerNorm(WIDTH, bias=False)
+        for name, value in self.named_parameters():
+            if value.ndim == 2:
+                residual = name.endswith(("outward.weight", "narrow.weight"))
+                spread = 0.02 / math.sqrt(2 * LAYERS) if residual else 0.02
+                nn.init.normal_(value, 0.0, spread, generator=generator)
+
+    def forward(self, ids, following):
+        x = self.tokens(ids) + self.places.weight
+        for block in self.blocks:
+            x = block(x)
+        logits = F.linear(self.norm(x), self.tokens.weight)
+        return F.cross_entropy(logits.flatten(0, 1), following.flatten())
+
+
+class PlainLoop:
+    """The peer, one step at a time; it counts its seconds."""
+
+    def __init__(self, text, n_steps, seed):
+        characters = sorted(set(text))
+        numbers = {character: i for i, character in enumerate(characters)}
+        ids = torch.tensor([numbers[character] for character in text])
+        n_train = int(0.9 * len(ids))
+        self.parts = ids[:n_train], ids[n_train:]
+        self.generator = torch.Generator().manual_seed(seed)
+        self.model = PlainModel(len(characters), self.generator)
+        matrices = [value for value in self.model.parameters() if value.ndim == 2]
+        gains = [value for value in self.model.parameters() if value.ndim < 2]
+        groups = [
+            {"params": matrices, "weight_decay": 0.1},
+            {"params": gains, "weight_decay": 0.0},
+        ]
+        self.optimizer = torch.optim.AdamW(groups, lr=PEAK, betas=(0.9, 0.99), fused=True)
+        self.n_steps, self.done = n_steps, 0
+        self.step_seconds = self.judge_seconds = 0.0
+
+    def batch(self, part):
+        ids = self.parts[part]
+        starts = torch.randint(len(ids) - LENGTH, (BATCH, 1), generator=self.generator)
+        places = starts + torch.arange(LENGTH)
+        return ids[places], ids[places + 1]
+
+    def rate(self):
+        if self.done < WARM_UP:
+            return PEAK * (self.done + 1) / (WARM_UP + 1)
+        fallen = (self.done - WARM_UP) / max(1, self.n_steps - WARM_UP)
+        return FLOOR + 0.5 * (1 + math.cos(math.pi * fallen)) * (PEAK - FLOOR)
+
+    def step(self):
+        start = time.perf_counter()
+        if self.done % JUDGE_EVERY == 0:
+            self.judge()
+        middle = time.perf_counter()
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.rate()
+        loss = self.model(*self.batch(0))
+        self.optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+        self.optimizer.step()
+        self.done += 1
+        self.judge_seconds += middle - start
+        self.step_seconds += time.perf_counter() - middle
+
+    @torch.no_grad()
+    def judge(self):
+        for part in (0, 1):
+            sum(self.model(*self.batch(part)).item() for _ in range(JUDGE_BATCHES))
+
+    @torch.no_grad()
+    def validation_loss(self):
+        ids = self.parts[1]
+        starts = torch.arange(0, len(ids) - LENGTH, LENGTH)[:, None]
+        places = starts + torch.arange(LENGTH)
+        losses = [
+            len(rows) * self.model(ids[rows], ids[rows + 1]).item()
+            for rows in places.split(128)
+        ]
+        return sum(losses) / len(places)
+
+
+def compare(text, n_steps, seed, *, beside=True, **options):
+    """Fit ours, with a step of the peer before each of its own."""
+    loop = PlainLoop(text, n_steps, seed)
+
+    def make_step(module, _):
+        if isinstance(module, LanguageNetwork) and module.training and torch.is_grad_enabled():
+            with torch.autocast("cpu", enabled=False):
+                loop.step()
+
+    model = TransformerLanguageModel(
+        batch_size=BATCH, max_steps=n_steps, random_state=seed, device="cpu", **options
+    )
+    hook = nn.modules.module.register_module_forward_pre_hook(make_step) if beside else None
+    start = time.perf_counter()
+    try:
+        model.fit([text])
+    finally:
+        if hook is not None:
+            hook.remove()
+    seconds = time.perf_counter() - start - loop.step_seconds - loop.judge_seconds
+    return model, seconds, loop
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    beside = Path(__file__).resolve().parents[2] / "shared" / "data"
+    parser.add_argument(
+        "--data", type=Path, default=os.environ.get("SKLEARN_ATTENTION_DATA", beside)
+    )
+    parser.add_argument("--steps", type=int, default=2000)
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    with gzip.open(Path(arguments.data) / "text" / "tinyshakespeare.txt.gz", "rt") as file:
+        text = file.read()
+    print("# Tiny Shakespeare\n")
+    print(f"{processor()}, one thread, {arguments.steps} steps of {BATCH} windows\n")
+    print("| model | validation loss | seconds | ratio |")
+    print("| --- | --- | --- | --- |")
+    with torch_threads(1):
+        for name, options in {"ours": {}, "ours, bfloat16": {"autocast": True}}.items():
+            model, seconds, loop = compare(text, arguments.steps, arguments.seed, **options)
+            theirs = loop.step_seconds + loop.judge_seconds
+            loss = loop.validation_loss()
+            print(f"| plain torch, beside {name} | {loss:.3f} | {theirs:.0f} | 1.00 |")
+            loss = min(model.training_history_["validation_loss"])
+            print(
+                f"| {name} | {loss:.3f} | {seconds:.0f} | {seconds / theirs:.2f} |", flush=True
+            )
+            if not options:
+                written = model.sample("\n", 500, temperature=0.8, random_state=0)
+    print("\nOurs writes, at temperature 0.8:\n\n```")
+    print(written.strip() + "\n```")
+
+
+if __name__ == "__main__":
+    main()

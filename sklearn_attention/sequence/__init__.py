@@ -1,0 +1,5 @@
+"""Sequences of tokens: models that write them."""
+
+from ._language_model import TransformerLanguageModel
+
+__all__ = ["TransformerLanguageModel"]

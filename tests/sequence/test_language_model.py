@@ -1,0 +1,574 @@
+"""The language model: what it learns, says and writes, and what its training promises."""
+
+import io
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV
+
+from sklearn_attention import TransformerLanguageModel
+from sklearn_attention.sequence._language_network import LanguageNetwork
+from sklearn_attention.text import END, PADDING, START, UNKNOWN
+
+QUICK = {"max_length": 8, "d_model": 16, "n_heads": 2, "n_layers": 2, "max_steps": 6}
+TEXTS = ["the cat sat on the mat", "a dog", "the dog sat on a log and saw the cat"]
+IDS = [[5, 7, 9, 7, 5, 900], [7, 7], [900, 5, 9, 9, 9, 5, 7, 7, 900, 5, 9, 7]]
+LONG = "the mat sat on the cat on the log on the dog"
+
+
+def fit(texts=None, **parameters):
+    parameters = QUICK | parameters
+    ids = parameters.get("tokenizer") == "ids"
+    return TransformerLanguageModel(**parameters).fit(
+        (IDS if ids else TEXTS) if texts is None else texts
+    )
+
+
+@pytest.fixture(scope="module")
+def model():
+    return fit()
+
+
+@pytest.fixture(scope="module")
+def ids_model():
+    return fit(tokenizer="ids")
+
+
+def network_of(model):
+    network = LanguageNetwork(**model.shape_).eval()
+    network.load_state_dict({k: torch.as_tensor(v) for k, v in model.network_.items()})
+    return network
+
+
+class TestProbabilities:
+    def test_are_the_softmax_of_the_network(self, model):
+        network = network_of(model)
+        for text in ("", "t", "the cat"):
+            ids = [START, *(model.tokens_.index(character) for character in text)]
+            with torch.no_grad():
+                logits = network(torch.tensor([ids]))[0][0, -1].double().numpy()
+            expected = np.exp(logits)
+            expected[[PADDING, START]] = 0
+            np.testing.assert_allclose(
+                model.predict_proba([text])[0], expected / expected.sum(), rtol=1e-5
+            )
+
+    def test_do_not_depend_on_what_else_is_asked(self, model):
+        texts = ["", "a", LONG, "the cat sat", LONG[:13]]
+        together = model.predict_log_proba(texts)
+        for row, text in zip(together, texts, strict=True):
+            np.testing.assert_allclose(row, model.predict_log_proba([text])[0], atol=1e-5)
+
+    def test_sum_to_one(self, model):
+        proba = model.predict_proba(["", LONG])
+        assert proba.shape == (2, len(model.tokens_))
+        np.testing.assert_allclose(proba.sum(axis=1), 1, rtol=1e-6)
+        np.testing.assert_array_equal(proba, np.exp(model.predict_log_proba(["", LONG])))
+
+    def test_the_likeliest_is_predicted(self, model):
+        found = model.predict(["", "the c"])
+        expected = model.predict_proba(["", "the c"]).argmax(axis=1)
+        assert found.tolist() == [model.tokens_[i] for i in expected]
+
+    @pytest.mark.parametrize("text", ["a", "the cat", LONG[:9], LONG])
+    def test_score_is_their_mean_over_a_text(self, model, text):
+        # Character by character, whatever contexts a text longer than max_length has.
+        ids = [*(model.tokens_.index(character) for character in text), END]
+        log_proba = model.predict_log_proba([text[:i] for i in range(len(ids))])
+        expected = log_proba[np.arange(len(ids)), ids].mean()
+        assert model.score([text]) == pytest.approx(expected, abs=1e-5)
+        assert model.perplexity([text]) == pytest.approx(np.exp(-expected), rel=1e-4)
+
+    def test_score_weighs_texts_by_their_tokens(self, model):
+        scores = [model.score([text]) for text in TEXTS]
+        lengths = [len(text) + 1 for text in TEXTS]
+        assert model.score(TEXTS) == pytest.approx(np.average(scores, weights=lengths))
+
+    def test_unknown_tokens_count_as_the_token_for_them(self, model):
+        log_proba = model.predict_log_proba(["a", "ä"])
+        assert not np.array_equal(*log_proba)
+        expected = model.predict_log_proba([""])[0, UNKNOWN] + log_proba[1, END]
+        assert model.score(["ä"]) == pytest.approx(expected / 2, rel=1e-5)
+
+
+class TestCausality:
+    @pytest.mark.parametrize("positions", ["rotary", "learned", "sinusoidal"])
+    def test_no_gradient_from_later_tokens(self, positions):
+        network = network_of(fit(positions=positions))
+        seen = []
+        network.embed.register_forward_hook(lambda *found: seen.append(found[2]))
+        network.embed.weight.requires_grad_(True)
+        logits, _ = network(torch.arange(3, 11)[None])
+        (tokens,) = seen  # (1, T, d_model)
+        for t in range(8):
+            (gradient,) = torch.autograd.grad(logits[0, t].sum(), tokens, retain_graph=True)
+            reached = gradient[0].abs().sum(dim=-1) > 0
+            assert reached.tolist() == [s <= t for s in range(8)]
+
+    def test_later_characters_make_no_difference(self, model):
+        whole = model.attention_maps("the cat")
+        part = model.attention_maps("the")
+        np.testing.assert_allclose(whole[:, :, :4, :4], part, atol=1e-6)
+        assert (whole[:, :, 0, 1:] == 0).all()
+
+
+class TestAttentionMaps:
+    def test_rows_are_averages_of_tokens(self, model):
+        maps = model.attention_maps("the ca")
+        assert maps.shape == (2, 2, 7, 7)
+        np.testing.assert_allclose(maps.sum(axis=-1), 1, atol=1e-6)
+
+    def test_of_ids(self, ids_model):
+        assert ids_model.attention_maps(np.array([5, 7])).shape == (2, 2, 3, 3)
+
+    @pytest.mark.parametrize(
+        ("text", "message"),
+        [
+            (
+                "the cat sat",
+                "X has 11 tokens, but with START a context holds 8: pass at most 7",
+            ),
+            (TEXTS, "pass one text"),
+            ([1, 2], "X has ids, but the vocabulary was learned from texts"),
+        ],
+    )
+    def test_bad_texts(self, model, text, message):
+        with pytest.raises(ValueError, match=message):
+            model.attention_maps(text)
+
+
+class TestSampling:
+    @pytest.mark.parametrize("positions", ["rotary", "learned", "sinusoidal"])
+    @pytest.mark.parametrize("max_length", [1, 2, 5, 8, 64])
+    def test_is_what_asking_anew_for_every_token_gives(self, positions, max_length):
+        model = fit(positions=positions, max_length=max_length)
+        for prompt in ("", "the", LONG):
+            text, rng = prompt, np.random.RandomState(3)
+            for _ in range(20):
+                proba = model.predict_proba([text])[0].astype(float)
+                proba[UNKNOWN] = 0
+                total = np.cumsum(proba / proba.sum())
+                token = int(np.argmax(total > rng.random_sample()))
+                if token == END:
+                    break
+                text += model.tokens_[token]
+            assert model.sample(prompt, 20, random_state=3) == text
+
+    def test_the_cache_saves_passing_tokens_again(self, monkeypatch):
+        # What is held out has the only END, so that the model knows none.
+        model, seen = fit([LONG * 5], max_length=16), []
+        forward = LanguageNetwork.forward
+
+        def counted(network, ids, **options):
+            seen.append(ids.shape[1])
+            return forward(network, ids, **options)
+
+        monkeypatch.setattr(LanguageNetwork, "forward", counted)
+        model.sample("the", 100, temperature=0)
+        # After 16 tokens, and then every 8, the last 9 are passed anew.
+        assert seen == [4, *12 * [1], 9] + 10 * [*7 * [1], 9] + 6 * [1]
+
+    def test_greedy_takes_the_likeliest(self, model):
+        text = model.sample("the", 5, temperature=0)
+        for i in range(3, len(text)):
+            assert model.predict([text[:i]])[0] == text[i]
+        assert model.sample("the", 5, top_k=1) == text
+        assert model.sample("the", 5, top_p=1e-9) == text
+
+    @pytest.mark.parametrize(
+        "options",
+        [{}, {"temperature": 0.5}, {"top_k": 3}, {"top_p": 0.5}, {"temperature": 2.0}],
+    )
+    def test_the_first_token_has_the_probabilities_asked_for(self, model, options):
+        proba = model.predict_proba(["a"])[0].astype(float)
+        proba[UNKNOWN] = 0
+        proba **= 1 / options.get("temperature", 1.0)
+        ranked = np.argsort(-proba)
+        if "top_k" in options:
+            proba[ranked[options["top_k"] :]] = 0
+        proba /= proba.sum()
+        if "top_p" in options:
+            before = np.cumsum(proba[ranked]) - proba[ranked]
+            proba[ranked[before >= options["top_p"]]] = 0
+            proba /= proba.sum()
+        texts = model.sample(["a"] * 4000, 1, random_state=0, **options)
+        drawn = [END if len(text) == 1 else model.tokens_.index(text[1]) for text in texts]
+        shares = np.bincount(drawn, minlength=len(proba)) / len(drawn)
+        assert (shares[proba == 0] == 0).all()
+        # Five standard deviations.
+        assert (np.abs(shares - proba) <= 5 * np.sqrt(proba / len(drawn))).all()
+
+    def test_seeds(self, model):
+        first, again, other = (model.sample("a", 30, random_state=seed) for seed in (0, 0, 1))
+        assert first == again != other
+
+    def test_like_comes_of_like(self, model, ids_model):
+        assert isinstance(model.sample(), str)
+        assert model.sample("the c", 3).startswith("the c")
+        several = model.sample(["the", "a", "", "dog"], 4, random_state=0)
+        assert isinstance(several, list)
+        for prompt, text in zip(["the", "a", "", "dog"], several, strict=True):
+            assert text.startswith(prompt)
+            assert len(text) <= len(prompt) + 4
+        numbers = ids_model.sample([5, 7], 4, random_state=0)
+        assert numbers[:2] == [5, 7]
+        assert {type(number) for number in numbers} == {int}
+        assert isinstance(ids_model.sample(random_state=0), list)
+        several = ids_model.sample([[5], [7, 900]], 4)
+        assert [found[:n] for found, n in zip(several, (1, 2), strict=True)] == [[5], [7, 900]]
+        assert len(ids_model.sample(np.array([[5, 7]]), 1)) == 1
+
+    def test_prompts_stay_as_they_were_passed(self):
+        model = fit(tokenizer="words", max_steps=40)
+        text = model.sample("the  zebra\tsat", 30, random_state=1)
+        assert text.startswith("the  zebra\tsat ")
+        assert "\N{REPLACEMENT CHARACTER}" not in text
+        assert model.sample("a ", 1, temperature=0, top_k=1).startswith("a ")
+
+    def test_no_token_that_stands_for_nothing_is_drawn(self):
+        model = fit(max_tokens=6, max_steps=40, learning_rate=1e-2)
+        # Most characters are unknown, and so the likeliest.
+        assert model.predict_proba(["a"])[0].argmax() == UNKNOWN
+        assert set(model.sample("", 200, random_state=0)) <= set(model.tokens_[4:])
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            ({"max_new_tokens": 0}, "max_new_tokens=0 is not valid"),
+            ({"temperature": -1}, "temperature=-1 is not valid"),
+            ({"top_k": 0}, "top_k=0 is not valid"),
+            ({"top_p": 2}, "top_p=2 is not valid"),
+            ({"random_state": "a"}, "'a' cannot be used to seed"),
+            ({"prompt": []}, "prompt has ids"),
+            ({"prompt": [1, 2]}, "prompt has ids, but the vocabulary was learned from texts"),
+            ({"prompt": 3}, "prompt=3 is no list"),
+            ({"prompt": ["a", None]}, r"prompt\[1\]=None is missing"),
+        ],
+    )
+    def test_bad_arguments(self, model, arguments, message):
+        with pytest.raises(ValueError, match=message):
+            model.sample(**arguments)
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"tokenizer": "words"},
+        {"tokenizer": "words", "max_tokens": 7},
+        {"tokenizer": "byte_pairs", "max_tokens": 280},
+        {"tokenizer": "ids"},
+        {"positions": "learned"},
+        {"positions": "sinusoidal"},
+        {"norm": "post", "activation": "relu"},
+        {"norm": "lecture"},
+        {"attention_kernel": "gaussian"},
+        {"attention_kernel": "laplacian"},
+        {"dropout": 0.2},
+        {"optimizer": "lbfgs", "max_steps": 2},
+        {"schedule": "cosine", "batch_size": (2, 8)},
+        {"autocast": True},
+        {"max_epochs": 2, "max_steps": None},
+        {"validation_fraction": 0},
+        {"d_feedforward": 8},
+        {"max_length": 1},
+    ],
+)
+def test_every_form_learns_scores_and_writes(parameters):
+    model = fit(**parameters)
+    texts = IDS if parameters.get("tokenizer") == "ids" else TEXTS
+    assert np.isfinite(model.training_history_["loss"]).all()
+    assert np.isfinite(model.score(texts))
+    assert model.sample(texts[0], 3, random_state=0)[:2] == texts[0][:2]
+    prefixes = [text[:5] for text in texts]
+    np.testing.assert_allclose(model.predict_proba(prefixes).sum(axis=1), 1, rtol=1e-5)
+
+
+def test_learns_what_always_follows():
+    texts = ["abcabcabc", "bcabca", "cabcabcabcab"]
+    model = fit(texts, max_steps=150, learning_rate=1e-2, validation_fraction=0)
+    assert model.predict(["a", "ab", "abc"]).tolist() == ["b", "c", "a"]
+    assert model.sample("ab", 6, temperature=0, top_k=1)[:6] == "abcabc"
+    assert model.score(texts) > fit(texts, max_steps=1).score(texts)
+
+
+@pytest.mark.parametrize(
+    "given", [tuple(TEXTS), np.array(TEXTS), pd.Series(TEXTS, index=[7, 5, 3])]
+)
+def test_forms_of_input_do_not_matter(model, given):
+    same = fit(given)
+    assert same.score(given) == model.score(TEXTS)
+    np.testing.assert_array_equal(same.predict_proba(given), model.predict_proba(TEXTS))
+
+
+class TestTraining:
+    def test_the_same_random_state_makes_the_same_model(self, model):
+        np.testing.assert_array_equal(fit().predict_proba(["a"]), model.predict_proba(["a"]))
+        other = fit(random_state=1)
+        assert not np.array_equal(other.predict_proba(["a"]), model.predict_proba(["a"]))
+
+    def test_leaves_torch_as_it_was(self, model):
+        before = torch.random.get_rng_state(), torch.get_num_threads()
+        fit(dropout=0.1).sample("a", 3)
+        assert torch.equal(before[0], torch.random.get_rng_state())
+        assert before[1] == torch.get_num_threads()
+
+    def test_what_is_held_out_is_the_end(self):
+        text = "ab" * 20 + "c" * 10
+        model = fit([text], validation_fraction=0.2, max_steps=3, max_length=100)
+        assert model.n_training_tokens_ == 41
+        ids = torch.tensor([[model.tokens_.index(c) for c in text[40:]] + [END]])
+        with torch.no_grad():
+            logits, _ = network_of(model)(ids[:, :-1])
+        # START and PADDING never come next.
+        logits[..., [PADDING, START]] = -torch.inf
+        expected = torch.nn.functional.cross_entropy(logits[0], ids[0, 1:]).item()
+        history = model.training_history_
+        assert min(history["validation_loss"]) == pytest.approx(expected, rel=1e-5)
+        assert history["best_epoch"] == np.argmin(history["validation_loss"])
+
+    def test_stops_when_what_is_held_out_gets_no_likelier(self):
+        rng = np.random.default_rng(0)
+        noise = ["".join(rng.choice(list("abcdef"), 60))]
+        model = fit(noise, patience=2, max_steps=400, learning_rate=1e-2)
+        history = model.training_history_
+        assert history["stopped"] == "patience"
+        assert len(history["loss"]) == history["best_epoch"] + 3
+
+    def test_a_second_fit_starts_afresh_unless_told(self, model):
+        again = fit()
+        again.fit(TEXTS)
+        np.testing.assert_array_equal(again.predict_proba(["a"]), model.predict_proba(["a"]))
+        again.set_params(warm_start=True).fit(TEXTS)
+        first = model.training_history_["loss"][0]
+        assert again.training_history_["loss"][0] < first
+
+    def test_a_warm_start_keeps_the_vocabulary(self):
+        model = fit(warm_start=True)
+        tokens = model.tokens_
+        model.fit(["xyz the cat"])
+        assert model.tokens_ == tokens
+        model.set_params(tokenizer="words").fit(["xyz the cat"])
+        assert model.tokens_[4:] == ["cat", "the", "xyz"]
+
+    def test_goes_on_from_a_checkpoint(self, tmp_path, monkeypatch):
+        options = {"max_epochs": 4, "max_steps": None, "dropout": 0.1, "batch_size": 4}
+        expected = fit(**options)
+        options["checkpoint"] = str(tmp_path / "training.pt")
+        calls, forward = [], LanguageNetwork.forward
+
+        def killed(network, *args, **found):
+            calls.append(1)
+            if len(calls) == 8:
+                raise RuntimeError("power is off")
+            return forward(network, *args, **found)
+
+        monkeypatch.setattr(LanguageNetwork, "forward", killed)
+        with pytest.raises(RuntimeError, match="power is off"):
+            fit(**options)
+        monkeypatch.undo()
+        model = fit(**options)
+        for name, value in expected.network_.items():
+            np.testing.assert_array_equal(model.network_[name], value)
+
+    def test_a_checkpoint_of_other_texts_is_refused(self, tmp_path):
+        path = tmp_path / "training.pt"
+        fit(checkpoint=path)
+        # The same numbers of tokens, which mean something else.
+        others = [text.replace("a", "\0").replace("o", "a") for text in TEXTS]
+        with pytest.raises(ValueError, match="is of another training"):
+            fit(others, checkpoint=path)
+
+    def test_an_interrupt_leaves_a_usable_model(self, monkeypatch):
+        calls, forward = [], LanguageNetwork.forward
+
+        def interrupted(network, *args, **options):
+            calls.append(1)
+            if len(calls) == 3:
+                raise KeyboardInterrupt
+            return forward(network, *args, **options)
+
+        monkeypatch.setattr(LanguageNetwork, "forward", interrupted)
+        with pytest.warns(UserWarning, match="interrupted"):
+            model = fit()
+        assert model.training_history_["stopped"] == "interrupted"
+        assert np.isfinite(model.score(TEXTS))
+
+    def test_a_failed_fit_changes_nothing(self):
+        model = fit()
+        before, text = model.predict_proba(["a"]), model.sample("a", random_state=0)
+        with pytest.raises(ValueError, match="norm='both' is unknown"):
+            model.set_params(norm="both").fit(["xyz"])
+        np.testing.assert_array_equal(model.predict_proba(["a"]), before)
+        assert model.sample("a", random_state=0) == text
+
+    def test_epochs_are_tasks_of_callbacks(self):
+        class Recorder:
+            max_propagation_depth = None
+
+            def __init__(self):
+                self.names, self.scores = [], []
+
+            def setup(self, estimator, context):
+                pass
+
+            def teardown(self, estimator, context):
+                pass
+
+            def on_fit_task_begin(self, estimator, context, *, X, y):
+                assert X is TEXTS
+                assert y is None
+                self.names.append(context.task_name)
+
+            def on_fit_task_end(self, estimator, context, *, fitted_estimator):
+                if context.task_name == "epoch":
+                    self.scores.append(fitted_estimator.score(TEXTS))
+                return len(self.names) == 3  # after the second epoch
+
+        recorder = Recorder()
+        model = TransformerLanguageModel(**QUICK | {"max_epochs": 5, "max_steps": None})
+        model.set_callbacks(recorder).fit(TEXTS)
+        assert recorder.names == ["fit", "epoch", "epoch"]
+        assert model.training_history_["stopped"] == "callback"
+        assert recorder.scores[0] < recorder.scores[1] == model.score(TEXTS)
+
+    def test_progress_is_shown(self, capsys):
+        callback = pytest.importorskip("sklearn.callback")
+        pytest.importorskip("rich")
+        model = TransformerLanguageModel(**QUICK).set_callbacks(callback.ProgressBar())
+        model.fit(TEXTS)
+        assert "TransformerLanguageModel - fit" in capsys.readouterr().out
+
+
+class TestConventions:
+    def test_a_clone_is_not_fitted_and_has_the_same_parameters(self, model):
+        again = clone(model)
+        assert again.get_params() == model.get_params() == fit().get_params()
+        assert not hasattr(again, "tokens_")
+        for ask in (again.sample, again.score, again.predict_proba, again.attention_maps):
+            with pytest.raises(NotFittedError):
+                ask(*([] if ask == again.sample else [["a"]]))
+
+    @pytest.mark.parametrize("parameters", [{}, {"tokenizer": "words"}, {"tokenizer": "ids"}])
+    def test_can_be_stored(self, parameters):
+        skops = pytest.importorskip("skops.io")
+        model = fit(**parameters)
+        texts = IDS if parameters.get("tokenizer") == "ids" else TEXTS
+        file = io.BytesIO(skops.dumps(model))
+        allowed = ["sklearn_attention.sequence._language_model.TransformerLanguageModel"]
+        assert set(skops.get_untrusted_types(data=file.getvalue())) <= set(allowed)
+        for same in (
+            pickle.loads(pickle.dumps(model)),
+            skops.loads(file.getvalue(), trusted=allowed),
+        ):
+            assert same.tokens_ == model.tokens_
+            np.testing.assert_array_equal(same.predict_proba(texts), model.predict_proba(texts))
+            assert same.sample(random_state=0) == model.sample(random_state=0)
+
+    def test_works_in_a_search(self):
+        search = GridSearchCV(
+            TransformerLanguageModel(**QUICK), {"positions": ["rotary", "learned"]}, cv=2
+        )
+        search.fit(TEXTS)
+        assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+        assert isinstance(search.best_estimator_.sample("a", 3), str)
+
+    def test_tags(self):
+        tags = TransformerLanguageModel().__sklearn_tags__()
+        assert tags.input_tags.string
+        assert not tags.input_tags.two_d_array
+        assert not tags.target_tags.required
+
+
+class TestBadInput:
+    @pytest.mark.parametrize(
+        ("parameters", "message"),
+        [
+            ({"tokenizer": "letters"}, "tokenizer='letters' is unknown"),
+            (
+                {"tokenizer": "ids"},
+                "tokenizer='ids' does not fit .* choose a tokenizer of texts",
+            ),
+            ({"max_tokens": 4}, "max_tokens=4 is not valid"),
+            ({"max_length": 0}, "max_length=0 is not valid"),
+            ({"d_model": 1.5}, "d_model=1.5 is not valid"),
+            ({"n_heads": 3}, "n_heads=3 does not divide d_model=16"),
+            ({"n_layers": 0}, "n_layers=0 is not valid"),
+            ({"d_feedforward": -1}, "d_feedforward=-1 is not valid"),
+            ({"attention_kernel": "loud"}, "'loud'"),
+            ({"positions": "none"}, "positions='none' is unknown"),
+            ({"positions": "rotary", "n_heads": 16}, "head_dim=1 is not valid"),
+            ({"norm": "both"}, "norm='both' is unknown"),
+            ({"activation": "tanh"}, "activation='tanh' is unknown"),
+            ({"dropout": 1}, "dropout=1"),
+            ({"validation_fraction": 1}, "validation_fraction=1 is not valid"),
+            (
+                {"patience": 2, "validation_fraction": 0},
+                "patience=2 needs something to validate",
+            ),
+            ({"optimizer": "sgd"}, "optimizer='sgd' is unknown"),
+            ({"learning_rate": 0}, "learning_rate=0 is not valid"),
+            ({"max_epochs": None, "max_steps": None}, "would never end"),
+            ({"batch_size": 0}, "batch_size=0 is not valid"),
+            ({"random_state": "a"}, "'a' cannot be used to seed"),
+            ({"device": "gpu"}, "device='gpu'"),
+            ({"checkpoint": "/no/such/folder/file"}, "lies in no folder"),
+        ],
+    )
+    def test_parameters_are_named(self, parameters, message):
+        with pytest.raises(ValueError, match=message):
+            fit(TEXTS, **parameters)
+
+    @pytest.mark.parametrize(
+        ("texts", "message"),
+        [
+            ("the cat", "X='the cat' is a single text: pass a list"),
+            ([], r"X=\[\] has no sequence"),
+            (["a", ""], r"X\[1\]='' is empty"),
+            (["a", [1]], r"X\[1\]=\[1\] is of another kind"),
+            (["a", None], r"X\[1\]=None is missing"),
+            (["a", np.nan], r"X\[1\]=nan is missing"),
+            ([[1, 2]], "tokenizer='characters' does not fit .* pass tokenizer='ids'"),
+            (np.ones((3, 4)), r"X has shape \(3, 4\), but is no array of ids"),
+            (pd.DataFrame({"a": TEXTS}), r"X has shape \(3, 1\)"),
+        ],
+    )
+    def test_texts_are_named(self, texts, message):
+        with pytest.raises(ValueError, match=message):
+            fit(texts)
+
+    def test_what_is_asked_must_be_of_the_kind_that_was_learned(self, model, ids_model):
+        for ask in (model.score, model.predict_proba, model.perplexity):
+            with pytest.raises(ValueError, match="X has ids, but the vocabulary was learned"):
+                ask(IDS)
+        with pytest.raises(ValueError, match="X has texts, but the vocabulary was learned"):
+            ids_model.score(TEXTS)
+        with pytest.raises(ValueError, match=r"X\[0\]='' is empty"):
+            model.score([""])
+
+    def test_unseen_tokens_and_long_texts_are_fine(self, model, ids_model):
+        assert np.isfinite(model.score(["ZÄ" * 40]))
+        assert np.isfinite(ids_model.score([[123456] * 30]))
+        assert ids_model.sample([123456], 2)[0] == 123456
+
+
+def test_one_short_text_is_enough():
+    for parameters in ({}, {"validation_fraction": 0}, {"tokenizer": "words"}):
+        model = fit(["a"], **parameters)
+        assert np.isfinite(model.score(["a"]))
+
+
+def test_shakespeare_is_learned(data_folder):
+    import gzip
+
+    with gzip.open(data_folder / "text" / "tinyshakespeare.txt.gz", "rt") as file:
+        text = file.read()[:30_000]
+    model = TransformerLanguageModel(
+        max_length=32, d_model=32, n_layers=1, max_steps=80, learning_rate=1e-2
+    ).fit([text])
+    # Frequencies of single characters alone have 3.3.
+    assert min(model.training_history_["validation_loss"]) < 2.9

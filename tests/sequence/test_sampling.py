@@ -1,0 +1,85 @@
+"""From the probabilities of a model to the next token."""
+
+import numpy as np
+import pytest
+
+from sklearn_attention.sequence._sampling import check_sampling, draw, sampling_proba
+
+PROBA = np.array([[0.4, 0.1, 0.25, 0.05, 0.2], [0.05, 0.15, 0.1, 0.6, 0.1]])
+
+
+def slow_proba(row, temperature, top_k, top_p):
+    """One row, one token after another."""
+    powers = np.array([p ** (1 / temperature) for p in row])
+    ranked = sorted(range(len(row)), key=lambda i: (-row[i], i))
+    kept = ranked[: top_k or len(row)]
+    powers = {i: powers[i] / sum(powers[j] for j in kept) for i in kept}
+    if top_p is not None:
+        nucleus, together = [], 0.0
+        for i in kept:
+            if together >= top_p:
+                break
+            nucleus.append(i)
+            together += powers[i]
+        powers = {i: powers[i] / together for i in nucleus}
+    return [powers.get(i, 0.0) for i in range(len(row))]
+
+
+@pytest.mark.parametrize("temperature", [0.3, 1.0, 2.5])
+@pytest.mark.parametrize("top_k", [None, 1, 3, 9])
+@pytest.mark.parametrize("top_p", [None, 0.01, 0.7, 1.0])
+def test_against_one_token_after_another(temperature, top_k, top_p):
+    found = sampling_proba(np.log(PROBA), temperature=temperature, top_k=top_k, top_p=top_p)
+    expected = [slow_proba(row, temperature, top_k, top_p) for row in PROBA]
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_by_default_probabilities_stay():
+    np.testing.assert_allclose(sampling_proba(np.log(PROBA)), PROBA)
+
+
+@pytest.mark.parametrize("options", [{}, {"top_k": 2}, {"top_p": 0.9}])
+def test_without_temperature_the_likeliest_is_certain(options):
+    found = sampling_proba(np.log(PROBA), temperature=0, **options)
+    np.testing.assert_array_equal(found, np.eye(5)[[0, 3]])
+
+
+def test_what_is_impossible_stays_so():
+    log_proba = np.log(PROBA)
+    log_proba[:, [0, 3]] = -np.inf
+    for options in ({}, {"temperature": 5.0}, {"top_k": 5}, {"temperature": 1e-3}):
+        found = sampling_proba(log_proba, **options)
+        assert (found[:, [0, 3]] == 0).all()
+        np.testing.assert_allclose(found.sum(axis=1), 1)
+
+
+def test_draws_have_these_probabilities():
+    proba = np.tile([0.0, 0.5, 0.0, 0.3, 0.2, 0.0], (30_000, 1))
+    uniform = np.random.default_rng(0).random(len(proba))
+    counts = np.bincount(draw(proba, uniform), minlength=6) / len(proba)
+    np.testing.assert_allclose(counts, proba[0], atol=0.01)
+    assert (counts[[0, 2, 5]] == 0).all()
+
+
+def test_extreme_numbers_draw_what_is_possible():
+    proba = np.array([[0.0, 0.1, 0.2, 0.7, 0.0]] * 2)
+    assert draw(proba, np.array([0.0, np.nextafter(1, 0)])).tolist() == [1, 3]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("temperature", -1),
+        ("temperature", np.inf),
+        ("temperature", None),
+        ("top_k", 0),
+        ("top_k", 1.5),
+        ("top_p", 0),
+        ("top_p", 1.1),
+        ("top_p", "most"),
+    ],
+)
+def test_bad_values_are_named(name, value):
+    options = {"temperature": 1.0, "top_k": None, "top_p": None} | {name: value}
+    with pytest.raises(ValueError, match=f"^{name}={value!r} is not valid"):
+        check_sampling(**options)

@@ -1,0 +1,122 @@
+"""Windows of a stream of texts."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from sklearn_attention.sequence._token_windows import (
+    TokenStream,
+    TokenWindows,
+    context_start,
+    context_stride,
+)
+from sklearn_attention.text import END, PADDING, START
+
+LENGTHS = (3, 0, 17, 1, 40)
+
+
+def make_texts(lengths=LENGTHS):
+    """Texts in which every token is another number."""
+    numbers = np.arange(10, 10 + sum(lengths))
+    return np.split(numbers, np.cumsum(lengths)[:-1])
+
+
+def pairs_of(texts):
+    """All pairs of neighbours, slowly."""
+    found = []
+    for text in texts:
+        whole = [START, *text.tolist(), END]
+        found += itertools.pairwise(whole)
+    return found
+
+
+def counted(batch):
+    """Pairs that count in some windows."""
+    ids, following = batch
+    real = following != PADDING
+    return list(zip(ids[real].tolist(), following[real].tolist(), strict=True))
+
+
+def all_rows(windows):
+    return np.arange(len(windows))
+
+
+@pytest.mark.parametrize("max_length", [1, 2, 3, 7, 8, 100])
+def test_every_pair_is_in_one_window(max_length):
+    texts = make_texts()
+    windows = TokenWindows(TokenStream.of(texts), max_length)
+    ids, following = windows.batch(all_rows(windows))
+    assert ids.shape == following.shape
+    assert ids.shape[1] <= max_length
+    assert counted((ids, following)) == pairs_of(texts)
+
+
+@pytest.mark.parametrize("max_length", [1, 2, 3, 7, 8, 100])
+def test_every_pair_counts_once_where_windows_overlap(max_length):
+    texts = make_texts()
+    stride = context_stride(max_length)
+    windows = TokenWindows(TokenStream.of(texts), max_length, stride)
+    assert counted(windows.batch(all_rows(windows))) == pairs_of(texts)
+
+
+@pytest.mark.parametrize("max_length", [1, 2, 3, 7, 8, 100])
+def test_overlapping_windows_are_the_contexts_that_texts_are_written_from(max_length):
+    (text,) = make_texts([40])
+    whole = [START, *text.tolist(), END]
+    windows = TokenWindows(TokenStream.of([text]), max_length, context_stride(max_length))
+    ids, following = windows.batch(all_rows(windows))
+    contexts = {
+        int(row_following[i]): row_ids[: i + 1].tolist()
+        for row_ids, row_following in zip(ids, following, strict=True)
+        for i in np.flatnonzero(row_following != PADDING)
+    }
+    for n_tokens in range(1, len(whole)):
+        start = context_start(n_tokens, max_length)
+        assert contexts[whole[n_tokens]] == whole[start:n_tokens]
+        assert (start == 0) == (n_tokens <= max_length)
+        assert n_tokens - start <= max_length
+        assert n_tokens - start > max_length // 2 or start == 0
+
+
+@pytest.mark.parametrize("fraction", [0.01, 0.1, 0.5, 0.9, 0.999])
+def test_the_last_share_is_cut_off(fraction):
+    texts = make_texts()
+    pairs = pairs_of(texts)
+    before, after = TokenStream.of(texts).split(fraction)
+    first, last = (TokenWindows(part, 4) for part in (before, after))
+    seen = counted(first.batch(all_rows(first))), counted(last.batch(all_rows(last)))
+    assert seen[0] + seen[1] == pairs
+    assert len(seen[1]) == min(max(1, round(fraction * len(pairs))), len(pairs) - 1)
+
+
+def test_moved_windows_stay_within_their_texts():
+    texts = make_texts()
+    pairs = set(pairs_of(texts))
+    windows = TokenWindows(TokenStream.of(texts), 8)
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        rows = rng.permutation(len(windows))
+        ids, following = windows.moved(rows, rng.random(len(rows)) - 0.5)
+        assert set(counted((ids, following))) <= pairs
+        # A longer text fills its windows, a shorter one is there whole.
+        lengths = (following != PADDING).sum(axis=1)
+        n_windows = [1, 1, 3, 1, 6]
+        expected = np.repeat([min(n + 1, 8) for n in LENGTHS], n_windows)
+        np.testing.assert_array_equal(lengths, expected[rows])
+
+
+def test_moved_windows_see_every_part_of_a_long_text_alike():
+    (text,) = make_texts([400])
+    windows = TokenWindows(TokenStream.of([text]), 8)
+    rng = np.random.default_rng(0)
+    n_epochs, rows = 400, all_rows(windows)
+    seen = np.zeros(text.max() + 1)
+    for _ in range(n_epochs):
+        for _, token in counted(windows.moved(rows, rng.random(len(rows)) - 0.5)):
+            seen[token] += 1
+    rate = seen[10:] / n_epochs
+    np.testing.assert_allclose(rate[12:-12], 1.0, atol=0.2)
+    # Half of the first windows begin with the text.
+    assert 0.4 < rate[0] < 0.7
+    assert 0.4 < seen[END] / n_epochs < 0.7
