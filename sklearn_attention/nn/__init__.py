@@ -16,6 +16,7 @@ from .._lazy import lazy_names
 _LAZY = {
     "Decoder": "_stack",
     "DecoderBlock": "_blocks",
+    "Dropout": "_dropout",
     "Encoder": "_stack",
     "EncoderBlock": "_blocks",
     "InstanceNorm": "_instance_norm",

@@ -1,12 +1,12 @@
 """The weighted average of a transformer: attention on any kernel."""
 
 import torch
-from torch.nn.functional import dropout as drop
 from torch.nn.functional import pad, scaled_dot_product_attention
 
 from .._validation import check_in_interval
 from ..kernels import Gaussian, ScaledDotProduct, as_kernel
 from ._compare import at_least_single, compare, expands_accurately
+from ._dropout import drop
 from ._masks import causal_mask, check_mask, empty_rows, join_masks, open_rows
 
 
@@ -88,16 +88,18 @@ def attention(
     dropout = check_in_interval("dropout", dropout, 0.0, 1.0, closed_right=False)
     if mask is not None:
         mask = check_mask("mask", mask, (*queries.shape[:3], keys.shape[2]))
+    # No fused kernel of a processor knows dropout.
+    fused = not need_weights and not (dropout and queries.device.type == "cpu")
     if causal:
         if queries.shape[2] != keys.shape[2]:
             raise ValueError(
                 f"causal=True needs as many queries as keys, got {queries.shape[2]} and "
                 f"{keys.shape[2]}: pass a mask that says which key comes before which query."
             )
-        if need_weights or mask is not None or not isinstance(kernel, ScaledDotProduct):
+        if mask is not None or not fused or not isinstance(kernel, ScaledDotProduct):
             mask = join_masks(mask, causal_mask(queries.shape[2], queries.device))
             causal = False
-    if not need_weights:
+    if fused:
         if isinstance(kernel, ScaledDotProduct):
             return _fused(queries, keys, values, mask, causal=causal, dropout=dropout), None
         if isinstance(kernel, Gaussian):
@@ -121,9 +123,6 @@ def _fused(queries, keys, values, mask, *, dropout, causal=False, scale=None):
         mask = open_rows(mask, empty)
         if mask.dtype != torch.bool:
             mask = mask.to(queries.dtype)
-    if dropout:
-        # Where no fused kernel knows dropout, each product would copy what is strided anew.
-        queries, keys, values = (x.contiguous() for x in (queries, keys, values))
     averages = scaled_dot_product_attention(
         queries, keys, values, attn_mask=mask, is_causal=causal, dropout_p=dropout, scale=scale
     )

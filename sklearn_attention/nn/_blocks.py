@@ -4,7 +4,8 @@ from functools import partial
 
 from torch import nn
 
-from .._validation import check_choice, check_in_interval, check_positive
+from .._validation import check_choice, check_positive
+from ._dropout import Dropout
 from ._initialize import initialize
 from ._multi_head import MultiHeadAttention
 
@@ -249,7 +250,7 @@ class _Residual(nn.Module):
         super().__init__()
         self.norm = check_choice("norm", norm, _NORMS)
         self.normalize = nn.LayerNorm(d_model, bias=bias)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def enter(self, x):
         """What the sublayer sees of the stream."""
@@ -269,11 +270,10 @@ class _FeedForward(nn.Module):
     def __init__(self, d_model, d_feedforward, activation, dropout, bias):
         super().__init__()
         check_choice("activation", activation, _ACTIVATIONS)
-        check_in_interval("dropout", dropout, 0.0, 1.0, closed_right=False)
         width = check_positive("d_feedforward", d_feedforward, integer=True)
         self.widen = nn.Linear(d_model, width, bias=bias)
         self.activation = _ACTIVATIONS[activation]()
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.narrow = nn.Linear(width, d_model, bias=bias)
         initialize(self)
 

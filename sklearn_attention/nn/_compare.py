@@ -2,7 +2,7 @@
 
 import torch
 
-from ..kernels import RadialKernel
+from ..kernels import RadialKernel, ScaledDotProduct
 
 # How far rounding may move a squared distance before rows are subtracted one by one.
 _TOLERANCE = {torch.float32: 1e-4, torch.float64: 1e-10}
@@ -11,8 +11,9 @@ _TOLERANCE = {torch.float32: 1e-4, torch.float64: 1e-10}
 def compare(kernel, queries, keys, *, logarithm):
     """The kernel, or its logarithm, of every query and key of the same head.
 
-    Computed in single precision at least, whatever autocast says. Kernels of the distance
-    take all heads in one go; the others, which see one matrix at a time, one after the other.
+    Computed in single precision at least, whatever autocast says. Kernels of the distance and
+    the scaled dot product take all heads in one go; the others, which see one matrix at a
+    time, one after the other.
 
     Parameters
     ----------
@@ -31,6 +32,8 @@ def compare(kernel, queries, keys, *, logarithm):
             # With a kink at 0 a kernel would show the root of the error of an expansion.
             squared = squared_distances(queries, keys, exact=kernel.kinked)
             return kernel.log_profile(squared) if logarithm else kernel.profile(squared)
+        if logarithm and isinstance(kernel, ScaledDotProduct):
+            return queries * queries.shape[-1] ** -0.5 @ keys.mT
         of_one = kernel.log if logarithm else kernel
         heads = zip(queries.flatten(0, 1), keys.flatten(0, 1), strict=True)
         values = [of_one(q, k) for q, k in heads]

@@ -12,6 +12,7 @@ from ..attention import torch_threads
 from ._checkpoint import Checkpoint, fingerprint
 from ._history import History
 from ._optimizer import decay_penalty, make_optimizer
+from ._order import shuffled_batches
 from ._plan import batch_sizes, pace
 from ._random import random_states, set_random_states, torch_seed
 
@@ -28,6 +29,7 @@ def train(
     checkpoint=None,
     checkpoint_key="",
     threads=None,
+    lengths=None,
 ):
     """Fit the parameters of a module.
 
@@ -60,6 +62,9 @@ def train(
         What else makes two trainings different, such as a hash of the data.
     threads : int, default=None
         Threads that torch uses; None leaves that alone.
+    lengths : LongTensor of shape (n_samples,), default=None
+        Of rows that are padded to the longest of their batch; those of a batch then have
+        similar ones. None draws batches from all rows.
 
     Returns
     -------
@@ -106,7 +111,7 @@ def train(
             f"patience={plan.patience!r} needs a validation loss: pass validation_loss, or "
             "patience=None."
         )
-    run = _Run(module, batch_loss, n_samples, plan, int(random_state), validation_loss)
+    run = _Run(module, batch_loss, n_samples, plan, int(random_state), validation_loss, lengths)
     file = None
     if checkpoint is not None:
         file = Checkpoint(checkpoint, run.fingerprint(str(checkpoint_key)))
@@ -136,9 +141,11 @@ def train(
 class _Run:
     """All that a training changes."""
 
-    def __init__(self, module, batch_loss, n_samples, plan, random_state, validation_loss):
+    def __init__(
+        self, module, batch_loss, n_samples, plan, random_state, validation_loss, lengths
+    ):
         self.module, self.plan, self.n_samples = module, plan, n_samples
-        self.random_state = random_state
+        self.random_state, self.lengths = random_state, lengths
         self.batch_loss, self.validation_loss = batch_loss, validation_loss
         self.sizes = batch_sizes(plan, n_samples)
         self.n_steps = sum(len(sizes) for sizes in self.sizes)
@@ -181,12 +188,12 @@ class _Run:
         """See every row once, then validate."""
         start, history = time.perf_counter(), self.history
         sizes = self.sizes[len(history.loss)]
-        order = torch.randperm(self.n_samples, generator=self.shuffler).to(self.device)
+        batches = shuffled_batches(self.n_samples, sizes, self.shuffler, self.lengths)
         make_step = self._line_search if self.plan.optimizer == "lbfgs" else self._step
         self.module.train()
         total = 0.0
-        for step, rows in enumerate(order[: sum(sizes)].split(sizes)):
-            total += len(rows) * make_step(rows, step)
+        for step, rows in enumerate(batches):
+            total += len(rows) * make_step(rows.to(self.device), step)
         self.module.eval()
         length = torch.nn.utils.get_total_norm(self.parameters).item()
         self._check_finite("length of all parameters", length, len(sizes) - 1)
