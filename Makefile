@@ -33,6 +33,7 @@ bench: $(PACKAGE) $(call group,bench)
 	$(BIN)/python benchmarks/attend.py
 	$(BIN)/python benchmarks/smoothing_speed.py
 	$(BIN)/python benchmarks/forecasting.py speed
+	$(BIN)/python benchmarks/language_model.py --steps 200
 	$(BIN)/python benchmarks/tabular.py run --sets yacht,penguins --results .venv/tabular.jsonl
 	$(BIN)/python benchmarks/tabular.py report --results .venv/tabular.jsonl
 

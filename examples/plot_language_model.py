@@ -69,8 +69,8 @@ print(f"perplexity of what was held out: {math.exp(min(history['validation_loss'
 
 # %%
 # ``training_history_`` has minus the mean log-likelihood of a character after each epoch; the
-# best epoch is kept. How far is it from the obvious? If all characters were equally likely, the loss would be
-# the logarithm of their number; if each had its frequency, it would be the entropy.
+# best epoch is kept. How far is it from the obvious? If all characters were equally likely,
+# the loss would be the logarithm of their number; if each had its frequency, the entropy.
 
 counts = np.unique(list("".join(texts)), return_counts=True)[1]
 share = counts / counts.sum()
@@ -134,8 +134,8 @@ plt.show()
 # -----------
 #
 # ``attention_maps`` has the weights of every average, of each layer and head. A row is a
-# character, and shows which of those before it averages. Heads divide the work: some look
-# one or two characters back, others for the beginning of the word.
+# character, and shows which of those before it averages. Heads divide the work: some look at
+# the last one or two characters, others further back.
 
 word = "Return the mean."
 maps = model.attention_maps(word)  # (n_layers, n_heads, T, T)

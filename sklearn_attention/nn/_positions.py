@@ -1,9 +1,12 @@
 """Where a token stands: encodings of its position."""
 
+import functools
+
 import torch
 from torch import nn
 
 from .._validation import check_choice, check_positive
+from ._compare import at_least_single
 from ._initialize import initialize
 
 _COMBINE = ("add", "concatenate")
@@ -201,11 +204,32 @@ class RotaryPositions(nn.Module):
         -------
         x : Tensor of shape (B, n_heads, T, head_dim)
         """
-        angles = _angles(first + x.shape[-2], self.head_dim, self.base, x.device)[first:]
-        cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)  # (T, head_dim / 2)
-        even, odd = x[..., 0::2], x[..., 1::2]  # (B, n_heads, T, head_dim / 2)
-        rotated = torch.stack([even * cos - odd * sin, even * sin + odd * cos], dim=-1)
-        return rotated.flatten(-2)
+        last = first + x.shape[-2]
+        # Rounded up, so that a sequence that grows finds what was computed before.
+        n_steps = 1 << (last - 1).bit_length()
+        double = x.dtype == torch.float64
+        turns = _turns(n_steps, self.head_dim, self.base, x.device, double)[first:last]
+        # A pair is a complex number, and a rotation a product: one operation in place of six.
+        pairs = _as_complex(at_least_single(x))  # (B, n_heads, T, head_dim / 2)
+        return torch.view_as_real(pairs * turns).flatten(-2).to(x.dtype)
+
+
+@functools.lru_cache(maxsize=16)
+def _turns(n_steps, width, base, device, double):
+    """Rotations by the angles of positions, (n_steps, width / 2), of complex numbers."""
+    # Also where no gradients are recorded they must be of use for later ones.
+    with torch.inference_mode(False):
+        angles = _angles(n_steps, width, base, device)
+        turns = torch.polar(torch.ones_like(angles), angles)
+        return turns if double else turns.to(torch.complex64)
+
+
+def _as_complex(x):
+    """Neighbours in the last axis as complex numbers, in place if the memory allows it."""
+    *strides, last = x.stride()
+    if last != 1 or x.storage_offset() % 2 or any(stride % 2 for stride in strides):
+        x = x.contiguous()
+    return torch.view_as_complex(x.unflatten(-1, (-1, 2)))
 
 
 def _angles(n_steps, width, base, device):

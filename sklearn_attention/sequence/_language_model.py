@@ -1,32 +1,20 @@
 """A language model: a transformer that predicts the next token, and writes."""
 
-import math
-import numbers
-
 import numpy as np
 from sklearn.callback import with_callbacks
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from .._state import keeps_state_on_failure
 from .._validation import check_choice, check_in_interval, check_positive
 from ..kernels import as_kernel
-from ..text import (
-    START,
-    TOKENIZERS,
-    UNKNOWN,
-    Vocabulary,
-    check_sequences,
-    learn_vocabulary,
-)
-from ..training import NetworkEstimator, batch_sizes
-from ._sampling import check_sampling, draw, sampling_proba
-from ._token_windows import TokenStream, TokenWindows, context_stride
+from ..text import TOKENIZERS, Vocabulary, check_sequences, learn_vocabulary
+from ..training import batch_sizes
+from ._token_predictor import TokenPredictor
+from ._token_windows import TokenStream, TokenWindows
 
 _POSITIONS = ("learned", "rotary", "sinusoidal")
 
 
-class TransformerLanguageModel(NetworkEstimator):
+class TransformerLanguageModel(TokenPredictor):
     r"""A transformer that predicts the next token of a text, and so can write.
 
     .. math:: p(w_1, \dots, w_T) = \prod_t p(w_t \mid w_1, \dots, w_{t-1})
@@ -145,7 +133,7 @@ class TransformerLanguageModel(NetworkEstimator):
     --------
     >>> from sklearn_attention import TransformerLanguageModel
     >>> model = TransformerLanguageModel(
-    ...     d_model=32, n_layers=2, validation_fraction=0, max_steps=150
+    ...     d_model=32, n_layers=2, validation_fraction=0, max_steps=80
     ... )
     >>> model = model.fit(["the cat sat on the mat"])
     >>> model.sample("the c", temperature=0)
@@ -231,6 +219,8 @@ class TransformerLanguageModel(NetworkEstimator):
             If a parameter is not valid, or X has no texts, or others than the tokenizer
             needs.
         """
+        import torch  # takes a second to load
+
         from ._language_reading import mean_log_likelihood, window_loss
 
         self._check_parameters()
@@ -248,6 +238,8 @@ class TransformerLanguageModel(NetworkEstimator):
                 return -mean_log_likelihood(network, judged)
 
         windows = TokenWindows(training, self.max_length)
+        # Windows of one length, as of a single long text, need no sorting.
+        lengths = torch.from_numpy(windows.lengths) if np.ptp(windows.lengths) else None
         task_data = {"X": X, "y": y, "metadata": {}}
         n_epochs = len(batch_sizes(self._plan(), len(windows)))
         context = self._init_callback_context(max_subtasks=n_epochs)
@@ -255,195 +247,12 @@ class TransformerLanguageModel(NetworkEstimator):
         self._train_network(
             self._network_shape(len(vocabulary)), window_loss(windows), len(windows),
             context=context, task_data=task_data, validation_loss=validation_loss,
-            data=[stream.ids, training.n_pairs, self.vocabulary_["learned"]],
+            data=[stream.ids, training.n_pairs, self.vocabulary_["learned"]], lengths=lengths,
             n_tokens=self.max_length,
         )  # fmt: skip
         self.n_training_tokens_ = int(training.n_pairs.sum())
         context.call_on_fit_task_end(estimator=self, **task_data, reconstruction_attributes={})
         return self
-
-    def score(self, X, y=None):
-        """Mean log-likelihood of a token.
-
-        Parameters
-        ----------
-        X : list of str, or list of sequences of int
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        score : float
-            Natural logarithm, over all tokens of all texts, END included. What is not in the
-            vocabulary counts as the token for unknown ones.
-        """
-        from ._language_reading import mean_log_likelihood
-
-        texts = self._vocabulary.encode_all("X", X)
-        max_length = self.shape_["max_length"]
-        windows = TokenWindows(TokenStream.of(texts), max_length, context_stride(max_length))
-        return mean_log_likelihood(self._network, windows)
-
-    def perplexity(self, X):
-        """Among how many equally likely tokens the model is left to choose.
-
-        Parameters
-        ----------
-        X : list of str, or list of sequences of int
-
-        Returns
-        -------
-        perplexity : float
-            The exponential of minus the :meth:`score`.
-        """
-        return math.exp(-self.score(X))
-
-    def predict_log_proba(self, X):
-        """Logarithms of the probabilities of the next token.
-
-        Parameters
-        ----------
-        X : list of str, or list of sequences of int
-            What is to be continued; the empty text asks for how texts begin.
-
-        Returns
-        -------
-        log_proba : ndarray of shape (n_texts, n_tokens)
-            A column for each of `tokens_`. Padding and START never come next.
-        """
-        from ._language_reading import next_log_proba
-
-        prefixes = self._vocabulary.encode_all("X", X, empty=True)
-        return next_log_proba(self._network, [np.append(START, ids) for ids in prefixes])
-
-    def predict_proba(self, X):
-        """Probabilities of the next token.
-
-        Parameters
-        ----------
-        X : list of str, or list of sequences of int
-            As for :meth:`predict_log_proba`.
-
-        Returns
-        -------
-        proba : ndarray of shape (n_texts, n_tokens)
-            A column for each of `tokens_`.
-        """
-        return np.exp(self.predict_log_proba(X))
-
-    def predict(self, X):
-        """The most probable next token.
-
-        Parameters
-        ----------
-        X : list of str, or list of sequences of int
-            As for :meth:`predict_log_proba`.
-
-        Returns
-        -------
-        tokens : ndarray of str of shape (n_texts,)
-            As in `tokens_`.
-        """
-        tokens = np.array(self.tokens_, dtype=object)
-        return tokens[self.predict_log_proba(X).argmax(axis=1)]
-
-    def sample(
-        self,
-        prompt=None,
-        max_new_tokens=100,
-        *,
-        temperature=1.0,
-        top_k=None,
-        top_p=None,
-        random_state=None,
-    ):
-        """Write, starting from a prompt.
-
-        Parameters
-        ----------
-        prompt : str, sequence of int, or list of either, default=None
-            Beginning of the text, or of several. None, like an empty one, is a text from its
-            start.
-        max_new_tokens : int, default=100
-            How many tokens are written at most; a text may end before.
-        temperature : float, default=1.0
-            Below 1 likely tokens become likelier; at 0 the likeliest is always taken.
-        top_k : int, default=None
-            Draw from so many of the likeliest tokens only; None from all.
-        top_p : float, default=None
-            Draw from the likeliest tokens only whose probabilities together reach this; None
-            from all. Of those that `top_k` leaves.
-        random_state : int, RandomState instance or None, default=None
-            Draws the tokens.
-
-        Returns
-        -------
-        text : str, list of int, or list of either
-            The prompt as it was passed, and what follows. The token for unknown ones is not
-            drawn.
-
-        Raises
-        ------
-        ValueError
-            If a parameter is not valid.
-        """
-        vocabulary = self._vocabulary
-        max_new_tokens = check_positive("max_new_tokens", max_new_tokens, integer=True)
-        check_sampling(temperature, top_k, top_p)
-        rng = check_random_state(random_state)
-        if prompt is None:
-            prompt = "" if vocabulary.kind == "text" else []
-        single = _is_single(prompt)
-        prompts = [prompt] if single else prompt
-        encoded = vocabulary.encode_all("prompt", prompts, empty=True)
-
-        def choose(log_proba):
-            log_proba[:, UNKNOWN] = -np.inf
-            proba = sampling_proba(log_proba, temperature=temperature, top_k=top_k, top_p=top_p)
-            return draw(proba, rng.random_sample(len(proba)))
-
-        new = self._write(encoded, max_new_tokens, choose)
-        _, prompts = check_sequences("prompt", prompts, empty=True)
-        texts = [_joined(vocabulary, *pair) for pair in zip(prompts, new, strict=True)]
-        return texts[0] if single else texts
-
-    def attention_maps(self, X):
-        """Weights of the attention within a text.
-
-        Parameters
-        ----------
-        X : str, or sequence of int
-            One text, of fewer than `max_length` tokens.
-
-        Returns
-        -------
-        weights : ndarray of shape (n_layers, n_heads, T, T)
-            What each token (second axis from the end) averages; rows sum to 1. The first
-            token is START, those of the text follow.
-
-        Raises
-        ------
-        ValueError
-            If the text is too long, or no text.
-        """
-        from ._language_reading import attention_weights
-
-        vocabulary = self._vocabulary
-        if not _is_single(X):
-            raise ValueError(f"X={X!r} is not valid: pass one text, or one sequence of ids.")
-        (ids,) = vocabulary.encode_all("X", [X], empty=True)
-        longest = self.shape_["max_length"]
-        if len(ids) >= longest:
-            raise ValueError(
-                f"X has {len(ids)} tokens, but with START a context holds {longest}: pass at "
-                f"most {longest - 1} tokens."
-            )
-        return attention_weights(self._network, np.append(START, ids))
-
-    @property
-    def tokens_(self):
-        """All tokens, in the order of the columns of :meth:`predict_proba`."""
-        return self._vocabulary.tokens
 
     @staticmethod
     def _network_kind():
@@ -451,34 +260,12 @@ class TransformerLanguageModel(NetworkEstimator):
 
         return LanguageNetwork
 
-    @property
-    def _vocabulary(self):
-        check_is_fitted(self, "vocabulary_")
-        if "vocabulary" not in self._memo:
-            self._memo["vocabulary"] = Vocabulary.from_state(self.vocabulary_)
-        return self._memo["vocabulary"]
-
     def _learn_vocabulary(self, X):
         _, texts = check_sequences("X", X)
         before = getattr(self, "vocabulary_", None)
         if self.warm_start and before is not None and before["tokenizer"] == self.tokenizer:
             return Vocabulary.from_state(before)
         return learn_vocabulary(self.tokenizer, texts, max_tokens=self.max_tokens)
-
-    def _write(self, prompts, max_new_tokens, choose):
-        """What follows each prompt; those of one length are continued together."""
-        from ._language_reading import write
-
-        lengths = np.array([len(prompt) for prompt in prompts])
-        written = [None] * len(prompts)
-        for length in np.unique(lengths):
-            rows = np.flatnonzero(lengths == length)
-            batch = np.array([np.append(START, prompts[row]) for row in rows])
-            for row, new in zip(
-                rows, write(self._network, batch, max_new_tokens, choose), strict=True
-            ):
-                written[row] = new
-        return written
 
     def _network_shape(self, n_tokens):
         return {
@@ -519,26 +306,8 @@ class TransformerLanguageModel(NetworkEstimator):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
+        tags.input_tags.one_d_array = True
         tags.input_tags.two_d_array = False
         tags.input_tags.string = True
         tags.target_tags.required = False
         return tags
-
-
-def _joined(vocabulary, prompt, new):
-    """A prompt and what was written after it."""
-    written = vocabulary.decode(new)
-    if vocabulary.kind == "ids":
-        return [*prompt.tolist(), *written]
-    apart = vocabulary.tokenizer == "words" and prompt and not prompt[-1].isspace()
-    return f"{prompt} {written}" if apart and written else prompt + written
-
-
-def _is_single(prompt):
-    """Whether this is one text, or one sequence of ids, and not a list of them."""
-    if isinstance(prompt, str):
-        return True
-    if not hasattr(prompt, "__len__"):
-        return False
-    first = next(iter(prompt), 0)
-    return isinstance(first, numbers.Integral)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import torch
-from torch.nn.functional import cross_entropy, log_softmax
+from torch.nn.functional import log_softmax, nll_loss
 
 from ..attention import torch_threads
 from ..nn import KeyValueCache
@@ -15,7 +15,9 @@ _BLOCK = 2**13
 
 
 def window_loss(windows):
-    """Minus the mean log-likelihood of the tokens in windows, each moved at random.
+    """Minus the log-likelihood of windows, each moved at random, per token.
+
+    Batches of short windows count less than those of long ones, so that all tokens count alike.
 
     Parameters
     ----------
@@ -27,13 +29,17 @@ def window_loss(windows):
         As for :func:`~sklearn_attention.training.train`; torch's global generator moves the
         windows.
     """
+    mean_length = windows.lengths.mean()
 
     def batch_loss(network, rows):
         shifts = torch.rand(len(rows), dtype=torch.float64).numpy() - 0.5
         batch = windows.moved(rows.cpu().numpy(), shifts)
         ids, following = (torch.from_numpy(part).to(rows.device) for part in batch)
-        logits, _ = network(ids)
-        return cross_entropy(logits.flatten(0, 1), following.flatten(), ignore_index=PADDING)
+        log_proba = _log_proba(network(ids)[0])  # (B, T, n_tokens)
+        total = nll_loss(
+            log_proba.flatten(0, 1), following.flatten(), ignore_index=PADDING, reduction="sum"
+        )
+        return total / (len(rows) * mean_length)
 
     return batch_loss
 

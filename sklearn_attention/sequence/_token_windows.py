@@ -90,6 +90,11 @@ class TokenWindows:
     def __len__(self):
         return len(self._run)
 
+    @property
+    def lengths(self):
+        """Most pairs that each window can have: ndarray of int64 of shape (n_windows,)."""
+        return np.minimum(self.stream.n_pairs, self.max_length)[self._run]
+
     def batch(self, rows):
         """Some windows as they are.
 

@@ -138,3 +138,47 @@ class TestRotary:
 def test_bad_input(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+class TestRotationsAsComplexNumbers:
+    """Whatever lies in memory how, and whatever was computed before."""
+
+    def slow(self, x, first):
+        width, rotated = x.shape[-1], torch.empty_like(x, dtype=torch.float64)
+        for t in range(x.shape[-2]):
+            for k in range(width // 2):
+                angle = (first + t) * 10_000.0 ** (-2 * k / width)
+                cos, sin = math.cos(angle), math.sin(angle)
+                a, b = x[..., t, 2 * k].double(), x[..., t, 2 * k + 1].double()
+                rotated[..., t, 2 * k] = a * cos - b * sin
+                rotated[..., t, 2 * k + 1] = a * sin + b * cos
+        return rotated
+
+    @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+    @pytest.mark.parametrize("first", [0, 1, 5])
+    @pytest.mark.parametrize("layout", ["plain", "heads", "odd offset", "odd stride", "apart"])
+    def test_against_pair_after_pair(self, dtype, first, layout):
+        generator = torch.Generator().manual_seed(0)
+        x = torch.randn(2, 3, 7, 4, generator=generator)
+        if layout == "heads":
+            x = torch.randn(2, 7, 3, 4, generator=generator).transpose(1, 2)
+        elif layout == "odd offset":
+            x = torch.randn(2, 3, 7, 6, generator=generator)[..., 1:5]
+        elif layout == "odd stride":
+            x = torch.randn(2, 3, 7, 5, generator=generator)[..., :4]
+        elif layout == "apart":
+            x = torch.randn(2, 3, 7, 8, generator=generator)[..., ::2]
+        x = x.to(dtype)
+        found = RotaryPositions(4)(x, first)
+        assert found.dtype == dtype
+        assert found.shape == x.shape
+        error = 1e-2 if dtype == torch.bfloat16 else 1e-6
+        torch.testing.assert_close(found.double(), self.slow(x, first), rtol=error, atol=error)
+
+    def test_what_was_computed_without_gradients_serves_later(self):
+        with torch.inference_mode():
+            RotaryPositions(10)(torch.randn(1, 1, 33, 10))
+        x = torch.randn(1, 1, 33, 10, requires_grad=True)
+        RotaryPositions(10)(x).square().sum().backward()
+        # Rotations keep lengths.
+        torch.testing.assert_close(x.grad, 2 * x.detach(), rtol=1e-4, atol=1e-5)

@@ -10,6 +10,7 @@ import torch
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
+from sklearn.utils import estimator_checks
 
 from sklearn_attention import TransformerLanguageModel
 from sklearn_attention.sequence._language_network import LanguageNetwork
@@ -231,9 +232,9 @@ class TestSampling:
         assert model.sample("a ", 1, temperature=0, top_k=1).startswith("a ")
 
     def test_no_token_that_stands_for_nothing_is_drawn(self):
-        model = fit(max_tokens=6, max_steps=40, learning_rate=1e-2)
-        # Most characters are unknown, and so the likeliest.
-        assert model.predict_proba(["a"])[0].argmax() == UNKNOWN
+        # Two characters are known; most others are not, and so the likeliest.
+        model = fit(["abcdefabcdefghi"] * 3, max_tokens=6, max_steps=20, learning_rate=1e-2)
+        assert model.predict_proba(["b"])[0].argmax() == UNKNOWN
         assert set(model.sample("", 200, random_state=0)) <= set(model.tokens_[4:])
 
     @pytest.mark.parametrize(
@@ -290,7 +291,7 @@ def test_every_form_learns_scores_and_writes(parameters):
 
 def test_learns_what_always_follows():
     texts = ["abcabcabc", "bcabca", "cabcabcabcab"]
-    model = fit(texts, max_steps=150, learning_rate=1e-2, validation_fraction=0)
+    model = fit(texts, max_steps=60, learning_rate=3e-2, validation_fraction=0)
     assert model.predict(["a", "ab", "abc"]).tolist() == ["b", "c", "a"]
     assert model.sample("ab", 6, temperature=0, top_k=1)[:6] == "abcabc"
     assert model.score(texts) > fit(texts, max_steps=1).score(texts)
@@ -306,6 +307,14 @@ def test_forms_of_input_do_not_matter(model, given):
 
 
 class TestTraining:
+    def test_the_loss_is_that_of_a_token(self):
+        # A rate so small that all epochs have the weights from the start.
+        options = {"learning_rate": 1e-12, "batch_size": 2, "validation_fraction": 0}
+        for texts in (TEXTS, ["a", "abc", "abcdefg"]):
+            model = fit(texts, max_length=64, **options)
+            found = model.training_history_["loss"][0]
+            assert found == pytest.approx(-model.score(texts), rel=1e-5)
+
     def test_the_same_random_state_makes_the_same_model(self, model):
         np.testing.assert_array_equal(fit().predict_proba(["a"]), model.predict_proba(["a"]))
         other = fit(random_state=1)
@@ -444,7 +453,25 @@ class TestTraining:
         assert "TransformerLanguageModel - fit" in capsys.readouterr().out
 
 
+# Of scikit-learn's checks those that fit nothing: the others know no texts.
+CHECKS = (
+    "check_do_not_raise_errors_in_init_or_set_params",
+    "check_estimator_cloneable",
+    "check_estimator_repr",
+    "check_estimator_tags_renamed",
+    "check_get_params_invariance",
+    "check_mixin_order",
+    "check_no_attributes_set_in_init",
+    "check_parameters_default_constructible",
+    "check_set_params",
+)
+
+
 class TestConventions:
+    @pytest.mark.parametrize("name", CHECKS)
+    def test_scikit_learn_conventions(self, name):
+        getattr(estimator_checks, name)("TransformerLanguageModel", TransformerLanguageModel())
+
     def test_a_clone_is_not_fitted_and_has_the_same_parameters(self, model):
         again = clone(model)
         assert again.get_params() == model.get_params() == fit().get_params()

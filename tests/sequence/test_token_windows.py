@@ -104,6 +104,7 @@ def test_moved_windows_stay_within_their_texts():
         n_windows = [1, 1, 3, 1, 6]
         expected = np.repeat([min(n + 1, 8) for n in LENGTHS], n_windows)
         np.testing.assert_array_equal(lengths, expected[rows])
+        np.testing.assert_array_equal(windows.lengths, expected)
 
 
 def test_moved_windows_see_every_part_of_a_long_text_alike():
