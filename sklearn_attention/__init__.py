@@ -23,6 +23,7 @@ _PUBLIC = {
     "NadarayaWatsonRegressor": "smoothing",
     "ProductKernelDensity": "smoothing",
     "TransformerForecaster": "forecasting",
+    "TransformerSeq2Seq": "sequence",
     "attend": "attention",
     "attention_weights": "attention",
 }
@@ -34,6 +35,7 @@ _SUBPACKAGES = (
     "kernel_attention",
     "kernels",
     "nn",
+    "sequence",
     "smoothing",
     "text",
     "training",

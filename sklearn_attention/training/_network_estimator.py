@@ -52,6 +52,7 @@ class NetworkEstimator(AttentionEstimator):
         task_data,
         validation_loss=None,
         data=(),
+        lengths=None,
         n_tokens,
     ):
         """Learn the weights, from scratch or from those of the last fit.
@@ -60,7 +61,7 @@ class NetworkEstimator(AttentionEstimator):
         ----------
         shape : dict
             Arguments of the network.
-        batch_loss, n_samples, validation_loss
+        batch_loss, n_samples, validation_loss, lengths
             As for :func:`train`.
         context : CallbackContext
             Whose subtasks are the epochs, ``len(batch_sizes(plan, n_samples))`` at most.
@@ -93,7 +94,7 @@ class NetworkEstimator(AttentionEstimator):
             network, batch_loss, n_samples, plan, random_state=seed,
             validation_loss=validation_loss, checkpoint=self.checkpoint, checkpoint_key=key,
             task=EpochTasks(context, self, fitted=fitted, **task_data),
-            threads=threads_for(network, most * n_tokens),
+            threads=threads_for(network, most * n_tokens), lengths=lengths,
         )  # fmt: skip
         if history.stopped == "interrupted":
             warnings.warn(
