@@ -44,7 +44,13 @@ def test_listing_the_package_loads_no_library():
 
 
 @pytest.mark.parametrize(
-    "name", ["KernelForecaster", "NadarayaWatsonClassifier", "NadarayaWatsonRegressor"]
+    "name",
+    [
+        "KernelForecaster",
+        "NadarayaWatsonClassifier",
+        "NadarayaWatsonRegressor",
+        "RandomFourierFeatures",
+    ],
 )
 def test_constructing_an_estimator_loads_no_torch(name):
     loaded = loaded_by(f"from sklearn_attention import {name}; repr({name}())")
