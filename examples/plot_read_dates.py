@@ -3,10 +3,10 @@ r"""
 Dates, as people write them
 ===========================
 
-"Saturday, 21 Nov 2026", "11/21/26" and "21.11.2026" are the same day. To read them all one could
-write a rule for each way of writing; here a transformer learns them from examples. Its encoder
-reads the text, character by character, and its decoder writes the date as ISO 8601 has it,
-each character an average of what was read.
+"Saturday, 21 Nov 2026", "11/21/26" and "21.11.2026" are the same day. To read them all one
+could write a rule for each way of writing; here a transformer learns them from examples. Its
+encoder reads the text, character by character, and its decoder writes the date as ISO 8601 has
+it, each character an average of what was read.
 """
 
 # %%
