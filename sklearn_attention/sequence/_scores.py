@@ -7,18 +7,21 @@ import numpy as np
 _LONGEST = 4
 
 
-def corpus_bleu(predicted, expected):
-    r"""Corpus BLEU, of tokens between spaces.
+def corpus_bleu(predicted, expected, pieces=str.split):
+    r"""Corpus BLEU.
 
     .. math:: \min(1, e^{1 - r/c}) \left(\prod_{n=1}^4 p_n\right)^{1/4}
 
     with :math:`p_n` the share of the predicted texts' n-grams that are in the expected one,
     each as often as it is there at most, and :math:`c` and :math:`r` the numbers of tokens
-    predicted and expected (Papineni et al. 2002).
+    predicted and expected (Papineni et al. 2002). Lengths :math:`n` that no text reaches are
+    left out of the mean.
 
     Parameters
     ----------
     predicted, expected : list of str
+    pieces : callable, default=str.split
+        From a text to its tokens.
 
     Returns
     -------
@@ -28,13 +31,15 @@ def corpus_bleu(predicted, expected):
     right, all_of = np.zeros(_LONGEST), np.zeros(_LONGEST)
     lengths = np.zeros(2)
     for texts in zip(predicted, expected, strict=True):
-        found, wanted = (text.split() for text in texts)
+        found, wanted = (list(pieces(text)) for text in texts)
         lengths += len(found), len(wanted)
         for n in range(_LONGEST):
             counts, limits = _n_grams(found, n + 1), _n_grams(wanted, n + 1)
             right[n] += (counts & limits).total()
             all_of[n] += counts.total()
-    if not right.all():
+    n_reached = np.count_nonzero(all_of)
+    right, all_of = right[:n_reached], all_of[:n_reached]
+    if not right.all() or not n_reached:
         return 0.0
     brevity = min(0.0, 1 - lengths[1] / lengths[0])
     return float(np.exp(brevity + np.log(right / all_of).mean()))

@@ -309,9 +309,9 @@ class TransformerSeq2Seq(NetworkEstimator):
         Returns
         -------
         score : float
-            In [0, 1]. Of texts the corpus BLEU [1]_ of their tokens between spaces; of ids the
-            share of places that hold the right one, where a place that only one of the two
-            sequences has counts as wrong.
+            In [0, 1]. Of texts the corpus BLEU [1]_ of their words, between spaces, or of
+            their characters if these are the tokens. Of ids the share of places that hold the
+            right one, where a place that only one of the two sequences has counts as wrong.
 
         References
         ----------
@@ -324,8 +324,11 @@ class TransformerSeq2Seq(NetworkEstimator):
         vocabulary.encode_all("y", y)
         _, expected = check_sequences("y", y)
         check_count(X, expected)
-        measure = token_accuracy if vocabulary.kind == "ids" else corpus_bleu
-        return measure(self.predict(X), expected)
+        predicted = self.predict(X)
+        if vocabulary.kind == "ids":
+            return token_accuracy(predicted, expected)
+        pieces = iter if vocabulary.tokenizer == "characters" else str.split
+        return corpus_bleu(predicted, expected, pieces)
 
     def attention_maps(self, X, y=None):
         """What each token of a target averages of its source.

@@ -367,9 +367,17 @@ class TestScores:
             )
             np.testing.assert_allclose(100 * corpus_bleu(found, wanted), theirs.score)
 
-    def test_bleu_without_a_right_four_gram_is_0(self):
-        assert corpus_bleu(["a b c"], ["a b c"]) == 0
+    def test_bleu_without_a_right_n_gram_is_0(self):
+        assert corpus_bleu(["a b d c"], ["a b c d"]) == 0
         assert corpus_bleu([""], ["a b c d"]) == 0
+
+    def test_bleu_of_short_texts(self):
+        assert corpus_bleu(["a b", "c"], ["a b", "c"]) == 1
+        assert corpus_bleu(["a", "c"], ["a", "b"]) == 0.5
+
+    def test_characters_are_tokens_of_bleu(self):
+        model = fit(["a", "b"] * 9, ["2026", "1999"] * 9, tokenizer="characters")
+        assert model.score(["a"], ["2026"]) == corpus_bleu(model.predict(["a"]), ["2026"], iter)
 
     @pytest.mark.parametrize(
         ("predicted", "expected", "accuracy"),
