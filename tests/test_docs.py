@@ -29,6 +29,7 @@ def names_of(folder, kind):
     [
         ("smoothing", inspect.isclass),
         ("forecasting", inspect.isclass),
+        ("kernel_approximation", inspect.isclass),
         ("forecasting", inspect.isroutine),
         ("attention", inspect.isroutine),
         ("kernels", lambda value: inspect.isclass(value) and issubclass(value, kernels.Kernel)),
@@ -55,6 +56,7 @@ def test_readme_names_every_estimator_and_kernel():
     quoted = set(re.findall(r"`(\w+)`", README.read_text("utf-8")))
     assert not set(kernels.KERNELS) - quoted
     assert not names_of("smoothing", lambda value: hasattr(value, "fit")) - quoted
+    assert not names_of("kernel_approximation", inspect.isclass) - quoted
     assert "KernelForecaster" in quoted
 
 

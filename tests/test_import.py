@@ -49,6 +49,7 @@ def test_listing_the_package_loads_no_library():
         "KernelForecaster",
         "NadarayaWatsonClassifier",
         "NadarayaWatsonRegressor",
+        "RandomFourierFeatures",
         "TransformerLanguageModel",
     ],
 )

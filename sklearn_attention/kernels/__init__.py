@@ -13,6 +13,8 @@ written once, for NumPy arrays and for torch tensors.
   :class:`Periodic`, :class:`LocallyPeriodic`.
 * Dot-product kernels come from attention: :class:`ScaledDotProduct`, :class:`Linear`,
   :class:`Polynomial`, :class:`CosineSimilarity`.
+* Random features, which approximate a kernel by a dot product: :class:`PositiveFeatures`,
+  :class:`TrigonometricFeatures`.
 * Categorical kernels: :class:`AitchisonAitken`, :class:`LiRacine`,
   :class:`WangVanRyzin`; :func:`mixed_kernel` puts them beside one for numbers.
 * Composition: ``+``, ``*``, :class:`ProductKernel` over columns, :class:`FunctionKernel`.
@@ -35,6 +37,15 @@ from ._composition import Constant, Product, Sum
 from ._covariance import Exponential, Laplacian, Matern32, Matern52, RationalQuadratic
 from ._distances import squared_distances
 from ._dot_product import CosineSimilarity, Linear, Polynomial, ScaledDotProduct
+from ._feature_kernels import (
+    FeatureForm,
+    FeatureKernel,
+    PositiveFeatures,
+    TrigonometricFeatures,
+    opposite_pairs,
+    wave_pairs,
+)
+from ._frequencies import random_frequencies
 from ._gaussian import DotProductForm, Gaussian
 from ._level_table import highest_lam, level_table
 from ._mixed import mixed_kernel
@@ -56,6 +67,8 @@ __all__ = [
     "DotProductForm",
     "Epanechnikov",
     "Exponential",
+    "FeatureForm",
+    "FeatureKernel",
     "FunctionKernel",
     "Gaussian",
     "Kernel",
@@ -68,6 +81,7 @@ __all__ = [
     "Matern52",
     "Periodic",
     "Polynomial",
+    "PositiveFeatures",
     "Product",
     "ProductKernel",
     "RadialKernel",
@@ -79,11 +93,15 @@ __all__ = [
     "Sum",
     "Triangular",
     "Tricube",
+    "TrigonometricFeatures",
     "Triweight",
     "WangVanRyzin",
     "as_kernel",
     "highest_lam",
     "level_table",
     "mixed_kernel",
+    "opposite_pairs",
+    "random_frequencies",
     "squared_distances",
+    "wave_pairs",
 ]

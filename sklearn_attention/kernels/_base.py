@@ -106,7 +106,7 @@ class Kernel(BaseEstimator):
         X_scaled : array or tensor of shape (n_samples, n_features)
             What the kernel is to be called with.
         """
-        X = _as_floats(X)
+        X = as_floats(X)
         _, categories = self._column_kinds(X.shape[1])
         if len(categories) == X.shape[1]:
             return X
@@ -183,8 +183,8 @@ class Kernel(BaseEstimator):
         return (columns, set()) if self.scaled else (set(), columns)
 
     def _check_pair(self, queries, keys):
-        queries = _as_floats(queries)
-        keys = queries if keys is None else _as_floats(keys)
+        queries = as_floats(queries)
+        keys = queries if keys is None else as_floats(keys)
         for name, X in (("queries", queries), ("keys", keys)):
             if X.ndim != 2 or X.shape[1] == 0:
                 raise ValueError(
@@ -242,7 +242,7 @@ def log(values):
         return xp.log(values)
 
 
-def _as_floats(X):
+def as_floats(X):
     """A float array or tensor; lists, frames and whole numbers become float64."""
     X = X if is_torch_array(X) else np.asarray(X)
     xp = array_namespace(X)

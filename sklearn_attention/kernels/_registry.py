@@ -4,7 +4,7 @@ import difflib
 
 from sklearn.gaussian_process.kernels import Kernel as GaussianProcessKernel
 
-from . import _compact, _covariance, _dot_product, _periodic, _unbounded
+from . import _compact, _covariance, _dot_product, _feature_kernels, _periodic, _unbounded
 from ._adapters import FunctionKernel
 from ._base import Kernel
 from ._gaussian import Gaussian
@@ -32,6 +32,8 @@ KERNELS = {
     "linear": _dot_product.Linear,
     "polynomial": _dot_product.Polynomial,
     "cosine_similarity": _dot_product.CosineSimilarity,
+    "positive_features": _feature_kernels.PositiveFeatures,
+    "trigonometric_features": _feature_kernels.TrigonometricFeatures,
 }
 
 

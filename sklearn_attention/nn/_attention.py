@@ -4,9 +4,10 @@ import torch
 from torch.nn.functional import pad, scaled_dot_product_attention
 
 from .._validation import check_in_interval
-from ..kernels import Gaussian, ScaledDotProduct, as_kernel
+from ..kernels import FeatureKernel, Gaussian, ScaledDotProduct, as_kernel
 from ._compare import at_least_single, compare, expands_accurately
 from ._dropout import drop
+from ._linear_attention import feature_weights, linear_attention
 from ._masks import causal_mask, check_mask, empty_rows, join_masks, open_rows
 
 
@@ -44,7 +45,8 @@ def attention(
     need_weights : bool, default=False
         Whether to return the weights too.
     dropout : float, default=0.0
-        Probability with which a weight is set to 0, the others growing in its place.
+        Probability with which a weight is set to 0, the others growing in its place. Kernels
+        with features drop a key for all queries of a head at once.
 
     Returns
     -------
@@ -69,8 +71,14 @@ def attention(
     a term that cancels. Where rounding would show in that (rows far from the origin),
     differences are squared instead.
 
+    A :class:`~sklearn_attention.kernels.FeatureKernel` takes time and memory linear in length,
+    causal or not, as long as no weights are asked for and the mask, if there is one, is the
+    same for all queries (padding). Other masks take all pairs, with the same result.
+
     A sum of signed weights is too near to 0 to be divided by where it is less than the root
     of the precision times the sum of their sizes, as in :func:`sklearn_attention.attend`.
+    Signed features draw the line where the sum drowns in their own sampling error; see
+    :class:`~sklearn_attention.kernels.TrigonometricFeatures`.
 
     Examples
     --------
@@ -96,6 +104,9 @@ def attention(
                 f"causal=True needs as many queries as keys, got {queries.shape[2]} and "
                 f"{keys.shape[2]}: pass a mask that says which key comes before which query."
             )
+    if isinstance(kernel, FeatureKernel):
+        return _by_features(queries, keys, values, kernel, mask, causal, need_weights, dropout)
+    if causal:
         if mask is not None or not fused or not isinstance(kernel, ScaledDotProduct):
             mask = join_masks(mask, causal_mask(queries.shape[2], queries.device))
             causal = False
@@ -113,6 +124,19 @@ def attention(
     weights = weights.to(values.dtype)  # (B, n_heads, T_q, T_k)
     averages = drop(weights, dropout) @ values  # (B, n_heads, T_q, d_value)
     return averages, weights if need_weights else None
+
+
+def _by_features(queries, keys, values, kernel, mask, causal, need_weights, dropout):
+    """Averages by the features of a kernel, in linear time unless pairs are asked for."""
+    if dropout:
+        # One draw for each key; there are no weights from which single ones could be dropped.
+        values = values * drop(torch.ones_like(values[..., :1]), dropout)
+    if not need_weights and (mask is None or mask.shape[2] == 1):
+        return linear_attention(queries, keys, values, kernel, mask=mask, causal=causal), None
+    if causal:
+        mask = join_masks(mask, causal_mask(queries.shape[2], queries.device))
+    weights = feature_weights(queries, keys, kernel, mask=mask).to(values.dtype)
+    return weights @ values, weights if need_weights else None
 
 
 def _fused(queries, keys, values, mask, *, dropout, causal=False, scale=None):

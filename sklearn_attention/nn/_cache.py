@@ -42,16 +42,20 @@ class KeyValueCache:
         """How many tokens were seen: the position of the next one."""
         return self.layers[0][0].n_tokens
 
-    def select(self, rows):
+    def select(self, rows, *, source=True):
         """Go on with some of the sequences, in this order; some may come twice.
 
         Parameters
         ----------
         rows : LongTensor of shape (n,)
+        source : bool, default=True
+            Whether that holds of the sources too. False where sequences change places only
+            with others that have the same source.
         """
-        for memories in self.layers:
-            for memory in memories:
-                memory.select(rows)
+        for own, of_source in self.layers:
+            own.select(rows)
+            if source:
+                of_source.select(rows)
 
 
 class Memory:

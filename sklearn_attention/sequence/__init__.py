@@ -1,5 +1,6 @@
-"""Sequences of tokens: models that write them."""
+"""Sequences of tokens: written from another sequence, or continued."""
 
 from ._language_model import TransformerLanguageModel
+from ._seq2seq import TransformerSeq2Seq
 
-__all__ = ["TransformerLanguageModel"]
+__all__ = ["TransformerLanguageModel", "TransformerSeq2Seq"]

@@ -32,6 +32,7 @@ NAMES = {
     "rational_quadratic": "RationalQuadratic", "locally_periodic": "LocallyPeriodic",
     "scaled_dot_product": "ScaledDotProduct", "linear": "Linear",
     "polynomial": "Polynomial", "cosine_similarity": "CosineSimilarity",
+    "positive_features": "PositiveFeatures", "trigonometric_features": "TrigonometricFeatures",
 }  # fmt: skip
 
 

@@ -1,5 +1,6 @@
 import sys
 from pathlib import Path
 
-# For the helpers that the tests of this folder share.
+# What the tests share is imported by name.
 sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[1] / "nn"))

@@ -1,0 +1,11 @@
+"""Random features as scikit-learn transformers: kernels for linear models.
+
+* :class:`RandomFourierFeatures` approximate a stationary kernel by sines and cosines.
+* :class:`PositiveRandomFeatures` approximate the Gaussian, or the kernel of transformers, by
+  features that are positive.
+"""
+
+from ._fourier_features import RandomFourierFeatures
+from ._positive_features import PositiveRandomFeatures
+
+__all__ = ["PositiveRandomFeatures", "RandomFourierFeatures"]

@@ -1,0 +1,124 @@
+"""What transformers that draw random features have in common."""
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from .._state import keeps_state_on_failure
+from .._validation import check_bandwidth, check_numeric, check_positive
+from ..kernels import as_kernel, random_frequencies
+
+_DTYPES = (np.float64, np.float32)
+
+
+class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
+    r"""Base class: directions are drawn by ``fit``, and ``transform`` looks along them.
+
+    A subclass says in ``_spectral_kernel`` what the directions are drawn for, and turns
+    projections of rows on them into features in ``_features``.
+    """
+
+    def __init__(
+        self,
+        n_components=256,
+        *,
+        kernel="gaussian",
+        bandwidth=1.0,
+        orthogonal=True,
+        random_state=None,
+    ):
+        self.n_components = n_components
+        self.kernel = kernel
+        self.bandwidth = bandwidth
+        self.orthogonal = orthogonal
+        self.random_state = random_state
+
+    @keeps_state_on_failure
+    def fit(self, X, y=None):
+        """Draw the directions.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : None
+            Not used.
+
+        Returns
+        -------
+        self
+        """
+        with check_numeric("X"):
+            X = validate_data(self, X, dtype=_DTYPES)
+        n_components = check_positive("n_components", self.n_components, integer=True)
+        check_bandwidth(self.bandwidth, X.shape[1])
+        if not isinstance(self.orthogonal, bool | np.bool_):
+            raise ValueError(
+                f"orthogonal={self.orthogonal!r} is not valid: pass True or False."
+            )
+        random_state = check_random_state(self.random_state)
+        self.directions_ = random_frequencies(
+            self._spectral_kernel(), -(-n_components // 2), X.shape[1],
+            orthogonal=bool(self.orthogonal), random_state=random_state,
+        )  # fmt: skip
+        self._learn(X, random_state)
+        self._n_features_out = n_components
+        return self
+
+    def transform(self, X):
+        """Features of some rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        features : ndarray of shape (n_samples, n_components)
+            In single precision for rows in single precision, else in double.
+        """
+        check_is_fitted(self)
+        with check_numeric("X"):
+            X = validate_data(self, X, dtype=_DTYPES, reset=False)
+        bandwidth = np.asarray(check_bandwidth(self.bandwidth, X.shape[1]), dtype=X.dtype)
+        with np.errstate(over="ignore", invalid="ignore"):
+            features = self._features(X, bandwidth)
+        if not np.isfinite(features).all():
+            raise ValueError(
+                f"features overflow at bandwidth={self.bandwidth!r}: pass a larger bandwidth, "
+                "or scale X down."
+            )
+        return features
+
+    @abstractmethod
+    def _spectral_kernel(self):
+        """The kernel whose spectral density the directions are drawn from."""
+
+    @abstractmethod
+    def _features(self, X, bandwidth):
+        """Features of rows, (n_samples, n_components), in the precision of both."""
+
+    def _learn(self, X, random_state):
+        """Set what ``transform`` needs besides the directions."""
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def peak(kernel):
+    """The kernel between a row and itself.
+
+    Parameters
+    ----------
+    kernel : str or Kernel
+        One that is stationary.
+
+    Returns
+    -------
+    value : float
+    """
+    return float(as_kernel(kernel)([[0.0]])[0, 0])

@@ -1,0 +1,148 @@
+"""Pairs of sequences in batches, to learn from and to be answered."""
+
+import numpy as np
+import torch
+
+from ..attention import resolve_device, torch_threads
+from ..text import PADDING, pad
+from ..training import hold_out, threads_for
+from ._seq2seq_network import pair_loss
+
+# Pairs that are judged at once.
+_JUDGED = 256
+
+
+class PairBatches:
+    """Pairs to learn from, and pairs that are held out.
+
+    Parameters
+    ----------
+    sources, targets : list of ndarray of int64
+    device : str
+
+    Attributes
+    ----------
+    lengths : LongTensor of shape (n_pairs,)
+        Of the pairs to learn from: tokens of source and target.
+    """
+
+    def __init__(self, sources, targets, device):
+        device = resolve_device(device)
+        self._parts = [torch.from_numpy(pad(ids)[0]).to(device) for ids in (sources, targets)]
+        self._lengths = torch.tensor(
+            [sum(map(len, p)) for p in zip(sources, targets, strict=True)]
+        )
+        self._rows, self._held_out = torch.arange(len(sources)), None
+
+    def __len__(self):
+        """How many pairs there are to learn from."""
+        return len(self._rows)
+
+    @property
+    def lengths(self):
+        """See the class."""
+        return self._lengths[self._rows]
+
+    def hold_out(self, fraction, seed):
+        """Keep pairs back, drawn at random.
+
+        Parameters
+        ----------
+        fraction : float
+            0 for none.
+        seed : int
+        """
+        if fraction:
+            generator = torch.Generator().manual_seed(seed)
+            self._rows, self._held_out = hold_out(
+                len(self._rows), fraction, chronological=False, generator=generator
+            )
+
+    def loss(self, label_smoothing):
+        """The loss of a batch, as :func:`~sklearn_attention.training.train` takes it.
+
+        Parameters
+        ----------
+        label_smoothing : float
+
+        Returns
+        -------
+        batch_loss : callable
+        """
+
+        def batch_loss(network, rows):
+            batch = self._batch(self._rows[rows.cpu()])
+            return pair_loss(network, *batch, label_smoothing=label_smoothing)
+
+        return batch_loss
+
+    def held_out_loss(self):
+        """The mean loss of a token held out, as ``train`` takes it.
+
+        Returns
+        -------
+        validation_loss : callable
+        """
+        order = self._held_out[self._lengths[self._held_out].argsort(stable=True)]
+
+        def validation_loss(network):
+            total, n_tokens = 0.0, 0
+            for rows in order.split(_JUDGED):
+                source, target = self._batch(rows)
+                n = int((target[:, 1:] != PADDING).sum())
+                total += n * pair_loss(network, source, target).item()
+                n_tokens += n
+            return total / n_tokens
+
+        return validation_loss
+
+    def arrays(self):
+        """All that batches are made of.
+
+        Returns
+        -------
+        arrays : list of ndarray
+        """
+        rows = [self._rows.numpy()]
+        return rows + [ids.numpy(force=True) for ids in self._parts]
+
+    def _batch(self, rows):
+        """Source and target of some pairs, without columns that are padding alone."""
+        batch = [ids[rows.to(ids.device)] for ids in self._parts]
+        return [ids[:, : int((ids != PADDING).sum(dim=1).max())] for ids in batch]
+
+
+@torch.no_grad()
+def by_length(function, network, *parts, n_rows):
+    """Ask about sequences, those of similar length together.
+
+    Parameters
+    ----------
+    function : callable
+        ``function(network, *ids)`` returns a list with an answer for each row.
+    network : torch.nn.Module
+        On the device to compute on.
+    *parts : list of ndarray of int64
+        Sequences, as many in each part.
+    n_rows : int
+        How many are asked about at once.
+
+    Returns
+    -------
+    answers : list
+        In the order of the sequences.
+    """
+    device = next(network.parameters()).device
+    lengths = np.array([sum(map(len, row)) for row in zip(*parts, strict=True)])
+    # The longest first: what does not fit into memory shows at once.
+    order = np.argsort(-lengths, kind="stable")
+    answers = [None] * len(order)
+    n_tokens = int(lengths.max()) * min(n_rows, len(order))
+    with torch_threads(threads_for(network, n_tokens) or torch.get_num_threads()):
+        for first in range(0, len(order), n_rows):
+            rows = order[first : first + n_rows]
+            ids = [torch.from_numpy(pad([part[i] for i in rows])[0]) for part in parts]
+            found = function(network, *(x.to(device) for x in ids))
+            for row, answer in zip(rows, found, strict=True):
+                answers[row] = answer
+    return answers

@@ -1,0 +1,111 @@
+"""Sources and targets as arrays of token ids."""
+
+import warnings
+
+import numpy as np
+
+from ..text import END, START, check_sequences, learn_vocabulary
+
+
+def learn_vocabularies(X, y, tokenizer, max_tokens, *, shared):
+    """The tokens of sources and of targets.
+
+    Parameters
+    ----------
+    X, y : list of str, or list of sequences of int
+        As users pass them.
+    tokenizer : str
+        For texts; sequences of ids need none.
+    max_tokens : int or None
+        In each vocabulary.
+    shared : bool
+        Whether both have the same.
+
+    Returns
+    -------
+    vocabularies : pair of Vocabulary
+
+    Raises
+    ------
+    ValueError
+        If there are not as many targets as sources, or they cannot share.
+    """
+    (kind, X), (other, y) = check_sequences("X", X), check_sequences("y", y)
+    check_count(X, y)
+    if not shared:
+        return tuple(
+            learn_vocabulary("ids" if k == "ids" else tokenizer, part, max_tokens=max_tokens)
+            for k, part in ((kind, X), (other, y))
+        )
+    if kind != other:
+        raise ValueError(
+            f"shared_vocabulary=True does not fit X of kind {kind!r} and y of kind {other!r}: "
+            "pass False."
+        )
+    tokenizer = "ids" if kind == "ids" else tokenizer
+    vocabulary = learn_vocabulary(tokenizer, [*X, *y], max_tokens=max_tokens)
+    return vocabulary, vocabulary
+
+
+def check_count(X, y):
+    """Raise ValueError if there are not as many targets as sources.
+
+    Parameters
+    ----------
+    X, y : list
+    """
+    if len(X) != len(y):
+        raise ValueError(
+            f"X has {len(X)} sequences, but y has {len(y)}: pass one target for each source."
+        )
+
+
+def read_sources(X, vocabulary, max_length):
+    """Sources as tokens, with END.
+
+    Parameters
+    ----------
+    X : list of str, or list of sequences of int
+    vocabulary : Vocabulary
+    max_length : int
+        Tokens that are read, END included. A warning says how many sequences are cut.
+
+    Returns
+    -------
+    sources : list of ndarray of int64
+    """
+    sources = vocabulary.encode_all("X", X)
+    _warn_of_long("X", sources, max_length)
+    return [np.append(tokens[: max_length - 1], END) for tokens in sources]
+
+
+def read_targets(y, vocabulary, max_length, *, empty=False):
+    """Targets as tokens, between START and END.
+
+    Parameters
+    ----------
+    y, vocabulary, max_length
+        As for :func:`read_sources`.
+    empty : bool, default=False
+        Whether a target may be empty.
+
+    Returns
+    -------
+    targets : list of ndarray of int64
+        A target that is cut has no END: it would go on.
+    """
+    targets = vocabulary.encode_all("y", y, empty=empty)
+    _warn_of_long("y", targets, max_length)
+    return [np.array([START, *tokens, END][: max_length + 1]) for tokens in targets]
+
+
+def _warn_of_long(name, sequences, max_length):
+    n_long = sum(len(tokens) >= max_length for tokens in sequences)
+    if n_long:
+        warnings.warn(
+            f"{n_long} of {len(sequences)} sequences in {name} have more than "
+            f"{max_length - 1} tokens: max_length={max_length!r} leaves out what comes after. "
+            "Pass a larger one to read all.",
+            UserWarning,
+            stacklevel=5,
+        )

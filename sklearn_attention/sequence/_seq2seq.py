@@ -1,0 +1,442 @@
+"""From one sequence to another: encoder and decoder."""
+
+import math
+
+from sklearn.callback import with_callbacks
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from .._state import keeps_state_on_failure
+from .._validation import check_choice, check_in_interval, check_positive
+from ..kernels import as_kernel
+from ..text import Vocabulary, check_sequences
+from ..training import NetworkEstimator, batch_sizes
+from ._pairs import check_count, learn_vocabularies, read_sources, read_targets
+from ._scores import corpus_bleu, token_accuracy
+
+POSITIONS = ("learned", "rotary", "sinusoidal")
+_OF_TEXTS = ("byte_pairs", "characters", "words")
+# Rows that are decoded at once: beams count.
+_DECODED = 256
+
+
+class TransformerSeq2Seq(NetworkEstimator):
+    r"""Transformer that reads a sequence and writes another: encoder and decoder.
+
+    .. math:: P(y \mid x) = \prod_t P(y_t \mid y_1, \dots, y_{t-1}, x)
+
+    The encoder turns the source's tokens into vectors, each an average over all of them; the
+    decoder predicts the target's next token from those written so far, to which it attends
+    causally, and from the source, to which it attends by a second attention. It translates,
+    transliterates, sorts.
+
+    Parameters
+    ----------
+    tokenizer : {"words", "characters", "byte_pairs"}, default="words"
+        What tokens of texts are; see :func:`~sklearn_attention.text.learn_vocabulary`.
+        Sequences of ids need none. Words and characters that were not seen in training are
+        one token, unknown; byte pairs (of the ``tokenizers`` library) know them all.
+    max_tokens : int, default=None
+        In each vocabulary at most; None keeps all, but 8000 byte pairs.
+    shared_vocabulary : bool, default=False
+        Whether sources and targets have one vocabulary and one embedding, as for languages
+        that share words.
+    max_length : int, default=256
+        Tokens that are read of a sequence, one of them for its end. Longer ones are cut, with
+        a warning.
+    d_model : int, default=128
+        Width of the tokens.
+    n_heads : int, default=4
+        Heads of every attention, which divide the width.
+    n_layers : int, default=3
+        Blocks of the encoder, and of the decoder.
+    d_feedforward : int, default=None
+        Width of the hidden layer of each block; None is four times `d_model`.
+    attention_kernel : str, Kernel or callable, default="scaled_dot_product"
+        How tokens are compared; see :mod:`sklearn_attention.kernels`.
+    positions : {"sinusoidal", "learned", "rotary"}, default="sinusoidal"
+        How tokens know where they stand.
+    norm : {"pre", "post", "lecture"}, default="pre"
+        Where layer normalisation stands; see :class:`~sklearn_attention.nn.EncoderBlock`.
+    activation : {"relu", "gelu"}, default="relu"
+        Between the two layers of the feed-forward networks.
+    dropout : float, default=0.1
+        Probability with which parts of the network are left out in training.
+    label_smoothing : float, default=0.1
+        Share of the probability that training asks for of all tokens alike.
+    n_beams : int, default=1
+        Prefixes that are followed while a target is written; with 1 the likeliest token is
+        taken each time.
+    length_penalty : float, default=1.0
+        Of several beams the one of largest log-likelihood wins, divided by
+        ``((5 + n_tokens) / 6) ** length_penalty``.
+    optimizer : {"adamw", "adam", "lbfgs"}, default="adamw"
+        As for :class:`~sklearn_attention.training.Plan`, like all that follow.
+    learning_rate : float, default=1e-3
+        The highest.
+    schedule : {"one_cycle", "cosine", "constant"}, default="one_cycle"
+        How it moves.
+    weight_decay : float, default=0.01
+        Of matrices.
+    batch_size : int or (int, int), default=64
+        Pairs in a step, which have similar lengths; a pair grows over the training.
+    max_epochs : int, default=20
+        How often every pair is seen.
+    max_steps : int, default=None
+        Gradient steps. Whichever of the two ends first does.
+    validation_fraction : float, default=0.0
+        Share of the pairs that are held out to judge every epoch. The weights are then those
+        of the best.
+    patience : int, default=None
+        Stop after so many epochs that were no better, which needs pairs held out.
+    autocast : bool, default=False
+        Whether to train in bfloat16 where torch considers it safe.
+    warm_start : bool, default=False
+        Whether `fit` starts from the weights of the last one; tokens have to be the same.
+    checkpoint : str or path-like, default=None
+        File from which a training that was interrupted goes on, to the same weights.
+    random_state : int, RandomState instance or None, default=0
+        Draws weights, the order of pairs, and those held out.
+    device : str, default="auto"
+        Where to compute; "auto" prefers CUDA.
+
+    Attributes
+    ----------
+    source_vocabulary_, target_vocabulary_ : dict
+        The tokens, as plain values; ``Vocabulary.from_state`` reads them.
+    longest_ : int
+        Tokens of the longest target of training, its end included. None that is predicted is
+        longer.
+    network_, shape_ : dict
+        Weights, and what the network is built from.
+    training_history_ : dict
+        Of every epoch the ``loss``, ``validation_loss``, ``learning_rate`` and ``seconds``;
+        ``n_steps``, ``best_epoch``, and why the training ``stopped``.
+
+    See Also
+    --------
+    TransformerLanguageModel : The decoder alone, without a source.
+
+    Notes
+    -----
+    The network is that of Vaswani et al. [1]_: embeddings scaled by :math:`\sqrt d`, and shared
+    with the layer that scores the next token [2]_. In training the decoder sees the true
+    prefix (teacher forcing). A loss with label smoothing is not a likelihood; that of
+    validation has none.
+
+    References
+    ----------
+    .. [1] Vaswani, A. et al. (2017). Attention is all you need. NeurIPS 30.
+    .. [2] Press, O. and Wolf, L. (2017). Using the output embedding to improve language
+       models. EACL.
+
+    Examples
+    --------
+    >>> from sklearn_attention import TransformerSeq2Seq
+    >>> X = ["un chat", "un chien", "le chat", "le chien", "le chat noir"]
+    >>> y = ["a cat", "a dog", "the cat", "the dog", "the black cat"]
+    >>> model = TransformerSeq2Seq(d_model=32, n_layers=1, max_epochs=60, dropout=0.0)
+    >>> model.fit(X, y).predict(["le chat noir", "un chien"])
+    ['the black cat', 'a dog']
+    """
+
+    def __init__(
+        self,
+        tokenizer="words",
+        *,
+        max_tokens=None,
+        shared_vocabulary=False,
+        max_length=256,
+        d_model=128,
+        n_heads=4,
+        n_layers=3,
+        d_feedforward=None,
+        attention_kernel="scaled_dot_product",
+        positions="sinusoidal",
+        norm="pre",
+        activation="relu",
+        dropout=0.1,
+        label_smoothing=0.1,
+        n_beams=1,
+        length_penalty=1.0,
+        optimizer="adamw",
+        learning_rate=1e-3,
+        schedule="one_cycle",
+        weight_decay=0.01,
+        batch_size=64,
+        max_epochs=20,
+        max_steps=None,
+        validation_fraction=0.0,
+        patience=None,
+        autocast=False,
+        warm_start=False,
+        checkpoint=None,
+        random_state=0,
+        device="auto",
+    ):
+        self.tokenizer = tokenizer
+        self.max_tokens = max_tokens
+        self.shared_vocabulary = shared_vocabulary
+        self.max_length = max_length
+        self.d_model = d_model
+        self.n_heads = n_heads
+        self.n_layers = n_layers
+        self.d_feedforward = d_feedforward
+        self.attention_kernel = attention_kernel
+        self.positions = positions
+        self.norm = norm
+        self.activation = activation
+        self.dropout = dropout
+        self.label_smoothing = label_smoothing
+        self.n_beams = n_beams
+        self.length_penalty = length_penalty
+        self.optimizer = optimizer
+        self.learning_rate = learning_rate
+        self.schedule = schedule
+        self.weight_decay = weight_decay
+        self.batch_size = batch_size
+        self.max_epochs = max_epochs
+        self.max_steps = max_steps
+        self.validation_fraction = validation_fraction
+        self.patience = patience
+        self.autocast = autocast
+        self.warm_start = warm_start
+        self.checkpoint = checkpoint
+        self.random_state = random_state
+        self.device = device
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.two_d_array = False
+        tags.target_tags.required = True
+        return tags
+
+    @keeps_state_on_failure
+    @with_callbacks
+    def fit(self, X, y):
+        """Learn from pairs of sequences.
+
+        Parameters
+        ----------
+        X : list of str, or list of sequences of int
+            Sources.
+        y : list of str, or list of sequences of int
+            Their targets; texts may have ids for targets, and the other way round.
+
+        Returns
+        -------
+        self : TransformerSeq2Seq
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If data or parameters are not valid. The estimator then is as it was before.
+        """
+        self._check_parameters()
+        vocabularies = learn_vocabularies(
+            X, y, self.tokenizer, self.max_tokens, shared=self.shared_vocabulary
+        )
+        self.source_vocabulary_, self.target_vocabulary_ = (v.state() for v in vocabularies)
+        sources = read_sources(X, vocabularies[0], self.max_length)
+        targets = read_targets(y, vocabularies[1], self.max_length)
+        self.longest_ = max(map(len, targets)) - 1
+        self._learn(sources, targets, vocabularies, {"X": X, "y": y, "metadata": {}})
+        return self
+
+    def predict(self, X):
+        """Write the targets of sources.
+
+        Parameters
+        ----------
+        X : list of str, or list of sequences of int
+            As in `fit`. Tokens that were not seen there are read as unknown.
+
+        Returns
+        -------
+        y : list of str, or list of list of int
+            As in `fit`.
+        """
+        from ._beam_search import beam_search
+        from ._pair_batches import by_length
+
+        check_is_fitted(self)
+        n_beams, penalty = self._check_search()
+        source_vocabulary, target_vocabulary = self._vocabularies
+        sources = read_sources(X, source_vocabulary, self.shape_["max_length"])
+
+        def answers(network, source):
+            return beam_search(
+                network, source, n_beams=n_beams, length_penalty=penalty,
+                max_length=self.longest_,
+            )  # fmt: skip
+
+        found = by_length(answers, self._network, sources, n_rows=max(1, _DECODED // n_beams))
+        return [target_vocabulary.decode(ids) for ids in found]
+
+    def predict_log_proba(self, X, y=None):
+        """Log-probability of each token of targets, given its source and those before it.
+
+        Parameters
+        ----------
+        X : list of str, or list of sequences of int
+        y : list of str, or list of sequences of int, default=None
+            Targets; None stands for those of :meth:`predict`.
+
+        Returns
+        -------
+        log_proba : list of ndarray of shape (n_tokens + 1,)
+            For each target its tokens, in order, and its end, but not of one that is cut. The
+            sum is the log-likelihood of the target.
+        """
+        from ._pair_batches import by_length
+        from ._seq2seq_network import log_likelihoods
+
+        check_is_fitted(self)
+        pairs = self._read_pairs(X, y)
+        found = by_length(log_likelihoods, self._network, *pairs, n_rows=_DECODED)
+        return [logs.numpy(force=True) for logs in found]
+
+    def score(self, X, y):
+        """How close predictions come to targets: BLEU of texts, token accuracy of ids.
+
+        Parameters
+        ----------
+        X : list of str, or list of sequences of int
+        y : list of str, or list of sequences of int
+
+        Returns
+        -------
+        score : float
+            In [0, 1]. Of texts the corpus BLEU [1]_ of their words, between spaces, or of
+            their characters if these are the tokens. Of ids the share of places that hold the
+            right one, where a place that only one of the two sequences has counts as wrong.
+
+        References
+        ----------
+        .. [1] Papineni, K., Roukos, S., Ward, T. and Zhu, W.-J. (2002). BLEU: a method for
+           automatic evaluation of machine translation. ACL.
+        """
+        check_is_fitted(self)
+        vocabulary = self._vocabularies[1]
+        # Read as tokens only to be refused in the same words as elsewhere.
+        vocabulary.encode_all("y", y)
+        _, expected = check_sequences("y", y)
+        check_count(X, expected)
+        predicted = self.predict(X)
+        if vocabulary.kind == "ids":
+            return token_accuracy(predicted, expected)
+        pieces = iter if vocabulary.tokenizer == "characters" else str.split
+        return corpus_bleu(predicted, expected, pieces)
+
+    def attention_maps(self, X, y=None):
+        """What each token of a target averages of its source.
+
+        Parameters
+        ----------
+        X : list of str, or list of sequences of int
+        y : list of str, or list of sequences of int, default=None
+            Targets; None stands for those of :meth:`predict`.
+
+        Returns
+        -------
+        weights : list of ndarray of shape (n_layers, n_heads, n_target, n_source)
+            For each pair, from the token that is written (the target's tokens, then its end)
+            to those that are read (the source's tokens, then its end); rows sum to 1.
+        """
+        from ._pair_batches import by_length
+        from ._seq2seq_network import cross_weights
+
+        check_is_fitted(self)
+        pairs = self._read_pairs(X, y)
+        found = by_length(cross_weights, self._network, *pairs, n_rows=_DECODED)
+        return [weights.numpy(force=True) for weights in found]
+
+    @staticmethod
+    def _network_kind():
+        from ._seq2seq_network import Seq2SeqNetwork
+
+        return Seq2SeqNetwork
+
+    @property
+    def _vocabularies(self):
+        if "vocabularies" not in self._memo:
+            states = self.source_vocabulary_, self.target_vocabulary_
+            self._memo["vocabularies"] = tuple(map(Vocabulary.from_state, states))
+        return self._memo["vocabularies"]
+
+    def _read_pairs(self, X, y):
+        y = self.predict(X) if y is None else y
+        source_vocabulary, target_vocabulary = self._vocabularies
+        sources = read_sources(X, source_vocabulary, self.shape_["max_length"])
+        # What is predicted may be empty.
+        targets = read_targets(y, target_vocabulary, self.shape_["max_length"], empty=True)
+        check_count(sources, targets)
+        return sources, targets
+
+    def _learn(self, sources, targets, vocabularies, task_data):
+        from ._pair_batches import PairBatches  # torch takes a second to load
+
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        pairs = PairBatches(sources, targets, self.device)
+        pairs.hold_out(self.validation_fraction, seed)
+        n_epochs = len(batch_sizes(self._plan(), len(pairs)))
+        context = self._init_callback_context(max_subtasks=n_epochs)
+        context.call_on_fit_task_begin(estimator=self, **task_data)
+        self._train_network(
+            self._network_shape(*map(len, vocabularies)),
+            pairs.loss(float(self.label_smoothing)), len(pairs),
+            validation_loss=pairs.held_out_loss() if self.validation_fraction else None,
+            context=context, task_data=task_data, data=pairs.arrays(), lengths=pairs.lengths,
+            n_tokens=math.ceil(pairs.lengths.double().mean()),
+        )  # fmt: skip
+        context.call_on_fit_task_end(estimator=self, **task_data, reconstruction_attributes={})
+
+    def _network_shape(self, n_source, n_target):
+        return {
+            "n_source": n_source,
+            "n_target": n_target,
+            "shared": self.shared_vocabulary,
+            "d_model": int(self.d_model),
+            "n_heads": int(self.n_heads),
+            "n_layers": int(self.n_layers),
+            "d_feedforward": int(self.d_feedforward or 4 * self.d_model),
+            "positions": self.positions,
+            "max_length": int(self.max_length),
+            "norm": self.norm,
+            "activation": self.activation,
+            "dropout": float(self.dropout),
+            "kernel": self.attention_kernel,
+        }
+
+    def _check_search(self):
+        n_beams = check_positive("n_beams", self.n_beams, integer=True)
+        penalty = check_in_interval(
+            "length_penalty", self.length_penalty, 0, math.inf, closed_right=False
+        )
+        return n_beams, penalty
+
+    def _check_parameters(self):
+        check_choice("tokenizer", self.tokenizer, _OF_TEXTS)
+        check_choice("positions", self.positions, POSITIONS)
+        check_positive("max_length", self.max_length, integer=True, minimum=2)
+        for name in ("d_model", "n_heads", "n_layers"):
+            check_positive(name, getattr(self, name), integer=True)
+        if self.d_feedforward is not None:
+            check_positive("d_feedforward", self.d_feedforward, integer=True)
+        if self.d_model % self.n_heads:
+            raise ValueError(
+                f"n_heads={self.n_heads!r} does not divide d_model={self.d_model!r}: pass a "
+                "number that does."
+            )
+        for name in ("label_smoothing", "validation_fraction"):
+            check_in_interval(name, getattr(self, name), 0, 1, closed_right=False)
+        if self.patience is not None and not self.validation_fraction:
+            raise ValueError(
+                f"patience={self.patience!r} needs pairs held out: pass a validation_fraction, "
+                "or patience=None."
+            )
+        as_kernel(self.attention_kernel)
+        self._check_search()
+        self._plan()

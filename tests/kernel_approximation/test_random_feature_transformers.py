@@ -1,0 +1,220 @@
+"""Products of random features against the kernels that they approximate."""
+
+import copy
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.kernel_approximation import RBFSampler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from sklearn_attention import PositiveRandomFeatures, RandomFourierFeatures
+from sklearn_attention.kernels import Gaussian, RationalQuadratic, ScaledDotProduct, as_kernel
+
+STATIONARY = [
+    "gaussian", "laplacian", "exponential", "matern32", "matern52", "rational_quadratic",
+    RationalQuadratic(alpha=0.5),
+]  # fmt: skip
+CASES = [
+    *((RandomFourierFeatures, kernel) for kernel in STATIONARY),
+    (PositiveRandomFeatures, "gaussian"),
+    (PositiveRandomFeatures, "scaled_dot_product"),
+]
+each_case = pytest.mark.parametrize(("kind", "kernel"), CASES, ids=repr)
+
+
+def rows(n=12, d=4, seed=0, spread=0.6):
+    return spread * np.random.default_rng(seed).normal(size=(n, d))
+
+
+def squared_errors(kind, kernel, X, n_components, n_draws, bandwidth=1.0, **options):
+    """Mean squared error of each product over independent draws, and the mean product."""
+    exact = as_kernel(kernel)(X / bandwidth)
+    products = []
+    for seed in range(n_draws):
+        features = kind(
+            n_components, kernel=kernel, bandwidth=bandwidth, random_state=seed, **options
+        ).fit_transform(X)
+        products.append(features @ features.T)
+    return np.mean((np.array(products) - exact) ** 2, axis=0), np.mean(products, axis=0)
+
+
+@each_case
+@pytest.mark.parametrize("orthogonal", [True, False])
+@pytest.mark.parametrize("n_components", [1, 7, 8])
+def test_products_are_the_kernel_on_average(kind, kernel, orthogonal, n_components):
+    X, bandwidth = rows(), np.array([0.8, 1.0, 1.5, 2.0])
+    n_draws = 500
+    errors, mean = squared_errors(
+        kind, kernel, X, n_components, n_draws, bandwidth, orthogonal=orthogonal
+    )
+    standard = np.sqrt(errors / n_draws) + 1e-12
+    assert (np.abs(mean - as_kernel(kernel)(X / bandwidth)) / standard).max() < 5.5
+
+
+@each_case
+def test_error_falls_with_the_root_of_the_number_of_features(kind, kernel):
+    sizes = np.array([16, 64, 256, 1024])
+    errors = [
+        np.sqrt(squared_errors(kind, kernel, rows(spread=0.3), size, 40)[0].mean())
+        for size in sizes
+    ]
+    slope = np.polyfit(np.log(sizes), np.log(errors), 1)[0]
+    assert -0.65 < slope < -0.4
+
+
+@pytest.mark.parametrize(
+    ("kind", "kernel"),
+    [
+        (RandomFourierFeatures, "gaussian"),
+        (RandomFourierFeatures, "matern52"),
+        (PositiveRandomFeatures, "gaussian"),
+        (PositiveRandomFeatures, "scaled_dot_product"),
+    ],
+)
+def test_orthogonal_directions_make_the_error_smaller(kind, kernel):
+    X = rows(d=8, spread=0.2)
+    errors = [
+        squared_errors(kind, kernel, X, 16, 300, orthogonal=orthogonal)[0].mean()
+        for orthogonal in (True, False)
+    ]
+    assert errors[0] < 0.8 * errors[1]
+
+
+def test_smaller_error_than_the_sampler_of_scikit_learn():
+    X = rows(d=8, spread=0.35)
+    exact = Gaussian()(X) * np.sqrt(2 * np.pi)
+    ours, _ = squared_errors(RandomFourierFeatures, "gaussian", X, 64, 100)
+    theirs = [
+        RBFSampler(gamma=0.5, n_components=64, random_state=seed).fit_transform(X)
+        for seed in range(100)
+    ]
+    theirs = np.mean([(z @ z.T - exact) ** 2 for z in theirs])
+    assert ours.mean() * 2 * np.pi < 0.5 * theirs
+
+
+def test_features_follow_the_printed_formula():
+    X = rows(3, 2)
+    fourier = RandomFourierFeatures(4, kernel="matern32", random_state=0).fit(X)
+    positive = PositiveRandomFeatures(4, kernel="scaled_dot_product", random_state=0).fit(X)
+    for i, x in enumerate(X):
+        angles = fourier.directions_ @ x
+        expected = np.sqrt(2 / 4) * np.concatenate([np.sin(angles), np.cos(angles)])
+        np.testing.assert_allclose(fourier.transform(X)[i], expected, rtol=1e-12)
+        z = x / 2**0.25
+        along = positive.directions_ @ z
+        expected = np.exp(np.concatenate([along, -along]) - z @ z / 2) / 2
+        np.testing.assert_allclose(positive.transform(X)[i], expected, rtol=1e-12)
+
+
+def test_positive_features_are_positive_and_do_not_see_where_the_gaussian_lies():
+    X = rows()
+    model = PositiveRandomFeatures(32, random_state=0)
+    features = model.fit_transform(X)
+    assert (features > 0).all()
+    np.testing.assert_allclose(clone(model).fit_transform(X + 1000), features, rtol=1e-9)
+    moved = clone(model).set_params(kernel="scaled_dot_product").fit(X)
+    assert (moved.center_ == 0).all()
+
+
+def test_bandwidth_is_in_the_units_of_each_feature():
+    X, bandwidth = rows(d=3), np.array([1.0, 10.0, 0.1])
+    for kind in (RandomFourierFeatures, PositiveRandomFeatures):
+        one = kind(16, random_state=0).fit_transform(X)
+        scaled = kind(16, bandwidth=bandwidth, random_state=0).fit_transform(X * bandwidth)
+        np.testing.assert_allclose(scaled, one, rtol=1e-9)
+
+
+def test_scaled_dot_product_needs_the_factor_of_the_norms():
+    # Sines and cosines of rows divided by the root of the root of d give the Gaussian alone.
+    X = rows()
+    z = X / 4**0.25
+    waves = RandomFourierFeatures(20_000, random_state=0).fit_transform(z)
+    factor = np.sqrt(np.sqrt(2 * np.pi)) * np.exp(np.sum(z * z, axis=1) / 2)[:, None]
+    features = factor * waves
+    np.testing.assert_allclose(features @ features.T, ScaledDotProduct()(X), rtol=0.1)
+
+
+# A scikit-learn object
+
+
+@parametrize_with_checks(
+    [
+        RandomFourierFeatures(random_state=0),
+        RandomFourierFeatures(7, kernel="laplacian", orthogonal=False),
+        PositiveRandomFeatures(8, bandwidth=3.0),
+        PositiveRandomFeatures(8, kernel="scaled_dot_product", bandwidth=3.0),
+    ]
+)
+def test_scikit_learn_conventions(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("kind", [RandomFourierFeatures, PositiveRandomFeatures])
+class TestTransformer:
+    def test_names_and_frames(self, kind):
+        frame = pd.DataFrame(rows(d=2), columns=["a", "b"])
+        model = kind(3, random_state=0).fit(frame)
+        name = kind.__name__.lower()
+        assert model.get_feature_names_out().tolist() == [f"{name}{i}" for i in range(3)]
+        table = model.set_output(transform="pandas").transform(frame)
+        assert table.columns.tolist() == model.get_feature_names_out().tolist()
+        assert model.feature_names_in_.tolist() == ["a", "b"]
+
+    def test_single_precision_stays(self, kind):
+        X = rows()
+        model = kind(16, random_state=0)
+        double, single = model.fit_transform(X), model.fit_transform(X.astype(np.float32))
+        assert (double.dtype, single.dtype) == (np.float64, np.float32)
+        np.testing.assert_allclose(single, double, rtol=1e-4, atol=1e-6)
+        vector = model.set_params(bandwidth=[1.0, 2.0, 1.0, 1.0])
+        assert vector.fit_transform(X.astype(np.float32)).dtype == np.float32
+
+    def test_copies_and_files(self, kind, tmp_path):
+        skops = pytest.importorskip("skops.io")
+        X = rows()
+        model = kind(16, bandwidth=2.0, random_state=0).fit(X)
+        expected = model.transform(X)
+        skops.dump(model, tmp_path / "model.skops")
+        trusted = skops.get_untrusted_types(file=tmp_path / "model.skops")
+        assert all(name.startswith("sklearn_attention.") for name in trusted)
+        loaded = skops.load(tmp_path / "model.skops", trusted=trusted)
+        for twin in (loaded, pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
+            np.testing.assert_array_equal(twin.transform(X), expected)
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            ({"n_components": 0}, "n_components=0 is not valid: pass an integer"),
+            ({"n_components": 2.5}, r"n_components=2\.5 is not valid"),
+            ({"bandwidth": -1.0}, r"bandwidth=-1\.0 is not valid"),
+            ({"bandwidth": [1.0, 2.0]}, "but there are 4 features"),
+            ({"orthogonal": "yes"}, "orthogonal='yes' is not valid: pass True or False"),
+            ({"kernel": "gausian"}, "'gausian' is unknown"),
+            ({"kernel": "epanechnikov"}, "unknown|no known spectral density: choose"),
+            ({"random_state": "x"}, "cannot be used to seed"),
+        ],
+    )
+    def test_bad_parameters_leave_the_model_as_it_was(self, kind, options, message):
+        model = kind(4, random_state=0).fit(rows())
+        before = vars(model).copy()
+        model.set_params(**options)
+        with pytest.raises(ValueError, match=message):
+            model.fit(rows(seed=1))
+        assert vars(model).keys() == before.keys()
+        assert model.directions_ is before["directions_"]
+
+    def test_text_columns(self, kind):
+        with pytest.raises(ValueError, match="encode it first"):
+            kind().fit(pd.DataFrame({"a": ["x", "y"]}))
+
+
+def test_features_that_overflow():
+    X = np.random.default_rng(0).normal(size=(5, 400)).astype(np.float32)
+    model = PositiveRandomFeatures(2000, kernel="scaled_dot_product", random_state=0).fit(X)
+    with pytest.raises(
+        ValueError, match=r"overflow at bandwidth=1\.0: pass a larger bandwidth"
+    ):
+        model.transform(model.directions_.astype(np.float32) * 400**0.25)

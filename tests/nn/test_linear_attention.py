@@ -1,0 +1,327 @@
+"""Attention by features against all pairs, and what must not depend on anything else."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from sklearn.base import clone
+
+from sklearn_attention.kernels import PositiveFeatures, TrigonometricFeatures
+from sklearn_attention.nn import Encoder, MultiHeadAttention, attention
+from sklearn_attention.nn import _linear_attention as module
+
+KERNELS = [
+    PositiveFeatures(32),
+    PositiveFeatures(32, kernel="gaussian", orthogonal=False),
+    TrigonometricFeatures(32),
+    TrigonometricFeatures(32, kernel="gaussian"),
+]
+POSITIVE = KERNELS[:2]
+each_kernel = pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+each_causal = pytest.mark.parametrize("causal", [False, True])
+TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-10}
+
+
+@pytest.fixture(autouse=True)
+def small_chunks(monkeypatch):
+    """Several chunks in short sequences, the last one not full."""
+    monkeypatch.setattr(module, "_CHUNK", 4)
+
+
+def make_heads(n_queries=11, n_keys=11, d=3, *, dtype=torch.float64, spread=0.7, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    shapes = [(n_queries, d), (n_keys, d), (n_keys, 2)]
+    heads = [torch.randn(2, 3, *s, dtype=torch.float64, generator=generator) for s in shapes]
+    return [(spread * x).to(dtype) if i < 2 else x.to(dtype) for i, x in enumerate(heads)]
+
+
+def slow_average(kernel, queries, keys, values, allowed):
+    """Averages from the printed features of each row, query by query, in Python floats."""
+    phi = [kernel.feature_form(x) for x in (queries, keys)]
+    phi = [
+        torch.exp(f.exponents + f.offsets) * (1 if f.factors is None else f.factors)
+        for f in phi
+    ]
+    averages = torch.zeros(*queries.shape[:3], values.shape[3], dtype=torch.float64)
+    for b, h, t in np.ndindex(*queries.shape[:3]):
+        # What each feature adds to the weight of each key.
+        parts = phi[0][b, h, t] * phi[1][b, h] * allowed[b, h, t][:, None]
+        total, of_each = parts.sum(), parts.sum(dim=0)
+        least = math.sqrt((of_each**2).sum()) if kernel.signed else 0.0
+        if total > least:
+            averages[b, h, t] = parts.sum(dim=1) @ values[b, h] / total
+    return averages
+
+
+def earlier(n):
+    return torch.ones(2, 3, n, n, dtype=torch.float64).tril()
+
+
+def padding(n_keys=11, floats=False):
+    """Row 0 has no key in its first five, row 1 none in its last four."""
+    mask = torch.ones(2, 1, 1, n_keys, dtype=torch.bool)
+    mask[0, ..., :5] = False
+    mask[1, ..., -4:] = False
+    return torch.zeros(mask.shape).masked_fill(~mask, -torch.inf) if floats else mask
+
+
+class TestAgainstPairs:
+    @each_kernel
+    @each_causal
+    @pytest.mark.parametrize("masked", [None, "bool", "float"])
+    def test_equals_a_loop_over_pairs(self, kernel, causal, masked):
+        heads = make_heads()
+        mask = None if masked is None else padding(floats=masked == "float")
+        allowed = earlier(11) if causal else torch.ones(2, 3, 11, 11, dtype=torch.float64)
+        if mask is not None:
+            allowed = allowed * padding()
+        found, weights = attention(*heads, kernel, mask=mask, causal=causal)
+        assert weights is None
+        expected = slow_average(kernel, *heads, allowed)
+        torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-10)
+        assert expected.any()
+
+    @each_kernel
+    @each_causal
+    @pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
+    @pytest.mark.parametrize("masked", [False, True])
+    def test_equals_its_own_weights(self, kernel, causal, dtype, masked):
+        heads = make_heads(dtype=dtype)
+        mask = padding() if masked else None
+        linear, _ = attention(*heads, kernel, mask=mask, causal=causal)
+        dense, weights = attention(*heads, kernel, mask=mask, causal=causal, need_weights=True)
+        torch.testing.assert_close(linear, dense, rtol=0, atol=TOLERANCE[dtype])
+        sums = weights.sum(-1)
+        assert ((sums - 1).abs() < 1e-4).logical_or(sums == 0).all()
+        if causal:
+            assert (weights.triu(1) == 0).all()
+
+    @each_kernel
+    def test_weights_are_the_kernel_divided_by_its_sum(self, kernel):
+        queries, keys, values = make_heads(5, 7)
+        _, weights = attention(queries, keys, values, kernel, need_weights=True)
+        expected = torch.stack(
+            [
+                kernel(q, k)
+                for q, k in zip(queries.flatten(0, 1), keys.flatten(0, 1), strict=True)
+            ]
+        ).view(2, 3, 5, 7)
+        expected = expected / expected.sum(-1, keepdim=True)
+        usable = (weights != 0).any(-1, keepdim=True)
+        assert usable.any()
+        torch.testing.assert_close(weights, expected * usable, rtol=1e-8, atol=1e-10)
+
+    @each_kernel
+    @pytest.mark.parametrize("floats", [False, True])
+    def test_general_masks(self, kernel, floats):
+        heads = make_heads(5, 7)
+        generator = torch.Generator().manual_seed(1)
+        mask = torch.rand(2, 1, 5, 7, generator=generator) < 0.6
+        mask[:, :, 2] = False  # a query without keys
+        mask[0, :, :, 3] = False  # and a key without queries
+        allowed = mask.double().expand(2, 3, 5, 7)
+        if floats:
+            bias = torch.randn(2, 1, 5, 7, dtype=torch.float64, generator=generator)
+            allowed = allowed * bias.exp()
+            mask = bias.masked_fill(~mask, -torch.inf)
+        found, _ = attention(*heads, kernel, mask=mask)
+        torch.testing.assert_close(found, slow_average(kernel, *heads, allowed))
+        assert (found[:, :, 2] == 0).all()
+        weighed, _ = attention(*heads, kernel, mask=mask, need_weights=True)
+        torch.testing.assert_close(weighed, found)
+
+    @each_kernel
+    def test_fewer_queries_than_keys(self, kernel):
+        queries, keys, values = make_heads()
+        whole, _ = attention(queries, keys, values, kernel, causal=True)
+        for t in (0, 3, 10):
+            one = queries[:, :, t : t + 1], keys[:, :, : t + 1], values[:, :, : t + 1]
+            step, _ = attention(*one, kernel)
+            torch.testing.assert_close(step, whole[:, :, t : t + 1], rtol=1e-9, atol=1e-10)
+        # The same, with the later keys masked rather than cut off.
+        mask = torch.arange(11) <= 3
+        masked, _ = attention(queries[:, :, 3:4], keys, values, kernel, mask=mask[None])
+        torch.testing.assert_close(masked, whole[:, :, 3:4], rtol=1e-9, atol=1e-10)
+
+    @each_kernel
+    @each_causal
+    def test_chunks_change_nothing(self, kernel, causal, monkeypatch):
+        heads = make_heads()
+        cut, _ = attention(*heads, kernel, causal=causal)
+        monkeypatch.setattr(module, "_CHUNK", 100)
+        whole, _ = attention(*heads, kernel, causal=causal)
+        torch.testing.assert_close(cut, whole, rtol=1e-10, atol=1e-11)
+
+
+class TestApproximation:
+    @pytest.mark.parametrize("kind", [PositiveFeatures, TrigonometricFeatures])
+    @pytest.mark.parametrize("exact", ["scaled_dot_product", "gaussian"])
+    @each_causal
+    def test_error_falls_with_the_root_of_the_number_of_features(self, kind, exact, causal):
+        heads = make_heads(40, 40, 4, spread=0.4)
+        expected, _ = attention(*heads, exact, causal=causal)
+        sizes, errors = [64, 256, 1024], []
+        for size in sizes:
+            found = [
+                attention(*heads, kind(size, kernel=exact, random_state=r), causal=causal)[0]
+                for r in range(10)
+            ]
+            difference = torch.stack(found) - expected
+            errors.append(difference.norm(dim=-1).median().item())
+        slope = np.polyfit(np.log(sizes), np.log(errors), 1)[0]
+        assert -0.65 < slope < -0.35
+        assert errors[-1] < 0.03 * expected.norm(dim=-1).median()
+
+    def test_positive_averages_stay_within_the_values(self):
+        for spread in (0.5, 5.0, 50.0):
+            queries, keys, values = make_heads(spread=spread)
+            found, _ = attention(queries, keys, values, PositiveFeatures(8))
+            assert (found <= values.amax(2, keepdim=True) + 1e-9).all()
+            assert (found >= values.amin(2, keepdim=True) - 1e-9).all()
+
+
+class TestPaddingAndCausality:
+    @each_kernel
+    @each_causal
+    @pytest.mark.parametrize("need_weights", [False, True])
+    def test_padded_tokens_change_nothing(self, kernel, causal, need_weights):
+        queries, keys, values = make_heads(dtype=torch.float32)
+        alone, _ = attention(
+            queries[1:, :, :7], keys[1:, :, :7], values[1:, :, :7], kernel, causal=causal
+        )
+        # Whatever stands where there is no token, however large.
+        keys[1, :, 7:] = 300.0
+        values[1, :, 7:] = 1e6
+        found, _ = attention(
+            queries, keys, values, kernel, mask=padding(), causal=causal,
+            need_weights=need_weights,
+        )  # fmt: skip
+        torch.testing.assert_close(found[1:, :, :7], alone, rtol=1e-5, atol=1e-6)
+
+    @each_kernel
+    def test_causality_by_gradient(self, kernel):
+        heads = [x.requires_grad_(True) for x in make_heads()]
+        found, _ = attention(*heads, kernel, causal=True)
+        for t in range(11):
+            gradients = torch.autograd.grad(found[:, :, t].sum(), heads, retain_graph=True)
+            for gradient in gradients:
+                assert (gradient[:, :, t + 1 :] == 0).all()
+            if not kernel.signed:
+                assert gradients[2][:, :, t].any()
+
+    @each_kernel
+    def test_the_future_changes_nothing(self, kernel):
+        queries, keys, values = make_heads(dtype=torch.float32)
+        before, _ = attention(queries, keys, values, kernel, causal=True)
+        queries[:, :, 6:], keys[:, :, 6:], values[:, :, 6:] = 3.0, -3.0, 100.0
+        after, _ = attention(queries, keys, values, kernel, causal=True)
+        torch.testing.assert_close(after[:, :, :6], before[:, :, :6], rtol=1e-4, atol=1e-5)
+
+
+class TestNumbers:
+    @each_kernel
+    @each_causal
+    @pytest.mark.parametrize("spread", [1e-20, 30.0, 1e4, 1e8])
+    def test_extreme_rows_stay_finite_with_their_gradients(self, kernel, causal, spread):
+        heads = [x.requires_grad_(True) for x in make_heads(dtype=torch.float32, spread=spread)]
+        found, _ = attention(*heads, kernel, causal=causal)
+        assert torch.isfinite(found).all()
+        found.square().sum().backward()
+        assert all(torch.isfinite(x.grad).all() for x in heads)
+
+    @pytest.mark.parametrize("kernel", POSITIVE, ids=repr)
+    def test_positive_weights_never_vanish(self, kernel):
+        for spread in (1.0, 30.0, 1e4):
+            heads = make_heads(dtype=torch.float32, spread=spread)
+            _, weights = attention(*heads, kernel, need_weights=True)
+            torch.testing.assert_close(weights.sum(-1), torch.ones(2, 3, 11))
+
+    @each_causal
+    def test_weights_that_drown_in_their_error_count_as_none(self, causal):
+        # Far from all keys the Gaussian is 0, and its approximation is noise of either sign.
+        queries, keys, values = make_heads(200, 200, dtype=torch.float32)
+        queries = (queries + 40).requires_grad_(True)
+        kernel = TrigonometricFeatures(64, kernel="gaussian")
+        found, _ = attention(queries, keys, values, kernel, causal=causal)
+        assert (found == 0).all(-1).double().mean() > 0.6
+        # What is left is a quotient that is not large: its denominator is above its error.
+        assert found.abs().max() < 64 * values.abs().max()
+        found.sum().backward()
+        assert torch.isfinite(queries.grad).all()
+
+    @each_kernel
+    @each_causal
+    @pytest.mark.parametrize("floats", [False, True])
+    def test_no_key_at_all_is_0(self, kernel, causal, floats):
+        heads = [x.requires_grad_(True) for x in make_heads()]
+        mask = padding(floats=floats)
+        mask[1] = -torch.inf if floats else False
+        for need_weights in (False, True):
+            found, _ = attention(
+                *heads, kernel, mask=mask, causal=causal, need_weights=need_weights
+            )
+            assert (found[1] == 0).all()
+            if causal:
+                assert (found[0, :, :5] == 0).all()
+            assert found[0].any()
+            gradients = torch.autograd.grad((found + 1).square().sum(), heads)
+            assert all(torch.isfinite(g).all() and (g[1] == 0).all() for g in gradients)
+
+    @pytest.mark.parametrize("kernel", POSITIVE, ids=repr)
+    def test_half_precision(self, kernel):
+        heads = [x.to(torch.bfloat16) for x in make_heads()]
+        expected, _ = attention(*(x.double() for x in heads), kernel)
+        for need_weights in (False, True):
+            found, _ = attention(*heads, kernel, need_weights=need_weights)
+            assert found.dtype == torch.bfloat16
+            np.testing.assert_allclose(found.double(), expected, atol=0.03)
+        with torch.autocast("cpu", torch.bfloat16):
+            found, _ = attention(*(x.float() for x in heads), kernel)
+        np.testing.assert_allclose(found.double(), expected, atol=1e-4)
+
+    @each_kernel
+    @each_causal
+    def test_gradient_equals_differences(self, kernel, causal):
+        small = clone(kernel).set_params(n_features=8)
+        heads = [x[:1, :1].requires_grad_(True) for x in make_heads(6, 6, 2, spread=0.4)]
+        assert torch.autograd.gradcheck(
+            lambda *x: attention(*x, small, causal=causal)[0], heads, atol=1e-4
+        )
+
+
+class TestLayers:
+    def test_names_work_in_layers_and_stacks(self):
+        tokens = torch.randn(2, 9, 8, generator=torch.Generator().manual_seed(0))
+        real = torch.ones(2, 9, dtype=torch.bool)
+        real[1, 6:] = False
+        for name in ("positive_features", "trigonometric_features"):
+            encoder = Encoder(2, 8, 2, 16, kernel=name).eval()
+            found, _ = encoder(tokens, padding=real)
+            alone, _ = encoder(tokens[1:, :6])
+            torch.testing.assert_close(found[1:, :6], alone, rtol=1e-4, atol=1e-5)
+            _, weights = encoder(tokens, need_weights=True)
+            assert weights[0].shape == (2, 2, 9, 9)
+
+    def test_no_table_of_pairs_is_made(self, monkeypatch):
+        monkeypatch.setattr(module, "_CHUNK", 64)
+        layer = MultiHeadAttention(8, 2, kernel=PositiveFeatures(16)).eval()
+        n = 50_000  # whose table of pairs has 20 GB
+        tokens = torch.zeros(1, n, 8)
+        real = torch.ones(1, n, dtype=torch.bool)
+        with torch.no_grad():
+            for causal in (False, True):
+                assert layer(tokens, padding=real, causal=causal)[0].shape == (1, n, 8)
+
+    def test_dropout_drops_keys_and_keeps_the_mean(self):
+        queries, keys, _ = make_heads(3, 400, spread=0.3)
+        values = torch.ones(2, 3, 400, 1, dtype=torch.float64)
+        with torch.random.fork_rng():
+            torch.manual_seed(0)
+            drawn = [
+                attention(queries, keys, values, PositiveFeatures(64), dropout=0.3)[0]
+                for _ in range(60)
+            ]
+        drawn = torch.stack(drawn)
+        assert drawn.std() > 0.01
+        assert drawn.mean().item() == pytest.approx(1, abs=0.02)

@@ -1,0 +1,393 @@
+"""Translating, sorting: the estimator as its users meet it."""
+
+import copy
+import io
+import pickle
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from sklearn.base import clone
+from sklearn.callback import ProgressBar
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV, KFold
+
+from sklearn_attention import TransformerSeq2Seq
+from sklearn_attention.sequence._scores import corpus_bleu, token_accuracy
+from sklearn_attention.sequence._seq2seq_network import Seq2SeqNetwork
+
+TINY = {"d_model": 16, "n_heads": 2, "n_layers": 1, "dropout": 0.0, "max_epochs": 3}
+COUNTRIES = [
+    "le chat noir",
+    "le chien",
+    "un chat",
+    "un chien noir",
+    "la souris",
+    "une souris",
+] * 3
+ENGLISH = ["the black cat", "the dog", "a cat", "a black dog", "the mouse", "a mouse"] * 3
+
+
+def make_ids(n=60, seed=0):
+    rng = np.random.default_rng(seed)
+    X = [rng.integers(10, 16, rng.integers(1, 7)).tolist() for _ in range(n)]
+    return X, [x[::-1] for x in X]
+
+
+def fit(X=COUNTRIES, y=ENGLISH, **options):
+    return TransformerSeq2Seq(**{**TINY, **options}).fit(X, y)
+
+
+@pytest.fixture(scope="module")
+def reverser():
+    X, y = make_ids(600)
+    options = {"d_model": 32, "max_epochs": 40, "learning_rate": 5e-3, "batch_size": 32}
+    return fit(X, y, **options, label_smoothing=0.0)
+
+
+class TestPredictions:
+    def test_ids_in_ids_out(self, reverser):
+        X, y = make_ids(100, seed=1)
+        predicted = reverser.predict(X)
+        assert all(isinstance(token, int) for row in predicted for token in row)
+        assert np.mean([a == b for a, b in zip(predicted, y, strict=True)]) > 0.9
+        assert reverser.score(X, y) == token_accuracy(predicted, y) > 0.95
+
+    def test_texts_in_texts_out(self):
+        model = fit(max_epochs=60, learning_rate=5e-3)
+        assert model.predict(COUNTRIES[:6]) == ENGLISH[:6]
+        assert model.score(COUNTRIES, ENGLISH) == corpus_bleu(ENGLISH, ENGLISH)
+
+    @pytest.mark.parametrize(
+        "form", [tuple, np.array, pd.Series, lambda x: pd.Series(x, dtype="str")]
+    )
+    def test_forms_of_texts(self, form):
+        assert fit(form(COUNTRIES), form(ENGLISH)).predict(form(COUNTRIES)) == fit().predict(
+            COUNTRIES
+        )
+
+    def test_an_array_of_ids(self):
+        X = np.arange(24).reshape(8, 3) % 7
+        model = fit(X, X)
+        assert model.predict(X) == fit(X.tolist(), X.tolist()).predict(X.tolist())
+
+    def test_texts_to_ids(self):
+        labels = [[len(text)] for text in COUNTRIES]
+        assert set(map(type, fit(COUNTRIES, labels).predict(COUNTRIES))) == {list}
+
+    @pytest.mark.parametrize("n_beams", [1, 3])
+    def test_alone_or_in_company(self, reverser, n_beams):
+        model = clone(reverser).set_params(n_beams=n_beams)
+        vars(model).update(
+            {k: v for k, v in vars(reverser).items() if k.endswith("_")}, _memo={}
+        )
+        X, y = make_ids(20, seed=2)
+        together, logs = model.predict(X), model.predict_log_proba(X, y)
+        for i in range(0, 20, 5):
+            assert model.predict(X[i : i + 1]) == [together[i]]
+            alone = model.predict_log_proba(X[i : i + 1], y[i : i + 1])[0]
+            np.testing.assert_allclose(alone, logs[i], atol=1e-5)
+
+    def test_log_proba(self, reverser):
+        X, y = make_ids(10, seed=3)
+        logs = reverser.predict_log_proba(X, y)
+        assert [len(row) for row in logs] == [len(target) + 1 for target in y]
+        assert all((row <= 0).all() for row in logs)
+        others = reverser.predict_log_proba(X, X)
+        assert sum(map(np.sum, logs)) > sum(map(np.sum, others))
+        own = reverser.predict_log_proba(X)
+        for a, b in zip(own, reverser.predict_log_proba(X, reverser.predict(X)), strict=True):
+            np.testing.assert_array_equal(a, b)
+
+    def test_attention_maps(self, reverser):
+        X, y = make_ids(5, seed=4)
+        maps = reverser.attention_maps(X, y)
+        for weights, source, target in zip(maps, X, y, strict=True):
+            assert weights.shape == (1, 2, len(target) + 1, len(source) + 1)
+            np.testing.assert_allclose(weights.sum(-1), 1, rtol=1e-5)
+
+    def test_unknown_tokens_are_read(self):
+        model = fit()
+        assert isinstance(model.predict(["xyz le chat"])[0], str)
+        assert "\N{REPLACEMENT CHARACTER}" not in "".join(model.predict(["xyz", "le"]))
+
+    def test_no_answer_is_longer_than_any_target_of_training(self):
+        X, y = make_ids(30)
+        model = fit(X, y, max_epochs=1)
+        assert model.longest_ == 7
+        assert max(map(len, model.predict([[10] * 50]))) <= 7
+
+    @pytest.mark.parametrize("tokenizer", ["characters", "byte_pairs"])
+    def test_tokenizers(self, tokenizer):
+        if tokenizer == "byte_pairs":
+            pytest.importorskip("tokenizers")
+        model = fit(tokenizer=tokenizer, shared_vocabulary=True, max_epochs=2, max_tokens=300)
+        assert model.source_vocabulary_ == model.target_vocabulary_
+        assert all(isinstance(text, str) for text in model.predict(COUNTRIES[:2]))
+
+    @pytest.mark.parametrize(
+        "options",
+        [
+            {"positions": "learned"},
+            {"positions": "rotary", "norm": "post"},
+            {"attention_kernel": "gaussian", "activation": "gelu"},
+            {"d_feedforward": 8, "autocast": True},
+            {"shared_vocabulary": True, "n_beams": 2},
+        ],
+        ids=str,
+    )
+    def test_variants_learn(self, options):
+        losses = fit(max_epochs=15, learning_rate=5e-3, **options).training_history_["loss"]
+        assert losses[-1] < 0.7 * losses[0]
+
+
+class TestTraining:
+    def test_same_seed_same_model(self):
+        one, two, other = fit(), fit(), fit(random_state=1)
+        for name, value in one.network_.items():
+            np.testing.assert_array_equal(two.network_[name], value)
+        assert one.training_history_["loss"] != other.training_history_["loss"]
+
+    def test_nothing_global_is_changed(self):
+        threads, state = torch.get_num_threads(), torch.get_rng_state()
+        fit().predict(COUNTRIES)
+        assert torch.get_num_threads() == threads
+        assert torch.equal(torch.get_rng_state(), state)
+
+    def test_pairs_held_out_end_the_training(self):
+        X, y = make_ids(60)
+        model = fit(
+            X, y, max_epochs=60, validation_fraction=0.2, patience=2, learning_rate=0.02,
+            schedule="constant",
+        )  # fmt: skip
+        history = model.training_history_
+        assert history["stopped"] == "patience"
+        assert len(history["validation_loss"]) == history["best_epoch"] + 3
+
+    def test_validation_loss_is_the_likelihood_held_out(self):
+        # One pair many times: what is held out is what is learned.
+        model = fit(COUNTRIES[:1] * 10, ENGLISH[:1] * 10, validation_fraction=0.3)
+        best = min(model.training_history_["validation_loss"])
+        found = -model.predict_log_proba(COUNTRIES[:1], ENGLISH[:1])[0].mean()
+        np.testing.assert_allclose(found, best, rtol=1e-5)
+
+    def test_warm_start_goes_on(self):
+        first = fit(schedule="constant", warm_start=True)
+        losses = first.training_history_["loss"]
+        again = first.fit(COUNTRIES, ENGLISH).training_history_["loss"]
+        assert again[0] < losses[-1] < losses[0]
+
+    def test_goes_on_from_a_checkpoint(self, tmp_path, monkeypatch):
+        options = {"dropout": 0.1, "max_epochs": 4, "validation_fraction": 0.2}
+        expected = fit(**options)
+        options["checkpoint"] = str(tmp_path / "training.pt")
+        calls, encode = [], Seq2SeqNetwork.encode
+
+        def killed(network, source):
+            calls.append(1)
+            if len(calls) == 5:
+                raise RuntimeError("power is off")
+            return encode(network, source)
+
+        monkeypatch.setattr(Seq2SeqNetwork, "encode", killed)
+        with pytest.raises(RuntimeError, match="power is off"):
+            fit(**options)
+        monkeypatch.undo()
+        for name, value in fit(**options).network_.items():
+            np.testing.assert_array_equal(expected.network_[name], value)
+        with pytest.raises(ValueError, match="is of another training"):
+            fit(ENGLISH, COUNTRIES, **options)
+
+    def test_an_interrupt_leaves_a_usable_estimator(self, monkeypatch):
+        calls, encode = [], Seq2SeqNetwork.encode
+
+        def interrupted(network, source):
+            calls.append(1)
+            if len(calls) == 3:
+                raise KeyboardInterrupt
+            return encode(network, source)
+
+        monkeypatch.setattr(Seq2SeqNetwork, "encode", interrupted)
+        with pytest.warns(UserWarning, match="interrupted after 2 steps"):
+            model = fit(max_epochs=9)
+        assert len(model.predict(COUNTRIES)) == 18
+
+    def test_progress_bar(self, capsys):
+        pytest.importorskip("rich")
+        TransformerSeq2Seq(**TINY).set_callbacks(ProgressBar()).fit(COUNTRIES, ENGLISH)
+        assert "TransformerSeq2Seq" in capsys.readouterr().out
+
+    def test_grid_search(self):
+        grid = {"attention_kernel": ["scaled_dot_product", "gaussian"], "n_beams": [1, 2]}
+        search = GridSearchCV(
+            TransformerSeq2Seq(**TINY), grid, cv=KFold(2), error_score="raise"
+        )
+        search.fit(COUNTRIES, ENGLISH)
+        assert len(search.predict(COUNTRIES)) == 18
+        assert search.best_params_.keys() == grid.keys()
+
+
+@pytest.mark.parametrize("store", ["pickle", "deepcopy", "joblib", "skops"])
+def test_round_trip(store):
+    model = fit(tokenizer="characters")
+    expected = model.predict(COUNTRIES)
+    if store == "pickle":
+        loaded = pickle.loads(pickle.dumps(model))
+    elif store == "deepcopy":
+        loaded = copy.deepcopy(model)
+    elif store == "joblib":
+        file = io.BytesIO()
+        joblib.dump(model, file)
+        loaded = joblib.load(file)
+    else:
+        skops = pytest.importorskip("skops.io")
+        binary = skops.dumps(model)
+        types = skops.get_untrusted_types(data=binary)
+        assert all(name.startswith("sklearn_attention.") for name in types)
+        loaded = skops.loads(binary, trusted=types)
+    assert loaded.predict(COUNTRIES) == expected
+
+
+class TestBadInput:
+    @pytest.mark.parametrize(
+        ("X", "y", "message"),
+        [
+            ("le chat", ["the cat"], "X='le chat' is a single text"),
+            ([], [], "X=.* has no sequence"),
+            (["le chat", ""], ["the cat", "a"], r"X\[1\]='' is empty"),
+            (["le chat"], [""], r"y\[0\]='' is empty"),
+            ([[1, 2], []], [[1], [2]], r"X\[1\]=\[\] is empty"),
+            (["le", [1, 2]], ["a", "b"], r"X\[1\]=\[1, 2\] is of another kind"),
+            (["le", None], ["a", "b"], r"X\[1\]=None"),
+            ([[1, float("nan")]], [[1]], r"X\[0\]=.* has a missing value"),
+            ([[1.5, 2.0]], [[1]], r"X\[0\]=.* is no sequence of integers"),
+            ([[-1, 2]], [[1]], r"X\[0\]=.* has a negative id"),
+            (["a", "b"], ["a"], "X has 2 sequences, but y has 1"),
+        ],
+    )
+    def test_data(self, X, y, message):
+        with pytest.raises(ValueError, match=message):
+            fit(X, y)
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            ({"tokenizer": "letters"}, "tokenizer='letters' is unknown"),
+            ({"tokenizer": "ids"}, "tokenizer='ids' is unknown"),
+            ({"max_tokens": 2}, "max_tokens=2"),
+            ({"max_length": 1}, "max_length=1"),
+            ({"d_model": 15}, "n_heads=2 does not divide d_model=15"),
+            ({"n_layers": 0}, "n_layers=0"),
+            ({"d_feedforward": 0}, "d_feedforward=0"),
+            ({"positions": "none"}, "positions='none' is unknown"),
+            ({"norm": "both"}, "norm='both' is unknown"),
+            ({"dropout": 1.0}, "dropout=1.0"),
+            ({"label_smoothing": 1.0}, "label_smoothing=1.0"),
+            ({"n_beams": 0}, "n_beams=0"),
+            ({"length_penalty": -1}, "length_penalty=-1"),
+            ({"validation_fraction": 1.0}, "validation_fraction=1.0"),
+            ({"patience": 2}, "patience=2 needs pairs held out"),
+            ({"learning_rate": 0}, "learning_rate=0"),
+            ({"attention_kernel": "cubic"}, "cubic"),
+        ],
+        ids=str,
+    )
+    def test_parameters(self, options, message):
+        model = fit()
+        before = model.predict(COUNTRIES)
+        tried = clone(model).set_params(**options)
+        with pytest.raises(ValueError, match=message):
+            tried.fit(COUNTRIES, ENGLISH)
+        assert not hasattr(tried, "network_")
+        with pytest.raises(ValueError, match=message):
+            model.set_params(**options).fit(COUNTRIES, ENGLISH)
+        assert (
+            model.set_params(
+                **TINY
+                | {
+                    name: getattr(TransformerSeq2Seq(), name)
+                    for name in options
+                    if name not in TINY
+                }
+            ).predict(COUNTRIES)
+            == before
+        )
+
+    def test_shared_vocabulary_of_two_kinds(self):
+        with pytest.raises(ValueError, match="shared_vocabulary=True does not fit X of kind"):
+            fit(COUNTRIES, [[1]] * 18, shared_vocabulary=True)
+
+    def test_long_sequences_are_cut_with_a_warning(self):
+        with pytest.warns(UserWarning, match="6 of 18 sequences in X have more than 2 tokens"):
+            model = fit(COUNTRIES, ["the"] * 18, max_length=3)
+        with pytest.warns(UserWarning, match="1 of 2 sequences in X have more than 2 tokens"):
+            cut, short = model.predict_log_proba(["le chat noir", "le chat"], ["the", "the"])
+        np.testing.assert_allclose(cut, short, rtol=1e-5)
+
+    def test_a_cut_target_has_no_end(self):
+        with pytest.warns(UserWarning, match="18 of 18 sequences in y have more than 1 token"):
+            model = fit(["le", "un"] * 9, ENGLISH, max_length=2)
+        assert model.longest_ == 2
+        with pytest.warns(UserWarning, match="1 of 1 sequences in y"):
+            (logs,) = model.predict_log_proba(["le"], ["the cat"])
+        assert logs.shape == (2,)
+
+    def test_another_kind_than_in_fit(self):
+        model = fit()
+        with pytest.raises(
+            ValueError, match="X has ids, but the vocabulary was learned from texts"
+        ):
+            model.predict([[1, 2]])
+        with pytest.raises(ValueError, match="y has ids"):
+            model.score(COUNTRIES, [[1]] * 18)
+
+    def test_counts_in_score(self):
+        with pytest.raises(ValueError, match="X has 18 sequences, but y has 2"):
+            fit().score(COUNTRIES, ENGLISH[:2])
+
+    @pytest.mark.parametrize("method", ["predict", "predict_log_proba", "attention_maps"])
+    def test_not_fitted(self, method):
+        with pytest.raises(NotFittedError):
+            getattr(TransformerSeq2Seq(), method)(COUNTRIES)
+
+
+class TestScores:
+    def test_bleu_equals_that_of_sacrebleu(self):
+        sacrebleu = pytest.importorskip("sacrebleu")
+        rng = np.random.default_rng(0)
+        texts = [
+            [" ".join(rng.choice(list("abc"), rng.integers(3, 15))) for _ in range(30)]
+            for _ in range(2)
+        ]
+        for found, wanted in (texts, texts[::-1], [texts[0], texts[0]]):
+            theirs = sacrebleu.corpus_bleu(
+                found, [wanted], tokenize="none", smooth_method="none", force=True
+            )
+            np.testing.assert_allclose(100 * corpus_bleu(found, wanted), theirs.score)
+
+    def test_bleu_without_a_right_n_gram_is_0(self):
+        assert corpus_bleu(["a b d c"], ["a b c d"]) == 0
+        assert corpus_bleu([""], ["a b c d"]) == 0
+
+    def test_bleu_of_short_texts(self):
+        assert corpus_bleu(["a b", "c"], ["a b", "c"]) == 1
+        assert corpus_bleu(["a", "c"], ["a", "b"]) == 0.5
+
+    def test_characters_are_tokens_of_bleu(self):
+        model = fit(["a", "b"] * 9, ["2026", "1999"] * 9, tokenizer="characters")
+        assert model.score(["a"], ["2026"]) == corpus_bleu(model.predict(["a"]), ["2026"], iter)
+
+    @pytest.mark.parametrize(
+        ("predicted", "expected", "accuracy"),
+        [
+            ([[1, 2, 3]], [[1, 2, 3]], 1),
+            ([[1, 2]], [[1, 2, 3]], 2 / 3),
+            ([[1, 2, 3, 4]], [[1, 3, 3]], 2 / 4),
+            ([[], [1]], [[1], [1]], 1 / 2),
+            ([[]], [[]], 0),
+        ],
+    )
+    def test_token_accuracy(self, predicted, expected, accuracy):
+        assert token_accuracy(predicted, expected) == accuracy
