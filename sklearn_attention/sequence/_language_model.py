@@ -47,7 +47,7 @@ class TransformerLanguageModel(TokenPredictor):
         How tokens know where they stand.
     norm : {"pre", "post", "lecture"}, default="pre"
         Where layer normalisation stands; see :class:`~sklearn_attention.nn.EncoderBlock`.
-    activation : {"gelu", "relu"}, default="gelu"
+    activation : {"relu", "gelu"}, default="relu"
         Between the two layers of the feed-forward networks.
     dropout : float, default=0.0
         Probability with which parts of the network are left out in training.
@@ -102,6 +102,7 @@ class TransformerLanguageModel(TokenPredictor):
 
     See Also
     --------
+    TransformerSeq2Seq : Writes a sequence that answers another.
     TransformerForecaster : Continues series of numbers.
 
     Notes
@@ -153,7 +154,7 @@ class TransformerLanguageModel(TokenPredictor):
         attention_kernel="scaled_dot_product",
         positions="rotary",
         norm="pre",
-        activation="gelu",
+        activation="relu",
         dropout=0.0,
         validation_fraction=0.1,
         optimizer="adamw",

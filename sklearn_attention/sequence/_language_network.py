@@ -3,7 +3,7 @@
 from torch import nn
 from torch.nn.functional import linear
 
-from ..nn import Encoder, LearnedPositions, SinusoidalPositions, initialize
+from ..nn import Dropout, Encoder, LearnedPositions, SinusoidalPositions, initialize
 
 
 class LanguageNetwork(nn.Module):
@@ -48,7 +48,7 @@ class LanguageNetwork(nn.Module):
             self.positions = SinusoidalPositions(d_model)
         elif positions == "learned":
             self.positions = LearnedPositions(max_length, d_model)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         rotary = positions == "rotary"
         # Biases would cost an eighth of the time.
         self.encoder = Encoder(
