@@ -24,8 +24,10 @@ _PUBLIC = {
     "PositiveRandomFeatures": "kernel_approximation",
     "ProductKernelDensity": "smoothing",
     "RandomFourierFeatures": "kernel_approximation",
+    "TransformerClassifier": "transformer",
     "TransformerForecaster": "forecasting",
     "TransformerLanguageModel": "sequence",
+    "TransformerRegressor": "transformer",
     "TransformerSeq2Seq": "sequence",
     "attend": "attention",
     "attention_weights": "attention",
@@ -43,6 +45,7 @@ _SUBPACKAGES = (
     "smoothing",
     "text",
     "training",
+    "transformer",
 )
 
 __all__ = ["__version__", *sorted(_PUBLIC), *_SUBPACKAGES]

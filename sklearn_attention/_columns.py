@@ -7,7 +7,7 @@ NUMERIC, UNORDERED, ORDERED = "numeric", "unordered", "ordered"
 _UNSEEN = -1.0
 
 
-def learn_categories(X):
+def learn_categories(X, *, ordered=True):
     """Levels of the categorical columns of a frame.
 
     Columns of a categorical dtype and columns of strings are categories. A dtype whose
@@ -18,6 +18,8 @@ def learn_categories(X):
     ----------
     X : object
         What the user passed: a data frame, or anything else.
+    ordered : bool, default=True
+        Whether ordered categories are told from others.
 
     Returns
     -------
@@ -39,6 +41,8 @@ def learn_categories(X):
     kinds = [_kind(column) for column in columns]
     if all(kind == NUMERIC for kind in kinds):
         return None, None
+    if not ordered:
+        kinds = [NUMERIC if kind == NUMERIC else UNORDERED for kind in kinds]
     return [_levels(*pair) for pair in zip(columns, kinds, strict=True)], kinds
 
 

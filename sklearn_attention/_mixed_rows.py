@@ -11,6 +11,9 @@ from ._validation import check_numeric
 class MixedRows(AttentionEstimator):
     """Base class of estimators that read rows of numbers and categories."""
 
+    # Whether it matters to them that a category is ordered.
+    _ordered_categories = True
+
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.categorical = True
@@ -18,7 +21,7 @@ class MixedRows(AttentionEstimator):
 
     def _learn_rows(self, X, dtype=np.float64, **checks):
         """Training rows as numbers and codes, and targets if there are any."""
-        categories, kinds = learn_categories(X)
+        categories, kinds = learn_categories(X, ordered=self._ordered_categories)
         X = encode_categories(X, categories, kinds)
         with check_numeric("X"):
             checked = validate_data(self, X, **checks, dtype=dtype)
@@ -30,7 +33,8 @@ class MixedRows(AttentionEstimator):
     def _read_rows(self, X, dtype=np.float64, **checks):
         """Queries as numbers and codes, and targets if there are any."""
         check_is_fitted(self)
-        if self.categories_ is None and learn_categories(X)[0] is not None:
+        learned = learn_categories(X, ordered=self._ordered_categories)[0]
+        if self.categories_ is None and learned is not None:
             raise ValueError(
                 "X has categorical columns, but was numeric when fitted: convert them to "
                 "numbers, or fit with categories."

@@ -40,6 +40,10 @@ TORCH = {
     *(f"forecasting.{name}" for name in ("_correction", "_network")),
     *(f"sequence.{name}" for name in ("_beam_search", "_pair_batches", "_seq2seq_network")),
     *(f"sequence.{name}" for name in ("_language_network", "_language_reading")),
+    *(
+        f"transformer.{name}"
+        for name in ("_learning", "_network", "_numeric_tokens", "_tokens")
+    ),
 }
 
 

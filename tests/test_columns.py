@@ -210,3 +210,13 @@ class TestFrames:
         encoded = encode_categories(frame, categories, kinds)
         assert isinstance(encoded, polars.DataFrame)
         np.testing.assert_array_equal(encoded.to_numpy(), [[1, 1, 1], [2, 2, 0], [3, 0, 1]])
+
+
+def test_order_may_be_left_out_of_account():
+    column = pd.Categorical(["low", None, "high"], ["low", "mid", "high"], ordered=True)
+    frame = pd.DataFrame({"x": [1.0, 2.0, 3.0], "c": column})
+    categories, kinds = learn_categories(frame, ordered=False)
+    assert kinds == ["numeric", "unordered"]
+    assert list(categories[1]) == ["high", "low", None]
+    codes = encode_categories(frame, categories, kinds)["c"]
+    assert list(codes) == [1, 2, 0]

@@ -29,6 +29,7 @@ def names_of(folder, kind):
     [
         ("smoothing", inspect.isclass),
         ("forecasting", inspect.isclass),
+        ("transformer", inspect.isclass),
         ("kernel_approximation", inspect.isclass),
         ("forecasting", inspect.isroutine),
         ("attention", inspect.isroutine),

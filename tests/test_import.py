@@ -50,7 +50,10 @@ def test_listing_the_package_loads_no_library():
         "NadarayaWatsonClassifier",
         "NadarayaWatsonRegressor",
         "RandomFourierFeatures",
+        "TransformerClassifier",
         "TransformerLanguageModel",
+        "TransformerRegressor",
+        "TransformerSeq2Seq",
     ],
 )
 def test_constructing_an_estimator_loads_no_torch(name):

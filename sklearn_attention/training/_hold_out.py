@@ -7,7 +7,7 @@ import torch
 from .._validation import check_in_open_interval, check_positive
 
 
-def hold_out(n_samples, fraction, *, chronological, generator=None, gap=0):
+def hold_out(n_samples, fraction, *, chronological, generator=None, gap=0, strata=None):
     """Split rows into those to learn from and those to validate with.
 
     Parameters
@@ -23,6 +23,9 @@ def hold_out(n_samples, fraction, *, chronological, generator=None, gap=0):
     gap : int, default=0
         With `chronological`, so many rows before the first one held out belong to neither
         part. Windows that share time steps with those held out would tell about them.
+    strata : LongTensor of shape (n_samples,), default=None
+        For random rows, the class of each: every class is held out in proportion, and the last
+        row of a class only where nothing else is left.
 
     Returns
     -------
@@ -63,4 +66,16 @@ def hold_out(n_samples, fraction, *, chronological, generator=None, gap=0):
             "generator=None cannot draw rows: pass a torch.Generator, or chronological=True."
         )
     shuffled = torch.randperm(n_samples, generator=generator)
+    if strata is not None:
+        shuffled = _spread(shuffled, strata)
     return shuffled[:n_left].sort().values, shuffled[n_left:].sort().values
+
+
+def _spread(rows, strata):
+    """Shuffled rows in an order whose every end has the strata in proportion."""
+    rows = rows[strata[rows].argsort(stable=True)]
+    sizes = strata[rows].unique_consecutive(return_counts=True)[1]
+    place = torch.cat([torch.arange(int(size)) for size in sizes])
+    # The first row of each stratum before all others: it is the last to be held out.
+    share = (place + 0.5) / sizes.repeat_interleave(sizes)
+    return rows[torch.where(place > 0, share, -1.0).argsort(stable=True)]

@@ -35,9 +35,9 @@ class NetworkEstimator(AttentionEstimator):
         """The class of the network; imports it, and with it torch."""
         raise NotImplementedError
 
-    def _plan(self):
-        """How to train, checked."""
-        offered = self.get_params(deep=False)
+    def _plan(self, **chosen):
+        """How to train, checked; what is chosen comes in the place of parameters."""
+        offered = self.get_params(deep=False) | chosen
         return Plan(
             **{name: offered[name] for name in Plan.__dataclass_fields__ if name in offered}
         )

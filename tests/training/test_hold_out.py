@@ -52,3 +52,40 @@ def test_bad_input_is_named(options, match):
     given = {"n_samples": 10, "fraction": 0.3, "chronological": True, "generator": seeded()}
     with pytest.raises(ValueError, match=match):
         hold_out(**given | options)
+
+
+class TestStrata:
+    @pytest.mark.parametrize("fraction", [0.1, 0.2, 0.5, 0.9])
+    def test_every_class_is_held_out_in_proportion(self, fraction):
+        sizes = [100, 40, 20]
+        strata = torch.arange(3).repeat_interleave(torch.tensor(sizes))
+        train, held = hold_out(
+            160, fraction, chronological=False, strata=strata,
+            generator=torch.Generator().manual_seed(0),
+        )  # fmt: skip
+        assert sorted([*train.tolist(), *held.tolist()]) == list(range(160))
+        for stratum, size in enumerate(sizes):
+            assert abs((strata[held] == stratum).sum() - fraction * size) <= 1
+
+    def test_the_last_row_of_a_class_is_left(self):
+        strata = torch.tensor([0] * 20 + [1, 2, 3])
+        for seed in range(20):
+            generator = torch.Generator().manual_seed(seed)
+            train, held = hold_out(
+                23, 0.5, chronological=False, strata=strata, generator=generator
+            )
+            assert set(strata[train].tolist()) == {0, 1, 2, 3}
+            assert len(held) == 12
+
+    def test_rows_of_a_class_are_random(self):
+        strata = torch.tensor([0, 1] * 10)
+        drawn = {
+            tuple(
+                hold_out(
+                    20, 0.2, chronological=False, strata=strata,
+                    generator=torch.Generator().manual_seed(seed),
+                )[1].tolist()
+            )
+            for seed in range(10)
+        }  # fmt: skip
+        assert len(drawn) > 5

@@ -1,0 +1,143 @@
+"""A transformer encoder for classes."""
+
+import numpy as np
+from scipy.special import log_softmax
+from sklearn.base import ClassifierMixin
+from sklearn.callback import with_callbacks
+from sklearn.utils.validation import column_or_1d
+
+from .._labels import check_labels
+from .._state import keeps_state_on_failure
+from ._estimator import TransformerEstimator
+
+
+class TransformerClassifier(ClassifierMixin, TransformerEstimator):
+    r"""Classification of tables, sequences and texts by a transformer encoder.
+
+    As :class:`TransformerRegressor`, with probabilities
+
+    .. math:: P(c \mid x) \propto \exp(w_c^\top h(x) + b_c)
+
+    of the vector :math:`h(x)` that the encoder makes of a row, learned by their log-loss.
+
+    Parameters
+    ----------
+    tokens, tokenizer, max_tokens, max_length, pooling, positions
+        As for :class:`TransformerRegressor`: what rows have, and how tokens become one vector.
+    d_model, n_heads, n_layers, d_feedforward, attention_kernel, norm, activation, dropout
+        As there: the encoder.
+    validation_fraction, patience
+        As there; rows are held out of each class in proportion.
+    optimizer, learning_rate, schedule, weight_decay, batch_size, max_epochs, max_steps
+        As there: how it is learned.
+    autocast, warm_start, checkpoint, random_state, device
+        As there.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The classes, sorted.
+    tokens_, scales_, vocabulary_, categories_, kinds_, max_length_
+        As for :class:`TransformerRegressor`.
+    batch_size_, network_, shape_, training_history_
+        As there.
+    n_features_in_ : int
+        Number of features, of tables only.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Their names, if they are all strings.
+
+    See Also
+    --------
+    TransformerRegressor : The same for numbers, where the method is described.
+    KernelAttentionClassifier : Remembers the rows of a table, and learns how to compare them.
+
+    Examples
+    --------
+    >>> from sklearn_attention import TransformerClassifier
+    >>> texts = ["good", "not bad", "very good", "bad", "not good", "very bad"] * 10
+    >>> liked = ["yes", "yes", "yes", "no", "no", "no"] * 10
+    >>> model = TransformerClassifier(d_model=16, max_epochs=30).fit(texts, liked)
+    >>> model.predict(["very good", "not good"])
+    array(['yes', 'no'], dtype='<U3')
+    """
+
+    @keeps_state_on_failure
+    @with_callbacks
+    def fit(self, X, y, sample_weight=None):
+        """Learn the encoder.
+
+        Parameters
+        ----------
+        X : table, sequences or texts
+            Training rows, as for :meth:`TransformerRegressor.fit`.
+        y : array-like of shape (n_samples,)
+            Classes.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How much each row counts, 0 or more.
+
+        Returns
+        -------
+        self : TransformerClassifier
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If data or parameters are not valid. The estimator then is as it was before.
+        """
+        self._check_parameters()
+        rows, y, weights = self._learn_input(X, y, sample_weight)
+        y = check_labels(column_or_1d(y, warn=True))
+        self.classes_, classes = np.unique(y, return_inverse=True)
+        classes, weights = classes[weights > 0], weights[weights > 0]
+        self._learn(
+            rows, classes, weights, "log_loss", len(self.classes_),
+            {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}, strata=classes,
+        )  # fmt: skip
+        return self
+
+    def predict_log_proba(self, X):
+        """Logarithm of the probability of each class.
+
+        Parameters
+        ----------
+        X : table, sequences or texts
+            Rows, of the form of those in `fit`.
+
+        Returns
+        -------
+        log_probabilities : ndarray of shape (n_queries, n_classes)
+        """
+        rows, dtype = self._read_input(X)
+        return log_softmax(self._ask(rows)[0].astype(np.float64), axis=1).astype(dtype)
+
+    def predict_proba(self, X):
+        """Probability of each class.
+
+        Parameters
+        ----------
+        X : table, sequences or texts
+            Rows, of the form of those in `fit`.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_queries, n_classes)
+            Rows sum to 1.
+        """
+        return np.exp(self.predict_log_proba(X))
+
+    def predict(self, X):
+        """Most probable class of each row.
+
+        Parameters
+        ----------
+        X : table, sequences or texts
+            Rows, of the form of those in `fit`.
+
+        Returns
+        -------
+        y : ndarray of shape (n_queries,)
+            Classes; of equally probable ones the first.
+        """
+        best = self.predict_log_proba(X).argmax(axis=1)
+        return self.classes_[best]

@@ -1,0 +1,176 @@
+"""The network of an encoder: what it learns from, and how it is asked."""
+
+import numpy as np
+import torch
+from torch.nn.functional import cross_entropy, mse_loss, pad
+
+from ..attention import torch_threads
+from ..training import threads_for
+
+# Tokens, and pairs of them, that are seen at once where nothing is learned.
+_MOST_TOKENS, _MOST_PAIRS = 2**15, 2**22
+
+
+def squared_error(outputs, targets):
+    """Mean over the outputs of each row; both of shape (B, n_outputs)."""
+    return mse_loss(outputs, targets, reduction="none").mean(dim=1)
+
+
+def log_loss(outputs, classes):
+    """Of each row, minus the log-probability of its class; (B, n_classes) and (B,)."""
+    return cross_entropy(outputs, classes, reduction="none")
+
+
+def loss_of(rows, targets, weights, row_loss):
+    """The loss of a network on some rows.
+
+    Parameters
+    ----------
+    rows : TableRows or SequenceRows
+    targets : ndarray of shape (n_rows,) or (n_rows, n_outputs)
+    weights : ndarray of shape (n_rows,)
+    row_loss : callable
+        ``row_loss(outputs, targets)`` returns the loss of each row.
+
+    Returns
+    -------
+    batch_loss : callable
+        As for :func:`~sklearn_attention.training.train`.
+    """
+
+    def batch_loss(network, batch):
+        chosen, device = batch.cpu().numpy(), batch.device
+        inputs, real = _inputs(rows, chosen, device)
+        losses = row_loss(
+            network(*inputs, real=real)[0], torch.from_numpy(targets[chosen]).to(device)
+        )
+        return (losses * torch.from_numpy(weights[chosen]).to(device)).mean()
+
+    return batch_loss
+
+
+def mean_loss_of(rows, targets, weights, row_loss):
+    """The mean loss of a network over all rows.
+
+    Parameters
+    ----------
+    rows, targets, weights, row_loss
+        As for :func:`loss_of`.
+
+    Returns
+    -------
+    validation_loss : callable
+        As for :func:`~sklearn_attention.training.train`.
+    """
+
+    def validation_loss(network):
+        outputs = torch.from_numpy(ask(network, rows)[0])
+        losses = row_loss(outputs, torch.from_numpy(targets)).double().numpy()
+        return float(np.average(losses, weights=weights))
+
+    return validation_loss
+
+
+def padded_lengths(rows):
+    """Lengths by which rows are put into batches.
+
+    Parameters
+    ----------
+    rows : TableRows or SequenceRows
+
+    Returns
+    -------
+    lengths : LongTensor of shape (n_rows,), or None
+        None where all are equal, so that nothing is padded.
+    """
+    if (rows.lengths == rows.lengths[0]).all():
+        return None
+    return torch.from_numpy(rows.lengths)
+
+
+@torch.no_grad()
+def ask(network, rows):
+    """What a network says of rows.
+
+    Parameters
+    ----------
+    network : RowEncoder
+        In evaluation mode, on the device to compute on.
+    rows : TableRows or SequenceRows
+
+    Returns
+    -------
+    outputs : ndarray of shape (n_rows, n_outputs)
+    pooled : ndarray of shape (n_rows, d_model)
+        The vectors of the rows.
+    """
+    device = next(network.parameters()).device
+    found = []
+    blocks = _blocks(rows.lengths)
+    n_threads = threads_for(network, max(rows.lengths[block].sum() for block in blocks))
+    with torch_threads(n_threads or torch.get_num_threads()):
+        for block in blocks:
+            inputs, real = _inputs(rows, block, device)
+            found.append(network(*inputs, real=real)[:2])
+    order = np.concatenate(blocks)
+    outputs, pooled = (torch.cat(parts).cpu().numpy() for parts in zip(*found, strict=True))
+    back = np.argsort(order)
+    return outputs[back], pooled[back]
+
+
+@torch.no_grad()
+def attention_maps(network, rows):
+    """Weights of the attention of a network that sees rows.
+
+    Parameters
+    ----------
+    network, rows
+        As for :func:`ask`.
+
+    Returns
+    -------
+    weights : ndarray of shape (n_rows, n_layers, n_heads, T, T)
+        0 where a row has ended.
+    """
+    device = next(network.parameters()).device
+    blocks = _blocks(rows.lengths)
+    found = []
+    for block in blocks:
+        inputs, real = _inputs(rows, block, device)
+        maps = torch.stack(network(*inputs, real=real, need_weights=True)[2], dim=1)
+        if real is not None:
+            # A [CLS] before the first token is real.
+            real = pad(real, (maps.shape[-1] - real.shape[1], 0), value=True)
+            maps = maps * real[:, None, None, :, None]
+        found.append(maps.cpu().numpy())  # (B, n_layers, n_heads, T, T)
+    longest = max(maps.shape[-1] for maps in found)
+    shape = len(rows), *found[0].shape[1:3], longest, longest
+    weights = np.zeros(shape, dtype=found[0].dtype)
+    for block, maps in zip(blocks, found, strict=True):
+        weights[block, :, :, : maps.shape[-1], : maps.shape[-1]] = maps
+    return weights
+
+
+def _blocks(lengths):
+    """Positions of rows of similar length, in blocks of bounded size."""
+    order = np.argsort(lengths, kind="stable")
+    blocks, start = [], 0
+    while start < len(order):
+        # The longest comes last: a block is as many rows as fit at its length.
+        stop = start + 1
+        while stop < len(order) and _fits(stop + 1 - start, int(lengths[order[stop]])):
+            stop += 1
+        blocks.append(order[start:stop])
+        start = stop
+    return blocks
+
+
+def _fits(n_rows, length):
+    return n_rows * length <= _MOST_TOKENS and n_rows * length**2 <= _MOST_PAIRS
+
+
+def _inputs(rows, chosen, device):
+    """A batch of rows as tensors on a device."""
+    inputs, real = rows.batch(chosen)
+    tensors = tuple(torch.from_numpy(part).to(device) for part in inputs)
+    return tensors, None if real is None else torch.from_numpy(real).to(device)

@@ -1,0 +1,191 @@
+"""Estimators that read tables, sequences and texts."""
+
+import warnings
+
+import numpy as np
+from sklearn.utils.validation import (
+    _check_y,
+    check_array,
+    check_consistent_length,
+    check_is_fitted,
+    validate_data,
+)
+
+from .._mixed_rows import MixedRows, check_key_weights
+from .._validation import check_numeric
+from ..text import Vocabulary, check_sequences, learn_vocabulary
+from ._feature_rows import N_PIECES, feature_rows, learn_scales
+from ._forms import form_of
+from ._rows import SequenceRows
+from ._step_rows import learn_channels, read_steps, step_rows
+
+_DTYPES = (np.float64, np.float32)
+_TABLE = {"dtype": _DTYPES, "ensure_all_finite": "allow-nan"}
+_LEARNED = (
+    "n_features_in_",
+    "feature_names_in_",
+    "categories_",
+    "kinds_",
+    "scales_",
+    "vocabulary_",
+    "max_length_",
+)
+
+
+class RowReader(MixedRows):
+    """Base class of estimators whose X is a table, sequences of numbers, or texts.
+
+    A subclass has the parameters `tokens`, `tokenizer`, `max_tokens`, `max_length` and
+    `positions`.
+
+    Attributes
+    ----------
+    tokens_ : {"features", "steps", "text"}
+        What the tokens are.
+    scales_ : dict
+        Of features and steps the mean and the standard deviation of the numbers, and of
+        features their quantiles.
+    vocabulary_ : dict
+        Of texts, the tokens.
+    max_length_ : int or None
+        Steps of a sequence that are seen at most.
+    """
+
+    # Every level has a vector of its own, in whatever order it stands.
+    _ordered_categories = False
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.three_d_array = True
+        return tags
+
+    def _learn_input(self, X, y, sample_weight, **y_checks):
+        """Training rows that have weight, and all targets.
+
+        Returns
+        -------
+        rows : TableRows or SequenceRows
+            Those with weight alone, from which all else is learned but categories.
+        y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+        weights : ndarray of shape (n_samples,)
+        """
+        for name in _LEARNED:
+            vars(self).pop(name, None)
+        self.tokens_ = form_of(X) if self.tokens == "auto" else self.tokens
+        if self.tokens_ == "features":
+            X, y = self._learn_rows(X, **_TABLE, y=y, **y_checks)
+            weights = _check_weights(sample_weight, y)
+            X = X[weights > 0]
+            self.scales_ = learn_scales(X, self._numeric)
+            return self._feature_rows(X), y, weights
+        if self.tokens_ == "steps" and form_of(X) == "features":
+            with check_numeric("X"):
+                X, y = validate_data(self, X, y=y, **_TABLE, **y_checks)
+        else:
+            y = _check_y(y, **y_checks, estimator=self)
+        X = read_steps(X) if self.tokens_ == "steps" else check_sequences("X", X)[1]
+        check_consistent_length(X, y)
+        weights = _check_weights(sample_weight, y)
+        X = [X[row] for row in np.flatnonzero(weights)]
+        if self.tokens_ == "steps":
+            self.scales_ = learn_channels(X)
+            rows = step_rows(X, self.scales_)
+        else:
+            tokenizer = self.tokenizer if isinstance(X[0], str) else "ids"
+            vocabulary = learn_vocabulary(tokenizer, X, max_tokens=self.max_tokens)
+            self.vocabulary_ = vocabulary.state()
+            rows = _text_rows(vocabulary, X)
+        self.max_length_ = self.max_length
+        if self.max_length is None and self.positions == "learned":
+            self.max_length_ = int(rows.lengths.max())
+        return self._cut(rows), y, weights
+
+    def _read_input(self, X):
+        """Rows to predict, and the precision in which predictions are returned.
+
+        Returns
+        -------
+        rows : TableRows or SequenceRows
+        dtype : dtype
+        """
+        check_is_fitted(self)
+        if self.tokens_ == "features":
+            form = form_of(X)
+            if form != "features":
+                raise ValueError(
+                    f"X has {form}, but was a table of features when fitted: pass a table of "
+                    f"{self.n_features_in_} features."
+                )
+            X = self._read_rows(X, **_TABLE)
+            return self._feature_rows(X), X.dtype
+        if self.tokens_ == "text":
+            return self._cut(_text_rows(Vocabulary.from_state(self.vocabulary_), X)), np.float64
+        if form_of(X) == "features":
+            with check_numeric("X"):
+                if hasattr(self, "n_features_in_"):
+                    X = validate_data(self, X, **_TABLE, reset=False)
+                else:
+                    X = check_array(X, **_TABLE, input_name="X")
+        sequences = read_steps(X)
+        n_channels, expected = sequences[0].shape[1], len(self.scales_["center"])
+        if n_channels != expected:
+            raise ValueError(
+                f"X has steps of {n_channels} channels, but of {expected} when fitted: pass "
+                f"arrays of shape (T, {expected})."
+            )
+        dtype = np.result_type(*{sequence.dtype for sequence in sequences})
+        return self._cut(step_rows(sequences, self.scales_)), dtype
+
+    def _token_arguments(self):
+        """What the tokens of the network are made with."""
+        if self.tokens_ == "text":
+            return {"n_tokens": len(Vocabulary.from_state(self.vocabulary_))}
+        if self.tokens_ == "steps":
+            return {"n_channels": len(self.scales_["center"])}
+        known = iter(self._known_levels())
+        n_levels = [None if kind == "numeric" else next(known) for kind in self.kinds_]
+        return {"n_levels": n_levels, "n_pieces": N_PIECES}
+
+    def _known_levels(self):
+        """Levels of each category, less the one that missing cells make; it comes last."""
+        levels = [] if self.categories_ is None else filter(_is_given, self.categories_)
+        return [len(of) - (len(of) > 0 and of[-1] is None) for of in levels]
+
+    def _feature_rows(self, X):
+        return feature_rows(X, self._numeric, self._known_levels(), self.scales_)
+
+    def _cut(self, rows):
+        """Rows of the permitted length; says so where that changes any."""
+        n_longer = int((rows.lengths > (self.max_length_ or np.inf)).sum())
+        if not n_longer:
+            return rows
+        name = "max_length" if self.max_length is not None else "the longest in training,"
+        warnings.warn(
+            f"{n_longer} of {len(rows)} sequences are longer than {name} {self.max_length_}: "
+            "of those only so many steps, the first, are seen.",
+            UserWarning,
+            stacklevel=4,
+        )
+        return rows.cut(self.max_length_)
+
+
+def _is_given(levels):
+    return levels is not None
+
+
+def _check_weights(sample_weight, y):
+    weights = check_key_weights(sample_weight, y)
+    return np.ones(len(y)) if weights is None else weights
+
+
+def _text_rows(vocabulary, X):
+    encoded = vocabulary.encode_all("X", X)
+    lengths = np.array([len(ids) for ids in encoded])
+    if not lengths.all():
+        position = int(lengths.argmin())
+        raise ValueError(
+            f"X[{position}]={list(X)[position]!r} has no token: leave it out, or pass a text "
+            "that is not blank."
+        )
+    return SequenceRows(np.concatenate(encoded), lengths)

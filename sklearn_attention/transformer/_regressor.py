@@ -1,0 +1,245 @@
+"""A transformer encoder for numbers."""
+
+import numpy as np
+from sklearn.base import RegressorMixin
+from sklearn.callback import with_callbacks
+
+from .._state import keeps_state_on_failure
+from ._estimator import TransformerEstimator
+from ._scale import level_and_spread
+
+
+class TransformerRegressor(RegressorMixin, TransformerEstimator):
+    r"""Regression on tables, sequences and texts by a transformer encoder.
+
+    .. math:: \hat y(x) = \mu + \sigma\,(W h(x) + b),\quad
+              h(x) = \operatorname{pool}(\text{encoder}(t_1(x), \dots, t_n(x)))
+
+    Rows become tokens, the encoder lets them attend to each other, and a linear map of their
+    pooled vector is the prediction. The features of a table are tokens too, so that attention
+    learns how they interact.
+
+    Parameters
+    ----------
+    tokens : {"auto", "features", "steps", "text"}, default="auto"
+        What the tokens of a row are:
+
+        * "features": of a table each feature, a number or, in data frames, a level of a
+          category; cells may be missing.
+        * "steps": of a sequence of numbers each step. X is of shape (n, T, d), or a list of
+          arrays of shape (T_i, d) or (T_i,), of different lengths; the rows of a table are
+          series too. Values may be missing.
+        * "text": of a text each token; X is a list of texts, or of sequences of token ids.
+
+        "auto" goes by X: "features" for tables, and for lists of lists of the same length;
+        "text" for strings, and lists of integers of different lengths; else "steps".
+    tokenizer : {"words", "characters", "byte_pairs", "ids"}, default="words"
+        How texts are cut, see :func:`~sklearn_attention.text.learn_vocabulary`. Sequences of
+        ids are taken as they are.
+    max_tokens : int, default=None
+        Different tokens of texts that are told apart, four special ones among them; the most
+        frequent are kept. None keeps all, but 8000 byte pairs.
+    max_length : int, default=None
+        Steps of sequences and texts that are seen, at most. Longer ones are cut at their end,
+        with a warning. None sees all; with learned positions, as many as the longest in `fit`
+        has.
+    pooling : {"auto", "mean", "last", "cls"}, default="auto"
+        What stands for the row: the mean of its tokens, the last one, or a token of its own,
+        [CLS], that is learned. "auto" is "cls" for features, otherwise "mean".
+    d_model : int, default=64
+        Width of the tokens.
+    n_heads : int, default=4
+        Heads of the attention, which divide the width.
+    n_layers : int, default=2
+        Blocks of the encoder.
+    d_feedforward : int, default=None
+        Width of the hidden layer of each block; None is twice `d_model`.
+    attention_kernel : str, Kernel or callable, default="scaled_dot_product"
+        How tokens are compared; see :mod:`sklearn_attention.kernels`.
+    positions : {"sinusoidal", "learned", "rotary"} or None, default="sinusoidal"
+        How steps know where they stand. Features have no positions.
+    norm : {"pre", "post", "lecture"}, default="pre"
+        Where layer normalisation stands; see :class:`~sklearn_attention.nn.EncoderBlock`.
+    activation : {"gelu", "relu"}, default="gelu"
+        Between the two layers of the feed-forward networks.
+    dropout : float, default=0.0
+        Probability with which parts of the network are left out in training.
+    validation_fraction : float or None, default=0.1
+        Share of the rows, random ones, that are not learned from: the weights kept are those
+        after the epoch with the least loss on them. None learns from all rows, and keeps the
+        last weights.
+    patience : int, default=None
+        Stop after so many epochs without a smaller loss on them.
+    optimizer : {"adamw", "adam", "lbfgs"}, default="adamw"
+        As for :class:`~sklearn_attention.training.Plan`, like all that follow.
+    learning_rate : float, default=2e-3
+        The highest.
+    schedule : {"one_cycle", "cosine", "constant"}, default="one_cycle"
+        How it moves.
+    weight_decay : float, default=0.01
+        Of matrices.
+    batch_size : int, (int, int) or "auto", default="auto"
+        Rows in a step; a pair grows over the training. "auto" is a twelfth of the rows, but
+        16 at least and 256 at most.
+    max_epochs : int, default=30
+        How often every row is seen.
+    max_steps : int, default=None
+        Gradient steps. Whichever of the two ends first does.
+    autocast : bool, default=False
+        Whether to train in bfloat16 where torch considers it safe.
+    warm_start : bool, default=False
+        Whether `fit` starts from the weights of the last one, if the network is the same.
+    checkpoint : str or path-like, default=None
+        File from which a training that was interrupted goes on, to the same weights.
+    random_state : int, RandomState instance or None, default=0
+        Draws weights, rows that are held out, and the order of the others.
+    device : str, default="auto"
+        Where to compute; "auto" prefers CUDA.
+
+    Attributes
+    ----------
+    tokens_ : {"features", "steps", "text"}
+        What the tokens are.
+    scales_ : dict
+        Of features and steps: ``center`` and ``scale``, mean and standard deviation of each
+        number, and of features ``knots``, their quantiles.
+    vocabulary_ : dict
+        Of texts: the tokens, which :meth:`sklearn_attention.text.Vocabulary.from_state` reads.
+    categories_ : list of (ndarray or None), or None
+        Of features: levels of each category.
+    kinds_ : list of {"numeric", "unordered"}
+        Of features: which are categories.
+    max_length_ : int or None
+        Of steps and texts: how many are seen at most.
+    center_, scale_ : float or ndarray of shape (n_outputs,)
+        Mean and standard deviation of the targets, in which the network answers.
+    batch_size_ : int or (int, int)
+        Rows in a step.
+    training_history_ : dict
+        Of every epoch the ``loss``, ``validation_loss``, ``learning_rate`` and ``seconds``;
+        ``n_steps``, ``best_epoch``, and why the training ``stopped``.
+    network_ : dict of str to ndarray
+        Weights of the network.
+    shape_ : dict
+        What the network is built with.
+    n_features_in_ : int
+        Number of features, of tables only.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Their names, if they are all strings.
+
+    See Also
+    --------
+    TransformerClassifier : The same for classes.
+    TransformerForecaster : Continues series.
+    KernelAttentionRegressor : Remembers the rows of a table, and learns how to compare them.
+
+    Notes
+    -----
+    The encoder is that of Vaswani et al. [1]_, with any kernel of the package; features become
+    tokens as in the FT-Transformer [2]_. The token of a number is piecewise linear in it [3]_:
+
+    .. math:: t_j = b_j + z_j\, v_j + \sum_k \min(\max(u_j - k, 0), 1)\, w_{jk}
+
+    with :math:`z_j` the number in standard deviations from the mean, five at most, and
+    :math:`u_j` its place among up to 33 quantiles. The token of a level is a learned vector.
+    Missing numbers and levels have learned vectors as well, one for each feature; levels that
+    were not there in `fit` count as missing. Where nothing was missing in `fit`, the vector is
+    0, and a missing number is that with :math:`z_j = u_j = 0`.
+
+    The token of a step is linear in its channels, in units of their standard deviation. A
+    missing value counts as the mean of its channel, plus a vector that is learned.
+
+    A sequence is predicted the same whatever others there are: padding has no influence.
+    KeyboardInterrupt ends the training, with a warning, and leaves a usable estimator.
+
+    References
+    ----------
+    .. [1] Vaswani, A. et al. (2017). Attention is all you need. NeurIPS 30.
+    .. [2] Gorishniy, Y., Rubachev, I., Khrulkov, V. and Babenko, A. (2021). Revisiting deep
+       learning models for tabular data. NeurIPS 34.
+    .. [3] Gorishniy, Y., Rubachev, I. and Babenko, A. (2022). On embeddings for numerical
+       features in tabular deep learning. NeurIPS 35.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_friedman1
+    >>> from sklearn_attention import TransformerRegressor
+    >>> X, y = make_friedman1(300, random_state=0)
+    >>> model = TransformerRegressor(d_model=16, n_layers=1).fit(X[:200], y[:200])
+    >>> bool(model.score(X[200:], y[200:]) > 0.8)
+    True
+
+    The same on sequences of different lengths, whose mean is asked for:
+
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = [rng.normal(rng.normal(), size=rng.integers(5, 15)) for _ in range(200)]
+    >>> y = [x.mean() for x in X]
+    >>> model = TransformerRegressor(d_model=16, n_layers=1).fit(X, y)
+    >>> model.predict([np.ones(7)]).shape
+    (1,)
+    """
+
+    @keeps_state_on_failure
+    @with_callbacks
+    def fit(self, X, y, sample_weight=None):
+        """Learn the encoder.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), array-like of shape (n_samples, \
+n_steps, n_channels), list of arrays, or list of texts
+            Training rows, see `tokens`.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Targets.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How much each row counts, 0 or more.
+
+        Returns
+        -------
+        self : TransformerRegressor
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If data or parameters are not valid. The estimator then is as it was before.
+        """
+        self._check_parameters()
+        rows, y, weights = self._learn_input(
+            X, y, sample_weight, multi_output=True, y_numeric=True
+        )
+        kept = weights > 0
+        targets, weights = y.astype(np.float64).reshape(len(y), -1)[kept], weights[kept]
+        measures = np.array([level_and_spread(column, weights) for column in targets.T])
+        center, scale = measures.T
+        self.center_, self.scale_ = (center, scale) if y.ndim == 2 else (*center, *scale)
+        self._learn(
+            rows, ((targets - center) / scale).astype(np.float32), weights, "squared_error",
+            targets.shape[1],
+            {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}},
+        )  # fmt: skip
+        return self
+
+    def predict(self, X):
+        """Predict the targets of rows.
+
+        Parameters
+        ----------
+        X : table, sequences or texts
+            Rows, of the form of those in `fit`.
+
+        Returns
+        -------
+        y : ndarray of shape (n_queries,) or (n_queries, n_outputs)
+            Predictions.
+        """
+        rows, dtype = self._read_input(X)
+        outputs = self._ask(rows)[0].astype(np.float64)
+        outputs = outputs if np.ndim(self.center_) else outputs[:, 0]
+        return (self.center_ + self.scale_ * outputs).astype(dtype)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags

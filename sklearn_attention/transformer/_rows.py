@@ -1,0 +1,99 @@
+"""Rows as a network takes them, in memory and in batches."""
+
+import numpy as np
+
+
+class TableRows:
+    """Rows that all have the same tokens, one for every feature.
+
+    Parameters
+    ----------
+    standardised, places : ndarray of shape (n_rows, n_numeric)
+        Numbers in units of their spread, and where they stand among their quantiles.
+    codes : ndarray of int of shape (n_rows, n_categorical)
+        Levels of categories.
+    """
+
+    def __init__(self, standardised, places, codes):
+        self._columns = standardised, places, codes
+        self.lengths = np.full(len(codes), standardised.shape[1] + codes.shape[1])
+
+    def __len__(self):
+        return len(self.lengths)
+
+    def take(self, rows):
+        """The same of some rows alone; `rows` is an ndarray of int."""
+        return TableRows(*(part[rows] for part in self._columns))
+
+    def arrays(self):
+        """All there is, by which two data sets are told apart."""
+        return self._columns
+
+    def batch(self, rows):
+        """Inputs of the network.
+
+        Parameters
+        ----------
+        rows : ndarray of int
+
+        Returns
+        -------
+        inputs : tuple of ndarray of shape (B, ...)
+        real : None
+            No token is padding.
+        """
+        return tuple(part[rows] for part in self._columns), None
+
+
+class SequenceRows:
+    """Rows that are sequences, end to end in one array.
+
+    Parameters
+    ----------
+    steps : ndarray of shape (n_steps, ...)
+        Steps of all sequences, one after the other.
+    lengths : ndarray of int of shape (n_rows,)
+        How many steps each has, at least one.
+    """
+
+    def __init__(self, steps, lengths):
+        self.steps, self.lengths = steps, lengths
+        self._starts = np.cumsum(lengths) - lengths
+
+    def __len__(self):
+        return len(self.lengths)
+
+    def take(self, rows):
+        """The same of some rows alone; `rows` is an ndarray of int."""
+        (steps,), real = self.batch(rows)
+        steps = steps.reshape(-1, *steps.shape[2:]) if real is None else steps[real]
+        return SequenceRows(steps, self.lengths[rows])
+
+    def cut(self, length):
+        """The same without what follows the first so many steps of each."""
+        places = np.arange(len(self.steps)) - np.repeat(self._starts, self.lengths)
+        return SequenceRows(self.steps[places < length], np.minimum(self.lengths, length))
+
+    def arrays(self):
+        """All there is, by which two data sets are told apart."""
+        return self.steps, self.lengths
+
+    def batch(self, rows):
+        """Inputs of the network, padded to the longest of the batch.
+
+        Parameters
+        ----------
+        rows : ndarray of int
+
+        Returns
+        -------
+        inputs : tuple of one ndarray of shape (B, T, ...)
+        real : ndarray of bool of shape (B, T), or None
+            False for padding; None where there is none.
+        """
+        lengths = self.lengths[rows]
+        places = np.arange(lengths.max(initial=0))
+        real = places < lengths[:, None]  # (B, T)
+        # Padding repeats the first step of its row: whatever it is, nobody looks at it.
+        steps = self.steps[self._starts[rows][:, None] + np.where(real, places, 0)]
+        return (steps,), None if real.all() else real

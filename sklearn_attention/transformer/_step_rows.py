@@ -1,0 +1,110 @@
+"""Sequences of numbers: what users pass, and steps as a network takes them."""
+
+import numpy as np
+
+from ._rows import SequenceRows
+from ._scale import level_and_spread
+
+_FARTHEST = 1e15
+
+
+def read_steps(X):
+    """Sequences as arrays.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, T) or (n, T, d), or list of array-like of shape (T_i,) or \
+(T_i, d)
+        What the user passed.
+
+    Returns
+    -------
+    sequences : list of ndarray of shape (T_i, d)
+        float32 where they were, else float64; NaN where a value is missing.
+
+    Raises
+    ------
+    ValueError
+        If it is no such thing. The message says which sequence is to blame.
+    """
+    if not hasattr(X, "__len__") or isinstance(X, str | bytes | dict | set):
+        raise ValueError(
+            f"X of type {type(X).__name__} has no sequences: pass an array, or a list of "
+            "arrays, one for each sequence."
+        )
+    sequences = [_read(position, sequence) for position, sequence in enumerate(X)]
+    if not sequences:
+        raise ValueError("X has no sequences: pass at least one.")
+    first = sequences[0].shape[1:]
+    for position, sequence in enumerate(sequences):
+        if sequence.shape[1:] != first:
+            raise ValueError(
+                f"X[{position}] has shape {sequence.shape}, but those before it have steps of "
+                f"shape {first}: pass sequences with the same number of channels."
+            )
+    return [sequence.reshape(len(sequence), -1) for sequence in sequences]
+
+
+def learn_channels(sequences):
+    """What the channels of steps are seen relative to.
+
+    Parameters
+    ----------
+    sequences : list of ndarray of shape (T_i, d)
+
+    Returns
+    -------
+    scales : dict
+        ``center`` and ``scale``, mean and standard deviation of each channel.
+    """
+    channels = np.concatenate(sequences).astype(np.float64).T
+    measures = np.array([level_and_spread(x[~np.isnan(x)]) for x in channels])
+    return {"center": measures[:, 0], "scale": measures[:, 1]}
+
+
+def step_rows(sequences, scales):
+    """Sequences as the network takes them.
+
+    Parameters
+    ----------
+    sequences : list of ndarray of shape (T_i, d)
+    scales : dict
+        From :func:`learn_channels`.
+
+    Returns
+    -------
+    rows : SequenceRows
+    """
+    steps = (np.concatenate(sequences) - scales["center"]) / scales["scale"]
+    # Further than that, single precision would call it infinite.
+    steps = np.clip(steps, -_FARTHEST, _FARTHEST).astype(np.float32)
+    return SequenceRows(steps, np.array([len(sequence) for sequence in sequences]))
+
+
+def _read(position, sequence):
+    """One sequence as an array of numbers."""
+    where = f"X[{position}]"
+    try:
+        found = np.asarray(sequence)
+        found = found if found.dtype == np.float32 else found.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"{where} is no sequence of numbers ({error}): pass an array of shape (T,) or "
+            "(T, d), with numbers alone."
+        ) from error
+    if found.ndim not in (1, 2):
+        raise ValueError(
+            f"{where} has {found.ndim} dimensions: pass an array of shape (T,) or (T, d)."
+        )
+    if not found.size:
+        raise ValueError(
+            f"{where} is empty, of shape {found.shape}: leave it out, or pass at least one "
+            "step."
+        )
+    if np.isinf(found).any():
+        step = int(np.argwhere(np.isinf(found))[0, 0])
+        raise ValueError(
+            f"{where} is infinite at step {step}: pass a finite number, or NaN for a missing "
+            "one."
+        )
+    return found

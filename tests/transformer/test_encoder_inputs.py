@@ -1,0 +1,328 @@
+"""How encoders of rows read what users pass, and what they refuse."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from sklearn_attention import TransformerClassifier, TransformerRegressor
+from sklearn_attention.transformer._feature_rows import N_PIECES, feature_rows, learn_scales
+from sklearn_attention.transformer._forms import form_of
+from sklearn_attention.transformer._scale import level_and_spread
+from sklearn_attention.transformer._step_rows import read_steps
+
+TINY = {"d_model": 8, "n_heads": 2, "n_layers": 1, "max_steps": 2, "validation_fraction": None}
+
+
+def regress(X, y=None, tokens="auto", **parameters):
+    y = np.arange(len(X)) if y is None else y
+    return TransformerRegressor(tokens, **TINY | parameters).fit(X, y)
+
+
+class TestForm:
+    @pytest.mark.parametrize(
+        ("X", "form"),
+        [
+            (np.zeros((2, 3)), "features"),
+            (np.zeros((2, 3), dtype=int), "features"),
+            ([[1, 2], [3, 4]], "features"),
+            ([[1.0, 2.0], [3.0, 4.0]], "features"),
+            ([np.zeros(2), np.zeros(2)], "features"),
+            (pd.DataFrame({"a": [1, 2]}), "features"),
+            (pd.DataFrame({"a": ["u", "v"]}), "features"),
+            (np.zeros((2, 3, 1)), "steps"),
+            (np.zeros((2, 3, 1), dtype=int), "steps"),
+            ([np.zeros((2, 3)), np.zeros((4, 3))], "steps"),
+            ([[[1, 2]], [[3, 4], [5, 6]]], "steps"),
+            ([[1.0, 2.0], [3.0]], "steps"),
+            ([np.zeros(2), [1]], "steps"),
+            ([[1, 2], [3]], "text"),
+            (["a", "b c"], "text"),
+            (("a", "b c"), "text"),
+            (np.array(["a", "b c"]), "text"),
+            (np.array(["a", "b c"], dtype=object), "text"),
+            (pd.Series(["a", "b c"]), "text"),
+            (pd.Series([[1, 2], [3]]), "text"),
+        ],
+    )
+    def test_goes_by_what_there_is(self, X, form):
+        assert form_of(X) == form
+
+    @pytest.mark.parametrize("tokens", ["auto", "steps"])
+    def test_lists_and_arrays_of_the_same_sequences_are_the_same(self, tokens):
+        X = np.random.default_rng(0).normal(size=(6, 4, 2))
+        expected = regress(X, tokens=tokens).predict(X)
+        for same in (list(X), X.tolist()):
+            model = regress(same, tokens=tokens)
+            assert model.tokens_ == "steps"
+            np.testing.assert_array_equal(model.predict(same), expected)
+            np.testing.assert_allclose(model.predict(same[2:3]), expected[2:3], rtol=1e-5)
+
+    def test_rows_of_a_table_as_series(self):
+        X = np.random.default_rng(0).normal(size=(6, 4))
+        model = regress(X, tokens="steps")
+        assert model.n_features_in_ == 4
+        expected = model.predict(X)
+        of_3d = regress(X[..., None])
+        assert not hasattr(of_3d, "n_features_in_")
+        np.testing.assert_array_equal(of_3d.predict(X[..., None]), expected)
+        frame = pd.DataFrame(X).add_prefix("x")
+        np.testing.assert_array_equal(regress(frame, tokens="steps").predict(frame), expected)
+        ragged = [X[0], X[1, :2]]
+        np.testing.assert_allclose(model.predict(ragged)[0], expected[0], rtol=1e-5)
+
+    def test_texts_in_any_container(self):
+        texts = ["to be", "or not", "to be or not to be"]
+        expected = regress(texts).predict(texts)
+        for same in (tuple(texts), np.array(texts), pd.Series(texts, index=[5, 6, 7])):
+            np.testing.assert_array_equal(regress(same).predict(same), expected)
+
+    def test_a_blank_text_is_found_in_a_series_with_any_index(self):
+        texts = pd.Series(["to be", " "], index=[5, 6])
+        with pytest.raises(ValueError, match=r"X\[1\]=' ' has no token"):
+            regress(texts)
+
+    def test_ids_are_taken_as_they_are(self):
+        X = [[70, 5], [5], [900, 5, 70]]
+        model = regress(X)
+        assert model.tokens_ == "text"
+        assert model.vocabulary_["tokenizer"] == "ids"
+        np.testing.assert_array_equal(model.vocabulary_["learned"], [5, 70, 900])
+        np.testing.assert_array_equal(
+            model.predict([np.array([70, 1])]), model.predict([[70, 2]])
+        )
+        table = np.array([[1, 2], [2, 2]])
+        assert regress(table).tokens_ == "features"
+        assert regress(table, tokens="text").vocabulary_["tokenizer"] == "ids"
+
+    @pytest.mark.parametrize("tokenizer", ["words", "characters", "byte_pairs"])
+    def test_tokenizers(self, tokenizer):
+        if tokenizer == "byte_pairs":
+            pytest.importorskip("tokenizers")
+        texts = ["to be", "or not", "to be or not to be"]
+        model = regress(texts, tokenizer=tokenizer)
+        assert model.vocabulary_["tokenizer"] == tokenizer
+        assert np.isfinite(model.predict(["to", "nobody"])).all()
+
+
+class TestScales:
+    def test_places_among_quantiles(self):
+        X = np.random.default_rng(0).normal(size=(500, 2)) ** 3
+        X[::7, 1] = np.nan
+        scales = learn_scales(X, [0, 1])
+        (z, u, codes), _ = feature_rows(X, [0, 1], [], scales).batch(np.arange(500))
+        assert codes.shape == (500, 0)
+        for j in range(2):
+            x = X[~np.isnan(X[:, j]), j]
+            knots = np.quantile(x, np.linspace(0, 1, N_PIECES + 1))
+            np.testing.assert_allclose(scales["knots"][j], knots)
+            standard = np.clip((x - x.mean()) / x.std(), -5, 5)
+            np.testing.assert_allclose(z[~np.isnan(X[:, j]), j], standard, rtol=1e-5)
+            for value, place in zip(x[:50], u[~np.isnan(X[:, j]), j][:50], strict=True):
+                k = min(np.searchsorted(knots, value, side="right") - 1, N_PIECES - 1)
+                expected = k + (value - knots[k]) / (knots[k + 1] - knots[k])
+                assert place == pytest.approx(expected, abs=1e-4)
+        np.testing.assert_array_equal(np.isnan(z), np.isnan(X))
+        np.testing.assert_array_equal(np.isnan(u), np.isnan(X))
+
+    def test_values_beyond_those_seen(self):
+        X = np.array([[0.0], [1.0], [2.0]])
+        rows = feature_rows(np.array([[-1e300], [1e300]]), [0], [], learn_scales(X, [0]))
+        (z, u, _), _ = rows.batch(np.arange(2))
+        np.testing.assert_array_equal(z, [[-5], [5]])
+        np.testing.assert_array_equal(u[:, 0], [0, N_PIECES])
+
+    def test_levels_beyond_those_known_are_missing(self):
+        X = np.array([[0.0, 1.0], [2.0, -1.0], [1.0, 0.0]])
+        (_, _, codes), _ = feature_rows(X, [], [2, 2], learn_scales(X, [])).batch(np.arange(3))
+        np.testing.assert_array_equal(codes, [[0, 1], [-1, -1], [1, 0]])
+
+    @pytest.mark.parametrize("numbers", [np.ones(4), np.full(3, 0.1), np.zeros(0)])
+    def test_no_spread_divides_by_one(self, numbers):
+        level, spread = level_and_spread(numbers)
+        assert level == pytest.approx(numbers.mean() if len(numbers) else 0)
+        assert spread == 1.0
+
+    def test_weighted_and_huge(self):
+        numbers, weights = np.array([1e200, 3e200, 8e200]), np.array([1.0, 2.0, 1.0])
+        level, spread = level_and_spread(numbers, weights)
+        repeated = np.array([1.0, 3.0, 3.0, 8.0])
+        assert level == pytest.approx(1e200 * repeated.mean())
+        assert spread == pytest.approx(1e200 * repeated.std())
+
+    def test_columns_without_numbers_or_spread(self):
+        X = np.random.default_rng(0).normal(size=(8, 3))
+        X[:, 1], X[:, 2] = np.nan, 4.0
+        model = regress(X)
+        assert np.isfinite(model.predict(np.nan_to_num(X))).all()
+        assert np.isfinite(model.predict(X + 1)).all()
+
+    def test_units_do_not_matter(self):
+        rng = np.random.default_rng(0)
+        X, y = rng.normal(size=(20, 3)), rng.normal(size=20)
+        expected = regress(X, y).predict(X)
+        found = regress(1e6 * X - 3, 50 * y + 7).predict(1e6 * X - 3)
+        np.testing.assert_allclose((found - 7) / 50, expected, rtol=1e-3, atol=1e-4)
+
+
+class TestLongSequences:
+    @pytest.mark.parametrize(
+        "X", [np.arange(24.0).reshape(2, 6, 2), ["a b c d e f", "f e d c b a"]]
+    )
+    def test_are_cut_at_their_end_with_a_warning(self, X):
+        with pytest.warns(UserWarning, match="2 of 2 sequences are longer than max_length 4"):
+            model = regress(X, max_length=4)
+        short = X[:, :4] if isinstance(X, np.ndarray) else [text[:7] for text in X]
+        with pytest.warns(UserWarning, match="1 of 1 sequences"):
+            found = model.predict(X[:1])
+        np.testing.assert_array_equal(found, model.predict(short[:1]))
+
+    def test_learned_positions_end_where_training_ended(self):
+        X = [np.arange(3.0), np.arange(5.0)]
+        model = regress(X, positions="learned")
+        assert model.max_length_ == 5
+        with pytest.warns(UserWarning, match="longer than the longest in training, 5"):
+            found = model.predict([np.arange(9.0)])
+        np.testing.assert_array_equal(found, model.predict([np.arange(5.0)]))
+
+    @pytest.mark.parametrize("positions", [None, "sinusoidal", "rotary"])
+    def test_others_have_no_end(self, positions):
+        model = regress([np.arange(3.0), np.arange(5.0)], positions=positions)
+        assert model.max_length_ is None
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert np.isfinite(model.predict([np.arange(40.0)])).all()
+
+
+NAN, INF = np.nan, np.inf
+
+
+class TestBadInput:
+    @pytest.mark.parametrize(
+        ("X", "message"),
+        [
+            ([], "X has no rows"),
+            (np.zeros((2, 3, 1, 1)), "X has 4 dimensions"),
+            ("to be", "is a single text: pass a list"),
+            (np.zeros((0, 3, 1)), "X has no sequences"),
+            (np.zeros((2, 0, 1)), r"X\[0\] is empty"),
+            ([[1.0, 2.0], []], r"X\[1\] is empty"),
+            ([np.zeros((2, 3)), np.zeros((2, 2))], r"X\[1\] has shape \(2, 2\)"),
+            ([np.zeros((2, 3)), np.zeros(2)], r"X\[1\] has shape \(2,\)"),
+            ([np.zeros((2, 3)), np.zeros((2, 3, 1))], r"X\[1\] has 3 dimensions"),
+            ([[1.0, 2.0], [1.0, INF, 2.0]], r"X\[1\] is infinite at step 1"),
+            ([[1.0, 2.0], [1.0, "a", 2.0]], r"X\[1\] is no sequence of numbers"),
+            ([[1.0, 2.0, 1.0], [[1.0], [2.0]]], r"X\[1\] has shape"),
+            (["to be", ""], r"X\[1\]=.* is empty"),
+            (["to be", "  "], r"X\[1\]='  ' has no token"),
+            (["to be", 5.0], r"X\[1\]=5.0"),
+            (["to be", None], r"X\[1\]=None is missing"),
+            (["to be", NAN], r"X\[1\]=nan is missing"),
+            (["to be", [5]], r"X\[1\]=\[5\] is of another kind"),
+            ([[5, 6], [-5]], r"X\[1\]=\[-5\] has a negative id"),
+            (np.array([[1.0, INF], [1.0, 2.0]]), "infinity"),
+            (np.array([["a", "b"], ["c", "d"]]), "not numeric"),
+            (np.zeros(2), "Expected 2D array"),
+        ],
+    )
+    def test_is_named(self, X, message):
+        with pytest.raises(ValueError, match=message):
+            regress(X, y=[0.0, 1.0])
+
+    @pytest.mark.parametrize(
+        ("tokens", "X", "message"),
+        [
+            ("features", [[1.0, 2.0], [3.0]], "inhomogeneous|sequence"),
+            ("features", np.zeros((2, 3, 1)), "dim 3"),
+            ("steps", ["a", "b c"], r"X\[0\] is no sequence of numbers"),
+            ("steps", pd.DataFrame({"a": ["u", "v"]}), "not numeric"),
+            ("text", [[1.5, 2.0], [3.0]], r"X\[0\].*no sequence of integers"),
+            ("text", np.zeros((2, 3)), "no array of ids"),
+        ],
+    )
+    def test_does_not_fit_the_tokens_asked_for(self, tokens, X, message):
+        with pytest.raises(ValueError, match=message):
+            regress(X, y=[0.0, 1.0], tokens=tokens)
+
+    @pytest.mark.parametrize(
+        ("fitted", "X", "message"),
+        [
+            (np.eye(3), ["a b"], "X has text, but was a table of features"),
+            (np.eye(3), np.zeros((1, 3, 2)), "X has steps, but was a table of features"),
+            (np.eye(3), np.zeros((1, 2)), "X has 2 features, but .* is expecting 3"),
+            (np.zeros((3, 4, 2)), np.zeros((1, 4, 3)), "steps of 3 channels, but of 2"),
+            (np.zeros((3, 4, 2)), np.zeros((1, 4)), "steps of 1 channels, but of 2"),
+            (np.zeros((3, 4, 2)), ["a b"], r"X\[0\] is no sequence of numbers"),
+            (["a b", "c", "d"], np.zeros((1, 4)), "no array of ids"),
+            (["a b", "c", "d"], [[5, 6]], "X has ids, but the vocabulary was learned from"),
+            ([[5], [6, 7], [8]], ["a b"], "X has texts, but the vocabulary was learned from"),
+            (["a b", "c", "d"], [], "no sequence"),
+        ],
+    )
+    def test_predict_with_another_kind_than_fit(self, fitted, X, message):
+        model = regress(fitted)
+        with pytest.raises(ValueError, match=message):
+            model.predict(X)
+
+    @pytest.mark.parametrize(
+        "X", [np.eye(3), np.zeros((3, 4, 2)), ["a b", "c", "d"], [[1.0], [2.0, 3.0], [4.0]]]
+    )
+    def test_as_many_targets_as_rows(self, X):
+        with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+            regress(X, y=[0.0, 1.0])
+        with pytest.raises(ValueError, match="NaN"):
+            regress(X, y=[0.0, 1.0, NAN])
+
+    @pytest.mark.parametrize(
+        ("parameters", "message"),
+        [
+            ({"tokenizer": "letters"}, "tokenizer='letters' is unknown"),
+            ({"pooling": "max"}, "pooling='max' is unknown"),
+            ({"positions": "none"}, "positions='none' is unknown"),
+            ({"d_model": 0}, "d_model=0"),
+            ({"n_heads": 3}, "n_heads=3 does not divide d_model=8"),
+            ({"d_model": 9, "n_heads": 3}, "d_model=9 .* even"),
+            ({"d_model": 6, "positions": "rotary"}, "d_model=6 .* even"),
+            ({"max_length": 0}, "max_length=0"),
+            ({"d_feedforward": 1.5}, "d_feedforward=1.5"),
+            ({"attention_kernel": "round"}, "kernel='round'"),
+            ({"norm": "none"}, "norm='none'"),
+            ({"activation": "tanh"}, "activation='tanh'"),
+            ({"dropout": 1.0}, "dropout=1"),
+            ({"validation_fraction": 1.0}, "validation_fraction=1"),
+            ({"patience": 3}, "patience=3 needs rows to judge by"),
+            ({"learning_rate": 0}, "learning_rate=0"),
+            ({"batch_size": 0}, "batch_size=0"),
+            ({"batch_size": "large"}, "batch_size='large'"),
+            ({"max_epochs": None, "max_steps": None}, "would never end"),
+            ({"device": "tpu9"}, "device='tpu9'"),
+        ],
+    )
+    def test_parameters_are_checked(self, parameters, message):
+        with pytest.raises(ValueError, match=message):
+            regress([[1.0], [2.0, 3.0], [4.0]], **parameters)
+
+    def test_weights(self):
+        with pytest.raises(ValueError, match="zero for every row"):
+            TransformerRegressor(**TINY).fit(np.eye(3), np.arange(3), sample_weight=np.zeros(3))
+        with pytest.raises(ValueError, match="egative"):
+            TransformerRegressor(**TINY).fit(np.eye(3), np.arange(3), sample_weight=[1, -1, 1])
+
+    def test_classes(self):
+        with pytest.raises(ValueError, match="Unknown label type"):
+            TransformerClassifier(**TINY).fit(np.eye(3), [0.5, 1.5, 2.5])
+        with pytest.raises(ValueError, match="1d array"):
+            TransformerClassifier(**TINY).fit(np.eye(3), np.eye(3, dtype=int))
+
+    def test_unseen_labels_are_scored_as_wrong(self):
+        model = TransformerClassifier(**TINY).fit(np.eye(3), ["a", "b", "c"])
+        assert model.score(np.eye(3), ["d", "d", "d"]) == 0
+
+
+def test_steps_are_read_one_by_one():
+    X = [np.arange(3, dtype=np.float32), [4.0, np.nan]]
+    first, second = read_steps(X)
+    np.testing.assert_array_equal(first, [[0], [1], [2]])
+    np.testing.assert_array_equal(second, [[4], [np.nan]])
+    assert (first.dtype, second.dtype) == (np.float32, np.float64)

@@ -1,0 +1,168 @@
+"""What encoders of rows can learn, and what their training promises."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_digits, load_iris
+from sklearn.linear_model import LinearRegression
+
+from sklearn_attention import TransformerClassifier, TransformerRegressor
+
+SMALL = {"d_model": 16, "n_heads": 2, "n_layers": 1}
+every_estimator = pytest.mark.parametrize(
+    "estimator", [TransformerRegressor, TransformerClassifier]
+)
+
+
+class TestTables:
+    def test_interactions_and_bends(self):
+        rng = np.random.default_rng(0)
+        X = rng.uniform(-1, 1, size=(600, 3))
+        y = np.where(X[:, 0] > 0.3, X[:, 1], np.abs(X[:, 2]))
+        model = TransformerRegressor(**SMALL).fit(X[:400], y[:400])
+        assert model.score(X[400:], y[400:]) > 0.9
+        assert LinearRegression().fit(X, y).score(X, y) < 0.5
+
+    def test_levels_and_missing_cells_say_something(self):
+        rng = np.random.default_rng(0)
+        frame = pd.DataFrame({"x": rng.normal(size=400), "c": rng.choice(list("uvw"), 400)})
+        frame["gone"] = rng.normal(size=400)
+        frame.loc[rng.uniform(size=400) < 0.3, "gone"] = np.nan
+        frame.loc[rng.uniform(size=400) < 0.2, "c"] = None
+        y = frame["c"].map({"u": 1.0, "v": -1.0, "w": 0.0}).fillna(3.0)
+        y = y + 2.0 * frame["gone"].isna() + 0.05 * frame["x"]
+        model = TransformerRegressor(**SMALL).fit(frame[:300], y[:300])
+        assert model.score(frame[300:], y[300:]) > 0.95
+
+    def test_several_outputs_are_learned_together(self):
+        X, _ = load_iris(return_X_y=True)
+        y = np.column_stack([X[:, 2], 100 - 50 * X[:, 3]])
+        model = TransformerRegressor(**SMALL).fit(X[:, :2], y)
+        assert model.predict(X[:, :2]).shape == (150, 2)
+        assert model.score(X[:, :2], y) > 0.7
+        assert model.center_ == pytest.approx(y.mean(axis=0))
+        assert model.scale_ == pytest.approx(y.std(axis=0))
+
+    def test_probabilities(self):
+        X, y = load_iris(return_X_y=True)
+        names = np.array(["se", "ve", "vi"])[y]
+        model = TransformerClassifier(**SMALL).fit(X[::2], names[::2])
+        assert list(model.classes_) == ["se", "ve", "vi"]
+        probabilities = model.predict_proba(X)
+        np.testing.assert_allclose(probabilities.sum(axis=1), 1, rtol=1e-9)
+        np.testing.assert_allclose(np.log(probabilities), model.predict_log_proba(X))
+        np.testing.assert_array_equal(
+            model.predict(X), model.classes_[probabilities.argmax(axis=1)]
+        )
+        assert model.score(X[1::2], names[1::2]) > 0.9
+        one = TransformerClassifier(**SMALL, max_steps=2).fit(X, np.full(150, "se"))
+        assert set(one.predict(X)) == {"se"}
+
+
+class TestSequences:
+    def test_digits_row_by_row(self):
+        X, y = load_digits(return_X_y=True)
+        X = X.reshape(-1, 8, 8)
+        model = TransformerClassifier(max_epochs=5).fit(X[:600], y[:600])
+        assert model.score(X[600:1000], y[600:1000]) > 0.8
+
+    def test_order_of_words(self):
+        rng = np.random.default_rng(0)
+        texts = [" ".join(rng.permutation(list("abcde"))) for _ in range(300)]
+        earlier = [text.index("a") < text.index("b") for text in texts]
+        model = TransformerClassifier(**SMALL).fit(texts[:200], earlier[:200])
+        assert model.score(texts[200:], earlier[200:]) > 0.95
+        blind = clone(model).set_params(positions=None).fit(texts[:200], earlier[:200])
+        assert blind.score(texts[200:], earlier[200:]) < 0.7
+
+    def test_missing_steps_say_something(self):
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(300, 6, 2))
+        gone = rng.uniform(size=300) < 0.5
+        X[gone, 3, 1] = np.nan
+        model = TransformerClassifier(**SMALL).fit(X[:200], gone[:200])
+        assert model.score(X[200:], gone[200:]) > 0.95
+
+    def test_alone_or_in_company(self):
+        rng = np.random.default_rng(0)
+        X = [rng.normal(size=rng.integers(1, 20)) for _ in range(40)]
+        model = TransformerRegressor(**SMALL, max_steps=20).fit(X, [x.mean() for x in X])
+        together = model.predict(X)
+        alone = np.concatenate([model.predict([x]) for x in X])
+        np.testing.assert_allclose(together, alone, atol=1e-5)
+
+
+@every_estimator
+class TestWeights:
+    def make(self, estimator):
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(60, 2))
+        return X, (X[:, 0] > 0).astype(int) if estimator is TransformerClassifier else X[:, 0]
+
+    def test_weight_zero_is_absent(self, estimator):
+        X, y = self.make(estimator)
+        X = np.concatenate([X, 5 * X])
+        y = np.concatenate([y, 1 - y])
+        weights = np.repeat([2.0, 0.0], 60)
+        model = estimator(**SMALL, max_steps=5)
+        weighted = clone(model).fit(X, y, sample_weight=weights)
+        expected = clone(model).fit(X[:60], y[:60])
+        np.testing.assert_allclose(weighted.transform(X), expected.transform(X), atol=1e-6)
+
+    def test_heavy_rows_win(self, estimator):
+        X, y = self.make(estimator)
+        other = 1 - y
+        both = np.concatenate([X, X]), np.concatenate([y, other])
+        model = estimator(**SMALL).fit(*both, sample_weight=np.repeat([0.01, 1.0], 60))
+        assert model.score(X, other) > 0.9 > 0.5 > model.score(X, y)
+        weighted = model.score(*both, sample_weight=np.repeat([0.01, 1.0], 60))
+        assert weighted > model.score(*both)
+
+
+class TestTraining:
+    def test_the_best_epoch_is_kept(self):
+        rng = np.random.default_rng(0)
+        X, y = rng.normal(size=(80, 5)), rng.integers(2, size=80)
+        # Nothing can be learned, so that the loss on other rows soon rises.
+        model = TransformerClassifier(**SMALL, validation_fraction=0.3).fit(X, y)
+        history = model.training_history_
+        losses = history["validation_loss"]
+        assert history["best_epoch"] == np.argmin(losses) < len(losses) - 1
+        patient = clone(model).set_params(patience=2).fit(X, y)
+        assert patient.training_history_["stopped"] == "patience"
+        assert len(patient.training_history_["loss"]) < len(losses)
+        whole = clone(model).set_params(validation_fraction=None).fit(X, y)
+        assert whole.training_history_["validation_loss"] == []
+        assert whole.score(X, y) > model.score(X, y)
+
+    def test_every_class_is_learned_from(self):
+        X, y = load_iris(return_X_y=True)
+        rows = np.r_[0:50, 50:52, 100:101]
+        model = TransformerClassifier(**SMALL, max_epochs=80).fit(X[rows], y[rows])
+        assert list(model.classes_) == [0, 1, 2]
+        np.testing.assert_array_equal(model.predict(X[[0, 51, 100]])[[0, 2]], [0, 2])
+
+    @pytest.mark.parametrize(("n", "size"), [(20, 16), (400, 33), (9000, 256)])
+    def test_automatic_batches(self, n, size):
+        X = np.zeros((n, 1))
+        model = TransformerRegressor(**SMALL, max_steps=1, validation_fraction=None)
+        assert model.fit(X, X[:, 0]).batch_size_ == size
+        model.set_params(batch_size=(8, 64)).fit(X, X[:, 0])
+        assert model.batch_size_ == (8, 64)
+
+    @pytest.mark.parametrize("optimizer", ["adam", "lbfgs"])
+    def test_other_optimizers(self, optimizer):
+        X, y = load_iris(return_X_y=True)
+        model = TransformerClassifier(**SMALL, optimizer=optimizer, max_epochs=10).fit(X, y)
+        assert model.score(X, y) > 0.9
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "linear", "rational_quadratic"])
+def test_any_kernel_compares(kernel):
+    X, y = load_iris(return_X_y=True)
+    model = TransformerClassifier(**SMALL, attention_kernel=kernel, max_epochs=8).fit(X, y)
+    assert model.score(X, y) > 0.8
+    maps = model.attention_maps(X[:2])
+    assert maps.shape == (2, 1, 2, 5, 5)
+    np.testing.assert_allclose(maps.sum(axis=-1), 1, rtol=1e-4)

@@ -1,0 +1,249 @@
+"""Tokens, pooling and losses of the network, against the obvious way to compute them."""
+
+import numpy as np
+import pytest
+import torch
+
+from sklearn_attention.text import UNKNOWN
+from sklearn_attention.transformer._learning import (
+    ask,
+    attention_maps,
+    log_loss,
+    loss_of,
+    mean_loss_of,
+    padded_lengths,
+    squared_error,
+)
+from sklearn_attention.transformer._network import RowEncoder
+from sklearn_attention.transformer._numeric_tokens import NumericTokens
+from sklearn_attention.transformer._rows import SequenceRows, TableRows
+from sklearn_attention.transformer._tokens import FeatureTokens, StepTokens, TextTokens
+
+SMALL = {
+    "d_model": 8, "n_heads": 2, "n_layers": 2, "d_feedforward": 16, "pooling": "mean",
+    "positions": "sinusoidal", "max_length": 9, "dropout": 0.0,
+}  # fmt: skip
+
+
+def seeded(build):
+    torch.manual_seed(0)
+    module = build()
+    # No parameter stays where it starts, at 0 for some.
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.add_(0.3 * torch.randn_like(parameter))
+    return module.eval()
+
+
+@pytest.fixture(autouse=True)
+def keep_the_global_generator():
+    with torch.random.fork_rng():
+        yield
+
+
+class TestFeatureTokens:
+    def test_numbers_are_linear_between_quantiles(self):
+        tokens = seeded(lambda: NumericTokens(2, 3, 4))
+        z = np.array([[0.3, -2.0], [1.0, np.nan]])
+        u = np.array([[1.6, 0.0], [3.0, np.nan]])
+        found = tokens(torch.tensor(z).float(), torch.tensor(u).float()).detach().numpy()
+        bias, slope, pieces, missing = (
+            getattr(tokens, name).detach().numpy()
+            for name in ("bias", "slope", "pieces", "missing")
+        )
+        for row in range(2):
+            for j in range(2):
+                expected = bias[j].copy()
+                if np.isnan(z[row, j]):
+                    expected += missing[j]
+                else:
+                    expected += z[row, j] * slope[j]
+                    for k in range(3):
+                        expected += min(max(u[row, j] - k, 0.0), 1.0) * pieces[j, k]
+                np.testing.assert_allclose(found[row, j], expected, rtol=1e-5, atol=1e-6)
+
+    def test_missing_numbers_have_gradients_of_their_own(self):
+        tokens = NumericTokens(2, 3, 4)
+        z = torch.tensor([[0.3, torch.nan]])
+        tokens(z, z.clone()).sum().backward()
+        for parameter in tokens.parameters():
+            assert parameter.grad.isfinite().all()
+        assert (tokens.missing.grad[1] == 1).all()
+        assert (tokens.missing.grad[0] == 0).all()
+        assert (tokens.slope.grad[1] == 0).all()
+
+    def test_order_is_that_of_the_features(self):
+        tokens = seeded(lambda: FeatureTokens(4, n_levels=[3, None, 2, None], n_pieces=2))
+        z = torch.tensor([[0.5, -0.5]])
+        found = tokens(z, z, torch.tensor([[2, -1]]))[0]
+        numbers = tokens.numeric(z, z)[0]
+        torch.testing.assert_close(found[[1, 3]], numbers)
+        # Rows of the table: unknown and three levels, unknown and two levels.
+        torch.testing.assert_close(found[0], tokens.levels.weight[3])
+        torch.testing.assert_close(found[2], tokens.levels.weight[4])
+
+    def test_what_is_unknown_starts_at_nothing(self):
+        tokens = FeatureTokens(4, n_levels=[3, 2], n_pieces=2)
+        nothing = torch.zeros(1, 0)
+        unknown = tokens(nothing, nothing, torch.tensor([[-1, -1]]))
+        assert not unknown.any()
+        assert tokens(nothing, nothing, torch.tensor([[0, 1]])).all()
+
+
+class TestOtherTokens:
+    def test_steps_are_linear_and_missing_values_add_a_vector(self):
+        tokens = seeded(lambda: StepTokens(4, n_channels=2))
+        steps = torch.tensor([[[1.0, 2.0], [torch.nan, 2.0]]])
+        found = tokens(steps)[0]
+        weight, bias = tokens.linear.weight, tokens.linear.bias
+        torch.testing.assert_close(found[0], weight[:, 0] + 2 * weight[:, 1] + bias)
+        expected = 2 * weight[:, 1] + bias + tokens.missing.weight[:, 0]
+        torch.testing.assert_close(found[1], expected)
+
+    def test_texts_are_looked_up(self):
+        tokens = seeded(lambda: TextTokens(4, n_tokens=5))
+        found = tokens(torch.tensor([[3, 1]]))[0]
+        torch.testing.assert_close(found, 2 * tokens.table.weight[[3, 1]])
+
+    def test_unknown_tokens_start_at_nothing(self):
+        found = TextTokens(4, n_tokens=5)(torch.tensor([[UNKNOWN, 4]]))[0]
+        assert not found[0].any()
+        assert found[1].all()
+
+
+def make_sequences(n=7, seed=0):
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(1, 10, size=n)
+    steps = rng.normal(size=(lengths.sum(), 2)).astype(np.float32)
+    return SequenceRows(steps, lengths)
+
+
+def make_network(**options):
+    return seeded(lambda: RowEncoder("steps", {"n_channels": 2}, 3, **SMALL | options))
+
+
+class TestPooling:
+    @pytest.mark.parametrize("pooling", ["mean", "last", "cls"])
+    @pytest.mark.parametrize("positions", [None, "sinusoidal", "learned", "rotary"])
+    def test_padding_has_no_influence(self, pooling, positions):
+        network = make_network(pooling=pooling, positions=positions)
+        rows = make_sequences()
+        (steps,), real = rows.batch(np.arange(7))
+        together = network(torch.from_numpy(steps), real=torch.from_numpy(real))
+        polluted = np.where(real[..., None], steps, 1e3).astype(np.float32)
+        noisy = network(torch.from_numpy(polluted), real=torch.from_numpy(real))
+        for row in range(7):
+            alone = network(torch.from_numpy(steps[row : row + 1, : rows.lengths[row]]))
+            for part in (0, 1):
+                torch.testing.assert_close(together[part][row], alone[part][0])
+                torch.testing.assert_close(noisy[part][row], alone[part][0])
+
+    @pytest.mark.parametrize("kernel", ["gaussian", "laplacian", "epanechnikov", "periodic"])
+    def test_nor_has_it_with_other_kernels(self, kernel):
+        network = make_network(kernel=kernel)
+        rows = make_sequences()
+        outputs, pooled = ask(network, rows)
+        for row in range(7):
+            alone = ask(network, rows.take(np.array([row])))
+            np.testing.assert_allclose(outputs[row], alone[0][0], rtol=1e-4, atol=1e-5)
+            np.testing.assert_allclose(pooled[row], alone[1][0], rtol=1e-4, atol=1e-5)
+
+    def test_each_pooling_takes_what_it_says(self):
+        rows = make_sequences(1, seed=3)
+        (steps,), _ = rows.batch(np.array([0]))
+        steps = torch.from_numpy(steps)
+        network = make_network()
+        tokens = network.encoder(network.positions(network.tokens(steps)))[0]
+        for pooling, expected in [("mean", tokens.mean(dim=1)), ("last", tokens[:, -1])]:
+            network.pooling = pooling
+            outputs, pooled, weights = network(steps)
+            torch.testing.assert_close(pooled, expected)
+            torch.testing.assert_close(outputs, network.head(expected))
+            assert weights is None
+
+    def test_cls_comes_first_and_has_no_position(self):
+        network = make_network(pooling="cls")
+        steps = torch.randn(1, 4, 2)
+        placed = network.positions(network.tokens(steps))
+        tokens = network.encoder(torch.cat([network.cls.weight[None], placed], dim=1))[0]
+        torch.testing.assert_close(network(steps)[1], tokens[:, 0])
+
+    def test_features_have_no_order_of_their_own(self):
+        options = SMALL | {"positions": None, "pooling": "cls"}
+        tokens = {"n_levels": [None, None], "n_pieces": 2}
+        network = seeded(lambda: RowEncoder("features", tokens, 1, **options))
+        z = torch.randn(5, 2)
+        codes = torch.zeros(5, 0, dtype=torch.long)
+        expected = network(z, z, codes)[0]
+        for parameter in network.tokens.parameters():
+            parameter.data = parameter.data.flip(0)
+        torch.testing.assert_close(network(z.flip(1), z.flip(1), codes)[0], expected)
+
+
+class TestAsking:
+    def test_blocks_come_back_in_order(self, monkeypatch):
+        network, rows = make_network(), make_sequences(30)
+        expected = ask(network, rows)
+        monkeypatch.setattr("sklearn_attention.transformer._learning._MOST_TOKENS", 12)
+        for found, whole in zip(ask(network, rows), expected, strict=True):
+            np.testing.assert_allclose(found, whole, rtol=1e-4, atol=1e-5)
+
+    @pytest.mark.parametrize("pooling", ["mean", "cls"])
+    def test_maps_are_those_of_each_row_alone(self, pooling):
+        network, rows = make_network(pooling=pooling), make_sequences()
+        maps = attention_maps(network, rows)
+        first = pooling == "cls"
+        longest = rows.lengths.max() + first
+        assert maps.shape == (7, 2, 2, longest, longest)
+        for row, length in enumerate(rows.lengths + first):
+            alone = attention_maps(network, rows.take(np.array([row])))[0]
+            np.testing.assert_allclose(maps[row, :, :, :length, :length], alone, atol=1e-5)
+            np.testing.assert_allclose(alone.sum(axis=-1), 1, rtol=1e-5)
+            assert not maps[row, :, :, length:].any()
+            assert not maps[row, ..., length:].any()
+
+
+class TestLosses:
+    def test_squared_error_is_a_weighted_mean(self):
+        network, rows = make_network(), make_sequences()
+        rng = np.random.default_rng(1)
+        targets = rng.normal(size=(7, 3)).astype(np.float32)
+        weights = rng.uniform(size=7).astype(np.float32)
+        errors = ((ask(network, rows)[0] - targets) ** 2).mean(axis=1)
+        chosen = np.array([5, 0, 2])
+        found = loss_of(rows, targets, weights, squared_error)(network, torch.tensor(chosen))
+        np.testing.assert_allclose(
+            found.item(), np.mean(weights[chosen] * errors[chosen]), rtol=1e-5
+        )
+        found = mean_loss_of(rows, targets, weights, squared_error)(network)
+        np.testing.assert_allclose(found, np.average(errors, weights=weights), rtol=1e-5)
+
+    def test_log_loss_is_minus_the_log_probability(self):
+        outputs = torch.randn(5, 3)
+        classes = torch.tensor([0, 2, 1, 1, 0])
+        probabilities = outputs.exp() / outputs.exp().sum(dim=1, keepdim=True)
+        expected = -probabilities[torch.arange(5), classes].log()
+        torch.testing.assert_close(log_loss(outputs, classes), expected)
+
+
+def test_only_rows_that_are_padded_are_batched_by_length():
+    rows = make_sequences()
+    assert padded_lengths(rows).tolist() == rows.lengths.tolist()
+    assert padded_lengths(rows.cut(1)) is None
+
+
+def test_rows_are_taken_and_cut():
+    rows = make_sequences()
+    ends = np.cumsum(rows.lengths)
+    sequences = np.split(rows.steps, ends[:-1])
+    part = rows.take(np.array([4, 1]))
+    np.testing.assert_array_equal(part.steps, np.concatenate([sequences[4], sequences[1]]))
+    cut = rows.cut(3)
+    np.testing.assert_array_equal(cut.steps, np.concatenate([x[:3] for x in sequences]))
+    np.testing.assert_array_equal(cut.lengths, np.minimum(rows.lengths, 3))
+    table = TableRows(np.eye(3), 2 * np.eye(3), np.arange(6).reshape(3, 2))
+    inputs, real = table.take(np.array([2, 0])).batch(np.array([1]))
+    assert real is None
+    np.testing.assert_array_equal(inputs[1], [[2, 0, 0]])
+    np.testing.assert_array_equal(inputs[2], [[0, 1]])
+    np.testing.assert_array_equal(table.lengths, [5, 5, 5])
