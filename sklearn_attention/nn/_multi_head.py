@@ -190,30 +190,33 @@ class MultiHeadAttention(nn.Module):
         """Queries, and the keys and values of new and old, (B, n_heads, T or S, head_dim)."""
         if source is not None and memory is not None and memory.n_tokens:
             return self._heads(self._asking(queries)), memory.keys, memory.values
-        q, k, v = (self._heads(x) for x in self._project(queries, source))
-        if self.rotary is not None:
-            first = 0 if memory is None else memory.n_tokens
-            q, k = self.rotary(q, first), self.rotary(k, first)
+        q, k, v = self._project(queries, source, 0 if memory is None else memory.n_tokens)
         return (q, k, v) if memory is None else (q, *memory.grow(k, v))
 
-    def _project(self, queries, source):
-        """Queries, keys and values, (B, T or S, d_model) each."""
+    def _project(self, queries, source, first):
+        """Queries, keys and values, (B, n_heads, T or S, head_dim) each."""
         keys = queries if source is None else source
-        if self.projections == "none":
-            return queries, keys, keys
-        if self.projections == "shared":
-            asking = self._asking(queries)
-            return asking, asking if source is None else self.key(keys), keys
-        if self.projections == "separate":
-            return self._asking(queries), self.key(keys), keys
-        parts = (self.query, self.key, self.value)
-        if source is None:
-            # One product of a matrix thrice as high is faster than three.
+        if self.projections == "full" and source is None:
+            # One product of a matrix thrice as high is faster than three, and so is a rotation.
+            parts = (self.query, self.key, self.value)
             weight = torch.cat([part.weight for part in parts])  # (3 d_model, d_model)
             biased = self.query.bias is not None
             bias = torch.cat([part.bias for part in parts]) if biased else None
-            return linear(queries, weight, bias).chunk(3, dim=-1)
-        return self._asking(queries), self.key(keys), self.value(keys)
+            packed = self._heads(linear(queries, weight, bias))  # (B, 3 n_heads, T, head_dim)
+            compared, v = packed.split([2 * self.n_heads, self.n_heads], dim=1)
+            q, k = self._rotated(compared, first).chunk(2, dim=1)
+            return q, k, v
+        q = self._asking(queries)
+        if self.projections == "none":
+            k = keys
+        else:
+            k = q if self.projections == "shared" and source is None else self.key(keys)
+        v = self.value(keys) if self.projections == "full" else keys
+        q, k, v = (self._heads(x) for x in (q, k, v))
+        return self._rotated(q, first), self._rotated(k, first), v
+
+    def _rotated(self, x, first):
+        return x if self.rotary is None else self.rotary(x, first)
 
     def _asking(self, queries):
         if self.projections == "none":
@@ -221,7 +224,8 @@ class MultiHeadAttention(nn.Module):
         return (self.key if self.projections == "shared" else self.query)(queries)
 
     def _heads(self, x):
-        return x.unflatten(-1, (self.n_heads, -1)).transpose(1, 2)  # (B, n_heads, T, head_dim)
+        """Cut into heads, (B, n_heads, T, head_dim)."""
+        return x.unflatten(-1, (-1, self.d_model // self.n_heads)).transpose(1, 2)
 
     def _check_tokens(self, name, x, width):
         if x.ndim != 3 or x.shape[-1] != width:
