@@ -269,6 +269,7 @@ class TestSampling:
         {"norm": "lecture"},
         {"attention_kernel": "gaussian"},
         {"attention_kernel": "laplacian"},
+        {"attention_kernel": "positive_features"},
         {"dropout": 0.2},
         {"optimizer": "lbfgs", "max_steps": 2},
         {"schedule": "cosine", "batch_size": (2, 8)},

@@ -134,7 +134,7 @@ class TestPredictions:
             {"positions": "rotary", "norm": "post"},
             {"attention_kernel": "gaussian", "activation": "gelu"},
             {"d_feedforward": 8, "autocast": True},
-            {"shared_vocabulary": True, "n_beams": 2},
+            {"shared_vocabulary": True, "attention_kernel": "positive_features"},
         ],
         ids=str,
     )

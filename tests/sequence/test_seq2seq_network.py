@@ -116,7 +116,7 @@ def test_no_token_sees_those_after_it():
 
 
 @pytest.mark.parametrize("positions", ["sinusoidal", "learned", "rotary"])
-@pytest.mark.parametrize("kernel", ["scaled_dot_product", "gaussian"])
+@pytest.mark.parametrize("kernel", ["scaled_dot_product", "gaussian", "positive_features"])
 def test_the_cache_changes_nothing(positions, kernel):
     network = make_network(positions=positions, kernel=kernel)
     source, target = ids(SOURCES), ids(TARGETS)

@@ -84,10 +84,15 @@ class TestSequences:
         model = TransformerClassifier(**SMALL).fit(X[:200], gone[:200])
         assert model.score(X[200:], gone[200:]) > 0.95
 
-    def test_alone_or_in_company(self):
+    @pytest.mark.parametrize(
+        "kernel",
+        ["scaled_dot_product", "gaussian", "positive_features", "trigonometric_features"],
+    )
+    def test_alone_or_in_company(self, kernel):
         rng = np.random.default_rng(0)
         X = [rng.normal(size=rng.integers(1, 20)) for _ in range(40)]
-        model = TransformerRegressor(**SMALL, max_steps=20).fit(X, [x.mean() for x in X])
+        model = TransformerRegressor(**SMALL, max_steps=20, attention_kernel=kernel)
+        model.fit(X, [x.mean() for x in X])
         together = model.predict(X)
         alone = np.concatenate([model.predict([x]) for x in X])
         np.testing.assert_allclose(together, alone, atol=1e-5)
