@@ -76,6 +76,8 @@ class _Search:
         if last:
             ended = torch.ones_like(ended)
         ended[:, self.n_beams :] = False
+        # Where there are fewer prefixes than beams, the rest have probability 0.
+        ended &= scores > -torch.inf
         self._collect(ended, scores, beams, tokens)
         self._go_on(tokens, scores, beams)
         self._close(last)
@@ -93,8 +95,7 @@ class _Search:
         for i, j in ended.nonzero().tolist():
             score = scores[i, j].item()
             which = self.open[i].item()
-            # Where there are fewer tokens than beams, the rest have probability 0.
-            if score > -torch.inf and score / unit > self.best[which]:
+            if score / unit > self.best[which]:
                 self.best[which] = score / unit
                 prefix = self.tokens[i * self.n_beams + beams[i, j], 1:].tolist()
                 token = tokens[i, j].item()

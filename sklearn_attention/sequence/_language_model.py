@@ -296,7 +296,8 @@ class TransformerLanguageModel(TokenPredictor):
                 "number that does."
             )
         fraction = self.validation_fraction
-        check_in_interval("validation_fraction", fraction, 0, 1, closed_right=False)
+        for name in ("dropout", "validation_fraction"):
+            check_in_interval(name, getattr(self, name), 0, 1, closed_right=False)
         if self.patience is not None and not fraction:
             raise ValueError(
                 f"patience={self.patience!r} needs something to validate with: pass a "

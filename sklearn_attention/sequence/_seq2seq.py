@@ -92,7 +92,8 @@ class TransformerSeq2Seq(NetworkEstimator):
     autocast : bool, default=False
         Whether to train in bfloat16 where torch considers it safe.
     warm_start : bool, default=False
-        Whether `fit` starts from the weights of the last one; tokens have to be the same.
+        Whether `fit` starts from the weights of the last one, if network and tokens are the
+        same.
     checkpoint : str or path-like, default=None
         File from which a training that was interrupted goes on, to the same weights.
     random_state : int, RandomState instance or None, default=0
@@ -238,6 +239,10 @@ class TransformerSeq2Seq(NetworkEstimator):
         vocabularies = learn_vocabularies(
             X, y, self.tokenizer, self.max_tokens, shared=self.shared_vocabulary
         )
+        tokens = [vocabulary.tokens for vocabulary in vocabularies]
+        if hasattr(self, "shape_") and [v.tokens for v in self._vocabularies] != tokens:
+            # Weights of other tokens are no start.
+            self.shape_ = None
         self.source_vocabulary_, self.target_vocabulary_ = (v.state() for v in vocabularies)
         sources = read_sources(X, vocabularies[0], self.max_length)
         targets = read_targets(y, vocabularies[1], self.max_length)
@@ -320,6 +325,7 @@ class TransformerSeq2Seq(NetworkEstimator):
         """
         check_is_fitted(self)
         vocabulary = self._vocabularies[1]
+        _, X = check_sequences("X", X)
         # Read as tokens only to be refused in the same words as elsewhere.
         vocabulary.encode_all("y", y)
         _, expected = check_sequences("y", y)
@@ -379,6 +385,11 @@ class TransformerSeq2Seq(NetworkEstimator):
         from ._pair_batches import PairBatches  # torch takes a second to load
 
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        if self.validation_fraction and len(sources) == 1:
+            raise ValueError(
+                f"validation_fraction={self.validation_fraction!r} leaves no pair to learn "
+                "from: pass more than one pair, or 0."
+            )
         pairs = PairBatches(sources, targets, self.device)
         pairs.hold_out(self.validation_fraction, seed)
         n_epochs = len(batch_sizes(self._plan(), len(pairs)))
@@ -388,7 +399,8 @@ class TransformerSeq2Seq(NetworkEstimator):
             self._network_shape(*map(len, vocabularies)),
             pairs.loss(float(self.label_smoothing)), len(pairs),
             validation_loss=pairs.held_out_loss() if self.validation_fraction else None,
-            context=context, task_data=task_data, data=pairs.arrays(), lengths=pairs.lengths,
+            context=context, task_data=task_data, lengths=pairs.lengths,
+            data=[*pairs.arrays(), float(self.label_smoothing)],
             n_tokens=math.ceil(pairs.lengths.double().mean()),
         )  # fmt: skip
         context.call_on_fit_task_end(estimator=self, **task_data, reconstruction_attributes={})
@@ -430,7 +442,7 @@ class TransformerSeq2Seq(NetworkEstimator):
                 f"n_heads={self.n_heads!r} does not divide d_model={self.d_model!r}: pass a "
                 "number that does."
             )
-        for name in ("label_smoothing", "validation_fraction"):
+        for name in ("dropout", "label_smoothing", "validation_fraction"):
             check_in_interval(name, getattr(self, name), 0, 1, closed_right=False)
         if self.patience is not None and not self.validation_fraction:
             raise ValueError(

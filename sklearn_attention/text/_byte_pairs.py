@@ -1,5 +1,7 @@
 """Byte pairs, by the tokenizers library."""
 
+import reprlib
+
 # Every byte is a token.
 BYTES = 256
 
@@ -18,6 +20,8 @@ def learn_byte_pairs(texts, n_tokens):
     model : str
         As the library writes it, in JSON.
     """
+    for text in texts:
+        check_bytes(text)
     library = _library()
     byte_level = library.pre_tokenizers.ByteLevel
     model = library.Tokenizer(library.models.BPE())
@@ -45,6 +49,22 @@ def read_byte_pairs(model):
         Its ids start from 0.
     """
     return _library().Tokenizer.from_str(model)
+
+
+def check_bytes(text):
+    """Raise ValueError if a text cannot be written in bytes.
+
+    Parameters
+    ----------
+    text : str
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"text={reprlib.repr(text)} has no bytes, because of half a character at position "
+            f"{error.start}: pass text.encode(errors='replace').decode()."
+        ) from None
 
 
 def _library():

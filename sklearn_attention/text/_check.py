@@ -1,9 +1,11 @@
 """What users pass as texts, or as sequences of token ids."""
 
+import functools
 import reprlib
 from collections.abc import Mapping, Set
 
 import numpy as np
+from scipy.sparse import issparse
 
 _REMEDY = "pass a list of texts, or a list of sequences of ids, which are integers from 0 on"
 
@@ -46,16 +48,16 @@ shape (n, T) of int
     kind = "text" if isinstance(items[0], str) else "ids"
     checked = []
     for position, item in enumerate(items):
-        where = f"{name}[{position}]={reprlib.repr(item)}"
+        where = functools.partial(_where, name, position, item)
         if isinstance(item, str) != (kind == "text") and not _missing(item):
             other = "sequences of ids" if kind == "ids" else "texts"
             raise ValueError(
-                f"{where} is of another kind than those before it, which are {other}: pass "
+                f"{where()} is of another kind than those before it, which are {other}: pass "
                 "texts alone, or sequences of ids alone."
             )
         checked.append(str(item) if isinstance(item, str) else _ids(where, item))
         if not empty and not len(checked[-1]):
-            raise ValueError(f"{where} is empty: leave it out, or pass at least one token.")
+            raise ValueError(f"{where()} is empty: leave it out, or pass at least one token.")
     return kind, checked
 
 
@@ -64,7 +66,8 @@ def _items(name, sequences):
     shown = f"{name}={reprlib.repr(sequences)}"
     if isinstance(sequences, str | bytes):
         raise ValueError(f"{shown} is a single text: pass a list of texts, such as [{name}].")
-    if isinstance(sequences, Mapping | Set) or not hasattr(sequences, "__len__"):
+    no_list = isinstance(sequences, Mapping | Set) or issparse(sequences)
+    if no_list or not hasattr(sequences, "__len__"):
         raise ValueError(f"{shown} is no list: {_REMEDY}.")
     n_axes = getattr(sequences, "ndim", 1)
     whole = getattr(getattr(sequences, "dtype", None), "kind", "O") in "iu"
@@ -79,23 +82,28 @@ def _items(name, sequences):
     return items
 
 
+def _where(name, position, item):
+    """How messages call a sequence; to show one takes longer than to check it."""
+    return f"{name}[{position}]={reprlib.repr(item)}"
+
+
 def _ids(where, item):
     """One sequence of ids as an array."""
     if _missing(item):
-        raise ValueError(f"{where} is missing: leave it out, or fill it in.")
+        raise ValueError(f"{where()} is missing: leave it out, or fill it in.")
     if isinstance(item, bytes | Mapping | Set) or not hasattr(item, "__len__"):
-        raise ValueError(f"{where} is no sequence: {_REMEDY}.")
+        raise ValueError(f"{where()} is no sequence: {_REMEDY}.")
     try:
         ids = np.asarray(item) if len(item) else np.empty(0, dtype=np.int64)
     except ValueError:
         ids = np.empty((0, 0))
     whole = ids.dtype.kind in "iu"
     if not whole and ids.ndim == 1 and any(map(_missing, ids.tolist())):
-        raise ValueError(f"{where} has a missing value: leave it out, or fill it in.")
+        raise ValueError(f"{where()} has a missing value: leave it out, or fill it in.")
     if not whole or ids.ndim != 1 or ids.max(initial=0) > np.iinfo(np.int64).max:
-        raise ValueError(f"{where} is no sequence of integers: {_REMEDY}.")
+        raise ValueError(f"{where()} is no sequence of integers: {_REMEDY}.")
     if ids.min(initial=0) < 0:
-        raise ValueError(f"{where} has a negative id: ids are integers from 0 on.")
+        raise ValueError(f"{where()} has a negative id: ids are integers from 0 on.")
     return ids.astype(np.int64)
 
 

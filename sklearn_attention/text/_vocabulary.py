@@ -4,7 +4,7 @@ import functools
 
 import numpy as np
 
-from ._byte_pairs import read_byte_pairs
+from ._byte_pairs import check_bytes, read_byte_pairs
 from ._check import check_sequences
 from ._special import REPLACEMENT, SPECIAL_TOKENS, UNKNOWN
 
@@ -74,6 +74,7 @@ class Vocabulary:
             UNKNOWN for what is not in the vocabulary.
         """
         if self.tokenizer == "byte_pairs":
+            check_bytes(sequence)
             ids = self._byte_pairs.encode(sequence).ids
             return np.array(ids, dtype=np.int64) + len(SPECIAL_TOKENS)
         if self.kind == "ids":

@@ -103,7 +103,8 @@ class NetworkEstimator(AttentionEstimator):
                 UserWarning,
                 stacklevel=4,
             )
-        self.network_ = weights_of(network)
+        # A callback may have asked the estimator, which then remembers its last network.
+        self.network_, self._memo = weights_of(network), {}
         self.training_history_ = {name: getattr(history, name) for name in _HISTORY}
         self.training_history_["stopped"] = history.stopped
 

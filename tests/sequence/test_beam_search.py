@@ -71,6 +71,23 @@ def test_more_beams_than_tokens():
     assert search(network, n_beams=9, max_length=2) == expected
 
 
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("length_penalty", [0.0, 2.5])
+def test_more_beams_than_prefixes(seed, length_penalty):
+    # One token: a prefix of each length, however many beams there are.
+    with torch_seed(seed):
+        network = Seq2SeqNetwork(
+            6, 5, shared=False, d_model=8, n_heads=2, n_layers=1, d_feedforward=16,
+            positions="sinusoidal", max_length=12, dropout=0.0, norm="pre", activation="relu",
+        ).double().eval()  # fmt: skip
+    sources = [[4, 5, END], [5, END]]
+    expected = [
+        slow_decoding.beams(network, source, 6, length_penalty, 5) for source in sources
+    ]
+    found = search(network, sources, n_beams=6, length_penalty=length_penalty, max_length=5)
+    assert found == expected
+
+
 def test_many_beams_find_the_likeliest_target():
     # With as many beams as there are targets of three tokens, nothing is missed.
     network = make_network(1)

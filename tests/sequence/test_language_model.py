@@ -408,6 +408,11 @@ class TestTraining:
         assert model.training_history_["stopped"] == "interrupted"
         assert np.isfinite(model.score(TEXTS))
 
+    @pytest.mark.parametrize("dropout", [None, "much", 1.0])
+    def test_bad_dropout(self, dropout):
+        with pytest.raises(ValueError, match=f"dropout={dropout!r} is not valid"):
+            fit(dropout=dropout)
+
     def test_a_failed_fit_changes_nothing(self):
         model = fit()
         before, text = model.predict_proba(["a"]), model.sample("a", random_state=0)

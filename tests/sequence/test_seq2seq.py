@@ -179,6 +179,40 @@ class TestTraining:
         again = first.fit(COUNTRIES, ENGLISH).training_history_["loss"]
         assert again[0] < losses[-1] < losses[0]
 
+    def test_warm_start_with_other_tokens_is_a_start_afresh(self):
+        others = [" ".join(word[::-1] for word in text.split()) for text in COUNTRIES]
+        model = fit(warm_start=True).fit(others, ENGLISH)
+        assert model.shape_ == fit().shape_
+        assert model.training_history_["loss"] == fit(others).training_history_["loss"]
+
+    def test_a_checkpoint_of_another_loss_is_refused(self, tmp_path):
+        fit(checkpoint=tmp_path / "training.pt")
+        with pytest.raises(ValueError, match="is of another training"):
+            fit(checkpoint=tmp_path / "training.pt", label_smoothing=0.0)
+
+    def test_callbacks_may_ask_while_it_is_fitted_again(self):
+        class Asks:
+            max_propagation_depth = None
+
+            def setup(self, estimator, context):
+                pass
+
+            def teardown(self, estimator, context):
+                pass
+
+            def on_fit_task_begin(self, estimator, context):
+                if hasattr(estimator, "network_"):
+                    estimator.predict(COUNTRIES[:1])
+
+            def on_fit_task_end(self, estimator, context):
+                pass
+
+        model = TransformerSeq2Seq(**TINY).set_callbacks(Asks()).fit(COUNTRIES, ENGLISH)
+        model.set_params(random_state=1).fit(COUNTRIES, ENGLISH)
+        (found,) = model.predict_log_proba(COUNTRIES[:1], ENGLISH[:1])
+        (expected,) = fit(random_state=1).predict_log_proba(COUNTRIES[:1], ENGLISH[:1])
+        np.testing.assert_array_equal(found, expected)
+
     def test_goes_on_from_a_checkpoint(self, tmp_path, monkeypatch):
         options = {"dropout": 0.1, "max_epochs": 4, "validation_fraction": 0.2}
         expected = fit(**options)
@@ -284,6 +318,7 @@ class TestBadInput:
             ({"positions": "none"}, "positions='none' is unknown"),
             ({"norm": "both"}, "norm='both' is unknown"),
             ({"dropout": 1.0}, "dropout=1.0"),
+            ({"dropout": None}, "dropout=None"),
             ({"label_smoothing": 1.0}, "label_smoothing=1.0"),
             ({"n_beams": 0}, "n_beams=0"),
             ({"length_penalty": -1}, "length_penalty=-1"),
@@ -346,6 +381,16 @@ class TestBadInput:
     def test_counts_in_score(self):
         with pytest.raises(ValueError, match="X has 18 sequences, but y has 2"):
             fit().score(COUNTRIES, ENGLISH[:2])
+
+    @pytest.mark.parametrize("X", ["le chat", None, (text for text in COUNTRIES)])
+    def test_sources_in_score_that_are_no_list(self, X):
+        with pytest.raises(ValueError, match=r"X=.* is (a single text|no list)"):
+            fit().score(X, ["the cat"])
+
+    def test_one_pair_cannot_be_held_out(self):
+        with pytest.raises(ValueError, match=r"validation_fraction=0.2 leaves no pair"):
+            fit(["le"], ["the"], validation_fraction=0.2)
+        assert isinstance(fit(["le"], ["the"]).predict(["le"])[0], str)
 
     @pytest.mark.parametrize("method", ["predict", "predict_log_proba", "attention_maps"])
     def test_not_fitted(self, method):

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.sparse import csr_array
 
 from sklearn_attention.text import check_sequences
 
@@ -61,6 +62,7 @@ def test_lengths_may_differ():
         (np.empty((0, 3), dtype=int), "has no sequence"),
         (3, r"X=3 is no list"),
         (None, r"X=None is no list"),
+        (csr_array(np.eye(2, dtype=int)), "X=.* is no list"),
         ({"a": 1}, r"X=\{'a': 1\} is no list"),
         ((text for text in TEXTS), "is no list"),
         (pd.DataFrame({"a": TEXTS}), r"X has shape \(2, 1\).* one column of a table"),
@@ -98,3 +100,15 @@ def test_sequences_may_be_empty_where_that_means_something():
     kind, ((), ids) = check_sequences("prefixes", [[], [1]], empty=True)
     assert kind == "ids"
     assert ids.tolist() == [1]
+
+
+def test_sequences_that_are_right_are_not_shown():
+    shown = []
+
+    class Ids(list):
+        def __repr__(self):
+            shown.append(1)
+            return "ids"
+
+    check_sequences("X", [Ids([1, 2]) for _ in range(50)])
+    assert len(shown) < 10

@@ -107,6 +107,13 @@ def test_byte_pairs_give_every_text_back(text):
 BYTE_PAIRS = learn_vocabulary("byte_pairs", TEXTS)
 
 
+def test_half_a_character_has_no_bytes():
+    for refused in (BYTE_PAIRS.encode, lambda text: learn_vocabulary("byte_pairs", [text])):
+        with pytest.raises(ValueError, match="half a character at position 1"):
+            refused("a\ud800")
+    assert learn_vocabulary("characters", ["a\ud800"]).encode("\ud800").tolist() == [5]
+
+
 def test_byte_pairs_join_what_is_frequent():
     texts = ["low lower lowest"] * 20
     assert len(learn_vocabulary("byte_pairs", texts, max_tokens=260)) == 260
