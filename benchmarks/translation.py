@@ -10,7 +10,7 @@ those of the validation set is printed.
 
 Printed are BLEU, minutes of the fit, by the clock and of the processor, and ten translations.
 Small transformers that train for long on a GPU are reported at BLEU 35 to 38. Expected here:
-above 34, in about an hour on one core.
+above 36, in about an hour on one core.
 
 The data are in ``../shared/data/text`` or in FOLDER; with --checkpoint a run that was stopped
 goes on.
@@ -66,7 +66,7 @@ def main():
     clock, cpu = time.perf_counter() - clock, time.process_time() - cpu
     history = model.training_history_
     print("# Translation\n")
-    print(f"{processor()}, {options.threads} threads, torch {torch.__version__}\n")
+    print(f"{processor()}, threads: {options.threads}, torch {torch.__version__}\n")
     print(
         f"{len(english)} pairs, {history['n_steps']} steps in {options.epochs} epochs: "
         f"{clock / 60:.0f} minutes by the clock, {cpu / 60:.0f} of the processor. Training "

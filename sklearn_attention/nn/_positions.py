@@ -209,6 +209,8 @@ class RotaryPositions(nn.Module):
         n_steps = 1 << (last - 1).bit_length()
         double = x.dtype == torch.float64
         turns = _turns(n_steps, self.head_dim, self.base, x.device, double)[first:last]
+        # In the order in memory of the heads of a token, through which the product then runs.
+        turns = turns[:, None].repeat(1, x.shape[1], 1).transpose(0, 1)
         # A pair is a complex number, and a rotation a product: one operation in place of six.
         pairs = _as_complex(at_least_single(x))  # (B, n_heads, T, head_dim / 2)
         return torch.view_as_real(pairs * turns).flatten(-2).to(x.dtype)
