@@ -9,7 +9,6 @@ from sklearn.utils.validation import column_or_1d
 from .._labels import check_labels
 from .._state import keeps_state_on_failure
 from ._estimator import TransformerEstimator
-from ._temperature import choose_temperature
 
 
 class TransformerClassifier(ClassifierMixin, TransformerEstimator):
@@ -19,9 +18,7 @@ class TransformerClassifier(ClassifierMixin, TransformerEstimator):
 
     .. math:: P(c \mid x) \propto \exp(w_c^\top h(x) + b_c)
 
-    of the vector :math:`h(x)` that the encoder makes of a row, learned by their log-loss. Then
-    one number, the temperature [1]_, makes them as sure as they should be, judged by the rows
-    that were held out.
+    of the vector :math:`h(x)` that the encoder makes of a row, learned by their log-loss.
 
     Parameters
     ----------
@@ -40,9 +37,6 @@ class TransformerClassifier(ClassifierMixin, TransformerEstimator):
     ----------
     classes_ : ndarray of shape (n_classes,)
         The classes, sorted.
-    temperature_ : float
-        What the logits are divided by, at least 1: that of least log-loss on the rows held
-        out, or 1 where none are.
     tokens_, scales_, vocabulary_, categories_, kinds_, max_length_
         As for :class:`TransformerRegressor`.
     batch_size_, network_, shape_, training_history_
@@ -56,11 +50,6 @@ class TransformerClassifier(ClassifierMixin, TransformerEstimator):
     --------
     TransformerRegressor : The same for numbers, where the method is described.
     KernelAttentionClassifier : Remembers the rows of a table, and learns how to compare them.
-
-    References
-    ----------
-    .. [1] Guo, C., Pleiss, G., Sun, Y. and Weinberger, K. Q. (2017). On calibration of modern
-       neural networks. ICML.
 
     Examples
     --------
@@ -101,14 +90,10 @@ class TransformerClassifier(ClassifierMixin, TransformerEstimator):
         y = check_labels(column_or_1d(y, warn=True))
         self.classes_, classes = np.unique(y, return_inverse=True)
         classes, weights = classes[weights > 0], weights[weights > 0]
-        self.temperature_ = 1.0
-        held_out = self._learn(
+        self._learn(
             rows, classes, weights, "log_loss", len(self.classes_),
             {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}, strata=classes,
         )  # fmt: skip
-        if len(held_out):
-            logits = self._ask(rows.take(held_out))[0].astype(np.float64)
-            self.temperature_ = choose_temperature(logits, classes[held_out], weights[held_out])
         return self
 
     def predict_log_proba(self, X):
@@ -124,8 +109,7 @@ class TransformerClassifier(ClassifierMixin, TransformerEstimator):
         log_probabilities : ndarray of shape (n_queries, n_classes)
         """
         rows, dtype = self._read_input(X)
-        logits = self._ask(rows)[0].astype(np.float64) / self.temperature_
-        return log_softmax(logits, axis=1).astype(dtype)
+        return log_softmax(self._ask(rows)[0].astype(np.float64), axis=1).astype(dtype)
 
     def predict_proba(self, X):
         """Probability of each class.

@@ -140,11 +140,6 @@ class TransformerEstimator(
             As for callbacks.
         strata : ndarray of int of shape (n_rows,), default=None
             Classes, held out in proportion.
-
-        Returns
-        -------
-        held_out : ndarray of int
-            Positions of the rows that were not learned from.
         """
         from . import _learning  # torch takes a second to load
 
@@ -166,7 +161,6 @@ class TransformerEstimator(
             n_tokens=int(np.ceil(rows.lengths.mean())),
         )  # fmt: skip
         context.call_on_fit_task_end(estimator=self, **task_data, reconstruction_attributes={})
-        return held_out
 
     def _split(self, n_rows, strata):
         """Positions of rows to learn from, and of those to judge by."""
