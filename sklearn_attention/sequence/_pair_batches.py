@@ -8,8 +8,8 @@ from ..text import PADDING, pad
 from ..training import hold_out, threads_for
 from ._seq2seq_network import pair_loss
 
-# Pairs that are judged at once.
-_JUDGED = 256
+# Tokens that are seen at once where nothing is learned; each has a score for all tokens.
+MOST_TOKENS = 2**13
 
 
 class PairBatches:
@@ -83,11 +83,12 @@ class PairBatches:
         -------
         validation_loss : callable
         """
-        order = self._held_out[self._lengths[self._held_out].argsort(stable=True)]
+        found = blocks_by_length(self._lengths[self._held_out].numpy(), MOST_TOKENS)
+        blocks = [self._held_out[torch.from_numpy(rows)] for rows in found]
 
         def validation_loss(network):
             total, n_tokens = 0.0, 0
-            for rows in order.split(_JUDGED):
+            for rows in blocks:
                 source, target = self._batch(rows)
                 n = int((target[:, 1:] != PADDING).sum())
                 total += n * pair_loss(network, source, target).item()
@@ -113,7 +114,7 @@ class PairBatches:
 
 
 @torch.no_grad()
-def by_length(function, network, *parts, n_rows):
+def by_length(function, network, *parts, most_tokens=MOST_TOKENS):
     """Ask about sequences, those of similar length together.
 
     Parameters
@@ -124,8 +125,8 @@ def by_length(function, network, *parts, n_rows):
         On the device to compute on.
     *parts : list of ndarray of int64
         Sequences, as many in each part.
-    n_rows : int
-        How many are asked about at once.
+    most_tokens : int, default=MOST_TOKENS
+        How many are seen at once.
 
     Returns
     -------
@@ -134,15 +135,36 @@ def by_length(function, network, *parts, n_rows):
     """
     device = next(network.parameters()).device
     lengths = np.array([sum(map(len, row)) for row in zip(*parts, strict=True)])
-    # The longest first: what does not fit into memory shows at once.
-    order = np.argsort(-lengths, kind="stable")
-    answers = [None] * len(order)
-    n_tokens = int(lengths.max()) * min(n_rows, len(order))
+    blocks = blocks_by_length(lengths, most_tokens)
+    answers = [None] * len(lengths)
+    n_tokens = max(lengths[rows].sum() for rows in blocks)
     with torch_threads(threads_for(network, n_tokens) or torch.get_num_threads()):
-        for first in range(0, len(order), n_rows):
-            rows = order[first : first + n_rows]
+        for rows in blocks:
             ids = [torch.from_numpy(pad([part[i] for i in rows])[0]) for part in parts]
             found = function(network, *(x.to(device) for x in ids))
             for row, answer in zip(rows, found, strict=True):
                 answers[row] = answer
     return answers
+
+
+def blocks_by_length(lengths, most_tokens):
+    """Rows of similar length, as many at once as have so many tokens with their padding.
+
+    Parameters
+    ----------
+    lengths : ndarray of int of shape (n_rows,)
+    most_tokens : int
+
+    Returns
+    -------
+    blocks : list of ndarray of int
+        Each of at least one row. The longest rows come first: what does not fit into memory
+        shows at once.
+    """
+    order = np.argsort(-lengths, kind="stable")
+    blocks, first = [], 0
+    while first < len(order):
+        n_rows = max(1, int(most_tokens // lengths[order[first]]))
+        blocks.append(order[first : first + n_rows])
+        first += n_rows
+    return blocks

@@ -79,22 +79,20 @@ def read_sources(X, vocabulary, max_length):
     return [np.append(tokens[: max_length - 1], END) for tokens in sources]
 
 
-def read_targets(y, vocabulary, max_length, *, empty=False):
+def read_targets(y, vocabulary, max_length):
     """Targets as tokens, between START and END.
 
     Parameters
     ----------
     y, vocabulary, max_length
         As for :func:`read_sources`.
-    empty : bool, default=False
-        Whether a target may be empty.
 
     Returns
     -------
     targets : list of ndarray of int64
         A target that is cut has no END: it would go on.
     """
-    targets = vocabulary.encode_all("y", y, empty=empty)
+    targets = vocabulary.encode_all("y", y)
     _warn_of_long("y", targets, max_length)
     return [np.array([START, *tokens, END][: max_length + 1]) for tokens in targets]
 

@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 from sklearn.callback import with_callbacks
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -9,15 +10,13 @@ from sklearn.utils.validation import check_is_fitted
 from .._state import keeps_state_on_failure
 from .._validation import check_choice, check_in_interval, check_positive
 from ..kernels import as_kernel
-from ..text import Vocabulary, check_sequences
+from ..text import END, START, Vocabulary, check_sequences
 from ..training import NetworkEstimator, batch_sizes
 from ._pairs import check_count, learn_vocabularies, read_sources, read_targets
 from ._scores import corpus_bleu, token_accuracy
 
 POSITIONS = ("learned", "rotary", "sinusoidal")
 _OF_TEXTS = ("byte_pairs", "characters", "words")
-# Rows that are decoded at once: beams count.
-_DECODED = 256
 
 
 class TransformerSeq2Seq(NetworkEstimator):
@@ -263,22 +262,9 @@ class TransformerSeq2Seq(NetworkEstimator):
         y : list of str, or list of list of int
             As in `fit`.
         """
-        from ._beam_search import beam_search
-        from ._pair_batches import by_length
-
         check_is_fitted(self)
-        n_beams, penalty = self._check_search()
-        source_vocabulary, target_vocabulary = self._vocabularies
-        sources = read_sources(X, source_vocabulary, self.shape_["max_length"])
-
-        def answers(network, source):
-            return beam_search(
-                network, source, n_beams=n_beams, length_penalty=penalty,
-                max_length=self.longest_,
-            )  # fmt: skip
-
-        found = by_length(answers, self._network, sources, n_rows=max(1, _DECODED // n_beams))
-        return [target_vocabulary.decode(ids) for ids in found]
+        sources = read_sources(X, self._vocabularies[0], self.shape_["max_length"])
+        return [self._vocabularies[1].decode(ids) for ids in self._answers(sources)]
 
     def predict_log_proba(self, X, y=None):
         """Log-probability of each token of targets, given its source and those before it.
@@ -300,7 +286,7 @@ class TransformerSeq2Seq(NetworkEstimator):
 
         check_is_fitted(self)
         pairs = self._read_pairs(X, y)
-        found = by_length(log_likelihoods, self._network, *pairs, n_rows=_DECODED)
+        found = by_length(log_likelihoods, self._network, *pairs)
         return [logs.numpy(force=True) for logs in found]
 
     def score(self, X, y):
@@ -356,7 +342,7 @@ class TransformerSeq2Seq(NetworkEstimator):
 
         check_is_fitted(self)
         pairs = self._read_pairs(X, y)
-        found = by_length(cross_weights, self._network, *pairs, n_rows=_DECODED)
+        found = by_length(cross_weights, self._network, *pairs)
         return [weights.numpy(force=True) for weights in found]
 
     @staticmethod
@@ -372,12 +358,30 @@ class TransformerSeq2Seq(NetworkEstimator):
             self._memo["vocabularies"] = tuple(map(Vocabulary.from_state, states))
         return self._memo["vocabularies"]
 
+    def _answers(self, sources):
+        """What is written for each source, without END."""
+        from ._beam_search import beam_search
+        from ._pair_batches import MOST_TOKENS, by_length
+
+        n_beams, length_penalty = self._check_search()
+
+        def answers(network, source):
+            return beam_search(
+                network, source, n_beams=n_beams, length_penalty=length_penalty,
+                max_length=self.longest_,
+            )  # fmt: skip
+
+        return by_length(answers, self._network, sources, most_tokens=MOST_TOKENS // n_beams)
+
     def _read_pairs(self, X, y):
-        y = self.predict(X) if y is None else y
-        source_vocabulary, target_vocabulary = self._vocabularies
-        sources = read_sources(X, source_vocabulary, self.shape_["max_length"])
-        # What is predicted may be empty.
-        targets = read_targets(y, target_vocabulary, self.shape_["max_length"], empty=True)
+        max_length = self.shape_["max_length"]
+        sources = read_sources(X, self._vocabularies[0], max_length)
+        if y is None:
+            # What is as long as can be may not have ended.
+            longest = self.longest_ + 1
+            answers = self._answers(sources)
+            return sources, [np.array([START, *ids, END][:longest]) for ids in answers]
+        targets = read_targets(y, self._vocabularies[1], max_length)
         check_count(sources, targets)
         return sources, targets
 

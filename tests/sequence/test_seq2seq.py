@@ -15,6 +15,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, KFold
 
 from sklearn_attention import TransformerSeq2Seq
+from sklearn_attention.sequence._pair_batches import blocks_by_length
 from sklearn_attention.sequence._scores import corpus_bleu, token_accuracy
 from sklearn_attention.sequence._seq2seq_network import Seq2SeqNetwork
 
@@ -100,6 +101,17 @@ class TestPredictions:
         own = reverser.predict_log_proba(X)
         for a, b in zip(own, reverser.predict_log_proba(X, reverser.predict(X)), strict=True):
             np.testing.assert_array_equal(a, b)
+
+    def test_log_proba_of_answers_as_long_as_can_be(self):
+        # Learned positions have none for a further token.
+        with pytest.warns(UserWarning, match="18 of 18 sequences in y"):
+            model = fit(["le", "un"] * 9, ENGLISH, max_length=2, positions="learned")
+        assert all(len(logs) <= 2 for logs in model.predict_log_proba(["le", "un"]))
+
+    def test_memory_is_bounded_whatever_the_lengths(self):
+        lengths = np.array([5, 900, 1, 40, 40, 3000])
+        blocks = blocks_by_length(lengths, 1000)
+        assert [rows.tolist() for rows in blocks] == [[5], [1], [3, 4, 0, 2]]
 
     def test_attention_maps(self, reverser):
         X, y = make_ids(5, seed=4)
