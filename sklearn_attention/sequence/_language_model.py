@@ -4,7 +4,12 @@ import numpy as np
 from sklearn.callback import with_callbacks
 
 from .._state import keeps_state_on_failure
-from .._validation import check_choice, check_in_interval, check_positive
+from .._validation import (
+    check_choice,
+    check_in_interval,
+    check_in_open_interval,
+    check_positive,
+)
 from ..kernels import as_kernel
 from ..text import TOKENIZERS, Vocabulary, check_sequences, learn_vocabulary
 from ..training import batch_sizes
@@ -53,7 +58,7 @@ class TransformerLanguageModel(TokenPredictor):
         Probability with which parts of the network are left out in training.
     validation_fraction : float, default=0.1
         Share of the tokens, the last ones, that are held out. The weights kept are those for
-        which their likelihood was best. 0 learns from all tokens.
+        which their likelihood was best. None learns from all tokens.
     optimizer : {"adamw", "adam", "lbfgs"}, default="adamw"
         As for :class:`~sklearn_attention.training.Plan`, like all that follow.
     learning_rate : float, default=3e-3
@@ -134,7 +139,7 @@ class TransformerLanguageModel(TokenPredictor):
     --------
     >>> from sklearn_attention import TransformerLanguageModel
     >>> model = TransformerLanguageModel(
-    ...     d_model=32, n_layers=2, validation_fraction=0, max_steps=80
+    ...     d_model=32, n_layers=2, validation_fraction=None, max_steps=80
     ... )
     >>> model = model.fit(["the cat sat on the mat"])
     >>> model.sample("the c", temperature=0)
@@ -295,13 +300,13 @@ class TransformerLanguageModel(TokenPredictor):
                 f"n_heads={self.n_heads!r} does not divide d_model={self.d_model!r}: pass a "
                 "number that does."
             )
-        fraction = self.validation_fraction
-        for name in ("dropout", "validation_fraction"):
-            check_in_interval(name, getattr(self, name), 0, 1, closed_right=False)
-        if self.patience is not None and not fraction:
+        check_in_interval("dropout", self.dropout, 0, 1, closed_right=False)
+        if self.validation_fraction is not None:
+            check_in_open_interval("validation_fraction", self.validation_fraction, 0, 1)
+        elif self.patience is not None:
             raise ValueError(
                 f"patience={self.patience!r} needs something to validate with: pass a "
-                "validation_fraction greater than 0, or patience=None."
+                "validation_fraction between 0 and 1, or patience=None."
             )
         as_kernel(self.attention_kernel)
         self._plan()

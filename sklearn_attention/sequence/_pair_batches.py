@@ -48,8 +48,8 @@ class PairBatches:
 
         Parameters
         ----------
-        fraction : float
-            0 for none.
+        fraction : float or None
+            None for none.
         seed : int
         """
         if fraction:

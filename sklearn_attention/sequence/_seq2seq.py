@@ -8,7 +8,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._state import keeps_state_on_failure
-from .._validation import check_choice, check_in_interval, check_positive
+from .._validation import (
+    check_choice,
+    check_in_interval,
+    check_in_open_interval,
+    check_positive,
+)
 from ..kernels import as_kernel
 from ..text import END, START, Vocabulary, check_sequences
 from ..training import NetworkEstimator, batch_sizes
@@ -83,9 +88,9 @@ class TransformerSeq2Seq(NetworkEstimator):
         How often every pair is seen.
     max_steps : int, default=None
         Gradient steps. Whichever of the two ends first does.
-    validation_fraction : float, default=0.0
-        Share of the pairs that are held out to judge every epoch. The weights are then those
-        of the best.
+    validation_fraction : float, default=None
+        Share of the pairs, random ones, that are held out to judge every epoch: the weights
+        kept are those of the best. None holds out none, and keeps the last weights.
     patience : int, default=None
         Stop after so many epochs that were no better, which needs pairs held out.
     autocast : bool, default=False
@@ -166,7 +171,7 @@ class TransformerSeq2Seq(NetworkEstimator):
         batch_size=64,
         max_epochs=20,
         max_steps=None,
-        validation_fraction=0.0,
+        validation_fraction=None,
         patience=None,
         autocast=False,
         warm_start=False,
@@ -392,7 +397,7 @@ class TransformerSeq2Seq(NetworkEstimator):
         if self.validation_fraction and len(sources) == 1:
             raise ValueError(
                 f"validation_fraction={self.validation_fraction!r} leaves no pair to learn "
-                "from: pass more than one pair, or 0."
+                "from: pass more than one pair, or None."
             )
         pairs = PairBatches(sources, targets, self.device)
         pairs.hold_out(self.validation_fraction, seed)
@@ -446,9 +451,11 @@ class TransformerSeq2Seq(NetworkEstimator):
                 f"n_heads={self.n_heads!r} does not divide d_model={self.d_model!r}: pass a "
                 "number that does."
             )
-        for name in ("dropout", "label_smoothing", "validation_fraction"):
+        for name in ("dropout", "label_smoothing"):
             check_in_interval(name, getattr(self, name), 0, 1, closed_right=False)
-        if self.patience is not None and not self.validation_fraction:
+        if self.validation_fraction is not None:
+            check_in_open_interval("validation_fraction", self.validation_fraction, 0, 1)
+        elif self.patience is not None:
             raise ValueError(
                 f"patience={self.patience!r} needs pairs held out: pass a validation_fraction, "
                 "or patience=None."

@@ -275,7 +275,7 @@ class TestSampling:
         {"schedule": "cosine", "batch_size": (2, 8)},
         {"autocast": True},
         {"max_epochs": 2, "max_steps": None},
-        {"validation_fraction": 0},
+        {"validation_fraction": None},
         {"d_feedforward": 8},
         {"max_length": 1},
     ],
@@ -292,7 +292,7 @@ def test_every_form_learns_scores_and_writes(parameters):
 
 def test_learns_what_always_follows():
     texts = ["abcabcabc", "bcabca", "cabcabcabcab"]
-    model = fit(texts, max_steps=60, learning_rate=3e-2, validation_fraction=0)
+    model = fit(texts, max_steps=60, learning_rate=3e-2, validation_fraction=None)
     assert model.predict(["a", "ab", "abc"]).tolist() == ["b", "c", "a"]
     assert model.sample("ab", 6, temperature=0, top_k=1)[:6] == "abcabc"
     assert model.score(texts) > fit(texts, max_steps=1).score(texts)
@@ -310,7 +310,7 @@ def test_forms_of_input_do_not_matter(model, given):
 class TestTraining:
     def test_the_loss_is_that_of_a_token(self):
         # A rate so small that all epochs have the weights from the start.
-        options = {"learning_rate": 1e-12, "batch_size": 2, "validation_fraction": 0}
+        options = {"learning_rate": 1e-12, "batch_size": 2, "validation_fraction": None}
         for texts in (TEXTS, ["a", "abc", "abcdefg"]):
             model = fit(texts, max_length=64, **options)
             found = model.training_history_["loss"][0]
@@ -540,7 +540,7 @@ class TestBadInput:
             ({"dropout": 1}, "dropout=1"),
             ({"validation_fraction": 1}, "validation_fraction=1 is not valid"),
             (
-                {"patience": 2, "validation_fraction": 0},
+                {"patience": 2, "validation_fraction": None},
                 "patience=2 needs something to validate",
             ),
             ({"optimizer": "sgd"}, "optimizer='sgd' is unknown"),
@@ -590,7 +590,7 @@ class TestBadInput:
 
 
 def test_one_short_text_is_enough():
-    for parameters in ({}, {"validation_fraction": 0}, {"tokenizer": "words"}):
+    for parameters in ({}, {"validation_fraction": None}, {"tokenizer": "words"}):
         model = fit(["a"], **parameters)
         assert np.isfinite(model.score(["a"]))
 
