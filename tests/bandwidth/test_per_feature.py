@@ -142,7 +142,9 @@ def test_only_categories(kinds):
     rng = np.random.default_rng(0)
     X = rng.integers(0, 3, (60, 1)).astype(float)
     signal = X + 0.1 * rng.normal(size=(60, 1))
-    h, value, relevance = select_bandwidths(X, signal, Gaussian(), kinds=kinds, n_levels=[3])
+    h, value, relevance = select_bandwidths(
+        X, signal, Gaussian(), kinds=kinds, n_levels=[3], random_state=0
+    )
     assert h[0] < 0.05
     assert relevance[0] > 0.9
     grid = np.linspace(0, 2 / 3 if kinds == ["unordered"] else 1, 101)
