@@ -38,7 +38,7 @@ class RandomFourierFeatures(RandomFeatures):
 
     Attributes
     ----------
-    directions_ : ndarray of shape (ceil(n_components / 2), n_features_in_)
+    directions_ : ndarray of shape (ceil(n_components / 2), n_features)
         The frequencies :math:`\omega_j`, in reciprocal bandwidths.
     phases_ : ndarray of shape (ceil(n_components / 2),)
         What is added to the projections: 0, and for an odd `n_components` a random phase of

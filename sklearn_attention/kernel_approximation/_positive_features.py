@@ -44,9 +44,9 @@ class PositiveRandomFeatures(RandomFeatures):
 
     Attributes
     ----------
-    directions_ : ndarray of shape (ceil(n_components / 2), n_features_in_)
+    directions_ : ndarray of shape (ceil(n_components / 2), n_features)
         The directions :math:`\omega_j`, standard normal.
-    center_ : ndarray of shape (n_features_in_,)
+    center_ : ndarray of shape (n_features,)
         What rows are taken relative to: their mean for the Gaussian, which depends on
         differences alone, and 0 for the scaled dot product.
     n_features_in_ : int
