@@ -1,6 +1,7 @@
 """Shakespeare, character by character: a language model beside a plain loop in torch.
 
-    python benchmarks/language_model.py [--steps 2000] [--autocast] [--data FOLDER] [--seed 0]
+    python benchmarks/language_model.py [--steps 2000] [--positions rotary] [--autocast]
+        [--data FOLDER] [--seed 0]
 
 nanoGPT (Karpathy) trains a small transformer on the 1.1 million characters of Tiny Shakespeare
 in about three minutes on the processor of a laptop, and publishes a validation loss of 1.88:
@@ -176,6 +177,7 @@ def main():
         "--data", type=Path, default=os.environ.get("SKLEARN_ATTENTION_DATA", beside)
     )
     parser.add_argument("--steps", type=int, default=2000)
+    parser.add_argument("--positions", default="rotary")
     parser.add_argument("--autocast", action="store_true")
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
@@ -186,12 +188,13 @@ def main():
     print("| model | validation loss | processor seconds | ratio |")
     print("| --- | --- | --- | --- |")
     with torch_threads(1):
-        options = {"autocast": arguments.autocast}
+        options = {"autocast": arguments.autocast, "positions": arguments.positions}
         model, seconds, loop = compare(text, arguments.steps, arguments.seed, **options)
         theirs, loss = loop.step_seconds + loop.judge_seconds, loop.validation_loss()
         print(f"| plain torch | {loss:.3f} | {theirs:.0f} | 1.00 |")
         loss = min(model.training_history_["validation_loss"])
-        name = "ours, bfloat16" if arguments.autocast else "ours"
+        name = f"ours, {arguments.positions} positions"
+        name += ", bfloat16" * arguments.autocast
         print(f"| {name} | {loss:.3f} | {seconds:.0f} | {seconds / theirs:.2f} |")
         written = model.sample("\n", 500, temperature=0.8, random_state=0)
     print("\nOurs writes, at temperature 0.8:\n\n```")
