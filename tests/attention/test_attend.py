@@ -531,7 +531,8 @@ def megabytes(field):
 X = np.linspace(0, 1, 20_000)[:, None]
 for kernel in ("epanechnikov", "gaussian"):
     attend(X[:100], X, X[:, 0], kernel, bandwidth=0.1)
-before = megabytes("VmRSS")
+# Of peaks: what is resident may shrink meanwhile, where the system takes idle pages away.
+before = megabytes("VmHWM")
 for kernel in ("epanechnikov", "gaussian"):
     attend(X, X, X[:, 0], kernel, bandwidth=0.1)
 print(megabytes("VmHWM") - before)
