@@ -2,8 +2,7 @@
 
 import torch
 
-from ..attention import torch_threads
-from ..training import threads_for
+from ..training import threads_of_pass
 
 # Windows that are answered at once.
 _BLOCK = 2048
@@ -56,8 +55,7 @@ n_tokens, n_tokens)
     device = next(network.parameters()).device
     inputs = _inputs(scaling, batch, device)
     found = []
-    n_threads = threads_for(network, len(batch.past) * network.n_tokens)
-    with torch_threads(n_threads or torch.get_num_threads()):
+    with threads_of_pass(network, len(batch.past) * network.n_tokens):
         for rows in torch.arange(len(batch.past)).split(_BLOCK):
             part = [None if x is None else x[rows] for x in inputs]
             forecasts, maps = network(*part, need_weights=need_weights)

@@ -6,11 +6,10 @@ from torch import nn
 from ..nn import (
     Encoder,
     InstanceNorm,
-    LearnedPositions,
     Patches,
     PointHead,
-    SinusoidalPositions,
     initialize,
+    make_positions,
 )
 
 
@@ -69,12 +68,10 @@ class ForecastNetwork(nn.Module):
             n_tokens += self.patches.n_patches(horizon)
             self.embed_future = nn.Linear(patch_length * n_future, d_model)
         width = d_model + (d_position or 0)
-        combine = {"combine": "concatenate" if d_position else "add"}
-        self.positions = nn.Identity()
-        if positions == "sinusoidal":
-            self.positions = SinusoidalPositions(d_position or d_model, **combine)
-        elif positions == "learned":
-            self.positions = LearnedPositions(n_tokens, d_position or d_model, **combine)
+        self.positions = make_positions(
+            positions, d_position or d_model, max_length=n_tokens,
+            combine="concatenate" if d_position else "add",
+        )  # fmt: skip
         rotary = positions == "rotary"
         self.encoder = Encoder(
             n_layers, width, n_heads, d_feedforward, rotary=rotary, **options

@@ -4,7 +4,6 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .._validation import check_choice, check_positive
-from ..kernels import as_kernel
 from ..training import NetworkEstimator, batch_sizes
 from ._baselines import RidgeMap, fit_ridge, seasonal_naive
 from ._forecaster import Forecaster
@@ -347,18 +346,10 @@ class TransformerForecaster(NetworkEstimator, Forecaster):
             "n_past": len(self.scaling_["center"]),
             "n_future": len(self.known_columns_),
             "patch_length": int(patch_length),
-            "d_model": int(self.d_model),
-            "n_heads": int(self.n_heads),
-            "n_layers": int(self.n_layers),
-            "d_feedforward": int(self.d_feedforward or 4 * self.d_model),
-            "kernel": self.attention_kernel,
-            "positions": self.positions,
             "d_position": self.d_position,
             "center": self.instance_norm,
             "relative": self.base_ is not None,
-            "norm": self.norm,
-            "activation": self.activation,
-            "dropout": float(self.dropout),
+            **self._transformer_shape(),
         }
 
     def _check_parameters(self):
@@ -370,19 +361,18 @@ class TransformerForecaster(NetworkEstimator, Forecaster):
             check_choice("instance_norm", self.instance_norm, _CENTERS)
         if self.patch_length != "auto":
             check_positive("patch_length", self.patch_length, integer=True)
-        for name in ("d_model", "n_heads", "n_layers"):
-            check_positive(name, getattr(self, name), integer=True)
-        for name in ("d_feedforward", "d_position"):
-            if getattr(self, name) is not None:
-                check_positive(name, getattr(self, name), integer=True)
+        if self.d_position is not None:
+            check_positive("d_position", self.d_position, integer=True)
+        self._check_transformer()
+        self._plan()
+
+    def _check_heads(self):
         width = self.d_model + (self.d_position or 0)
         if width % self.n_heads:
             raise ValueError(
                 f"n_heads={self.n_heads!r} does not divide the tokens' width {width}: pass a "
                 "number that does."
             )
-        as_kernel(self.attention_kernel)
-        self._plan()
 
 
 def _fit_ridge(windows, alphas, holdout=None):

@@ -5,7 +5,7 @@
   :class:`Encoder` and :class:`Decoder`; :func:`initialize` draws their parameters, and a
   :class:`KeyValueCache` saves computing anew what a growing sequence has in common.
 * Positions of tokens: :class:`SinusoidalPositions`, :class:`LearnedPositions`,
-  :class:`RotaryPositions`.
+  :class:`RotaryPositions`; :func:`make_positions` takes their names.
 * Series to tokens and back: :class:`Patches`, :class:`InstanceNorm`, :class:`PointHead`,
   :class:`QuantileHead`, :func:`pinball_loss`.
 * Kernels of table rows: :class:`ViewKernel` and how it is read.
@@ -33,6 +33,7 @@ _LAZY = {
     "initialize": "_initialize",
     "leave_one_out_errors": "_leave_one_out_errors",
     "local_average": "_local_average",
+    "make_positions": "_positions",
     "pinball_loss": "_heads",
     "sinusoidal_encoding": "_positions",
     "without_own": "_local_average",

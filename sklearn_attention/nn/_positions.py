@@ -216,6 +216,37 @@ class RotaryPositions(nn.Module):
         return torch.view_as_real(pairs * turns).flatten(-2).to(x.dtype)
 
 
+def make_positions(kind, width, *, max_length=None, combine="add"):
+    """The module that tells tokens where they stand, by its name.
+
+    Parameters
+    ----------
+    kind : {"sinusoidal", "learned", "rotary"} or None
+        "rotary" is the attention's own matter, and leaves tokens as they are, like None.
+    width : int
+        Of the encoding; when added, the width of the tokens.
+    max_length : int, default=None
+        Length of the longest sequence, for learned positions.
+    combine : {"add", "concatenate"}, default="add"
+        As for :class:`SinusoidalPositions`.
+
+    Returns
+    -------
+    positions : torch.nn.Module
+        Called with tokens, and with the position of the first if that is not 0.
+    """
+    if kind == "sinusoidal":
+        return SinusoidalPositions(width, combine=combine)
+    if kind == "learned":
+        return LearnedPositions(max_length, width, combine=combine)
+    return _NoPositions()
+
+
+class _NoPositions(nn.Module):
+    def forward(self, x, first=0):
+        return x
+
+
 @functools.lru_cache(maxsize=16)
 def _turns(n_steps, width, base, device, double):
     """Rotations by the angles of positions, (n_steps, width / 2), of complex numbers."""

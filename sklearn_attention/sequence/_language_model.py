@@ -6,13 +6,9 @@ from sklearn.callback import with_callbacks
 from .._state import keeps_state_on_failure
 from .._validation import (
     check_choice,
-    check_in_interval,
-    check_in_open_interval,
     check_positive,
 )
-from ..kernels import as_kernel
 from ..text import TOKENIZERS, Vocabulary, check_sequences, learn_vocabulary
-from ..training import batch_sizes
 from ._token_predictor import TokenPredictor
 from ._token_windows import TokenStream, TokenWindows
 
@@ -247,17 +243,13 @@ class TransformerLanguageModel(TokenPredictor):
         # Windows of one length, as of a single long text, need no sorting.
         lengths = torch.from_numpy(windows.lengths) if np.ptp(windows.lengths) else None
         task_data = {"X": X, "y": y, "metadata": {}}
-        n_epochs = len(batch_sizes(self._plan(), len(windows)))
-        context = self._init_callback_context(max_subtasks=n_epochs)
-        context.call_on_fit_task_begin(estimator=self, **task_data)
-        self._train_network(
+        self.n_training_tokens_ = int(training.n_pairs.sum())
+        self._fit_network(
             self._network_shape(len(vocabulary)), window_loss(windows), len(windows),
-            context=context, task_data=task_data, validation_loss=validation_loss,
+            task_data=task_data, validation_loss=validation_loss,
             data=[stream.ids, training.n_pairs, self.vocabulary_["learned"]], lengths=lengths,
             n_tokens=self.max_length,
         )  # fmt: skip
-        self.n_training_tokens_ = int(training.n_pairs.sum())
-        context.call_on_fit_task_end(estimator=self, **task_data, reconstruction_attributes={})
         return self
 
     @staticmethod
@@ -277,38 +269,15 @@ class TransformerLanguageModel(TokenPredictor):
         return {
             "n_tokens": n_tokens,
             "max_length": int(self.max_length),
-            "d_model": int(self.d_model),
-            "n_heads": int(self.n_heads),
-            "n_layers": int(self.n_layers),
-            "d_feedforward": int(self.d_feedforward or 4 * self.d_model),
-            "kernel": self.attention_kernel,
-            "positions": self.positions,
-            "norm": self.norm,
-            "activation": self.activation,
-            "dropout": float(self.dropout),
+            **self._transformer_shape(),
         }
 
     def _check_parameters(self):
         check_choice("tokenizer", self.tokenizer, TOKENIZERS)
         check_choice("positions", self.positions, _POSITIONS)
-        for name in ("max_length", "d_model", "n_heads", "n_layers"):
-            check_positive(name, getattr(self, name), integer=True)
-        if self.d_feedforward is not None:
-            check_positive("d_feedforward", self.d_feedforward, integer=True)
-        if self.d_model % self.n_heads:
-            raise ValueError(
-                f"n_heads={self.n_heads!r} does not divide d_model={self.d_model!r}: pass a "
-                "number that does."
-            )
-        check_in_interval("dropout", self.dropout, 0, 1, closed_right=False)
-        if self.validation_fraction is not None:
-            check_in_open_interval("validation_fraction", self.validation_fraction, 0, 1)
-        elif self.patience is not None:
-            raise ValueError(
-                f"patience={self.patience!r} needs something to validate with: pass a "
-                "validation_fraction between 0 and 1, or patience=None."
-            )
-        as_kernel(self.attention_kernel)
+        check_positive("max_length", self.max_length, integer=True)
+        self._check_transformer()
+        self._check_validation("something to validate with")
         self._plan()
 
     def __sklearn_tags__(self):

@@ -3,7 +3,7 @@
 from torch import nn
 from torch.nn.functional import linear
 
-from ..nn import Dropout, Encoder, LearnedPositions, SinusoidalPositions, initialize
+from ..nn import Dropout, Encoder, initialize, make_positions
 
 
 class LanguageNetwork(nn.Module):
@@ -43,11 +43,7 @@ class LanguageNetwork(nn.Module):
         super().__init__()
         self.max_length = max_length
         self.embed = nn.Embedding(n_tokens, d_model)
-        self.positions = None
-        if positions == "sinusoidal":
-            self.positions = SinusoidalPositions(d_model)
-        elif positions == "learned":
-            self.positions = LearnedPositions(max_length, d_model)
+        self.positions = make_positions(positions, d_model, max_length=max_length)
         self.dropout = Dropout(dropout)
         rotary = positions == "rotary"
         # Biases would cost an eighth of the time.
@@ -74,9 +70,8 @@ class LanguageNetwork(nn.Module):
         weights : list of Tensor of shape (B, n_heads, T, T) or None
             One for each layer.
         """
-        x = self.embed(ids)  # (B, T, d_model)
-        if self.positions is not None:
-            x = self.positions(x, 0 if cache is None else cache.n_tokens)
+        # (B, T, d_model)
+        x = self.positions(self.embed(ids), 0 if cache is None else cache.n_tokens)
         x, weights = self.encoder(
             self.dropout(x), causal=True, need_weights=need_weights, cache=cache
         )

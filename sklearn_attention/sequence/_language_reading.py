@@ -4,10 +4,9 @@ import numpy as np
 import torch
 from torch.nn.functional import log_softmax, nll_loss
 
-from ..attention import torch_threads
 from ..nn import KeyValueCache
 from ..text import END, PADDING, START
-from ..training import threads_for
+from ..training import threads_of_pass
 from ._token_windows import context_start
 
 # Tokens that the network sees at once.
@@ -65,7 +64,7 @@ def mean_log_likelihood(network, windows):
     for first in range(0, len(windows), size):
         rows = np.arange(first, min(first + size, len(windows)))
         ids, following = map(torch.from_numpy, windows.batch(rows))
-        with _threads(network, ids.numel()):
+        with threads_of_pass(network, ids.numel()):
             log_proba = _log_proba(network(ids.to(device))[0])  # (B, T, n_tokens)
             found = log_proba.gather(-1, following.to(device)[..., None])[..., 0].cpu()
         counted = following != PADDING
@@ -101,7 +100,7 @@ def next_log_proba(network, prefixes):
         ids = torch.full((len(parts), int(lengths.max())), PADDING)
         for row, part in zip(ids, parts, strict=True):
             row[: len(part)] = torch.from_numpy(part)
-        with _threads(network, ids.numel()):
+        with threads_of_pass(network, ids.numel()):
             # Nothing sees the padding, which comes later.
             logits, _ = network(ids.to(device))
         last = logits[torch.arange(len(parts)), lengths - 1]  # (B, n_tokens)
@@ -142,7 +141,7 @@ def write(network, prompts, n_new, choose):
             # The context has moved on, and its tokens stand at other positions.
             cache, seen = KeyValueCache(len(network.encoder.blocks)), start
         new = ids[:, seen:n_tokens]
-        with _threads(network, new.numel()):
+        with threads_of_pass(network, new.numel()):
             logits, _ = network(new.to(device), cache=cache)
         chosen = choose(_log_proba(logits[:, -1]).cpu().numpy())
         ended |= chosen == END
@@ -170,7 +169,7 @@ def attention_weights(network, ids):
     weights : ndarray of shape (n_layers, n_heads, T, T)
     """
     device = next(network.parameters()).device
-    with _threads(network, len(ids)):
+    with threads_of_pass(network, len(ids)):
         _, maps = network(torch.from_numpy(ids)[None].to(device), need_weights=True)
     return torch.cat(maps).cpu().numpy()
 
@@ -179,7 +178,3 @@ def _log_proba(logits):
     """Normalised over the tokens that can come next, in single precision."""
     never = torch.tensor([PADDING, START], device=logits.device)
     return log_softmax(logits.float().index_fill(-1, never, -torch.inf), dim=-1)
-
-
-def _threads(network, n_tokens):
-    return torch_threads(threads_for(network, n_tokens) or torch.get_num_threads())

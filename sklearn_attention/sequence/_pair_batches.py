@@ -3,9 +3,9 @@
 import numpy as np
 import torch
 
-from ..attention import resolve_device, torch_threads
+from ..attention import resolve_device
 from ..text import PADDING, pad
-from ..training import hold_out, threads_for
+from ..training import blocks_by_length, hold_out, threads_of_pass
 from ._seq2seq_network import pair_loss
 
 # Tokens that are seen at once where nothing is learned; each has a score for all tokens.
@@ -138,33 +138,10 @@ def by_length(function, network, *parts, most_tokens=MOST_TOKENS):
     blocks = blocks_by_length(lengths, most_tokens)
     answers = [None] * len(lengths)
     n_tokens = max(lengths[rows].sum() for rows in blocks)
-    with torch_threads(threads_for(network, n_tokens) or torch.get_num_threads()):
+    with threads_of_pass(network, n_tokens):
         for rows in blocks:
             ids = [torch.from_numpy(pad([part[i] for i in rows])[0]) for part in parts]
             found = function(network, *(x.to(device) for x in ids))
             for row, answer in zip(rows, found, strict=True):
                 answers[row] = answer
     return answers
-
-
-def blocks_by_length(lengths, most_tokens):
-    """Rows of similar length, as many at once as have so many tokens with their padding.
-
-    Parameters
-    ----------
-    lengths : ndarray of int of shape (n_rows,)
-    most_tokens : int
-
-    Returns
-    -------
-    blocks : list of ndarray of int
-        Each of at least one row. The longest rows come first: what does not fit into memory
-        shows at once.
-    """
-    order = np.argsort(-lengths, kind="stable")
-    blocks, first = [], 0
-    while first < len(order):
-        n_rows = max(1, int(most_tokens // lengths[order[first]]))
-        blocks.append(order[first : first + n_rows])
-        first += n_rows
-    return blocks

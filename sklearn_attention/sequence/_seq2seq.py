@@ -11,12 +11,10 @@ from .._state import keeps_state_on_failure
 from .._validation import (
     check_choice,
     check_in_interval,
-    check_in_open_interval,
     check_positive,
 )
-from ..kernels import as_kernel
 from ..text import END, START, Vocabulary, check_sequences
-from ..training import NetworkEstimator, batch_sizes
+from ..training import NetworkEstimator
 from ._pairs import check_count, learn_vocabularies, read_sources, read_targets
 from ._scores import corpus_bleu, token_accuracy
 
@@ -401,34 +399,22 @@ class TransformerSeq2Seq(NetworkEstimator):
             )
         pairs = PairBatches(sources, targets, self.device)
         pairs.hold_out(self.validation_fraction, seed)
-        n_epochs = len(batch_sizes(self._plan(), len(pairs)))
-        context = self._init_callback_context(max_subtasks=n_epochs)
-        context.call_on_fit_task_begin(estimator=self, **task_data)
-        self._train_network(
+        self._fit_network(
             self._network_shape(*map(len, vocabularies)),
             pairs.loss(float(self.label_smoothing)), len(pairs),
             validation_loss=pairs.held_out_loss() if self.validation_fraction else None,
-            context=context, task_data=task_data, lengths=pairs.lengths,
+            task_data=task_data, lengths=pairs.lengths,
             data=[*pairs.arrays(), float(self.label_smoothing)],
             n_tokens=math.ceil(pairs.lengths.double().mean()),
         )  # fmt: skip
-        context.call_on_fit_task_end(estimator=self, **task_data, reconstruction_attributes={})
 
     def _network_shape(self, n_source, n_target):
         return {
             "n_source": n_source,
             "n_target": n_target,
             "shared": self.shared_vocabulary,
-            "d_model": int(self.d_model),
-            "n_heads": int(self.n_heads),
-            "n_layers": int(self.n_layers),
-            "d_feedforward": int(self.d_feedforward or 4 * self.d_model),
-            "positions": self.positions,
             "max_length": int(self.max_length),
-            "norm": self.norm,
-            "activation": self.activation,
-            "dropout": float(self.dropout),
-            "kernel": self.attention_kernel,
+            **self._transformer_shape(),
         }
 
     def _check_search(self):
@@ -442,24 +428,8 @@ class TransformerSeq2Seq(NetworkEstimator):
         check_choice("tokenizer", self.tokenizer, _OF_TEXTS)
         check_choice("positions", self.positions, POSITIONS)
         check_positive("max_length", self.max_length, integer=True, minimum=2)
-        for name in ("d_model", "n_heads", "n_layers"):
-            check_positive(name, getattr(self, name), integer=True)
-        if self.d_feedforward is not None:
-            check_positive("d_feedforward", self.d_feedforward, integer=True)
-        if self.d_model % self.n_heads:
-            raise ValueError(
-                f"n_heads={self.n_heads!r} does not divide d_model={self.d_model!r}: pass a "
-                "number that does."
-            )
-        for name in ("dropout", "label_smoothing"):
-            check_in_interval(name, getattr(self, name), 0, 1, closed_right=False)
-        if self.validation_fraction is not None:
-            check_in_open_interval("validation_fraction", self.validation_fraction, 0, 1)
-        elif self.patience is not None:
-            raise ValueError(
-                f"patience={self.patience!r} needs pairs held out: pass a validation_fraction, "
-                "or patience=None."
-            )
-        as_kernel(self.attention_kernel)
+        check_in_interval("label_smoothing", self.label_smoothing, 0, 1, closed_right=False)
+        self._check_transformer()
+        self._check_validation("pairs held out")
         self._check_search()
         self._plan()

@@ -8,9 +8,8 @@ from ..nn import (
     Decoder,
     Dropout,
     Encoder,
-    LearnedPositions,
-    SinusoidalPositions,
     initialize,
+    make_positions,
 )
 from ..text import PADDING
 
@@ -61,12 +60,7 @@ class Seq2SeqNetwork(nn.Module):
         self.embed_target = nn.Embedding(n_target, d_model)
         self.embed_source = self.embed_target if shared else nn.Embedding(n_source, d_model)
         self.positions = nn.ModuleList(
-            {
-                "learned": lambda: LearnedPositions(max_length, d_model),
-                "rotary": nn.Identity,
-                "sinusoidal": lambda: SinusoidalPositions(d_model),
-            }[positions]()
-            for _ in range(2)
+            make_positions(positions, d_model, max_length=max_length) for _ in range(2)
         )
         self.dropout = Dropout(dropout)
         options = {"rotary": positions == "rotary", "dropout": dropout, **options}
@@ -131,9 +125,7 @@ class Seq2SeqNetwork(nn.Module):
 
     def _embedded(self, embedding, ids, positions, first=0):
         x = embedding(ids) * self.d_model**0.5  # (B, T, d_model)
-        if not isinstance(positions, nn.Identity):
-            x = positions(x, first)
-        return self.dropout(x)
+        return self.dropout(positions(x, first))
 
 
 def pair_loss(network, source, target, *, label_smoothing=0.0):

@@ -13,6 +13,7 @@ _LAZY = {
     "NetworkEstimator": "_network_estimator",
     "Plan": "_plan",
     "batch_sizes": "_plan",
+    "blocks_by_length": "_order",
     "decay_groups": "_optimizer",
     "descend": "_descend",
     "hold_out": "_hold_out",
@@ -20,7 +21,7 @@ _LAZY = {
     "learn_solving": "_learn_kernel",
     "pace": "_plan",
     "refine_attending": "_learn_kernel",
-    "threads_for": "_network",
+    "threads_of_pass": "_network",
     "torch_seed": "_random",
     "train": "_train",
 }

@@ -5,6 +5,7 @@ import hashlib
 import numpy as np
 import torch
 
+from ..attention import torch_threads
 from ._random import torch_seed
 
 # Multiplications in one pass below which waiting for threads costs more than they save.
@@ -77,7 +78,7 @@ def digest(*parts):
     return found.hexdigest()
 
 
-def threads_for(network, n_tokens):
+def worthwhile_threads(network, n_tokens):
     """How many threads a pass through a network is worth.
 
     Parameters
@@ -94,3 +95,19 @@ def threads_for(network, n_tokens):
     linear = (part for part in network.modules() if isinstance(part, torch.nn.Linear))
     work = n_tokens * sum(part.weight.numel() for part in linear)
     return 1 if work < _WORK_OF_A_THREAD else None
+
+
+def threads_of_pass(network, n_tokens):
+    """Context in which torch uses as many threads as a pass through a network is worth.
+
+    Parameters
+    ----------
+    network : torch.nn.Module
+    n_tokens : int
+        That are seen at once, each by every linear layer.
+
+    Returns
+    -------
+    context : context manager
+    """
+    return torch_threads(worthwhile_threads(network, n_tokens) or torch.get_num_threads())

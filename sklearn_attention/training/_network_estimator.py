@@ -5,6 +5,8 @@ import warnings
 from sklearn.utils import check_random_state
 
 from .._base import AttentionEstimator
+from .._validation import check_in_interval, check_in_open_interval, check_positive
+from ..kernels import as_kernel
 from ._epoch_tasks import EpochTasks
 from ._plan import Plan, batch_sizes
 
@@ -42,6 +44,69 @@ class NetworkEstimator(AttentionEstimator):
             **{name: offered[name] for name in Plan.__dataclass_fields__ if name in offered}
         )
 
+    def _check_transformer(self):
+        """Raise ValueError unless the parameters of the transformer are valid."""
+        for name in ("d_model", "n_heads", "n_layers"):
+            check_positive(name, getattr(self, name), integer=True)
+        if self.d_feedforward is not None:
+            check_positive("d_feedforward", self.d_feedforward, integer=True)
+        self._check_heads()
+        check_in_interval("dropout", self.dropout, 0, 1, closed_right=False)
+        as_kernel(self.attention_kernel)
+
+    def _check_heads(self):
+        if self.d_model % self.n_heads:
+            raise ValueError(
+                f"n_heads={self.n_heads!r} does not divide d_model={self.d_model!r}: pass a "
+                "number that does."
+            )
+
+    def _check_validation(self, needed):
+        """Raise ValueError unless what is held out suits; the patience needs `needed`."""
+        if self.validation_fraction is not None:
+            check_in_open_interval("validation_fraction", self.validation_fraction, 0, 1)
+        elif self.patience is not None:
+            raise ValueError(
+                f"patience={self.patience!r} needs {needed}, but validation_fraction=None: "
+                "pass a number between 0 and 1, or patience=None."
+            )
+
+    def _transformer_shape(self, widening=4):
+        """Arguments that all networks have, by the parameters of the estimator.
+
+        Parameters
+        ----------
+        widening : int, default=4
+            Width of hidden layers, in widths of tokens, where `d_feedforward` is None.
+        """
+        return {
+            "d_model": int(self.d_model),
+            "n_heads": int(self.n_heads),
+            "n_layers": int(self.n_layers),
+            "d_feedforward": int(self.d_feedforward or widening * self.d_model),
+            "kernel": self.attention_kernel,
+            "positions": self.positions,
+            "norm": self.norm,
+            "activation": self.activation,
+            "dropout": float(self.dropout),
+        }
+
+    def _fit_network(self, shape, batch_loss, n_samples, *, task_data, **options):
+        """Learn the weights, and tell callbacks that this is all of the fit.
+
+        Parameters
+        ----------
+        shape, batch_loss, n_samples, task_data, **options
+            As for :meth:`_train_network`.
+        """
+        n_epochs = len(batch_sizes(self._plan(), n_samples))
+        context = self._init_callback_context(max_subtasks=n_epochs)
+        context.call_on_fit_task_begin(estimator=self, **task_data)
+        self._train_network(
+            shape, batch_loss, n_samples, context=context, task_data=task_data, **options
+        )
+        context.call_on_fit_task_end(estimator=self, **task_data, reconstruction_attributes={})
+
     def _train_network(
         self,
         shape,
@@ -73,7 +138,13 @@ class NetworkEstimator(AttentionEstimator):
             Tokens of a row that the network sees, by which threads are chosen.
         """
         from ..attention import resolve_device  # torch takes a second to load
-        from ._network import build_network, digest, load_weights, threads_for, weights_of
+        from ._network import (
+            build_network,
+            digest,
+            load_weights,
+            weights_of,
+            worthwhile_threads,
+        )
         from ._train import train
 
         start = getattr(self, "network_", None), getattr(self, "shape_", None)
@@ -94,7 +165,7 @@ class NetworkEstimator(AttentionEstimator):
             network, batch_loss, n_samples, plan, random_state=seed,
             validation_loss=validation_loss, checkpoint=self.checkpoint, checkpoint_key=key,
             task=EpochTasks(context, self, fitted=fitted, **task_data),
-            threads=threads_for(network, most * n_tokens), lengths=lengths,
+            threads=worthwhile_threads(network, most * n_tokens), lengths=lengths,
         )  # fmt: skip
         if history.stopped == "interrupted":
             warnings.warn(

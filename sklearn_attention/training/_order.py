@@ -1,5 +1,8 @@
-"""Which rows are in which batch of an epoch."""
+"""Which rows are seen together: in a batch of an epoch, or where nothing is learned."""
 
+import math
+
+import numpy as np
 import torch
 
 # Batches whose rows are sorted by length together. Fewer would pad more, and more would make
@@ -35,3 +38,29 @@ def shuffled_batches(n_samples, sizes, generator, lengths=None):
         some = rows.split([len(batch) for batch in some])
         arranged += [some[i] for i in torch.randperm(len(some), generator=generator)]
     return arranged
+
+
+def blocks_by_length(lengths, most_tokens, most_pairs=math.inf):
+    """Rows of similar length in blocks of bounded size, padding included.
+
+    Parameters
+    ----------
+    lengths : ndarray of int of shape (n_rows,)
+    most_tokens : int
+        In a block, but for a row that has more by itself.
+    most_pairs : int, default=inf
+        Of tokens of the same row, in a block.
+
+    Returns
+    -------
+    blocks : list of ndarray of int
+        Positions of rows. The longest come first: what does not fit into memory shows at once.
+    """
+    order = np.argsort(-lengths, kind="stable")
+    blocks, first = [], 0
+    while first < len(order):
+        longest = max(1, int(lengths[order[first]]))
+        n_rows = max(1, int(min(most_tokens // longest, most_pairs // longest**2, len(order))))
+        blocks.append(order[first : first + n_rows])
+        first += n_rows
+    return blocks

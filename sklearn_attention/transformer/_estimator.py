@@ -4,10 +4,9 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 
-from .._validation import check_choice, check_in_open_interval, check_positive
-from ..kernels import as_kernel
+from .._validation import check_choice, check_positive
 from ..text import TOKENIZERS
-from ..training import NetworkEstimator, batch_sizes
+from ..training import NetworkEstimator
 from ._forms import FORMS
 from ._reader import RowReader
 
@@ -148,19 +147,14 @@ class TransformerEstimator(
         training, held_out = self._split(len(rows), strata)
         parts = [(rows.take(of), targets[of], weights[of]) for of in (training, held_out)]
         self.batch_size_ = self._choose_batch_size(len(training))
-        epochs = batch_sizes(self._plan(), len(training))
-        shape = self._network_shape(n_outputs)
-        context = self._init_callback_context(max_subtasks=len(epochs))
-        context.call_on_fit_task_begin(estimator=self, **task_data)
         judge = _learning.mean_loss_of(*parts[1], row_loss) if len(held_out) else None
-        self._train_network(
-            shape, _learning.loss_of(*parts[0], row_loss),
-            len(training), context=context, task_data=task_data,
+        self._fit_network(
+            self._network_shape(n_outputs), _learning.loss_of(*parts[0], row_loss),
+            len(training), task_data=task_data,
             validation_loss=judge, lengths=_learning.padded_lengths(parts[0][0]),
             data=[*rows.arrays(), targets, weights, training],
             n_tokens=int(np.ceil(rows.lengths.mean())),
         )  # fmt: skip
-        context.call_on_fit_task_end(estimator=self, **task_data, reconstruction_attributes={})
 
     def _split(self, n_rows, strata):
         """Positions of rows to learn from, and of those to judge by."""
@@ -209,17 +203,10 @@ class TransformerEstimator(
             "form": self.tokens_,
             "tokens": self._token_arguments(),
             "n_outputs": n_outputs,
-            "d_model": int(self.d_model),
-            "n_heads": int(self.n_heads),
-            "n_layers": int(self.n_layers),
-            "d_feedforward": int(self.d_feedforward or 2 * self.d_model),
             "pooling": pooling,
-            "positions": positions,
             "max_length": None if features else self.max_length_,
-            "kernel": self.attention_kernel,
-            "norm": self.norm,
-            "activation": self.activation,
-            "dropout": float(self.dropout),
+            **self._transformer_shape(widening=2),
+            "positions": positions,
         }
 
     @property
@@ -232,23 +219,10 @@ class TransformerEstimator(
         check_choice("pooling", self.pooling, ("auto", *POOLINGS))
         if self.positions is not None:
             check_choice("positions", self.positions, POSITIONS)
-        for name in ("d_model", "n_heads", "n_layers"):
-            check_positive(name, getattr(self, name), integer=True)
-        for name in ("d_feedforward", "max_tokens", "max_length"):
+        for name in ("max_tokens", "max_length"):
             if getattr(self, name) is not None:
                 check_positive(name, getattr(self, name), integer=True)
-        if self.d_model % self.n_heads:
-            raise ValueError(
-                f"n_heads={self.n_heads!r} does not divide d_model={self.d_model!r}: pass a "
-                "number that does."
-            )
-        if self.validation_fraction is not None:
-            check_in_open_interval("validation_fraction", self.validation_fraction, 0, 1)
-        elif self.patience is not None:
-            raise ValueError(
-                f"patience={self.patience!r} needs rows to judge by, but "
-                "validation_fraction=None: pass a number between 0 and 1, or patience=None."
-            )
-        as_kernel(self.attention_kernel)
+        self._check_transformer()
+        self._check_validation("rows to judge by")
         self.batch_size_ = self._choose_batch_size(1)
         self._plan()

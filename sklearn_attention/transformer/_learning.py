@@ -4,8 +4,7 @@ import numpy as np
 import torch
 from torch.nn.functional import cross_entropy, mse_loss, pad
 
-from ..attention import torch_threads
-from ..training import threads_for
+from ..training import blocks_by_length, threads_of_pass
 
 # Tokens, and pairs of them, that are seen at once where nothing is learned.
 _MOST_TOKENS, _MOST_PAIRS = 2**15, 2**22
@@ -106,9 +105,8 @@ def ask(network, rows):
     """
     device = next(network.parameters()).device
     found = []
-    blocks = _blocks(rows.lengths)
-    n_threads = threads_for(network, max(rows.lengths[block].sum() for block in blocks))
-    with torch_threads(n_threads or torch.get_num_threads()):
+    blocks = blocks_by_length(rows.lengths, _MOST_TOKENS, _MOST_PAIRS)
+    with threads_of_pass(network, max(rows.lengths[block].sum() for block in blocks)):
         for block in blocks:
             inputs, real = _inputs(rows, block, device)
             found.append(network(*inputs, real=real)[:2])
@@ -133,7 +131,7 @@ def attention_maps(network, rows):
         0 where a row has ended.
     """
     device = next(network.parameters()).device
-    blocks = _blocks(rows.lengths)
+    blocks = blocks_by_length(rows.lengths, _MOST_TOKENS, _MOST_PAIRS)
     found = []
     for block in blocks:
         inputs, real = _inputs(rows, block, device)
@@ -149,24 +147,6 @@ def attention_maps(network, rows):
     for block, maps in zip(blocks, found, strict=True):
         weights[block, :, :, : maps.shape[-1], : maps.shape[-1]] = maps
     return weights
-
-
-def _blocks(lengths):
-    """Positions of rows of similar length, in blocks of bounded size."""
-    order = np.argsort(lengths, kind="stable")
-    blocks, start = [], 0
-    while start < len(order):
-        # The longest comes last: a block is as many rows as fit at its length.
-        stop = start + 1
-        while stop < len(order) and _fits(stop + 1 - start, int(lengths[order[stop]])):
-            stop += 1
-        blocks.append(order[start:stop])
-        start = stop
-    return blocks
-
-
-def _fits(n_rows, length):
-    return n_rows * length <= _MOST_TOKENS and n_rows * length**2 <= _MOST_PAIRS
 
 
 def _inputs(rows, chosen, device):

@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from ..nn import Encoder, LearnedPositions, SinusoidalPositions, initialize
+from ..nn import Encoder, initialize, make_positions
 from ._tokens import TOKENS
 
 
@@ -48,11 +48,7 @@ class RowEncoder(nn.Module):
     ):
         super().__init__()
         self.tokens = TOKENS[form](d_model, **tokens)
-        self.positions = nn.Identity()
-        if positions == "sinusoidal":
-            self.positions = SinusoidalPositions(d_model)
-        elif positions == "learned":
-            self.positions = LearnedPositions(max_length, d_model)
+        self.positions = make_positions(positions, d_model, max_length=max_length)
         self.pooling = pooling
         self.cls = initialize(nn.Embedding(1, d_model)) if pooling == "cls" else None
         rotary = positions == "rotary"

@@ -15,9 +15,9 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, KFold
 
 from sklearn_attention import TransformerSeq2Seq
-from sklearn_attention.sequence._pair_batches import blocks_by_length
 from sklearn_attention.sequence._scores import corpus_bleu, token_accuracy
 from sklearn_attention.sequence._seq2seq_network import Seq2SeqNetwork
+from sklearn_attention.training import blocks_by_length
 
 TINY = {"d_model": 16, "n_heads": 2, "n_layers": 1, "dropout": 0.0, "max_epochs": 3}
 COUNTRIES = [
