@@ -35,6 +35,15 @@ class Kernel(BaseEstimator):
     positive_definite : bool
         Whether the matrix of the kernel between any rows, of any number of features, has no
         negative eigenvalues; False also where nobody has shown it.
+    polynomial : tuple of float or None
+        Coefficients :math:`c_k` with :math:`K(u) = \sum_k c_k |u|^k` for :math:`|u| \le 1`,
+        and 0 beyond, if such is the kernel along one feature.
+    exponential_polynomial : (float, tuple of float) or None
+        Rate and coefficients with :math:`K(u) = e^{-\text{rate}\, |u|} \sum_k c_k |u|^k`, if
+        such is the kernel along one feature.
+    analytic_strip : float
+        Distance from the real line to the nearest singularity of :math:`K(u)`, along one
+        feature, in the complex plane; 0 if it is not analytic, or nobody has shown it.
     """
 
     signed = False
@@ -43,6 +52,9 @@ class Kernel(BaseEstimator):
     decreasing = False
     scaled = True
     positive_definite = False
+    polynomial = None
+    exponential_polynomial = None
+    analytic_strip = 0.0
 
     def __call__(self, queries, keys=None):
         """Compare every query with every key.

@@ -12,11 +12,16 @@ from ._radial import SmoothingKernel
 class CompactKernel(SmoothingKernel):
     """Base class of the smoothing kernels that vanish outside the unit ball.
 
+    All of them are polynomials of the distance; see ``polynomial``.
+
     A query without any key within one bandwidth has no weights at all; what happens then
     is the ``empty`` policy of :func:`sklearn_attention.attention.attend`.
     """
 
     support = 1.0
+
+    def radial_moment(self, order):
+        return math.fsum(c / (k + order + 1) for k, c in enumerate(self.polynomial))
 
 
 class _BetaKernel(CompactKernel):
@@ -24,6 +29,13 @@ class _BetaKernel(CompactKernel):
 
     _power: int
     _peak: float
+
+    @property
+    def polynomial(self):
+        coefficients = [0.0] * (2 * self._power + 1)
+        for k in range(self._power + 1):
+            coefficients[2 * k] = (-1) ** k * math.comb(self._power, k) * self._peak
+        return tuple(coefficients)
 
     def _profile(self, squared):
         xp = array_namespace(squared)
@@ -107,13 +119,11 @@ class Boxcar(CompactKernel):
 
     roughness = 1 / 2
     second_moment = 1 / 3
+    polynomial = (0.5,)
 
     def _profile(self, squared):
         xp = array_namespace(squared)
         return 0.5 * xp.astype(squared <= 1, squared.dtype)
-
-    def radial_moment(self, order):
-        return 0.5 / (order + 1)
 
 
 class Triangular(CompactKernel):
@@ -132,14 +142,12 @@ class Triangular(CompactKernel):
 
     roughness = 2 / 3
     second_moment = 1 / 6
+    polynomial = (1.0, -1.0)
     kinked = True
 
     def _profile(self, squared):
         xp = array_namespace(squared)
         return xp.clip(1 - square_root(squared), 0, None)
-
-    def radial_moment(self, order):
-        return beta(order + 1, 2)
 
 
 class Tricube(CompactKernel):
@@ -158,6 +166,7 @@ class Tricube(CompactKernel):
 
     roughness = 175 / 247
     second_moment = 35 / 243
+    polynomial = (70 / 81, 0.0, 0.0, -70 / 27, 0.0, 0.0, 70 / 27, 0.0, 0.0, -70 / 81)
 
     def _profile(self, squared):
         xp = array_namespace(squared)
@@ -186,17 +195,16 @@ class Cosine(CompactKernel):
 
     roughness = math.pi**2 / 16
     second_moment = 1 - 8 / math.pi**2
+    # The Taylor series; what follows degree 20 is lost in rounding.
+    polynomial = tuple(
+        0.0
+        if k % 2
+        else math.pi / 4 * (-1) ** (k // 2) * (math.pi / 2) ** k / math.factorial(k)
+        for k in range(21)
+    )
 
     def _profile(self, squared):
         xp = array_namespace(squared)
         distance = square_root(xp.clip(squared, None, 1.0))
         # sin of the rest to the edge: exactly 0 at u = 1, where cos would leave rounding.
         return math.pi / 4 * xp.sin(math.pi / 2 * (1 - distance))
-
-    def radial_moment(self, order):
-        # Term by term from the power series of the cosine; 20 terms reach rounding.
-        terms = (
-            (-1) ** k * (math.pi / 2) ** (2 * k) / math.factorial(2 * k) / (2 * k + order + 1)
-            for k in range(20)
-        )
-        return math.pi / 4 * math.fsum(terms)

@@ -30,6 +30,7 @@ class Exponential(RadialKernel):
 
     positive_definite = True
     decreasing = True
+    exponential_polynomial = (1.0, (1.0,))
     kinked = True
 
     def _log_profile(self, squared):
@@ -52,6 +53,7 @@ class Laplacian(Kernel):
 
     positive_definite = True
     decreasing = True
+    exponential_polynomial = (1.0, (1.0,))
     stationary = True
 
     def _log_values(self, queries, keys):
@@ -77,6 +79,7 @@ class Matern32(RadialKernel):
 
     positive_definite = True
     decreasing = True
+    exponential_polynomial = (math.sqrt(3), (1.0, math.sqrt(3)))
 
     def _log_profile(self, squared):
         xp = array_namespace(squared)
@@ -100,6 +103,7 @@ class Matern52(RadialKernel):
 
     positive_definite = True
     decreasing = True
+    exponential_polynomial = (math.sqrt(5), (1.0, math.sqrt(5), 5 / 3))
 
     def _log_profile(self, squared):
         xp = array_namespace(squared)
@@ -133,6 +137,10 @@ class RationalQuadratic(RadialKernel):
 
     def __init__(self, alpha=1.0):
         self.alpha = alpha
+
+    @property
+    def analytic_strip(self):
+        return math.sqrt(2 * check_positive("alpha", self.alpha))
 
     def _log_profile(self, squared):
         alpha = check_positive("alpha", self.alpha)

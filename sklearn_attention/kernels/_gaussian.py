@@ -47,6 +47,7 @@ class Gaussian(SmoothingKernel):
     positive_definite = True
     roughness = 1 / (2 * math.sqrt(math.pi))
     second_moment = 1.0
+    analytic_strip = math.inf
 
     _log_peak = -0.5 * math.log(2 * math.pi)
 

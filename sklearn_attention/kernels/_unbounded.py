@@ -26,6 +26,7 @@ class Logistic(SmoothingKernel):
     positive_definite = True
     roughness = 1 / 6
     second_moment = math.pi**2 / 3
+    analytic_strip = math.pi
 
     def _log_profile(self, squared):
         xp = array_namespace(squared)
@@ -58,6 +59,7 @@ class Sigmoid(SmoothingKernel):
     positive_definite = True
     roughness = 2 / math.pi**2
     second_moment = math.pi**2 / 4
+    analytic_strip = math.pi / 2
 
     def _log_profile(self, squared):
         xp = array_namespace(squared)
