@@ -43,7 +43,7 @@ class SelfConvolution(RadialKernel):
     def support(self):
         return 2 * kernel_reach(self.kernel)
 
-    def _profile(self, squared):
+    def profile(self, squared):
         xp = array_namespace(squared)
         # The copy keeps what is remembered from changing with this kernel's parameters.
         table, step = _table(clone(self.kernel))

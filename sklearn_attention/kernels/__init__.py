@@ -20,9 +20,8 @@ written once, for NumPy arrays and for torch tensors.
 * Composition: ``+``, ``*``, :class:`ProductKernel` over columns, :class:`FunctionKernel`.
 """
 
-from ._adapters import FunctionKernel
-from ._base import Kernel
-from ._categorical import AitchisonAitken, LiRacine, WangVanRyzin
+from ._base import KERNELS, Constant, FunctionKernel, Kernel, Product, Sum, as_kernel
+from ._categorical import AitchisonAitken, LiRacine, WangVanRyzin, highest_lam, level_table
 from ._compact import (
     Biweight,
     Boxcar,
@@ -33,9 +32,15 @@ from ._compact import (
     Tricube,
     Triweight,
 )
-from ._composition import Constant, Product, Sum
-from ._covariance import Exponential, Laplacian, Matern32, Matern52, RationalQuadratic
-from ._distances import squared_distances
+from ._covariance import (
+    Exponential,
+    Laplacian,
+    LocallyPeriodic,
+    Matern32,
+    Matern52,
+    Periodic,
+    RationalQuadratic,
+)
 from ._dot_product import CosineSimilarity, Linear, Polynomial, ScaledDotProduct
 from ._feature_kernels import (
     FeatureForm,
@@ -47,61 +52,19 @@ from ._feature_kernels import (
 )
 from ._frequencies import random_frequencies
 from ._gaussian import DotProductForm, Gaussian
-from ._level_table import highest_lam, level_table
-from ._mixed import mixed_kernel
-from ._periodic import LocallyPeriodic, Periodic
-from ._product_kernel import ProductKernel
+from ._numerics import squared_distances
+from ._product_kernel import ProductKernel, mixed_kernel
 from ._radial import RadialKernel, SmoothingKernel
-from ._registry import KERNELS, as_kernel
 from ._unbounded import Logistic, Sigmoid, Silverman
 
 __all__ = [
-    "KERNELS",
-    "AitchisonAitken",
-    "Biweight",
-    "Boxcar",
-    "CompactKernel",
-    "Constant",
-    "Cosine",
-    "CosineSimilarity",
-    "DotProductForm",
-    "Epanechnikov",
-    "Exponential",
-    "FeatureForm",
-    "FeatureKernel",
-    "FunctionKernel",
-    "Gaussian",
-    "Kernel",
-    "Laplacian",
-    "LiRacine",
-    "Linear",
-    "LocallyPeriodic",
-    "Logistic",
-    "Matern32",
-    "Matern52",
-    "Periodic",
-    "Polynomial",
-    "PositiveFeatures",
-    "Product",
-    "ProductKernel",
-    "RadialKernel",
-    "RationalQuadratic",
-    "ScaledDotProduct",
-    "Sigmoid",
-    "Silverman",
-    "SmoothingKernel",
-    "Sum",
-    "Triangular",
-    "Tricube",
-    "TrigonometricFeatures",
-    "Triweight",
-    "WangVanRyzin",
-    "as_kernel",
-    "highest_lam",
-    "level_table",
-    "mixed_kernel",
-    "opposite_pairs",
-    "random_frequencies",
-    "squared_distances",
-    "wave_pairs",
-]
+    "KERNELS", "AitchisonAitken", "Biweight", "Boxcar", "CompactKernel", "Constant",
+    "Cosine", "CosineSimilarity", "DotProductForm", "Epanechnikov", "Exponential",
+    "FeatureForm", "FeatureKernel", "FunctionKernel", "Gaussian", "Kernel", "Laplacian",
+    "LiRacine", "Linear", "LocallyPeriodic", "Logistic", "Matern32", "Matern52", "Periodic",
+    "Polynomial", "PositiveFeatures", "Product", "ProductKernel", "RadialKernel",
+    "RationalQuadratic", "ScaledDotProduct", "Sigmoid", "Silverman", "SmoothingKernel",
+    "Sum", "Triangular", "Tricube", "TrigonometricFeatures", "Triweight", "WangVanRyzin",
+    "as_kernel", "highest_lam", "level_table", "mixed_kernel", "opposite_pairs",
+    "random_frequencies", "squared_distances", "wave_pairs",
+]  # fmt: skip

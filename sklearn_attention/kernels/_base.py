@@ -1,11 +1,40 @@
-"""What every kernel is: a function of a query and a key, with its parameters."""
+"""Kernels: the base class, their sums and products, and the names they go by."""
 
+import difflib
 import math
 import numbers
 
 import numpy as np
 from array_api_compat import array_namespace, is_torch_array
 from sklearn.base import BaseEstimator
+
+from .._validation import check_in_interval
+from ._numerics import as_floats, log
+
+# Classes by name. A class registers itself: ``class Linear(Kernel, name="linear")``.
+KERNELS = {}
+# What other libraries and books call them.
+_OTHER_NAMES = {
+    "gaussian": "rbf gauss gau normal squared_exponential exponentiated_quadratic",
+    "boxcar": "tophat uniform uni box rectangular rectangle",
+    "triangular": "triangle tri",
+    "epanechnikov": "parabolic epa",
+    "biweight": "quartic bisquare biw",
+    "triweight": "triw",
+    "tricube": "lowess loess",
+    "cosine": "cos optcosine",
+    "sigmoid": "sech hyperbolic_secant",
+    "laplacian": "laplace",
+    "exponential": "exp matern12 ornstein_uhlenbeck",
+    "matern32": "matern",
+    "matern52": "matern",
+    "rational_quadratic": "rq cauchy",
+    "periodic": "exp_sine_squared",
+    "scaled_dot_product": "dot_product dot softmax attention",
+    "polynomial": "poly",
+    "positive_features": "favor performer",
+    "trigonometric_features": "rff fourier random_fourier",
+}
 
 
 class Kernel(BaseEstimator):
@@ -22,7 +51,7 @@ class Kernel(BaseEstimator):
     Attributes
     ----------
     signed : bool or None
-        Whether the kernel takes negative values; None where nobody can know beforehand.
+        Whether the kernel takes negative values; None if unknown.
     stationary : bool
         Whether the kernel depends on the difference of query and key alone.
     support : float
@@ -33,8 +62,8 @@ class Kernel(BaseEstimator):
     scaled : bool
         Whether the bandwidth divides the features. False for categories.
     positive_definite : bool
-        Whether the matrix of the kernel between any rows, of any number of features, has no
-        negative eigenvalues; False also where nobody has shown it.
+        Whether the kernel's matrix between any rows, of any number of features, has no
+        negative eigenvalue; False also if unknown.
     polynomial : tuple of float or None
         Coefficients :math:`c_k` with :math:`K(u) = \sum_k c_k |u|^k` for :math:`|u| \le 1`,
         and 0 beyond, if such is the kernel along one feature.
@@ -43,7 +72,7 @@ class Kernel(BaseEstimator):
         such is the kernel along one feature.
     analytic_strip : float
         Distance from the real line to the nearest singularity of :math:`K(u)`, along one
-        feature, in the complex plane; 0 if it is not analytic, or nobody has shown it.
+        feature, in the complex plane; 0 if the kernel is not analytic, or that is unknown.
     """
 
     signed = False
@@ -213,24 +242,21 @@ class Kernel(BaseEstimator):
         dtype = xp.result_type(queries, keys)
         return xp.astype(queries, dtype, copy=False), xp.astype(keys, dtype, copy=False)
 
-    def __add__(self, other):
-        from ._composition import Sum
+    def __init_subclass__(cls, name=None, **kwargs):
+        super().__init_subclass__(**kwargs)
+        if name is not None:
+            KERNELS[name] = cls
 
+    def __add__(self, other):
         return Sum(self, other)
 
     def __radd__(self, other):
-        from ._composition import Sum
-
         return Sum(other, self)
 
     def __mul__(self, other):
-        from ._composition import Product
-
         return Product(self, other)
 
     def __rmul__(self, other):
-        from ._composition import Product
-
         return Product(other, self)
 
     def __eq__(self, other):
@@ -244,21 +270,272 @@ class Kernel(BaseEstimator):
         return hash(type(self))
 
 
-def log(values):
-    """Natural logarithm with log 0 = -inf, without NumPy's warning or a gradient of NaN."""
-    xp = array_namespace(values)
-    if getattr(values, "requires_grad", False):
-        positive = values > 0
-        return xp.where(positive, xp.log(xp.where(positive, values, 1.0)), -math.inf)
-    with np.errstate(divide="ignore"):
-        return xp.log(values)
+class ComposedKernel(Kernel):
+    """Base class of kernels made of others, which ``_parts`` lists."""
+
+    @property
+    def signed(self):
+        signs = {part.signed for part in self._parts}
+        return True if True in signs else None if None in signs else False
+
+    @property
+    def stationary(self):
+        return all(part.stationary for part in self._parts)
+
+    @property
+    def decreasing(self):
+        return all(part.decreasing or not part.scaled for part in self._parts)
+
+    @property
+    def scaled(self):
+        return any(part.scaled for part in self._parts)
+
+    def _combine_columns(self, kinds):
+        """Columns of all parts: numbers and categories, which must not overlap."""
+        numeric, categories = (set().union(*columns) for columns in zip(*kinds, strict=True))
+        if numeric & categories:
+            raise ValueError(
+                f"{self!r} compares the same columns both as numbers and as categories: "
+                "use ProductKernel to say which columns each kernel is for."
+            )
+        return numeric, categories
 
 
-def as_floats(X):
-    """A float array or tensor; lists, frames and whole numbers become float64."""
-    X = X if is_torch_array(X) else np.asarray(X)
-    xp = array_namespace(X)
-    return X if xp.isdtype(X.dtype, "real floating") else xp.astype(X, xp.float64)
+class _Pair(ComposedKernel):
+    """Two kernels of the same columns."""
+
+    def __init__(self, left, right):
+        self.left = left
+        self.right = right
+
+    @property
+    def _parts(self):
+        return [
+            Constant(part) if isinstance(part, numbers.Real) else as_kernel(part)
+            for part in (self.left, self.right)
+        ]
+
+    def _column_kinds(self, n_features):
+        return self._combine_columns([part._column_kinds(n_features) for part in self._parts])
+
+
+class Sum(_Pair):
+    r"""Sum of two kernels, :math:`K(q, k) = K_1(q, k) + K_2(q, k)`.
+
+    A key is near if it is near by either kernel. Usually written ``kernel1 + kernel2``.
+
+    Parameters
+    ----------
+    left, right : Kernel, str or callable
+        The two kernels; a number stands for a constant kernel.
+
+    Examples
+    --------
+    >>> from sklearn_attention.kernels import Boxcar, Triangular
+    >>> (Boxcar() + Triangular())([[0.0]], [[0.5]])
+    array([[1.]])
+    """
+
+    @property
+    def support(self):
+        return max(part.support for part in self._parts)
+
+    def _values(self, queries, keys):
+        left, right = self._parts
+        return left._values(queries, keys) + right._values(queries, keys)
+
+    def _log_values(self, queries, keys):
+        left, right = (part._log_values(queries, keys) for part in self._parts)
+        xp = array_namespace(left, right)
+        # Where both are 0 the gradient of logaddexp would be NaN.
+        both_zero = xp.maximum(left, right) == -math.inf
+        total = xp.logaddexp(xp.where(both_zero, 0.0, left), right)
+        return xp.where(both_zero, -math.inf, total)
+
+
+class Product(_Pair):
+    r"""Product of two kernels, :math:`K(q, k) = K_1(q, k) K_2(q, k)`.
+
+    A key is near only if it is near by both kernels. Usually written ``kernel1 * kernel2``.
+    For different columns use :class:`ProductKernel`.
+
+    Parameters
+    ----------
+    left, right : Kernel, str or callable
+        The two kernels; a number stands for a constant kernel.
+
+    Examples
+    --------
+    >>> from sklearn_attention.kernels import Boxcar, Triangular
+    >>> (Boxcar() * Triangular())([[0.0]], [[0.5]])
+    array([[0.25]])
+    """
+
+    @property
+    def support(self):
+        return min(part.support for part in self._parts)
+
+    def _values(self, queries, keys):
+        left, right = self._parts
+        return left._values(queries, keys) * right._values(queries, keys)
+
+    def _log_values(self, queries, keys):
+        left, right = self._parts
+        return left._log_values(queries, keys) + right._log_values(queries, keys)
+
+
+class Constant(Kernel):
+    r"""Constant kernel, :math:`K(q, k) = \text{value}`: the plain mean.
+
+    Alone it weights all keys alike; added to another kernel it pulls averages to the mean
+    of all values. A number in a sum or product of kernels stands for it.
+
+    Parameters
+    ----------
+    value : float, default=1.0
+        The value; a negative one makes the kernel signed.
+
+    Examples
+    --------
+    >>> from sklearn_attention.kernels import Boxcar
+    >>> (Boxcar() + 0.1)([[0.0]], [[0.5], [3.0]])
+    array([[0.6, 0.1]])
+    """
+
+    stationary = True
+    scaled = False
+
+    def __init__(self, value=1.0):
+        self.value = value
+
+    @property
+    def _number(self):
+        return check_in_interval("value", self.value, -math.inf, math.inf)
+
+    @property
+    def signed(self):
+        return self._number < 0
+
+    def _column_kinds(self, n_features):
+        return set(), set()  # goes with numbers and with categories
+
+    def _values(self, queries, keys):
+        xp = array_namespace(queries, keys)
+        shape = (queries.shape[0], keys.shape[0])
+        return xp.full(shape, self._number, dtype=queries.dtype, device=queries.device)
+
+
+class FunctionKernel(Kernel):
+    """Any function of queries and keys as a kernel.
+
+    Passing the function itself as ``kernel=function`` is the same. Computed on the CPU
+    through NumPy, and not differentiable by torch.
+
+    Parameters
+    ----------
+    function : callable
+        ``function(queries, keys)`` receives arrays of shape (n_queries, n_features) and
+        (n_keys, n_features), in units of the bandwidth, and returns the kernel's values
+        as a finite array of shape (n_queries, n_keys). It is called on blocks of rows, so
+        a value may depend on its own query and key alone.
+
+    Examples
+    --------
+    >>> from sklearn.metrics.pairwise import laplacian_kernel
+    >>> from sklearn_attention.kernels import FunctionKernel
+    >>> FunctionKernel(laplacian_kernel)([[0.0]], [[0.0], [1.0]]).round(4)
+    array([[1.    , 0.3679]])
+    """
+
+    signed = None  # a function may return anything
+
+    def __init__(self, function):
+        self.function = function
+
+    def _values(self, queries, keys):
+        if getattr(queries, "requires_grad", False) or getattr(keys, "requires_grad", False):
+            raise TypeError(
+                f"kernel={self.function!r} is computed by NumPy and has no gradient: use "
+                "one of the kernels of sklearn_attention.kernels where a gradient is needed."
+            )
+        xp = array_namespace(queries, keys)
+        arrays = [X.cpu().numpy() if is_torch_array(X) else X for X in (queries, keys)]
+        values = np.asarray(self.function(*arrays))
+        expected = (len(queries), len(keys))
+        if values.shape != expected:
+            raise ValueError(
+                f"kernel={self.function!r} returned shape {values.shape} for "
+                f"{expected[0]} queries and {expected[1]} keys: it must return one value "
+                f"for each pair, shape {expected}."
+            )
+        if not np.isfinite(values).all():
+            raise ValueError(
+                f"kernel={self.function!r} returned NaN or infinity: it must return a "
+                "finite value for each pair of query and key."
+            )
+        return xp.asarray(values, dtype=queries.dtype, device=queries.device)
+
+    def _log_values(self, queries, keys):
+        values = self._values(queries, keys)
+        if (values < 0).any():
+            raise ValueError(
+                f"kernel={self.function!r} returned negative values and so has no logarithm: "
+                "it must be positive here."
+            )
+        return log(values)
+
+
+def as_kernel(kernel):
+    """Turn what users pass as ``kernel`` into a :class:`Kernel`.
+
+    Parameters
+    ----------
+    kernel : str, Kernel, callable or sklearn.gaussian_process.kernels.Kernel
+        A name stands for that kernel with its default parameters. A callable
+        ``f(X, Y) -> (n, m)`` and scikit-learn's kernels are wrapped in
+        :class:`FunctionKernel`.
+
+    Returns
+    -------
+    kernel : Kernel
+
+    Raises
+    ------
+    ValueError
+        If the name is not known; the message lists the known ones.
+    TypeError
+        If it is none of these.
+
+    Examples
+    --------
+    >>> from sklearn_attention.kernels import as_kernel
+    >>> as_kernel("tricube")
+    Tricube()
+    """
+    if isinstance(kernel, Kernel):
+        return kernel
+    if isinstance(kernel, str):
+        if kernel in KERNELS:
+            return KERNELS[kernel]()
+        raise ValueError(
+            f"kernel={kernel!r} is unknown: {_hint(kernel)}choose from {sorted(KERNELS)}."
+        )
+    is_class = isinstance(kernel, type)
+    if callable(kernel) and not is_class:
+        return FunctionKernel(kernel)
+    remedy = f"create it, as in {kernel.__name__}()" if is_class else "pass one of these"
+    raise TypeError(
+        f"kernel={kernel!r} must be a name, a Kernel, a function f(X, Y), or a kernel of "
+        f"sklearn.gaussian_process: {remedy}."
+    )
+
+
+def _hint(name):
+    """Which known name is meant by an unknown one, as the start of a remedy."""
+    name = name.lower().replace("-", "_").replace(" ", "_")
+    meant = [known for known, others in _OTHER_NAMES.items() if name in others.split()]
+    meant = meant or difflib.get_close_matches(name, KERNELS, n=1)
+    return f"did you mean {' or '.join(map(repr, meant))}? " if meant else ""
 
 
 def _same(mine, theirs):
@@ -266,20 +543,3 @@ def _same(mine, theirs):
     if isinstance(mine, (list, tuple)) and isinstance(theirs, (list, tuple)):
         return len(mine) == len(theirs) and all(map(_same, mine, theirs))
     return np.array_equal(mine, theirs)
-
-
-def combined_sign(parts):
-    """``signed`` of kernels added or multiplied: True, else unknown (None), else False."""
-    signs = {part.signed for part in parts}
-    return True if True in signs else None if None in signs else False
-
-
-def combined_columns(kernel, kinds):
-    """Columns of several kernels together: numbers and categories, which must not mix."""
-    numeric, categories = (set().union(*columns) for columns in zip(*kinds, strict=True))
-    if numeric & categories:
-        raise ValueError(
-            f"{kernel!r} compares the same columns both as numbers and as categories: "
-            "use ProductKernel to say which columns each kernel is for."
-        )
-    return numeric, categories

@@ -1,11 +1,15 @@
 """Kernels for categories, coded as numbers."""
 
+import functools
 import math
+import operator
 
+import numpy as np
 from array_api_compat import array_namespace
 
 from .._validation import check_in_interval, check_positive
-from ._base import Kernel, log
+from ._base import Kernel
+from ._numerics import log
 
 
 class _CategoricalKernel(Kernel):
@@ -14,17 +18,18 @@ class _CategoricalKernel(Kernel):
     scaled = False
     stationary = True
 
+    def __init__(self, lam=0.2):
+        self.lam = lam
+
     def _values(self, queries, keys):
-        product = 1
-        for j in range(queries.shape[1]):
-            product = product * self._compare(queries[:, j, None], keys[None, :, j])
-        return product
+        return functools.reduce(operator.mul, self._comparisons(queries, keys))
 
     def _log_values(self, queries, keys):
-        total = 0
-        for j in range(queries.shape[1]):
-            total = total + log(self._compare(queries[:, j, None], keys[None, :, j]))
-        return total
+        return functools.reduce(operator.add, map(log, self._comparisons(queries, keys)))
+
+    def _comparisons(self, queries, keys):
+        columns = zip(queries.T, keys.T, strict=True)
+        return (self._compare(query[:, None], key[None]) for query, key in columns)
 
 
 class AitchisonAitken(_CategoricalKernel):
@@ -56,13 +61,13 @@ class AitchisonAitken(_CategoricalKernel):
     """
 
     def __init__(self, n_levels=2, lam=0.2):
+        super().__init__(lam)
         self.n_levels = n_levels
-        self.lam = lam
 
     def _compare(self, query, key):
         n_levels = check_positive("n_levels", self.n_levels, integer=True, minimum=2)
-        # One step up: 1 - 1 / c is rounded, too.
-        highest = math.nextafter((n_levels - 1) / n_levels, 1)
+        # One step up, since 1 - 1 / c is rounded as well.
+        highest = math.nextafter(highest_lam("unordered", n_levels), 1)
         lam = check_in_interval("lam", self.lam, 0, highest)
         xp = array_namespace(query, key)
         other = xp.full_like(query - key, lam / (n_levels - 1))
@@ -96,9 +101,6 @@ class WangVanRyzin(_CategoricalKernel):
     array([[0.5   , 0.125 , 0.0625]])
     """
 
-    def __init__(self, lam=0.2):
-        self.lam = lam
-
     def _compare(self, query, key):
         lam = check_in_interval("lam", self.lam, 0, 1, closed_right=False)
         xp = array_namespace(query, key)
@@ -112,9 +114,9 @@ class LiRacine(_CategoricalKernel):
     .. math:: K(q, k) = \lambda^{|q - k|}
 
     With :math:`\lambda = 0` only the same category counts; with :math:`\lambda = 1` the
-    categories are not told apart, which :class:`WangVanRyzin` cannot do. So an average can
-    leave a category out of account altogether. The codes must be whole numbers in the
-    order of the categories. Several columns multiply.
+    categories are not told apart, so that an average ignores the column, which
+    :class:`WangVanRyzin` cannot do. The codes must be whole numbers in the order of the
+    categories. Several columns multiply.
 
     Parameters
     ----------
@@ -133,9 +135,81 @@ class LiRacine(_CategoricalKernel):
     array([[1.  , 0.5 , 0.25]])
     """
 
-    def __init__(self, lam=0.2):
-        self.lam = lam
-
     def _compare(self, query, key):
         lam = check_in_interval("lam", self.lam, 0, 1)
         return lam ** abs(query - key)
+
+
+def level_table(kind, n_levels, lam, *, normalized=True):
+    r"""Value, and slope in lambda, of a categorical kernel for every pair of levels.
+
+    Parameters
+    ----------
+    kind : {"unordered", "ordered"}
+        Whose kernel: :class:`AitchisonAitken` or :class:`LiRacine`.
+    n_levels : int
+        Number of levels :math:`c`.
+    lam : float
+        :math:`\lambda`, from 0 to :func:`highest_lam`.
+    normalized : bool, default=True
+        Whether each key's values are divided by their sum over all levels, so that they
+        are probabilities. Those of unordered categories are already.
+
+    Returns
+    -------
+    table, slope : ndarray of shape (n_levels, n_levels)
+        At ``[level, key]`` the value, and its derivative with respect to lambda.
+
+    Notes
+    -----
+    An ordered category at key :math:`k` has the probabilities
+
+    .. math:: p(q) = \lambda^{|q - k|} \Big/ \sum_{l=0}^{c-1} \lambda^{|l - k|},
+
+    whose sum over the levels, unlike that of :math:`\lambda^{|q - k|}`, is 1 for every key.
+
+    Examples
+    --------
+    >>> from sklearn_attention.kernels import level_table
+    >>> level_table("ordered", 3, 0.5)[0].round(3)
+    array([[0.571, 0.25 , 0.143],
+           [0.286, 0.5  , 0.286],
+           [0.143, 0.25 , 0.571]])
+    """
+    lam = check_in_interval("lam", lam, 0, highest_lam(kind, n_levels))
+    levels = np.arange(n_levels)
+    steps = np.abs(levels[:, None] - levels)
+    if kind == "unordered":
+        others = max(n_levels - 1, 1)
+        table = np.where(steps == 0, 1 - lam, lam / others)
+        return table, np.where(steps == 0, -float(n_levels > 1), 1 / others)
+    table = lam**steps
+    slope = steps * lam ** np.maximum(steps - 1, 0)
+    if normalized:
+        mass = table.sum(axis=0)
+        table = table / mass
+        slope = (slope - table * slope.sum(axis=0)) / mass
+    return table, slope
+
+
+def highest_lam(kind, n_levels):
+    """Lambda at which a categorical kernel no longer tells the levels apart.
+
+    Parameters
+    ----------
+    kind : {"unordered", "ordered"}
+        Whose kernel: :class:`AitchisonAitken` or :class:`LiRacine`.
+    n_levels : int
+        Number of levels.
+
+    Returns
+    -------
+    lam : float
+
+    Examples
+    --------
+    >>> from sklearn_attention.kernels import highest_lam
+    >>> highest_lam("unordered", 4), highest_lam("ordered", 4)
+    (0.75, 1.0)
+    """
+    return (n_levels - 1) / n_levels if kind == "unordered" else 1.0

@@ -5,17 +5,16 @@ import math
 from array_api_compat import array_namespace
 from scipy.special import beta
 
-from ._distances import square_root
+from ._numerics import square_root
 from ._radial import SmoothingKernel
 
 
 class CompactKernel(SmoothingKernel):
     """Base class of the smoothing kernels that vanish outside the unit ball.
 
-    All of them are polynomials of the distance; see ``polynomial``.
-
-    A query without any key within one bandwidth has no weights at all; what happens then
-    is the ``empty`` policy of :func:`sklearn_attention.attention.attend`.
+    All are polynomials of the distance. A query without any key within one bandwidth has no
+    weights; the ``empty`` policy of :func:`sklearn_attention.attention.attend` says what
+    happens then.
     """
 
     support = 1.0
@@ -25,27 +24,19 @@ class CompactKernel(SmoothingKernel):
 
 
 class _BetaKernel(CompactKernel):
-    """Kernels proportional to (1 - u^2)^p."""
+    """Kernels proportional to (1 - u^2)^p, with p = 1, 2 or 3."""
 
-    _power: int
-    _peak: float
-
-    @property
-    def polynomial(self):
-        coefficients = [0.0] * (2 * self._power + 1)
-        for k in range(self._power + 1):
-            coefficients[2 * k] = (-1) ** k * math.comb(self._power, k) * self._peak
-        return tuple(coefficients)
-
-    def _profile(self, squared):
+    def profile(self, squared):
         xp = array_namespace(squared)
-        return self._peak * xp.clip(1 - squared, 0, None) ** self._power
+        power = len(self.polynomial) // 2
+        return self.polynomial[0] * xp.clip(1 - squared, 0, None) ** power
 
     def radial_moment(self, order):
-        return self._peak * beta((order + 1) / 2, self._power + 1) / 2
+        power = len(self.polynomial) // 2
+        return self.polynomial[0] * beta((order + 1) / 2, power + 1) / 2
 
 
-class Epanechnikov(_BetaKernel):
+class Epanechnikov(_BetaKernel, name="epanechnikov"):
     r"""Epanechnikov kernel.
 
     .. math:: K(u) = \tfrac34 (1 - u^2) \quad \text{for } |u| \le 1
@@ -62,10 +53,10 @@ class Epanechnikov(_BetaKernel):
 
     roughness = 3 / 5
     second_moment = 1 / 5
-    _power, _peak = 1, 3 / 4
+    polynomial = (3 / 4, 0.0, -3 / 4)
 
 
-class Biweight(_BetaKernel):
+class Biweight(_BetaKernel, name="biweight"):
     r"""Biweight (quartic) kernel.
 
     .. math:: K(u) = \tfrac{15}{16} (1 - u^2)^2 \quad \text{for } |u| \le 1
@@ -81,10 +72,10 @@ class Biweight(_BetaKernel):
 
     roughness = 5 / 7
     second_moment = 1 / 7
-    _power, _peak = 2, 15 / 16
+    polynomial = (15 / 16, 0.0, -15 / 8, 0.0, 15 / 16)
 
 
-class Triweight(_BetaKernel):
+class Triweight(_BetaKernel, name="triweight"):
     r"""Triweight kernel.
 
     .. math:: K(u) = \tfrac{35}{32} (1 - u^2)^3 \quad \text{for } |u| \le 1
@@ -100,10 +91,10 @@ class Triweight(_BetaKernel):
 
     roughness = 350 / 429
     second_moment = 1 / 9
-    _power, _peak = 3, 35 / 32
+    polynomial = (35 / 32, 0.0, -105 / 32, 0.0, 105 / 32, 0.0, -35 / 32)
 
 
-class Boxcar(CompactKernel):
+class Boxcar(CompactKernel, name="boxcar"):
     r"""Boxcar (uniform) kernel.
 
     .. math:: K(u) = \tfrac12 \quad \text{for } |u| \le 1
@@ -121,12 +112,12 @@ class Boxcar(CompactKernel):
     second_moment = 1 / 3
     polynomial = (0.5,)
 
-    def _profile(self, squared):
+    def profile(self, squared):
         xp = array_namespace(squared)
         return 0.5 * xp.astype(squared <= 1, squared.dtype)
 
 
-class Triangular(CompactKernel):
+class Triangular(CompactKernel, name="triangular"):
     r"""Triangular kernel.
 
     .. math:: K(u) = 1 - |u| \quad \text{for } |u| \le 1
@@ -145,12 +136,12 @@ class Triangular(CompactKernel):
     polynomial = (1.0, -1.0)
     kinked = True
 
-    def _profile(self, squared):
+    def profile(self, squared):
         xp = array_namespace(squared)
         return xp.clip(1 - square_root(squared), 0, None)
 
 
-class Tricube(CompactKernel):
+class Tricube(CompactKernel, name="tricube"):
     r"""Tricube kernel.
 
     .. math:: K(u) = \tfrac{70}{81} (1 - |u|^3)^3 \quad \text{for } |u| \le 1
@@ -168,7 +159,7 @@ class Tricube(CompactKernel):
     second_moment = 35 / 243
     polynomial = (70 / 81, 0.0, 0.0, -70 / 27, 0.0, 0.0, 70 / 27, 0.0, 0.0, -70 / 81)
 
-    def _profile(self, squared):
+    def profile(self, squared):
         xp = array_namespace(squared)
         squared = xp.clip(squared, None, 1.0)
         return 70 / 81 * (1 - squared * square_root(squared)) ** 3
@@ -177,7 +168,7 @@ class Tricube(CompactKernel):
         return 70 / 81 * beta((order + 1) / 3, 4) / 3
 
 
-class Cosine(CompactKernel):
+class Cosine(CompactKernel, name="cosine"):
     r"""Cosine kernel, one arch of a cosine.
 
     .. math:: K(u) = \tfrac{\pi}{4} \cos\left(\tfrac{\pi}{2} u\right)
@@ -195,7 +186,7 @@ class Cosine(CompactKernel):
 
     roughness = math.pi**2 / 16
     second_moment = 1 - 8 / math.pi**2
-    # The Taylor series; what follows degree 20 is lost in rounding.
+    # The Taylor series; terms beyond degree 20 are lost in rounding.
     polynomial = tuple(
         0.0
         if k % 2
@@ -203,7 +194,7 @@ class Cosine(CompactKernel):
         for k in range(21)
     )
 
-    def _profile(self, squared):
+    def profile(self, squared):
         xp = array_namespace(squared)
         distance = square_root(xp.clip(squared, None, 1.0))
         # sin of the rest to the edge: exactly 0 at u = 1, where cos would leave rounding.

@@ -1,20 +1,22 @@
 """Covariance functions of Gaussian processes, used as weights."""
 
+import functools
 import math
+import operator
 
 from array_api_compat import array_namespace
 
 from .._validation import check_positive
 from ._base import Kernel
-from ._distances import square_root
+from ._numerics import square_root
 from ._radial import RadialKernel
 
-# From here on the logarithm in a Matérn kernel is lost beside the distance it is added to;
-# stopping it here keeps infinity - infinity from being NaN.
+# From here on the logarithm in a Matérn kernel is lost beside the distance it is added to, and
+# so is the phase within a period. Stopping here keeps infinity from making NaN.
 _FAR = 1e18
 
 
-class Exponential(RadialKernel):
+class Exponential(RadialKernel, name="exponential"):
     r"""Exponential kernel, the Matérn kernel of smoothness 1/2.
 
     .. math:: K(q, k) = \exp(-\lVert q - k \rVert_2)
@@ -33,11 +35,11 @@ class Exponential(RadialKernel):
     exponential_polynomial = (1.0, (1.0,))
     kinked = True
 
-    def _log_profile(self, squared):
+    def log_profile(self, squared):
         return -square_root(squared)
 
 
-class Laplacian(Kernel):
+class Laplacian(Kernel, name="laplacian"):
     r"""Laplacian kernel, a product of exponentials over the features.
 
     .. math:: K(q, k) = \exp(-\lVert q - k \rVert_1)
@@ -57,13 +59,11 @@ class Laplacian(Kernel):
     stationary = True
 
     def _log_values(self, queries, keys):
-        total = 0
-        for j in range(queries.shape[1]):
-            total = total - abs(queries[:, j, None] - keys[None, :, j])
-        return total
+        distances = (abs(q[:, None] - k) for q, k in zip(queries.T, keys.T, strict=True))
+        return -functools.reduce(operator.add, distances)
 
 
-class Matern32(RadialKernel):
+class Matern32(RadialKernel, name="matern32"):
     r"""Matérn kernel of smoothness 3/2.
 
     .. math:: K(r) = (1 + \sqrt3\, r) \exp(-\sqrt3\, r),\quad r = \lVert q - k \rVert
@@ -81,13 +81,13 @@ class Matern32(RadialKernel):
     decreasing = True
     exponential_polynomial = (math.sqrt(3), (1.0, math.sqrt(3)))
 
-    def _log_profile(self, squared):
+    def log_profile(self, squared):
         xp = array_namespace(squared)
         scaled = math.sqrt(3) * square_root(squared)
         return xp.log1p(xp.clip(scaled, None, _FAR)) - scaled
 
 
-class Matern52(RadialKernel):
+class Matern52(RadialKernel, name="matern52"):
     r"""Matérn kernel of smoothness 5/2.
 
     .. math:: K(r) = \left(1 + \sqrt5\, r + \tfrac53 r^2\right) \exp(-\sqrt5\, r)
@@ -105,14 +105,14 @@ class Matern52(RadialKernel):
     decreasing = True
     exponential_polynomial = (math.sqrt(5), (1.0, math.sqrt(5), 5 / 3))
 
-    def _log_profile(self, squared):
+    def log_profile(self, squared):
         xp = array_namespace(squared)
         scaled = math.sqrt(5) * square_root(squared)
         near = xp.clip(scaled, None, _FAR)
         return xp.log1p(near + near * near / 3) - scaled
 
 
-class RationalQuadratic(RadialKernel):
+class RationalQuadratic(RadialKernel, name="rational_quadratic"):
     r"""Rational quadratic kernel, a mixture of Gaussians over all length-scales.
 
     .. math:: K(r) = \left(1 + \frac{r^2}{2\alpha}\right)^{-\alpha}
@@ -142,7 +142,76 @@ class RationalQuadratic(RadialKernel):
     def analytic_strip(self):
         return math.sqrt(2 * check_positive("alpha", self.alpha))
 
-    def _log_profile(self, squared):
+    def log_profile(self, squared):
         alpha = check_positive("alpha", self.alpha)
         xp = array_namespace(squared)
         return -alpha * xp.log1p(0.5 * squared / alpha)
+
+
+class Periodic(RadialKernel, name="periodic"):
+    r"""Periodic kernel: a key counts as near at every whole number of periods.
+
+    .. math:: K(r) = \exp\left(-\frac{2 \sin^2(\pi r / \text{period})}
+              {\text{length\_scale}^2}\right),\quad r = \lVert q - k \rVert
+
+    Parameters
+    ----------
+    period : float, default=1.0
+        Distance after which the kernel repeats, in bandwidths.
+    length_scale : float, default=1.0
+        How fast similarity falls within a period; small values compare only equal phases.
+
+    Notes
+    -----
+    The formula is MacKay's (1998). "Attention is Kernel Trick Reloaded" writes it with
+    :math:`\ell^2` for the period and :math:`p` for the squared length-scale.
+
+    Examples
+    --------
+    >>> from sklearn_attention.kernels import Periodic
+    >>> Periodic(period=2.0)([[0.0]], [[1.0], [2.0]]).round(4)
+    array([[0.1353, 1.    ]])
+    """
+
+    def __init__(self, period=1.0, length_scale=1.0):
+        self.period = period
+        self.length_scale = length_scale
+
+    def log_profile(self, squared):
+        period = check_positive("period", self.period)
+        length_scale = check_positive("length_scale", self.length_scale)
+        xp = array_namespace(squared)
+        periods = xp.clip(square_root(squared) / period, None, _FAR)
+        return -2 * (xp.sin(math.pi * periods) / length_scale) ** 2
+
+
+class LocallyPeriodic(Periodic, name="locally_periodic"):
+    r"""Locally periodic kernel: periodic, with a similarity that fades over the periods.
+
+    .. math:: K(r) = \exp\left(-\frac{2 \sin^2(\pi r / \text{period})}
+              {\text{length\_scale}^2}\right)
+              \exp\left(-\frac{r^2}{2\,\text{length\_scale}^2}\right)
+
+    Parameters
+    ----------
+    period : float, default=1.0
+        Distance after which the kernel repeats, in bandwidths.
+    length_scale : float, default=1.0
+        Scale both of the comparison within a period and of the fading, in bandwidths.
+
+    Notes
+    -----
+    A periodic times a Gaussian kernel (Duvenaud 2014, section 2.4). For two separate
+    length-scales write the product: ``Periodic(period=p, length_scale=a) * Gaussian()``.
+
+    Examples
+    --------
+    >>> from sklearn_attention.kernels import LocallyPeriodic
+    >>> LocallyPeriodic(period=1.0)([[0.0]], [[0.0], [1.0]]).round(4)
+    array([[1.    , 0.6065]])
+    """
+
+    def log_profile(self, squared):
+        length_scale = check_positive("length_scale", self.length_scale)
+        # Divided twice: the square of an extreme length_scale overflows or vanishes.
+        return super().log_profile(squared) - 0.5 * squared / length_scale / length_scale

@@ -5,12 +5,12 @@ import math
 from array_api_compat import array_namespace
 
 from .._validation import check_in_interval, check_positive
-from ._base import Kernel, log
-from ._distances import square_root
+from ._base import Kernel
 from ._gaussian import DotProductForm
+from ._numerics import log, square_root
 
 
-class ScaledDotProduct(Kernel):
+class ScaledDotProduct(Kernel, name="scaled_dot_product"):
     r"""Exponential of the scaled dot product, the kernel of transformers.
 
     .. math:: K(q, k) = \exp\left(\frac{q^\top k}{\sqrt d}\right)
@@ -43,7 +43,7 @@ class ScaledDotProduct(Kernel):
         )
 
 
-class Linear(Kernel):
+class Linear(Kernel, name="linear"):
     r"""Linear kernel.
 
     .. math:: K(q, k) = (q - c)^\top (k - c)
@@ -78,7 +78,7 @@ class Linear(Kernel):
         return (queries - center) @ (keys - center).T
 
 
-class Polynomial(Kernel):
+class Polynomial(Kernel, name="polynomial"):
     r"""Polynomial kernel.
 
     .. math:: K(q, k) = (q^\top k + \text{coef0})^{\text{degree}}
@@ -121,7 +121,7 @@ class Polynomial(Kernel):
         return self._exponent * log(abs(self._base(queries, keys)))
 
 
-class CosineSimilarity(Kernel):
+class CosineSimilarity(Kernel, name="cosine_similarity"):
     r"""Cosine of the angle between query and key.
 
     .. math:: K(q, k) = \frac{q^\top k}{\lVert q \rVert \, \lVert k \rVert}

@@ -10,9 +10,10 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from .._validation import check_choice, check_positive
-from ._base import Kernel, as_floats, log
+from ._base import Kernel
 from ._frequencies import random_frequencies
 from ._gaussian import Gaussian
+from ._numerics import as_floats, log
 
 _APPROXIMATED = ("gaussian", "scaled_dot_product")
 _LARGEST_SEED = 2**32 - 1
@@ -40,17 +41,13 @@ class FeatureKernel(Kernel):
 
     Parameters
     ----------
-    n_features : int, default=256
-        How many; even, since each random direction gives two. The error falls with its root.
-    kernel : {"scaled_dot_product", "gaussian"}, default="scaled_dot_product"
-        What is approximated.
-    orthogonal : bool, default=True
-        Whether directions are orthogonal in blocks, which makes the error smaller.
-    random_state : int, default=0
-        Seed of the directions, which depend on it and on the dimension alone.
+    n_features, kernel, orthogonal, random_state
+        As of :class:`PositiveFeatures`.
     """
 
     positive_definite = True
+    # Features of exp(q.k) have the factor exp(_growth |x|^2 + _log_gain) / sqrt(n_features).
+    _growth, _log_gain = 0.0, 0.0
 
     def __init__(
         self, n_features=256, *, kernel="scaled_dot_product", orthogonal=True, random_state=0
@@ -110,14 +107,23 @@ class FeatureKernel(Kernel):
         directions = xp.asarray(
             self.directions(X.shape[-1]), dtype=X.dtype, device=X.device, copy=True
         )
-        return self._form(X, directions)
+        growth, log_gain = self._growth, self._log_gain - 0.5 * math.log(self.n_features)
+        if self.kernel == "scaled_dot_product":
+            X = X / X.shape[-1] ** 0.25
+        else:
+            # The Gaussian is exp(q.k) times a factor of the query and one of the key.
+            growth, log_gain = growth - 0.5, log_gain - 0.25 * math.log(2 * math.pi)
+        offsets = growth * xp.sum(X * X, axis=-1, keepdims=True) + log_gain
+        factors, exponents = self._features(X @ directions.T)
+        exponents = 0.0 * offsets if exponents is None else exponents
+        return FeatureForm(factors, exponents, offsets)
 
     @abstractmethod
-    def _form(self, X, directions):
-        """The features along some directions."""
+    def _features(self, projections):
+        """Factors and exponents of features of exp(q.k), either of which may be None."""
 
 
-class PositiveFeatures(FeatureKernel):
+class PositiveFeatures(FeatureKernel, name="positive_features"):
     r"""Random features that are positive, the attention of Performers.
 
     With :math:`x` divided by :math:`d^{1/4}`, and :math:`\omega_j` standard normal,
@@ -170,11 +176,10 @@ class PositiveFeatures(FeatureKernel):
     array([[1.2, 1. ]])
     """
 
-    def _form(self, X, directions):
-        X, squares, log_peak = _scaled(X, self.kernel)
-        shrink = 0.5 if self.kernel == "scaled_dot_product" else 1.0
-        offsets = 0.5 * (log_peak - math.log(self.n_features)) - shrink * squares
-        return FeatureForm(None, opposite_pairs(X @ directions.T), offsets)
+    _growth = -0.5
+
+    def _features(self, projections):
+        return None, opposite_pairs(projections)
 
     def _log_values(self, queries, keys):
         xp = array_namespace(queries, keys)
@@ -190,7 +195,7 @@ class PositiveFeatures(FeatureKernel):
         return log(total) + top + queries.offsets
 
 
-class TrigonometricFeatures(FeatureKernel):
+class TrigonometricFeatures(FeatureKernel, name="trigonometric_features"):
     r"""Random Fourier features, sines and cosines.
 
     With :math:`x` divided by :math:`d^{1/4}`, and :math:`\omega_j` standard normal,
@@ -249,16 +254,14 @@ class TrigonometricFeatures(FeatureKernel):
     """
 
     signed = True
+    _growth, _log_gain = 0.5, 0.5 * math.log(2)
 
     @property
     def stationary(self):
         return self.kernel == "gaussian"
 
-    def _form(self, X, directions):
-        X, squares, log_peak = _scaled(X, self.kernel)
-        grow = 0.5 if self.kernel == "scaled_dot_product" else 0.0
-        offsets = 0.5 * (log_peak - math.log(self.n_features / 2)) + grow * squares
-        return FeatureForm(wave_pairs(X @ directions.T), 0.0 * offsets, offsets)
+    def _features(self, projections):
+        return wave_pairs(projections), None
 
     def _values(self, queries, keys):
         xp = array_namespace(queries, keys)
@@ -267,42 +270,15 @@ class TrigonometricFeatures(FeatureKernel):
 
 
 def opposite_pairs(projections):
-    """Exponents of positive features: every direction, then the opposite of every one.
-
-    Parameters
-    ----------
-    projections : array or tensor of shape (..., n_directions)
-
-    Returns
-    -------
-    exponents : array or tensor of shape (..., 2 n_directions)
-    """
+    """Exponents of positive features, (..., 2 n): every projection, then its opposite."""
     xp = array_namespace(projections)
     return xp.concat([projections, -projections], axis=-1)
 
 
 def wave_pairs(projections):
-    """Sines of all projections, then cosines.
-
-    Parameters
-    ----------
-    projections : array or tensor of shape (..., n_directions)
-
-    Returns
-    -------
-    waves : array or tensor of shape (..., 2 n_directions)
-    """
+    """Waves along some projections, (..., 2 n): all sines, then all cosines."""
     xp = array_namespace(projections)
     return xp.concat([xp.sin(projections), xp.cos(projections)], axis=-1)
-
-
-def _scaled(X, kernel):
-    """Rows as the directions see them, their squared norms, and the kernel's log-peak."""
-    xp = array_namespace(X)
-    if kernel == "scaled_dot_product":
-        X = X / X.shape[-1] ** 0.25
-    log_peak = -0.5 * math.log(2 * math.pi) if kernel == "gaussian" else 0.0
-    return X, xp.sum(X * X, axis=-1, keepdims=True), log_peak
 
 
 @functools.lru_cache(maxsize=64)

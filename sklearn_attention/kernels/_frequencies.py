@@ -85,8 +85,8 @@ def random_frequencies(kernel, n_directions, n_features, *, orthogonal=True, ran
             f"{sorted(kind.__name__ for kind in _MIXTURES)}."
         ) from None
     directions = _normal_directions(n_directions, n_features, orthogonal, random_state)
-    tau = mixture(kernel, random_state, n_directions, n_features)
-    return directions * np.sqrt(tau)
+    columns = n_features if isinstance(kernel, Laplacian) else 1
+    return directions * np.sqrt(mixture(kernel, random_state, (n_directions, columns)))
 
 
 def _normal_directions(n_directions, n_features, orthogonal, random_state):
@@ -103,27 +103,13 @@ def _normal_directions(n_directions, n_features, orthogonal, random_state):
     return np.concatenate(blocks)[:n_directions]
 
 
-def _one(kernel, random_state, n_directions, n_features):
-    return np.ones((n_directions, 1))
-
-
-def _student(nu, *, each_feature=False):
-    def draw(kernel, random_state, n_directions, n_features):
-        size = (n_directions, n_features if each_feature else 1)
-        return nu / random_state.chisquare(nu, size=size)
-
-    return draw
-
-
-def _gamma(kernel, random_state, n_directions, n_features):
-    return random_state.gamma(kernel.alpha, 1 / kernel.alpha, size=(n_directions, 1))
-
-
 _MIXTURES = {
-    Gaussian: _one,
-    Laplacian: _student(1, each_feature=True),
-    Exponential: _student(1),
-    Matern32: _student(3),
-    Matern52: _student(5),
-    RationalQuadratic: _gamma,
+    Gaussian: lambda kernel, rng, size: np.ones(size),
+    Laplacian: lambda kernel, rng, size: 1 / rng.chisquare(1, size),
+    Exponential: lambda kernel, rng, size: 1 / rng.chisquare(1, size),
+    Matern32: lambda kernel, rng, size: 3 / rng.chisquare(3, size),
+    Matern52: lambda kernel, rng, size: 5 / rng.chisquare(5, size),
+    RationalQuadratic: lambda kernel, rng, size: (
+        rng.gamma(kernel.alpha, size=size) / kernel.alpha
+    ),
 }

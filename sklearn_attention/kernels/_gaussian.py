@@ -23,7 +23,7 @@ class DotProductForm(NamedTuple):
     query_bias: Any  # (n_queries,)
 
 
-class Gaussian(SmoothingKernel):
+class Gaussian(SmoothingKernel, name="gaussian"):
     r"""Gaussian kernel.
 
     .. math:: K(u) = \frac{1}{\sqrt{2\pi}} \exp\left(-\frac{u^2}{2}\right)
@@ -51,7 +51,7 @@ class Gaussian(SmoothingKernel):
 
     _log_peak = -0.5 * math.log(2 * math.pi)
 
-    def _log_profile(self, squared):
+    def log_profile(self, squared):
         return self._log_peak - 0.5 * squared
 
     def radial_moment(self, order):

@@ -1,18 +1,22 @@
 """Different kernels for different columns."""
 
+import functools
+import operator
+
 from .._validation import check_columns
-from ._base import Kernel, combined_columns, combined_sign
+from ._base import ComposedKernel, Kernel, as_kernel
+from ._categorical import AitchisonAitken, LiRacine
 from ._radial import RadialForm
 
 
-class ProductKernel(Kernel):
+class ProductKernel(ComposedKernel):
     r"""Product of kernels, each on its own columns.
 
     .. math:: K(q, k) = \prod_j K_j(q_{C_j}, k_{C_j})
 
-    For mixed data: a kernel for numbers here, one for categories there. With a single
-    kernel, that kernel compares each column on its own: the product form of a
-    multivariate smoothing kernel, where :class:`RadialKernel` is the radial form.
+    For mixed data: one kernel for numbers, another for categories. A single kernel compares
+    each column on its own: the product form of a multivariate smoothing kernel, where
+    :class:`RadialKernel` is the radial form.
 
     Parameters
     ----------
@@ -55,14 +59,13 @@ class ProductKernel(Kernel):
         -------
         params : dict
         """
-        if not deep or not isinstance(self.kernels, (list, tuple)):
+        if not deep or not self._is_list:
             return super().get_params(deep=deep)
         params = {"kernels": self.kernels}
         for name, kernel, _ in self._named:
             params[name] = kernel
-            if isinstance(kernel, Kernel):
-                inner = kernel.get_params(deep=True)
-                params.update({f"{name}__{key}": value for key, value in inner.items()})
+            inner = kernel.get_params() if isinstance(kernel, Kernel) else {}
+            params.update({f"{name}__{key}": value for key, value in inner.items()})
         return params
 
     def set_params(self, **params):
@@ -79,13 +82,13 @@ class ProductKernel(Kernel):
         """
         if "kernels" in params:
             self.kernels = params.pop("kernels")
-        if isinstance(self.kernels, (list, tuple)):
-            self.kernels = [
-                (name, params.pop(name, kernel), columns)
-                for name, kernel, columns in self._named
-            ]
-        super().set_params(**params)
-        return self
+        if self._is_list:
+            self.kernels = [(name, params.pop(name, old), of) for name, old, of in self._named]
+        return super().set_params(**params)
+
+    @property
+    def _is_list(self):
+        return isinstance(self.kernels, list | tuple)
 
     @property
     def _named(self):
@@ -104,41 +107,17 @@ class ProductKernel(Kernel):
             )
         return self.kernels
 
-    def _groups(self, n_features):
-        """One (kernel, columns) for every group of columns."""
-        from ._registry import as_kernel
-
-        if not isinstance(self.kernels, (list, tuple)):
-            kernel = as_kernel(self.kernels)
-            return [(kernel, [j]) for j in range(n_features)]
-        return [
-            (as_kernel(kernel), check_columns(name, columns, n_features))
-            for name, kernel, columns in self._named
-        ]
-
     @property
     def _parts(self):
-        from ._registry import as_kernel
+        kernels = [kernel for _, kernel, _ in self._named] if self._is_list else [self.kernels]
+        return [as_kernel(kernel) for kernel in kernels]
 
-        if not isinstance(self.kernels, (list, tuple)):
-            return [as_kernel(self.kernels)]
-        return [as_kernel(kernel) for _, kernel, _ in self._named]
-
-    @property
-    def stationary(self):
-        return all(part.stationary for part in self._parts)
-
-    @property
-    def decreasing(self):
-        return all(part.decreasing or not part.scaled for part in self._parts)
-
-    @property
-    def signed(self):
-        return combined_sign(self._parts)
-
-    @property
-    def scaled(self):
-        return any(part.scaled for part in self._parts)
+    def _groups(self, n_features):
+        """One (kernel, columns) for every group of columns."""
+        if not self._is_list:
+            return [(part, [j]) for part in self._parts for j in range(n_features)]
+        columns = [check_columns(name, given, n_features) for name, _, given in self._named]
+        return list(zip(self._parts, columns, strict=True))
 
     def radial_form(self, n_features):
         groups = self._groups(n_features)
@@ -167,16 +146,54 @@ class ProductKernel(Kernel):
         for kernel, columns in self._groups(n_features):
             inner = kernel._column_kinds(len(columns))
             kinds.append([{columns[position] for position in kind} for kind in inner])
-        return combined_columns(self, kinds)
+        return self._combine_columns(kinds)
 
     def _values(self, queries, keys):
-        product = 1
-        for kernel, columns in self._groups(queries.shape[1]):
-            product = product * kernel._values(queries[:, columns], keys[:, columns])
-        return product
+        groups = self._groups(queries.shape[1])
+        values = (part._values(queries[:, of], keys[:, of]) for part, of in groups)
+        return functools.reduce(operator.mul, values)
 
     def _log_values(self, queries, keys):
-        total = 0
-        for kernel, columns in self._groups(queries.shape[1]):
-            total = total + kernel._log_values(queries[:, columns], keys[:, columns])
-        return total
+        groups = self._groups(queries.shape[1])
+        logs = (part._log_values(queries[:, of], keys[:, of]) for part, of in groups)
+        return functools.reduce(operator.add, logs)
+
+
+def mixed_kernel(kernel, kinds, n_levels, lam):
+    """Product of a kernel on the numeric columns and one for each categorical column.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        Compares the numeric columns, all at once.
+    kinds : list of {"numeric", "unordered", "ordered"}
+        What each column is.
+    n_levels : list of int
+        How many levels each column has; ignored for numbers.
+    lam : array-like of shape (n_features,)
+        The lambda of each categorical column; ignored for numbers.
+
+    Returns
+    -------
+    kernel : ProductKernel
+        With :class:`AitchisonAitken` on unordered and :class:`LiRacine` on ordered columns,
+        under the names ``category0``, ``category1``, by position.
+
+    Examples
+    --------
+    >>> from sklearn_attention.kernels import Gaussian, mixed_kernel
+    >>> mixed_kernel(Gaussian(), ["numeric", "unordered"], [0, 3], [0, 0.1])
+    ProductKernel(kernels=[('numbers', Gaussian(), [0]),
+                           ('category1', AitchisonAitken(lam=0.1, n_levels=3), [1])])
+    """
+    numbers = [j for j, kind in enumerate(kinds) if kind == "numeric"]
+    parts = [("numbers", kernel, numbers)] if numbers else []
+    for j, kind in enumerate(kinds):
+        if kind == "unordered":
+            part = AitchisonAitken(n_levels=max(2, n_levels[j]), lam=float(lam[j]))
+        elif kind == "ordered":
+            part = LiRacine(lam=float(lam[j]))
+        else:
+            continue
+        parts.append((f"category{j}", part, [j]))
+    return ProductKernel(parts)

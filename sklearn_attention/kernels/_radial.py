@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from array_api_compat import array_namespace
 
-from ._base import Kernel, log
-from ._distances import squared_distances
+from ._base import Kernel
+from ._numerics import log, squared_distances
 
 
 class RadialForm(NamedTuple):
@@ -42,19 +42,12 @@ class RadialKernel(Kernel):
     r"""Base class of kernels of the distance: :math:`K(q, k) = K(\lVert q - k \rVert)`.
 
     A subclass writes its formula once, as a function of the squared distance: in
-    ``_log_profile`` where the kernel is positive everywhere, else in ``_profile``.
+    :meth:`log_profile` where the kernel is positive everywhere, else in :meth:`profile`.
     """
 
     stationary = True
-    # Whether it falls like the distance itself at first, which shows every rounding of that.
+    # Whether it has a kink at distance 0, which magnifies rounding errors of the distance.
     kinked = False
-
-    def _profile(self, squared):
-        xp = array_namespace(squared)
-        return xp.exp(self._log_profile(squared))
-
-    def _log_profile(self, squared):
-        return log(self._profile(squared))
 
     def profile(self, squared):
         """The kernel at squared distances in bandwidths, of any shape.
@@ -67,7 +60,8 @@ class RadialKernel(Kernel):
         -------
         values : array or tensor
         """
-        return self._profile(squared)
+        xp = array_namespace(squared)
+        return xp.exp(self.log_profile(squared))
 
     def log_profile(self, squared):
         """Logarithm of the kernel at squared distances in bandwidths.
@@ -80,20 +74,20 @@ class RadialKernel(Kernel):
         -------
         log_values : array or tensor
         """
-        return self._log_profile(squared)
+        return log(self.profile(squared))
 
     def radial_form(self, n_features):
         return RadialForm(self, list(range(n_features)), None)
 
-    # What overflows on the way is infinitely far, which is no reason for a warning.
+    # Distances that overflow are infinite, which is no reason for a warning.
 
     def _values(self, queries, keys):
         with np.errstate(over="ignore"):
-            return self._profile(squared_distances(queries, keys))
+            return self.profile(squared_distances(queries, keys))
 
     def _log_values(self, queries, keys):
         with np.errstate(over="ignore"):
-            return self._log_profile(squared_distances(queries, keys))
+            return self.log_profile(squared_distances(queries, keys))
 
 
 class SmoothingKernel(RadialKernel, ABC):

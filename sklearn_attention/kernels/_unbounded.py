@@ -5,11 +5,11 @@ import math
 from array_api_compat import array_namespace
 from scipy.special import sindg, zeta
 
-from ._distances import square_root
+from ._numerics import square_root
 from ._radial import SmoothingKernel
 
 
-class Logistic(SmoothingKernel):
+class Logistic(SmoothingKernel, name="logistic"):
     r"""Logistic kernel, the density of the logistic distribution.
 
     .. math:: K(u) = \frac{1}{e^u + 2 + e^{-u}}
@@ -28,7 +28,7 @@ class Logistic(SmoothingKernel):
     second_moment = math.pi**2 / 3
     analytic_strip = math.pi
 
-    def _log_profile(self, squared):
+    def log_profile(self, squared):
         xp = array_namespace(squared)
         distance = square_root(squared)
         return -distance - 2 * xp.log1p(xp.exp(-distance))
@@ -42,7 +42,7 @@ class Logistic(SmoothingKernel):
         return math.gamma(order + 1) * (1 - 2 ** (1 - order)) * float(zeta(order))
 
 
-class Sigmoid(SmoothingKernel):
+class Sigmoid(SmoothingKernel, name="sigmoid"):
     r"""Sigmoid kernel, the density of the hyperbolic secant distribution.
 
     .. math:: K(u) = \frac{2}{\pi} \frac{1}{e^u + e^{-u}}
@@ -61,7 +61,7 @@ class Sigmoid(SmoothingKernel):
     second_moment = math.pi**2 / 4
     analytic_strip = math.pi / 2
 
-    def _log_profile(self, squared):
+    def log_profile(self, squared):
         xp = array_namespace(squared)
         distance = square_root(squared)
         return math.log(2 / math.pi) - distance - xp.log1p(xp.exp(-2 * distance))
@@ -77,7 +77,7 @@ class Sigmoid(SmoothingKernel):
         return 2 / math.pi * math.gamma(s) * dirichlet_beta
 
 
-class Silverman(SmoothingKernel):
+class Silverman(SmoothingKernel, name="silverman"):
     r"""Silverman's kernel of order 4, the equivalent kernel of a smoothing spline.
 
     .. math:: K(u) = \tfrac12 e^{-|u| / \sqrt2}
@@ -103,7 +103,7 @@ class Silverman(SmoothingKernel):
     signed = True
     decreasing = False
 
-    def _profile(self, squared):
+    def profile(self, squared):
         xp = array_namespace(squared)
         # From 1e3 on the exponential is 0, but an infinite sine would be NaN.
         scaled = xp.clip(square_root(squared) / math.sqrt(2), None, 1e3)

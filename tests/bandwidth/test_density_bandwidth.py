@@ -224,7 +224,7 @@ class TestConvolution:
         class Cauchy(SmoothingKernel):
             roughness, second_moment = 1 / (2 * math.pi), math.inf
 
-            def _profile(self, squared):
+            def profile(self, squared):
                 return 1 / (math.pi * (1 + squared))
 
             def radial_moment(self, order):

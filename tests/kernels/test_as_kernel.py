@@ -22,6 +22,7 @@ from sklearn_attention.kernels import (
     Periodic,
     as_kernel,
 )
+from sklearn_attention.kernels._base import _OTHER_NAMES
 
 NAMES = {
     "gaussian": "Gaussian", "epanechnikov": "Epanechnikov", "boxcar": "Boxcar",
@@ -73,6 +74,37 @@ def test_misspelt_names(name, suggested):
         as_kernel(name)
     assert f"did you mean '{suggested}'?" in str(error.value)
     assert all(repr(known) in str(error.value) for known in KERNELS)
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("rbf", "gaussian"), ("RBF", "gaussian"), ("normal", "gaussian"), ("gauss", "gaussian"),
+        ("squared-exponential", "gaussian"),
+        ("tophat", "boxcar"), ("uniform", "boxcar"), ("box", "boxcar"),
+        ("rectangular", "boxcar"), ("quartic", "biweight"), ("bisquare", "biweight"),
+        ("parabolic", "epanechnikov"), ("laplace", "laplacian"), ("matern12", "exponential"),
+        ("dot_product", "scaled_dot_product"), ("Dot product", "scaled_dot_product"),
+        ("softmax", "scaled_dot_product"), ("rq", "rational_quadratic"),
+        ("exp_sine_squared", "periodic"), ("poly", "polynomial"),
+    ],
+)  # fmt: skip
+def test_names_of_other_libraries(name, meant):
+    with pytest.raises(ValueError, match=rf"did you mean '{meant}'\? choose from"):
+        as_kernel(name)
+
+
+def test_a_name_of_several_kernels():
+    with pytest.raises(ValueError, match=r"did you mean 'matern32' or 'matern52'\? choose"):
+        as_kernel("matern")
+
+
+def test_names_of_other_libraries_are_none_of_ours():
+    assert _OTHER_NAMES.keys() <= KERNELS.keys()
+    others = " ".join(_OTHER_NAMES.values()).split()
+    assert not set(others) & KERNELS.keys()
+    twice = {name for name in others if others.count(name) > 1}
+    assert twice == {"matern"}
 
 
 @pytest.mark.parametrize("name", ["", "xyz", "kernel"])

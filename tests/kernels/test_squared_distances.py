@@ -7,7 +7,7 @@ import pytest
 import torch
 from kernel_contracts import each_pair, in_libraries, to_library, to_numpy
 
-from sklearn_attention.kernels import _distances as module
+from sklearn_attention.kernels import _numerics as module
 from sklearn_attention.kernels import squared_distances
 
 # Differences by feature, torch's differences, and the matrix product with repairs.

@@ -1,7 +1,9 @@
-"""Squared Euclidean distances between rows, accurate for close pairs."""
+"""Distances, roots and logarithms of arrays and tensors, accurate and with finite gradients."""
+
+import math
 
 import numpy as np
-from array_api_compat import array_namespace, is_numpy_array
+from array_api_compat import array_namespace, is_numpy_array, is_torch_array
 from scipy.spatial.distance import cdist
 
 # Up to here torch's direct differences beat a matrix product followed by repairs.
@@ -60,10 +62,29 @@ def _by_differences(X, Y):
     return squared
 
 
+def as_floats(X):
+    """A float array or tensor; lists, frames and whole numbers become float64."""
+    X = X if is_torch_array(X) else np.asarray(X)
+    xp = array_namespace(X)
+    return X if xp.isdtype(X.dtype, "real floating") else xp.astype(X, xp.float64)
+
+
+def log(values):
+    """Natural logarithm with log 0 = -inf, without NumPy's warning or a gradient of NaN."""
+    return _of_positive("log", values, -math.inf)
+
+
 def square_root(squared):
     """Square root whose gradient at 0 is 0 rather than infinite."""
-    xp = array_namespace(squared)
-    if not getattr(squared, "requires_grad", False):
-        return xp.sqrt(squared)
-    positive = squared > 0
-    return xp.where(positive, xp.sqrt(xp.where(positive, squared, 1.0)), 0.0)
+    return _of_positive("sqrt", squared, 0.0)
+
+
+def _of_positive(name, values, at_zero):
+    """A function of positive numbers, continued by a constant that has no gradient."""
+    xp = array_namespace(values)
+    function = getattr(xp, name)
+    if getattr(values, "requires_grad", False):
+        positive = values > 0
+        return xp.where(positive, function(xp.where(positive, values, 1.0)), at_zero)
+    with np.errstate(divide="ignore"):
+        return function(values)
