@@ -1,8 +1,8 @@
-r"""Kernels: what "similar" means.
+r"""Kernels: how similar a query is to a key.
 
 A prediction is a weighted average of remembered values, and the weights come from a
-kernel that compares the query with the remembered keys. Each kernel here is one formula,
-written once, for NumPy arrays and for torch tensors.
+kernel that compares the query with the remembered keys. Each kernel is one formula, written
+once, for NumPy arrays and for torch tensors.
 
 * Smoothing kernels are densities: :class:`Gaussian`, :class:`Epanechnikov`,
   :class:`Boxcar`, :class:`Triangular`, :class:`Biweight`, :class:`Triweight`,

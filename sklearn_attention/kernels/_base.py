@@ -20,8 +20,6 @@ _OTHER_NAMES = {
     "triangular": "triangle tri",
     "epanechnikov": "parabolic epa",
     "biweight": "quartic bisquare biw",
-    "triweight": "triw",
-    "tricube": "lowess loess",
     "cosine": "cos optcosine",
     "sigmoid": "sech hyperbolic_secant",
     "laplacian": "laplace",
@@ -40,9 +38,8 @@ _OTHER_NAMES = {
 class Kernel(BaseEstimator):
     r"""Base class of all kernels: :math:`K(q, k)`, how similar a query is to a key.
 
-    Calling a kernel compares every query with every key. It runs on NumPy arrays and on
-    torch tensors alike, with gradients on the latter. Kernels see their inputs in units
-    of the bandwidth, that is, after :meth:`rescale`.
+    Calling a kernel compares every query with every key, as NumPy arrays or, with gradients,
+    as torch tensors. Inputs are in units of the bandwidth, that is, after :meth:`rescale`.
 
     Kernels are added and multiplied with ``+`` and ``*``, compared with ``==``, cloned by
     :func:`sklearn.base.clone`, and tuned through ``get_params`` and ``set_params``, so a

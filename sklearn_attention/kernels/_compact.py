@@ -51,8 +51,7 @@ class Epanechnikov(_BetaKernel, name="epanechnikov"):
     array([[0.75  , 0.5625, 0.    ]])
     """
 
-    roughness = 3 / 5
-    second_moment = 1 / 5
+    roughness, second_moment = 3 / 5, 1 / 5
     polynomial = (3 / 4, 0.0, -3 / 4)
 
 
@@ -70,8 +69,7 @@ class Biweight(_BetaKernel, name="biweight"):
     array([[0.9375, 0.    ]])
     """
 
-    roughness = 5 / 7
-    second_moment = 1 / 7
+    roughness, second_moment = 5 / 7, 1 / 7
     polynomial = (15 / 16, 0.0, -15 / 8, 0.0, 15 / 16)
 
 
@@ -89,8 +87,7 @@ class Triweight(_BetaKernel, name="triweight"):
     array([[1.09375, 0.     ]])
     """
 
-    roughness = 350 / 429
-    second_moment = 1 / 9
+    roughness, second_moment = 350 / 429, 1 / 9
     polynomial = (35 / 32, 0.0, -105 / 32, 0.0, 105 / 32, 0.0, -35 / 32)
 
 
@@ -108,8 +105,7 @@ class Boxcar(CompactKernel, name="boxcar"):
     array([[0.5, 0. ]])
     """
 
-    roughness = 1 / 2
-    second_moment = 1 / 3
+    roughness, second_moment = 1 / 2, 1 / 3
     polynomial = (0.5,)
 
     def profile(self, squared):
@@ -131,8 +127,7 @@ class Triangular(CompactKernel, name="triangular"):
     array([[0.75, 0.  ]])
     """
 
-    roughness = 2 / 3
-    second_moment = 1 / 6
+    roughness, second_moment = 2 / 3, 1 / 6
     polynomial = (1.0, -1.0)
     kinked = True
 
@@ -155,8 +150,7 @@ class Tricube(CompactKernel, name="tricube"):
     array([[0.8642, 0.    ]])
     """
 
-    roughness = 175 / 247
-    second_moment = 35 / 243
+    roughness, second_moment = 175 / 247, 35 / 243
     polynomial = (70 / 81, 0.0, 0.0, -70 / 27, 0.0, 0.0, 70 / 27, 0.0, 0.0, -70 / 81)
 
     def profile(self, squared):
@@ -184,8 +178,7 @@ class Cosine(CompactKernel, name="cosine"):
     array([[0.7854, 0.    ]])
     """
 
-    roughness = math.pi**2 / 16
-    second_moment = 1 - 8 / math.pi**2
+    roughness, second_moment = math.pi**2 / 16, 1 - 8 / math.pi**2
     # The Taylor series; terms beyond degree 20 are lost in rounding.
     polynomial = tuple(
         0.0

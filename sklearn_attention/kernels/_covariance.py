@@ -30,8 +30,7 @@ class Exponential(RadialKernel, name="exponential"):
     array([[1.    , 0.3679]])
     """
 
-    positive_definite = True
-    decreasing = True
+    positive_definite = decreasing = True
     exponential_polynomial = (1.0, (1.0,))
     kinked = True
 
@@ -53,8 +52,7 @@ class Laplacian(Kernel, name="laplacian"):
     array([[0.1353]])
     """
 
-    positive_definite = True
-    decreasing = True
+    positive_definite = decreasing = True
     exponential_polynomial = (1.0, (1.0,))
     stationary = True
 
@@ -77,8 +75,7 @@ class Matern32(RadialKernel, name="matern32"):
     array([[1.    , 0.4834]])
     """
 
-    positive_definite = True
-    decreasing = True
+    positive_definite = decreasing = True
     exponential_polynomial = (math.sqrt(3), (1.0, math.sqrt(3)))
 
     def log_profile(self, squared):
@@ -101,8 +98,7 @@ class Matern52(RadialKernel, name="matern52"):
     array([[1.   , 0.524]])
     """
 
-    positive_definite = True
-    decreasing = True
+    positive_definite = decreasing = True
     exponential_polynomial = (math.sqrt(5), (1.0, math.sqrt(5), 5 / 3))
 
     def log_profile(self, squared):
@@ -132,8 +128,7 @@ class RationalQuadratic(RadialKernel, name="rational_quadratic"):
     array([[1.    , 0.6667]])
     """
 
-    positive_definite = True
-    decreasing = True
+    positive_definite = decreasing = True
 
     def __init__(self, alpha=1.0):
         self.alpha = alpha
@@ -149,7 +144,7 @@ class RationalQuadratic(RadialKernel, name="rational_quadratic"):
 
 
 class Periodic(RadialKernel, name="periodic"):
-    r"""Periodic kernel: a key counts as near at every whole number of periods.
+    r"""Periodic kernel, which repeats after every period.
 
     .. math:: K(r) = \exp\left(-\frac{2 \sin^2(\pi r / \text{period})}
               {\text{length\_scale}^2}\right),\quad r = \lVert q - k \rVert
@@ -186,7 +181,7 @@ class Periodic(RadialKernel, name="periodic"):
 
 
 class LocallyPeriodic(Periodic, name="locally_periodic"):
-    r"""Locally periodic kernel: periodic, with a similarity that fades over the periods.
+    r"""Locally periodic kernel, a periodic kernel that fades with the distance.
 
     .. math:: K(r) = \exp\left(-\frac{2 \sin^2(\pi r / \text{period})}
               {\text{length\_scale}^2}\right)

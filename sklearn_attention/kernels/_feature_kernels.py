@@ -141,8 +141,7 @@ class PositiveFeatures(FeatureKernel, name="positive_features"):
     Parameters
     ----------
     n_features : int, default=256
-        How many, :math:`D`; even, since each direction gives two. The error falls with its
-        root.
+        How many, :math:`D`; even, as each direction gives two. The error falls with its root.
     kernel : {"scaled_dot_product", "gaussian"}, default="scaled_dot_product"
         What is approximated.
     orthogonal : bool, default=True
@@ -157,9 +156,9 @@ class PositiveFeatures(FeatureKernel, name="positive_features"):
 
     The variance of :math:`\phi(q)^\top \phi(k)`, relative to the square of what it
     approximates, is :math:`(e^{s / 2} - e^{-s / 2})^2 / D` with
-    :math:`s = \lVert q + k \rVert^2`, for independent directions. So features serve short
-    queries and keys, where weights are spread over many keys; long ones, which pick out a
-    few, need more features than there are keys.
+    :math:`s = \lVert q + k \rVert^2`, for independent directions. So they suit short queries
+    and keys, whose weights are spread over many keys; long ones, whose weights concentrate
+    on a few, need more features than there are keys.
 
     References
     ----------
@@ -207,14 +206,13 @@ class TrigonometricFeatures(FeatureKernel, name="trigonometric_features"):
     which is the scaled dot product. For the Gaussian :math:`x` is not divided, and the factor
     before is :math:`(2\pi)^{-1/4}`.
 
-    Signed: where the kernel is small, its approximation may be negative. Averages divide by a
-    sum that may then come close to 0; see the notes.
+    Signed: where the kernel is small, its approximation may be negative, and the sum of the
+    weights, by which averages are divided, close to 0; see the notes.
 
     Parameters
     ----------
     n_features : int, default=256
-        How many, :math:`D`; even, since each direction gives two. The error falls with its
-        root.
+        How many, :math:`D`; even, as each direction gives two. The error falls with its root.
     kernel : {"scaled_dot_product", "gaussian"}, default="scaled_dot_product"
         What is approximated.
     orthogonal : bool, default=True
@@ -230,12 +228,12 @@ class TrigonometricFeatures(FeatureKernel, name="trigonometric_features"):
 
     The variance of :math:`\phi(q)^\top \phi(k)`, relative to the square of what it
     approximates, is :math:`(e^{s / 2} - e^{-s / 2})^2 / D` with
-    :math:`s = \lVert q - k \rVert^2`, for independent directions: near keys come out well,
-    far ones as noise of either sign. :class:`PositiveFeatures` are the other way round.
+    :math:`s = \lVert q - k \rVert^2`, for independent directions: weights of near keys are
+    accurate, those of far keys noise of either sign.
 
-    Attention layers, which know the features, count a query as one without keys, and answer
-    0, where the sum of its weights is not greater than the root of the sum of squares of what
-    each feature adds to it: such a sum cannot be told from 0 beside its own sampling error.
+    Attention layers return 0 for a query whose sum of weights is not greater than the root
+    of the sum of squares of the features' shares in it, as for a query without keys: such a
+    sum cannot be told from 0 within its sampling error.
 
     References
     ----------

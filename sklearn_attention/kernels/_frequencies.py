@@ -1,4 +1,4 @@
-"""Random directions, along which a kernel is taken apart into features."""
+"""Random frequencies, drawn from the spectral density of a kernel."""
 
 import math
 
@@ -56,7 +56,7 @@ def random_frequencies(kernel, n_directions, n_features, *, orthogonal=True, ran
     rational_quadratic      :math:`\Gamma(\alpha)` of mean 1
     ======================= ==============================================================
 
-    A block of orthogonal directions is a random rotation, whose rows get lengths as those of
+    A block of orthogonal directions is a random rotation whose rows have the lengths of
     normal vectors [2]_.
 
     References
@@ -77,16 +77,15 @@ def random_frequencies(kernel, n_directions, n_features, *, orthogonal=True, ran
     >>> bool(abs(directions[0] @ directions[1]) < 1e-12)
     True
     """
-    try:
-        mixture = _MIXTURES[type(kernel)]
-    except KeyError:
+    if type(kernel) not in _MIXTURES:
+        known = sorted(kind.__name__ for kind in _MIXTURES)
         raise ValueError(
-            f"kernel={kernel!r} has no known spectral density: choose one of "
-            f"{sorted(kind.__name__ for kind in _MIXTURES)}."
-        ) from None
+            f"kernel={kernel!r} has no known spectral density: choose one of {known}."
+        )
     directions = _normal_directions(n_directions, n_features, orthogonal, random_state)
     columns = n_features if isinstance(kernel, Laplacian) else 1
-    return directions * np.sqrt(mixture(kernel, random_state, (n_directions, columns)))
+    tau = _MIXTURES[type(kernel)](kernel, random_state, (n_directions, columns))
+    return directions * np.sqrt(tau)
 
 
 def _normal_directions(n_directions, n_features, orthogonal, random_state):

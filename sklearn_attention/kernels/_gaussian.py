@@ -45,8 +45,7 @@ class Gaussian(SmoothingKernel, name="gaussian"):
     """
 
     positive_definite = True
-    roughness = 1 / (2 * math.sqrt(math.pi))
-    second_moment = 1.0
+    roughness, second_moment = 1 / (2 * math.sqrt(math.pi)), 1.0
     analytic_strip = math.inf
 
     _log_peak = -0.5 * math.log(2 * math.pi)

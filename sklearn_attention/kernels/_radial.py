@@ -116,9 +116,6 @@ class SmoothingKernel(RadialKernel, ABC):
 
     decreasing = True
 
-    roughness: float
-    second_moment: float
-
     @property
     def spread(self):
         return math.sqrt(self.second_moment) if self.second_moment > 0 else 1.0

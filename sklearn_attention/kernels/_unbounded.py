@@ -24,8 +24,7 @@ class Logistic(SmoothingKernel, name="logistic"):
     """
 
     positive_definite = True
-    roughness = 1 / 6
-    second_moment = math.pi**2 / 3
+    roughness, second_moment = 1 / 6, math.pi**2 / 3
     analytic_strip = math.pi
 
     def log_profile(self, squared):
@@ -57,8 +56,7 @@ class Sigmoid(SmoothingKernel, name="sigmoid"):
     """
 
     positive_definite = True
-    roughness = 2 / math.pi**2
-    second_moment = math.pi**2 / 4
+    roughness, second_moment = 2 / math.pi**2, math.pi**2 / 4
     analytic_strip = math.pi / 2
 
     def log_profile(self, squared):
@@ -98,8 +96,7 @@ class Silverman(SmoothingKernel, name="silverman"):
     array([[ 0.3536, -0.0135]])
     """
 
-    roughness = 3 * math.sqrt(2) / 16
-    second_moment = 0.0
+    roughness, second_moment = 3 * math.sqrt(2) / 16, 0.0
     signed = True
     decreasing = False
 
