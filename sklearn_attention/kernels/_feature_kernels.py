@@ -76,18 +76,16 @@ class FeatureKernel(Kernel):
                 f"n_features={self.n_features!r} is not valid: pass an even integer, since "
                 "each direction gives two features."
             )
-        seed = self.random_state
+        seed, orthogonal = self.random_state, self.orthogonal
         whole = isinstance(seed, numbers.Integral) and not isinstance(seed, bool)
         if not whole or not 0 <= seed <= _LARGEST_SEED:
             raise ValueError(
                 f"random_state={seed!r} is not valid: pass an integer from 0 to "
                 f"{_LARGEST_SEED}, so that every call has the same features."
             )
-        if not isinstance(self.orthogonal, bool | np.bool_):
-            raise ValueError(
-                f"orthogonal={self.orthogonal!r} is not valid: pass True or False."
-            )
-        return _directions(n_features // 2, dimension, bool(self.orthogonal), int(seed))
+        if not isinstance(orthogonal, bool | np.bool_):
+            raise ValueError(f"orthogonal={orthogonal!r} is not valid: pass True or False.")
+        return _directions(n_features // 2, dimension, bool(orthogonal), int(seed))
 
     def feature_form(self, X):
         """Features of some rows, on a logarithmic scale.

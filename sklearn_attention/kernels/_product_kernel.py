@@ -121,18 +121,14 @@ class ProductKernel(ComposedKernel):
 
     def radial_form(self, n_features):
         groups = self._groups(n_features)
-        scaled = [(kernel, columns) for kernel, columns in groups if kernel.scaled]
+        scaled = [group for group in groups if group[0].scaled]
+        others = [(f"part{i}", *group) for i, group in enumerate(groups) if not group[0].scaled]
         if len(scaled) != 1:
             return None
         ((kernel, columns),) = scaled
         inner = kernel.radial_form(len(columns))
         if inner is None or inner.rest is not None:
             return None
-        others = [
-            (f"part{i}", part, positions)
-            for i, (part, positions) in enumerate(groups)
-            if not part.scaled
-        ]
         columns = [columns[position] for position in inner.columns]
         return RadialForm(inner.kernel, columns, ProductKernel(others) if others else None)
 
