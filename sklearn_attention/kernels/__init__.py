@@ -47,7 +47,7 @@ from ._feature_kernels import (
 )
 from ._frequencies import random_frequencies
 from ._gaussian import DotProductForm, Gaussian
-from ._level_table import highest_lam, level_table
+from ._level_table import level_table
 from ._mixed import mixed_kernel
 from ._periodic import LocallyPeriodic, Periodic
 from ._product_kernel import ProductKernel
@@ -97,7 +97,6 @@ __all__ = [
     "Triweight",
     "WangVanRyzin",
     "as_kernel",
-    "highest_lam",
     "level_table",
     "mixed_kernel",
     "opposite_pairs",

@@ -47,6 +47,10 @@ class LocalPolynomialRegressor(SmootherRegressor):
         Whether "loo", "gcv" and "aicc" choose a bandwidth for each feature on its own, by
         gradients; features that do not help then get bandwidths so large that they have no
         say, which `relevance_` tells.
+    categorical_features : "from_dtype" or list of (str, int or bool), default="from_dtype"
+        Columns of numbers that are unordered categories: their names or positions, or one
+        bool for each column. In data frames, columns of a categorical dtype and of strings
+        are categories in any case.
     algorithm : {"auto", "dense"}, default="auto"
         How averages are computed; see :func:`sklearn_attention.attend`.
     empty : {"nearest", "nan", "mean", "raise"}, default="nearest"
@@ -88,11 +92,8 @@ class LocalPolynomialRegressor(SmootherRegressor):
         The training targets.
     key_weights_ : ndarray of shape (n_samples,) or None
         Their weights.
-    categories_ : list of (ndarray or None), or None
-        Levels of each categorical column of a data frame, None for numbers; None if there
-        are no categorical columns.
-    kinds_ : list of str
-        For each column "numeric", "unordered" or "ordered".
+    columns_ : Columns
+        What each column is, numbers or categories, and the levels of these.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -110,7 +111,7 @@ class LocalPolynomialRegressor(SmootherRegressor):
     Standardise features whose units do not compare when passing a single number. A
     feature that is constant in training has spread 1 for the rules.
 
-    Data frames may have categorical columns: a categorical dtype or strings. Unordered
+    Unordered
     categories are compared by :class:`~sklearn_attention.kernels.AitchisonAitken`, ordered
     ones (of an ordered dtype) by :class:`~sklearn_attention.kernels.LiRacine`. Their
     lambdas are chosen along with the bandwidth. A missing cell of an unordered category is
@@ -149,6 +150,7 @@ class LocalPolynomialRegressor(SmootherRegressor):
         bandwidth="loo",
         degree=1,
         per_feature=False,
+        categorical_features="from_dtype",
         algorithm="auto",
         empty="nearest",
         random_state=0,
@@ -158,6 +160,7 @@ class LocalPolynomialRegressor(SmootherRegressor):
             kernel,
             bandwidth=bandwidth,
             per_feature=per_feature,
+            categorical_features=categorical_features,
             algorithm=algorithm,
             empty=empty,
             random_state=random_state,
