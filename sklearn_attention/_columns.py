@@ -115,16 +115,7 @@ class Columns:
         ])  # fmt: skip
 
     def divisors(self, bandwidth):
-        """What divides each column: its bandwidth, and 1 for categories, which have a lambda.
-
-        Parameters
-        ----------
-        bandwidth : float or ndarray of shape (n_columns,)
-
-        Returns
-        -------
-        divisors : ndarray of shape (n_columns,)
-        """
+        """What divides each column: its bandwidth, but 1 for categories and their lambdas."""
         return np.where(self.is_numeric, bandwidth, 1.0)
 
     def check_bandwidth(self, bandwidth, default):
@@ -193,18 +184,17 @@ class Columns:
                 )
         if not self.categorical:
             return X
-        codes = {j: _codes(columns[j], self.categories[j], self.kinds[j])
-                 for j in self.categorical}  # fmt: skip
         if frame is None:
             dtype = np.asarray(X).dtype
             encoded = np.array(X, dtype=dtype if dtype.kind == "f" else np.float64)
-            encoded[:, self.categorical] = np.transpose([*codes.values()])
-            return encoded
-        for j, of_column in codes.items():
-            name, backend = columns[j].name, frame.implementation
-            column = nw.new_series(name, of_column, backend=backend)
-            columns[j] = _with_index_of(column, frame)
-        return frame.select(columns).to_native()
+        for j in self.categorical:
+            codes = _codes(columns[j], self.categories[j], self.kinds[j])
+            if frame is None:
+                encoded[:, j] = codes
+            else:
+                column = nw.new_series(columns[j].name, codes, backend=frame.implementation)
+                columns[j] = _with_index_of(column, frame)
+        return encoded if frame is None else frame.select(columns).to_native()
 
     def decode(self, X, *, as_frame=False):
         """The table that :meth:`encode` makes these numbers of.
@@ -277,17 +267,7 @@ class Columns:
 
 
 def highest_lam(kind, n_levels):
-    """Lambda at which the levels of a category are not told apart.
-
-    Parameters
-    ----------
-    kind : {"unordered", "ordered"}
-    n_levels : int
-
-    Returns
-    -------
-    lam : float
-    """
+    """Lambda at which the levels of a category are not told apart."""
     return (n_levels - 1) / n_levels if kind == UNORDERED else 1.0
 
 

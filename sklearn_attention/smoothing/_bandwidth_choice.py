@@ -151,16 +151,5 @@ def _targets(estimator):
 
 def _observer(estimator, context, state_at):
     """Makes every candidate a task that callbacks hear of."""
-    data = estimator._task_data()
-
-    def observe(value, candidate):
-        state = state_at(candidate)
-        task = context.subcontext(task_name="bandwidth")
-        task.call_on_fit_task_begin(
-            estimator=estimator, **data, reconstruction_attributes=state
-        )
-        return task.call_on_fit_task_end(
-            estimator=estimator, **data, reconstruction_attributes=state
-        )
-
-    return observe
+    observe = estimator._search_observer(context, estimator._task_data(), state_at)
+    return lambda value, candidate: observe(lambda _: value, candidate)[1]

@@ -57,9 +57,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
     target_bandwidth : {"likelihood", "scott", "silverman"} or float, default="likelihood"
         By how much, :math:`g`, in the target's units; or a rule, as for `bandwidth`.
     categorical_features : "from_dtype" or list of (str, int or bool), default="from_dtype"
-        Columns of numbers that are unordered categories: their names or positions, or one
-        bool for each column. In data frames, columns of a categorical dtype and of strings
-        are categories in any case.
+        As for :class:`ProductKernelDensity`.
     empty : {"nearest", "nan", "mean", "raise"}, default="nearest"
         What answers where no training row has weight: the nearest row, NaN, all rows
         alike, or an error.
@@ -110,9 +108,8 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
               = \sum_i w_i(x) \int y\, \frac{1}{g} K_g\Big(\frac{y - y_i}{g}\Big)\,dy
               = \sum_i w_i(x)\, y_i.
 
-    Categories have the kernels of
-    :func:`sklearn_attention.kernels.mixed_kernel`. An unordered level that did not occur
-    in training weighs all levels alike.
+    Categories have the kernels of :func:`sklearn_attention.kernels.mixed_kernel`. An
+    unordered level that did not occur in training weighs all levels alike.
 
     The rules of thumb take features and target as one density of :math:`d + 1` dimensions.
 

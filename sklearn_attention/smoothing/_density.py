@@ -88,11 +88,10 @@ class ProductKernelDensity(DensityMixin, MixedRows):
 
     Notes
     -----
-    Unordered categories have the
-    Aitchison-Aitken kernel over the levels that occur in training, ordered ones the
-    Li-Racine kernel divided by its sum over all levels of the dtype (see
-    :func:`sklearn_attention.kernels.level_table`), so the estimate sums to 1 over all
-    levels and numbers. A query with an unordered level that did not occur in training has
+    Unordered categories have the Aitchison-Aitken kernel over the levels that occur in
+    training, ordered ones the Li-Racine kernel divided by its sum over all levels of the
+    dtype (see :func:`sklearn_attention.kernels.level_table`), so the estimate sums to 1 over
+    all levels and numbers. A query with an unordered level that did not occur in training has
     density 0, since no probability was left for it.
 
     The local factors [1]_ [2]_ are
@@ -248,8 +247,8 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         return decoded.set_axis(getattr(self, "feature_names_in_", decoded.columns), axis=1)
 
     def _choose_bandwidth(self, X):
-        rule, options = self.bandwidth, {"columns": self.columns_}
-        options |= {"sample_weight": self.key_weights_}
+        rule = self.bandwidth
+        options = {"columns": self.columns_, "sample_weight": self.key_weights_}
         searches = isinstance(rule, str) and rule in CRITERIA
         data = {"X": X, "y": None, "metadata": {"sample_weight": self.key_weights_}}
         context = self._init_callback_context(max_subtasks=None if searches else 0)

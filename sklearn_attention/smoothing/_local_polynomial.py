@@ -48,9 +48,7 @@ class LocalPolynomialRegressor(SmootherRegressor):
         gradients; features that do not help then get bandwidths so large that they have no
         say, which `relevance_` tells.
     categorical_features : "from_dtype" or list of (str, int or bool), default="from_dtype"
-        Columns of numbers that are unordered categories: their names or positions, or one
-        bool for each column. In data frames, columns of a categorical dtype and of strings
-        are categories in any case.
+        As for :class:`NadarayaWatsonRegressor`.
     algorithm : {"auto", "dense"}, default="auto"
         How averages are computed; see :func:`sklearn_attention.attend`.
     empty : {"nearest", "nan", "mean", "raise"}, default="nearest"
@@ -111,14 +109,7 @@ class LocalPolynomialRegressor(SmootherRegressor):
     Standardise features whose units do not compare when passing a single number. A
     feature that is constant in training has spread 1 for the rules.
 
-    Unordered
-    categories are compared by :class:`~sklearn_attention.kernels.AitchisonAitken`, ordered
-    ones (of an ordered dtype) by :class:`~sklearn_attention.kernels.LiRacine`. Their
-    lambdas are chosen along with the bandwidth. A missing cell of an unordered category is
-    a level of its own, of an ordered one or a number an error: impute those first. A level
-    never seen in training differs from all others alike, so it is left out of account,
-    but for a lambda of 0, at which no row has weight; of an ordered category it is an
-    error.
+    Categories are compared as by :class:`NadarayaWatsonRegressor`.
 
     A window whose rows do not determine the polynomial (fewer rows than coefficients, a
     feature constant within) gets a ridge that shrinks its slopes and leaves the average

@@ -102,9 +102,8 @@ class NadarayaWatsonRegressor(SmootherRegressor):
     Standardise features whose units do not compare when passing a single number. A
     feature that is constant in training has spread 1 for the rules.
 
-    Unordered
-    categories are compared by :class:`~sklearn_attention.kernels.AitchisonAitken`, ordered
-    ones (of an ordered dtype) by :class:`~sklearn_attention.kernels.LiRacine`. Their
+    Unordered categories are compared by :class:`~sklearn_attention.kernels.AitchisonAitken`,
+    ordered ones (of an ordered dtype) by :class:`~sklearn_attention.kernels.LiRacine`. Their
     lambdas are chosen along with the bandwidth. A missing cell of an unordered category is
     a level of its own, of an ordered one or a number an error: impute those first. A level
     never seen in training differs from all others alike, so it is left out of account,
