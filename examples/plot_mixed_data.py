@@ -68,7 +68,7 @@ model = LocalPolynomialRegressor(per_feature=True).fit(flats, rent)
 significance = model.feature_significance(n_resamples=199)
 summary = pd.DataFrame(
     {
-        "kind": model.kinds_,
+        "kind": model.columns_.kinds,
         "bandwidth or lambda": model.bandwidth_.round(3),
         "relevance": model.relevance_.round(2),
         "p-value": significance.p_values,

@@ -12,6 +12,7 @@ __version__ = "0.1.0.dev0"
 # nothing and loads neither torch nor matplotlib.
 _PUBLIC = {
     "AdaptiveBandwidth": "bandwidth",
+    "Columns": "_columns",
     "ConditionalKernelDensity": "smoothing",
     "KernelAttentionClassifier": "kernel_attention",
     "KernelAttentionRegressor": "kernel_attention",

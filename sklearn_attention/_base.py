@@ -12,11 +12,34 @@ class AttentionEstimator(CallbackSupportMixin, BaseEstimator):
         "https://sklearn-attention.readthedocs.io/en/stable/api/generated/"
         "sklearn_attention.{estimator_name}.html"
     )
+    # Names and types of fitted attributes that are dataclasses. Pickles and files have their
+    # fields in a dict, so that there is no type to be trusted.
+    _held = ()
 
     def __getstate__(self):
-        # What was computed from the rest of the state, and kept, is computed again.
         state = super().__getstate__()
-        return state | {"_memo": {}} if "_memo" in state else state
+        held = {name: dict(vars(state[name])) for name, _ in self._held if name in state}
+        # What was computed from the rest of the state, and kept, is computed again.
+        return state | held | ({"_memo": {}} if "_memo" in state else {})
+
+    def __setstate__(self, state):
+        held = {name: kind(**state[name]) for name, kind in self._held if name in state}
+        super().__setstate__(state | held)
 
     def _doc_link_url_param_generator(self):
         return {"estimator_name": type(self).__name__}
+
+    def _search_observer(self, context, data, state_at):
+        """Makes every evaluation of a criterion a task that callbacks hear of."""
+
+        def observe(evaluate, bandwidth):
+            state = state_at(bandwidth)
+            task = context.subcontext(task_name="bandwidth")
+            task.call_on_fit_task_begin(estimator=self, **data, reconstruction_attributes=state)
+            value = evaluate(bandwidth)
+            stop = task.call_on_fit_task_end(
+                estimator=self, **data, reconstruction_attributes=state
+            )
+            return value, stop
+
+        return observe

@@ -1,127 +1,312 @@
-"""Columns of a data frame: numbers stay numbers, categories become codes."""
+"""The columns of X: which are numbers and which categories, and what follows from that."""
+
+import dataclasses
+import numbers
 
 import narwhals.stable.v2 as nw
 import numpy as np
+
+from ._validation import check_bandwidth, check_in_interval
 
 NUMERIC, UNORDERED, ORDERED = "numeric", "unordered", "ordered"
 _UNSEEN = -1.0
 
 
-def learn_categories(X, *, ordered=True):
-    """Levels of the categorical columns of a frame.
-
-    Columns of a categorical dtype and columns of strings are categories. A dtype whose
-    categories are ordered makes ordered ones, with all its levels in their order; others
-    have the levels that occur. Missing cells of unordered categories are a level, None.
+@dataclasses.dataclass(frozen=True)
+class Columns:
+    """What each column of X is: numbers, or an unordered or ordered category.
 
     Parameters
     ----------
-    X : object
-        What the user passed: a data frame, or anything else.
-    ordered : bool, default=True
-        Whether ordered categories are told from others.
+    kinds : tuple of {"numeric", "unordered", "ordered"}
+        One for each column.
+    categories : tuple of (tuple or None)
+        The levels of each category, None for numbers. A level's code is its position; the
+        level None stands for missing cells.
 
-    Returns
-    -------
-    categories : list of (ndarray or None), or None
-        For each column its levels, None for a column of numbers. None altogether if no
-        column is categorical.
-    kinds : list of str, or None
-        For each column "numeric", "unordered" or "ordered".
-
-    Raises
-    ------
-    ValueError
-        If an ordered category has missing cells: they have no place in the order.
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from sklearn_attention import Columns
+    >>> X = pd.DataFrame({"length": [1.5, 2.5, 0.5], "color": ["red", "blue", "red"]})
+    >>> columns = Columns.learn(X)
+    >>> columns
+    Columns(kinds=('numeric', 'unordered'), categories=(None, ('blue', 'red')))
+    >>> columns.encode(X).to_numpy()
+    array([[1.5, 1. ],
+           [2.5, 0. ],
+           [0.5, 1. ]])
     """
-    frame = _as_frame(X)
-    if frame is None:
-        return None, None
-    columns = list(frame.iter_columns())
-    kinds = [_kind(column) for column in columns]
-    if all(kind == NUMERIC for kind in kinds):
-        return None, None
-    if not ordered:
-        kinds = [NUMERIC if kind == NUMERIC else UNORDERED for kind in kinds]
-    return [_levels(*pair) for pair in zip(columns, kinds, strict=True)], kinds
 
+    kinds: tuple
+    categories: tuple
 
-def encode_categories(X, categories, kinds):
-    """The frame as numbers, with the position of its level for every categorical cell.
+    @classmethod
+    def numbers(cls, n_columns):
+        """Columns of numbers throughout."""
+        return cls((NUMERIC,) * n_columns, (None,) * n_columns)
 
-    Parameters
-    ----------
-    X : object
-        What the user passed.
-    categories, kinds : list or None
-        From :func:`learn_categories`.
+    @classmethod
+    def learn(cls, X, categorical_features="from_dtype", *, ordered=True):
+        """Columns of a table, with the levels of its categories.
 
-    Returns
-    -------
-    X : object
-        A frame of the same kind and names, all numeric; unordered levels that are not
-        among those learnt are -1. `X` itself where there are no categories.
+        Columns of a categorical dtype and of strings in a data frame are categories. A dtype
+        whose categories are ordered makes ordered ones, with all its levels in their order;
+        others have the levels that occur. Missing cells of unordered categories are a level.
 
-    Raises
-    ------
-    ValueError
-        If `X` is no frame, or an ordered level is not known.
-    """
-    if categories is None:
-        return X
-    frame = _as_frame(X)
-    if frame is None or len(frame.columns) != len(categories):
-        shape = getattr(X, "shape", None)
-        raise ValueError(
-            f"X of type {type(X).__name__} and shape {shape} has not the {len(categories)} "
-            "columns, some of them categorical, that were fitted: pass a data frame with "
-            "the same columns."
-        )
-    encoded = []
-    for column, levels, kind in zip(frame.iter_columns(), categories, kinds, strict=True):
-        if kind != NUMERIC:
-            codes = _codes(column, levels, kind)
-            column = nw.new_series(column.name, codes, backend=frame.implementation)
-            column = _with_index_of(column, frame)
-        elif _kind(column) != NUMERIC:
+        Parameters
+        ----------
+        X : data frame or array-like of shape (n_samples, n_columns)
+            What the user passed; checked elsewhere.
+        categorical_features : "from_dtype" or list of (str, int or bool), default="from_dtype"
+            Which columns of numbers are unordered categories too: their names or positions,
+            or one bool for each column.
+        ordered : bool, default=True
+            Whether ordered categories are told from others.
+
+        Returns
+        -------
+        columns : Columns
+
+        Raises
+        ------
+        ValueError
+            If there are no such columns, or an ordered category has missing cells: they have
+            no place in the order.
+        """
+        columns = _columns_of(X)
+        named = _named(categorical_features, columns)
+        kinds = [_kind(column) for column in columns]
+        for j, kind in enumerate(kinds):
+            if (kind == NUMERIC and j in named) or (kind == ORDERED and not ordered):
+                kinds[j] = UNORDERED
+        return cls(tuple(kinds), tuple(map(_levels, columns, kinds)))
+
+    def __add__(self, other):
+        """The columns of two tables side by side."""
+        return Columns((*self.kinds, *other.kinds), (*self.categories, *other.categories))
+
+    @property
+    def is_numeric(self):
+        """Whether each column is numeric: ndarray of bool."""
+        return np.array([kind == NUMERIC for kind in self.kinds], dtype=bool)
+
+    @property
+    def numeric(self):
+        """Positions of the columns of numbers."""
+        return np.flatnonzero(self.is_numeric).tolist()
+
+    @property
+    def categorical(self):
+        """Positions of the categories."""
+        return np.flatnonzero(~self.is_numeric).tolist()
+
+    @property
+    def n_levels(self):
+        """Number of levels of each category, 0 for numbers."""
+        return [0 if levels is None else len(levels) for levels in self.categories]
+
+    @property
+    def highest_lam(self):
+        """Lambda at which the levels of each category are not told apart, inf for numbers."""
+        return np.array([
+            np.inf if kind == NUMERIC else highest_lam(kind, n)
+            for kind, n in zip(self.kinds, self.n_levels, strict=True)
+        ])  # fmt: skip
+
+    def divisors(self, bandwidth):
+        """What divides each column: its bandwidth, but 1 for categories and their lambdas."""
+        return np.where(self.is_numeric, bandwidth, 1.0)
+
+    def check_bandwidth(self, bandwidth, default):
+        """Bandwidths of numbers and lambdas of categories from what a user passed.
+
+        Parameters
+        ----------
+        bandwidth : float or array-like of shape (n_columns,)
+            What the user passed: one number for all columns of numbers, or one for each
+            column, with the lambdas of categories.
+        default : ndarray of shape (n_columns,)
+            Holds the lambdas in the first case.
+
+        Returns
+        -------
+        bandwidth : ndarray of shape (n_columns,)
+        """
+        checked = np.array(default, dtype=np.float64)
+        if np.ndim(bandwidth) == 0:
+            checked[self.numeric] = check_bandwidth(bandwidth, len(self.kinds))
+            return checked
+        given = np.array(bandwidth, dtype=object)
+        if given.shape == checked.shape:
+            for j in self.categorical:
+                name, highest = f"bandwidth[{j}]", float(self.highest_lam[j])
+                checked[j] = check_in_interval(name, given[j], 0, highest)
+                given[j] = 1.0
+        widths = check_bandwidth(given.tolist(), len(self.kinds))
+        return np.where(self.is_numeric, widths, checked)
+
+    def encode(self, X):
+        """The table as numbers, with the code of its level for every categorical cell.
+
+        Parameters
+        ----------
+        X : data frame or array-like of shape (n_samples, n_columns)
+            What the user passed. An array only if all levels are numbers.
+
+        Returns
+        -------
+        X : data frame or ndarray
+            A frame of the same kind and names, all numeric; unordered levels that were not
+            learned are -1. `X` itself where there are no categories.
+
+        Raises
+        ------
+        ValueError
+            If `X` has other columns, or an ordered level is not known.
+        """
+        frame = _as_frame(X)
+        if frame is None and not self.categorical:
+            return X
+        columns = _columns_of(X)
+        if self.categorical and not self._match(columns):
+            shape = getattr(X, "shape", None)
             raise ValueError(
-                f"X has categories in column {column.name!r}, which was numeric when fitted: "
-                "convert it to numbers."
+                f"X of type {type(X).__name__} and shape {shape} has not the "
+                f"{len(self.kinds)} columns, some of them categorical, that were fitted: pass "
+                "a data frame with the same columns, or an array if all levels are numbers."
             )
-        encoded.append(column)
-    return frame.select(encoded).to_native()
+        for column, kind in zip(columns, self.kinds, strict=False):
+            if kind == NUMERIC and _kind(column) != NUMERIC:
+                raise ValueError(
+                    f"X has categories in column {column.name!r}, which was numeric when "
+                    "fitted: convert it to numbers, or fit with categories."
+                )
+        if not self.categorical:
+            return X
+        if frame is None:
+            dtype = np.asarray(X).dtype
+            encoded = np.array(X, dtype=dtype if dtype.kind == "f" else np.float64)
+        for j in self.categorical:
+            codes = _codes(columns[j], self.categories[j], self.kinds[j])
+            if frame is None:
+                encoded[:, j] = codes
+            else:
+                column = nw.new_series(columns[j].name, codes, backend=frame.implementation)
+                columns[j] = _with_index_of(column, frame)
+        return encoded if frame is None else frame.select(columns).to_native()
+
+    def decode(self, X, *, as_frame=False):
+        """The table that :meth:`encode` makes these numbers of.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_samples, n_columns)
+            Numbers and codes.
+        as_frame : bool, default=False
+            Whether to return a data frame, with categories of a categorical dtype.
+
+        Returns
+        -------
+        X : ndarray or pandas.DataFrame of shape (n_samples, n_columns)
+            An array of objects if a level is not a number.
+        """
+        as_numbers = not as_frame and self._has_levels_of_numbers
+        decoded = X.astype(np.float64 if as_numbers else object)
+        for j in self.categorical:
+            levels = np.array(self.categories[j], dtype=decoded.dtype)
+            decoded[:, j] = levels[X[:, j].astype(np.intp)]
+        if not as_frame:
+            return decoded
+        import pandas as pd
+
+        columns = dict(enumerate(X.T))
+        for j in self.categorical:
+            known = [level for level in self.categories[j] if level is not None]
+            ordered = self.kinds[j] == ORDERED
+            columns[j] = pd.Categorical(decoded[:, j], known, ordered=ordered)
+        return pd.DataFrame(columns)
+
+    def extend(self, X):
+        """The columns with what further rows bring: new levels of unordered categories.
+
+        Parameters
+        ----------
+        X : data frame or array-like of shape (n_samples, n_columns)
+            Further rows.
+
+        Returns
+        -------
+        columns : Columns
+            New levels come last: codes stay what they are.
+        """
+        columns = _columns_of(X)
+        if not self._match(columns):
+            return self
+        categories = list(self.categories)
+        for j in self.categorical:
+            if self.kinds[j] == UNORDERED:
+                known = set(categories[j])
+                found = _levels(columns[j], UNORDERED)
+                categories[j] += tuple(level for level in found if level not in known)
+        return dataclasses.replace(self, categories=tuple(categories))
+
+    def _match(self, columns):
+        """Whether the columns of a table can be those learned, by number and type."""
+        in_array = bool(columns) and isinstance(columns[0], np.ndarray)
+        number = len(columns) == len(self.kinds)
+        return number and (not in_array or self._has_levels_of_numbers)
+
+    @property
+    def _has_levels_of_numbers(self):
+        return all(
+            isinstance(level, numbers.Number | None)
+            for levels in self.categories
+            for level in levels or ()
+        )
 
 
-def extend_categories(X, categories, kinds):
-    """The levels learnt, and behind them what further rows bring.
-
-    Parameters
-    ----------
-    X : object
-        Further rows.
-    categories, kinds : list or None
-        From :func:`learn_categories`.
-
-    Returns
-    -------
-    categories : list or None
-        Unordered categories with their new levels at the end; codes stay what they are.
-    """
-    frame = _as_frame(X)
-    if categories is None or frame is None or len(frame.columns) != len(categories):
-        return categories
-    extended = []
-    for column, levels, kind in zip(frame.iter_columns(), categories, kinds, strict=True):
-        if kind == UNORDERED:
-            new = [level for level in _levels(column, kind) if level not in set(levels)]
-            levels = _as_levels([*levels, *new])
-        extended.append(levels)
-    return extended
+def highest_lam(kind, n_levels):
+    """Lambda at which the levels of a category are not told apart."""
+    return (n_levels - 1) / n_levels if kind == UNORDERED else 1.0
 
 
 def _as_frame(X):
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     return frame if isinstance(frame, nw.DataFrame) else None
+
+
+def _columns_of(X):
+    """Columns of a frame or an array; none of what is no table, which others refuse."""
+    frame = _as_frame(X)
+    if frame is not None:
+        return list(frame.iter_columns())
+    try:
+        array = np.asarray(X)
+    except (TypeError, ValueError):
+        return []
+    return list(array.T) if array.ndim == 2 else []
+
+
+def _named(given, columns):
+    """Positions of the columns that the parameter `categorical_features` names."""
+    if (isinstance(given, str) and given == "from_dtype") or not columns:
+        return set()
+    items = [given] if isinstance(given, str) or not np.iterable(given) else list(given)
+    n = len(columns)
+    if len(items) == n and all(isinstance(item, bool | np.bool_) for item in items):
+        return set(np.flatnonzero(items).tolist())
+    names = {getattr(column, "name", None): j for j, column in enumerate(columns)}
+    places = [names.get(item) if isinstance(item, str) else item for item in items]
+    if not all(
+        isinstance(place, numbers.Integral) and not isinstance(place, bool) and 0 <= place < n
+        for place in places
+    ):
+        raise ValueError(
+            f"categorical_features={given!r} does not fit {n} columns: pass 'from_dtype', or "
+            f"a list of names, of positions from 0 to {n - 1}, or of one bool for each column."
+        )
+    return set(places)
 
 
 def _with_index_of(column, frame):
@@ -131,6 +316,8 @@ def _with_index_of(column, frame):
 
 
 def _kind(column):
+    if isinstance(column, np.ndarray):
+        return NUMERIC
     if column.dtype == nw.Enum:
         return ORDERED
     if column.dtype == nw.Categorical or column.dtype == nw.String:
@@ -142,18 +329,30 @@ def _kind(column):
     return NUMERIC
 
 
+def _cells(column):
+    """The cells as Python objects, None where missing."""
+    if isinstance(column, np.ndarray):
+        cells = column.astype(np.float64).tolist()
+    else:
+        present = (~column.is_null()).to_list()
+        pairs = zip(column.to_list(), present, strict=True)
+        cells = [cell if there else None for cell, there in pairs]
+    return [cell if cell == cell else None for cell in cells]  # NaN differs from itself
+
+
 def _levels(column, kind):
     if kind == NUMERIC:
         return None
     if kind == ORDERED:
         _refuse_missing(column)
-        return _as_levels(column.cat.get_categories().to_list())
-    seen = set(column.drop_nulls().to_list())
+        return tuple(column.cat.get_categories().to_list())
+    seen = set(_cells(column))
+    known = seen - {None}
     try:
-        levels = sorted(seen)
+        levels = sorted(known)
     except TypeError:
-        levels = sorted(seen, key=lambda level: (str(type(level)), str(level)))
-    return _as_levels([*levels, None] if column.null_count() else levels)
+        levels = sorted(known, key=lambda level: (str(type(level)), str(level)))
+    return (*levels, *(seen - known))
 
 
 def _refuse_missing(column):
@@ -166,18 +365,9 @@ def _refuse_missing(column):
         )
 
 
-def _as_levels(levels):
-    array = np.empty(len(levels), dtype=object)
-    array[:] = levels
-    return array
-
-
 def _codes(column, levels, kind):
     position = {level: float(code) for code, level in enumerate(levels)}
-    present = (~column.is_null()).to_list()
-    cells = [
-        cell if there else None for cell, there in zip(column.to_list(), present, strict=True)
-    ]
+    cells = _cells(column)
     if kind == ORDERED:
         _refuse_missing(column)
         unknown = sorted({str(cell) for cell in cells if cell not in position})

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sklearn_attention._columns import encode_categories, extend_categories, learn_categories
+from sklearn_attention import Columns
 
 SIZES = ["small", "medium", "large"]
 
@@ -22,17 +22,17 @@ def frame():
     )
 
 
-def codes(X, categories, kinds):
-    return np.asarray(encode_categories(X, categories, kinds), dtype=float)
+def codes(X, columns):
+    return np.asarray(columns.encode(X), dtype=float)
 
 
 def test_codes_are_positions_of_levels(frame):
-    categories, kinds = learn_categories(frame)
-    assert kinds == ["numeric", "unordered", "ordered", "numeric", "numeric"]
-    assert categories[0] is categories[3] is categories[4] is None
-    assert list(categories[1]) == ["blue", "green", "red"]
-    assert list(categories[2]) == SIZES
-    encoded = encode_categories(frame, categories, kinds)
+    columns = Columns.learn(frame)
+    assert columns.kinds == ("numeric", "unordered", "ordered", "numeric", "numeric")
+    assert columns.categories[0] is columns.categories[3] is columns.categories[4] is None
+    assert list(columns.categories[1]) == ["blue", "green", "red"]
+    assert list(columns.categories[2]) == SIZES
+    encoded = columns.encode(frame)
     assert isinstance(encoded, pd.DataFrame)
     assert list(encoded) == list(frame)
     np.testing.assert_array_equal(encoded["color"], [2, 0, 2, 1])
@@ -44,58 +44,58 @@ def test_codes_are_positions_of_levels(frame):
     "X", [np.zeros((3, 2)), [[1, 2]], np.array([["a"]], dtype=object), None, "text", 3]
 )
 def test_what_is_no_frame_is_left_alone(X):
-    assert learn_categories(X) == (None, None)
-    assert encode_categories(X, None, None) is X
-    assert extend_categories(X, None, None) is None
+    columns = Columns.learn(X)
+    assert columns == Columns.numbers(len(columns.kinds))
+    assert columns.encode(X) is X
+    assert columns.extend(X) == columns
 
 
 def test_frames_of_numbers_are_left_alone(frame):
     numbers = frame[["length", "count", "flag"]]
-    assert learn_categories(numbers) == (None, None)
-    assert encode_categories(numbers, None, None) is numbers
+    columns = Columns.learn(numbers)
+    assert columns == Columns.numbers(3)
+    assert columns.encode(numbers) is numbers
 
 
 @pytest.mark.parametrize("dtype", ["category", "str", "string", object])
 def test_every_kind_of_text(dtype):
     frame = pd.DataFrame({"c": pd.Series(["b", "a", "b"], dtype=dtype)})
-    categories, kinds = learn_categories(frame)
-    assert kinds == ["unordered"]
-    assert list(categories[0]) == ["a", "b"]
-    np.testing.assert_array_equal(codes(frame, categories, kinds), [[1], [0], [1]])
+    columns = Columns.learn(frame)
+    assert columns.kinds == ("unordered",)
+    assert list(columns.categories[0]) == ["a", "b"]
+    np.testing.assert_array_equal(codes(frame, columns), [[1], [0], [1]])
 
 
 def test_categories_of_numbers():
     frame = pd.DataFrame({"zip": pd.Categorical([30, 10, 20, 10])})
     frame["rank"] = pd.Categorical([3, 1, 2, 1], [1, 2, 3], ordered=True)
-    categories, kinds = learn_categories(frame)
-    assert kinds == ["unordered", "ordered"]
-    np.testing.assert_array_equal(
-        codes(frame, categories, kinds), [[2, 2], [0, 0], [1, 1], [0, 0]]
-    )
+    columns = Columns.learn(frame)
+    assert columns.kinds == ("unordered", "ordered")
+    np.testing.assert_array_equal(codes(frame, columns), [[2, 2], [0, 0], [1, 1], [0, 0]])
     # The same levels as plain numbers are the same levels.
     plain = pd.DataFrame({"zip": [10, 40], "rank": [2, 3]})
-    np.testing.assert_array_equal(codes(plain, categories, kinds), [[0, 1], [-1, 2]])
+    np.testing.assert_array_equal(codes(plain, columns), [[0, 1], [-1, 2]])
 
 
 def test_levels_of_several_types():
     frame = pd.DataFrame({"c": pd.Categorical(["x", 2, 1.5, "x"])})
-    categories, kinds = learn_categories(frame)
-    assert len(categories[0]) == 3
-    found = codes(frame, categories, kinds)[:, 0]
+    columns = Columns.learn(frame)
+    assert len(columns.categories[0]) == 3
+    found = codes(frame, columns)[:, 0]
     assert found[0] == found[3]
     assert len(set(found)) == 3
 
 
 def test_columns_of_other_objects_are_no_categories():
     frame = pd.DataFrame({"n": pd.Series([1, 2.5], dtype=object), "c": ["a", "b"]})
-    assert learn_categories(frame)[1] == ["numeric", "unordered"]
+    assert Columns.learn(frame).kinds == ("numeric", "unordered")
 
 
 def test_only_levels_that_occur_unless_they_are_ordered():
     unordered = pd.DataFrame({"c": pd.Categorical(["b", "b"], ["a", "b", "c"])})
-    assert list(learn_categories(unordered)[0][0]) == ["b"]
+    assert list(Columns.learn(unordered).categories[0]) == ["b"]
     ordered = pd.DataFrame({"c": pd.Categorical(["b", "b"], list("cba"), ordered=True)})
-    assert list(learn_categories(ordered)[0][0]) == ["c", "b", "a"]
+    assert list(Columns.learn(ordered).categories[0]) == ["c", "b", "a"]
 
 
 class TestMissing:
@@ -103,101 +103,101 @@ class TestMissing:
     @pytest.mark.parametrize("dtype", ["category", "str", object])
     def test_is_a_level_of_unordered_ones(self, missing, dtype):
         frame = pd.DataFrame({"c": pd.Series(["b", missing, "a", missing], dtype=dtype)})
-        categories, kinds = learn_categories(frame)
-        assert list(categories[0]) == ["a", "b", None]
-        np.testing.assert_array_equal(codes(frame, categories, kinds)[:, 0], [1, 2, 0, 2])
+        columns = Columns.learn(frame)
+        assert list(columns.categories[0]) == ["a", "b", None]
+        np.testing.assert_array_equal(codes(frame, columns)[:, 0], [1, 2, 0, 2])
         alone = pd.DataFrame({"c": [np.nan]})
-        np.testing.assert_array_equal(codes(alone, categories, kinds), [[2]])
+        np.testing.assert_array_equal(codes(alone, columns), [[2]])
 
     def test_is_unseen_where_none_was_missing(self):
-        categories, kinds = learn_categories(pd.DataFrame({"c": ["a", "b"]}))
+        columns = Columns.learn(pd.DataFrame({"c": ["a", "b"]}))
         for missing in (None, np.nan):
             query = pd.DataFrame({"c": ["a", missing]})
-            np.testing.assert_array_equal(codes(query, categories, kinds)[:, 0], [0, -1])
+            np.testing.assert_array_equal(codes(query, columns)[:, 0], [0, -1])
 
     def test_is_an_error_in_ordered_ones(self, frame):
         spoiled = frame.assign(size=frame["size"].where(frame["count"] > 2))
         message = "X has 2 missing cells in column 'size', an ordered category.*fill them"
         with pytest.raises(ValueError, match=message):
-            learn_categories(spoiled)
+            Columns.learn(spoiled)
         with pytest.raises(ValueError, match=message):
-            encode_categories(spoiled, *learn_categories(frame))
+            Columns.learn(frame).encode(spoiled)
 
 
 class TestUnseen:
     def test_unordered_levels_are_minus_1(self, frame):
-        categories, kinds = learn_categories(frame)
+        columns = Columns.learn(frame)
         query = frame.assign(color=["red", "mauve", "Red", ""])
-        np.testing.assert_array_equal(codes(query, categories, kinds)[:, 1], [2, -1, -1, -1])
+        np.testing.assert_array_equal(codes(query, columns)[:, 1], [2, -1, -1, -1])
 
     def test_ordered_levels_are_an_error(self, frame):
-        categories, kinds = learn_categories(frame)
+        columns = Columns.learn(frame)
         query = frame.assign(size=["small", "huge", "tiny", "large"])
         with pytest.raises(
             ValueError, match=r"unknown levels \['huge', 'tiny'\].*'size'.*every"
         ):
-            encode_categories(query, categories, kinds)
+            columns.encode(query)
         # Text that names known levels will do, and so will another order of the dtype.
         sizes = ["small", "large", "medium", "small"]
         for column in (sizes, pd.Categorical(sizes, SIZES[::-1])):
-            found = codes(frame.assign(size=column), categories, kinds)[:, 2]
+            found = codes(frame.assign(size=column), columns)[:, 2]
             np.testing.assert_array_equal(found, [0, 2, 1, 0])
 
     def test_categories_where_numbers_were(self, frame):
-        categories, kinds = learn_categories(frame)
+        columns = Columns.learn(frame)
         with pytest.raises(ValueError, match="categories in column 'count', which was numeric"):
-            encode_categories(frame.assign(count=list("abcd")), categories, kinds)
+            columns.encode(frame.assign(count=list("abcd")))
 
 
 class TestExtend:
     def test_new_levels_come_last(self, frame):
-        categories, kinds = learn_categories(frame)
+        columns = Columns.learn(frame)
         more = frame.assign(color=["mauve", "red", None, "beige"])
-        extended = extend_categories(more, categories, kinds)
-        assert list(extended[1]) == ["blue", "green", "red", "beige", "mauve", None]
-        assert list(extended[2]) == SIZES
-        assert list(categories[1]) == ["blue", "green", "red"]
-        np.testing.assert_array_equal(codes(more, extended, kinds)[:, 1], [4, 2, 5, 3])
-        again = extend_categories(more, extended, kinds)
-        assert list(again[1]) == list(extended[1])
+        extended = columns.extend(more)
+        assert list(extended.categories[1]) == ["blue", "green", "red", "beige", "mauve", None]
+        assert list(extended.categories[2]) == SIZES
+        assert list(columns.categories[1]) == ["blue", "green", "red"]
+        np.testing.assert_array_equal(codes(more, extended)[:, 1], [4, 2, 5, 3])
+        again = extended.extend(more)
+        assert list(again.categories[1]) == list(extended.categories[1])
 
     def test_whatever_type_they_come_in(self):
         # A key that is coded -1 would be taken for every level never seen.
-        categories, kinds = learn_categories(pd.DataFrame({"zip": pd.Categorical([10, 20])}))
+        columns = Columns.learn(pd.DataFrame({"zip": pd.Categorical([10, 20])}))
         for more in (pd.DataFrame({"zip": [20, 30]}), pd.DataFrame({"zip": [np.nan, 20.0]})):
-            extended = extend_categories(more, categories, kinds)
-            assert len(extended[0]) == 3
-            assert (codes(more, extended, kinds) >= 0).all()
+            extended = columns.extend(more)
+            assert len(extended.categories[0]) == 3
+            assert (codes(more, extended) >= 0).all()
 
     def test_other_shapes_are_left_to_the_checks(self, frame):
-        categories, kinds = learn_categories(frame)
+        columns = Columns.learn(frame)
         for more in (frame[["color"]], np.zeros((2, 5))):
-            assert extend_categories(more, categories, kinds) is categories
+            assert columns.extend(more) is columns
 
 
 class TestFrames:
     def test_index_and_names_of_any_kind(self, frame):
-        expected = codes(frame, *learn_categories(frame))
+        expected = codes(frame, Columns.learn(frame))
         for index in (list("wxyz"), [7, 7, 7, 7], pd.date_range("2020", periods=4)):
             other = frame.set_axis(index, axis=0)
-            encoded = encode_categories(other, *learn_categories(other))
+            encoded = Columns.learn(other).encode(other)
             np.testing.assert_array_equal(encoded.astype(float), expected)
             assert list(encoded.index) == list(index)
         for names in (range(5), [("a", i) for i in range(5)]):
             other = frame.set_axis(list(names), axis=1)
-            encoded = encode_categories(other, *learn_categories(other))
+            encoded = Columns.learn(other).encode(other)
             np.testing.assert_array_equal(encoded.astype(float), expected)
             assert list(encoded.columns) == list(names)
 
     def test_other_shapes(self, frame):
-        learnt = learn_categories(frame)
+        learnt = Columns.learn(frame)
         for X in (np.zeros((4, 5)), frame[["color"]], frame.to_numpy().tolist()):
             with pytest.raises(ValueError, match=r"not the 5 columns.*pass a data frame"):
-                encode_categories(X, *learnt)
+                learnt.encode(X)
 
     def test_rows_are_not_changed(self, frame):
         before = frame.copy(deep=True)
-        encode_categories(frame, *learn_categories(frame))
+        Columns.learn(frame).encode(frame)
         pd.testing.assert_frame_equal(frame, before)
 
     def test_polars(self):
@@ -205,18 +205,51 @@ class TestFrames:
         frame = polars.DataFrame(
             {"x": [1.0, 2.0, 3.0], "c": ["b", None, "a"], "o": ["m", "s", "m"]}
         ).with_columns(o=polars.col("o").cast(polars.Enum(["s", "m", "l"])))
-        categories, kinds = learn_categories(frame)
-        assert kinds == ["numeric", "unordered", "ordered"]
-        encoded = encode_categories(frame, categories, kinds)
+        columns = Columns.learn(frame)
+        assert columns.kinds == ("numeric", "unordered", "ordered")
+        encoded = columns.encode(frame)
         assert isinstance(encoded, polars.DataFrame)
         np.testing.assert_array_equal(encoded.to_numpy(), [[1, 1, 1], [2, 2, 0], [3, 0, 1]])
+
+
+class TestDecode:
+    @pytest.mark.parametrize("as_frame", [False, True])
+    def test_undoes_encode(self, frame, as_frame):
+        frame = frame[["length", "color", "size"]].copy()
+        frame.loc[1, "color"] = None
+        columns = Columns.learn(frame)
+        decoded = columns.decode(codes(frame, columns), as_frame=as_frame)
+        again = pd.DataFrame(decoded).set_axis(frame.columns, axis=1)
+        np.testing.assert_array_equal(codes(again, columns), codes(frame, columns))
+        if as_frame:
+            assert list(decoded[1].cat.categories) == ["green", "red"]
+            assert list(decoded[2].cat.categories) == SIZES
+            assert decoded[2].cat.ordered
+        else:
+            assert decoded[1].tolist() == [2.5, None, "small"]
+
+    def test_levels_of_numbers_make_an_array_of_numbers(self):
+        X = np.array([[3.5, 1.0], [7.0, np.nan], [3.5, 1.0]])
+        columns = Columns.learn(X, [0, 1])
+        assert columns.categories == ((3.5, 7.0), (1.0, None))
+        encoded = columns.encode(X)
+        np.testing.assert_array_equal(encoded, [[0, 0], [1, 1], [0, 0]])
+        np.testing.assert_array_equal(columns.decode(encoded), X)
+
+
+def test_columns_cannot_be_changed(frame):
+    columns = Columns.learn(frame)
+    with pytest.raises(AttributeError):
+        columns.kinds = ("numeric",) * 5
+    # Neither can their parts, so that they may be keys.
+    assert {columns: 1}[Columns.learn(frame.copy())] == 1
 
 
 def test_order_may_be_left_out_of_account():
     column = pd.Categorical(["low", None, "high"], ["low", "mid", "high"], ordered=True)
     frame = pd.DataFrame({"x": [1.0, 2.0, 3.0], "c": column})
-    categories, kinds = learn_categories(frame, ordered=False)
-    assert kinds == ["numeric", "unordered"]
-    assert list(categories[1]) == ["high", "low", None]
-    codes = encode_categories(frame, categories, kinds)["c"]
+    columns = Columns.learn(frame, ordered=False)
+    assert columns.kinds == ("numeric", "unordered")
+    assert list(columns.categories[1]) == ["high", "low", None]
+    codes = columns.encode(frame)["c"]
     assert list(codes) == [1, 2, 0]

@@ -13,7 +13,7 @@ from ._pairs import RowPairs, softmax
 LOG_OF_NOTHING = math.log(sys.float_info.min)
 
 
-def density_likelihood(X, kernel, bandwidth, *, kinds=None, n_levels=None, sample_weight=None):
+def density_likelihood(X, kernel, bandwidth, *, columns=None, sample_weight=None):
     r"""Mean log-density of each row under the estimate from all others.
 
     .. math:: \frac{1}{\sum_i w_i} \sum_i w_i \log \hat f_{-i}(x_i), \qquad
@@ -31,10 +31,8 @@ def density_likelihood(X, kernel, bandwidth, *, kinds=None, n_levels=None, sampl
         :func:`sklearn_attention.kernels.level_table`.
     bandwidth : ndarray of shape (n_features,)
         Of each numeric column the bandwidth, of each categorical one the lambda.
-    kinds : list of {"numeric", "unordered", "ordered"}, default=None
+    columns : sklearn_attention.Columns, default=None
         What each column is; None for numbers throughout.
-    n_levels : list of int, default=None
-        How many levels each column has; ignored for numbers.
     sample_weight : ndarray of shape (n_samples,), default=None
         Weights :math:`w`, all positive.
 
@@ -71,7 +69,7 @@ def density_likelihood(X, kernel, bandwidth, *, kinds=None, n_levels=None, sampl
     (-2.5126, array([1.3568]))
     """
     bandwidth = np.asarray(bandwidth, dtype=np.float64)
-    pairs = RowPairs(X, ProductKernel(kernel), kinds, n_levels)
+    pairs = RowPairs(X, ProductKernel(kernel), columns)
     weights = _weights(X, sample_weight)
     log_volume = np.log(bandwidth[pairs.numeric]).sum()
     likelihood, gradient = 0.0, np.zeros(len(bandwidth))
@@ -86,9 +84,7 @@ def density_likelihood(X, kernel, bandwidth, *, kinds=None, n_levels=None, sampl
     return float(likelihood / weights.sum()), gradient / weights.sum()
 
 
-def density_least_squares(
-    X, kernel, bandwidth, *, kinds=None, n_levels=None, sample_weight=None
-):
+def density_least_squares(X, kernel, bandwidth, *, columns=None, sample_weight=None):
     r"""Integrated squared error of a density estimate, but for a constant.
 
     .. math:: \int \hat f(x)^2\,dx
@@ -100,7 +96,7 @@ def density_least_squares(
 
     Parameters
     ----------
-    X, kernel, bandwidth, kinds, n_levels, sample_weight
+    X, kernel, bandwidth, columns, sample_weight
         As for :func:`density_likelihood`.
 
     Returns
@@ -133,14 +129,14 @@ def density_least_squares(
     # Two Gaussians make one that is wider by the square root of 2.
     gaussian = type(kernel) is Gaussian
     convolution = kernel if gaussian else SelfConvolution(kernel)
-    squared = RowPairs(X, ProductKernel(convolution), kinds, n_levels, _squared_table)
+    squared = RowPairs(X, ProductKernel(convolution), columns, _squared_table)
     widening = np.ones(len(bandwidth))
     widening[squared.numeric] = math.sqrt(2) if gaussian else 1.0
     integral, slope = _double_sum(
         squared, bandwidth * widening, weights / total, weights / total
     )
 
-    pairs = RowPairs(X, ProductKernel(kernel), kinds, n_levels)
+    pairs = RowPairs(X, ProductKernel(kernel), columns)
     left, left_slope = _double_sum(
         pairs, bandwidth, weights / (total * (total - weights)), weights, leave_own_out=True
     )
@@ -149,7 +145,7 @@ def density_least_squares(
 
 def conditional_likelihood(
     X, y, kernel, bandwidth, target_kernel, target_bandwidth,
-    *, kinds=None, n_levels=None, sample_weight=None,
+    *, columns=None, sample_weight=None,
 ):  # fmt: skip
     r"""Mean log-density of each target, given its row, under the estimate from all others.
 
@@ -171,7 +167,7 @@ def conditional_likelihood(
         Spreads the targets.
     target_bandwidth : float
         Its bandwidth :math:`g`.
-    kinds, n_levels, sample_weight
+    columns, sample_weight
         As for :func:`density_likelihood`.
 
     Returns
@@ -206,7 +202,7 @@ def conditional_likelihood(
     (-1.2251, array([ 0.0391, -0.4072]))
     """
     bandwidth = np.asarray(bandwidth, dtype=np.float64)
-    given = RowPairs(X, kernel, kinds, n_levels, _plain_table)
+    given = RowPairs(X, kernel, columns, _plain_table)
     targets = RowPairs(y[:, None], target_kernel)
     weights = _weights(X, sample_weight)
     likelihood, gradient = 0.0, np.zeros(len(bandwidth) + 1)

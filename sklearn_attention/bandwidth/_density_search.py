@@ -8,8 +8,8 @@ from scipy.optimize import minimize
 from scipy.stats.qmc import Halton
 from sklearn.utils import check_random_state
 
+from .._columns import Columns
 from .._validation import check_choice
-from ..kernels import highest_lam
 from ._density import conditional_likelihood, density_least_squares, density_likelihood
 from ._rules import canonical_ratio, feature_spread, rule_bandwidth
 from ._search import MAX_SEARCH_ROWS, search_range
@@ -35,9 +35,7 @@ class _Stop(Exception):
     """The caller has seen enough."""
 
 
-def mixed_rule_bandwidth(
-    X, kernel, rule="scott", *, kinds=None, n_levels=None, sample_weight=None
-):
+def mixed_rule_bandwidth(X, kernel, rule="scott", *, columns=None, sample_weight=None):
     r"""Bandwidths of numbers and lambdas of categories by a rule of thumb.
 
     Numeric columns have :func:`rule_bandwidth`. The lambdas shrink at the rate of its
@@ -45,8 +43,8 @@ def mixed_rule_bandwidth(
 
     .. math:: \lambda_j = \lambda_j^{\max} \min(1, n^{-2/(d+4)})
 
-    with :math:`\lambda^{\max}` = :func:`sklearn_attention.kernels.highest_lam` and
-    :math:`d` the number of numeric columns.
+    with :math:`\lambda_j^{\max}` the lambda at which levels are not told apart, and :math:`d`
+    the number of numeric columns.
 
     Parameters
     ----------
@@ -56,10 +54,8 @@ def mixed_rule_bandwidth(
         Of the numeric columns.
     rule : {"scott", "silverman"}, default="scott"
         See :func:`rule_bandwidth`.
-    kinds : list of {"numeric", "unordered", "ordered"}, default=None
+    columns : sklearn_attention.Columns, default=None
         What each column is; None for numbers throughout.
-    n_levels : list of int, default=None
-        How many levels each column has; ignored for numbers.
     sample_weight : ndarray of shape (n_samples,), default=None
         Weights; :math:`n` is their sum.
 
@@ -75,31 +71,27 @@ def mixed_rule_bandwidth(
     Examples
     --------
     >>> import numpy as np
+    >>> from sklearn_attention import Columns
     >>> from sklearn_attention.bandwidth import mixed_rule_bandwidth
     >>> from sklearn_attention.kernels import Gaussian
     >>> X = np.array([[0.0, 0], [1.0, 1], [2.0, 0], [3.0, 1]])
-    >>> mixed_rule_bandwidth(
-    ...     X, Gaussian(), kinds=["numeric", "unordered"], n_levels=[0, 2]
-    ... ).round(3)
+    >>> columns = Columns(("numeric", "unordered"), (None, ("a", "b")))
+    >>> mixed_rule_bandwidth(X, Gaussian(), columns=columns).round(3)
     array([0.847, 0.287])
     """
     check_choice("rule", rule, ("scott", "silverman"))
-    kinds = ["numeric"] * X.shape[1] if kinds is None else kinds
-    numeric = [j for j, kind in enumerate(kinds) if kind == "numeric"]
+    columns = columns or Columns.numbers(X.shape[1])
+    numeric = columns.numeric
     n = len(X) if sample_weight is None else float(np.sum(sample_weight))
-    bandwidth = np.empty(X.shape[1])
+    bandwidth = columns.highest_lam * min(1.0, n ** (-2 / (len(numeric) + 4)))
     if numeric:
         bandwidth[numeric] = rule_bandwidth(X[:, numeric], kernel, rule, sample_weight)
-    for j, kind in enumerate(kinds):
-        if kind != "numeric":
-            shrinkage = min(1.0, n ** (-2 / (len(numeric) + 4)))
-            bandwidth[j] = highest_lam(kind, n_levels[j]) * shrinkage
     return bandwidth
 
 
 def density_bandwidth(
     X, kernel, criterion="likelihood",
-    *, kinds=None, n_levels=None, sample_weight=None, random_state=None, observe=None,
+    *, columns=None, sample_weight=None, random_state=None, observe=None,
 ):  # fmt: skip
     """Bandwidth of every feature whose density estimate is best by leave-one-out.
 
@@ -111,10 +103,8 @@ def density_bandwidth(
         Compares each numeric column.
     criterion : {"likelihood", "least_squares"}, default="likelihood"
         See :func:`density_likelihood` and :func:`density_least_squares`.
-    kinds : list of {"numeric", "unordered", "ordered"}, default=None
+    columns : sklearn_attention.Columns, default=None
         What each column is; None for numbers throughout.
-    n_levels : list of int, default=None
-        How many levels each column has; ignored for numbers.
     sample_weight : ndarray of shape (n_samples,), default=None
         Non-negative weights.
     random_state : int, numpy.random.RandomState or None, default=None
@@ -156,14 +146,14 @@ def density_bandwidth(
     evaluate = density_likelihood if criterion == "likelihood" else density_least_squares
     sign = -1.0 if criterion == "likelihood" else 1.0
 
-    def function(rows, bandwidth, kinds, n_levels, weights):
+    def function(rows, bandwidth, weights):
         score, gradient = evaluate(
-            rows, kernel, bandwidth, kinds=kinds, n_levels=n_levels, sample_weight=weights
+            rows, kernel, bandwidth, columns=columns, sample_weight=weights
         )
         return sign * score, sign * gradient
 
     search = _Search(
-        X, kinds, n_levels, sample_weight, random_state,
+        X, columns, sample_weight, random_state,
         ratio=np.full(X.shape[1], canonical_ratio(kernel)), name=f"bandwidth={criterion!r}",
         is_rough=math.isfinite(kernel.support),
     )  # fmt: skip
@@ -174,7 +164,7 @@ def density_bandwidth(
 
 def conditional_bandwidth(
     X, y, kernel, target_kernel,
-    *, bandwidth=None, target_bandwidth=None, kinds=None, n_levels=None,
+    *, bandwidth=None, target_bandwidth=None, columns=None,
     sample_weight=None, random_state=None, observe=None,
 ):  # fmt: skip
     """Bandwidths of features and target whose conditional density is best by leave-one-out.
@@ -193,7 +183,7 @@ def conditional_bandwidth(
         Of the features, if it is not to be searched.
     target_bandwidth : float, default=None
         Of the target, if it is not to be searched.
-    kinds, n_levels, sample_weight, random_state, observe
+    columns, sample_weight, random_state, observe
         As for :func:`density_bandwidth`, with the target as one dimension more.
 
     Returns
@@ -221,8 +211,7 @@ def conditional_bandwidth(
     True
     """
     n_features = X.shape[1]
-    kinds = ["numeric"] * n_features if kinds is None else list(kinds)
-    n_levels = [0] * n_features if n_levels is None else list(n_levels)
+    columns = columns or Columns.numbers(n_features)
     fixed = np.full(n_features + 1, np.nan)
     if bandwidth is not None:
         fixed[:-1] = bandwidth
@@ -231,15 +220,15 @@ def conditional_bandwidth(
     ratio = np.full(n_features + 1, canonical_ratio(kernel))
     ratio[-1] = canonical_ratio(target_kernel)
     search = _Search(
-        np.column_stack([X, y]), [*kinds, "numeric"], [*n_levels, 0], sample_weight,
-        random_state, ratio=ratio, fixed=fixed, name="bandwidth='likelihood'",
+        np.column_stack([X, y]), columns + Columns.numbers(1), sample_weight, random_state,
+        ratio=ratio, fixed=fixed, name="bandwidth='likelihood'",
         is_rough=math.isfinite(kernel.support) or math.isfinite(target_kernel.support),
     )  # fmt: skip
 
-    def function(rows, bandwidth, kinds, n_levels, weights):
+    def function(rows, bandwidth, weights):
         score, gradient = conditional_likelihood(
             rows[:, :-1], rows[:, -1], kernel, bandwidth[:-1], target_kernel, bandwidth[-1],
-            kinds=kinds[:-1], n_levels=n_levels[:-1], sample_weight=weights,
+            columns=columns, sample_weight=weights,
         )  # fmt: skip
         return -score, -gradient
 
@@ -251,7 +240,7 @@ class _Search:
     """Descends over the logarithms of bandwidths and the shares of lambdas."""
 
     def __init__(
-        self, X, kinds, n_levels, sample_weight, random_state,
+        self, X, columns, sample_weight, random_state,
         *, ratio, name, is_rough, fixed=None,
     ):  # fmt: skip
         if sample_weight is not None:
@@ -263,9 +252,8 @@ class _Search:
                 f"{name} describes each row by the others and needs two rows of positive "
                 f"weight, got n_samples={n_samples}: pass a number as bandwidth."
             )
-        self.kinds = ["numeric"] * n_features if kinds is None else list(kinds)
-        self.n_levels = [0] * n_features if n_levels is None else list(n_levels)
-        self.is_numeric = np.array([kind == "numeric" for kind in self.kinds])
+        self.columns = columns or Columns.numbers(n_features)
+        self.is_numeric = self.columns.is_numeric
         self.fixed = np.full(n_features, np.nan) if fixed is None else fixed
         self.name, self.is_rough, self.n_samples, self.ratio = name, is_rough, n_samples, ratio
         self.spread = np.where(self.is_numeric, feature_spread(X, sample_weight), 1.0)
@@ -280,13 +268,10 @@ class _Search:
         self.low, self.high = self._bounds()
 
     def _bounds(self):
-        low, high = np.empty(len(self.kinds)), np.empty(len(self.kinds))
-        for j, kind in enumerate(self.kinds):
-            if kind == "numeric":
-                low[j], high[j] = search_range(self.rows[:, [j]], self.ratio[j])
-            else:
-                high[j] = highest_lam(kind, self.n_levels[j])
-                low[j] = _LOWEST_LAM * high[j]
+        high = self.columns.highest_lam
+        low = _LOWEST_LAM * high
+        for j in self.columns.numeric:
+            low[j], high[j] = search_range(self.rows[:, [j]], self.ratio[j])
         given = ~np.isnan(self.fixed)
         low[given] = high[given] = (self.fixed / self.spread)[given]
         return low, high
@@ -296,9 +281,7 @@ class _Search:
         tried = []
 
         def evaluate(bandwidth):
-            value, gradient = function(
-                self.rows, bandwidth / self.spread, self.kinds, self.n_levels, self.weights
-            )
+            value, gradient = function(self.rows, bandwidth / self.spread, self.weights)
             finite = np.isfinite(value) and np.isfinite(gradient).all()
             return (value, gradient) if finite else (np.inf, np.zeros(len(gradient)))
 

@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from .._blocks import blocks
+from .._columns import Columns
 from ..kernels import Gaussian, ProductKernel, RadialKernel, as_kernel, level_table
 
 # Pairs at a time: the temporaries stay in the processor's cache.
@@ -20,23 +21,19 @@ class RowPairs:
         The rows.
     kernel : Kernel
         Compares the numeric columns, all at once.
-    kinds : list of {"numeric", "unordered", "ordered"}, default=None
+    columns : sklearn_attention.Columns, default=None
         What each column is; None for numbers throughout.
-    n_levels : list of int, default=None
-        How many levels each column has; ignored for numbers.
     table : callable, default=level_table
         ``table(kind, n_levels, lam) -> (values, slopes)`` for the categorical columns.
     """
 
-    def __init__(self, X, kernel, kinds=None, n_levels=None, table=level_table):
-        n_features = X.shape[1]
-        kinds = ["numeric"] * n_features if kinds is None else kinds
-        self.numeric = [j for j in range(n_features) if kinds[j] == "numeric"]
+    def __init__(self, X, kernel, columns=None, table=level_table):
+        columns = columns or Columns.numbers(X.shape[1])
+        self.numeric = columns.numeric
         self.numbers = np.ascontiguousarray(X[:, self.numeric], dtype=np.float64)
-        self.codes = {
-            j: X[:, j].astype(np.intp) for j in range(n_features) if kinds[j] != "numeric"
-        }
-        self.kernel, self.kinds, self.n_levels, self.table = kernel, kinds, n_levels, table
+        self.codes = {j: X[:, j].astype(np.intp) for j in columns.categorical}
+        self.kernel, self.table = kernel, table
+        self.kinds, self.n_levels = columns.kinds, columns.n_levels
 
     def __len__(self):
         return len(self.numbers)

@@ -6,6 +6,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from .. import attention
+from .._columns import Columns
 from .._validation import check_choice
 from ..kernels import CompactKernel, Gaussian
 from ._criteria import SMOOTHER_CRITERIA, criterion_slopes
@@ -38,8 +39,7 @@ def select_bandwidths(
     kernel,
     criterion="loo",
     *,
-    kinds=None,
-    n_levels=None,
+    columns=None,
     per_feature=True,
     degree=0,
     sample_weight=None,
@@ -59,10 +59,8 @@ def select_bandwidths(
         Compares the numeric columns.
     criterion : {"loo", "gcv", "aicc"}, default="loo"
         See :func:`select_bandwidth`.
-    kinds : list of {"numeric", "unordered", "ordered"}, default=None
+    columns : sklearn_attention.Columns, default=None
         What each column is; None for numbers throughout.
-    n_levels : list of int, default=None
-        How many levels each column has; ignored for numbers.
     per_feature : bool, default=True
         Whether every number has its own bandwidth, or all share one scale on their spread.
     degree, sample_weight, random_state, observe, empty
@@ -94,10 +92,9 @@ def select_bandwidths(
     typical difference of two rows; for categories, what it takes off for the next level.
     """
     check_choice("bandwidth", criterion, SMOOTHER_CRITERIA)
-    kinds = ["numeric"] * X.shape[1] if kinds is None else list(kinds)
-    n_levels = [0] * X.shape[1] if n_levels is None else n_levels
+    columns = columns or Columns.numbers(X.shape[1])
     data = SearchData(X, values, criterion, sample_weight, random_state, MAX_SEARCH_ROWS)
-    space = _Space(data, kinds, n_levels, per_feature, canonical_ratio(kernel))
+    space = _Space(data, columns, per_feature, canonical_ratio(kernel))
     options = {"degree": degree, "sample_weight": data.sample_weight, "empty": empty}
     descent = _Descent(data, space, kernel, criterion, options, observe)
     try:
@@ -124,10 +121,10 @@ def select_bandwidths(
 
 def _starts(data, space, kernel, criterion, options):
     """Where to start from, the most promising first."""
-    if isinstance(kernel, CompactKernel) and space.numeric.size:
+    if isinstance(kernel, CompactKernel) and space.numeric:
         # The derivatives of a compact kernel are blind to rows beyond its edge, and those
         # of a step see nothing at all: a Gaussian finds the way.
-        gaussian = _Space(data, space.kinds, space.n_levels, space.per_feature, 1.0)
+        gaussian = _Space(data, space.columns, space.per_feature, 1.0)
         guide = _Descent(data, gaussian, Gaussian(), criterion, options)
         guide.run(_starts(data, gaussian, Gaussian(), criterion, options))
         if guide.point is None:
@@ -151,10 +148,9 @@ def _starts(data, space, kernel, criterion, options):
 class _Space:
     """What is searched: logarithms of bandwidths, or of their common scale, and of worths."""
 
-    def __init__(self, data, kinds, n_levels, per_feature, ratio):
-        self.kinds, self.n_levels, self.per_feature = kinds, n_levels, per_feature
-        numeric = np.array([kind == "numeric" for kind in kinds])
-        self.numeric, self.categorical = np.flatnonzero(numeric), np.flatnonzero(~numeric)
+    def __init__(self, data, columns, per_feature, ratio):
+        self.columns, self.per_feature = columns, per_feature
+        self.numeric, self.categorical = columns.numeric, columns.categorical
         self.spread = data.spread[self.numeric]
         self.constant = np.ptp(data.X[:, self.numeric], axis=0) == 0
         self.ratio = ratio
@@ -215,17 +211,17 @@ class _Space:
     def bandwidth(self, point):
         """Bandwidths and lambdas of all columns."""
         log_bandwidth, worths = self.split(point)
-        bandwidth = np.empty(len(self.kinds))
+        bandwidth = np.empty(len(self.columns.kinds))
         bandwidth[self.numeric] = np.exp(log_bandwidth)
         for j, worth in zip(self.categorical, np.exp(worths), strict=True):
-            others = max(self.n_levels[j], 2) - 1
-            unordered = self.kinds[j] == "unordered"
+            others = max(self.columns.n_levels[j], 2) - 1
+            unordered = self.columns.kinds[j] == "unordered"
             bandwidth[j] = worth * others / (1 + worth * others) if unordered else worth
         return bandwidth
 
     def relevance(self, point):
         log_bandwidth, worths = self.split(point)
-        relevance = np.empty(len(self.kinds))
+        relevance = np.empty(len(self.columns.kinds))
         width = np.exp(log_bandwidth) / (self.ratio * self.spread)
         relevance[self.numeric] = np.where(self.constant, 0.0, -np.expm1(-(width**-2.0)))
         relevance[self.categorical] = 1 - np.exp(worths)
@@ -238,7 +234,7 @@ class _Descent:
     def __init__(self, data, space, kernel, criterion, options, observe=None):
         self.data, self.space, self.criterion, self.observe = data, space, criterion, observe
         self.smoother = attention.LeaveOneOutGradient(
-            data.X, data.values, kernel, space.kinds, **options
+            data.X, data.values, kernel, space.columns.kinds, **options
         )
         self.point, self.value = None, math.inf
 

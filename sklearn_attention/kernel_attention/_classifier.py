@@ -44,7 +44,7 @@ class KernelAttentionClassifier(ClassLabels, ClassifierMixin, KernelAttention):
         For each output the strengths, the bias of every class, and the least score.
     n_heads_, length_scales_, feature_relevance_, bandwidth_, judged_rows_, members_, keys_
         As for :class:`KernelAttentionRegressor`.
-    categories_, kinds_
+    columns_
         As for :class:`KernelAttentionRegressor`.
     values_ : ndarray of shape (n_samples, n_indicators)
         Indicators of the classes, side by side for all outputs.

@@ -256,10 +256,10 @@ class KernelAttention(TransformerMixin, MixedRows):
         self.kernel_ = self._check_kernel()
         self.n_heads_ = self._heads_for(len(X))
         names = self._view_names()
-        described = self.kinds_, self._n_levels
-        self.views_ = [learn_view(name, X, *described, self.clip) for name in names]
+        kinds = self.columns_.kinds
+        self.views_ = [learn_view(name, X, kinds, self.clip) for name in names]
         standard = [view for view in self.views_ if view["name"] == "standard"]
-        self.line_view_ = (standard or [learn_view("standard", X, *described, self.clip)])[0]
+        self.line_view_ = (standard or [learn_view("standard", X, kinds, self.clip)])[0]
         self._center(values, weights, centered)
         fixed = self._fixed()
         rng = check_random_state(self.random_state)

@@ -90,7 +90,7 @@ class KernelAttentionRegressor(RegressorMixin, KernelAttention):
         What was learned, as arrays.
     keys_, values_ : ndarray
         The rows remembered, without those of weight 0 and copies, and their targets.
-    categories_, kinds_
+    columns_
         As for :class:`NadarayaWatsonRegressor`.
     n_features_in_ : int
         Number of features.

@@ -13,7 +13,7 @@ _BLOCK = 2**15
 _FEWEST_BINS, _MOST_BINS = 12, 48
 
 
-def learn_view(name, X, kinds, n_levels, clip):
+def learn_view(name, X, kinds, clip):
     r"""Learn what turns rows into the coordinates of one view.
 
     Numbers become one column or several, categories one column for each level, and a feature
@@ -28,10 +28,8 @@ def learn_view(name, X, kinds, n_levels, clip):
         :math:`\text{clip}((x - e_b) / (e_{b+1} - e_b), 0, 1)` [1]_.
     X : ndarray of shape (n_samples, n_features)
         Numbers, NaN where missing, and codes of categories.
-    kinds : list of str
+    kinds : sequence of str
         For each feature "numeric", "unordered" or "ordered".
-    n_levels : list of int
-        Number of levels of the categories.
     clip : float or None
         Standard deviations from the mean beyond which a number counts as this far away.
 

@@ -21,7 +21,7 @@ once, for NumPy arrays and for torch tensors.
 """
 
 from ._base import KERNELS, Constant, FunctionKernel, Kernel, Product, Sum, as_kernel
-from ._categorical import AitchisonAitken, LiRacine, WangVanRyzin, highest_lam, level_table
+from ._categorical import AitchisonAitken, LiRacine, WangVanRyzin, level_table
 from ._compact import (
     Biweight,
     Boxcar,
@@ -65,6 +65,6 @@ __all__ = [
     "Polynomial", "PositiveFeatures", "Product", "ProductKernel", "RadialKernel",
     "RationalQuadratic", "ScaledDotProduct", "Sigmoid", "Silverman", "SmoothingKernel",
     "Sum", "Triangular", "Tricube", "TrigonometricFeatures", "Triweight", "WangVanRyzin",
-    "as_kernel", "highest_lam", "level_table", "mixed_kernel", "opposite_pairs",
+    "as_kernel", "level_table", "mixed_kernel", "opposite_pairs",
     "random_frequencies", "squared_distances", "wave_pairs",
 ]  # fmt: skip

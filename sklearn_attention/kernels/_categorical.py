@@ -7,6 +7,7 @@ import operator
 import numpy as np
 from array_api_compat import array_namespace
 
+from .._columns import highest_lam
 from .._validation import check_in_interval, check_positive
 from ._base import Kernel
 from ._numerics import log
@@ -150,7 +151,8 @@ def level_table(kind, n_levels, lam, *, normalized=True):
     n_levels : int
         Number of levels :math:`c`.
     lam : float
-        :math:`\lambda`, from 0 to :func:`highest_lam`.
+        :math:`\lambda`, from 0 to where the levels are not told apart: :math:`(c - 1) / c` for
+        unordered and 1 for ordered ones.
     normalized : bool, default=True
         Whether each key's values are divided by their sum over all levels, so that they
         are probabilities. Those of unordered categories are already.
@@ -190,26 +192,3 @@ def level_table(kind, n_levels, lam, *, normalized=True):
         table = table / mass
         slope = (slope - table * slope.sum(axis=0)) / mass
     return table, slope
-
-
-def highest_lam(kind, n_levels):
-    """Lambda at which a categorical kernel no longer tells the levels apart.
-
-    Parameters
-    ----------
-    kind : {"unordered", "ordered"}
-        Whose kernel: :class:`AitchisonAitken` or :class:`LiRacine`.
-    n_levels : int
-        Number of levels.
-
-    Returns
-    -------
-    lam : float
-
-    Examples
-    --------
-    >>> from sklearn_attention.kernels import highest_lam
-    >>> highest_lam("unordered", 4), highest_lam("ordered", 4)
-    (0.75, 1.0)
-    """
-    return (n_levels - 1) / n_levels if kind == "unordered" else 1.0

@@ -155,41 +155,41 @@ class ProductKernel(ComposedKernel):
         return functools.reduce(operator.add, logs)
 
 
-def mixed_kernel(kernel, kinds, n_levels, lam):
+def mixed_kernel(kernel, columns, lam):
     """Product of a kernel on the numeric columns and one for each categorical column.
 
     Parameters
     ----------
     kernel : Kernel
         Compares the numeric columns, all at once.
-    kinds : list of {"numeric", "unordered", "ordered"}
+    columns : sklearn_attention.Columns
         What each column is.
-    n_levels : list of int
-        How many levels each column has; ignored for numbers.
     lam : array-like of shape (n_features,)
         The lambda of each categorical column; ignored for numbers.
 
     Returns
     -------
-    kernel : ProductKernel
-        With :class:`AitchisonAitken` on unordered and :class:`LiRacine` on ordered columns,
-        under the names ``category0``, ``category1``, by position.
+    kernel : Kernel
+        A :class:`ProductKernel` with :class:`AitchisonAitken` on unordered and
+        :class:`LiRacine` on ordered columns, under the names ``category0``, ``category1``,
+        by position; `kernel` itself where all columns are numbers.
 
     Examples
     --------
+    >>> from sklearn_attention import Columns
     >>> from sklearn_attention.kernels import Gaussian, mixed_kernel
-    >>> mixed_kernel(Gaussian(), ["numeric", "unordered"], [0, 3], [0, 0.1])
+    >>> columns = Columns(("numeric", "unordered"), (None, ("blue", "green", "red")))
+    >>> mixed_kernel(Gaussian(), columns, [0, 0.1])
     ProductKernel(kernels=[('numbers', Gaussian(), [0]),
                            ('category1', AitchisonAitken(lam=0.1, n_levels=3), [1])])
     """
-    numbers = [j for j, kind in enumerate(kinds) if kind == "numeric"]
-    parts = [("numbers", kernel, numbers)] if numbers else []
-    for j, kind in enumerate(kinds):
-        if kind == "unordered":
-            part = AitchisonAitken(n_levels=max(2, n_levels[j]), lam=float(lam[j]))
-        elif kind == "ordered":
-            part = LiRacine(lam=float(lam[j]))
+    if not columns.categorical:
+        return kernel
+    parts = [("numbers", kernel, columns.numeric)] if columns.numeric else []
+    for j in columns.categorical:
+        if columns.kinds[j] == "unordered":
+            part = AitchisonAitken(n_levels=max(2, columns.n_levels[j]), lam=float(lam[j]))
         else:
-            continue
+            part = LiRacine(lam=float(lam[j]))
         parts.append((f"category{j}", part, [j]))
     return ProductKernel(parts)

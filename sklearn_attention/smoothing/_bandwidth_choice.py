@@ -16,6 +16,7 @@ from ..bandwidth import (
     select_bandwidths,
     select_neighbors,
 )
+from ..kernels import mixed_kernel
 
 CHOICES = ("knn-loo", "plug-in", *RULES, *SMOOTHER_CRITERIA)
 
@@ -40,7 +41,7 @@ def choose_bandwidth(estimator, kernel):
         _adapt(estimator, kernel, rule.n_neighbors)
     elif not isinstance(rule, str):
         by_rule = _by_rule(estimator, kernel, "scott")
-        estimator.bandwidth_ = np.asarray(estimator._given_bandwidth(by_rule), dtype=float)
+        estimator.bandwidth_ = estimator.columns_.check_bandwidth(rule, by_rule)
     else:
         check_choice("bandwidth", rule, CHOICES)
         if rule in RULES:
@@ -51,7 +52,7 @@ def choose_bandwidth(estimator, kernel):
             _search_neighbors(estimator, kernel, context)
         else:
             _search(estimator, kernel, context)
-    estimator.kernel_ = estimator._with_categories(kernel, estimator.bandwidth_)
+    estimator.kernel_ = mixed_kernel(kernel, estimator.columns_, estimator.bandwidth_)
     context.call_on_fit_task_end(
         estimator=estimator, **estimator._task_data(), reconstruction_attributes={}
     )
@@ -62,20 +63,20 @@ def _most_candidates(estimator):
     rule = estimator.bandwidth
     if not isinstance(rule, str) or rule not in (*SMOOTHER_CRITERIA, "knn-loo"):
         return 0
-    descends = estimator.per_feature or estimator.categories_ is not None
+    descends = estimator.per_feature or estimator.columns_.categorical
     return None if descends and rule != "knn-loo" else MAX_CANDIDATES
 
 
 def _by_rule(estimator, kernel, rule):
     return mixed_rule_bandwidth(
-        estimator.keys_, kernel, rule, sample_weight=estimator.key_weights_,
-        **estimator._columns(),
+        estimator.keys_, kernel, rule, columns=estimator.columns_,
+        sample_weight=estimator.key_weights_,
     )  # fmt: skip
 
 
 def _plug_in(estimator, kernel):
     n_features, n_outputs = estimator.keys_.shape[1], _targets(estimator).shape[1]
-    if n_features != 1 or n_outputs != 1 or estimator.categories_ is not None:
+    if n_features != 1 or n_outputs != 1 or estimator.columns_.categorical:
         raise ValueError(
             f"bandwidth='plug-in' is for one numeric feature and one output, got "
             f"{n_features} features and {n_outputs} outputs: use bandwidth='loo'."
@@ -96,7 +97,7 @@ def _search(estimator, kernel, context):
     estimator.kernel_ = kernel
 
     def state_at(bandwidth):
-        kernel_ = estimator._with_categories(kernel, bandwidth)
+        kernel_ = mixed_kernel(kernel, estimator.columns_, bandwidth)
         return {"bandwidth_": bandwidth, "kernel_": kernel_}
 
     observe = _observer(estimator, context, state_at)
@@ -104,10 +105,10 @@ def _search(estimator, kernel, context):
     options |= {"sample_weight": estimator.key_weights_, "observe": observe}
     options |= {"random_state": estimator.random_state}
     keys, values = estimator.keys_, _targets(estimator)
-    if estimator.per_feature or estimator.categories_ is not None:
+    if estimator.per_feature or estimator.columns_.categorical:
         estimator.bandwidth_, score, estimator.relevance_ = select_bandwidths(
             keys, values, kernel, rule, per_feature=estimator.per_feature,
-            **estimator._columns(), **options,
+            columns=estimator.columns_, **options,
         )  # fmt: skip
     else:
         estimator.bandwidth_, score = select_bandwidth(
@@ -121,7 +122,7 @@ def _search_neighbors(estimator, kernel, context):
     observe = _observer(estimator, context, lambda k: {"n_neighbors_": k})
     estimator.n_neighbors_, estimator.loo_score_ = select_neighbors(
         estimator.keys_, _targets(estimator), estimator.kernel_,
-        columns=estimator._numeric, degree=estimator.degree,
+        columns=estimator.columns_.numeric, degree=estimator.degree,
         sample_weight=estimator.key_weights_, random_state=estimator.random_state,
         observe=observe, empty=estimator.empty, device=estimator.device,
     )  # fmt: skip
@@ -131,7 +132,7 @@ def _adapt(estimator, kernel, n_neighbors):
     """Measure distances in the features' spread, and reach to a neighbour."""
     weights, n_features = estimator.key_weights_, estimator.keys_.shape[1]
     estimator.bandwidth_ = _by_rule(estimator, kernel, "scott")
-    numeric = estimator._numeric
+    numeric = estimator.columns_.numeric
     if not numeric or kernel.radial_form(len(numeric)) is None:
         raise ValueError(
             f"bandwidth={estimator.bandwidth!r} measures distances, which kernel="
@@ -141,7 +142,7 @@ def _adapt(estimator, kernel, n_neighbors):
     estimator.bandwidth_[numeric] = feature_spread(estimator.keys_, weights)[numeric]
     n_keys = len(estimator.keys_) if weights is None else int((weights > 0).sum())
     estimator.n_neighbors_ = check_neighbors(n_neighbors, n_keys)
-    estimator.kernel_ = estimator._with_categories(kernel, estimator.bandwidth_)
+    estimator.kernel_ = mixed_kernel(kernel, estimator.columns_, estimator.bandwidth_)
 
 
 def _targets(estimator):
@@ -150,16 +151,5 @@ def _targets(estimator):
 
 def _observer(estimator, context, state_at):
     """Makes every candidate a task that callbacks hear of."""
-    data = estimator._task_data()
-
-    def observe(value, candidate):
-        state = state_at(candidate)
-        task = context.subcontext(task_name="bandwidth")
-        task.call_on_fit_task_begin(
-            estimator=estimator, **data, reconstruction_attributes=state
-        )
-        return task.call_on_fit_task_end(
-            estimator=estimator, **data, reconstruction_attributes=state
-        )
-
-    return observe
+    observe = estimator._search_observer(context, estimator._task_data(), state_at)
+    return lambda value, candidate: observe(lambda _: value, candidate)[1]

@@ -27,6 +27,8 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, MemoryEstimator):
         As for :class:`NadarayaWatsonRegressor`; "loo" minimises the Brier score.
     per_feature : bool, default=False
         As for :class:`NadarayaWatsonRegressor`.
+    categorical_features : "from_dtype" or list of (str, int or bool), default="from_dtype"
+        As for :class:`NadarayaWatsonRegressor`.
     algorithm : {"auto", "dense"}, default="auto"
         How averages are computed; see :func:`sklearn_attention.attend`.
     empty : {"nearest", "nan", "mean", "raise"}, default="nearest"
@@ -41,7 +43,7 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, MemoryEstimator):
     ----------
     classes_ : ndarray of shape (n_classes,), or list of such arrays
         The classes; a list if there are several outputs.
-    bandwidth_, n_neighbors_, gcv_score_, aicc_score_, relevance_, categories_, kinds_
+    bandwidth_, n_neighbors_, gcv_score_, aicc_score_, relevance_, columns_
         As for :class:`NadarayaWatsonRegressor`.
     loo_score_ : float
         Mean squared leave-one-out error of the probabilities; only with "loo" and

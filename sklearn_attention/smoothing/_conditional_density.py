@@ -9,19 +9,20 @@ from sklearn.utils.validation import _check_sample_weight
 
 from .. import attention
 from .._blocks import blocks
-from .._mixed_rows import check_key_weights
+from .._columns import Columns
+from .._mixed_rows import MixedRows, check_key_weights
 from .._state import keeps_state_on_failure
 from .._validation import check_choice, check_positive, check_quantiles
 from ..bandwidth import RULES, conditional_bandwidth, mixed_rule_bandwidth, rule_bandwidth
 from ..kernels import as_kernel, mixed_kernel
-from ._mixed_rows import MixedRowsEstimator, check_density_kernel
+from ._kernel_distribution import check_density_kernel
 from ._mixture import KernelMixture
 
 # Pairs of a query, or of a query's quantile, and a key at a time.
 _BLOCK_PAIRS = 2**18
 
 
-class ConditionalKernelDensity(RegressorMixin, MixedRowsEstimator):
+class ConditionalKernelDensity(RegressorMixin, MixedRows):
     r"""Density of a target given the features, by kernel-weighted training targets.
 
     .. math:: \hat f(y \mid x) = \sum_i w_i(x)\, \frac{1}{g} K_g\Big(\frac{y - y_i}{g}\Big),
@@ -55,6 +56,8 @@ class ConditionalKernelDensity(RegressorMixin, MixedRowsEstimator):
         Spreads the targets, :math:`K_g`; a positive one.
     target_bandwidth : {"likelihood", "scott", "silverman"} or float, default="likelihood"
         By how much, :math:`g`, in the target's units; or a rule, as for `bandwidth`.
+    categorical_features : "from_dtype" or list of (str, int or bool), default="from_dtype"
+        As for :class:`ProductKernelDensity`.
     empty : {"nearest", "nan", "mean", "raise"}, default="nearest"
         What answers where no training row has weight: the nearest row, NaN, all rows
         alike, or an error.
@@ -83,11 +86,8 @@ class ConditionalKernelDensity(RegressorMixin, MixedRowsEstimator):
         The training targets.
     key_weights_ : ndarray of shape (n_samples,) or None
         Their weights.
-    categories_ : list of (ndarray or None), or None
-        The levels of each categorical column, None for numbers; None altogether if all
-        columns are numbers.
-    kinds_ : list of str
-        For each column "numeric", "unordered" or "ordered".
+    columns_ : Columns
+        What each column is, numbers or categories, and the levels of these.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -108,9 +108,8 @@ class ConditionalKernelDensity(RegressorMixin, MixedRowsEstimator):
               = \sum_i w_i(x) \int y\, \frac{1}{g} K_g\Big(\frac{y - y_i}{g}\Big)\,dy
               = \sum_i w_i(x)\, y_i.
 
-    Columns of strings and of categorical dtypes are categories, with the kernels of
-    :func:`sklearn_attention.kernels.mixed_kernel`. An unordered level that did not occur
-    in training weighs all levels alike.
+    Categories have the kernels of :func:`sklearn_attention.kernels.mixed_kernel`. An
+    unordered level that did not occur in training weighs all levels alike.
 
     The rules of thumb take features and target as one density of :math:`d + 1` dimensions.
 
@@ -146,6 +145,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRowsEstimator):
         bandwidth="likelihood",
         target_kernel="gaussian",
         target_bandwidth="likelihood",
+        categorical_features="from_dtype",
         empty="nearest",
         random_state=0,
         device="auto",
@@ -154,6 +154,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRowsEstimator):
         self.bandwidth = bandwidth
         self.target_kernel = target_kernel
         self.target_bandwidth = target_bandwidth
+        self.categorical_features = categorical_features
         self.empty = empty
         self.random_state = random_state
         self.device = device
@@ -367,33 +368,31 @@ class ConditionalKernelDensity(RegressorMixin, MixedRowsEstimator):
             return {
                 "bandwidth_": found[:-1],
                 "target_bandwidth_": float(found[-1]),
-                "kernel_": self._kernel_at(kernel, found[:-1]),
+                "kernel_": mixed_kernel(kernel, self.columns_, found[:-1]),
             }
 
         if searches:
             bandwidth, target_bandwidth, self.likelihood_score_ = conditional_bandwidth(
                 self.keys_, self.values_, kernel, self.target_kernel_, bandwidth=bandwidth,
-                target_bandwidth=target_bandwidth, **self._columns(),
+                target_bandwidth=target_bandwidth, columns=self.columns_,
                 sample_weight=self.key_weights_, random_state=self.random_state,
-                observe=self._observer(context, data, state_at),
+                observe=self._search_observer(context, data, state_at),
             )  # fmt: skip
         self.bandwidth_, self.target_bandwidth_ = bandwidth, target_bandwidth
-        self.kernel_ = self._kernel_at(kernel, bandwidth)
+        self.kernel_ = mixed_kernel(kernel, self.columns_, bandwidth)
         context.call_on_fit_task_end(estimator=self, **data, reconstruction_attributes={})
 
     def _rules_or_numbers(self, kernel):
         """Bandwidths of features and target, None where they are to be searched."""
         joint = np.column_stack([self.keys_, self.values_])
-        kinds, n_levels = [*self.kinds_, "numeric"], [*self._n_levels, 0]
+        columns = self.columns_ + Columns.numbers(1)
         rules = {"likelihood": None}
         for rule in RULES:
             by_rule = mixed_rule_bandwidth(
-                joint, kernel, rule, kinds=kinds, n_levels=n_levels,
-                sample_weight=self.key_weights_,
-            )  # fmt: skip
-            columns = [*self._numeric, -1]
+                joint, kernel, rule, columns=columns, sample_weight=self.key_weights_
+            )
             target = rule_bandwidth(
-                joint[:, columns], self.target_kernel_, rule, self.key_weights_
+                joint[:, columns.numeric], self.target_kernel_, rule, self.key_weights_
             )
             rules[rule] = by_rule[:-1], float(target[-1])
         given = []
@@ -403,21 +402,14 @@ class ConditionalKernelDensity(RegressorMixin, MixedRowsEstimator):
                 found = rules[check_choice(name, value, rules)]
                 given.append(found if found is None else found[place])
             elif name == "bandwidth":
-                given.append(self._given_bandwidth(rules["scott"][0].copy()))
+                given.append(self.columns_.check_bandwidth(value, rules["scott"][0]))
             else:
                 given.append(check_positive(name, value))
         return given
 
-    def _kernel_at(self, kernel, bandwidth):
-        if self.categories_ is None:
-            return kernel
-        return mixed_kernel(kernel, self.kinds_, self._n_levels, bandwidth)
-
     def _options(self):
-        # Lambdas are no divisors; theirs are in the kernel.
-        is_numeric = np.array([kind == "numeric" for kind in self.kinds_])
         return {
-            "bandwidth": np.where(is_numeric, self.bandwidth_, 1.0),
+            "bandwidth": self.columns_.divisors(self.bandwidth_),
             "sample_weight": self.key_weights_,
             "empty": self.empty,
             "device": self.device,

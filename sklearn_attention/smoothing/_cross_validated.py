@@ -27,7 +27,7 @@ class _CrossValidated(SmootherRegressor):
     def _choose(self):
         """Try every candidate on the rows remembered, and keep the best."""
         check_choice("criterion", self.criterion, SMOOTHER_CRITERIA)
-        if self.categories_ is not None:
+        if self.columns_.categorical:
             raise ValueError(
                 f"X has categorical columns, whose lambdas {type(self).__name__} has no "
                 "candidates for: use NadarayaWatsonRegressor or LocalPolynomialRegressor, "

@@ -8,19 +8,18 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._blocks import blocks
-from .._mixed_rows import check_key_weights
+from .._mixed_rows import MixedRows, check_key_weights
 from .._state import keeps_state_on_failure
 from .._validation import check_choice, check_in_interval, check_positive
 from ..bandwidth import CRITERIA, RULES, density_bandwidth, mixed_rule_bandwidth
 from ..kernels import level_table
-from ._kernel_distribution import KernelDistribution
-from ._mixed_rows import MixedRowsEstimator, check_density_kernel
+from ._kernel_distribution import KernelDistribution, check_density_kernel
 
 # Pairs of a query and a key at a time: the temporaries stay in the processor's cache.
 _BLOCK_PAIRS = 2**16
 
 
-class ProductKernelDensity(DensityMixin, MixedRowsEstimator):
+class ProductKernelDensity(DensityMixin, MixedRows):
     r"""Density estimate with one kernel, and one bandwidth, for each column.
 
     .. math:: \hat f(x) = \frac{1}{\sum_i w_i} \sum_i w_i
@@ -50,6 +49,10 @@ class ProductKernelDensity(DensityMixin, MixedRowsEstimator):
         :math:`n^{-1/(d+4)}`.
     sensitivity : float, default=0.0
         From 0, a fixed bandwidth, to 1. Abramson's choice is 0.5.
+    categorical_features : "from_dtype" or list of (str, int or bool), default="from_dtype"
+        Columns of numbers that are unordered categories: their names or positions, or one
+        bool for each column. In data frames, columns of a categorical dtype and of strings
+        are categories in any case.
     random_state : int, RandomState instance or None, default=0
         Draws the sample that a search looks at in large data.
 
@@ -71,11 +74,8 @@ class ProductKernelDensity(DensityMixin, MixedRowsEstimator):
         The training rows; of categories the positions of their levels.
     key_weights_ : ndarray of shape (n_samples,) or None
         Their weights.
-    categories_ : list of (ndarray or None), or None
-        The levels of each categorical column, None for numbers; None altogether if all
-        columns are numbers.
-    kinds_ : list of str
-        For each column "numeric", "unordered" or "ordered".
+    columns_ : Columns
+        What each column is, numbers or categories, and the levels of these.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -88,11 +88,10 @@ class ProductKernelDensity(DensityMixin, MixedRowsEstimator):
 
     Notes
     -----
-    Columns of strings and of categorical dtypes are categories. Unordered ones have the
-    Aitchison-Aitken kernel over the levels that occur in training, ordered ones the
-    Li-Racine kernel divided by its sum over all levels of the dtype (see
-    :func:`sklearn_attention.kernels.level_table`), so the estimate sums to 1 over all
-    levels and numbers. A query with an unordered level that did not occur in training has
+    Unordered categories have the Aitchison-Aitken kernel over the levels that occur in
+    training, ordered ones the Li-Racine kernel divided by its sum over all levels of the
+    dtype (see :func:`sklearn_attention.kernels.level_table`), so the estimate sums to 1 over
+    all levels and numbers. A query with an unordered level that did not occur in training has
     density 0, since no probability was left for it.
 
     The local factors [1]_ [2]_ are
@@ -125,11 +124,18 @@ class ProductKernelDensity(DensityMixin, MixedRowsEstimator):
     """
 
     def __init__(
-        self, kernel="gaussian", *, bandwidth="likelihood", sensitivity=0.0, random_state=0
+        self,
+        kernel="gaussian",
+        *,
+        bandwidth="likelihood",
+        sensitivity=0.0,
+        categorical_features="from_dtype",
+        random_state=0,
     ):
         self.kernel = kernel
         self.bandwidth = bandwidth
         self.sensitivity = sensitivity
+        self.categorical_features = categorical_features
         self.random_state = random_state
 
     @keeps_state_on_failure
@@ -218,7 +224,7 @@ class ProductKernelDensity(DensityMixin, MixedRowsEstimator):
         X : ndarray or pandas.DataFrame of shape (n_samples, n_features)
             A frame if the training data were a pandas frame, with the original levels in
             columns of a categorical dtype. Otherwise an array, of objects if there are
-            categories.
+            levels that are not numbers.
         """
         check_is_fitted(self)
         n_samples = check_positive("n_samples", n_samples, integer=True)
@@ -227,7 +233,7 @@ class ProductKernelDensity(DensityMixin, MixedRowsEstimator):
         shares = None if weights is None else weights / weights.sum()
         rows = random_state.choice(len(self.keys_), n_samples, p=shares)
         sample = self.keys_[rows]
-        numeric = self._numeric
+        numeric = self.columns_.numeric
         noise = KernelDistribution(self.kernel_).draw(random_state, (n_samples, len(numeric)))
         widths = self.local_factors_[rows, None] * self.bandwidth_[numeric]
         sample[:, numeric] += noise * widths
@@ -235,28 +241,30 @@ class ProductKernelDensity(DensityMixin, MixedRowsEstimator):
             cumulated = np.cumsum(table[:-1], axis=0)[:, sample[:, j].astype(np.intp)]
             places = random_state.uniform(size=n_samples) * cumulated[-1]
             sample[:, j] = (cumulated <= places).sum(axis=0)
-        return self._decode(sample)
+        decoded = self.columns_.decode(sample, as_frame=self._from_pandas)
+        if not self._from_pandas:
+            return decoded
+        return decoded.set_axis(getattr(self, "feature_names_in_", decoded.columns), axis=1)
 
     def _choose_bandwidth(self, X):
-        rule, columns = self.bandwidth, self._columns()
+        rule = self.bandwidth
+        options = {"columns": self.columns_, "sample_weight": self.key_weights_}
         searches = isinstance(rule, str) and rule in CRITERIA
         data = {"X": X, "y": None, "metadata": {"sample_weight": self.key_weights_}}
         context = self._init_callback_context(max_subtasks=None if searches else 0)
         context.call_on_fit_task_begin(estimator=self, **data)
         if searches:
-            observe = self._observer(context, data, lambda found: {"bandwidth_": found})
+            observe = self._search_observer(context, data, lambda found: {"bandwidth_": found})
             self.bandwidth_, score = density_bandwidth(
-                self.keys_, self.kernel_, rule, **columns, sample_weight=self.key_weights_,
-                random_state=self.random_state, observe=observe,
+                self.keys_, self.kernel_, rule, **options, random_state=self.random_state,
+                observe=observe,
             )  # fmt: skip
             setattr(self, f"{rule}_score_", float(score))
         else:
             given = not isinstance(rule, str)
             name = "scott" if given else check_choice("bandwidth", rule, (*CRITERIA, *RULES))
-            by_rule = mixed_rule_bandwidth(
-                self.keys_, self.kernel_, name, **columns, sample_weight=self.key_weights_
-            )
-            self.bandwidth_ = self._given_bandwidth(by_rule) if given else by_rule
+            found = mixed_rule_bandwidth(self.keys_, self.kernel_, name, **options)
+            self.bandwidth_ = self.columns_.check_bandwidth(rule, found) if given else found
         context.call_on_fit_task_end(estimator=self, **data, reconstruction_attributes={})
 
     def _factors(self, sensitivity):
@@ -269,11 +277,10 @@ class ProductKernelDensity(DensityMixin, MixedRowsEstimator):
 
     def _tables(self):
         """Probabilities of every level at every key's level, and last of levels not known."""
-        tables = {}
-        for j, kind in enumerate(self.kinds_):
-            if kind != "numeric":
-                table, _ = level_table(kind, self._n_levels[j], self.bandwidth_[j])
-                tables[j] = np.vstack([table, np.zeros(len(table))])
+        tables, columns = {}, self.columns_
+        for j in columns.categorical:
+            table, _ = level_table(columns.kinds[j], columns.n_levels[j], self.bandwidth_[j])
+            tables[j] = np.vstack([table, np.zeros(len(table))])
         return tables
 
     def _log_density(self, X):
@@ -283,11 +290,12 @@ class ProductKernelDensity(DensityMixin, MixedRowsEstimator):
         with np.errstate(divide="ignore"):
             bias = np.log(weights) - np.log(weights.sum())
             tables = {j: np.log(table) for j, table in self._tables().items()}
-        bias -= np.log(widths[:, self._numeric]).sum(axis=1)
+        numeric = self.columns_.numeric
+        bias -= np.log(widths[:, numeric]).sum(axis=1)
         log_density = np.empty(len(X))
         for rows in blocks(len(X), max(1, _BLOCK_PAIRS // n_keys)):
             total = np.tile(bias, (rows.stop - rows.start, 1))
-            for j in self._numeric:
+            for j in numeric:
                 with np.errstate(over="ignore"):
                     squared = ((X[rows, j, None] - self.keys_[:, j]) / widths[:, j]) ** 2
                     total += self.kernel_.log_profile(squared)
@@ -297,29 +305,3 @@ class ProductKernelDensity(DensityMixin, MixedRowsEstimator):
                 total += table[np.ix_(*codes)]
             log_density[rows] = logsumexp(total, axis=1)
         return log_density
-
-    def _decode(self, sample):
-        """Rows as the user knows them: with levels for codes, in a frame if there was one."""
-        if not self._from_pandas:
-            if self.categories_ is None:
-                return sample
-            decoded = sample.astype(object)
-            for j, levels in enumerate(self.categories_):
-                if levels is not None:
-                    decoded[:, j] = levels[sample[:, j].astype(np.intp)]
-            return decoded
-        import pandas as pd
-
-        columns = {}
-        for j in range(sample.shape[1]):
-            columns[j] = sample[:, j]
-            if self.kinds_[j] != "numeric":
-                levels = self.categories_[j]
-                codes = sample[:, j].astype(int)
-                if levels[-1] is None:  # missing, which pandas knows as the code -1
-                    levels = levels[:-1]
-                    codes = np.where(codes == len(levels), -1, codes)
-                ordered = self.kinds_[j] == "ordered"
-                columns[j] = pd.Categorical.from_codes(codes, list(levels), ordered=ordered)
-        frame = pd.DataFrame(columns)
-        return frame.set_axis(getattr(self, "feature_names_in_", frame.columns), axis=1)

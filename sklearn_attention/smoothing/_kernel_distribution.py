@@ -3,9 +3,10 @@
 import numpy as np
 from scipy.interpolate import CubicSpline
 from scipy.special import ndtr, ndtri
+from sklearn.base import clone
 
 from ..bandwidth import kernel_reach
-from ..kernels import Gaussian
+from ..kernels import Gaussian, SmoothingKernel, as_kernel
 
 # Steps of the table, with an error below 1e-10 for every kernel of the package.
 _STEPS = 2**13
@@ -52,3 +53,28 @@ class KernelDistribution:
         # In the middle of the cells a generator draws from: 0, whose quantile is infinite,
         # is none of them.
         return self.ppf(random_state.uniform(size=shape) + 2.0**-54)
+
+
+def check_density_kernel(name, kernel):
+    """A positive smoothing kernel for what the user passed, else an error.
+
+    Parameters
+    ----------
+    name : str
+        Name of the parameter, for the message.
+    kernel : str or SmoothingKernel
+        What the user passed.
+
+    Returns
+    -------
+    kernel : SmoothingKernel
+        A copy: changing the parameter later must not change a fitted estimator.
+    """
+    resolved = as_kernel(clone(kernel, safe=False))
+    if not isinstance(resolved, SmoothingKernel) or resolved.signed:
+        why = "takes negative values" if resolved.signed else "is no smoothing kernel"
+        raise ValueError(
+            f"{name}={kernel!r} {why} and so no density: choose a positive smoothing kernel, "
+            "such as 'gaussian' or 'epanechnikov'."
+        )
+    return resolved

@@ -47,6 +47,8 @@ class LocalPolynomialRegressor(SmootherRegressor):
         Whether "loo", "gcv" and "aicc" choose a bandwidth for each feature on its own, by
         gradients; features that do not help then get bandwidths so large that they have no
         say, which `relevance_` tells.
+    categorical_features : "from_dtype" or list of (str, int or bool), default="from_dtype"
+        As for :class:`NadarayaWatsonRegressor`.
     algorithm : {"auto", "dense"}, default="auto"
         How averages are computed; see :func:`sklearn_attention.attend`.
     empty : {"nearest", "nan", "mean", "raise"}, default="nearest"
@@ -88,11 +90,8 @@ class LocalPolynomialRegressor(SmootherRegressor):
         The training targets.
     key_weights_ : ndarray of shape (n_samples,) or None
         Their weights.
-    categories_ : list of (ndarray or None), or None
-        Levels of each categorical column of a data frame, None for numbers; None if there
-        are no categorical columns.
-    kinds_ : list of str
-        For each column "numeric", "unordered" or "ordered".
+    columns_ : Columns
+        What each column is, numbers or categories, and the levels of these.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -110,14 +109,7 @@ class LocalPolynomialRegressor(SmootherRegressor):
     Standardise features whose units do not compare when passing a single number. A
     feature that is constant in training has spread 1 for the rules.
 
-    Data frames may have categorical columns: a categorical dtype or strings. Unordered
-    categories are compared by :class:`~sklearn_attention.kernels.AitchisonAitken`, ordered
-    ones (of an ordered dtype) by :class:`~sklearn_attention.kernels.LiRacine`. Their
-    lambdas are chosen along with the bandwidth. A missing cell of an unordered category is
-    a level of its own, of an ordered one or a number an error: impute those first. A level
-    never seen in training differs from all others alike, so it is left out of account,
-    but for a lambda of 0, at which no row has weight; of an ordered category it is an
-    error.
+    Categories are compared as by :class:`NadarayaWatsonRegressor`.
 
     A window whose rows do not determine the polynomial (fewer rows than coefficients, a
     feature constant within) gets a ridge that shrinks its slopes and leaves the average
@@ -149,6 +141,7 @@ class LocalPolynomialRegressor(SmootherRegressor):
         bandwidth="loo",
         degree=1,
         per_feature=False,
+        categorical_features="from_dtype",
         algorithm="auto",
         empty="nearest",
         random_state=0,
@@ -158,6 +151,7 @@ class LocalPolynomialRegressor(SmootherRegressor):
             kernel,
             bandwidth=bandwidth,
             per_feature=per_feature,
+            categorical_features=categorical_features,
             algorithm=algorithm,
             empty=empty,
             random_state=random_state,

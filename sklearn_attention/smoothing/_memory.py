@@ -7,19 +7,17 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from .. import attention
-from .._columns import extend_categories
 from .._explanation import Explanation, heaviest
-from .._mixed_rows import check_key_weights
+from .._mixed_rows import MixedRows, check_key_weights
 from .._validation import check_choice, check_positive
 from ..bandwidth import neighbor_distances
-from ..kernels import ProductKernel, as_kernel, mixed_kernel
+from ..kernels import ProductKernel, as_kernel
 from ._bandwidth_choice import choose_bandwidth
-from ._mixed_rows import MixedRowsEstimator
 
 _DTYPES = (np.float64, np.float32)
 
 
-class MemoryEstimator(MixedRowsEstimator):
+class MemoryEstimator(MixedRows):
     """Base class of the estimators that remember keys and values: with a kernel.
 
     A subclass with local polynomials has a parameter `degree`.
@@ -33,6 +31,7 @@ class MemoryEstimator(MixedRowsEstimator):
         *,
         bandwidth="loo",
         per_feature=False,
+        categorical_features="from_dtype",
         algorithm="auto",
         empty="nearest",
         random_state=0,
@@ -41,6 +40,7 @@ class MemoryEstimator(MixedRowsEstimator):
         self.kernel = kernel
         self.bandwidth = bandwidth
         self.per_feature = per_feature
+        self.categorical_features = categorical_features
         self.algorithm = algorithm
         self.empty = empty
         self.random_state = random_state
@@ -99,7 +99,7 @@ class MemoryEstimator(MixedRowsEstimator):
     def _check_rows(self, X, y, *, reset, **checks):
         if reset:
             return self._learn_rows(X, _DTYPES, y=y, **checks)
-        self.categories_ = extend_categories(X, self.categories_, self.kinds_)
+        self.columns_ = self.columns_.extend(X)
         return self._read_rows(X, _DTYPES, y=y, **checks)
 
     def _remember(self, X, values, sample_weight, *, append=False):
@@ -137,18 +137,12 @@ class MemoryEstimator(MixedRowsEstimator):
                 "no minimum: choose a positive kernel such as 'gaussian', or degree=0."
             )
         names = isinstance(kernel, ProductKernel) and isinstance(kernel.kernels, (list, tuple))
-        if names and self.categories_ is not None:
+        if names and self.columns_.categorical:
             raise ValueError(
                 f"kernel={self.kernel!r} names columns itself, but X has categorical columns: "
                 "pass the kernel of the numeric columns alone, or X as numbers."
             )
         return kernel
-
-    def _with_categories(self, kernel, bandwidth):
-        """The kernel of all columns, from that of the numeric ones."""
-        if self.categories_ is None:
-            return kernel
-        return mixed_kernel(kernel, self.kinds_, self._n_levels, bandwidth)
 
     def _task_data(self):
         """What callbacks are told about the training data."""
@@ -187,19 +181,13 @@ class MemoryEstimator(MixedRowsEstimator):
 
     def _attention_options(self, X):
         return {
-            "bandwidth": self._column_bandwidth,
+            "bandwidth": self.columns_.divisors(self.bandwidth_),
             "query_scale": self._query_scale(X),
             "sample_weight": self.key_weights_,
             "algorithm": self.algorithm,
             "empty": self.empty,
             "device": self.device,
         }
-
-    @property
-    def _column_bandwidth(self):
-        """What divides the columns: for categories, whose lambda may be 0, nothing."""
-        numeric = np.array([kind == "numeric" for kind in self.kinds_])
-        return np.where(numeric, self.bandwidth_, 1.0)
 
     def _query_scale(self, X, more=0):
         """Distance to the neighbour that an adaptive bandwidth reaches to, else None."""
@@ -214,7 +202,7 @@ class MemoryEstimator(MixedRowsEstimator):
 
     def _in_spreads(self, X):
         """What an adaptive bandwidth measures distances between."""
-        columns = self._numeric
+        columns = self.columns_.numeric
         return X[:, columns] / self.bandwidth_[columns]
 
 

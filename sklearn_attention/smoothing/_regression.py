@@ -169,9 +169,8 @@ class SmootherRegressor(RegressorMixin, UncertaintyMixin, MemoryEstimator):
     def _training(self):
         """Predictions of the training rows, with and without themselves; for all of them."""
         if "training" not in self._memo:
-            self._memo["training"] = self._predict_training(
-                self.values_, self._column_bandwidth
-            )
+            divisors = self.columns_.divisors(self.bandwidth_)
+            self._memo["training"] = self._predict_training(self.values_, divisors)
         return self._memo["training"]
 
     @property

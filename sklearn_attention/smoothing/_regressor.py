@@ -39,6 +39,10 @@ class NadarayaWatsonRegressor(SmootherRegressor):
         Whether "loo", "gcv" and "aicc" choose a bandwidth for each feature on its own, by
         gradients; features that do not help then get bandwidths so large that they have no
         say, which `relevance_` tells.
+    categorical_features : "from_dtype" or list of (str, int or bool), default="from_dtype"
+        Columns of numbers that are unordered categories: their names or positions, or one
+        bool for each column. In data frames, columns of a categorical dtype and of strings
+        are categories in any case.
     algorithm : {"auto", "dense"}, default="auto"
         How averages are computed; see :func:`sklearn_attention.attend`.
     empty : {"nearest", "nan", "mean", "raise"}, default="nearest"
@@ -78,11 +82,8 @@ class NadarayaWatsonRegressor(SmootherRegressor):
         The training targets.
     key_weights_ : ndarray of shape (n_samples,) or None
         Their weights.
-    categories_ : list of (ndarray or None), or None
-        Levels of each categorical column of a data frame, None for numbers; None if there
-        are no categorical columns.
-    kinds_ : list of str
-        For each column "numeric", "unordered" or "ordered".
+    columns_ : Columns
+        What each column is, numbers or categories, and the levels of these.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -101,9 +102,8 @@ class NadarayaWatsonRegressor(SmootherRegressor):
     Standardise features whose units do not compare when passing a single number. A
     feature that is constant in training has spread 1 for the rules.
 
-    Data frames may have categorical columns: a categorical dtype or strings. Unordered
-    categories are compared by :class:`~sklearn_attention.kernels.AitchisonAitken`, ordered
-    ones (of an ordered dtype) by :class:`~sklearn_attention.kernels.LiRacine`. Their
+    Unordered categories are compared by :class:`~sklearn_attention.kernels.AitchisonAitken`,
+    ordered ones (of an ordered dtype) by :class:`~sklearn_attention.kernels.LiRacine`. Their
     lambdas are chosen along with the bandwidth. A missing cell of an unordered category is
     a level of its own, of an ordered one or a number an error: impute those first. A level
     never seen in training differs from all others alike, so it is left out of account,

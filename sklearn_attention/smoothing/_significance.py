@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..kernels import highest_lam
+from ..kernels import mixed_kernel
 
 # A feature whose bandwidth is this many times its extent has no say.
 _WIDE = 1e6
@@ -57,7 +57,7 @@ def feature_significance(model, n_resamples, random_state):
     """
     values = model.values_.reshape(len(model.keys_), -1)
     statistics, p_values = [], []
-    for j, kind in enumerate(model.kinds_):
+    for j, kind in enumerate(model.columns_.kinds):
         observed = _statistic(model, values, j, kind).sum()
         null = _without(model, j, kind)
         drawn = np.zeros(n_resamples)
@@ -96,7 +96,7 @@ def _between_levels(model, values, j):
 
 def _without(model, j, kind):
     """Predictions of the training rows by the smoother to which feature j is nothing."""
-    bandwidth = model._column_bandwidth.copy()
+    bandwidth = model.columns_.divisors(model.bandwidth_)
     if kind == "numeric":
         bandwidth[j] = _WIDE * max(np.ptp(model.keys_[:, j]), bandwidth[j])
         # However wide the window, a polynomial has slopes along what is not constant.
@@ -104,7 +104,7 @@ def _without(model, j, kind):
         keys[:, j] = 0
         return model._predict_training(model.values_, bandwidth, keys=keys)
     lam = model.bandwidth_.copy()
-    lam[j] = highest_lam(kind, model._n_levels[j])
+    lam[j] = model.columns_.highest_lam[j]
     of_numbers = [part for name, part, _ in model.kernel_.kernels if name == "numbers"]
-    kernel = model._with_categories(*of_numbers or [None], lam)
+    kernel = mixed_kernel(*of_numbers or [None], model.columns_, lam)
     return model._predict_training(model.values_, bandwidth, kernel)

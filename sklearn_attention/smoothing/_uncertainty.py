@@ -253,8 +253,7 @@ class UncertaintyMixin:
                 sample_weight=self.key_weights_, random_state=self.random_state,
                 device=self.device,
             )  # fmt: skip
-            numeric = np.array([kind == "numeric" for kind in self.kinds_])
-            bandwidth = np.where(numeric, bandwidth, 1.0)
+            bandwidth = self.columns_.divisors(bandwidth)
             rows = attention.LeaveOneOut(
                 self.keys_.astype(np.float64), sizes, self.kernel_, bandwidth=bandwidth,
                 sample_weight=self.key_weights_, device=self.device,

@@ -37,7 +37,7 @@ class TransformerClassifier(ClassifierMixin, TransformerEstimator):
     ----------
     classes_ : ndarray of shape (n_classes,)
         The classes, sorted.
-    tokens_, scales_, vocabulary_, categories_, kinds_, max_length_
+    tokens_, scales_, vocabulary_, columns_, max_length_
         As for :class:`TransformerRegressor`.
     batch_size_, network_, shape_, training_history_
         As there.

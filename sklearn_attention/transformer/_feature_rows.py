@@ -37,17 +37,15 @@ def learn_scales(X, numeric):
     return {"center": measures[:, 0], "scale": measures[:, 1], "knots": knots}
 
 
-def feature_rows(X, numeric, known_levels, scales):
+def feature_rows(X, n_levels, scales):
     """Rows of a table as the network takes them.
 
     Parameters
     ----------
     X : ndarray of shape (n_samples, n_features)
         Numbers, NaN where missing, and codes of levels, -1 where unknown.
-    numeric : list of int
-        Columns of numbers.
-    known_levels : list of int
-        For the other columns, how many levels count; codes beyond are missing.
+    n_levels : list of int or None
+        For each column how many levels count, codes beyond being missing; None for numbers.
     scales : dict
         From :func:`learn_scales`.
 
@@ -56,6 +54,7 @@ def feature_rows(X, numeric, known_levels, scales):
     rows : TableRows
         Of standardised numbers, places among the quantiles, and codes, -1 where missing.
     """
+    numeric = [j for j, n in enumerate(n_levels) if n is None]
     numbers = X[:, numeric]
     with np.errstate(over="ignore"):
         standardised = (numbers - scales["center"]) / scales["scale"]
@@ -64,7 +63,8 @@ def feature_rows(X, numeric, known_levels, scales):
         there = ~np.isnan(numbers[:, j])
         places[there, j] = np.interp(numbers[there, j], knots, np.arange(len(knots)))
     codes = np.delete(X, numeric, axis=1).astype(np.int64)
-    codes[codes >= np.array(known_levels, dtype=np.int64)] = -1
+    known = [n for n in n_levels if n is not None]
+    codes[codes >= np.array(known, dtype=np.int64)] = -1
     return TableRows(
         np.clip(standardised, -_FARTHEST, _FARTHEST).astype(np.float32),
         places.astype(np.float32),

@@ -24,8 +24,7 @@ _TABLE = {"dtype": _DTYPES, "ensure_all_finite": "allow-nan"}
 _LEARNED = (
     "n_features_in_",
     "feature_names_in_",
-    "categories_",
-    "kinds_",
+    "columns_",
     "scales_",
     "vocabulary_",
     "max_length_",
@@ -77,7 +76,7 @@ class RowReader(MixedRows):
             X, y = self._learn_rows(X, **_TABLE, y=y, **y_checks)
             weights = _check_weights(sample_weight, y)
             X = X[weights > 0]
-            self.scales_ = learn_scales(X, self._numeric)
+            self.scales_ = learn_scales(X, self.columns_.numeric)
             return self._feature_rows(X), y, weights
         if self.tokens_ == "steps" and form_of(X) == "features":
             with check_numeric("X"):
@@ -143,17 +142,16 @@ class RowReader(MixedRows):
             return {"n_tokens": len(Vocabulary.from_state(self.vocabulary_))}
         if self.tokens_ == "steps":
             return {"n_channels": len(self.scales_["center"])}
-        known = iter(self._known_levels())
-        n_levels = [None if kind == "numeric" else next(known) for kind in self.kinds_]
-        return {"n_levels": n_levels, "n_pieces": N_PIECES}
+        return {"n_levels": self._n_levels, "n_pieces": N_PIECES}
 
-    def _known_levels(self):
-        """Levels of each category, less the one that missing cells make; it comes last."""
-        levels = [] if self.categories_ is None else filter(_is_given, self.categories_)
-        return [len(of) - (len(of) > 0 and of[-1] is None) for of in levels]
+    @property
+    def _n_levels(self):
+        """Levels of each category but the one of missing cells, the last; None for numbers."""
+        categories = self.columns_.categories
+        return [None if of is None else len(of) - (None in of) for of in categories]
 
     def _feature_rows(self, X):
-        return feature_rows(X, self._numeric, self._known_levels(), self.scales_)
+        return feature_rows(X, self._n_levels, self.scales_)
 
     def _cut(self, rows):
         """Rows of the permitted length; says so where that changes any."""
@@ -168,10 +166,6 @@ class RowReader(MixedRows):
             stacklevel=4,
         )
         return rows.cut(self.max_length_)
-
-
-def _is_given(levels):
-    return levels is not None
 
 
 def _check_weights(sample_weight, y):

@@ -105,10 +105,8 @@ class TransformerRegressor(RegressorMixin, TransformerEstimator):
         number, and of features ``knots``, their quantiles.
     vocabulary_ : dict
         Of texts: the tokens, which :meth:`sklearn_attention.text.Vocabulary.from_state` reads.
-    categories_ : list of (ndarray or None), or None
-        Of features: levels of each category.
-    kinds_ : list of {"numeric", "unordered"}
-        Of features: which are categories.
+    columns_ : Columns
+        Of features: what each is, numbers or categories, and the levels of these.
     max_length_ : int or None
         Of steps and texts: how many are seen at most.
     center_, scale_ : float or ndarray of shape (n_outputs,)

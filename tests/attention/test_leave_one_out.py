@@ -5,7 +5,7 @@ import pytest
 import torch
 from slow_local import slow_fit
 
-from sklearn_attention import attend, attention_weights
+from sklearn_attention import Columns, attend, attention_weights
 from sklearn_attention.attention import LeaveOneOut, attend_local, local_rows
 from sklearn_attention.kernels import (
     Epanechnikov,
@@ -119,10 +119,9 @@ def test_mixed_rows(numeric, degree, n_numeric):
         [rng.uniform(0, 1, (50, n_numeric)), rng.integers(0, 3, 50), rng.integers(0, 4, 50)]
     )
     values = rng.normal(size=(50, 2))
-    kinds = ["numeric"] * n_numeric + ["unordered", "ordered"]
-    kernel = mixed_kernel(
-        numeric, kinds, [0] * n_numeric + [3, 4], [0] * n_numeric + [0.3, 0.7]
-    )
+    categories = Columns(("unordered", "ordered"), (range(3), range(4)))
+    columns = Columns.numbers(n_numeric) + categories
+    kernel = mixed_kernel(numeric, columns, [0] * n_numeric + [0.3, 0.7])
     found = LeaveOneOut(X, values, kernel, bandwidth=0.9, degree=degree).predictions()
     step = abs(X[:, None] - X)
     table = np.where(step[..., -2] == 0, 0.7, 0.15) * 0.7 ** step[..., -1]
@@ -253,7 +252,8 @@ def test_a_scale_for_each_row(kernel, degree, mixed):
     X, values = make_data(50, 2)
     if mixed:
         X[:, 1] = np.arange(50) % 3
-        kernel = mixed_kernel(kernel, ["numeric", "unordered"], [0, 3], [0, 0.3])
+        columns = Columns(("numeric", "unordered"), (None, range(3)))
+        kernel = mixed_kernel(kernel, columns, [0, 0.3])
     rng = np.random.default_rng(1)
     rows = rng.permutation(50)[:30]
     scales = rng.uniform(0.6, 3, (4, 30))

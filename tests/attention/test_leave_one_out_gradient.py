@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from sklearn_attention import Columns
 from sklearn_attention.attention import LeaveOneOut, LeaveOneOutGradient, Scores
 from sklearn_attention.bandwidth import SMOOTHER_CRITERIA
 from sklearn_attention.bandwidth._criteria import criterion_slopes
@@ -33,6 +34,7 @@ KERNELS = [
 NUMBERS = np.log([0.6, 0.9])
 CATEGORIES = np.log([0.4, 0.7])
 KINDS = ["numeric", "unordered", "numeric", "ordered"]
+COLUMNS = Columns(KINDS, (None, range(3), None, range(4)))
 
 
 def make_data(mixed, n=30, seed=0):
@@ -60,7 +62,7 @@ def by_leave_one_out(X, values, kernel, mixed, options):
         # An unordered category's worth r is lam / (c - 1) / (1 - lam).
         r = np.exp(CATEGORIES)
         lam = 2 * r[0] / (1 + 2 * r[0])
-        kernel = mixed_kernel(kernel, KINDS, [0, 3, 0, 4], [0, lam, 0, r[1]])
+        kernel = mixed_kernel(kernel, COLUMNS, [0, lam, 0, r[1]])
         h = np.exp([NUMBERS[0], 0, NUMBERS[1], 0])
     else:
         h = np.exp(NUMBERS)

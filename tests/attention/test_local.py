@@ -5,7 +5,7 @@ import pytest
 import torch
 from slow_local import slow_fit, slow_local, slow_terms
 
-from sklearn_attention import attend
+from sklearn_attention import Columns, attend
 from sklearn_attention.attention import attend_local, local_rows
 from sklearn_attention.attention._compact_blocks import compact_blocks, median_blocks
 from sklearn_attention.kernels import (
@@ -102,9 +102,8 @@ def test_categories_have_no_slope(degree):
         [rng.uniform(0, 1, 80), rng.integers(0, 3, 80), rng.integers(0, 4, 80)]
     )
     values = rng.normal(size=80)
-    kernel = mixed_kernel(
-        Epanechnikov(), ["numeric", "unordered", "ordered"], [0, 3, 4], [0, 0.2, 0.6]
-    )
+    columns = Columns(("numeric", "unordered", "ordered"), (None, range(3), range(4)))
+    kernel = mixed_kernel(Epanechnikov(), columns, [0, 0.2, 0.6])
     fit = attend_local(keys, keys, values, kernel, degree=degree, bandwidth=0.6)
     for i in range(80):
         weights = 0.75 * np.clip(1 - ((keys[:, 0] - keys[i, 0]) / 0.6) ** 2, 0, None)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
+from sklearn_attention import Columns
 from sklearn_attention import bandwidth as bw
 from sklearn_attention.bandwidth import _convolution, _density_search
 from sklearn_attention.kernels import (
@@ -19,14 +20,16 @@ from sklearn_attention.kernels import (
     SmoothingKernel,
     Tricube,
     as_kernel,
-    highest_lam,
     level_table,
     mixed_kernel,
 )
 
 SMOOTH = ["gaussian", "epanechnikov", "triangular", "biweight", "triweight", "tricube"]
 POSITIVE = [*SMOOTH, "boxcar", "cosine", "logistic", "sigmoid"]
-KINDS, N_LEVELS = ["numeric", "unordered", "numeric", "ordered"], [0, 3, 0, 4]
+COLUMNS = Columns(
+    ("numeric", "unordered", "numeric", "ordered"), (None, range(3), None, range(4))
+)
+CATEGORIES = Columns(COLUMNS.kinds[1::2], COLUMNS.categories[1::2])
 every_kernel = pytest.mark.parametrize("kernel", POSITIVE)
 
 
@@ -47,10 +50,10 @@ def weights():
 BANDWIDTH = np.array([1.1, 0.3, 4.0, 0.4])
 
 
-def slow_kernel(kernel, x, key, bandwidth, kinds=KINDS, n_levels=N_LEVELS):
+def slow_kernel(kernel, x, key, bandwidth, columns=COLUMNS):
     """Product over the columns, one pair of rows."""
-    product = 1.0
-    for j, kind in enumerate(kinds):
+    product, n_levels = 1.0, columns.n_levels
+    for j, kind in enumerate(columns.kinds):
         h = bandwidth[j]
         if kind == "numeric":
             product *= kernel([[x[j] / h]], [[key[j] / h]])[0, 0] / h
@@ -86,13 +89,13 @@ class TestLikelihood:
             log_density = math.log(density) if density > 0 else math.log(np.finfo(float).tiny)
             expected += weights[i] * log_density / weights.sum()
         value, _ = bw.density_likelihood(
-            rows, kernel, BANDWIDTH, kinds=KINDS, n_levels=N_LEVELS, sample_weight=weights
+            rows, kernel, BANDWIDTH, columns=COLUMNS, sample_weight=weights
         )
         assert value == pytest.approx(expected, rel=1e-12)
 
     @every_kernel
     def test_gradient(self, rows, weights, kernel):
-        columns = {"kinds": KINDS, "n_levels": N_LEVELS, "sample_weight": weights}
+        columns = {"columns": COLUMNS, "sample_weight": weights}
 
         def value(bandwidth):
             return bw.density_likelihood(rows, as_kernel(kernel), bandwidth, **columns)[0]
@@ -126,7 +129,7 @@ class TestLeastSquares:
     @pytest.mark.parametrize("kernel", [Gaussian(), Logistic()])
     def test_is_the_integrated_square_and_the_density_at_the_rows(self, rows, weights, kernel):
         keys, h = rows[:, :2], BANDWIDTH[:2]
-        columns = {"kinds": KINDS[:2], "n_levels": N_LEVELS[:2]}
+        columns = {"columns": Columns(COLUMNS.kinds[:2], COLUMNS.categories[:2])}
 
         def squared(number, level):
             return slow_density(kernel, (number, level), keys, weights, h, **columns) ** 2
@@ -147,7 +150,7 @@ class TestLeastSquares:
 
     @pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "tricube"])
     def test_is_the_slow_double_sum(self, rows, weights, kernel):
-        kernel, columns = as_kernel(kernel), {"kinds": KINDS, "n_levels": N_LEVELS}
+        kernel, columns = as_kernel(kernel), {"columns": COLUMNS}
         square = 0.0
         levels = list(itertools.product(range(3), range(4)))
         for (i, x), (k, z) in itertools.product(enumerate(rows), enumerate(rows)):
@@ -156,8 +159,8 @@ class TestLeastSquares:
                 t = abs(x[j] - z[j]) / BANDWIDTH[j]
                 term *= slow_convolution(kernel, t) / BANDWIDTH[j]
             categories = [
-                slow_kernel(kernel, level, x[[1, 3]], BANDWIDTH[[1, 3]], KINDS[1::2], [3, 4])
-                * slow_kernel(kernel, level, z[[1, 3]], BANDWIDTH[[1, 3]], KINDS[1::2], [3, 4])
+                slow_kernel(kernel, level, x[[1, 3]], BANDWIDTH[[1, 3]], CATEGORIES)
+                * slow_kernel(kernel, level, z[[1, 3]], BANDWIDTH[[1, 3]], CATEGORIES)
                 for level in levels
             ] if term else [0.0]  # fmt: skip
             square += term * sum(categories)
@@ -175,7 +178,7 @@ class TestLeastSquares:
 
     @every_kernel
     def test_gradient(self, rows, weights, kernel):
-        columns = {"kinds": KINDS, "n_levels": N_LEVELS, "sample_weight": weights}
+        columns = {"columns": COLUMNS, "sample_weight": weights}
 
         def value(bandwidth):
             return bw.density_least_squares(rows, as_kernel(kernel), bandwidth, **columns)[0]
@@ -239,7 +242,8 @@ class TestLevelTable:
     @pytest.mark.parametrize("n_levels", [1, 2, 5])
     @pytest.mark.parametrize("share", [0, 0.4, 1])
     def test_probabilities_sum_to_one(self, kind, n_levels, share):
-        table, slope = level_table(kind, n_levels, share * highest_lam(kind, n_levels))
+        highest = Columns((kind,), (range(n_levels),)).highest_lam[0]
+        table, slope = level_table(kind, n_levels, share * highest)
         np.testing.assert_allclose(table.sum(axis=0), 1, rtol=1e-14)
         np.testing.assert_allclose(slope.sum(axis=0), 0, atol=1e-14)
 
@@ -267,7 +271,7 @@ class TestConditionalLikelihood:
     @pytest.mark.parametrize("kernel", [Gaussian(), Epanechnikov()])
     def test_is_the_log_density_from_all_other_rows(self, rows, weights, kernel):
         y = rows[:, 0] + rows[:, 1]
-        compare = mixed_kernel(kernel, KINDS, N_LEVELS, BANDWIDTH)
+        compare = mixed_kernel(kernel, COLUMNS, BANDWIDTH)
         scaled = compare.rescale(rows, np.array([1.1, 1, 4.0, 1]))
         K, total = compare(scaled), 0.0
         for i in range(len(rows)):
@@ -278,7 +282,7 @@ class TestConditionalLikelihood:
             total += weights[i] * math.log(density)
         value, _ = bw.conditional_likelihood(
             rows, y, kernel, BANDWIDTH, Gaussian(), 0.7,
-            kinds=KINDS, n_levels=N_LEVELS, sample_weight=weights,
+            columns=COLUMNS, sample_weight=weights,
         )  # fmt: skip
         assert value == pytest.approx(total / weights.sum(), rel=1e-11)
 
@@ -286,7 +290,7 @@ class TestConditionalLikelihood:
     def test_gradient(self, rows, weights, kernel):
         y = rows[:, 0] + rows[:, 1]
         kernel, target_kernel = as_kernel(kernel), Logistic()
-        columns = {"kinds": KINDS, "n_levels": N_LEVELS, "sample_weight": weights}
+        columns = {"columns": COLUMNS, "sample_weight": weights}
 
         def both(point):
             return bw.conditional_likelihood(
@@ -300,18 +304,15 @@ class TestConditionalLikelihood:
 
 class TestRule:
     def test_numbers_as_ever_and_lambdas_at_the_square_of_the_rate(self, rows):
-        found = bw.mixed_rule_bandwidth(
-            rows, Tricube(), "silverman", kinds=KINDS, n_levels=N_LEVELS
-        )
+        found = bw.mixed_rule_bandwidth(rows, Tricube(), "silverman", columns=COLUMNS)
         numbers = bw.rule_bandwidth(rows[:, [0, 2]], Tricube(), "silverman")
         np.testing.assert_array_equal(found[[0, 2]], numbers)
         rate = len(rows) ** (-2 / 6)
         np.testing.assert_allclose(found[[1, 3]], [2 / 3 * rate, rate])
 
     def test_categories_alone(self, rows):
-        found = bw.mixed_rule_bandwidth(
-            rows[:, [1]], Gaussian(), kinds=["unordered"], n_levels=[3]
-        )
+        columns = Columns(("unordered",), (range(3),))
+        found = bw.mixed_rule_bandwidth(rows[:, [1]], Gaussian(), columns=columns)
         assert found == pytest.approx([2 / 3 * 24**-0.5])
 
     def test_unknown(self, rows):
@@ -335,7 +336,7 @@ class TestSearch:
         assert sign * score <= best
 
     def test_no_grid_is_better_with_categories(self, rows):
-        columns = {"kinds": ["numeric", "ordered"], "n_levels": [0, 4]}
+        columns = {"columns": Columns(("numeric", "ordered"), (None, range(4)))}
         X = rows[:, [0, 3]]
         found, likelihood = bw.density_bandwidth(X, Gaussian(), **columns)
         assert likelihood == pytest.approx(
@@ -388,7 +389,7 @@ class TestSearch:
         X = np.random.default_rng(0).normal(size=(300, 2))
         X[:, 1] = X[:, 1] > 0
         monkeypatch.setattr(_density_search, "MAX_SEARCH_ROWS", 100)
-        columns = {"kinds": ["numeric", "unordered"], "n_levels": [0, 2]}
+        columns = {"columns": Columns(("numeric", "unordered"), (None, range(2)))}
         found, _ = bw.density_bandwidth(X, Gaussian(), random_state=7, **columns)
         rows = np.random.RandomState(7).choice(300, 100, replace=False)
         small, _ = bw.density_bandwidth(X[rows], Gaussian(), **columns)
@@ -424,8 +425,8 @@ class TestSearch:
         X = np.column_stack([rng.normal(size=(150, 2)), rng.integers(3, size=150)])
         y = X[:, 0] + 0.3 * rng.normal(size=150)
         h, _, _ = bw.conditional_bandwidth(
-            X, y, Gaussian(), Gaussian(), kinds=["numeric", "numeric", "unordered"],
-            n_levels=[0, 0, 3],
+            X, y, Gaussian(), Gaussian(),
+            columns=Columns.numbers(2) + Columns(("unordered",), (range(3),)),
         )  # fmt: skip
         assert h[1] > 10 * h[0]
         assert h[2] > 0.5

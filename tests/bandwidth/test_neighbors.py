@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from sklearn_attention import Columns
 from sklearn_attention.bandwidth import (
     AdaptiveBandwidth,
     check_neighbors,
@@ -94,7 +95,8 @@ def test_distances_in_some_columns():
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.uniform(0, 1, 50), rng.integers(0, 3, 50)])
     values = np.sin(5 * X[:, :1]) + X[:, 1:] + 0.1 * rng.normal(size=(50, 1))
-    kernel = mixed_kernel(Gaussian(), ["numeric", "unordered"], [0, 3], [0, 0.1])
+    columns = Columns(("numeric", "unordered"), (None, range(3)))
+    kernel = mixed_kernel(Gaussian(), columns, [0, 0.1])
     k, value = select_neighbors(X, values, kernel, columns=[0])
     curve = [brute_force(X, values, kernel, j, np.ones(50), [0]) for j in range(1, 26)]
     assert k == 1 + np.argmin(curve)

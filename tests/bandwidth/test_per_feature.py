@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import pytest
 
+from sklearn_attention import Columns
 from sklearn_attention.attention import Scores, local_rows
 from sklearn_attention.bandwidth import (
     corrected_akaike,
@@ -23,8 +24,9 @@ from sklearn_attention.kernels import (
     mixed_kernel,
 )
 
-KINDS = ["numeric", "unordered", "ordered", "unordered"]
-LEVELS = [0, 3, 4, 5]
+COLUMNS = Columns(
+    ("numeric", "unordered", "ordered", "unordered"), (None, range(3), range(4), range(5))
+)
 
 
 def numbers(n=60, seed=0):
@@ -35,7 +37,7 @@ def numbers(n=60, seed=0):
 
 def mixed(n=120, seed=0):
     rng = np.random.default_rng(seed)
-    X = np.column_stack([rng.uniform(0, 1, n), *(rng.integers(0, c, n) for c in LEVELS[1:])])
+    X = np.column_stack([rng.uniform(0, 1, n), *(rng.integers(0, c, n) for c in (3, 4, 5))])
     y = np.sin(5 * X[:, 0]) + 3 * X[:, 1] + 2 * X[:, 2] + 0.1 * rng.normal(size=n)
     return X, y[:, None]
 
@@ -67,10 +69,10 @@ def test_value_is_the_criterion_at_the_bandwidths(criterion, degree, weighted):
     values = 100 * values
     weight = np.random.default_rng(1).integers(0, 3, 60).astype(float) if weighted else None
     h, value, _ = select_bandwidths(
-        X, values, Gaussian(), criterion, kinds=KINDS, n_levels=LEVELS, degree=degree,
+        X, values, Gaussian(), criterion, columns=COLUMNS, degree=degree,
         sample_weight=weight, random_state=0,
     )  # fmt: skip
-    kernel = mixed_kernel(Gaussian(), KINDS, LEVELS, h)
+    kernel = mixed_kernel(Gaussian(), COLUMNS, h)
     w = np.ones(60) if weight is None else weight
     kept = w > 0
     rows = local_rows(
@@ -119,7 +121,7 @@ def test_a_constant_feature_is_irrelevant():
 def test_lambdas_of_categories(criterion):
     X, values = mixed(160)
     h, value, relevance = select_bandwidths(
-        X, values, Gaussian(), criterion, kinds=KINDS, n_levels=LEVELS, random_state=0
+        X, values, Gaussian(), criterion, columns=COLUMNS, random_state=0
     )
     assert h[1] < 0.1  # each level is another world
     assert h[2] < 0.2
@@ -129,27 +131,26 @@ def test_lambdas_of_categories(criterion):
     if criterion == "loo":
         at = np.array([h[0], 1, 1, 1])
         errors = [
-            leave_one_out_error(
-                X, values, mixed_kernel(Gaussian(), KINDS, LEVELS, [*h[:3], lam]), at
-            )
+            leave_one_out_error(X, values, mixed_kernel(Gaussian(), COLUMNS, [*h[:3], lam]), at)
             for lam in (0.0, 0.3, 0.7, 0.8)
         ]
         assert value <= min(errors)
 
 
-@pytest.mark.parametrize("kinds", [["unordered"], ["ordered"]])
-def test_only_categories(kinds):
+@pytest.mark.parametrize("kind", ["unordered", "ordered"])
+def test_only_categories(kind):
+    columns = Columns((kind,), (range(3),))
     rng = np.random.default_rng(0)
     X = rng.integers(0, 3, (60, 1)).astype(float)
     signal = X + 0.1 * rng.normal(size=(60, 1))
     h, value, relevance = select_bandwidths(
-        X, signal, Gaussian(), kinds=kinds, n_levels=[3], random_state=0
+        X, signal, Gaussian(), columns=columns, random_state=0
     )
     assert h[0] < 0.05
     assert relevance[0] > 0.9
-    grid = np.linspace(0, 2 / 3 if kinds == ["unordered"] else 1, 101)
+    grid = np.linspace(0, columns.highest_lam[0], 101)
     brute = min(
-        leave_one_out_error(X, signal, mixed_kernel(Gaussian(), kinds, [3], [lam]), 1.0)
+        leave_one_out_error(X, signal, mixed_kernel(Gaussian(), columns, [lam]), 1.0)
         for lam in grid
     )
     assert value <= brute * (1 + 1e-6)
@@ -171,13 +172,11 @@ def test_one_scale_with_categories():
     X, _ = mixed()
     X = np.column_stack([X, 1e3 * rng.uniform(size=len(X))])
     values = np.sin(5 * X[:, :1]) + X[:, 1:2] + 0.1 * rng.normal(size=(len(X), 1))
-    kinds, levels = [*KINDS, "numeric"], [*LEVELS, 0]
-    h, value, _ = select_bandwidths(
-        X, values, Gaussian(), kinds=kinds, n_levels=levels, per_feature=False
-    )
+    columns = COLUMNS + Columns.numbers(1)
+    h, value, _ = select_bandwidths(X, values, Gaussian(), columns=columns, per_feature=False)
     assert h[0] / X[:, 0].std() == pytest.approx(h[4] / X[:, 4].std(), rel=1e-9)
-    kernel = mixed_kernel(Gaussian(), kinds, levels, h)
-    given = np.where(np.array(kinds) == "numeric", h, 1)
+    kernel = mixed_kernel(Gaussian(), columns, h)
+    given = columns.divisors(h)
     assert value == pytest.approx(leave_one_out_error(X, values, kernel, given), rel=1e-6)
     for factor in (0.7, 1.4):
         other = leave_one_out_error(X, values, kernel, np.where(given == h, factor * h, 1))

@@ -153,7 +153,7 @@ class TestFrames:
     def test_categories_after_numbers(self, data):
         frame, y = data
         model = KernelAttentionRegressor("average", **QUICK).fit(frame[["length", "new"]], y)
-        with pytest.raises(ValueError, match="has categorical columns, but was numeric"):
+        with pytest.raises(ValueError, match="which was numeric when fitted"):
             model.predict(frame[["color", "new"]])
 
     def test_polars(self, data):

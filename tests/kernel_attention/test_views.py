@@ -17,12 +17,11 @@ def make_rows(n=50, seed=0):
     return X
 
 
-KINDS, N_LEVELS = ["numeric", "numeric", "unordered"], [0, 0, 3]
+KINDS = ["numeric", "numeric", "unordered"]
 
 
-def learn(name, X, kinds=None, n_levels=None, clip=None):
-    kinds = ["numeric"] * X.shape[1] if kinds is None else kinds
-    return learn_view(name, X, kinds, [0] * len(kinds) if n_levels is None else n_levels, clip)
+def learn(name, X, kinds=None, clip=None):
+    return learn_view(name, X, ["numeric"] * X.shape[1] if kinds is None else kinds, clip)
 
 
 class TestStandard:
@@ -170,7 +169,7 @@ class TestEveryView:
 
     def test_categories_have_a_column_for_each_level_that_occurs(self, name):
         X = np.array([0.0, 2.0, 2.0, 5.0, 0.0])[:, None]
-        view = learn(name, X, ["unordered"], [7])
+        view = learn(name, X, ["unordered"])
         np.testing.assert_array_equal(
             look(view, np.array([[0.0], [2.0], [5.0], [3.0], [-1.0]])),
             [[1, 0, 0], [0, 1, 0], [0, 0, 1], [0, 0, 0], [0, 0, 0]],
@@ -180,14 +179,13 @@ class TestEveryView:
     def test_ordered_categories_are_numbers(self, name):
         codes = np.random.default_rng(0).integers(4, size=(60, 1)).astype(float)
         np.testing.assert_array_equal(
-            look(learn(name, codes, ["ordered"], [4]), codes), look(learn(name, codes), codes)
+            look(learn(name, codes, ["ordered"]), codes), look(learn(name, codes), codes)
         )
 
     def test_constant_and_empty_columns_have_none(self, name):
         X = make_rows()[:, [0, 0, 0, 0]]
         X[:, 1], X[:, 2], X[:, 3] = 3.3, NAN, 1.0
-        kinds, n_levels = ["numeric"] * 3 + ["unordered"], [0, 0, 0, 2]
-        view = learn(name, X, kinds, n_levels)
+        view = learn(name, X, ["numeric"] * 3 + ["unordered"])
         assert set(view["feature"]) == {0}
         alone = look(learn(name, X[:, :1]), X[:, :1])
         np.testing.assert_array_equal(look(view, X), alone)
@@ -206,7 +204,7 @@ class TestEveryView:
 
     def test_columns_have_names_and_features(self, name):
         X = make_rows()
-        view = learn(name, X, KINDS, N_LEVELS)
+        view = learn(name, X, KINDS)
         found = look(view, X)
         names = column_names(view, ["a", "b", "c"])
         assert len(names) == len(set(names)) == found.shape[1] == len(view["feature"])
@@ -223,12 +221,12 @@ class TestEveryView:
 
     def test_coordinates_in_single_precision(self, name):
         X = make_rows()
-        view = learn(name, X, KINDS, N_LEVELS)
+        view = learn(name, X, KINDS)
         single = look(view, X, np.float32)
         assert single.dtype == np.float32
         np.testing.assert_allclose(single, look(view, X), atol=1e-6)
 
     def test_a_row_is_looked_at_alone(self, name):
         X = make_rows()
-        view = learn(name, X, KINDS, N_LEVELS)
+        view = learn(name, X, KINDS)
         np.testing.assert_array_equal(look(view, X[[5]])[0], look(view, X)[5])

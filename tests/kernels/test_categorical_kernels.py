@@ -7,6 +7,7 @@ import pytest
 import torch
 from kernel_contracts import KernelContract, WithoutGradient, in_libraries, to_library, to_numpy
 
+from sklearn_attention import Columns
 from sklearn_attention.kernels import (
     AitchisonAitken,
     Gaussian,
@@ -134,8 +135,10 @@ class TestLiRacine(CategoricalContract):
 
 
 def test_mixed_kernel_multiplies_what_fits_each_column():
-    kinds = ["ordered", "numeric", "unordered", "numeric"]
-    kernel = mixed_kernel(Gaussian(), kinds, [4, 0, 3, 0], [0.5, 0, 0.2, 0])
+    columns = Columns(
+        ("ordered", "numeric", "unordered", "numeric"), (range(4), None, range(3), None)
+    )
+    kernel = mixed_kernel(Gaussian(), columns, [0.5, 0, 0.2, 0])
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.integers(0, 4, 9), rng.normal(size=9),
                          rng.integers(0, 3, 9), rng.normal(size=9)])  # fmt: skip

@@ -7,6 +7,7 @@ import pytest
 import torch
 from sklearn.metrics.pairwise import laplacian_kernel
 
+from sklearn_attention import Columns
 from sklearn_attention.kernels import (
     AitchisonAitken,
     Boxcar,
@@ -73,7 +74,7 @@ def test_profiles_take_any_shape_and_library(kernel):
 @pytest.mark.parametrize("bandwidth", [0.3, 1.0, 5.0])
 def test_mixed_kernels_divide_the_distance_alone(kernel, bandwidth):
     rng = np.random.default_rng(0)
-    kinds = ["ordered", "numeric", "unordered", "numeric"]
+    kinds = ("ordered", "numeric", "unordered", "numeric")
     X = np.column_stack(
         [
             rng.integers(0, 4, 12),
@@ -82,7 +83,8 @@ def test_mixed_kernels_divide_the_distance_alone(kernel, bandwidth):
             rng.normal(size=12),
         ]
     )
-    whole = mixed_kernel(kernel, kinds, [4, 0, 3, 0], [0.4, 0, 0.2, 0])
+    columns = Columns(kinds, (range(4), None, range(3), None))
+    whole = mixed_kernel(kernel, columns, [0.4, 0, 0.2, 0])
     form = whole.radial_form(4)
     assert form.kernel == kernel
     assert form.columns == [1, 3] == whole.numeric_columns(4)

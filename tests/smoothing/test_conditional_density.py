@@ -350,7 +350,7 @@ class TestBandwidths:
         X, y = mixed
         X = X.assign(noise=np.random.default_rng(1).choice(["a", "b"], len(X)))
         model = ConditionalKernelDensity(target_bandwidth=0.3).fit(X, y)
-        assert model.kinds_ == ["unordered", "numeric", "ordered", "unordered"]
+        assert model.columns_.kinds == ("unordered", "numeric", "ordered", "unordered")
         assert model.bandwidth_[0] < 0.1
         assert model.bandwidth_[2] < 0.2
         assert model.bandwidth_[3] > 0.3

@@ -262,10 +262,8 @@ class TestBandwidth:
 class TestCategories:
     def test_what_is_learnt(self, frame):
         model = ProductKernelDensity().fit(frame)
-        assert model.kinds_ == ["unordered", "numeric", "ordered"]
-        assert model.categories_[0].tolist() == ["blue", "green", "red"]
-        assert model.categories_[1] is None
-        assert model.categories_[2].tolist() == SIZES
+        assert model.columns_.kinds == ("unordered", "numeric", "ordered")
+        assert model.columns_.categories == (("blue", "green", "red"), None, tuple(SIZES))
         assert model.feature_names_in_.tolist() == ["color", "length", "size"]
         assert 0 < model.bandwidth_[0] < 2 / 3
 
@@ -285,6 +283,19 @@ class TestCategories:
         assert np.isfinite(model.score_samples(frame)).all()
         sample = model.sample(200, random_state=0)
         assert 5 < sample["color"].isna().sum() < 80
+
+    def test_named_columns_of_an_array(self, frame):
+        colors = frame["color"].map({"red": 5.5, "green": 2, "blue": np.nan})
+        X = np.column_stack([colors, frame["length"]])
+        model = ProductKernelDensity(categorical_features=[0]).fit(X)
+        expected = ProductKernelDensity().fit(frame[["color", "length"]])
+        density = expected.score_samples(frame[["color", "length"]])
+        np.testing.assert_allclose(model.score_samples(X), density, rtol=1e-6)
+        sample = model.sample(200, random_state=0)
+        assert sample.dtype == np.float64
+        assert set(sample[~np.isnan(sample[:, 0]), 0]) == {2, 5.5}
+        assert np.isnan(sample[:, 0]).any()
+        assert np.isfinite(model.score_samples(sample)).all()
 
     def test_a_single_level(self, frame):
         model = ProductKernelDensity().fit(frame.assign(color="red"))
@@ -316,7 +327,7 @@ class TestCategories:
 
     def test_categories_only_in_the_query(self, X, frame):
         model = ProductKernelDensity(bandwidth=1.0).fit(X)
-        with pytest.raises(ValueError, match="X has categorical columns, but was numeric"):
+        with pytest.raises(ValueError, match="column 'color', which was numeric when fitted"):
             model.score_samples(frame[["color", "length"]])
 
 

@@ -11,12 +11,15 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 
 from sklearn_attention import (
+    Columns,
+    ConditionalKernelDensity,
     LocalPolynomialRegressor,
     NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
+    ProductKernelDensity,
 )
 from sklearn_attention.bandwidth import AdaptiveBandwidth
-from sklearn_attention.kernels import AitchisonAitken, LiRacine, ProductKernel, highest_lam
+from sklearn_attention.kernels import AitchisonAitken, LiRacine, ProductKernel
 
 SIZES = ["small", "medium", "large"]
 LAMBDAS = [0.7, 0.3, 0.4]
@@ -142,12 +145,8 @@ class TestChoice:
         model = LocalPolynomialRegressor(
             bandwidth=rule, degree=degree, per_feature=per_feature
         ).fit(frame, y)
-        share = [
-            lam / highest_lam(kind, levels)
-            for lam, kind, levels in zip(
-                model.bandwidth_[1:], model.kinds_[1:], (3, 4, 3, 3), strict=True
-            )
-        ]
+        np.testing.assert_array_equal(model.columns_.highest_lam, [np.inf, 2 / 3, 3 / 4, 1, 1])
+        share = (model.bandwidth_ / model.columns_.highest_lam)[1:]
         assert max(share[0], share[2]) < 0.25
         assert min(share[1], share[3]) > 0.4
         assert model.relevance_[1] > 0.7 > 0.5 > model.relevance_[2]
@@ -316,7 +315,7 @@ class TestFrames:
         frame, y = data
         model = NadarayaWatsonRegressor(bandwidth=0.5).fit(as_codes(frame), y)
         for ask in (model.predict, lambda X: model.partial_fit(X, y)):
-            with pytest.raises(ValueError, match="has categorical columns, but was numeric"):
+            with pytest.raises(ValueError, match="'color', which was numeric when fitted"):
                 ask(frame)
         with pytest.raises(ValueError, match="could not convert string"):
             NadarayaWatsonRegressor(bandwidth=0.5).fit(frame.to_numpy(), y)
@@ -325,8 +324,7 @@ class TestFrames:
         frame, y = data
         model = NadarayaWatsonRegressor(bandwidth="loo").fit(frame, y)
         model.fit(frame[["length"]].to_numpy(), y)
-        assert model.categories_ is None
-        assert model.kinds_ == ["numeric"]
+        assert model.columns_ == Columns.numbers(1)
         for name in ("relevance_", "feature_names_in_"):
             assert not hasattr(model, name)
 
@@ -365,6 +363,98 @@ class TestFrames:
         np.testing.assert_allclose(found, expected)
 
 
+class TestNamedCategories:
+    """Columns of numbers that the parameter `categorical_features` calls categories."""
+
+    @pytest.mark.parametrize(
+        "estimator",
+        [
+            NadarayaWatsonRegressor(),
+            NadarayaWatsonRegressor("tricube", bandwidth="knn-loo"),
+            LocalPolynomialRegressor(bandwidth=[0.7, 0.3, 0.4]),
+            NadarayaWatsonClassifier(),
+            ConditionalKernelDensity(bandwidth="scott", target_bandwidth=0.3),
+        ],
+    )
+    @pytest.mark.parametrize("named", [[1, 2], [False, True, True], np.array([2, 1])])
+    def test_of_an_array_are_those_of_a_frame(self, data, estimator, named):
+        frame, y = data
+        y = (y > 1).astype(int) if isinstance(estimator, NadarayaWatsonClassifier) else y
+        numbers = as_codes(frame) * [1, 10, 0.5]
+        strings = pd.DataFrame({"length": numbers[:, 0]})
+        strings["color"], strings["size"] = numbers[:, 1].astype(str), numbers[:, 2].astype(str)
+        expected = clone(estimator).fit(strings, y)
+        model = clone(estimator).set_params(categorical_features=named).fit(numbers, y)
+        assert model.columns_.kinds == ("numeric", "unordered", "unordered")
+        np.testing.assert_array_equal(model.keys_, expected.keys_)
+        # Frames lie in memory by columns: sums are rounded differently.
+        np.testing.assert_allclose(model.bandwidth_, expected.bandwidth_, rtol=1e-7)
+        agree = np.testing.assert_array_almost_equal
+        agree(model.predict(numbers), expected.predict(strings))
+        unseen, blank = numbers.copy(), strings.assign(color="?")
+        unseen[:, 1] = 99.5
+        agree(model.predict(unseen), expected.predict(blank))
+        for X in (numbers.tolist(), numbers.astype(object)):
+            agree(model.predict(X), expected.predict(strings))
+
+    def test_by_name_besides_those_that_the_dtype_makes(self, data):
+        frame, y = data
+        frame["group"] = np.arange(60) % 3 + 7
+        frame["count"] = np.arange(60) % 4
+        model = NadarayaWatsonRegressor(categorical_features=["group"]).fit(frame, y)
+        kinds = ("numeric", "unordered", "ordered", "unordered", "numeric")
+        assert model.columns_.kinds == kinds
+        assert model.columns_.categories[3] == (7, 8, 9)
+        strings = frame.assign(group=frame["group"].astype(str))
+        expected = NadarayaWatsonRegressor().fit(strings, y).predict(strings)
+        np.testing.assert_array_equal(model.predict(frame), expected)
+
+    def test_may_be_missing(self, data):
+        frame, y = data
+        numbers = as_codes(frame)
+        numbers[::7, 1] = np.nan
+        model = NadarayaWatsonRegressor(categorical_features=[1]).fit(numbers, y)
+        assert model.columns_.categories[1] == (0, 1, 2, None)
+        assert np.isfinite(model.predict(numbers)).all()
+        numbers[0, 0] = np.nan
+        with pytest.raises(ValueError, match="contains NaN"):
+            model.predict(numbers)
+
+    def test_float32_stays_float32(self, data):
+        frame, y = data
+        numbers = as_codes(frame).astype(np.float32)
+        model = NadarayaWatsonRegressor(categorical_features=[1, 2]).fit(numbers, y)
+        assert model.keys_.dtype == model.predict(numbers).dtype == np.float32
+
+    def test_further_rows_bring_further_levels(self, data):
+        frame, y = data
+        numbers = as_codes(frame)
+        order = np.argsort(-numbers[:, 1], kind="stable")
+        numbers, y = numbers[order], y[order]
+        model = NadarayaWatsonRegressor(categorical_features=[1], bandwidth=[0.5, 0.1, 1])
+        grown = clone(model).partial_fit(numbers[:30], y[:30]).partial_fit(numbers[30:], y[30:])
+        assert set(grown.columns_.categories[1]) == {0, 1, 2}
+        np.testing.assert_allclose(
+            grown.predict(numbers), model.fit(numbers, y).predict(numbers), rtol=1e-12
+        )
+
+    @pytest.mark.parametrize("given", [None, "colour", ["colour"], [3], [-1], [True], [1.0]])
+    def test_of_no_such_column(self, data, given):
+        message = r"categorical_features=.* does not fit 3 columns: pass 'from_dtype', or a"
+        for estimator in (NadarayaWatsonRegressor(), ProductKernelDensity()):
+            with pytest.raises(ValueError, match=message):
+                estimator.set_params(categorical_features=given).fit(*data)
+
+    def test_other_columns_or_words(self, data):
+        frame, y = data
+        numbers = as_codes(frame)
+        model = NadarayaWatsonRegressor(categorical_features=[1]).fit(numbers, y)
+        with pytest.raises(ValueError, match="not the 3 columns"):
+            model.predict(numbers[:, :2])
+        with pytest.raises(ValueError, match=r"not numeric \(could not convert string"):
+            model.fit(frame.to_numpy(), y)
+
+
 class TestMemory:
     @pytest.mark.parametrize("degree", DEGREES)
     @pytest.mark.parametrize("bandwidth", [[0.7, 0.3, 0.4], "scott", "loo"])
@@ -378,7 +468,7 @@ class TestMemory:
         grown.partial_fit(frame[~first], y[~first])
         whole = LocalPolynomialRegressor(bandwidth=bandwidth, degree=degree)
         whole.fit(pd.concat([frame[first], frame[~first]]), np.append(y[first], y[~first]))
-        assert sorted(grown.categories_[1]) == sorted(whole.categories_[1])
+        assert sorted(grown.columns_.categories[1]) == sorted(whole.columns_.categories[1])
         np.testing.assert_allclose(grown.predict(frame), whole.predict(frame), rtol=1e-6)
         np.testing.assert_allclose(
             grown.predict_interval(frame), whole.predict_interval(frame), rtol=1e-5
@@ -389,7 +479,7 @@ class TestMemory:
         model = NadarayaWatsonRegressor(bandwidth=LAMBDAS).fit(frame, y)
         with pytest.raises(ValueError, match=r"unknown levels \['huge'\]"):
             model.partial_fit(frame.assign(size="huge", color="mauve"), y)
-        assert list(model.categories_[1]) == ["blue", "green", "red"]
+        assert list(model.columns_.categories[1]) == ["blue", "green", "red"]
 
     def test_keys_of_new_numbers_are_no_unseen_levels(self):
         first = pd.DataFrame({"zip": pd.Categorical([10, 20, 10, 20])})
@@ -420,17 +510,18 @@ class TestMemory:
             skops = pytest.importorskip("skops.io")
             binary = skops.dumps(model)
             types = skops.get_untrusted_types(data=binary)
+            assert not any("Columns" in name for name in types)
             assert all(name.startswith("sklearn_attention.") for name in types)
             loaded = skops.loads(binary, trusted=types)
         assert loaded._memo == {}
         np.testing.assert_array_equal(loaded.predict(frame), model.predict(frame))
-        assert [type(level) for level in loaded.categories_[1]] == [str] * 3 + [type(None)]
+        assert loaded.columns_ == model.columns_
         if hasattr(model, "predict_interval"):
             np.testing.assert_array_equal(
                 loaded.predict_interval(frame), model.predict_interval(frame)
             )
         loaded.partial_fit(frame.assign(color="mauve"), y)
-        assert "mauve" in loaded.categories_[1]
+        assert "mauve" in loaded.columns_.categories[1]
 
     @pytest.mark.parametrize("degree", [0, 1])
     def test_asking_changes_no_public_attribute(self, data, degree):

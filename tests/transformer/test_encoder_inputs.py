@@ -111,7 +111,7 @@ class TestScales:
         X = np.random.default_rng(0).normal(size=(500, 2)) ** 3
         X[::7, 1] = np.nan
         scales = learn_scales(X, [0, 1])
-        (z, u, codes), _ = feature_rows(X, [0, 1], [], scales).batch(np.arange(500))
+        (z, u, codes), _ = feature_rows(X, [None, None], scales).batch(np.arange(500))
         assert codes.shape == (500, 0)
         for j in range(2):
             x = X[~np.isnan(X[:, j]), j]
@@ -128,14 +128,14 @@ class TestScales:
 
     def test_values_beyond_those_seen(self):
         X = np.array([[0.0], [1.0], [2.0]])
-        rows = feature_rows(np.array([[-1e300], [1e300]]), [0], [], learn_scales(X, [0]))
+        rows = feature_rows(np.array([[-1e300], [1e300]]), [None], learn_scales(X, [0]))
         (z, u, _), _ = rows.batch(np.arange(2))
         np.testing.assert_array_equal(z, [[-5], [5]])
         np.testing.assert_array_equal(u[:, 0], [0, N_PIECES])
 
     def test_levels_beyond_those_known_are_missing(self):
         X = np.array([[0.0, 1.0], [2.0, -1.0], [1.0, 0.0]])
-        (_, _, codes), _ = feature_rows(X, [], [2, 2], learn_scales(X, [])).batch(np.arange(3))
+        (_, _, codes), _ = feature_rows(X, [2, 2], learn_scales(X, [])).batch(np.arange(3))
         np.testing.assert_array_equal(codes, [[0, 1], [-1, -1], [1, 0]])
 
     @pytest.mark.parametrize("numbers", [np.ones(4), np.full(3, 0.1), np.zeros(0)])
