@@ -1,0 +1,1 @@
+"""The ways to compute kernel sums, each in one file."""

@@ -1,0 +1,147 @@
+"""Kernel sums along one feature over windows: compact kernels that are polynomials."""
+
+import math
+
+import numpy as np
+
+from ._cells import Cells
+
+# Running sums start anew at a cell after so many rows, so that what is far away leaves no
+# rounding here.
+_FEWEST_ROWS = 2048
+# Numbers held at a time, about.
+_MOST_NUMBERS = 2**25
+_ROUNDING = 1e-12
+
+
+class WindowSums:
+    r"""Sums of a kernel :math:`\sum_k c_k |u|^k` on :math:`|u| \le 1` in linear time.
+
+    About the middle of a cell, of one bandwidth's width, positions have powers whose running
+    sums tell those of any range of keys within; a polynomial about the query is one about
+    that middle with other coefficients.
+
+    Parameters
+    ----------
+    kernel : RadialKernel
+        With a `polynomial`.
+    degree : int
+    """
+
+    def __init__(self, kernel, degree):
+        polynomial = kernel.polynomial
+        self.degree = degree
+        self._size = len(polynomial) + 2 * degree
+        self._peak, self._jumps = polynomial[0], sum(polynomial) > 1e-9
+        self._is_even = not any(polynomial[1::2])
+        self._sides = [
+            self._expansion([c * side**k for k, c in enumerate(polynomial)]) for side in (-1, 1)
+        ]
+
+    def _expansion(self, polynomial):
+        """Coefficients of p(t + s) u^e: of power i of s, power m of t, and e."""
+        size, n_powers = self._size, 2 * self.degree + 1
+        found = np.zeros((size, size, n_powers))
+        for e in range(n_powers):
+            for k, coefficient in enumerate(polynomial):
+                for m in range(k + e + 1):
+                    found[k + e - m, m, e] += coefficient * math.comb(k + e, m)
+        return found.reshape(size, -1)
+
+    def __call__(self, x, columns, queries, scale):
+        """Sums for sorted queries over sorted keys; as :meth:`BoxSums.__call__`."""
+        low, high = window(x, queries, scale, exact=self._jumps)
+        cells = Cells(x, scale, scale)
+        cell = np.repeat(np.arange(len(cells.number)), cells.counts)
+        pieces = self._pieces(cells, cell, x, queries, low, high)
+        n_powers = 2 * self.degree + 1
+        sums = np.zeros((len(queries), n_powers, len(columns)))
+        at_once = max(1, _MOST_NUMBERS // (self._size * max(len(x), len(queries))))
+        for first in range(0, len(columns), at_once):
+            some = columns[first : first + at_once]
+            running, anew = self._running(cells, some)
+            for rows, start, stop, expansion in pieces:
+                owner = cell[start]
+                s = cells.offset(owner, queries[rows])
+                weights = np.vander(s, self._size, increasing=True) @ expansion
+                weights = weights.reshape(len(rows), self._size, n_powers)
+                inside = running[stop - 1]
+                later = start > anew[owner]
+                inside[later] -= running[start[later] - 1]
+                sums[rows, :, first : first + at_once] += np.einsum(
+                    "qme,qmc->qec", weights, inside
+                )
+        near = np.append(0.0, np.cumsum(columns[0]))
+        error = _ROUNDING * self._peak * (near[high] - near[low])
+        return sums.transpose(1, 2, 0), error
+
+    def _pieces(self, cells, cell, x, queries, low, high):
+        """Every window cut where cells end, and at its query: (queries, start, stop, side)."""
+        some = np.flatnonzero(high > low)
+        low, high = low[some], high[some]
+        first = cell[low]
+        # No window meets more than three cells, which are each as wide as half of it.
+        cuts = [cells.starts[np.minimum(first + k, len(cells.number))] for k in (1, 2, 3)]
+        middle = low if self._is_even else np.searchsorted(x, queries[some], "left")
+        pieces = []
+        for bottom, top, expansion in (
+            (low, middle, self._sides[0]),
+            (middle, high, self._sides[1]),
+        ):
+            for begin, end in zip([np.zeros_like(low), *cuts], cuts, strict=False):
+                start, stop = np.maximum(bottom, begin), np.minimum(top, end)
+                filled = np.flatnonzero(stop > start)
+                if len(filled):
+                    pieces.append((some[filled], start[filled], stop[filled], expansion))
+        return pieces
+
+    def _running(self, cells, columns):
+        """Running sums of columns times powers of the position, (n, size, n_columns).
+
+        And for each cell the key with which its sums start anew.
+        """
+        t = cells.place / 2
+        terms = np.empty((len(t), self._size, len(columns)))
+        terms[:, 0] = columns.T
+        for m in range(1, self._size):
+            np.multiply(terms[:, m - 1], t[:, None], out=terms[:, m])
+        flat = terms.reshape(len(t), -1)
+        anew = np.empty_like(cells.starts)
+        cell = 0
+        while cell < len(anew) - 1:
+            last = np.searchsorted(cells.starts, cells.starts[cell] + _FEWEST_ROWS)
+            last = min(last, len(anew) - 1)
+            rows = slice(cells.starts[cell], cells.starts[last])
+            np.cumsum(flat[rows], axis=0, out=flat[rows])
+            anew[cell:last] = rows.start
+            cell = last
+        return terms, anew
+
+
+def window(x, queries, reach, *, exact=False):
+    """Ranges of sorted keys within reach of each query.
+
+    Parameters
+    ----------
+    x, queries : ndarray
+    reach : float
+    exact : bool, default=False
+        Whether a key at the very end is in just where ``|x - q| / reach <= 1`` says so,
+        which matters to a kernel that jumps there.
+
+    Returns
+    -------
+    low, high : int ndarray
+        First key of each query, and the key behind its last.
+    """
+    bottom, top = queries - reach, queries + reach
+    if exact:
+        for end, way in ((bottom, -np.inf), (top, np.inf)):
+            for _ in range(3):
+                further = np.nextafter(end, way)
+                inside = np.abs(further - queries) / reach <= 1
+                end[inside] = further[inside]
+            for _ in range(3):
+                outside = np.abs(end - queries) / reach > 1
+                end[outside] = np.nextafter(end[outside], -way)
+    return np.searchsorted(x, bottom, "left"), np.searchsorted(x, top, "right")

@@ -1,0 +1,103 @@
+"""Sums along one feature by algorithms of linear time, against sums over all pairs."""
+
+import numpy as np
+import pytest
+
+from sklearn_attention.attention._algorithms import _line
+from sklearn_attention.attention._algorithms._line import Line, serves
+from sklearn_attention.kernels import as_kernel
+
+N = 300
+KERNELS = [
+    "gaussian", "logistic", "sigmoid", "exponential", "matern32", "matern52", "boxcar",
+    "triangular", "epanechnikov", "biweight", "triweight", "tricube", "cosine",
+]  # fmt: skip
+PLACES = {
+    "uniform": lambda rng: rng.uniform(size=N),
+    "cauchy": lambda rng: rng.standard_cauchy(size=N),
+    "clusters": lambda rng: rng.normal(size=N) + 1000 * rng.integers(0, 10, size=N),
+    "rounded": lambda rng: np.round(20 * rng.normal(size=N)),
+    "outlier": lambda rng: np.append(rng.normal(size=N - 1), 1e6),
+    "far away": lambda rng: 1e6 + rng.normal(size=N),
+    "one place": lambda rng: np.full(N, 3.0),
+}
+
+
+@pytest.fixture(params=["pairs where few", "never pairs"])
+def algorithm(request, monkeypatch):
+    if request.param == "never pairs":
+        monkeypatch.setattr(_line, "_PAIR", (1e12, 0.0))
+
+
+def all_pairs(line, queries, scale, own):
+    """Shift and sums from the matrix of all pairs."""
+    u = (line.x - queries[:, None]) / scale
+    logs = line.kernel.log_profile(u * u)
+    if own is not None:
+        logs[np.arange(len(queries)), own] = -np.inf
+    shift = logs.max(axis=1)
+    weights = np.exp(logs - np.where(np.isfinite(shift), shift, 0)[:, None])
+    powers = range(2 * line.degree + 1)
+    return shift, np.stack([(weights * u**e) @ line.columns.T for e in powers], axis=0)
+
+
+@pytest.mark.filterwarnings("ignore:overflow")
+@pytest.mark.parametrize("leave_out", [False, True])
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("name", KERNELS)
+def test_equals_sums_over_all_pairs(name, place, leave_out, algorithm):
+    rng = np.random.default_rng(0)
+    x = PLACES[place](rng)
+    values = rng.normal(size=(N, 2))
+    for degree in (0, 2):
+        line = Line(x, rng.uniform(0.5, 2, size=N), values, as_kernel(name), degree)
+        queries, own = line.x, np.arange(N)
+        if not leave_out:
+            queries, own = np.sort(rng.choice(x, 100) + 0.3 * rng.normal(size=100)), None
+        for scale in (1e-3, 0.1, 3.0, 1e3):
+            found = line.sums(queries, scale, own)
+            shift, expected = all_pairs(line, queries, scale, own)
+            some = expected[0, :, 0] > 0
+            np.testing.assert_array_equal(np.isfinite(found.shift), some)
+            total = found.sums[0, 0, some]
+            np.testing.assert_allclose(
+                found.shift[some] + np.log(total),
+                shift[some] + np.log(expected[0, some, 0]),
+                rtol=1e-14, atol=1e-9,
+            )  # fmt: skip
+            averages = found.sums[:, :, some] / total
+            truth = expected[:, some] / expected[0, some, :1]
+            for e in range(2 * degree + 1):
+                below, above = truth[2 * (e // 2), :, 0], truth[2 * ((e + 1) // 2), :, 0]
+                size = np.maximum(np.sqrt(below * above), 1)
+                n_columns = 3 if e <= degree else 1
+                error = averages[e, :n_columns].T - truth[e, :, :n_columns]
+                assert np.abs(error / size[:, None]).max(initial=0) < 1e-8
+
+
+def test_nearest_keys_share():
+    line = Line(np.array([0.0, 2.0, 2.0, 5.0]), np.ones(4), np.eye(4), as_kernel("boxcar"))
+    totals = line.nearest_sums(np.array([1.0, 3.6]))
+    np.testing.assert_array_equal(totals[1:, 0], [1, 1, 1, 0])
+    np.testing.assert_array_equal(totals[1:, 1], [0, 0, 0, 1])
+    without = line.nearest_sums(line.x, np.arange(4))
+    np.testing.assert_array_equal(without[1:, 1], [0, 0, 1, 0])
+    np.testing.assert_array_equal(without[1:, 0], [0, 1, 1, 0])
+
+
+def test_a_scale_for_each_query():
+    rng = np.random.default_rng(1)
+    line = Line(
+        rng.normal(size=50), np.ones(50), rng.normal(size=(50, 1)), as_kernel("tricube")
+    )
+    scales = rng.uniform(0.1, 2, size=50)
+    found = line.sums(line.x, scales)
+    for i in range(0, 50, 7):
+        alone = line.sums(line.x[i : i + 1], scales[i])
+        np.testing.assert_allclose(found.sums[:, :, i], alone.sums[:, :, 0], rtol=1e-12)
+
+
+def test_kernels_with_heavy_tails_are_not_served():
+    assert not serves(as_kernel("rational_quadratic"))
+    assert not serves(as_kernel("periodic"))
+    assert all(serves(as_kernel(name)) for name in KERNELS)
