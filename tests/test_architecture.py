@@ -162,7 +162,7 @@ def test_the_package_itself_imports_nothing():
     [
         ("attention._tiles", "kernels", None),
         ("attention._tiles", "_validation", None),
-        ("attention._tiles", "attention._part", None),
+        ("attention._tiles", "attention._partial", None),
         ("attention._tiles", "kernels._base", "public name"),
         ("kernels._base", "attention", "above"),
         ("kernels._base", "datasets", "beside"),

@@ -10,16 +10,16 @@ over keys that come in chunks.
 
 from .._lazy import lazy_names
 from ._landmarks import MOST_SOLVED_ROWS, n_landmarks
-from ._part import EMPTY_POLICIES, Part, finish, merge
+from ._partial import EMPTY_POLICIES, Part, finish, merge
 
 # These compute with torch, which takes a second to load: not before they are asked for.
 _LAZY = {
-    "ALGORITHMS": "_attend",
+    "ALGORITHMS": "_kernel_sums",
     "LeaveOneOut": "_leave_one_out",
     "LeaveOneOutGradient": "_leave_one_out_gradient",
     "LocalFit": "_local",
     "LocalRows": "_local",
-    "Predictions": "_radial_rows",
+    "Predictions": "_own_key",
     "Scores": "_leave_one_out",
     "SolvedMemory": "_solve",
     "attend": "_attend",
@@ -30,7 +30,7 @@ _LAZY = {
     "local_rows": "_local",
     "map_blocks": "_threads",
     "partial_attend": "_attend",
-    "resolve_device": "_task",
+    "resolve_device": "_problem",
     "solve_logistic": "_solve_logistic",
     "threads_for": "_threads",
     "torch_threads": "_threads",

@@ -1,21 +1,14 @@
 """The weighted average of remembered values: the one function everything rests on."""
 
-import math
-
 import numpy as np
-import torch
 
 from .._validation import check_choice
-from ._dense import dense_part
-from ._part import EMPTY_POLICIES, Fallback, Part, finish
-from ._task import prepare
-from ._tiles import mean_fallback, nearest_fallback
-
-# Ways to compute an average. "auto" takes the fastest that is exact.
-ALGORITHMS = {"auto": dense_part, "dense": dense_part}
+from ._empty import fallback
+from ._kernel_sums import ALGORITHMS, kernel_sums
+from ._partial import EMPTY_POLICIES, Fallback, Part, finish
+from ._problem import prepare
 
 
-@torch.no_grad()
 def attend(
     queries,
     keys,
@@ -59,7 +52,8 @@ def attend(
         Leave out of each average the query's own key: True where the queries are the keys,
         otherwise the position of each query's own key, -1 for none.
     algorithm : {"auto", "dense"}, default="auto"
-        "dense" compares every query with every key; "auto" is free to choose.
+        "dense" compares every query with every key; "auto" takes what is fastest and
+        exact to about ten digits at least.
     empty : {"nearest", "nan", "mean", "raise"}, default="nearest"
         What answers for a query without any weight (all keys beyond a compact kernel's
         support, or signed weights that cancel): its nearest key, NaN, the mean of all
@@ -84,7 +78,9 @@ def attend(
 
     Notes
     -----
-    Gaussian and scaled dot-product kernels run through
+    Along a single feature most kernels are summed in time linear in keys and queries, by
+    NumPy alone: windows of moments, recurrences or Chebyshev interpolation, whichever suits
+    the kernel. Otherwise Gaussian and scaled dot-product kernels run through
     :func:`torch.nn.functional.scaled_dot_product_attention` where that is accurate (see
     :class:`~sklearn_attention.kernels.Gaussian`), everything else in tiles of
     differences. Positive kernels of unbounded support are summed in log space. Leaving out
@@ -103,20 +99,18 @@ def attend(
     """
     check_choice("algorithm", algorithm, ALGORITHMS)
     check_choice("empty", empty, EMPTY_POLICIES)
-    task, answer, _ = prepare(
+    problem, answer, _ = prepare(
         queries, keys, values, kernel, bandwidth=bandwidth, query_scale=query_scale,
         sample_weight=sample_weight, leave_one_out=leave_one_out, device=device,
     )  # fmt: skip
-    part = unfinished(task, algorithm, empty)
+    part = unfinished(problem, algorithm, empty, device=device)
     averages, log_normalizers = finish(part, empty)
-    # Half precision would not hold the logarithms of small sums.
-    at_least_single = torch.promote_types(answer.dtype, torch.float32)
     n_dims = values.ndim if hasattr(values, "ndim") else np.ndim(values)
     averages = averages[:, 0] if n_dims == 1 else averages
-    return answer(averages), answer(log_normalizers, at_least_single)
+    # Half precision would not hold the logarithms of small sums.
+    return answer(averages), answer(log_normalizers, "single")
 
 
-@torch.no_grad()
 def partial_attend(
     queries,
     keys,
@@ -155,63 +149,36 @@ def partial_attend(
     """
     check_choice("algorithm", algorithm, ALGORITHMS)
     check_choice("empty", empty, EMPTY_POLICIES)
-    task, answer, _ = prepare(
+    problem, answer, _ = prepare(
         queries, keys, values, kernel, bandwidth=bandwidth, sample_weight=sample_weight,
         leave_one_out=False, device=device,
     )  # fmt: skip
-    part = unfinished(task, algorithm, empty, all_keys=False)
+    part = unfinished(problem, algorithm, empty, all_keys=False, device=device)
 
     def hand_out(field):
-        return None if field is None else answer(field, torch.float64)
+        return None if field is None else answer(field, "double")
 
-    fallback = part.fallback and Fallback(*map(hand_out, part.fallback))
-    return Part(*map(hand_out, part[:4]), fallback=fallback)
+    answers = part.fallback and Fallback(*map(hand_out, part.fallback))
+    return Part(*map(hand_out, part[:4]), fallback=answers)
 
 
-@torch.no_grad()
-def unfinished(task, algorithm, empty, *, all_keys=True):
-    """The average of a task before it is divided, with what the policy needs.
+def unfinished(problem, algorithm, empty, *, all_keys=True, device="auto"):
+    """The average of a problem before it is divided, with what the policy needs.
 
     Parameters
     ----------
-    task : Task
+    problem : Problem
     algorithm, empty : str
         As for :func:`attend`, checked.
     all_keys : bool, default=True
         Whether no further keys will be merged in.
+    device : str, default="auto"
+        Where to compute what needs torch.
 
     Returns
     -------
     part : Part
     """
-    part = ALGORITHMS[algorithm](task)
-    return part._replace(
-        shift=part.shift.double() + task.log_weight_scale,
-        fallback=_fallback(task, part, empty, all_keys),
-    )
-
-
-def _fallback(task, part, empty, all_keys):
-    if empty not in ("nearest", "mean"):
-        return None
-    # Relative weights do for one task; parts of several need them as they were given.
-    scale = 1.0 if all_keys else math.exp(task.log_weight_scale)
-    if empty == "mean":
-        found = mean_fallback(task)
-        return Fallback(found.distance, found.numerator * scale, found.denominator * scale)
-    # Signed weights of further keys may cancel these, so any query may come to need it.
-    final = all_keys or task.kernel.signed is False
-    needed = ~part.usable if final else torch.ones_like(part.usable)
-    n_queries, n_values = part.numerator.shape
-    fallback = Fallback(
-        task.queries.new_full((n_queries,), torch.inf),
-        task.queries.new_zeros((n_queries, n_values)),
-        task.queries.new_zeros(n_queries),
-    )
-    rows = needed.nonzero()[:, 0]
-    if len(rows):
-        nearest = nearest_fallback(task.take(rows))
-        fallback.distance[rows] = nearest.distance
-        fallback.numerator[rows] = nearest.numerator * scale
-        fallback.denominator[rows] = nearest.denominator * scale
-    return fallback
+    part = kernel_sums(problem, algorithm, device)
+    part = part._replace(shift=part.shift + problem.log_weight_scale)
+    return part._replace(fallback=fallback(problem, part, empty, all_keys=all_keys))

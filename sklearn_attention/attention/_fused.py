@@ -9,7 +9,7 @@ import torch
 from torch.nn.functional import pad, scaled_dot_product_attention
 
 from .._blocks import blocks
-from ._part import Part
+from ._partial import Part
 from ._threads import FEW_PAIRS, one_thread_per_operation
 from ._tiles import tile_part
 
@@ -24,12 +24,12 @@ _BLOCK_PAIRS = 2**24
 _MAX_OWN_SHARE = 0.9
 
 
-def fused_part(task):
+def fused_part(problem):
     """Unfinished average of every query over all keys.
 
     Parameters
     ----------
-    task : Task
+    problem : Problem
         Its kernel has a dot-product form; in the precision to compute in.
 
     Returns
@@ -37,33 +37,33 @@ def fused_part(task):
     part : Part
         Without fallback: positive kernels of unbounded support need none.
     """
-    form = task.kernel.as_dot_product(task.queries, task.keys)
-    bias = form.key_bias + task.weights.log()
-    few = len(task.queries) * len(task.keys) <= FEW_PAIRS
+    form = problem.kernel.as_dot_product(problem.queries, problem.keys)
+    bias = form.key_bias + problem.weights.log()
+    few = len(problem.queries) * len(problem.keys) <= FEW_PAIRS
     with one_thread_per_operation() if few else contextlib.nullcontext():
-        averages, log_sums = softmax_average(form.queries, form.keys, task.values, bias)
-    if task.own_key is not None:
-        own = task.own_key.clamp_min(0)
+        averages, log_sums = softmax_average(form.queries, form.keys, problem.values, bias)
+    if problem.own_key is not None:
+        own = problem.own_key.clamp_min(0)
         own_score = (form.queries * form.keys[own]).sum(dim=1) + bias[own]
-        share = torch.where(task.own_key >= 0, (own_score - log_sums).exp(), 0)
+        share = torch.where(problem.own_key >= 0, (own_score - log_sums).exp(), 0)
         rest = (1 - share).clamp_min(1 - _MAX_OWN_SHARE)
-        averages = (averages - share[:, None] * task.values[own]) / rest[:, None]
+        averages = (averages - share[:, None] * problem.values[own]) / rest[:, None]
         log_sums = log_sums + rest.log()
     ones = torch.ones_like(log_sums)
     part = Part(log_sums + form.query_bias, averages, ones)
-    if task.own_key is None:
+    if problem.own_key is None:
         return part
     # Rows that carry their own average are averaged anew without themselves.
-    return _overwrite(part, (share > _MAX_OWN_SHARE).nonzero()[:, 0], task)
+    return _overwrite(part, (share > _MAX_OWN_SHARE).nonzero()[:, 0], problem)
 
 
-def _overwrite(part, rows, task):
+def _overwrite(part, rows, problem):
     """The part, with some of its rows computed by tiles instead."""
     if len(rows) == 0:
         return part
-    if len(rows) == len(task.queries):
-        return tile_part(task)
-    anew = tile_part(task.take(rows))
+    if len(rows) == len(problem.queries):
+        return tile_part(problem)
+    anew = tile_part(problem.take(rows))
     fields = [
         old.index_copy(0, rows, new.to(old.dtype))
         for old, new in zip(part[:3], anew[:3], strict=True)

@@ -7,8 +7,8 @@ import torch
 
 from .._blocks import blocks
 from .._validation import check_bandwidth
-from ._part import Part
-from ._task import prepare
+from ._partial import Part
+from ._problem import prepare
 from ._threads import FEW_PAIRS, map_blocks
 
 # Pairs per block of queries; about a dozen tables of this size are alive at a time.
@@ -78,24 +78,25 @@ def attend_gradient(
     array([[1.18 ],
            [1.704]])
     """
-    task, answer, _ = prepare(
+    problem, answer, _ = prepare(
         queries, keys, values, kernel, bandwidth=bandwidth, sample_weight=sample_weight,
         leave_one_out=False, device=device,
     )  # fmt: skip
-    n_queries, n_features = task.queries.shape
-    n_keys, n_values = task.values.shape
-    columns = task.kernel.numeric_columns(n_features)
+    problem = problem.tensors(device)
+    n_queries, n_features = problem.queries.shape
+    n_keys, n_values = problem.values.shape
+    columns = problem.kernel.numeric_columns(n_features)
     # A common offset would leave its digits in every difference from the average.
-    centred = task.values - task.weights @ task.values / task.weights.sum()
-    way = _by_autograd if task.kernel.radial_form(n_features) is None else _by_distance
+    centred = problem.values - problem.weights @ problem.values / problem.weights.sum()
+    way = _by_autograd if problem.kernel.radial_form(n_features) is None else _by_distance
 
     def differentiate(rows):
-        return way(task, centred, columns, rows)
+        return way(problem, centred, columns, rows)
 
     row_blocks = blocks(n_queries, max(1, _BLOCK_PAIRS // n_keys))
-    parallel = task.queries.device.type == "cpu" and n_queries * n_keys > FEW_PAIRS
+    parallel = problem.queries.device.type == "cpu" and n_queries * n_keys > FEW_PAIRS
     found = map_blocks(differentiate, row_blocks, parallel=parallel)
-    gradients = task.queries.new_zeros((n_queries, n_values, n_features))
+    gradients = problem.queries.new_zeros((n_queries, n_values, n_features))
     if found:
         scale = np.broadcast_to(check_bandwidth(bandwidth, n_features), n_features)[columns]
         scale = torch.tensor(scale, device=gradients.device)
@@ -104,24 +105,24 @@ def attend_gradient(
     return answer(gradients[:, 0] if n_dims == 1 else gradients)
 
 
-def _by_distance(task, values, columns, rows):
+def _by_distance(problem, values, columns, rows):
     """Gradients for some queries, by the kernel's derivative along the squared distance."""
-    x, y = task.queries[rows], task.keys
-    form = task.kernel.radial_form(x.shape[1])
+    x, y = problem.queries[rows], problem.keys
+    form = problem.kernel.radial_form(x.shape[1])
     squared = form.squared(x, y).requires_grad_()
     with torch.enable_grad():
-        table = (form.log_values if _is_log(task) else form.values)(squared, x, y)
+        table = (form.log_values if _is_log(problem) else form.values)(squared, x, y)
     gradients = x.new_zeros((len(x), values.shape[1], len(columns)))
     if not table.requires_grad:
         return gradients  # a kernel of steps
     # One derivative for each pair: pairs do not enter each other's entries.
     (slope,) = torch.autograd.grad(table.sum(), squared)
-    shares, factor = _shares(task, table.detach())
+    shares, factor = _shares(problem, table.detach())
     slope = torch.where(factor != 0, 2 * slope, 0)
     averages = shares @ values
     for position, column in enumerate(columns):
         change = slope * (x[:, column, None] - y[:, column])
-        if _is_log(task):
+        if _is_log(problem):
             # What all log-weights have in common cancels in the average; here, not later,
             # since for a query far from all keys it is nearly everything.
             change -= (shares * change).sum(dim=1, keepdim=True)
@@ -131,18 +132,18 @@ def _by_distance(task, values, columns, rows):
     return gradients
 
 
-def _by_autograd(task, values, columns, rows):
+def _by_autograd(problem, values, columns, rows):
     """Gradients for some queries, by torch through the kernel itself."""
-    x, y = task.queries[rows], task.keys
+    x, y = problem.queries[rows], problem.keys
     # Codes of categories stay outside the graph: their kernels need no derivative.
     moving = x[:, columns].clone().requires_grad_()
     with torch.enable_grad():
         x = x.index_copy(1, torch.tensor(columns, device=x.device), moving) if columns else x
-        table = task.kernel.log(x, y) if _is_log(task) else task.kernel(x, y)
+        table = problem.kernel.log(x, y) if _is_log(problem) else problem.kernel(x, y)
     gradients = x.new_zeros((len(x), values.shape[1], len(columns)))
     if not table.requires_grad:
         return gradients
-    shares, factor = _shares(task, table.detach())
+    shares, factor = _shares(problem, table.detach())
     averages = shares @ values
     for column in range(values.shape[1]):
         pull = factor * (values[:, column] - averages[:, column, None])
@@ -151,27 +152,27 @@ def _by_autograd(task, values, columns, rows):
     return gradients
 
 
-def _is_log(task):
+def _is_log(problem):
     """Whether the weights are positive everywhere and so best handled as logarithms."""
-    return task.kernel.signed is False and math.isinf(task.kernel.support)
+    return problem.kernel.signed is False and math.isinf(problem.kernel.support)
 
 
-def _shares(task, table):
+def _shares(problem, table):
     """Normalised weights, and what the table's derivatives are to be multiplied by.
 
     For logarithms these are the same; for the kernel's values the factor is the weight of
     the key over the sum. All are 0 for a query without usable weights.
     """
-    if _is_log(task):
-        scores = table + task.weights.log()
+    if _is_log(problem):
+        scores = table + problem.weights.log()
         top = scores.amax(dim=1, keepdim=True)
         scores -= torch.where(top > -math.inf, top, 0)
         weights = scores.masked_fill_(scores < _INVISIBLE, -math.inf).exp_()
         total = weights.sum(dim=1, keepdim=True)
         shares = weights / torch.where(total > 0, total, 1)
         return shares, shares
-    weights = table * task.weights
+    weights = table * problem.weights
     total = weights.sum(dim=1)
     usable = Part(torch.zeros_like(total), weights, total, weights.abs().sum(dim=1)).usable
     inverse = torch.where(usable, 1 / torch.where(usable, total, 1), 0)[:, None]
-    return weights * inverse, task.weights * inverse
+    return weights * inverse, problem.weights * inverse

@@ -1,17 +1,18 @@
 """Every row predicted from all others, at many bandwidths, from one look at the pairs."""
 
 import math
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
+from array_api_compat import array_namespace
 
 from .._blocks import blocks
 from ._attend import attend
+from ._line import line_of
 from ._local import attend_local, local_rows
-from ._radial_rows import Predictions, RadialRows
-from ._task import prepare
-from ._threads import threads_for
+from ._own_key import Predictions, with_own_key
+from ._problem import prepare
 
 _DENSE_PAIRS = 2**20
 
@@ -37,10 +38,8 @@ class Scores(NamedTuple):
 class LeaveOneOut:
     """Predicts each row from all others, at one bandwidth after the other.
 
-    What the bandwidths have in common is computed once: checks, an order of the rows in
-    which neighbours lie together, and for kernels of the distance the distances of a block
-    of rows, which serve all bandwidths while they are in cache. A single feature is sorted,
-    so that only rows within reach are looked at.
+    What the bandwidths have in common is computed once: checks, and an order of the rows in
+    which neighbours lie together. A single feature takes linear time for each bandwidth.
 
     Parameters
     ----------
@@ -98,14 +97,23 @@ class LeaveOneOut:
         self.rows = rows
         self._empty = "nan" if empty == "raise" else empty
         options = {"sample_weight": sample_weight, "device": device}
-        self._task, _, _ = prepare(
+        self._problem, _, _ = prepare(
             X[rows], X, values, kernel, bandwidth=bandwidth, leave_one_out=rows, **options
         )
         self._given = (X, values, kernel, degree, bandwidth, options)
+        self._by_distance = None
+        weights = self._problem.weights
+        # Without what the values have in common, sums of them cancel less.
+        self._center = (weights @ self._problem.values) / weights.sum()
+        centred = replace(self._problem, values=self._problem.values - self._center)
+        self._line = line_of(centred, degree)
         form = None if kernel.signed is not False else kernel.radial_form(X.shape[1])
-        self._fast = None if form is None else RadialRows(self._task, form, degree, self._empty)
+        if self._line is None and form is not None:
+            from ._radial_rows import RadialRows  # torch takes a second to load
 
-    @torch.no_grad()
+            problem = self._problem.tensors(device)
+            self._by_distance = RadialRows(problem, form, degree, self._empty)
+
     def scores(self, scales, *, residuals=True, single=False):
         """Errors and degrees of freedom at some bandwidths.
 
@@ -124,22 +132,18 @@ class LeaveOneOut:
             NaN where a row has no prediction.
         """
         scales = np.asarray(scales, dtype=np.float64)
-        truth, weights = self._task.values[self._task.own_key], self._row_weights
-        found = [
-            (
-                weights @ (predicted.left_out - truth).square().mean(dim=1),
-                weights @ (predicted.fitted - truth).square().mean(dim=1)
-                if residuals
-                else math.nan,
-                predicted.leverage.sum() if residuals else math.nan,
-            )
-            for predicted in self._predict(scales, residuals, single)
-        ]
+        truth, weights = self._truth, self._row_weights
+        found = []
+        for predicted in self._predict(scales, residuals, single):
+            xp = array_namespace(predicted.left_out)
+            of_rows = xp.asarray(truth), xp.asarray(weights)
+            errors = [_mean_squares(x, *of_rows) for x in predicted[: 1 + residuals]]
+            trace = float(predicted.leverage.sum()) if residuals else math.nan
+            found.append((*errors, *[math.nan] * (1 - residuals), trace))
         left_out, fitted, trace = np.array(found, dtype=np.float64).reshape(-1, 3).T
         total = float(weights.sum())
         return Scores(left_out / total, fitted / total, trace)
 
-    @torch.no_grad()
     def predictions(self, scale=1.0):
         """Each row predicted from all others and from all rows, at one bandwidth.
 
@@ -154,18 +158,39 @@ class LeaveOneOut:
             Arrays, in the order of `rows`.
         """
         (found,) = self._predict(np.asarray(scale, dtype=np.float64)[None], True, False)
-        return Predictions(*(field.cpu().numpy() for field in found))
+        return Predictions(*map(np.asarray, (field for field in found)))
+
+    @property
+    def _truth(self):
+        return self._problem.values[self._problem.own_key]
 
     @property
     def _row_weights(self):
-        return self._task.weights[self._task.own_key]
+        return self._problem.weights[self._problem.own_key]
 
     def _predict(self, scales, residuals, single):
-        with threads_for(len(self._task.queries) * len(self._task.keys)):
-            if self._fast is None:
-                return [self._by_attention(scale, residuals) for scale in scales]
-            scales = torch.as_tensor(scales, device=self._task.keys.device)
-            return self._fast.predict(scales, residuals, single)
+        if self._line is not None:
+            return (self._on_line(scale) for scale in scales)
+        if self._by_distance is None:
+            return (self._by_attention(scale, residuals) for scale in scales)
+        return self._by_distance.predict(scales, residuals, single)
+
+    def _on_line(self, scale):
+        line = self._line
+        problem = self._problem
+        found = line.answered(problem, line.solve_at(problem, scale), scale, self._empty)
+        gram, cross, _ = line.moments(found.sums, scale)
+        own = self._row_weights
+        log_total = found.shift + np.log(np.where(found.sums[0, 0] > 0, found.sums[0, 0], 1.0))
+        total = np.exp(log_total) / line.peak
+        share = np.divide(own, own + total)
+        own_values = self._truth - self._center
+        predicted = with_own_key(gram, cross, share, own_values)
+        return Predictions(
+            predicted.left_out + self._center,
+            predicted.fitted + self._center,
+            predicted.leverage,
+        )
 
     def _by_attention(self, scale, residuals):
         """For kernels of any kind: the average itself, once for every bandwidth."""
@@ -177,6 +202,11 @@ class LeaveOneOut:
             )
         options = options | {"bandwidth": scale * np.asarray(bandwidth), "empty": self._empty}
         return by_attention(X, values, kernel, degree, self.rows, residuals, options)
+
+
+def _mean_squares(predicted, truth, weights):
+    errors = predicted - truth
+    return float(weights @ (errors * errors).mean(axis=1))
 
 
 def by_attention(X, values, kernel, degree, rows, residuals, options):
@@ -198,7 +228,6 @@ def by_attention(X, values, kernel, degree, rows, residuals, options):
     Returns
     -------
     predictions : Predictions
-        Of tensors.
     """
     left_out = _average(X[rows], X, values, kernel, degree, options, leave_one_out=rows)
     fitted, leverage = left_out * math.nan, left_out[:, 0] * math.nan
@@ -209,7 +238,7 @@ def by_attention(X, values, kernel, degree, rows, residuals, options):
             own = rows[part]
             parts.append((found.values, found.smoother[np.arange(len(own)), own]))
         fitted, leverage = (np.concatenate(field) for field in zip(*parts, strict=True))
-    return Predictions(*map(torch.as_tensor, (left_out, fitted, leverage)))
+    return Predictions(left_out, fitted, leverage)
 
 
 def _average(queries, keys, values, kernel, degree, options, **more):

@@ -4,15 +4,17 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
+from array_api_compat import array_namespace
 
 from .._blocks import blocks
 from .._validation import check_bandwidth, check_choice
-from ._attend import ALGORITHMS, unfinished
+from ._attend import unfinished
 from ._compact_blocks import compact_blocks
-from ._part import EMPTY_POLICIES, finish, refuse_empty
+from ._kernel_sums import ALGORITHMS
+from ._line import line_of
+from ._partial import EMPTY_POLICIES, finish, refuse_empty
 from ._polynomial import Basis, local_unit, solve
-from ._task import prepare
+from ._problem import prepare
 from ._weights import normalized
 
 # Moments are taken about the middle of a block of queries this many bandwidths wide at
@@ -21,6 +23,9 @@ _RADIUS = 4.0
 _BLOCK_PAIRS = 2**20
 # A key that carries all but this share of a fit cannot be taken out by division.
 _LONELY = 1e-7
+# Queries further away than this many bandwidths are asked from here: the squares of their
+# squares would overflow.
+_FURTHEST = 1e60
 
 
 class LocalFit(NamedTuple):
@@ -71,7 +76,6 @@ class LocalRows(NamedTuple):
     left_out: Any
 
 
-@torch.no_grad()
 def attend_local(
     queries,
     keys,
@@ -143,43 +147,83 @@ def attend_local(
     check_choice("empty", empty, EMPTY_POLICIES)
     if degree not in (1, 2):
         raise ValueError(f"degree={degree!r} is not valid: pass 1 or 2 (attend is degree 0).")
-    task, answer, _ = prepare(
+    problem, answer, _ = prepare(
         queries, keys, values, kernel, bandwidth=bandwidth, query_scale=query_scale,
         sample_weight=sample_weight, leave_one_out=leave_one_out, device=device,
     )  # fmt: skip
-    local = _Coordinates(task, degree)
-    center = _middle(task.values, task.weights)
-    n_queries, n_values = len(task.queries), task.values.shape[1]
-    fitted = task.queries.new_empty((n_queries, n_values))
-    slopes = task.queries.new_zeros((n_queries, n_values, task.queries.shape[1]))
-    log_normalizers, ridge = (task.queries.new_empty(n_queries) for _ in range(2))
+    _refuse_signed(problem.kernel)
+    problem = replace(problem, queries=problem.queries.clip(-_FURTHEST, _FURTHEST))
+    line = line_of(problem, degree) if algorithm == "auto" else None
     # A block would complain about its own rows alone.
     policy = "nan" if empty == "raise" else empty
+    if line is None:
+        found = _by_blocks(problem.tensors(device), degree, algorithm, policy)
+    else:
+        found = _on_line(problem, degree, policy)
+    values_, slopes, log_normalizers, ridge = found
+    if empty == "raise":
+        refuse_empty(ridge == ridge)
+    xp = array_namespace(slopes)
+    divisor = check_bandwidth(bandwidth, slopes.shape[-1])
+    slopes = slopes / xp.asarray(divisor, dtype=slopes.dtype, device=slopes.device)
+    n_dims = values.ndim if hasattr(values, "ndim") else np.ndim(values)
+    if n_dims == 1:
+        values_, slopes = values_[:, 0], slopes[:, 0]
+    return LocalFit(
+        answer(values_), answer(slopes), answer(log_normalizers, "single"), answer(ridge)
+    )
+
+
+def _refuse_signed(kernel):
+    if kernel.signed:
+        raise ValueError(
+            f"kernel={kernel!r} takes negative values, with which least squares has no "
+            "minimum: choose a positive kernel such as 'gaussian', or degree=0."
+        )
+
+
+def _on_line(problem, degree, empty):
+    """The fields of `LocalFit`, per bandwidth, along a single feature."""
+    center = _middle(problem.values, problem.weights)
+    problem = replace(problem, values=problem.values - center)
+    line = line_of(problem, degree)
+    scale = 1.0 if problem.query_scale is None else problem.query_scale
+    shift, sums = line.answered(problem, line.solve_at(problem), scale, empty)
+    gram, cross, unit = line.moments(sums, scale)
+    solution = solve(gram, cross)
+    slopes = np.zeros((*solution.value.shape, problem.queries.shape[1]))
+    slopes[:, :, line.column] = solution.coefficients[:, 0] / unit[:, None]
+    with np.errstate(divide="ignore"):
+        log_normalizers = shift + np.log(sums[0, 0]) + problem.log_weight_scale
+    return solution.value + center, slopes, log_normalizers, solution.ridge
+
+
+def _by_blocks(problem, degree, algorithm, empty):
+    """The same in any dimension, by blocks of queries that lie close together."""
+    import torch
+
+    local = _Coordinates(problem, degree)
+    center = _middle(problem.values, problem.weights)
+    n_queries, n_values = len(problem.queries), problem.values.shape[1]
+    fitted = problem.queries.new_empty((n_queries, n_values))
+    slopes = problem.queries.new_zeros((n_queries, n_values, problem.queries.shape[1]))
+    log_normalizers, ridge = (problem.queries.new_empty(n_queries) for _ in range(2))
     for rows in compact_blocks(local.queries, _RADIUS):
         middle = local.queries[rows].mean(dim=0)
         terms = local.basis.terms(local.keys - middle)
-        columns = local.basis.columns(terms, task.values - center)
-        part = unfinished(replace(task.take(rows), values=columns), algorithm, policy)
-        averages, log_normalizers[rows] = finish(part, policy)
+        columns = local.basis.columns(terms, problem.values - center)
+        part = unfinished(replace(problem.take(rows), values=columns), algorithm, empty)
+        averages, log_normalizers[rows] = finish(part, empty)
         averages = averages.double()
         solution = local.solve(averages, rows, middle)
         fitted[rows] = solution.value + center
         ridge[rows] = solution.ridge
         linear = solution.coefficients[:, : len(local.columns)] / local.unit[rows, :, None]
-        slopes[rows[:, None], :, local.columns] = linear
-    if empty == "raise":
-        refuse_empty(~torch.isnan(ridge))
-    slopes = local.in_feature_units(slopes, bandwidth)
-    n_dims = values.ndim if hasattr(values, "ndim") else np.ndim(values)
-    if n_dims == 1:
-        fitted, slopes = fitted[:, 0], slopes[:, 0]
-    at_least_single = torch.promote_types(answer.dtype, torch.float32)
-    return LocalFit(
-        answer(fitted), answer(slopes), answer(log_normalizers, at_least_single), answer(ridge)
-    )
+        columns = torch.tensor(local.columns, dtype=torch.long, device=rows.device)
+        slopes[rows[:, None], :, columns] = linear
+    return fitted, slopes, log_normalizers, ridge
 
 
-@torch.no_grad()
 def local_rows(
     queries,
     keys,
@@ -227,25 +271,28 @@ def local_rows(
     >>> rows.smoother.sum().round(6), (rows.smoother @ keys).round(6)
     (np.float64(1.0), array([[3.]]))
     """
-    task, _, kept = prepare(
+    problem, _, kept = prepare(
         queries, keys, values, kernel, bandwidth=bandwidth, query_scale=query_scale,
         sample_weight=sample_weight, leave_one_out=False, device=device,
     )  # fmt: skip
-    local = _Coordinates(task, degree)
-    center = _middle(task.values, task.weights)
-    centred = task.values - center
-    n_queries, n_keys, n_values = len(task.queries), len(task.keys), centred.shape[1]
+    if degree:
+        _refuse_signed(problem.kernel)
+    problem = problem.tensors(device)
+    local = _Coordinates(problem, degree)
+    center = _middle(problem.values, problem.weights)
+    centred = problem.values - center
+    n_queries, n_keys, n_values = len(problem.queries), len(problem.keys), centred.shape[1]
     fields = {
-        "values": task.queries.new_empty((n_queries, n_values)),
-        "weights": task.queries.new_empty((n_queries, n_keys)),
-        "smoother": task.queries.new_empty((n_queries, n_keys)),
-        "residuals": task.queries.new_empty((n_queries, n_keys, n_values)),
-        "left_out": task.queries.new_empty((n_queries, n_keys, n_values)),
+        "values": problem.queries.new_empty((n_queries, n_values)),
+        "weights": problem.queries.new_empty((n_queries, n_keys)),
+        "smoother": problem.queries.new_empty((n_queries, n_keys)),
+        "residuals": problem.queries.new_empty((n_queries, n_keys, n_values)),
+        "left_out": problem.queries.new_empty((n_queries, n_keys, n_values)),
     }
     for box in compact_blocks(local.queries, _RADIUS):
         for part in blocks(len(box), max(1, _BLOCK_PAIRS // n_keys)):
             rows = box[part]
-            found = _rows(task, local, centred, rows, empty)
+            found = _rows(problem, local, centred, rows, empty)
             for field, value in zip(fields.values(), found, strict=True):
                 field[rows] = value
     fields["values"] += center
@@ -259,9 +306,11 @@ def local_rows(
     return LocalRows(*(field.cpu().numpy() for field in fields.values()))
 
 
-def _rows(task, local, values, rows, empty):
+def _rows(problem, local, values, rows, empty):
     """The fields of `LocalRows` for some of the queries."""
-    weights = normalized(task.take(rows), slice(0, len(rows)), empty)
+    import torch
+
+    weights = normalized(problem.take(rows), slice(0, len(rows)), empty)
     middle = local.queries[rows].mean(dim=0)
     terms = local.basis.terms(local.keys - middle)
     averages = weights @ local.basis.columns(terms, values)
@@ -285,22 +334,26 @@ def _rows(task, local, values, rows, empty):
     change = smoother / torch.where(lonely, 1.0, rest)
     left_out = solution.value[:, None] - change[:, :, None] * residuals
     for query, key in lonely.nonzero().tolist():
-        left_out[query, key] = _without(task, local, values, rows[query], key)
+        left_out[query, key] = _without(problem, local, values, rows[query], key)
     return solution.value, weights, smoother, residuals, left_out
 
 
-def _without(task, local, values, query, key):
+def _without(problem, local, values, query, key):
     """The fit at a query without a key that outweighs the others together."""
+    import torch
+
     rows = query[None]
     own = torch.tensor([key], device=values.device)
     middle = local.queries[query]
     columns = local.basis.columns(local.basis.terms(local.keys - middle), values)
-    task = replace(task.take(rows), own_key=own, values=columns)
-    averages, _ = finish(unfinished(task, "dense", "nearest"), "nearest")
+    problem = replace(problem.take(rows), own_key=own, values=columns)
+    averages, _ = finish(unfinished(problem, "dense", "nearest"), "nearest")
     return local.solve(averages.double(), rows, middle).value[0]
 
 
 def _everywhere(field, kept, n_keys, fill):
+    import torch
+
     shape = (field.shape[0], n_keys, *field.shape[2:])
     whole = torch.zeros(shape, dtype=field.dtype, device=field.device) + fill
     whole[:, kept] = field
@@ -315,21 +368,16 @@ def _middle(values, weights):
 class _Coordinates:
     """The columns a polynomial is in, in units of the kernel's own spread."""
 
-    def __init__(self, task, degree):
-        kernel = task.kernel
-        if degree and kernel.signed:
-            raise ValueError(
-                f"kernel={kernel!r} takes negative values, with which least squares has no "
-                "minimum: choose a positive kernel such as 'gaussian', or degree=0."
-            )
-        columns = kernel.numeric_columns(task.keys.shape[1])
-        self.columns = torch.tensor(columns, dtype=torch.long, device=task.keys.device)
-        self.queries = task.queries[:, self.columns]
-        self.keys = task.keys[:, self.columns]
+    def __init__(self, problem, degree):
+        kernel = problem.kernel
+        columns = kernel.numeric_columns(problem.keys.shape[1])
+        self.columns = columns
+        self.queries = problem.queries[:, self.columns]
+        self.keys = problem.keys[:, self.columns]
         spread = kernel.spread
-        if task.query_scale is not None:
-            spread = spread * task.query_scale[:, None]
-        unit = local_unit(spread, self.keys, task.weights)
+        if problem.query_scale is not None:
+            spread = spread * problem.query_scale[:, None]
+        unit = local_unit(spread, self.keys, problem.weights)
         self.unit = unit.expand(len(self.queries), len(columns))
         self.basis = Basis(degree, len(columns))
 
@@ -340,7 +388,3 @@ class _Coordinates:
         gram, cross = self.basis.moments(averages)
         shift = self.shift(rows, middle)
         return solve(shift @ gram @ shift.transpose(1, 2), shift @ cross)
-
-    def in_feature_units(self, slopes, bandwidth):
-        bandwidth = check_bandwidth(bandwidth, slopes.shape[-1])
-        return slopes / torch.as_tensor(bandwidth, dtype=slopes.dtype, device=slopes.device)

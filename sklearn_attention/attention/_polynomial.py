@@ -1,26 +1,27 @@
 """Local polynomials: from the moments of a weighted average to a value and its slopes."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-import torch
+import numpy as np
+from array_api_compat import array_namespace, is_torch_array
 
 # Below this variance, in units of the kernel's own or the data's, rows are too close
 # together in some direction to tell a slope: a hundredth of the window's width.
 THIN = 1e-4
 # A direction is thin, too, whose variance is this many squares of the distance, times the
 # distance: a million times the rounding.
-_ROUNDING = 1e6 * torch.finfo(torch.float64).eps
+_ROUNDING = 1e6 * np.finfo(np.float64).eps
 
 
 class LocalSolution(NamedTuple):
     """The polynomial at its own centre."""
 
-    value: torch.Tensor  # (n, p)
-    coefficients: torch.Tensor  # (n, P - 1, p) of the terms beyond the constant
-    pull: torch.Tensor  # (n, P - 1) how the terms' mean moves the value: C^-1 mean
-    mean: torch.Tensor  # (n, P - 1) of the terms
-    inverse: torch.Tensor  # (n, P - 1, P - 1) of their covariance, ridge included
-    ridge: torch.Tensor  # (n,)
+    value: Any  # (n, p)
+    coefficients: Any  # (n, P - 1, p) of the terms beyond the constant
+    pull: Any  # (n, P - 1) how the terms' mean moves the value: C^-1 mean
+    mean: Any  # (n, P - 1) of the terms
+    inverse: Any  # (n, P - 1, P - 1) of their covariance, ridge included
+    ridge: Any  # (n,)
 
 
 class Basis:
@@ -37,30 +38,33 @@ class Basis:
     def __init__(self, degree, n_coordinates):
         self.degree = degree if n_coordinates else 0
         self.n_coordinates = n_coordinates
-        left, right = torch.triu_indices(n_coordinates, n_coordinates)
+        left, right = np.triu_indices(n_coordinates)
         self._left, self._right = left, right
         self.size = 1 + (self.degree >= 1) * n_coordinates + (self.degree == 2) * len(left)
-        self._rows, self._columns = torch.triu_indices(self.size, self.size)
+        self._rows, self._columns = np.triu_indices(self.size)
 
     def terms(self, u):
         """The basis at some points, (n, size)."""
-        parts = [u.new_ones((len(u), 1))]
+        xp = array_namespace(u)
+        parts = [xp.ones((len(u), 1), dtype=u.dtype, device=u.device)]
         if self.degree >= 1:
             parts.append(u)
         if self.degree == 2:
             parts.append(u[:, self._left] * u[:, self._right])
-        return torch.cat(parts, dim=1)
+        return xp.concat(parts, axis=1)
 
     def columns(self, terms, values):
         """What to average: products of terms with each other, and with the values."""
         products = terms[:, self._rows] * terms[:, self._columns]
-        with_values = (terms[:, :, None] * values[:, None, :]).flatten(1)
-        return torch.cat([products, with_values], dim=1)
+        with_values = (terms[:, :, None] * values[:, None, :]).reshape(len(terms), -1)
+        return array_namespace(terms).concat([products, with_values], axis=1)
 
     def moments(self, averages):
         """The averaged columns as ``E[terms terms^T]`` and ``E[terms values^T]``."""
         n_products = len(self._rows)
-        gram = averages.new_empty((len(averages), self.size, self.size))
+        xp = array_namespace(averages)
+        shape = (len(averages), self.size, self.size)
+        gram = xp.empty(shape, dtype=averages.dtype, device=averages.device)
         gram[:, self._rows, self._columns] = averages[:, :n_products]
         gram[:, self._columns, self._rows] = averages[:, :n_products]
         return gram, averages[:, n_products:].reshape(len(averages), self.size, -1)
@@ -70,36 +74,35 @@ class Basis:
 
         Parameters
         ----------
-        offset : torch.Tensor of shape (n, d)
-        unit : torch.Tensor of shape (d,) or (n, d)
+        offset : array of shape (n, d)
+        unit : array of shape (d,) or (n, d)
             What the new coordinates are divided by.
 
         Returns
         -------
-        matrices : torch.Tensor of shape (n, size, size)
+        matrices : array of shape (n, size, size)
         """
         n, d = offset.shape
+        xp = array_namespace(offset)
+        matrices = xp.zeros((n, self.size, self.size), dtype=offset.dtype, device=offset.device)
+        matrices[:, 0, 0] = 1.0
         if self.degree == 0:
-            return offset.new_ones((n, 1, 1))
-        unit = unit.expand(n, d)
+            return matrices
+        unit = xp.broadcast_to(unit, (n, d))
         offset = offset / unit
-        corner, none = offset.new_ones((n, 1, 1)), offset.new_zeros((n, 1, d))
-        linear = torch.cat([-offset[:, :, None], torch.diag_embed(1 / unit)], dim=2)
-        constant = torch.cat([corner, none], dim=2)
+        coordinate = np.arange(1, d + 1)
+        matrices[:, coordinate, 0] = -offset
+        matrices[:, coordinate, coordinate] = 1 / unit
         if self.degree == 1:
-            return torch.cat([constant, linear], dim=1)
-        left, right = self._left, self._right
+            return matrices
         # (u_l / s_l - o_l) (u_r / s_r - o_r), term by term.
-        along = torch.zeros((n, len(left), d), dtype=offset.dtype, device=offset.device)
-        pair = torch.arange(len(left), device=offset.device)
-        along[:, pair, left] -= offset[:, right] / unit[:, left]
-        along[:, pair, right] -= offset[:, left] / unit[:, right]
-        products = torch.diag_embed(1 / (unit[:, left] * unit[:, right]))
-        product = (offset[:, left] * offset[:, right])[:, :, None]
-        quadratic = torch.cat([product, along, products], dim=2)
-        above = offset.new_zeros((n, 1 + d, len(left)))
-        first = torch.cat([torch.cat([constant, linear], dim=1), above], dim=2)
-        return torch.cat([first, quadratic], dim=1)
+        left, right = self._left, self._right
+        pair = np.arange(1 + d, self.size)
+        matrices[:, pair, 0] = offset[:, left] * offset[:, right]
+        matrices[:, pair, 1 + left] -= offset[:, right] / unit[:, left]
+        matrices[:, pair, 1 + right] -= offset[:, left] / unit[:, right]
+        matrices[:, pair, pair] = 1 / (unit[:, left] * unit[:, right])
+        return matrices
 
 
 def local_unit(spread, keys, weights):
@@ -110,21 +113,22 @@ def local_unit(spread, keys, weights):
 
     Parameters
     ----------
-    spread : float or torch.Tensor of shape (n, 1)
+    spread : float or array of shape (n, 1)
         The kernel's width.
-    keys : torch.Tensor of shape (m, d)
+    keys : array of shape (m, d)
         In the same units.
-    weights : torch.Tensor of shape (m,)
+    weights : array of shape (m,)
 
     Returns
     -------
-    unit : torch.Tensor of shape (d,) or (n, d)
+    unit : array of shape (d,) or (n, d)
     """
+    xp = array_namespace(keys)
     share = weights / weights.sum()
     deviation = keys - share @ keys
-    extent = (share @ deviation.square()).sqrt()
-    extent = torch.where(extent > 0, extent, torch.inf)
-    return torch.minimum(torch.as_tensor(spread, dtype=keys.dtype, device=keys.device), extent)
+    extent = xp.sqrt(share @ deviation**2)
+    extent = xp.where(extent > 0, extent, xp.inf)
+    return xp.minimum(xp.asarray(spread, dtype=keys.dtype, device=keys.device), extent)
 
 
 def solve(gram, cross):
@@ -138,20 +142,21 @@ def solve(gram, cross):
 
     Parameters
     ----------
-    gram : torch.Tensor of shape (n, size, size)
+    gram : array of shape (n, size, size)
         :math:`E[\phi \phi^\top]`, in coordinates about the centre in units of the kernel.
-    cross : torch.Tensor of shape (n, size, p)
+    cross : array of shape (n, size, p)
         :math:`E[\phi v^\top]`.
 
     Returns
     -------
     solution : LocalSolution
     """
+    xp = array_namespace(gram)
     mean, average = gram[:, 0, 1:], cross[:, 0]
     covariance = gram[:, 1:, 1:] - mean[:, :, None] * mean[:, None, :]
     with_values = cross[:, 1:] - mean[:, :, None] * average[:, None, :]
     ridge = thin_ridge(covariance, _least_variance(gram, mean))
-    eye = torch.eye(covariance.shape[1], dtype=gram.dtype, device=gram.device)
+    eye = xp.eye(covariance.shape[1], dtype=gram.dtype, device=gram.device)
     inverse = _inverse(covariance + ridge[:, None, None] * eye)
     coefficients = inverse @ with_values
     pull = (inverse @ mean[:, :, None])[:, :, 0]
@@ -160,10 +165,19 @@ def solve(gram, cross):
 
 
 def _inverse(matrices):
-    if matrices.shape[1] == 1:
+    xp = array_namespace(matrices)
+    size = matrices.shape[1]
+    if size == 1:
         return 1 / matrices
-    factor = torch.linalg.cholesky_ex(matrices).L
-    return torch.cholesky_inverse(factor)
+    if size == 2:
+        a, b, c = matrices[:, 0, 0], matrices[:, 0, 1], matrices[:, 1, 1]
+        adjugate = xp.stack([c, -b, -b, a], axis=1).reshape(-1, 2, 2)
+        return adjugate / (a * c - b * b)[:, None, None]
+    if is_torch_array(matrices):
+        import torch
+
+        return torch.cholesky_inverse(torch.linalg.cholesky_ex(matrices).L)
+    return np.linalg.inv(matrices)
 
 
 def _least_variance(gram, mean):
@@ -172,11 +186,14 @@ def _least_variance(gram, mean):
     The covariance of rows that are all far from the query is rounded like the squares of
     their distances, and extrapolated over these.
     """
+    gram, mean = (x.detach() if is_torch_array(x) else x for x in (gram, mean))
     if mean.shape[1] == 0:
-        return mean.new_full((len(mean),), THIN)
-    largest = gram.detach().diagonal(dim1=1, dim2=2).amax(dim=1)
-    distance = mean.detach().abs().amax(dim=1)
-    return (_ROUNDING * largest * distance).clamp_min(THIN)
+        return mean.sum(axis=1) + THIN
+    largest = gram[:, 0, 0] * 0
+    for j in range(gram.shape[1]):
+        largest = array_namespace(gram).maximum(largest, gram[:, j, j])
+    distance = array_namespace(mean).max(abs(mean), axis=1)
+    return (_ROUNDING * largest * distance).clip(THIN)
 
 
 def thin_ridge(covariance, least):
@@ -184,31 +201,61 @@ def thin_ridge(covariance, least):
 
     Parameters
     ----------
-    covariance : torch.Tensor of shape (n, P, P)
-    least : torch.Tensor of shape (n,)
+    covariance : array of shape (n, P, P)
+    least : array of shape (n,)
         What it is to be at least.
 
     Returns
     -------
-    ridge : torch.Tensor of shape (n,)
+    ridge : array of shape (n,)
         NaN where the covariance is.
     """
     size = covariance.shape[1]
     if size == 0:
-        return torch.zeros_like(least)
+        return least * 0
     if size == 1:
-        return (least - covariance[:, 0, 0]).clamp_min(0)
-    eye = torch.eye(size, dtype=covariance.dtype, device=covariance.device)
-    # Cholesky says much faster than eigenvalues whether there is anything to add.
-    thin = torch.linalg.cholesky_ex(covariance.detach() - least[:, None, None] * eye).info != 0
-    ridge = covariance.new_zeros(len(covariance))
-    rows = thin.nonzero()[:, 0]
-    if len(rows):
-        known = torch.isfinite(covariance[rows]).flatten(1).all(dim=1)
-        smallest = torch.linalg.eigvalsh(
-            torch.where(known[:, None, None], covariance[rows], eye)
-        )[:, 0]
-        missing = torch.where(known, least[rows] - smallest, torch.nan)
-        # A hair more, against rounding in the factors.
-        ridge = ridge.index_put((rows,), missing.clamp_min(0) * (1 + 1e-9))
+        return (least - covariance[:, 0, 0]).clip(0)
+    xp = array_namespace(covariance)
+    fixed = covariance.detach() if is_torch_array(covariance) else covariance
+    (rows,) = xp.nonzero(~_is_wide(fixed, least))
+    if not len(rows):
+        return least * 0
+    known = xp.isfinite(fixed[rows]).reshape(len(rows), -1).all(axis=1)
+    eye = xp.eye(size, dtype=least.dtype, device=least.device)
+    smallest = _smallest_eigenvalue(xp.where(known[:, None, None], covariance[rows], eye))
+    missing = xp.where(known, least[rows] - smallest, xp.nan)
+    # A hair more, against rounding in the factors.
+    missing = missing.clip(0) * (1 + 1e-9)
+    ridge = least * 0
+    if is_torch_array(ridge):
+        return ridge.index_put((rows,), missing)
+    ridge[rows] = missing
     return ridge
+
+
+def _is_wide(covariance, least):
+    """Where the smallest eigenvalue is at least so large."""
+    if not is_torch_array(covariance):
+        if covariance.shape[1] > 2:
+            known = np.isfinite(covariance).all(axis=(1, 2))
+            filled = np.where(known[:, None, None], covariance, 0.0)
+            return known & (_smallest_eigenvalue(filled) > least)
+        with np.errstate(invalid="ignore"):
+            return _smallest_eigenvalue(covariance) > least
+    import torch
+
+    # Cholesky says much faster than eigenvalues whether there is anything to add.
+    eye = torch.eye(covariance.shape[1], dtype=least.dtype, device=least.device)
+    return torch.linalg.cholesky_ex(covariance - least[:, None, None] * eye).info == 0
+
+
+def _smallest_eigenvalue(matrices):
+    if is_torch_array(matrices):
+        import torch
+
+        return torch.linalg.eigvalsh(matrices)[:, 0]
+    if matrices.shape[1] > 2:
+        return np.linalg.eigvalsh(matrices)[:, 0]
+    half = (matrices[:, 0, 0] - matrices[:, 1, 1]) / 2
+    middle = (matrices[:, 0, 0] + matrices[:, 1, 1]) / 2
+    return middle - np.hypot(half, matrices[:, 0, 1])

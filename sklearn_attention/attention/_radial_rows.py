@@ -3,7 +3,6 @@
 import functools
 import math
 from dataclasses import replace
-from typing import Any, NamedTuple
 
 import torch
 
@@ -12,9 +11,10 @@ from ..kernels import squared_distances
 from ._attend import unfinished
 from ._compact_blocks import compact_blocks, median_blocks
 from ._fused import softmax_average
-from ._part import finish
-from ._polynomial import Basis, local_unit, solve
-from ._threads import map_blocks
+from ._own_key import Predictions, with_own_key
+from ._partial import finish
+from ._polynomial import Basis, local_unit
+from ._threads import map_blocks, threads_for
 
 # Pairs of a block of rows, and of a block at several bandwidths: few enough for temporaries
 # to stay in cache.
@@ -35,53 +35,35 @@ _ROUNDING = 1e-12
 _SMALLEST_SUM = 1e-250
 
 
-class Predictions(NamedTuple):
-    """Predictions of the rows that are remembered.
-
-    Attributes
-    ----------
-    left_out : array of shape (n_rows, n_values)
-        Each row's prediction from all others.
-    fitted : array of shape (n_rows, n_values)
-        Its prediction from all rows.
-    leverage : array of shape (n_rows,)
-        Its own share in that: the diagonal of the smoother matrix.
-    """
-
-    left_out: Any
-    fitted: Any
-    leverage: Any
-
-
 class RadialRows:
     """Predictions for positive kernels of the distance."""
 
-    def __init__(self, task, form, degree, empty):
-        self.task, self.form, self.empty = task, form, empty
-        device = task.keys.device
+    def __init__(self, problem, form, degree, empty):
+        self.problem, self.form, self.empty = problem, form, empty
+        device = problem.keys.device
         columns = torch.tensor(form.columns, dtype=torch.long, device=device)
-        keys, self.queries = task.keys[:, columns], task.queries[:, columns]
+        keys, self.queries = problem.keys[:, columns], problem.queries[:, columns]
         self.basis = Basis(degree, len(columns))
         self.spread = form.kernel.spread
         zero = keys.new_zeros(1)
         self.peak = form.kernel.profile(zero).item()
         self.own_rest = 1.0
         if form.rest is not None:
-            self.own_rest = form.rest(task.keys[:1], task.keys[:1]).item()
+            self.own_rest = form.rest(problem.keys[:1], problem.keys[:1]).item()
         self.reach = _reach(form.kernel)
         self.sorted = len(columns) == 1 and math.isfinite(self.reach)
         order = keys[:, 0].argsort(stable=True) if self.sorted else torch.arange(len(keys))
         order = order.to(device)
-        self.keys, self.all_keys = keys[order].contiguous(), task.keys[order]
-        self.weights = task.weights[order]
+        self.keys, self.all_keys = keys[order].contiguous(), problem.keys[order]
+        self.weights = problem.weights[order]
         position = torch.empty_like(order)
         position[order] = torch.arange(len(order), device=device)
-        self.own = position[task.own_key]
+        self.own = position[problem.own_key]
         # Without what the values have in common, sums of them cancel less.
-        self.center = (task.weights @ task.values) / task.weights.sum()
-        self.values = task.values[order] - self.center
-        self.own_weights = task.weights[task.own_key]
-        self.own_values = task.values[task.own_key] - self.center
+        self.center = (problem.weights @ problem.values) / problem.weights.sum()
+        self.values = problem.values[order] - self.center
+        self.own_weights = problem.weights[problem.own_key]
+        self.own_values = problem.values[problem.own_key] - self.center
         self.enough = _SMALLEST_SUM
         if self.sorted and math.isinf(form.kernel.support):
             total = self.weights.sum().item()
@@ -128,8 +110,14 @@ class RadialRows:
         """Where each row is in the blocks, one after the other."""
         return torch.cat(list(self.blocks)).argsort()
 
+    @torch.no_grad()
     def predict(self, scales, residuals, single):
         """`Predictions` of all rows, for each scale."""
+        scales = torch.as_tensor(scales, device=self.keys.device)
+        with threads_for(len(self.queries) * len(self.keys)):
+            return self._predict(scales, residuals, single)
+
+    def _predict(self, scales, residuals, single):
         if self.fused and scales.ndim == 1:
             found = [self._fuse(scale, single) for scale in scales]
             rest = [scale for scale, done in zip(scales, found, strict=True) if done is None]
@@ -201,7 +189,7 @@ class RadialRows:
         squared = squared_distances(x, self.keys[window])
         rest = None
         if self.form.rest is not None:
-            rest = self.form.rest(self.task.queries[rows], self.all_keys[window])
+            rest = self.form.rest(self.problem.queries[rows], self.all_keys[window])
         middle = x.mean(dim=0)
         columns = self._columns(window, middle) * self.weights[window, None]
         lines = torch.arange(len(rows), device=x.device)
@@ -264,26 +252,14 @@ class RadialRows:
         own_values, own = self.own_values[rows], self.own_weights[rows] * self.own_rest
         share = torch.where(own > 0, own / (own + total), 0)
         if self.basis.degree == 0:
-            left_out = averages[:, 1:]
-            fitted = left_out + share[:, None] * (own_values - left_out)
-            fitted = torch.where(share[:, None] < 1, fitted, own_values)
-            return left_out + self.center, fitted + self.center, share
-        gram, cross = self.basis.moments(averages)
-        unit = local_unit(self.spread * scale[:, None], self.keys, self.weights)
-        shift = self.basis.shift(self.queries[rows] - middle, unit)
-        gram, cross = shift @ gram @ shift.transpose(1, 2), shift @ cross
-        left_out = solve(gram, cross).value + self.center
-        if not residuals:
-            return left_out, left_out * math.nan, share * math.nan
-        # About the row itself, all terms but the constant are 0: it only adds there. Where
-        # no other row has a say, it is all there is.
-        gram, cross = gram.nan_to_num(), cross.nan_to_num()
-        gram, cross = gram * (1 - share[:, None, None]), cross * (1 - share[:, None, None])
-        gram[:, 0, 0] += share
-        cross[:, 0] += share[:, None] * own_values
-        solution = solve(gram, cross)
-        leverage = share * (1 + (solution.pull * solution.mean).sum(dim=1))
-        return left_out, solution.value + self.center, leverage
+            gram, cross = averages[:, :1, None], averages[:, None, 1:]
+        else:
+            gram, cross = self.basis.moments(averages)
+            unit = local_unit(self.spread * scale[:, None], self.keys, self.weights)
+            shift = self.basis.shift(self.queries[rows] - middle, unit)
+            gram, cross = shift @ gram @ shift.transpose(1, 2), shift @ cross
+        found = with_own_key(gram, cross, share, own_values)
+        return found.left_out + self.center, found.fitted + self.center, found.leverage
 
     def _without_neighbours(self, rows, middle):
         """What the policy answers for a block of rows, whatever the bandwidth."""
@@ -296,16 +272,16 @@ class RadialRows:
 
     def _look_alone(self, rows, columns, scale):
         """Averages and sums of rows without neighbours, over all keys and in log space."""
-        task = replace(
-            self.task,
+        problem = replace(
+            self.problem,
             keys=self.all_keys,
             weights=self.weights,
             values=columns,
             own_key=self.own,
         )
-        task = replace(task.take(rows), query_scale=scale)
-        averages, log_sums = finish(unfinished(task, "auto", self.empty), self.empty)
-        log_sums = log_sums - self.task.log_weight_scale - math.log(self.peak)
+        problem = replace(problem.take(rows), query_scale=scale)
+        averages, log_sums = finish(unfinished(problem, "auto", self.empty), self.empty)
+        log_sums = log_sums - self.problem.log_weight_scale - math.log(self.peak)
         return averages, log_sums.exp()
 
 

@@ -7,7 +7,7 @@ import torch
 
 from .._blocks import blocks
 from ..kernels import squared_distances
-from ._part import Fallback, Part, merge
+from ._partial import Fallback, Part, merge
 from ._threads import FEW_PAIRS, map_blocks
 
 # Pairs per tile: weights and temporaries stay in cache, and are small enough for memory
@@ -16,12 +16,12 @@ _TILE_PAIRS = 2**16
 _TILE_KEYS = 1024
 
 
-def tile_part(task):
+def tile_part(problem):
     """Unfinished average of every query over all keys.
 
     Parameters
     ----------
-    task : Task
+    problem : Problem
         In the precision to compute in.
 
     Returns
@@ -29,59 +29,59 @@ def tile_part(task):
     part : Part
         Without fallback.
     """
-    n_queries, n_keys = len(task.queries), len(task.keys)
+    n_queries, n_keys = len(problem.queries), len(problem.keys)
     columns = min(n_keys, max(_TILE_KEYS, _TILE_PAIRS // max(n_queries, 1)))
-    values = _with_ones(task)
+    values = _with_ones(problem)
     key_blocks = list(blocks(n_keys, columns))
 
     def average(rows):
-        tiles = (_tile(task, values, rows, keys) for keys in key_blocks)
+        tiles = (_tile(problem, values, rows, keys) for keys in key_blocks)
         return functools.reduce(merge, tiles)
 
     row_blocks = blocks(n_queries, max(1, _TILE_PAIRS // columns))
-    return concatenate(map_blocks(average, row_blocks, parallel=_is_parallel(task)), task)
+    return concatenate(map_blocks(average, row_blocks, parallel=_is_parallel(problem)), problem)
 
 
-def _is_parallel(task):
+def _is_parallel(problem):
     # A GPU is parallel by itself, and a user's own function may not be safe in threads.
-    if len(task.queries) * len(task.keys) <= FEW_PAIRS:
+    if len(problem.queries) * len(problem.keys) <= FEW_PAIRS:
         return False
-    return task.queries.device.type == "cpu" and task.kernel.signed is not None
+    return problem.queries.device.type == "cpu" and problem.kernel.signed is not None
 
 
-def concatenate(parts, task):
+def concatenate(parts, problem):
     """Parts of different queries over the same keys, one after the other.
 
     The result has the widest precision among them.
     """
     if not parts:
-        none = task.values.new_zeros(0)
-        return Part(none, task.values[:0], none)
+        none = problem.values.new_zeros(0)
+        return Part(none, problem.values[:0], none)
     fields = [torch.cat([part[i] for part in parts]) for i in range(3)]
     if any(part.mass is not None for part in parts):
         fields.append(torch.cat([part.total_mass for part in parts]))
     return Part(*fields)
 
 
-def _with_ones(task):
+def _with_ones(problem):
     """The values and a column of ones, so that one product sums both; stored by column."""
-    values = torch.cat([task.values, task.values.new_ones((len(task.keys), 1))], dim=1)
+    values = torch.cat([problem.values, problem.values.new_ones((len(problem.keys), 1))], dim=1)
     return values.T.contiguous().T
 
 
-def _tile(task, values, rows, keys):
-    weights, shift = tile_weights(task, rows, keys)
+def _tile(problem, values, rows, keys):
+    weights, shift = tile_weights(problem, rows, keys)
     sums = weights @ values[keys]
-    mass = None if task.kernel.signed is False else weights.abs().sum(dim=1)
+    mass = None if problem.kernel.signed is False else weights.abs().sum(dim=1)
     return Part(shift, sums[:, :-1], sums[:, -1], mass)
 
 
-def tile_weights(task, rows, keys):
+def tile_weights(problem, rows, keys):
     """Weights of some queries on some keys, divided by ``exp(shift)``.
 
     Parameters
     ----------
-    task : Task
+    problem : Problem
     rows, keys : slice
         Which queries and keys.
 
@@ -90,11 +90,11 @@ def tile_weights(task, rows, keys):
     weights : torch.Tensor of shape (n_rows, n_keys)
     shift : torch.Tensor of shape (n_rows,)
     """
-    kernel = task.kernel
-    x, y = task.queries[rows], task.keys[keys]
-    own = _own_pairs(task, rows, keys)
+    kernel = problem.kernel
+    x, y = problem.queries[rows], problem.keys[keys]
+    own = _own_pairs(problem, rows, keys)
     if kernel.signed is False and math.isinf(kernel.support):
-        scores = _log_kernel(task, x, y, rows) + task.weights[keys].log()
+        scores = _log_kernel(problem, x, y, rows) + problem.weights[keys].log()
         if own is not None:
             scores[own] = -math.inf
         shift = scores.amax(dim=1)
@@ -105,7 +105,7 @@ def tile_weights(task, rows, keys):
         lowest = 0.98 * math.log(torch.finfo(scores.dtype).tiny)
         weights = scores.clamp_min_(lowest).exp_()
         return weights if some.all() else weights * some[:, None], shift
-    weights = _kernel(task, x, y, rows) * task.weights[keys]
+    weights = _kernel(problem, x, y, rows) * problem.weights[keys]
     if own is not None:
         weights[own] = 0
     if kernel.signed is False:
@@ -115,18 +115,18 @@ def tile_weights(task, rows, keys):
     return weights / torch.where(largest > 0, largest, 1)[:, None], shift
 
 
-def _kernel(task, x, y, rows):
-    if task.query_scale is None:
-        return task.kernel(x, y)
-    form = task.kernel.radial_form(x.shape[1])
-    return form.values(_scaled(form.squared(x, y), task.query_scale[rows]), x, y)
+def _kernel(problem, x, y, rows):
+    if problem.query_scale is None:
+        return problem.kernel(x, y)
+    form = problem.kernel.radial_form(x.shape[1])
+    return form.values(_scaled(form.squared(x, y), problem.query_scale[rows]), x, y)
 
 
-def _log_kernel(task, x, y, rows):
-    if task.query_scale is None:
-        return task.kernel.log(x, y)
-    form = task.kernel.radial_form(x.shape[1])
-    return form.log_values(_scaled(form.squared(x, y), task.query_scale[rows]), x, y)
+def _log_kernel(problem, x, y, rows):
+    if problem.query_scale is None:
+        return problem.kernel.log(x, y)
+    form = problem.kernel.radial_form(x.shape[1])
+    return form.log_values(_scaled(form.squared(x, y), problem.query_scale[rows]), x, y)
 
 
 def _scaled(squared, scale):
@@ -134,23 +134,23 @@ def _scaled(squared, scale):
     return squared / scale[:, None] / scale[:, None]
 
 
-def _own_pairs(task, rows, keys):
+def _own_pairs(problem, rows, keys):
     """Positions in the tile of the pairs to leave out, or None."""
-    if task.own_key is None:
+    if problem.own_key is None:
         return None
-    own = task.own_key[rows]
+    own = problem.own_key[rows]
     inside = ((own >= keys.start) & (own < keys.stop)).nonzero()[:, 0]
     return (inside, own[inside] - keys.start) if len(inside) else None
 
 
-def nearest_fallback(task):
+def nearest_fallback(problem):
     """The average over the nearest keys alone, for every query.
 
     Distances are Euclidean, in bandwidths. Equally near keys share by their weights.
 
     Parameters
     ----------
-    task : Task
+    problem : Problem
         For the queries in need.
 
     Returns
@@ -158,42 +158,26 @@ def nearest_fallback(task):
     fallback : Fallback
     """
     distance, sums = [], []
-    values = _with_ones(task)
-    for rows in blocks(len(task.queries), max(1, _TILE_PAIRS // len(task.keys))):
-        squared, near = nearest_weights(task, rows)
+    values = _with_ones(problem)
+    for rows in blocks(len(problem.queries), max(1, _TILE_PAIRS // len(problem.keys))):
+        squared, near = nearest_weights(problem, rows)
         distance.append(squared)
         sums.append(near @ values)
     sums = torch.cat(sums)
     return Fallback(torch.cat(distance), sums[:, :-1], sums[:, -1])
 
 
-def nearest_weights(task, rows):
+def nearest_weights(problem, rows):
     """Distance to the nearest keys, and weights that are 0 for all others."""
-    x, y = task.queries[rows], task.keys
+    x, y = problem.queries[rows], problem.keys
     # Divided by the largest coordinate no square overflows, whatever the bandwidth; by a
     # power of two, so that no digit changes either.
     largest = max(x.abs().max().item(), y.abs().max().item())
     scale = 2.0 ** math.frexp(largest)[1] if largest > 0 else 1.0
     squared = squared_distances(x / scale, y / scale)
-    own = _own_pairs(task, rows, slice(0, len(y)))
+    own = _own_pairs(problem, rows, slice(0, len(y)))
     if own is not None:
         squared[own] = math.inf
     smallest = squared.amin(dim=1)
     near = (squared == smallest[:, None]) & torch.isfinite(squared)
-    return smallest.sqrt() * scale, near * task.weights
-
-
-def mean_fallback(task):
-    """The average over all keys, each query's own left out where asked."""
-    n_queries, weights = len(task.queries), task.weights
-    sums = torch.cat([weights[:, None] * task.values, weights[:, None]], dim=1)
-    totals = sums.sum(dim=0).repeat(n_queries, 1)
-    if task.own_key is not None:
-        own = task.own_key.clamp_min(0)
-        totals -= torch.where(task.own_key[:, None] >= 0, sums[own], 0)
-        # A key that outweighs all others cannot be subtracted without loss.
-        heaviest = weights.argmax()
-        rest = torch.cat([sums[:heaviest], sums[heaviest + 1 :]]).sum(dim=0)
-        totals[task.own_key == heaviest] = rest
-    distance = weights.new_zeros(n_queries)
-    return Fallback(distance, totals[:, :-1], totals[:, -1])
+    return smallest.sqrt() * scale, near * problem.weights

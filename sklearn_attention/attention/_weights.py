@@ -4,8 +4,8 @@ import torch
 
 from .._blocks import blocks
 from .._validation import check_choice
-from ._part import EMPTY_POLICIES, Fallback, Part, finish
-from ._task import prepare
+from ._partial import EMPTY_POLICIES, Fallback, Part, finish
+from ._problem import prepare
 from ._tiles import nearest_weights, tile_weights
 
 _BLOCK_PAIRS = 2**20
@@ -52,14 +52,15 @@ def attention_weights(
     array([[0.66666667, 0.33333333, 0.        ]])
     """
     check_choice("empty", empty, EMPTY_POLICIES)
-    task, answer, kept = prepare(
+    problem, answer, kept = prepare(
         queries, keys, None, kernel, bandwidth=bandwidth, query_scale=query_scale,
         sample_weight=sample_weight, leave_one_out=leave_one_out, device=device,
     )  # fmt: skip
-    n_queries, n_keys = len(task.queries), len(task.keys)
-    weights = task.queries.new_zeros((n_queries, n_keys))
+    problem = problem.tensors(device)
+    n_queries, n_keys = len(problem.queries), len(problem.keys)
+    weights = problem.queries.new_zeros((n_queries, n_keys))
     for rows in blocks(n_queries, max(1, _BLOCK_PAIRS // n_keys)):
-        weights[rows] = normalized(task, rows, empty)
+        weights[rows] = normalized(problem, rows, empty)
     if kept is not None:
         everywhere = weights.new_zeros((n_queries, len(keys)))
         everywhere[:, kept] = weights
@@ -67,12 +68,12 @@ def attention_weights(
     return answer(weights)
 
 
-def normalized(task, rows, empty):
+def normalized(problem, rows, empty):
     """The weights divided by their sum: an average whose values are the keys' columns.
 
     Parameters
     ----------
-    task : Task
+    problem : Problem
     rows : slice
         Which queries.
     empty : str
@@ -82,7 +83,7 @@ def normalized(task, rows, empty):
     -------
     weights : torch.Tensor of shape (n_rows, n_keys)
     """
-    weights, shift = tile_weights(task, rows, slice(0, len(task.keys)))
+    weights, shift = tile_weights(problem, rows, slice(0, len(problem.keys)))
     # What the tiles keep above the denormal numbers is 0 to anybody who looks.
     size = weights.abs()
     weights = torch.where(size > _INVISIBLE * size.amax(dim=1, keepdim=True), weights, 0)
@@ -90,19 +91,19 @@ def normalized(task, rows, empty):
     if part.usable.all():
         empty = "nan"  # nobody is in need of a policy, or of the work for one
     elif empty in ("nearest", "mean"):
-        part = part._replace(fallback=_fallback(task, rows, empty))
+        part = part._replace(fallback=_fallback(problem, rows, empty))
     return finish(part, empty)[0]
 
 
-def _fallback(task, rows, empty):
+def _fallback(problem, rows, empty):
     if empty == "nearest":
-        distance, weights = nearest_weights(task, rows)
+        distance, weights = nearest_weights(problem, rows)
     else:
-        n_queries = len(task.queries[rows])
-        weights = task.weights.repeat(n_queries, 1)
-        distance = task.weights.new_zeros(n_queries)
-        if task.own_key is not None:
-            own = task.own_key[rows]
+        n_queries = len(problem.queries[rows])
+        weights = problem.weights.repeat(n_queries, 1)
+        distance = problem.weights.new_zeros(n_queries)
+        if problem.own_key is not None:
+            own = problem.own_key[rows]
             has_own = (own >= 0).nonzero()[:, 0]
             weights[has_own, own[has_own]] = 0
     return Fallback(distance, weights, weights.sum(dim=1))

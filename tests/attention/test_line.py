@@ -77,12 +77,13 @@ def test_equals_sums_over_all_pairs(name, place, leave_out, algorithm):
 
 def test_nearest_keys_share():
     line = Line(np.array([0.0, 2.0, 2.0, 5.0]), np.ones(4), np.eye(4), as_kernel("boxcar"))
-    totals = line.nearest_sums(np.array([1.0, 3.6]))
-    np.testing.assert_array_equal(totals[1:, 0], [1, 1, 1, 0])
-    np.testing.assert_array_equal(totals[1:, 1], [0, 0, 0, 1])
-    without = line.nearest_sums(line.x, np.arange(4))
-    np.testing.assert_array_equal(without[1:, 1], [0, 0, 1, 0])
-    np.testing.assert_array_equal(without[1:, 0], [0, 1, 1, 0])
+    distance, sums = line.nearest(np.array([1.0, 3.6]))
+    np.testing.assert_array_equal(distance, [1, 5 - 3.6])
+    np.testing.assert_array_equal(sums[0, 1:, 0], [1, 1, 1, 0])
+    np.testing.assert_array_equal(sums[0, 1:, 1], [0, 0, 0, 1])
+    _, without = line.nearest(line.x, np.arange(4))
+    np.testing.assert_array_equal(without[0, 1:, 0], [0, 1, 1, 0])
+    np.testing.assert_array_equal(without[0, 1:, 1], [0, 0, 1, 0])
 
 
 def test_a_scale_for_each_query():

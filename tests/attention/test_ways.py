@@ -6,7 +6,7 @@ import torch
 
 from sklearn_attention import attend
 from sklearn_attention.attention import _dense, _fused, _threads, _tiles
-from sklearn_attention.attention._task import prepare
+from sklearn_attention.attention._problem import prepare
 
 
 def make_task(kernel="gaussian", bandwidth=1.0, *, leave_one_out=False, dtype=np.float64, d=3):
@@ -16,7 +16,7 @@ def make_task(kernel="gaussian", bandwidth=1.0, *, leave_one_out=False, dtype=np
         X, X, y, kernel, bandwidth=bandwidth, sample_weight=rng.uniform(0.5, 2, 300),
         leave_one_out=leave_one_out, device="cpu",
     )  # fmt: skip
-    return task
+    return task.tensors()
 
 
 def finished(part):

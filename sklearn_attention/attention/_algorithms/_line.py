@@ -144,22 +144,52 @@ class Line:
                 low, high = np.where(seen, middle, low), np.where(seen, high, middle)
         return high
 
-    def nearest_sums(self, queries, own=None):
-        """Sums of the columns over the nearest keys of each query alone, (1 + p, m)."""
+    def nearest(self, queries, own=None):
+        """Sums over the nearest keys of each query alone, which share where equally near.
+
+        Parameters
+        ----------
+        queries, own
+            As for :meth:`sums`; in any order.
+
+        Returns
+        -------
+        distance : ndarray of shape (m,)
+            To the nearest key; inf where there is none.
+        sums : ndarray of shape (2 * degree + 1, 1 + p, m)
+            Sums of the columns; those of higher powers are 0, so that a polynomial is the
+            average.
+        """
         before, after, distance = self._beside(queries, own)
         x, n = self.x, len(self.x)
         left, right = x[before.clip(0)], x[after.clip(max=n - 1)]
-        # All keys at the nearest place, on either side where both are equally near.
         on_left = (before >= 0) & (queries - left == distance)
         on_right = (after < n) & (right - queries == distance)
         low = np.where(on_left, np.searchsorted(x, left, "left"), before + 1)
         high = np.where(on_right, np.searchsorted(x, right, "right"), after)
         running = np.cumsum(np.pad(self.columns, ((0, 0), (1, 0))), axis=1)
-        totals = running[:, high] - running[:, low]
+        sums = np.zeros((2 * self.degree + 1, len(self.columns), len(queries)))
+        sums[0] = running[:, high] - running[:, low]
         if own is not None:
-            inside = (own >= low) & (own < high)
-            totals[:, inside] -= self.columns[:, own[inside]]
-        return totals
+            twin = (own >= low) & (own < high)
+            sums[0][:, twin] -= self.columns[:, own[twin]]
+        return distance, sums
+
+    def everything(self, queries, own=None, scale=1.0):
+        """Sums over all keys alike, as :meth:`nearest`; powers are in units of the scale."""
+        weight = self.columns[0]
+        middle = weight @ self.x / weight.sum()
+        powers = range(2 * self.degree + 1)
+        moments = [self.columns @ (self.x - middle) ** k for k in powers]
+        offset = middle - queries
+        sums = np.zeros((len(powers), len(self.columns), len(queries)))
+        for e in powers:
+            for k in range(e + 1):
+                shifted = math.comb(e, k) * offset ** (e - k) * moments[k][:, None]
+                sums[e] += shifted / scale**e
+        if own is not None:
+            sums[0] -= np.where(own >= 0, self.columns[:, own], 0.0)
+        return np.zeros(len(queries)), sums
 
     def _beside(self, queries, own):
         """The keys next to each query on either side, and the smaller of their distances."""

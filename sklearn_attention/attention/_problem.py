@@ -1,11 +1,11 @@
-"""From what users pass to tensors in units of the bandwidth, checked once."""
+"""From what users pass to arrays in units of the bandwidth, checked once."""
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
-import torch
-from array_api_compat import is_torch_array
+from array_api_compat import array_namespace, is_torch_array
 from scipy.sparse import issparse
 
 from .._validation import check_bandwidth
@@ -13,31 +13,61 @@ from ..kernels import Kernel, as_kernel
 
 
 @dataclass(frozen=True)
-class Task:
-    """One weighted average to compute; coordinates are in bandwidths, in float64.
+class Problem:
+    """Weighted averages to compute; coordinates are in bandwidths, in float64.
 
+    Of NumPy arrays where NumPy arrays came, for as long as nobody asks for :meth:`tensors`.
     A key of weight 0 is not there at all: it is dropped before anything is computed.
     """
 
     kernel: Kernel
-    queries: torch.Tensor  # (n, d)
-    keys: torch.Tensor  # (m, d)
-    values: torch.Tensor  # (m, p)
-    weights: torch.Tensor  # (m,) relative to the largest
+    queries: Any  # (n, d)
+    keys: Any  # (m, d)
+    values: Any  # (m, p)
+    weights: Any  # (m,) relative to the largest
     log_weight_scale: float  # logarithm of what they are relative to
-    own_key: torch.Tensor | None  # (n,) key to leave out, -1 for none; None: all stay
-    query_scale: torch.Tensor | None  # (n,) what else divides a query's distances
-    dtype: torch.dtype  # of the answer, and at least of the arithmetic
+    own_key: Any  # (n,) key to leave out, -1 for none; None: all stay
+    query_scale: Any  # (n,) what else divides a query's distances; None for nothing
+    single: bool  # whether single precision will do
+
+    @property
+    def dtype(self):
+        """Precision of the answer, and at least of the arithmetic, on tensors."""
+        import torch
+
+        return torch.float32 if self.single else torch.float64
+
+    @property
+    def on_arrays(self):
+        """Whether this is a problem of NumPy arrays."""
+        return isinstance(self.keys, np.ndarray)
+
+    def tensors(self, device="auto"):
+        """The same problem in tensors; those that are there stay where they are."""
+        if not self.on_arrays:
+            return self
+        import torch
+
+        device = resolve_device(device)
+        names = ("queries", "keys", "values", "weights", "own_key", "query_scale")
+        given = {name: getattr(self, name) for name in names}
+        return replace(
+            self,
+            **{
+                name: None if x is None else torch.as_tensor(x, device=device)
+                for name, x in given.items()
+            },
+        )
 
     def take(self, rows):
-        """The same task for some of the queries."""
+        """The same problem for some of the queries."""
         own_key, scale = (
             None if field is None else field[rows] for field in (self.own_key, self.query_scale)
         )
         return replace(self, queries=self.queries[rows], own_key=own_key, query_scale=scale)
 
     def to(self, dtype):
-        """The same task with its arithmetic in another precision."""
+        """The same problem with its arithmetic in another precision, on tensors."""
         tensors = ("queries", "keys", "values", "weights")
         return replace(self, **{name: getattr(self, name).to(dtype) for name in tensors})
 
@@ -47,11 +77,25 @@ class Answer:
     """How to hand results back: in the library and precision they came in."""
 
     to_numpy: bool
-    dtype: torch.dtype
+    dtype: Any  # of the library
 
-    def __call__(self, tensor, dtype=None):
-        tensor = tensor.to(dtype or self.dtype)
-        return tensor.cpu().numpy() if self.to_numpy else tensor
+    def __call__(self, x, at_least=None):
+        """An array or tensor as the user knows them.
+
+        Parameters
+        ----------
+        x : array or tensor
+        at_least : {"single", "double"}, default=None
+            Precision below which the answer makes no sense.
+        """
+        if not self.to_numpy:
+            import torch
+
+            least = {None: self.dtype, "single": torch.float32, "double": torch.float64}
+            return x.to(torch.promote_types(self.dtype, least[at_least]))
+        least = {None: self.dtype, "single": np.float32, "double": np.float64}[at_least]
+        x = x.cpu().numpy() if is_torch_array(x) else x
+        return np.ascontiguousarray(x, dtype=np.promote_types(self.dtype, least))
 
 
 def resolve_device(device):
@@ -66,6 +110,8 @@ def resolve_device(device):
     -------
     device : torch.device
     """
+    import torch
+
     if isinstance(device, str) and device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
@@ -83,24 +129,26 @@ def prepare(
     queries, keys, values, kernel, *, bandwidth, sample_weight, leave_one_out, device,
     query_scale=None,
 ):  # fmt: skip
-    """Check everything, and express it as a :class:`Task`.
+    """Check everything, and express it as a :class:`Problem`.
 
     Returns
     -------
-    task : Task
+    problem : Problem
+        In NumPy arrays, unless tensors or a device were given.
     answer : Answer
-    kept : torch.Tensor or None
+    kept : array of int or None
         Positions of the keys that have weight; None if all have.
     """
     kernel = as_kernel(kernel)
     given = {"queries": queries, "keys": keys}
     if values is not None:
         given["values"] = values
-    tensors = _to_tensors(given.items(), device)
-    dtype = _answer_dtype(tensors)
+    arrays = _to_arrays(given, device)
+    xp = array_namespace(*arrays)
+    dtype = _answer_dtype(xp, arrays)
     answer = Answer(not any(is_torch_array(x) for x in given.values()), dtype)
     queries, keys = (
-        _check_table(x, name) for x, name in zip(tensors, ("queries", "keys"), strict=False)
+        _check_table(x, name) for x, name in zip(arrays, ("queries", "keys"), strict=False)
     )
     n_keys, n_features = keys.shape
     if queries.shape[1] != n_features:
@@ -112,39 +160,48 @@ def prepare(
         raise ValueError("keys has 0 rows: an average needs at least one key.")
     own_key = _check_own_keys(leave_one_out, queries, n_keys)
     scale = _check_query_scale(query_scale, queries, kernel)
-    values = tensors[2] if len(tensors) == 3 else keys.new_zeros((n_keys, 0))
-    values = _check_values(values, n_keys)
+    values = arrays[2] if len(arrays) == 3 else keys[:, :0]
+    values = xp.astype(_check_values(values, n_keys), xp.float64)
     weights, log_scale, kept = _check_weights(sample_weight, keys)
-    queries, keys = _in_bandwidths(queries.double(), keys.double(), kernel, bandwidth)
+    queries, keys = (xp.astype(x, xp.float64) for x in (queries, keys))
+    queries, keys = _in_bandwidths(queries, keys, kernel, bandwidth)
     if kept is not None:
-        position = torch.full((n_keys,), -1, device=keys.device)
-        position[kept] = torch.arange(len(kept), device=keys.device)
+        position = xp.full((n_keys,), -1, device=keys.device)
+        position[kept] = xp.arange(len(kept), device=keys.device)
         if own_key is not None:
-            own_key = torch.where(own_key >= 0, position[own_key], -1)
+            own_key = xp.where(own_key >= 0, position[own_key], -1)
         keys, values, weights = keys[kept], values[kept], weights[kept]
     # Half precision is for storage: sums are computed in float32 at least.
-    dtype = torch.float64 if answer.dtype == torch.float64 else torch.float32
-    task = Task(
-        kernel, queries, keys, values.double(), weights, log_scale, own_key, scale, dtype
-    )
-    return task, answer, kept
+    single = dtype != xp.float64
+    problem = Problem(kernel, queries, keys, values, weights, log_scale, own_key, scale, single)
+    return problem, answer, kept
 
 
-def _to_tensors(arrays, device):
-    """Tensors on one device, from (name, array or tensor) pairs."""
-    on_device = [x.device for _, x in arrays if is_torch_array(x)]
-    target = on_device[0] if on_device and device == "auto" else resolve_device(device)
-    return [_to_tensor(name, x).to(target) for name, x in arrays]
+def _to_arrays(given, device):
+    """Arrays, or tensors on one device if one of them is a tensor or a device is named."""
+    tensors = [x for x in given.values() if is_torch_array(x)]
+    if not tensors and isinstance(device, str) and device in ("auto", "cpu"):
+        return [_to_array(name, x) for name, x in given.items()]
+    import torch
 
-
-def _to_tensor(name, x):
-    if is_torch_array(x):
-        if x.requires_grad:
+    target = tensors[0].device if tensors and device == "auto" else resolve_device(device)
+    found = []
+    for name, x in given.items():
+        if not is_torch_array(x):
+            x = _to_array(name, x)
+            x = torch.from_numpy(x) if x.flags.writeable else torch.tensor(x)
+        elif x.requires_grad:
             raise TypeError(
                 f"{name} is a tensor with requires_grad=True, but averages compute no "
                 "gradients here: call a kernel of sklearn_attention.kernels directly."
             )
-        return x
+        found.append(x.to(target))
+    return found
+
+
+def _to_array(name, x):
+    if is_torch_array(x):
+        x = x.cpu().numpy()
     if issparse(x):
         raise TypeError(f"{name} is sparse, which is not supported: pass {name}.toarray().")
     x = np.asarray(x)
@@ -155,16 +212,20 @@ def _to_tensor(name, x):
             x = x.astype(np.float64)
         except (TypeError, ValueError) as error:
             raise ValueError(f"{name} is not numeric ({error}): encode it first.") from error
-    # torch wants the machine's own byte order, whole strides, and leave to write.
-    x = np.ascontiguousarray(x, dtype=x.dtype.newbyteorder("="))
-    return torch.from_numpy(x) if x.flags.writeable else torch.tensor(x)
+    # torch wants the machine's own byte order and whole strides.
+    return np.ascontiguousarray(x, dtype=x.dtype.newbyteorder("="))
 
 
-def _answer_dtype(tensors):
-    dtype = tensors[0].dtype
-    for tensor in tensors[1:]:
-        dtype = torch.promote_types(dtype, tensor.dtype)
-    return dtype if dtype.is_floating_point else torch.float64
+def _like(name, x, array):
+    """Further numbers in float64, in the library and on the device of an array."""
+    xp = array_namespace(array)
+    x = x if is_torch_array(x) and is_torch_array(array) else _to_array(name, x)
+    return xp.asarray(x, dtype=xp.float64, device=array.device)
+
+
+def _answer_dtype(xp, arrays):
+    dtype = xp.result_type(*arrays)
+    return dtype if xp.isdtype(dtype, "real floating") else xp.float64
 
 
 def _check_table(x, name):
@@ -186,9 +247,10 @@ def _check_values(values, n_keys):
 
 
 def _check_weights(sample_weight, keys):
+    xp = array_namespace(keys)
     if sample_weight is None:
-        return torch.ones(len(keys), dtype=torch.float64, device=keys.device), 0.0, None
-    weights = _to_tensor("sample_weight", sample_weight).to(keys.device, torch.float64)
+        return xp.ones(len(keys), dtype=xp.float64, device=keys.device), 0.0, None
+    weights = _like("sample_weight", sample_weight, keys)
     if weights.shape != (len(keys),):
         raise ValueError(
             f"sample_weight must have shape ({len(keys)},), one weight for each key, got "
@@ -197,19 +259,20 @@ def _check_weights(sample_weight, keys):
     _check_finite(weights, "sample_weight")
     if (weights < 0).any():
         raise ValueError(
-            f"sample_weight has a negative value, {weights.min().item():g}: pass weights "
+            f"sample_weight has a negative value, {float(weights.min()):g}: pass weights "
             "that are 0 or greater."
         )
-    kept = weights.nonzero()[:, 0]
+    (kept,) = xp.nonzero(weights)
     if len(kept) == 0:
         raise ValueError("sample_weight is 0 for every key: leave at least one above 0.")
     # By a power of two, so that no digit is lost on the way.
-    scale = 2.0 ** (math.frexp(weights.max().item())[1] - 1)
+    scale = 2.0 ** (math.frexp(float(weights.max()))[1] - 1)
     return weights / scale, math.log(scale), None if len(kept) == len(weights) else kept
 
 
 def _check_own_keys(leave_one_out, queries, n_keys):
     """Position of the key to leave out for each query, or None."""
+    xp = array_namespace(queries)
     if isinstance(leave_one_out, (bool, np.bool_)):
         if not leave_one_out:
             return None
@@ -219,32 +282,32 @@ def _check_own_keys(leave_one_out, queries, n_keys):
                 f"{len(queries)} queries and {n_keys} keys: pass the position of each "
                 "query's own key instead."
             )
-        return torch.arange(n_keys, device=queries.device)
+        return xp.arange(n_keys, device=queries.device)
     try:
-        own_key = torch.as_tensor(leave_one_out, device=queries.device)
-    except (TypeError, ValueError, RuntimeError):
-        own_key = torch.empty(0, dtype=torch.bool)
-    whole = not (own_key.is_floating_point() or own_key.is_complex())
-    valid = own_key.shape == (len(queries),) and whole and own_key.dtype != torch.bool
-    own_key = own_key.long() if valid else own_key
+        given = leave_one_out
+        own_key = np.asarray(given.cpu() if is_torch_array(given) else given)
+    except (TypeError, ValueError):
+        own_key = np.empty(0, dtype=bool)
+    valid = own_key.shape == (len(queries),) and own_key.dtype.kind in "iu"
     if not valid or (len(own_key) and not (-1 <= own_key.min() and own_key.max() < n_keys)):
         raise ValueError(
             f"leave_one_out={leave_one_out!r} is not valid: pass True, False, or for each of "
             f"the {len(queries)} queries the position of a key, from 0 to {n_keys - 1}, or -1."
         )
-    return own_key
+    return xp.asarray(own_key.astype(np.int64), device=queries.device)
 
 
 def _check_query_scale(query_scale, queries, kernel):
     if query_scale is None:
         return None
-    scale = _to_tensor("query_scale", query_scale).to(queries.device, torch.float64)
+    xp = array_namespace(queries)
+    scale = _like("query_scale", query_scale, queries)
     if scale.shape != (len(queries),):
         raise ValueError(
             f"query_scale must have shape ({len(queries)},), one scale for each query, got "
             f"{tuple(scale.shape)}."
         )
-    if not (torch.isfinite(scale).all() and (scale > 0).all()):
+    if not (xp.isfinite(scale).all() and (scale > 0).all()):
         raise ValueError("query_scale has values that are not finite and greater than 0.")
     if kernel.radial_form(queries.shape[1]) is None:
         raise ValueError(
@@ -255,23 +318,26 @@ def _check_query_scale(query_scale, queries, kernel):
 
 
 def _check_finite(x, name):
-    if not torch.isfinite(x).all():
-        kind = "NaN" if torch.isnan(x).any() else "infinity"
+    xp = array_namespace(x)
+    if xp.isdtype(x.dtype, "real floating") and not xp.isfinite(x).all():
+        kind = "NaN" if xp.isnan(x).any() else "infinity"
         raise ValueError(f"{name} contains {kind}: impute or drop those rows first.")
     return x
 
 
 def _in_bandwidths(queries, keys, kernel, bandwidth):
+    xp = array_namespace(keys)
     bandwidth = check_bandwidth(bandwidth, keys.shape[1])
     if not np.isscalar(bandwidth):
-        bandwidth = torch.as_tensor(bandwidth, device=keys.device)
-    if kernel.stationary:
+        bandwidth = xp.asarray(bandwidth, device=keys.device)
+    if kernel.stationary and keys.shape[1]:
         # A shift common to queries and keys changes nothing but the rounding. The median
         # is a value of the data, so codes of categories remain whole numbers.
-        center = keys.median(dim=0).values
+        center = xp.sort(keys, axis=0)[(len(keys) - 1) // 2]
         queries, keys = queries - center, keys - center
-    scaled = [kernel.rescale(x, bandwidth) for x in (queries, keys)]
-    if not all(torch.isfinite(x).all() for x in scaled):
+    with np.errstate(over="ignore"):
+        scaled = [kernel.rescale(x, bandwidth) for x in (queries, keys)]
+    if not all(xp.isfinite(x).all() for x in scaled):
         raise ValueError(
             f"features divided by bandwidth={bandwidth!r} overflow: pass a larger bandwidth, "
             "or scale the features down."
