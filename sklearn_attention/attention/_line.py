@@ -120,6 +120,29 @@ class Line(algorithm.Line):
         return gram, averages[: len(size), 1:].transpose(2, 0, 1), unit
 
 
+def has_linear_time(kernel, n_features):
+    """Whether sums of a kernel take time that is linear in keys and queries.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    n_features : int
+
+    Returns
+    -------
+    linear : bool
+        True for most kernels of a single feature.
+
+    Examples
+    --------
+    >>> from sklearn_attention.attention import has_linear_time
+    >>> from sklearn_attention.kernels import Gaussian
+    >>> has_linear_time(Gaussian(), 1), has_linear_time(Gaussian(), 5)
+    (True, False)
+    """
+    return _form(kernel, n_features) is not None
+
+
 def line_of(problem, degree=0):
     """The line that a problem lies on, if there is an algorithm for it; else None.
 
@@ -132,15 +155,16 @@ def line_of(problem, degree=0):
     -------
     line : Line or None
     """
-    kernel = problem.kernel
-    if not problem.on_arrays or kernel.signed is not False:
-        return None
-    form = kernel.radial_form(problem.keys.shape[1])
-    if form is None or len(form.columns) != 1 or form.rest is not None:
-        return None
-    if not algorithm.serves(form.kernel):
-        return None
-    n_values = problem.values.shape[1]
-    if (2 * degree + 1) * (1 + n_values) * len(problem.queries) > _MOST_NUMBERS:
+    form = _form(problem.kernel, problem.keys.shape[1]) if problem.on_arrays else None
+    n_sums = (2 * degree + 1) * (1 + problem.values.shape[1])
+    if form is None or n_sums * len(problem.queries) > _MOST_NUMBERS:
         return None
     return Line(problem, form, degree)
+
+
+def _form(kernel, n_features):
+    """The kernel of the one feature that matters, if sums of it are fast."""
+    form = None if kernel.signed is not False else kernel.radial_form(n_features)
+    if form is None or len(form.columns) != 1 or form.rest is not None:
+        return None
+    return form if algorithm.serves(form.kernel) else None

@@ -9,13 +9,11 @@ from array_api_compat import array_namespace
 from .._blocks import blocks
 from .._validation import check_bandwidth, check_choice
 from ._attend import unfinished
-from ._compact_blocks import compact_blocks
 from ._kernel_sums import ALGORITHMS
 from ._line import line_of
 from ._partial import EMPTY_POLICIES, finish, refuse_empty
 from ._polynomial import Basis, local_unit, solve
 from ._problem import prepare
-from ._weights import normalized
 
 # Moments are taken about the middle of a block of queries this many bandwidths wide at
 # most: seen from further away, their digits would cancel.
@@ -202,6 +200,8 @@ def _by_blocks(problem, degree, algorithm, empty):
     """The same in any dimension, by blocks of queries that lie close together."""
     import torch
 
+    from ._compact_blocks import compact_blocks
+
     local = _Coordinates(problem, degree)
     center = _middle(problem.values, problem.weights)
     n_queries, n_values = len(problem.queries), problem.values.shape[1]
@@ -275,6 +275,8 @@ def local_rows(
         queries, keys, values, kernel, bandwidth=bandwidth, query_scale=query_scale,
         sample_weight=sample_weight, leave_one_out=False, device=device,
     )  # fmt: skip
+    from ._compact_blocks import compact_blocks
+
     if degree:
         _refuse_signed(problem.kernel)
     problem = problem.tensors(device)
@@ -309,6 +311,8 @@ def local_rows(
 def _rows(problem, local, values, rows, empty):
     """The fields of `LocalRows` for some of the queries."""
     import torch
+
+    from ._weights import normalized
 
     weights = normalized(problem.take(rows), slice(0, len(rows)), empty)
     middle = local.queries[rows].mean(dim=0)

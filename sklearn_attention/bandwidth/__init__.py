@@ -6,6 +6,7 @@ from ._criteria import (
     SMOOTHER_CRITERIA,
     corrected_akaike,
     generalized_cross_validation,
+    penalized_leave_one_out,
 )
 from ._density import conditional_likelihood, density_least_squares, density_likelihood
 from ._density_search import (
@@ -14,7 +15,7 @@ from ._density_search import (
     density_bandwidth,
     mixed_rule_bandwidth,
 )
-from ._minimize import MAX_CANDIDATES, minimize_scale
+from ._minimize import minimize_scale
 from ._neighbors import (
     AdaptiveBandwidth,
     check_neighbors,
@@ -24,14 +25,14 @@ from ._neighbors import (
 from ._per_feature import select_bandwidths
 from ._plug_in import plug_in_bandwidth
 from ._rules import RULES, feature_spread, rule_bandwidth
-from ._search import leave_one_out_error, select_bandwidth
+from ._search import BandwidthChoice, leave_one_out_error, select_bandwidth
 
 __all__ = [
     "CRITERIA",
-    "MAX_CANDIDATES",
     "RULES",
     "SMOOTHER_CRITERIA",
     "AdaptiveBandwidth",
+    "BandwidthChoice",
     "check_neighbors",
     "conditional_bandwidth",
     "conditional_likelihood",
@@ -48,6 +49,7 @@ __all__ = [
     "minimize_scale",
     "mixed_rule_bandwidth",
     "neighbor_distances",
+    "penalized_leave_one_out",
     "plug_in_bandwidth",
     "rule_bandwidth",
     "select_bandwidth",

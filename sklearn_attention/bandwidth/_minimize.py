@@ -2,29 +2,29 @@
 
 import numpy as np
 
-# Points of the first grid; how many of its valleys get a finer one, and of how many points
-# each; how many of all valleys are followed to the bottom.
-_GRID = 60
-_FINER_VALLEYS, _FINER_GRID = 4, 12
+# Points of the first grid are so far apart, as logarithms; of the lowest valleys so many get
+# a finer grid of so many points each, and so many of all are followed to the bottom.
+_STEP = 0.25
+_FINER_VALLEYS, _FINER_GRID = 4, 8
 _BOTTOMS = 2
 # A bottom is approached in rounds of four points and the lowest place of the cubic through
 # them, which is known to the third power of their distance.
-_ROUNDS, _SHRINK, _PRECISION = 4, 10.0, 2e-3
+_ROUNDS, _SHRINK, _PRECISION = 3, 10.0, 2e-3
 # A valley is not followed whose bottom is higher than the lowest by this share of the range.
 _NO_RIVAL = 0.05
-MAX_CANDIDATES = _GRID + _FINER_VALLEYS * _FINER_GRID + _BOTTOMS * _ROUNDS * 5
 
 
 class _Stop(Exception):
     """The caller has seen enough."""
 
 
-def minimize_scale(criterion, low, high, *, glances=(), reach=0.0, rounds=_ROUNDS):
+def minimize_scale(criterion, low, high, *, step=_STEP, approximate=None, error=0.0):
     """Scale between ``low`` and ``high`` at which a criterion is smallest.
 
     The curve may have many local minima, jumps, or be infinite in places. It is laid out
     on a logarithmic grid, laid out finer in the grid's lowest valleys, and the lowest of
-    those are followed to the bottom by cubics through four points at a time.
+    those are followed to the bottom by cubics through four points at a time. Of scales that
+    are equally good the largest is taken.
 
     Parameters
     ----------
@@ -33,16 +33,14 @@ def minimize_scale(criterion, low, high, *, glances=(), reach=0.0, rounds=_ROUND
         counts as infinite, and whether to end the search with the best scale so far.
     low, high : float
         Ends of the search, ``0 < low < high``.
-    glances : sequence of callable, default=()
-        ``glance(scales) -> values``: about the same values, for less; the first then lays
-        out the grids, and only the bottoms are looked at with `criterion`. Infinite where it
-        does not know; if the minimum is beside that, the next takes its place, at last the
-        criterion itself.
-    reach : float, default=0.0
+    step : float, default=0.25
+        Distance of the grid's points, as logarithms.
+    approximate : callable, default=None
+        ``approximate(scales) -> values``: about the same values, for less; it then lays out
+        the grids, and only the bottoms are looked at with `criterion`.
+    error : float, default=0.0
         How far, in logarithms, a bottom may be from where the grids have it; at least to the
         next points.
-    rounds : int, default=4
-        How often a bottom is approached.
 
     Returns
     -------
@@ -58,7 +56,9 @@ def minimize_scale(criterion, low, high, *, glances=(), reach=0.0, rounds=_ROUND
     >>> round(scale, 3)
     2.0
     """
-    tried, grid = {}, np.linspace(np.log(low), np.log(high), _GRID)
+    tried = {}
+    ends = np.log([low, high])
+    grid = np.linspace(*ends, max(4, 1 + int(np.ceil(np.diff(ends)[0] / step))))
 
     def exact(points):
         values, stop = criterion(np.exp(points))
@@ -69,37 +69,26 @@ def minimize_scale(criterion, low, high, *, glances=(), reach=0.0, rounds=_ROUND
         return values
 
     try:
-        for look in glances:
+        seen = tried
+        lay_out = exact
+        if approximate is not None:
             seen = {}
 
-            def lay_out(points, look=look, seen=seen):
-                seen.update(zip(points.tolist(), _finite(look(np.exp(points))), strict=True))
+            def lay_out(points):
+                values = _finite(approximate(np.exp(points)))
+                seen.update(zip(points.tolist(), values.tolist(), strict=True))
 
-            lay_out(grid)
-            if not _at_edge_of_sight(seen, grid):
-                break
-        else:
-            seen, lay_out = tried, exact
-            lay_out(grid)
+        lay_out(grid)
         for start, _, end in _valleys(seen, _FINER_VALLEYS):
             lay_out(np.linspace(start, end, _FINER_GRID + 2)[1:-1])
-        ends = np.log([low, high])
         for start, bottom, end in _rivals(seen):
-            _descend(exact, bottom, max(bottom - start, end - bottom, reach), ends, rounds)
+            _descend(exact, bottom, max(bottom - start, end - bottom, error), ends)
     except _Stop:
         pass
     if not tried:
         return float(low), np.inf
-    point = min(tried, key=tried.get)
+    point = min(tried, key=lambda point: (tried[point], -point))
     return float(np.exp(point)), tried[point]
-
-
-def _at_edge_of_sight(seen, grid):
-    """Whether the lowest point borders on points where a glance sees nothing."""
-    values = np.array([seen[point] for point in grid.tolist()])
-    lowest = values.argmin()
-    beside = values[max(lowest - 1, 0) : lowest + 2]
-    return not np.isfinite(beside).all()
 
 
 def _rivals(seen):
@@ -116,9 +105,9 @@ def _finite(values):
     return np.where(np.isnan(values), np.inf, values)
 
 
-def _descend(evaluate, center, reach, ends, rounds):
+def _descend(evaluate, center, reach, ends):
     """Approach the bottom of a valley."""
-    for _ in range(rounds):
+    for _ in range(_ROUNDS):
         points = np.clip(center + reach * np.array([-1, -1 / 3, 1 / 3, 1]), *ends)
         points = np.unique(points)
         values = evaluate(points)

@@ -137,7 +137,7 @@ def select_neighbors(
     best, lowest = None, np.inf
     for n_neighbors in candidates:
         scores = smoother.scores(distances[None, :, n_neighbors - 1], residuals=False)
-        value = float(SMOOTHER_CRITERIA["loo"](scores, n)[0]) * data.unit("loo")
+        value = data.in_units(SMOOTHER_CRITERIA["loo"](scores, n)[0], "loo")
         if value < lowest:
             best, lowest = int(n_neighbors), value
         if observe is not None and observe(value, int(n_neighbors)):

@@ -11,7 +11,7 @@ from .._validation import check_choice
 from ..kernels import CompactKernel, Gaussian
 from ._criteria import SMOOTHER_CRITERIA, criterion_slopes
 from ._rules import canonical_ratio
-from ._search import MAX_SEARCH_ROWS, SearchData, search_range, warn_of_copies
+from ._search import MAX_SEARCH_ROWS, SearchData, search_range, warn_of_narrowest
 
 # Common scales looked at before the descents, which start from the best of them, from a
 # wider one, from others drawn about it, and from it without each feature in turn.
@@ -57,7 +57,7 @@ def select_bandwidths(
         Their values.
     kernel : Kernel
         Compares the numeric columns.
-    criterion : {"loo", "gcv", "aicc"}, default="loo"
+    criterion : {"loo", "penalized-loo", "gcv", "aicc"}, default="loo"
         See :func:`select_bandwidth`.
     columns : sklearn_attention.Columns, default=None
         What each column is; None for numbers throughout.
@@ -108,15 +108,13 @@ def select_bandwidths(
             "empty='nearest', fewer coefficients or more rows, or pass numbers."
         )
     if space.at_floor(descent.point):
-        warn_of_copies(data.X, data.values, criterion)
+        warn_of_narrowest(criterion)
     bandwidth = space.bandwidth(descent.point)
     if kernel.decreasing:
         bandwidth[space.numeric] *= data.rate
     bandwidth[space.categorical] *= data.rate**2
-    value = descent.value * data.unit(criterion)
-    if criterion == "aicc":
-        value += 2 * math.log(data.size)
-    return bandwidth, float(value), space.relevance(descent.point)
+    value = data.in_units(descent.value, criterion)
+    return bandwidth, value, space.relevance(descent.point)
 
 
 def _starts(data, space, kernel, criterion, options):
@@ -265,7 +263,7 @@ class _Descent:
         if value < self.value or self.point is None:
             self.point, self.value = point.copy(), value
         if self.observe is not None:
-            told = value * self.data.unit(self.criterion)
+            told = self.data.in_units(value, self.criterion)
             if self.observe(told, self.space.bandwidth(point)):
                 raise _Stop
         gradient = self.space.gather(pull(criterion_slopes(self.criterion, scores, n)))

@@ -1,7 +1,7 @@
 """The bandwidth at which a criterion of the smoother is smallest."""
 
-import functools
 import warnings
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.spatial import KDTree
@@ -13,27 +13,51 @@ from ._criteria import SMOOTHER_CRITERIA
 from ._minimize import minimize_scale
 from ._rules import canonical_ratio, feature_spread
 
-# Up to here every bandwidth on trial is tried on all rows. More rows are looked at through
-# a sample of this many first, and then near the bandwidth found there.
+# Where every bandwidth takes a pass over all pairs: up to here every bandwidth on trial is
+# tried on all rows. More rows are looked at through a sample of this many first, and then
+# near the bandwidth found there.
 MAX_SEARCH_ROWS = 2000
 # More rows than this are sampled once and for all; the bandwidth found is carried over at
 # the rate n^(-1/(d+4)) at which optimal bandwidths shrink, where the kernel is one of
 # distance: for others a bandwidth is no size of neighbourhood.
 MAX_KEYS = 20_000
-# Pairs of one look at a bandwidth: with many keys, fewer rows are predicted.
+# The same where a bandwidth takes time that is linear in the rows.
+MAX_KEYS_IN_LINEAR_TIME = 1_000_000
+# Pairs of one evaluation of a bandwidth: with many keys, fewer rows are predicted.
 _MAX_PAIRS = 5 * 10**7
-# From here on counting a feature into bins is faster than a pass over all pairs.
-_MANY_ROWS = 200
-# How far, in logarithms, the bottom of the curve may be from that of the curve at a glance:
-# of the same rows in bins, and of a sample.
-_CLOSE, _NEAR = 0.03, 0.4
-# Numbers of bins: what most curves need, and what wiggly ones do.
-_BINS = 1024, 16_384
+# How far, in logarithms, the bottom of the curve may be from that of a sample.
+_NEAR = 0.4
 # The search starts at this share of the distance to the nearest other place: from there
 # down, every row is predicted by its nearest neighbour alone.
 _LOWEST = 0.2
 # It ends where all rows weigh alike, at this many times the extent of the data.
 _HIGHEST = 3.0
+# Distance of the first bandwidths tried, as logarithms: the curves of few rows are bumpy.
+_STEP, _STEP_OF_MANY, _MANY = 0.15, 0.35, 20_000
+# Errors this small beside the values are rounding.
+_ROUNDING = 1e-26
+# The curve is flat where its minimum without the penalty takes so many times the degrees of
+# freedom.
+_FLAT = 2.0
+
+
+class BandwidthChoice(NamedTuple):
+    """A bandwidth, and what it was chosen from.
+
+    Attributes
+    ----------
+    bandwidth : ndarray of shape (n_features,)
+        In the features' own units.
+    value : float
+        The criterion there.
+    results : dict of ndarray
+        For every bandwidth that was tried, in ascending order: ``bandwidth``
+        (n_tried, n_features), ``criterion``, ``loo_error`` and ``degrees_of_freedom``.
+    """
+
+    bandwidth: Any
+    value: float
+    results: Any
 
 
 def leave_one_out_error(X, values, kernel, bandwidth, *, degree=0, **options):
@@ -82,6 +106,7 @@ def select_bandwidth(
     sample_weight=None,
     random_state=None,
     observe=None,
+    standardize=False,
     **options,
 ):
     r"""One scale on every feature's spread, at which a criterion is smallest.
@@ -96,9 +121,9 @@ def select_bandwidth(
         Their values.
     kernel : Kernel
         Compares rows.
-    criterion : {"loo", "gcv", "aicc"}, default="loo"
-        Leave-one-out error, generalised cross-validation, or the corrected Akaike
-        criterion.
+    criterion : {"loo", "penalized-loo", "gcv", "aicc"}, default="loo"
+        Leave-one-out error, the same penalised for degrees of freedom, generalised
+        cross-validation, or the corrected Akaike criterion.
     degree : {0, 1, 2}, default=0
         Degree of the local polynomials.
     sample_weight : ndarray of shape (n_samples,), default=None
@@ -109,16 +134,17 @@ def select_bandwidth(
     observe : callable, default=None
         Called for each bandwidth on trial as ``observe(value, bandwidth)``; returns whether
         to end the search there.
+    standardize : bool, default=False
+        Whether several columns of values count in units of their own deviation, and the
+        criterion with them.
     **options
         ``empty`` and ``device`` of :class:`sklearn_attention.attention.LeaveOneOut`.
 
     Returns
     -------
-    bandwidth : ndarray of shape (n_features,)
-        In the features' own units.
-    value : float
-        The criterion at the minimum. With more than 20 000 rows that of a sample, before
-        the bandwidth is carried over.
+    choice : BandwidthChoice
+        Bandwidth, criterion, and the results of all that was tried. Of a sample, if one was
+        drawn, before the bandwidth is carried over.
 
     Raises
     ------
@@ -128,32 +154,31 @@ def select_bandwidth(
     Warns
     -----
     UserWarning
-        If the search ends at its floor while rows are repeated exactly: a copy predicts
-        its twin perfectly and pulls the bandwidth to 0.
+        If the search ends at the narrowest bandwidth, or averages at the widest; or if the
+        minimum of "penalized-loo" is flat: plain leave-one-out would take more than twice the
+        degrees of freedom.
 
     Notes
     -----
-    Up to 2000 rows are looked at as they are. Of more rows a sample of 2000 lays out the
-    curve, at bandwidths larger by the rate of optimal ones, and its valleys are followed to
-    the bottom on all rows. A single feature is laid out on counts in bins instead.
+    Equal bandwidths are taken the widest. Rows that repeat others in features and values,
+    where most values are distinct, are left out together: a copy would predict its twin
+    perfectly. Along a single feature most kernels take linear time, and all rows are looked
+    at, up to a million. Otherwise more than 2000 rows are looked at through a sample of 2000
+    first, at bandwidths larger by the rate of optimal ones, and more than 20 000 through a
+    sample of these alone.
     """
     check_choice("bandwidth", criterion, SMOOTHER_CRITERIA)
-    data = SearchData(X, values, criterion, sample_weight, random_state)
-    search = _Search(data, kernel, criterion, degree, options)
-    single = data.n_samples > MAX_SEARCH_ROWS
-
-    def evaluate(scales):
-        found = search.exact(scales, single=single)
-        for k, (scale, value) in enumerate(zip(scales, found, strict=True)):
-            if observe is not None and observe(
-                value * data.unit(criterion), scale * data.spread
-            ):
-                found[k + 1 :] = np.inf  # nobody has seen those
-                return found, True
-        return found, False
-
+    linear = attention.has_linear_time(kernel, X.shape[1])
+    data = SearchData(
+        X, values, criterion, sample_weight, random_state,
+        MAX_KEYS_IN_LINEAR_TIME if linear else MAX_KEYS, standardize=standardize,
+    )  # fmt: skip
+    curve = _Curve(data, kernel, criterion, degree, options, observe)
     low, high = search_range(data.X / data.spread, canonical_ratio(kernel))
-    scale, value = minimize_scale(evaluate, low, high, glances=search.glances, **search.effort)
+    how = {"step": _STEP_OF_MANY if data.n_samples > _MANY else _STEP}
+    if not linear:
+        how = curve.by_sample() if data.n_samples > MAX_SEARCH_ROWS else {}
+    scale, value = minimize_scale(curve, low, high, **how)
     if not np.isfinite(value):
         raise ValueError(
             f"bandwidth={criterion!r} found no bandwidth at which empty="
@@ -161,16 +186,79 @@ def select_bandwidth(
             "leaves degrees of freedom: use empty='nearest', fewer coefficients or more rows, "
             "or pass a number."
         )
-    if single:
-        value = search.exact(np.array([scale]))[0]
-    value *= data.unit(criterion)
-    if criterion == "aicc":
-        value += 2 * np.log(data.size)
-    if scale < low * 1.05:
-        warn_of_copies(data.X, data.values, criterion)
+    results = curve.results()
+    _warn_of_ends(scale, value, (low, high), criterion, degree)
+    if criterion == "penalized-loo":
+        _warn_of_flat_minimum(results, scale * data.spread)
     if kernel.decreasing:
         scale *= data.rate
-    return scale * data.spread, float(value)
+    return BandwidthChoice(scale * data.spread, data.in_units(value, criterion), results)
+
+
+class _Curve:
+    """A criterion as a function of the scale."""
+
+    def __init__(self, data, kernel, criterion, degree, options, observe):
+        self.data, self.kernel, self.observe = data, kernel, observe
+        self.name, self.criterion = criterion, SMOOTHER_CRITERIA[criterion]
+        self.degree, self.options = degree, options
+        rows = None
+        if not attention.has_linear_time(kernel, data.X.shape[1]):
+            rows = data.sample(max(_MAX_PAIRS // data.n_samples, 2))
+        self.smoother = self._smoother(data.X, data.values, data.sample_weight, rows)
+        self.tried = {}
+
+    def __call__(self, scales):
+        data = self.data
+        scores = self.smoother.scores(scales)
+        # Of the rows that are predicted, to the trace of all.
+        share = len(self.smoother.rows) / data.n_samples
+        scores = scores._replace(trace=scores.trace / share)
+        values = self.criterion(_without_rounding(scores), data.n_samples)
+        for k, scale in enumerate(scales):
+            errors = data.in_units(scores.left_out[k], "loo")
+            told = data.in_units(values[k], self.name)
+            self.tried[float(scale)] = (told, errors, scores.trace[k])
+            if self.observe is not None and self.observe(told, scale * data.spread):
+                values[k + 1 :] = np.inf  # nobody has seen those
+                return values, True
+        return values, False
+
+    def by_sample(self):
+        """How to lay out the curve by a sample of the rows."""
+        data = self.data
+        rows = data.sample(MAX_SEARCH_ROWS)
+        weights = None if data.sample_weight is None else data.sample_weight[rows]
+        sample = self._smoother(data.X[rows], data.values[rows], weights)
+        wider = 1.0
+        if self.kernel.decreasing:
+            wider = (data.n_samples / len(rows)) ** (1 / (data.X.shape[1] + 4))
+
+        def approximate(scales):
+            scores = sample.scores(scales * wider, single=True)
+            return self.criterion(_without_rounding(scores), len(rows))
+
+        return {"approximate": approximate, "error": _NEAR}
+
+    def results(self):
+        """What was tried, in ascending order."""
+        scales = np.array(sorted(self.tried))
+        columns = np.array([self.tried[scale] for scale in scales.tolist()]).T
+        names = ("criterion", "loo_error", "degrees_of_freedom")
+        results = {"bandwidth": scales[:, None] * self.data.spread}
+        return results | dict(zip(names, columns, strict=True))
+
+    def _smoother(self, X, values, sample_weight, rows=None):
+        return attention.LeaveOneOut(
+            X, values, self.kernel, bandwidth=self.data.spread, degree=self.degree,
+            sample_weight=sample_weight, rows=rows, **self.options,
+        )  # fmt: skip
+
+
+def _without_rounding(scores):
+    """Scores in which what is left of exact predictions is no error."""
+    fields = (np.where(field < _ROUNDING, 0.0, field) for field in scores[:2])
+    return scores._replace(left_out=next(fields), fitted=next(fields))
 
 
 class SearchData:
@@ -186,9 +274,14 @@ class SearchData:
         Draws the sample.
     max_rows : int, default=20000
         How many rows are not too many.
+    standardize : bool, default=False
+        Whether several columns of values are divided by their deviations.
     """
 
-    def __init__(self, X, values, criterion, sample_weight, random_state, max_rows=MAX_KEYS):
+    def __init__(
+        self, X, values, criterion, sample_weight, random_state, max_rows=MAX_KEYS,
+        *, standardize=False,
+    ):  # fmt: skip
         if sample_weight is not None:
             kept = sample_weight > 0
             X, values, sample_weight = X[kept], values[kept], sample_weight[kept]
@@ -199,6 +292,7 @@ class SearchData:
             )
         self.random_state = check_random_state(random_state)
         self.spread = feature_spread(X, sample_weight)
+        X, values, sample_weight = _joined(X, values, sample_weight)
         self.rate = 1.0
         if len(X) > max_rows:
             self.rate = (len(X) / max_rows) ** (-1 / (X.shape[1] + 4))
@@ -207,76 +301,24 @@ class SearchData:
             sample_weight = None if sample_weight is None else sample_weight[rows]
         # By a power of two, so that errors neither overflow nor vanish.
         self.size = 2.0 ** int(np.frexp(np.abs(values).max())[1])
-        self.X, self.values, self.sample_weight = X, values / self.size, sample_weight
+        values = values / self.size
+        if standardize and values.shape[1] > 1:
+            values, self.size = values / feature_spread(values, sample_weight), 1.0
+        self.X, self.values, self.sample_weight = X, values, sample_weight
         self.n_samples = len(X)
 
-    def unit(self, criterion):
-        """What errors of the values looked at are multiplied by to be errors as given."""
+    def in_units(self, value, criterion):
+        """A criterion of the values looked at as one of the values as given."""
+        if criterion == "aicc":
+            return float(value + 2 * np.log(self.size))
         with np.errstate(over="ignore", under="ignore"):
-            return 1.0 if criterion == "aicc" else np.square(np.float64(self.size))
+            return float(value * np.square(np.float64(self.size)))
 
     def sample(self, n_rows):
         """Positions of at most so many rows; None for all."""
         if n_rows >= self.n_samples:
             return None
         return np.sort(self.random_state.choice(self.n_samples, n_rows, replace=False))
-
-
-class _Search:
-    """A criterion as a function of the scale: exactly, and at a glance."""
-
-    def __init__(self, data, kernel, criterion, degree, options):
-        self.data, self.kernel, self.degree, self.options = data, kernel, degree, options
-        self.criterion = SMOOTHER_CRITERIA[criterion]
-        self.residuals = criterion != "loo"
-        rows = data.sample(max(_MAX_PAIRS // data.n_samples, 2))
-        self.rows = self._rows(data.X, data.values, data.sample_weight, rows)
-        self.effort = {}
-        self.glances = self._make_glances()
-
-    def exact(self, scales, single=False):
-        scores = self.rows.scores(scales, residuals=self.residuals, single=single)
-        # Of the rows that are predicted, to the trace of all.
-        share = len(self.rows.rows) / self.data.n_samples
-        return self.criterion(scores._replace(trace=scores.trace / share), self.data.n_samples)
-
-    def _rows(self, X, values, sample_weight, rows=None):
-        return attention.LeaveOneOut(
-            X, values, self.kernel, bandwidth=self.data.spread, degree=self.degree,
-            sample_weight=sample_weight, rows=rows, **self.options,
-        )  # fmt: skip
-
-    def _make_glances(self):
-        data, kernel = self.data, self.kernel
-        form = kernel.radial_form(data.X.shape[1])
-        one = form is not None and len(form.columns) == 1 and form.rest is None
-        if one and kernel.signed is False and data.n_samples >= _MANY_ROWS:
-            self.effort = {"reach": _CLOSE, "rounds": 1}
-            x = data.X[:, form.columns[0]] / data.spread[form.columns[0]]
-            return [functools.partial(self._binned, x, form.kernel, n) for n in _BINS]
-        if data.n_samples <= MAX_SEARCH_ROWS:
-            return ()
-        self.effort = {"reach": _NEAR, "rounds": 2}
-        rows = data.sample(MAX_SEARCH_ROWS)
-        weights = None if data.sample_weight is None else data.sample_weight[rows]
-        sample = self._rows(data.X[rows], data.values[rows], weights)
-        wider = 1.0
-        if kernel.decreasing:
-            wider = (data.n_samples / len(rows)) ** (1 / (data.X.shape[1] + 4))
-
-        def glance(scales):
-            scores = sample.scores(scales * wider, residuals=self.residuals, single=True)
-            return self.criterion(scores, len(rows))
-
-        return (glance,)
-
-    def _binned(self, x, kernel, n_bins, scales):
-        data = self.data
-        scores = attention.binned_scores(
-            x, data.values, kernel, scales, data.sample_weight,
-            degree=self.degree, n_bins=n_bins,
-        )  # fmt: skip
-        return self.criterion(scores, self.data.n_samples)
 
 
 def search_range(Z, ratio):
@@ -304,25 +346,65 @@ def search_range(Z, ratio):
     else:
         places = np.unique(Z, axis=0)
         gaps = KDTree(places).query(places, k=2)[0][:, 1]
-    low = _LOWEST * ratio * np.quantile(gaps, 0.25)
-    return max(low, 1e-6 * extent), _HIGHEST * ratio * extent
+    return _LOWEST * ratio * np.quantile(gaps, 0.25), _HIGHEST * ratio * extent
 
 
-def warn_of_copies(X, values, criterion):
-    """Warn if rows are repeated, where that has pulled a bandwidth to its floor.
+def _joined(X, values, sample_weight):
+    """Rows that repeat others as one with their weight, unless values are classes or counts.
+
+    Where most values are distinct, a row that repeats another in all its columns is a copy.
+    """
+    rows, place, counts = np.unique(
+        np.column_stack([X, values]), axis=0, return_inverse=True, return_counts=True
+    )
+    if len(rows) == len(X) or len(rows) < 2:
+        return X, values, sample_weight
+    if len(np.unique(values, axis=0)) <= len(rows) / 2:
+        return X, values, sample_weight
+    if sample_weight is not None:
+        counts = np.bincount(place.ravel(), sample_weight)
+    n_features = X.shape[1]
+    return rows[:, :n_features], rows[:, n_features:], counts.astype(np.float64)
+
+
+def warn_of_narrowest(criterion):
+    """Warn that a search has ended at the narrowest bandwidth.
 
     Parameters
     ----------
-    X, values : ndarray of shape (n_samples, n_columns)
     criterion : str
         For the message.
     """
-    rows = np.column_stack([X, values])
-    n_copies = len(rows) - len(np.unique(rows, axis=0))
-    if n_copies:
+    warnings.warn(
+        f"bandwidth={criterion!r} ended at the narrowest bandwidth tried, where rows are "
+        "predicted by their nearest neighbours: neighbouring rows may be copies of each other, "
+        "or their noise dependent. Drop copies (sample_weight can count them), or pass a "
+        "number.",
+        stacklevel=3,
+    )
+
+
+def _warn_of_ends(scale, value, ends, criterion, degree):
+    if scale < 1.05 * ends[0]:
+        warn_of_narrowest(criterion)
+    elif scale > 0.95 * ends[1] and degree == 0 and value > 0:
         warnings.warn(
-            f"bandwidth={criterion!r} ended at its floor while {n_copies} of {len(rows)} rows "
-            "repeat another exactly; a copy predicts its twin perfectly, so the floor may be "
-            "too small: drop the copies (sample_weight can count them) or pass a number.",
-            stacklevel=2,
+            f"bandwidth={criterion!r} ended at the widest bandwidth tried, where all rows "
+            "weigh alike and predictions are the mean: no dependence on X was found.",
+            stacklevel=3,
+        )
+
+
+def _warn_of_flat_minimum(results, bandwidth):
+    freedom = results["degrees_of_freedom"]
+    errors = results["loo_error"]
+    plain = freedom[np.flatnonzero(errors == errors.min())[-1]]
+    chosen = freedom[np.abs(results["bandwidth"] - bandwidth).sum(axis=1).argmin()]
+    if plain > _FLAT * max(chosen, 2.0):
+        warnings.warn(
+            f"bandwidth='penalized-loo': the leave-one-out error is flat. It is smallest at "
+            f"{plain:.0f} degrees of freedom, and penalised at {chosen:.0f}: rows next to each "
+            "other may have dependent noise. The attribute bandwidth_search_ of an estimator "
+            "has the whole curve.",
+            stacklevel=3,
         )

@@ -56,6 +56,10 @@ class Laplacian(Kernel, name="laplacian"):
     exponential_polynomial = (1.0, (1.0,))
     stationary = True
 
+    def radial_form(self, n_features):
+        # Along a single feature there is but one distance.
+        return Exponential().radial_form(1) if n_features == 1 else None
+
     def _log_values(self, queries, keys):
         distances = (abs(q[:, None] - k) for q, k in zip(queries.T, keys.T, strict=True))
         return -functools.reduce(operator.add, distances)

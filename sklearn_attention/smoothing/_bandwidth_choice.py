@@ -4,7 +4,6 @@ import numpy as np
 
 from .._validation import check_choice
 from ..bandwidth import (
-    MAX_CANDIDATES,
     RULES,
     SMOOTHER_CRITERIA,
     AdaptiveBandwidth,
@@ -25,7 +24,7 @@ def choose_bandwidth(estimator, kernel):
     """Choose the bandwidth of an estimator for the rows it remembers.
 
     Sets ``bandwidth_`` and ``kernel_``, and what else the way of choosing tells:
-    ``loo_score_`` and its like, ``relevance_``, ``n_neighbors_``.
+    ``criterion_value_``, ``bandwidth_search_``, ``relevance_``, ``n_neighbors_``.
 
     Parameters
     ----------
@@ -35,7 +34,9 @@ def choose_bandwidth(estimator, kernel):
         Of the numeric columns.
     """
     rule = estimator.bandwidth
-    context = estimator._init_callback_context(max_subtasks=_most_candidates(estimator))
+    searches = isinstance(rule, str) and rule in (*SMOOTHER_CRITERIA, "knn-loo")
+    # How many bandwidths a search tries, nobody knows beforehand.
+    context = estimator._init_callback_context(max_subtasks=None if searches else 0)
     context.call_on_fit_task_begin(estimator=estimator, **estimator._task_data())
     if isinstance(rule, AdaptiveBandwidth):
         _adapt(estimator, kernel, rule.n_neighbors)
@@ -56,15 +57,6 @@ def choose_bandwidth(estimator, kernel):
     context.call_on_fit_task_end(
         estimator=estimator, **estimator._task_data(), reconstruction_attributes={}
     )
-
-
-def _most_candidates(estimator):
-    """How many bandwidths are tried at most; None where nobody knows."""
-    rule = estimator.bandwidth
-    if not isinstance(rule, str) or rule not in (*SMOOTHER_CRITERIA, "knn-loo"):
-        return 0
-    descends = estimator.per_feature or estimator.columns_.categorical
-    return None if descends and rule != "knn-loo" else MAX_CANDIDATES
 
 
 def _by_rule(estimator, kernel, rule):
@@ -111,16 +103,17 @@ def _search(estimator, kernel, context):
             columns=estimator.columns_, **options,
         )  # fmt: skip
     else:
-        estimator.bandwidth_, score = select_bandwidth(
-            keys, values, kernel, rule, device=estimator.device, **options
-        )
-    setattr(estimator, f"{rule}_score_", score)
+        estimator.bandwidth_, score, estimator.bandwidth_search_ = select_bandwidth(
+            keys, values, kernel, rule, standardize=estimator._standardizes_outputs,
+            device=estimator.device, **options,
+        )  # fmt: skip
+    estimator.criterion_value_ = score
 
 
 def _search_neighbors(estimator, kernel, context):
     _adapt(estimator, kernel, 1)
     observe = _observer(estimator, context, lambda k: {"n_neighbors_": k})
-    estimator.n_neighbors_, estimator.loo_score_ = select_neighbors(
+    estimator.n_neighbors_, estimator.criterion_value_ = select_neighbors(
         estimator.keys_, _targets(estimator), estimator.kernel_,
         columns=estimator.columns_.numeric, degree=estimator.degree,
         sample_weight=estimator.key_weights_, random_state=estimator.random_state,

@@ -23,8 +23,8 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, MemoryEstimator):
     kernel : str, Kernel or callable, default="gaussian"
         How rows are compared, as for :class:`NadarayaWatsonRegressor`. Kernels that take
         negative values are refused.
-    bandwidth : str, float, array-like or AdaptiveBandwidth, default="loo"
-        As for :class:`NadarayaWatsonRegressor`; "loo" minimises the Brier score.
+    bandwidth : str, float, array-like or AdaptiveBandwidth, default="penalized-loo"
+        As for :class:`NadarayaWatsonRegressor`; the squared error is the Brier score.
     per_feature : bool, default=False
         As for :class:`NadarayaWatsonRegressor`.
     categorical_features : "from_dtype" or list of (str, int or bool), default="from_dtype"
@@ -43,11 +43,8 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, MemoryEstimator):
     ----------
     classes_ : ndarray of shape (n_classes,), or list of such arrays
         The classes; a list if there are several outputs.
-    bandwidth_, n_neighbors_, gcv_score_, aicc_score_, relevance_, columns_
+    bandwidth_, n_neighbors_, criterion_value_, bandwidth_search_, relevance_, columns_
         As for :class:`NadarayaWatsonRegressor`.
-    loo_score_ : float
-        Mean squared leave-one-out error of the probabilities; only with "loo" and
-        "knn-loo". In large data that of a sample.
     kernel_ : Kernel
         The kernel, resolved.
     keys_ : ndarray of shape (n_samples, n_features)
@@ -77,6 +74,9 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, MemoryEstimator):
     >>> round(model.score(X, y), 2)
     0.99
     """
+
+    # The Brier score adds up the classes' errors as they are.
+    _standardizes_outputs = False
 
     @keeps_state_on_failure
     @with_callbacks

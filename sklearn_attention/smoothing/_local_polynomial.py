@@ -23,15 +23,17 @@ class LocalPolynomialRegressor(SmootherRegressor):
         How rows are compared: a name or a kernel of :mod:`sklearn_attention.kernels`, a
         function ``f(X, Y) -> (n, m)``, or a kernel of
         :mod:`sklearn.gaussian_process.kernels`.
-    bandwidth : str, float, array-like or AdaptiveBandwidth, default="loo"
+    bandwidth : str, float, array-like or AdaptiveBandwidth, default="penalized-loo"
         By how much features are divided before rows are compared: one number, or one for
         each feature, in the features' own units, or a rule for choosing it:
 
-        - "loo", "gcv", "aicc": one factor on each feature's standard deviation, at which
-          the leave-one-out squared error, generalised cross-validation, or the corrected
-          Akaike criterion is smallest. More than 2000 rows are looked at through a sample
-          first; of more than 20 000 one is drawn, and the bandwidth found is carried over
-          at the rate :math:`n^{-1/(d+4)}`;
+        - "penalized-loo": one factor on each feature's standard deviation, at which the
+          leave-one-out squared error, penalised for degrees of freedom, is smallest
+          (:func:`~sklearn_attention.bandwidth.penalized_leave_one_out` says why);
+        - "loo", "gcv", "aicc": the same for the plain leave-one-out squared error,
+          generalised cross-validation, or the corrected Akaike criterion. See
+          :func:`~sklearn_attention.bandwidth.select_bandwidth` for how many rows are
+          looked at;
         - "scott" and "silverman": standard deviations times :math:`n^{-1/(d+4)}` or
           :math:`(n (d + 2) / 4)^{-1/(d+4)}`, times the ratio of the kernel's canonical
           bandwidth to the Gaussian's. :math:`n` is the sum of the weights;
@@ -44,7 +46,7 @@ class LocalPolynomialRegressor(SmootherRegressor):
         Degree of the polynomials; 0 is :class:`NadarayaWatsonRegressor`, 2 includes the
         products of different features. Categories have no slopes.
     per_feature : bool, default=False
-        Whether "loo", "gcv" and "aicc" choose a bandwidth for each feature on its own, by
+        Whether the searches by a criterion choose a bandwidth for each feature on its own, by
         gradients; features that do not help then get bandwidths so large that they have no
         say, which `relevance_` tells.
     categorical_features : "from_dtype" or list of (str, int or bool), default="from_dtype"
@@ -67,9 +69,13 @@ class LocalPolynomialRegressor(SmootherRegressor):
         adaptive bandwidth, the units in which neighbours are looked for.
     n_neighbors_ : int
         The neighbour that an adaptive bandwidth reaches to.
-    loo_score_, gcv_score_, aicc_score_ : float
-        The criterion at that bandwidth; only the one that was minimised. In large data that
-        of a sample.
+    criterion_value_ : float
+        The criterion at that bandwidth, if one was minimised. With several outputs, in units
+        of each output's variance.
+    bandwidth_search_ : dict of ndarray
+        All bandwidths that were tried, with ``criterion``, ``loo_error`` and
+        ``degrees_of_freedom``, to be passed to :class:`pandas.DataFrame` without
+        ``bandwidth``; only if one factor was searched.
     relevance_ : ndarray of shape (n_features,)
         How much each feature matters to the kernel, from 0 (differences make no
         difference) to 1; only if bandwidths were searched for each feature or category.
@@ -138,7 +144,7 @@ class LocalPolynomialRegressor(SmootherRegressor):
         self,
         kernel="gaussian",
         *,
-        bandwidth="loo",
+        bandwidth="penalized-loo",
         degree=1,
         per_feature=False,
         categorical_features="from_dtype",

@@ -24,12 +24,14 @@ class MemoryEstimator(MixedRows):
     """
 
     degree = 0
+    # Whether a search lets several outputs count alike, whatever their units.
+    _standardizes_outputs = True
 
     def __init__(
         self,
         kernel="gaussian",
         *,
-        bandwidth="loo",
+        bandwidth="penalized-loo",
         per_feature=False,
         categorical_features="from_dtype",
         algorithm="auto",
@@ -118,10 +120,9 @@ class MemoryEstimator(MixedRows):
         self.keys_, self.values_, self.key_weights_ = X, values, weights
         for name in [name for name in vars(self) if name in _CHOSEN]:
             delattr(self, name)
-        with attention.threads_for(len(X) ** 2):
-            self._choose()
-            # What cannot predict its own first row is refused here rather than in predict.
-            self._average(self.keys_[:1], empty="nan")
+        self._choose()
+        # What cannot predict its own first row is refused here rather than in predict.
+        self._average(self.keys_[:1], empty="nan")
         return self
 
     def _choose(self):
@@ -207,7 +208,7 @@ class MemoryEstimator(MixedRows):
 
 
 # Attributes that depend on how the bandwidth is chosen, and go when it is chosen anew.
-_CHOSEN = ("aicc_score_", "gcv_score_", "loo_score_", "n_neighbors_", "relevance_")
+_CHOSEN = ("bandwidth_search_", "criterion_value_", "n_neighbors_", "relevance_")
 
 
 def valid_degree(degree):

@@ -139,7 +139,7 @@ class TestLeaveOneOut:
         rng = np.random.default_rng(seed)
         X = rng.uniform(0, 1, (60, 1))
         values = np.sin(12 * X) + 0.3 * rng.normal(size=(60, 1))
-        _, error = select_bandwidth(X, values, kernel)
+        _, error, _ = select_bandwidth(X, values, kernel)
         grid = np.geomspace(0.005, 3, 600)
         brute = min(leave_one_out_error(X, values, kernel, h) for h in grid)
         # Compact kernels make curves with kinks; a percent of a percent is no miss.
@@ -149,7 +149,7 @@ class TestLeaveOneOut:
         rng = np.random.default_rng(0)
         X = rng.uniform(0, 1, (60, 1))
         values = np.sin(12 * X) + 0.3 * rng.normal(size=(60, 1))
-        _, error = select_bandwidth(X, values, Boxcar())
+        _, error, _ = select_bandwidth(X, values, Boxcar())
         grid = np.geomspace(0.005, 3, 1500)
         brute = min(leave_one_out_error(X, values, Boxcar(), h) for h in grid)
         assert error <= brute * 1.02
@@ -158,7 +158,7 @@ class TestLeaveOneOut:
         rng = np.random.default_rng(0)
         X = rng.normal(size=(80, 2)) * [1.0, 1000.0]
         values = np.sin(X[:, :1]) + 0.1 * rng.normal(size=(80, 1))
-        bandwidth, _ = select_bandwidth(X, values, Gaussian())
+        bandwidth, _, _ = select_bandwidth(X, values, Gaussian())
         ratio = bandwidth / feature_spread(X)
         assert ratio[0] == pytest.approx(ratio[1])
 
@@ -166,8 +166,8 @@ class TestLeaveOneOut:
         rng = np.random.default_rng(0)
         X = rng.normal(size=(80, 2))
         values = np.sin(X[:, :1]) + 0.1 * rng.normal(size=(80, 1))
-        bandwidth, error = select_bandwidth(X, values, Gaussian())
-        scaled, same = select_bandwidth(X * [1e-6, 1e4] + 7, values, Gaussian())
+        bandwidth, error, _ = select_bandwidth(X, values, Gaussian())
+        scaled, same, _ = select_bandwidth(X * [1e-6, 1e4] + 7, values, Gaussian())
         np.testing.assert_allclose(scaled, bandwidth * [1e-6, 1e4], rtol=2e-3)
         assert same == pytest.approx(error, rel=1e-6)
 
@@ -176,7 +176,7 @@ class TestLeaveOneOut:
 
         frame = pd.read_csv(data_folder / "curves" / "cps71.csv.gz")
         X, values = frame[["age"]].to_numpy(float), frame[["logwage"]].to_numpy()
-        bandwidth, error = select_bandwidth(X, values, Gaussian())
+        bandwidth, error, _ = select_bandwidth(X, values, Gaussian())
         weight = np.ones(len(X))
         grid = np.concatenate([np.geomspace(0.2, 50, 60), np.linspace(1.85, 1.95, 21)])
         curve = [brute_force_error(X, values, Gaussian(), h, weight) for h in grid]
@@ -191,12 +191,12 @@ class TestLeaveOneOut:
         rng = np.random.default_rng(0)
         X = rng.uniform(0, 1, (MAX_SEARCH_ROWS + 500, n_features))
         values = np.sin(12 * X[:, :1]) + 0.3 * rng.normal(size=(len(X), 1))
-        bandwidth, error = select_bandwidth(X, values, kernel, random_state=0)
+        bandwidth, error, _ = select_bandwidth(X, values, kernel, random_state=0)
         assert error == pytest.approx(leave_one_out_error(X, values, kernel, bandwidth))
         for factor in np.geomspace(0.3, 3, 12):
             other = leave_one_out_error(X, values, kernel, factor * bandwidth)
             assert error <= other * (1 + 1e-4)
-        again, same = select_bandwidth(X, values, kernel, random_state=0)
+        again, same, _ = select_bandwidth(X, values, kernel, random_state=0)
         np.testing.assert_array_equal(again, bandwidth)
         assert same == error
 
@@ -207,8 +207,8 @@ class TestLeaveOneOut:
         X = rng.uniform(0, 1, (2400, 1))
         values = np.sin(12 * X) + 0.3 * rng.normal(size=(2400, 1))
         rows = np.random.RandomState(0).choice(2400, 600, replace=False)
-        bandwidth, _ = select_bandwidth(X, values, Gaussian(), random_state=0)
-        sample, _ = select_bandwidth(X[rows], values[rows], Gaussian())
+        bandwidth, _, _ = select_bandwidth(X, values, Gaussian(), random_state=0)
+        sample, _, _ = select_bandwidth(X[rows], values[rows], Gaussian())
         # The sample's own spread differs a little: only the scale is carried over.
         assert bandwidth[0] == pytest.approx(sample[0] * 4 ** (-1 / 5), rel=2e-2)
 
@@ -217,7 +217,7 @@ class TestLeaveOneOut:
         X = rng.uniform(0, 20, (2 * MAX_SEARCH_ROWS, 1))
         values = np.sin(2 * np.pi * X)
         kernel = Periodic(length_scale=0.3)
-        bandwidth, error = select_bandwidth(X, values, kernel)
+        bandwidth, error, _ = select_bandwidth(X, values, kernel)
         assert leave_one_out_error(X, values, kernel, bandwidth) < 2 * error
 
     @pytest.mark.parametrize("scale", [1e-200, 1e-170, 1e160, 1e200])
@@ -225,10 +225,10 @@ class TestLeaveOneOut:
         rng = np.random.default_rng(0)
         X = rng.normal(size=(60, 1))
         values = np.sin(X) + 0.1 * rng.normal(size=(60, 1))
-        bandwidth, error = select_bandwidth(X, values, Gaussian())
-        of_y, _ = select_bandwidth(X, values * scale, Gaussian())
+        bandwidth, error, _ = select_bandwidth(X, values, Gaussian())
+        of_y, _, _ = select_bandwidth(X, values * scale, Gaussian())
         np.testing.assert_allclose(of_y, bandwidth, rtol=2e-3)
-        of_x, same = select_bandwidth(X * scale, values, Gaussian())
+        of_x, same, _ = select_bandwidth(X * scale, values, Gaussian())
         np.testing.assert_allclose(of_x / scale, bandwidth, rtol=2e-3)
         assert same == pytest.approx(error, rel=1e-6)
         np.testing.assert_allclose(
@@ -240,7 +240,7 @@ class TestLeaveOneOut:
         X = np.repeat(rng.normal(size=(30, 1)), 2, axis=0)
         values = np.repeat(rng.normal(size=(30, 1)), 2, axis=0)
         with pytest.warns(UserWarning, match="30 of 60 rows repeat another exactly"):
-            bandwidth, error = select_bandwidth(X, values, Gaussian())
+            bandwidth, error, _ = select_bandwidth(X, values, Gaussian())
         assert error < 0.01
         gaps = np.abs(np.unique(X)[:, None] - np.unique(X)) + np.diag(np.full(30, np.inf))
         assert bandwidth[0] > 0.19 * np.quantile(gaps.min(axis=1), 0.25)
@@ -248,14 +248,14 @@ class TestLeaveOneOut:
     def test_noise_takes_the_mean(self):
         rng = np.random.default_rng(3)
         X, values = rng.normal(size=(200, 1)), rng.normal(size=(200, 1))
-        bandwidth, error = select_bandwidth(X, values, Gaussian())
+        bandwidth, error, _ = select_bandwidth(X, values, Gaussian())
         assert bandwidth[0] > 1
         assert error == pytest.approx(values.var(), rel=0.05)
 
     def test_all_rows_in_one_place(self):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            bandwidth, _ = select_bandwidth(
+            bandwidth, _, _ = select_bandwidth(
                 np.ones((5, 2)), np.arange(5.0)[:, None], Gaussian()
             )
         assert np.isfinite(bandwidth).all()
@@ -276,5 +276,5 @@ class TestLeaveOneOut:
     def test_every_row_must_be_predicted_where_asked(self, empty):
         X = np.array([[0.0], [0.1], [0.2], [10.0]])
         values = np.arange(4.0)[:, None]
-        bandwidth, _ = select_bandwidth(X, values, Boxcar(), empty=empty)
+        bandwidth, _, _ = select_bandwidth(X, values, Boxcar(), empty=empty)
         assert bandwidth[0] >= 9.8
