@@ -2,14 +2,14 @@
 
 import numpy as np
 
-# Points of the first grid are so far apart, as logarithms; of the lowest valleys so many get
-# a finer grid of so many points each, and so many of all are followed to the bottom.
-_STEP = 0.25
-_FINER_VALLEYS, _FINER_GRID = 4, 8
+# Points of the first grid are so far apart, as logarithms; so many of its lowest valleys get
+# a grid that is so many times finer, and so many of all are followed to the bottom.
+_STEP = 0.15
+_FINER_VALLEYS, _FINER = 4, 8
 _BOTTOMS = 2
 # A bottom is approached in rounds of four points and the lowest place of the cubic through
 # them, which is known to the third power of their distance.
-_ROUNDS, _SHRINK, _PRECISION = 3, 10.0, 2e-3
+_ROUNDS, _SHRINK, _PRECISION = 4, 10.0, 3e-4
 # A valley is not followed whose bottom is higher than the lowest by this share of the range.
 _NO_RIVAL = 0.05
 
@@ -33,7 +33,7 @@ def minimize_scale(criterion, low, high, *, step=_STEP, approximate=None, error=
         counts as infinite, and whether to end the search with the best scale so far.
     low, high : float
         Ends of the search, ``0 < low < high``.
-    step : float, default=0.25
+    step : float, default=0.15
         Distance of the grid's points, as logarithms.
     approximate : callable, default=None
         ``approximate(scales) -> values``: about the same values, for less; it then lays out
@@ -80,7 +80,8 @@ def minimize_scale(criterion, low, high, *, step=_STEP, approximate=None, error=
 
         lay_out(grid)
         for start, _, end in _valleys(seen, _FINER_VALLEYS):
-            lay_out(np.linspace(start, end, _FINER_GRID + 2)[1:-1])
+            n_finer = round((end - start) / step) * _FINER - 1
+            lay_out(np.linspace(start, end, n_finer + 2)[1:-1])
         for start, bottom, end in _rivals(seen):
             _descend(exact, bottom, max(bottom - start, end - bottom, error), ends)
     except _Stop:

@@ -32,13 +32,19 @@ _NEAR = 0.4
 _LOWEST = 0.2
 # It ends where all rows weigh alike, at this many times the extent of the data.
 _HIGHEST = 3.0
-# Distance of the first bandwidths tried, as logarithms: the curves of few rows are bumpy.
-_STEP, _STEP_OF_MANY, _MANY = 0.15, 0.35, 20_000
+# Distance of the first bandwidths tried, as logarithms, up to so many rows: the curves of few
+# are bumpy.
+_STEPS = {2000: 0.08, 20_000: 0.15, np.inf: 0.35}
+# Rows that are equal are copies if so large a share of the different ones have values of
+# their own.
+_DISTINCT = 0.9
 # Errors this small beside the values are rounding.
 _ROUNDING = 1e-26
 # The curve is flat where its minimum without the penalty takes so many times the degrees of
 # freedom.
 _FLAT = 2.0
+# An average of no more degrees of freedom is the mean.
+_NO_DEPENDENCE = 1.05
 
 
 class BandwidthChoice(NamedTuple):
@@ -154,14 +160,14 @@ def select_bandwidth(
     Warns
     -----
     UserWarning
-        If the search ends at the narrowest bandwidth, or averages at the widest; or if the
-        minimum of "penalized-loo" is flat: plain leave-one-out would take more than twice the
-        degrees of freedom.
+        If the search ends at the narrowest bandwidth, or where averages are the mean; or if
+        the minimum of "penalized-loo" is flat: plain leave-one-out would take more than twice
+        the degrees of freedom.
 
     Notes
     -----
     Equal bandwidths are taken the widest. Rows that repeat others in features and values,
-    where most values are distinct, are left out together: a copy would predict its twin
+    where nearly all values are distinct, are left out together: a copy would predict its twin
     perfectly. Along a single feature most kernels take linear time, and all rows are looked
     at, up to a million. Otherwise more than 2000 rows are looked at through a sample of 2000
     first, at bandwidths larger by the rate of optimal ones, and more than 20 000 through a
@@ -175,7 +181,7 @@ def select_bandwidth(
     )  # fmt: skip
     curve = _Curve(data, kernel, criterion, degree, options, observe)
     low, high = search_range(data.X / data.spread, canonical_ratio(kernel))
-    how = {"step": _STEP_OF_MANY if data.n_samples > _MANY else _STEP}
+    how = {"step": next(step for n, step in _STEPS.items() if data.n_samples <= n)}
     if not linear:
         how = curve.by_sample() if data.n_samples > MAX_SEARCH_ROWS else {}
     scale, value = minimize_scale(curve, low, high, **how)
@@ -187,9 +193,10 @@ def select_bandwidth(
             "or pass a number."
         )
     results = curve.results()
-    _warn_of_ends(scale, value, (low, high), criterion, degree)
+    freedom = curve.tried[scale][2]
+    _warn_of_ends(scale, low, freedom, value, criterion, degree)
     if criterion == "penalized-loo":
-        _warn_of_flat_minimum(results, scale * data.spread)
+        _warn_of_flat_minimum(results, freedom)
     if kernel.decreasing:
         scale *= data.rate
     return BandwidthChoice(scale * data.spread, data.in_units(value, criterion), results)
@@ -257,8 +264,9 @@ class _Curve:
 
 def _without_rounding(scores):
     """Scores in which what is left of exact predictions is no error."""
-    fields = (np.where(field < _ROUNDING, 0.0, field) for field in scores[:2])
-    return scores._replace(left_out=next(fields), fitted=next(fields))
+    exact = scores.left_out < _ROUNDING
+    left_out, fitted = (np.where(exact, 0.0, field) for field in scores[:2])
+    return scores._replace(left_out=left_out, fitted=fitted)
 
 
 class SearchData:
@@ -359,7 +367,7 @@ def _joined(X, values, sample_weight):
     )
     if len(rows) == len(X) or len(rows) < 2:
         return X, values, sample_weight
-    if len(np.unique(values, axis=0)) <= len(rows) / 2:
+    if len(np.unique(values, axis=0)) < _DISTINCT * len(rows):
         return X, values, sample_weight
     if sample_weight is not None:
         counts = np.bincount(place.ravel(), sample_weight)
@@ -384,22 +392,21 @@ def warn_of_narrowest(criterion):
     )
 
 
-def _warn_of_ends(scale, value, ends, criterion, degree):
-    if scale < 1.05 * ends[0]:
+def _warn_of_ends(scale, low, freedom, value, criterion, degree):
+    if scale < 1.05 * low:
         warn_of_narrowest(criterion)
-    elif scale > 0.95 * ends[1] and degree == 0 and value > 0:
+    elif freedom < _NO_DEPENDENCE and degree == 0 and value > 0:
         warnings.warn(
-            f"bandwidth={criterion!r} ended at the widest bandwidth tried, where all rows "
-            "weigh alike and predictions are the mean: no dependence on X was found.",
+            f"bandwidth={criterion!r} ended where all rows weigh alike and predictions are the "
+            "mean: no dependence on X was found.",
             stacklevel=3,
         )
 
 
-def _warn_of_flat_minimum(results, bandwidth):
+def _warn_of_flat_minimum(results, chosen):
     freedom = results["degrees_of_freedom"]
     errors = results["loo_error"]
     plain = freedom[np.flatnonzero(errors == errors.min())[-1]]
-    chosen = freedom[np.abs(results["bandwidth"] - bandwidth).sum(axis=1).argmin()]
     if plain > _FLAT * max(chosen, 2.0):
         warnings.warn(
             f"bandwidth='penalized-loo': the leave-one-out error is flat. It is smallest at "

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from sklearn_attention.bandwidth import (
-    MAX_CANDIDATES,
     feature_spread,
     leave_one_out_error,
     minimize_scale,
@@ -19,6 +18,7 @@ from sklearn_attention.kernels import (
     Boxcar,
     Epanechnikov,
     Gaussian,
+    Laplacian,
     Matern32,
     Periodic,
     Silverman,
@@ -100,16 +100,19 @@ class TestMinimizeScale:
             return np.cos(40 * np.log(h)), False
 
         minimize_scale(criterion, 1e-3, 1e3)
-        assert 60 < len(calls) <= MAX_CANDIDATES
+        assert 60 < len(calls) < 200
         seen = []
 
         def stopped(h):
             seen.extend(h)
             return -h, True
 
-        scale, _ = minimize_scale(stopped, 1, 2)
+        scale, _ = minimize_scale(stopped, 1, 2, step=0.1)
         assert scale == pytest.approx(max(seen))
-        assert len(seen) == 60
+        assert len(seen) == 8
+
+    def test_of_equals_the_widest(self):
+        assert minimize_scale(lambda h: (h * 0, False), 1, 100)[0] == pytest.approx(100)
 
 
 def brute_force_error(X, values, kernel, bandwidth, weight):
@@ -200,17 +203,93 @@ class TestLeaveOneOut:
         np.testing.assert_array_equal(again, bandwidth)
         assert same == error
 
-    def test_very_many_rows_are_sampled_and_rescaled(self, monkeypatch):
-        monkeypatch.setattr("sklearn_attention.bandwidth._search.MAX_KEYS", 600)
-        monkeypatch.setattr(SearchData.__init__, "__defaults__", (600,))
+    @pytest.mark.parametrize("limit", ["MAX_KEYS", "MAX_KEYS_IN_LINEAR_TIME"])
+    def test_very_many_rows_are_sampled_and_rescaled(self, limit, monkeypatch):
+        monkeypatch.setattr(f"sklearn_attention.bandwidth._search.{limit}", 600)
         rng = np.random.default_rng(0)
-        X = rng.uniform(0, 1, (2400, 1))
-        values = np.sin(12 * X) + 0.3 * rng.normal(size=(2400, 1))
+        d = 1 if limit.endswith("TIME") else 2
+        X = rng.uniform(0, 1, (2400, d))
+        values = np.sin(12 * X[:, :1]) + 0.3 * rng.normal(size=(2400, 1))
         rows = np.random.RandomState(0).choice(2400, 600, replace=False)
         bandwidth, _, _ = select_bandwidth(X, values, Gaussian(), random_state=0)
         sample, _, _ = select_bandwidth(X[rows], values[rows], Gaussian())
         # The sample's own spread differs a little: only the scale is carried over.
-        assert bandwidth[0] == pytest.approx(sample[0] * 4 ** (-1 / 5), rel=2e-2)
+        assert bandwidth[0] == pytest.approx(sample[0] * 4 ** (-1 / (d + 4)), rel=2e-2)
+
+    @pytest.mark.parametrize("kernel", [Gaussian(), Epanechnikov()], ids=repr)
+    @pytest.mark.parametrize("far", [1e2, 1e6])
+    def test_one_far_row_changes_little(self, far, kernel):
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(999, 1))
+        values = np.sin(3 * X) + 0.3 * rng.normal(size=(999, 1))
+        alone, _, _ = select_bandwidth(X, values, kernel)
+        X, values = np.append(X, [[far]], axis=0), np.append(values, [[0.3]], axis=0)
+        found, _, _ = select_bandwidth(X, values, kernel)
+        assert found[0] == pytest.approx(alone[0], rel=0.1)
+
+    @pytest.mark.parametrize("degree", [0, 1])
+    @pytest.mark.parametrize("kernel", [Gaussian(), Laplacian()], ids=repr)
+    def test_heavy_tails(self, kernel, degree):
+        rng = np.random.default_rng(1)
+        X = rng.standard_cauchy(size=(1000, 1))
+        values = np.sin(4 * np.arctan(X)) + 0.3 * rng.normal(size=(1000, 1))
+        bandwidth, error, _ = select_bandwidth(X, values, kernel, degree=degree)
+        grid = bandwidth[0] * np.geomspace(1e-3, 1e3, 61)
+        errors = [leave_one_out_error(X, values, kernel, h, degree=degree) for h in grid]
+        assert error <= 1.01 * min(errors)
+
+    def test_all_rows_of_a_feature_are_looked_at(self):
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(30_000, 1))
+        values = np.sin(5 * X) + 0.3 * rng.normal(size=(30_000, 1))
+        first, second = (
+            select_bandwidth(X, values, Gaussian(), random_state=seed)[0] for seed in (0, 1)
+        )
+        assert first == second
+
+    def test_constant_values_take_the_widest(self):
+        X = np.random.default_rng(0).normal(size=(100, 1))
+        for degree in (0, 1):
+            bandwidth, value, _ = select_bandwidth(
+                X, np.full((100, 1), 0.1), Gaussian(), degree=degree
+            )
+            assert value == 0
+            assert bandwidth[0] > np.ptp(X)
+
+    def test_outputs_count_alike(self):
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(200, 1))
+        values = np.hstack([np.sin(6 * X), X]) + 0.2 * rng.normal(size=(200, 2))
+        found = [
+            select_bandwidth(X, values * units, Gaussian(), standardize=True)[0][0]
+            for units in ([1, 1], [1, 1e6], [1e6, 1])
+        ]
+        np.testing.assert_allclose(found, found[0], rtol=1e-6)
+
+    def test_a_flat_minimum_warns(self):
+        # Noise that is alike in neighbouring rows.
+        rng = np.random.default_rng(0)
+        X = np.linspace(0, 1, 150)[:, None]
+        noise = np.convolve(rng.normal(size=152), [0.63, 0.7, 0.63], "valid")
+        values = (np.sin(3 * X[:, 0]) + noise)[:, None]
+        with pytest.warns(UserWarning, match="leave-one-out error is flat"):
+            _, _, results = select_bandwidth(X, values, Gaussian(), "penalized-loo")
+        freedom = results["degrees_of_freedom"]
+        assert (np.diff(results["bandwidth"][:, 0]) > 0).all()
+        assert freedom[0] > freedom[-1]
+        assert results["criterion"].shape == results["loo_error"].shape == freedom.shape
+
+    def test_the_ends_of_the_range_warn(self, monkeypatch):
+        rng = np.random.default_rng(0)
+        X = np.linspace(0, 1, 100)[:, None]
+        values = np.sin(6 * X) + 0.1 * rng.normal(size=(100, 1))
+        with pytest.warns(UserWarning, match="no dependence on X was found"):
+            select_bandwidth(X, np.tile([[1.0], [-1.0]], (50, 1)), Gaussian())
+        monkeypatch.setattr(
+            "sklearn_attention.bandwidth._search.search_range", lambda *_: (1.0, 10.0)
+        )
+        with pytest.warns(UserWarning, match="ended at the narrowest bandwidth"):
+            select_bandwidth(X, values, Gaussian())
 
     def test_a_period_is_not_carried_over(self):
         rng = np.random.default_rng(0)
@@ -235,20 +314,28 @@ class TestLeaveOneOut:
             rule_bandwidth(X * scale, Gaussian()) / scale, rule_bandwidth(X, Gaussian())
         )
 
-    def test_copies_cannot_pull_the_bandwidth_to_zero(self):
+    def test_copies_are_left_out_together(self):
         rng = np.random.default_rng(0)
-        X = np.repeat(rng.normal(size=(30, 1)), 2, axis=0)
-        values = np.repeat(rng.normal(size=(30, 1)), 2, axis=0)
-        with pytest.warns(UserWarning, match="30 of 60 rows repeat another exactly"):
-            bandwidth, error, _ = select_bandwidth(X, values, Gaussian())
-        assert error < 0.01
-        gaps = np.abs(np.unique(X)[:, None] - np.unique(X)) + np.diag(np.full(30, np.inf))
-        assert bandwidth[0] > 0.19 * np.quantile(gaps.min(axis=1), 0.25)
+        X, values = rng.normal(size=(60, 1)), rng.normal(size=(60, 1))
+        values += np.sin(3 * X)
+        half = np.arange(90) % 60
+        found = select_bandwidth(X[half], values[half], Gaussian())
+        weight = np.repeat([2.0, 1.0], 30)
+        expected = select_bandwidth(X, values, Gaussian(), sample_weight=weight)
+        np.testing.assert_allclose(found[0], expected[0], rtol=1e-6)
+        assert found[1] == pytest.approx(expected[1])
+
+    def test_equal_classes_are_no_copies(self):
+        X = np.random.default_rng(0).integers(0, 5, size=(60, 1)).astype(float)
+        values = (X > 2).astype(float)
+        data = SearchData(X, values, "loo", None, 0)
+        assert data.n_samples == 60
 
     def test_noise_takes_the_mean(self):
         rng = np.random.default_rng(3)
         X, values = rng.normal(size=(200, 1)), rng.normal(size=(200, 1))
-        bandwidth, error, _ = select_bandwidth(X, values, Gaussian())
+        with pytest.warns(UserWarning, match="no dependence on X"):
+            bandwidth, error, _ = select_bandwidth(X, values, Gaussian())
         assert bandwidth[0] > 1
         assert error == pytest.approx(values.var(), rel=0.05)
 
@@ -262,7 +349,8 @@ class TestLeaveOneOut:
 
     def test_weightless_rows_are_absent(self):
         rng = np.random.default_rng(0)
-        X, values = rng.normal(size=(60, 1)), rng.normal(size=(60, 1))
+        X = rng.normal(size=(60, 1))
+        values = np.sin(3 * X) + 0.3 * rng.normal(size=(60, 1))
         weight = np.repeat([1.0, 0.0], [50, 10])
         found = select_bandwidth(X, values, Gaussian(), sample_weight=weight)
         expected = select_bandwidth(X[:50], values[:50], Gaussian())
