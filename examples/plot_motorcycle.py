@@ -61,8 +61,9 @@ plt.show()
 # Two different questions. Where will a new measurement lie? The interval of
 # ``predict_interval`` says so; ``heteroscedastic=True`` makes it narrow at first and wide
 # later, while one width for all is far too wide for the first milliseconds and too narrow
-# around 35 ms. Where does the curve lie? The simultaneous band of ``confidence_band`` contains
-# the whole smoothed curve in 90 % of repetitions.
+# around 35 ms. Where does the curve lie? The simultaneous band of ``confidence_band`` is to
+# contain the whole curve in 90 % of repetitions. It is around parabolas rather than the lines
+# that predict, since the bias of the lines is as large as their standard error.
 
 model = models["lines"]
 constant = model.predict_interval(grid)

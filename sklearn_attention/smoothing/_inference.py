@@ -1,7 +1,6 @@
 """Uncertainty of a smoother, from what each training row does to each prediction."""
 
 import numpy as np
-from scipy.stats import norm
 
 # Rounding in sums of weights must not push a quantile to the next value.
 _SLACK = 1e-12
@@ -94,80 +93,3 @@ def weighted_quantiles(values, weights, quantiles):
             np.where(lost, np.nan, np.take_along_axis(values, first[:, None], 1)[:, 0])
         )
     return np.stack(found, axis=1)
-
-
-def standard_errors(smoother, errors, weights):
-    r"""Standard errors of a linear smoother, whatever the variances of the rows.
-
-    .. math:: \widehat{\text{se}}(x)^2 = \sum_i l_i(x)^2 R_i^2 / w_i
-
-    Parameters
-    ----------
-    smoother : ndarray of shape (n_queries, n_samples)
-        Effective weights :math:`l_i(x)`.
-    errors : ndarray of shape (n_samples, n_outputs)
-        Leave-one-out errors :math:`R_i`.
-    weights : ndarray of shape (n_samples,)
-        How often each row counts, :math:`w_i`.
-
-    Returns
-    -------
-    errors : ndarray of shape (n_queries, n_outputs)
-
-    References
-    ----------
-    .. [1] MacKinnon, J. G. and White, H. (1985). Some heteroskedasticity-consistent
-       covariance matrix estimators with improved finite sample properties. Journal of
-       Econometrics 29, 305-325.
-    """
-    return np.sqrt(smoother**2 @ (errors**2 / _counts(weights)))
-
-
-def largest_deviations(smoother, errors, weights, draws, scale):
-    """Largest standardised deviation over the queries, for random signs of the errors.
-
-    Parameters
-    ----------
-    smoother, errors, weights
-        As for :func:`standard_errors`.
-    draws : ndarray of shape (n_samples, n_draws)
-        Standard normal multipliers.
-    scale : ndarray of shape (n_queries, n_outputs)
-        Standard errors; 0 where nothing can deviate.
-
-    Returns
-    -------
-    largest : ndarray of shape (n_draws, n_outputs)
-
-    References
-    ----------
-    .. [1] Chernozhukov, V., Chetverikov, D. and Kato, K. (2014). Anti-concentration and
-       honest, adaptive confidence bands. Annals of Statistics 42, 1787-1818.
-    """
-    spread = errors / np.sqrt(_counts(weights))
-    largest = []
-    for output in range(errors.shape[1]):
-        moves = smoother @ (spread[:, output, None] * draws)
-        size = scale[:, output, None]
-        moves = np.abs(moves) / np.where(size > 0, size, np.inf)
-        largest.append(moves.max(axis=0, initial=0.0))
-    return np.stack(largest, axis=1)
-
-
-def normal_factor(coverage):
-    """Half-width of a normal interval, in standard deviations.
-
-    Parameters
-    ----------
-    coverage : float
-
-    Returns
-    -------
-    factor : float
-    """
-    return float(norm.ppf((1 + coverage) / 2))
-
-
-def _counts(weights):
-    # A row of weight 0 has no effective weight either.
-    return np.where(weights > 0, weights, 1.0)[:, None]
