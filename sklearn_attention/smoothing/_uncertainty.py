@@ -15,7 +15,7 @@ from .._validation import (
     check_quantiles,
 )
 from ..bandwidth import select_bandwidth
-from ._inference import jackknife_intervals, weighted_quantiles
+from ._inference import JackknifeIntervals, weighted_quantiles
 from ._significance import feature_significance
 
 # Pairs of query and training row at a time, where all of them are needed.
@@ -79,18 +79,18 @@ class UncertaintyMixin:
         check_is_fitted(self)
         coverage = check_in_open_interval("coverage", coverage, 0, 1)
         X = self._check_queries(X)
-        errors, here, there = np.abs(self._errors), np.ones((len(X), 1)), 1.0
+        errors, here = np.abs(self._errors), np.ones((len(X), self._errors.shape[1]))
         if heteroscedastic:
             self._refuse_unknown_errors("heteroscedastic=True")
             here, there = self._spread(X)
+            errors = errors / there
         # Of a row that has no prediction nothing can be said.
         errors = np.where(np.isnan(errors), np.inf, errors)
-        weights = self._counts
-        found = []
-        for rows in self._query_blocks(X):
-            left_out = self._left_out(X[rows])
-            scaled = (errors / there)[None] * here[rows, None]
-            found.append(jackknife_intervals(left_out, scaled, weights, coverage))
+        intervals = JackknifeIntervals(errors, self._counts, coverage)
+        found = [
+            intervals.around(*self._left_out(X[rows]), here[rows])
+            for rows in self._query_blocks(X)
+        ]
         return self._like_targets(np.concatenate(found), len(X), 2)
 
     def predict_quantiles(self, X, quantiles=(0.1, 0.5, 0.9)):
@@ -255,15 +255,16 @@ class UncertaintyMixin:
         return feature_significance(self, n_resamples, check_random_state(random_state))
 
     def _left_out(self, X):
-        """Predictions of queries without each training row."""
-        left_out = self._local_rows(X).left_out
+        """Predictions of queries, and those without each training row."""
+        local = self._local_rows(X)
         if not hasattr(self, "n_neighbors_"):
-            return left_out
+            return local.values, local.left_out
         # Without one of its neighbours, a query reaches to the next.
         scale = self._query_scale(X)
         further = self._local_rows(X, query_scale=self._query_scale(X, more=1)).left_out
         distances = cdist(self._in_spreads(X), self._in_spreads(self.keys_))
-        return np.where((distances <= scale[:, None])[:, :, None], further, left_out)
+        near = (distances <= scale[:, None])[:, :, None]
+        return local.values, np.where(near, further, local.left_out)
 
     def _spread(self, X):
         """Local mean absolute errors: at queries, and at training rows without themselves."""

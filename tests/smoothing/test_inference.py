@@ -14,6 +14,7 @@ from sklearn_attention.attention import local_rows
 from sklearn_attention.bandwidth import AdaptiveBandwidth
 from sklearn_attention.datasets import make_smoothing_curve
 from sklearn_attention.kernels import ProductKernel
+from sklearn_attention.smoothing._inference import JackknifeIntervals
 
 DEGREES = [0, 1, 2]
 LEVELS = ["small", "medium", "large"]
@@ -251,6 +252,31 @@ class TestIntervals:
             expected = [jackknife_plus(values[:, q], errors, coverage) for q in range(6)]
             found = model.predict_interval(queries, coverage)
             np.testing.assert_allclose(found, expected, rtol=0, atol=1e-7)
+
+    @pytest.mark.parametrize("moved", [0.0, 1e-9, 0.1, 10.0])
+    def test_rows_not_looked_at_do_not_matter(self, moved):
+        rng = np.random.default_rng(0)
+        for n in (3, 20, 400):
+            sizes = np.abs(rng.normal(size=(n, 2))).round(2)  # with ties
+            sizes[: n // 5] *= np.inf if moved == 0.1 else 1.0
+            values, scale = rng.normal(size=(5, 2)), rng.uniform(0.1, 3, size=(5, 2))
+            left_out = values[:, None] + moved * rng.normal(size=(5, n, 2))
+            for coverage in (0.02, 0.5, 0.77, 0.9):
+                intervals = JackknifeIntervals(sizes, np.ones(n), coverage)
+                found = intervals.around(values, left_out, scale)
+                for q, output in np.ndindex(5, 2):
+                    errors = scale[q, output] * sizes[:, output]
+                    expected = jackknife_plus(left_out[q, :, output], errors, coverage)
+                    np.testing.assert_allclose(found[q, :, output], expected, rtol=1e-12)
+
+    def test_few_rows_are_looked_at_where_none_moves_the_prediction_far(self):
+        rng = np.random.default_rng(0)
+        intervals = JackknifeIntervals(
+            np.abs(rng.normal(size=(10_000, 1))), np.ones(10_000), 0.9
+        )
+        rows, errors, _, _ = intervals._near_the_end(0, 1e-4)
+        assert 1 <= len(rows) < 20
+        assert np.ptp(errors) < 5e-4
 
     @pytest.mark.parametrize("degree", DEGREES)
     def test_several_outputs(self, data, degree):
