@@ -97,7 +97,7 @@ def weighted_quantiles(values, weights, quantiles):
 
     Parameters
     ----------
-    values : ndarray of shape (n_queries or 1, n_samples)
+    values : ndarray of shape (n_samples,)
     weights : ndarray of shape (n_queries, n_samples)
         Non-negative; rows sum to 1.
     quantiles : ndarray of shape (n_quantiles,)
@@ -107,18 +107,8 @@ def weighted_quantiles(values, weights, quantiles):
     found : ndarray of shape (n_queries, n_quantiles)
         Smallest values whose cumulative weight reaches each quantile.
     """
-    order = np.argsort(values, axis=1, kind="stable")
-    values = np.take_along_axis(values, order, axis=1)
-    if len(order) == 1:
-        reached = np.cumsum(weights[:, order[0]], axis=1)
-        values = np.broadcast_to(values, reached.shape)
-    else:
-        reached = np.cumsum(np.take_along_axis(weights, order, axis=1), axis=1)
-    lost = np.isnan(reached[:, -1])
-    found = []
-    for quantile in quantiles:
-        first = (reached >= quantile * reached[:, -1:] * (1 - _SLACK)).argmax(axis=1)
-        found.append(
-            np.where(lost, np.nan, np.take_along_axis(values, first[:, None], 1)[:, 0])
-        )
-    return np.stack(found, axis=1)
+    order = np.argsort(values, kind="stable")
+    reached = np.cumsum(weights[:, order], axis=1)
+    needed = np.asarray(quantiles) * reached[:, -1:] * (1 - _SLACK)
+    first = [(reached >= column[:, None]).argmax(axis=1) for column in needed.T]
+    return values[order][np.stack(first, axis=1)]

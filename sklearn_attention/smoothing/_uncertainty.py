@@ -20,10 +20,10 @@ from ._significance import feature_significance
 
 # Pairs of query and training row at a time, where all of them are needed.
 _BLOCK_PAIRS = 2**20
-# Spreads are averages of so many errors that no row's own error, which has left its mark on
-# its neighbours' errors, can tell: one degree of freedom for twenty rows. The bandwidth is
-# widened until it is so.
-_MOST_FREEDOM = 0.05
+# Spreads and distributions are of so many errors that no row's own error, which has left its
+# mark on its neighbours' errors, can tell: the bandwidth is widened until the rows' own shares
+# are one in so many.
+_ROWS_OF_SPREADS, _ROWS_OF_QUANTILES = 20, 40
 _WIDENINGS = 2.0 ** np.arange(0, 10, 0.5)
 # So many rows tell how wide that is.
 _MOST_LOOKED_AT = 2000
@@ -110,17 +110,21 @@ class UncertaintyMixin:
 
         Notes
         -----
-        The distribution has the weights :math:`w_i(x)` of the average at the places
-        :math:`\hat m(x) + r_i(x)`, with :math:`r_i(x)` the residual of row :math:`i` in the
-        local fit at :math:`x`. In a local average these places are the targets themselves;
-        in a local polynomial the targets moved along it to the query. Its mean is the
-        prediction.
+        The distribution is the prediction plus the leave-one-out errors :math:`R_i` around
+        the query, less their mean, so that its mean is the prediction:
+
+        .. math:: \sum_i w_i(x)\, \delta\bigl[\hat m(x) + R_i
+                  - \textstyle\sum_j w_j(x) R_j\bigr]
+
+        with kernel weights :math:`w_i(x)` in windows of forty rows at least. The targets in
+        the window of the prediction itself are too few, and too near to a prediction made
+        from them, to tell how far new ones lie.
         """
         check_is_fitted(self)
         quantiles = check_quantiles(quantiles)
 
-        def found(places, weights):
-            return weighted_quantiles(places, weights, quantiles)
+        def found(errors, weights, shift):
+            return weighted_quantiles(errors, weights, quantiles) + shift[:, None]
 
         return self._of_distribution(X, found, len(quantiles))
 
@@ -143,10 +147,10 @@ class UncertaintyMixin:
         check_is_fitted(self)
         thresholds = check_list("y", y)
 
-        def found(places, weights):
-            return np.stack(
-                [np.sum(weights * (places <= t), axis=1) for t in thresholds], axis=1
-            )
+        def found(errors, weights, shift):
+            places = shift[:, None] + errors
+            below = [np.sum(weights * (places <= t), axis=1) for t in thresholds]
+            return np.stack(below, axis=1) + 0 * shift[:, None]
 
         return self._of_distribution(X, found, len(thresholds))
 
@@ -209,7 +213,7 @@ class UncertaintyMixin:
         self._refuse_unknown_errors("confidence_band")
         many = self.degree_ == 1 and len(self.columns_.numeric) > _MANY_FEATURES
         degree, share = _BAND_OF_MANY if many else _BANDS[self.degree_]
-        changes = {"degree": degree, "bandwidth": self.columns_.divisors(share * self.bandwidth_)}
+        bandwidth = self.columns_.divisors(share * self.bandwidth_)
         roots = np.sqrt(np.where(self._counts > 0, self._counts, 1.0))
         draws = np.zeros((len(roots), 0))
         if simultaneous:
@@ -217,7 +221,7 @@ class UncertaintyMixin:
             draws = check_random_state(random_state).standard_normal(shape)
         centers, lengths, largest = [], [], np.zeros(draws.shape[1])
         for rows in self._query_blocks(X):
-            local = self._local_rows(X[rows], **changes)
+            local = self._local_rows(X[rows], degree=degree, bandwidth=bandwidth)
             effects = local.smoother / roots
             centers.append(local.values)
             lengths.append(np.linalg.norm(effects, axis=1))
@@ -276,7 +280,8 @@ class UncertaintyMixin:
                 device=self.device,
             )  # fmt: skip
             bandwidth = self.columns_.divisors(bandwidth)
-            bandwidth = self.columns_.divisors(bandwidth * self._widening(bandwidth))
+            wider = self._widening(bandwidth, _ROWS_OF_SPREADS)
+            bandwidth = self.columns_.divisors(wider * bandwidth)
             rows = self._left_out_rows(sizes, bandwidth)
             there = np.broadcast_to(sizes.mean(axis=0), sizes.shape).copy()
             there[rows.rows] = rows.predictions().left_out
@@ -290,23 +295,27 @@ class UncertaintyMixin:
 
     def _error_scale(self, X):
         """Root mean squared leave-one-out error around queries."""
-        if "widening" not in self._memo:
-            self._memo["widening"] = self._widening(
-                self.columns_.divisors(self.bandwidth_), adaptive=True
-            )
-        options = self._attention_options(X) | {"empty": "nearest"}
-        options["bandwidth"] = self.columns_.divisors(self._memo["widening"] * self.bandwidth_)
+        options = self._wide_options(X, _ROWS_OF_SPREADS)
         squared, _ = attention.attend(X, self.keys_, self._errors**2, self.kernel_, **options)
         return np.sqrt(squared)
 
-    def _widening(self, bandwidth, adaptive=False):
-        """How much wider windows are in which no row's own error outweighs the others."""
+    def _wide_options(self, X, n_rows):
+        """Options of averages over so many rows at least."""
+        memo = f"windows of {n_rows}"
+        if memo not in self._memo:
+            own = self.columns_.divisors(self.bandwidth_)
+            self._memo[memo] = self._widening(own, n_rows, adaptive=True)
+        bandwidth = self.columns_.divisors(self._memo[memo] * self.bandwidth_)
+        return self._attention_options(X) | {"bandwidth": bandwidth, "empty": "nearest"}
+
+    def _widening(self, bandwidth, n_rows, adaptive=False):
+        """How much wider windows are in which a row's own share is one in so many."""
         rows = np.flatnonzero(self._counts)
         few = np.linspace(0, len(rows) - 1, min(len(rows), _MOST_LOOKED_AT)).astype(int)
         rows = rows[few]
         looked_at = self._left_out_rows(self._errors, bandwidth, rows)
         scale = self._query_scale(self.keys_[rows]) if adaptive else None
-        most = _MOST_FREEDOM * self._counts[rows].sum()
+        most = self._counts[rows].sum() / n_rows
         for wider in _WIDENINGS:
             asked = [wider] if scale is None else [wider * scale]
             if looked_at.scores(asked).trace[0] <= most:
@@ -323,16 +332,18 @@ class UncertaintyMixin:
         """A statistic of the conditional distribution at each query."""
         X = self._check_queries(X)
         self._refuse_signed("a conditional distribution")
-        values = self.values_.reshape(len(self.keys_), -1)
+        self._refuse_unknown_errors("a conditional distribution")
         found = []
         for rows in self._query_blocks(X):
-            local = self._local_rows(X[rows])
-            of_outputs = []
-            for output in range(values.shape[1]):
-                places = values[None, :, output]
-                if self.degree_:
-                    places = local.values[:, None, output] + local.residuals[:, :, output]
-                of_outputs.append(statistic(places, local.weights))
+            options = self._wide_options(X[rows], _ROWS_OF_QUANTILES)
+            options.pop("algorithm")
+            weights = attention.attention_weights(X[rows], self.keys_, self.kernel_, **options)
+            centers = self._average(X[rows]).reshape(len(weights), -1)
+            shifts = centers - weights @ self._errors
+            of_outputs = [
+                statistic(errors, weights, shift)
+                for errors, shift in zip(self._errors.T, shifts.T, strict=True)
+            ]
             found.append(np.stack(of_outputs, axis=2))
         return self._like_targets(np.concatenate(found), len(X), n_values)
 

@@ -461,19 +461,35 @@ class TestStandardDeviation:
             model.predict(data[0], return_std=True)
 
 
-def places_and_weights(model, X, y, query):
-    """The conditional distribution at one query, from the smoother's matrices alone."""
-    kernel_weights = clone(model).set_params(degree=0).fit(X, y).smoother_matrix(query)[0]
-    if model.degree == 0:
-        return y, kernel_weights
-    if model.degree == 1:
-        design = np.column_stack([np.ones(len(X)), X - query])
-    else:
-        U = X - query
-        design = np.column_stack([np.ones(len(X)), U, U**2, U[:, 0] * U[:, 1]])
-    root = np.sqrt(kernel_weights)
-    beta = np.linalg.lstsq(design * root[:, None], y * root, rcond=None)[0]
-    return y - design[:, 1:] @ beta[1:], kernel_weights
+def rows_at(model, queries, degree, factor):
+    """What training rows do at a multiple of the model's bandwidth."""
+    bandwidth = model.columns_.divisors(factor * model.bandwidth_)
+    return local_rows(
+        queries, model.keys_, model.values_.reshape(len(model.keys_), -1), model.kernel_,
+        degree=degree, bandwidth=bandwidth, query_scale=model._query_scale(queries),
+        sample_weight=model.key_weights_,
+    )  # fmt: skip
+
+
+def window_of(model, n_rows):
+    """The multiple of the bandwidth at which rows' own shares are one in so many.
+
+    Cells of categories may be too small for that, however wide the window.
+    """
+    counts = model._counts
+    seen = np.flatnonzero(counts)
+    for factor in 2.0 ** np.arange(0, 10, 0.5):
+        own = rows_at(model, model.keys_, 0, factor).weights[seen, seen]
+        if own.sum() <= counts.sum() / n_rows:
+            break
+    return factor
+
+
+def places_and_weights(model, query):
+    """The conditional distribution at one query, from the kernel's weights alone."""
+    weights = rows_at(model, query, 0, window_of(model, 40)).weights[0]
+    errors = model.loo_residuals_
+    return model.predict(query)[0] + errors - weights @ errors, weights
 
 
 class TestDistribution:
@@ -482,7 +498,7 @@ class TestDistribution:
         return LocalPolynomialRegressor(bandwidth=0.5, degree=request.param).fit(*data)
 
     def test_quantiles_and_cdf_equal_their_definitions(self, model, data):
-        X, y = data
+        X = data[0]
         asked = [0.03, 0.25, 0.5, 0.81]
         thresholds = [-1.0, 0.0, 0.4, 5.0]
         queries = X[:8] * 0.9
@@ -490,7 +506,7 @@ class TestDistribution:
         cdf = model.predict_cdf(queries, thresholds)
         assert quantiles.shape == cdf.shape == (8, 4)
         for q in range(8):
-            places, weights = places_and_weights(model, X, y, queries[[q]])
+            places, weights = places_and_weights(model, queries[[q]])
             order = np.argsort(places)
             for k, quantile in enumerate(asked):
                 reached = 0.0
@@ -504,15 +520,21 @@ class TestDistribution:
                 assert cdf[q, k] == pytest.approx(below, abs=1e-9)
 
     def test_mean_is_the_prediction(self, model, data):
-        X, y = data
-        for query in X[:5]:
-            places, weights = places_and_weights(model, X, y, query[None])
-            expected = model.predict(query[None])[0]
-            assert weights @ places == pytest.approx(expected, abs=1e-9)
-        # The same from the distribution as it is handed out: the integral of quantiles.
+        # The integral of the quantiles.
         levels = (np.arange(4000) + 0.5) / 4000
-        means = model.predict_quantiles(X[:5], levels).mean(axis=1)
-        np.testing.assert_allclose(means, model.predict(X[:5]), atol=2e-3)
+        means = model.predict_quantiles(data[0][:5], levels).mean(axis=1)
+        np.testing.assert_allclose(means, model.predict(data[0][:5]), atol=2e-3)
+
+    @pytest.mark.parametrize("curve", ["blocks", "bumps", "doppler"])
+    @pytest.mark.parametrize("degree", DEGREES)
+    def test_holds_new_targets_where_windows_are_small(self, curve, degree):
+        inside = []
+        for seed in range(8):
+            X, y = make_smoothing_curve(curve, 200, design="uniform", random_state=seed)
+            model = LocalPolynomialRegressor(bandwidth=0.012, degree=degree)
+            lower, upper = model.fit(X[::2], y[::2]).predict_quantiles(X[1::2], [0.05, 0.95]).T
+            inside.append(np.mean((lower <= y[1::2]) & (y[1::2] <= upper)))
+        assert 0.85 <= np.mean(inside) <= 0.96
 
     def test_quantiles_and_cdf_invert_each_other(self, model, data):
         queries = data[0][:6]
@@ -546,31 +568,45 @@ class TestDistribution:
         assert found.shape == (4, 2, 2)
         np.testing.assert_allclose(found[:, :, 0], model.predict_quantiles(X[:4], [0.2, 0.5]))
 
-    def test_weights_repeat_rows(self, data):
+    def test_weights(self, data):
         X, y = data
         counts = np.random.default_rng(3).integers(0, 4, 40)
-        rows = np.repeat(np.arange(40), counts)
+        kept = counts > 0
         for degree in DEGREES:
             model = LocalPolynomialRegressor(bandwidth=0.6, degree=degree)
-            weighted, copied = (
+            heavy, absent, dropped = (
                 clone(model).fit(X, y, counts),
-                clone(model).fit(X[rows], y[rows]),
+                clone(model).fit(X, y, kept),
+                clone(model).fit(X[kept], y[kept]),
             )
             np.testing.assert_allclose(
-                weighted.predict_quantiles(X), copied.predict_quantiles(X), atol=1e-9
+                absent.predict_quantiles(X), dropped.predict_quantiles(X), atol=1e-9
             )
             np.testing.assert_allclose(
-                weighted.predict_cdf(X, [0.0, 0.5]), copied.predict_cdf(X, [0.0, 0.5]),
+                absent.predict_cdf(X, [0.0, 0.5]), dropped.predict_cdf(X, [0.0, 0.5]),
                 atol=1e-9,
             )  # fmt: skip
+            places, weights = places_and_weights(heavy, X[:1])
+            below = math.fsum(weights[places <= 0.3])
+            assert heavy.predict_cdf(X[:1], 0.3)[0, 0] == pytest.approx(below, abs=1e-9)
 
     def test_frames(self):
         frame, y = frame_of(40)
         model = NadarayaWatsonRegressor(bandwidth=[0.5, 0.0, 1.0]).fit(frame, y)
-        found = model.predict_quantiles(frame, [0.01, 0.99])
+        median = model.predict_quantiles(frame, 0.5)[:, 0]
         for color in "rgb":
             own = (frame["color"] == color).to_numpy()
-            assert np.isin(found[own], y[own]).all()
+            # A median is an error of the query's own color, moved by the same for all errors.
+            low, high = model.predict_quantiles(frame[own], [0.01, 0.99]).T
+            errors = model.loo_residuals_[own]
+            np.testing.assert_allclose(high - low, np.ptp(errors))
+            rest = (median[own] - low)[:, None] - (errors - errors.min())
+            np.testing.assert_allclose(np.abs(rest).min(axis=1), 0, atol=1e-9)
+
+    def test_without_errors_there_is_no_distribution(self, data):
+        model = NadarayaWatsonRegressor("boxcar", bandwidth=0.01, empty="nan").fit(*data)
+        with pytest.raises(ValueError, match=r"distribution needs every leave-one-out error"):
+            model.predict_quantiles(data[0])
 
     @pytest.mark.parametrize(
         ("quantiles", "message"),
@@ -603,19 +639,9 @@ class TestDistribution:
                 ask()
 
     def test_nowhere(self, data):
-        model = NadarayaWatsonRegressor("boxcar", bandwidth=0.1, empty="nan").fit(*data)
+        model = NadarayaWatsonRegressor("boxcar", bandwidth=0.7, empty="nan").fit(*data)
         assert np.isnan(model.predict_quantiles([[9.0, 9.0]])).all()
         assert np.isnan(model.predict_cdf([[9.0, 9.0]], [0.0])).all()
-
-
-def rows_at(model, queries, degree, factor):
-    """What training rows do at a multiple of the model's bandwidth."""
-    bandwidth = model.columns_.divisors(factor * model.bandwidth_)
-    return local_rows(
-        queries, model.keys_, model.values_.reshape(len(model.keys_), -1), model.kernel_,
-        degree=degree, bandwidth=bandwidth, query_scale=model._query_scale(queries),
-        sample_weight=model.key_weights_,
-    )  # fmt: skip
 
 
 # Bandwidths at which averages, lines and parabolas are nearest to the curve of the test.
@@ -631,13 +657,7 @@ class TestBands:
         counts = np.ones(len(y)) if weight is None else weight
         errors = model.loo_residuals_.reshape(len(y), -1)
         queries = model.keys_[:7]
-        # Windows in which the rows' own shares are a twentieth at most. Cells of categories
-        # may be too small for that, however wide the window.
-        seen = np.flatnonzero(counts)
-        for factor in 2.0 ** np.arange(0, 10, 0.5):
-            own = rows_at(model, model.keys_, 0, factor).weights[seen, seen]
-            if own.sum() <= counts.sum() / 20:
-                break
+        factor = window_of(model, 20)
         assert factor > 1 or weight is not None
         variance = rows_at(model, queries, 0, factor).weights @ errors**2
         band_degree, share = {0: (1, 0.8), 1: (2, 1.0), 2: (2, 0.6)}[degree]
