@@ -37,7 +37,7 @@ models = {
 for name, model in models.items():
     print(
         f"local {name:<10} h = {model.bandwidth_[0]:.2f} ms, {model.effective_dof_:4.1f} "
-        f"degrees of freedom, leave-one-out error {np.sqrt(model.loo_score_):.2f} g"
+        f"degrees of freedom, R2 by leave-one-out {model.loo_score_:.3f}"
     )
 
 INK, GREY, BLUE, ORANGE, GREEN = "#25313d", "#8a949e", "#2b6cb0", "#d9822b", "#2a9d8f"
