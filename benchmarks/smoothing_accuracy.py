@@ -1,21 +1,22 @@
 """Accuracy of smoothers at their defaults, and whether intervals cover what they say.
 
-    python benchmarks/smoothing_accuracy.py [error] [coverage] [boundary]
+    python benchmarks/smoothing_accuracy.py [error] [coverage] [bands] [boundary]
                                             [--seeds N] [--save FILE]
 
 * error: mean squared error against the truth on eight curves, four with jumps, peaks or
   ever faster oscillation and four smooth ones, for n = 256 rows, and the mean rank over
   all of them. Expected: no smoother with one bandwidth follows jumps and peaks; a Gaussian
   process leads on smooth curves, and chosen degrees come near it.
-* coverage: share of new targets in 90 % prediction intervals, and share of the truth in
-  90 % confidence bands. Expected: 90 % of the targets; less of the truth, since the bias
-  of a smoother is not in its band.
+* coverage: share of new targets in 90 % prediction intervals. Expected: 90 %.
+* bands: share of the truth in 90 % confidence bands, and between the conditional quantiles
+  0.05 and 0.95 of new targets, for 100, 256 and 500 rows. Expected: about 90 % of places; of
+  simultaneous bands those of smooth curves alone, since no smoother follows a jump.
 * boundary: how often local lines are nearer to the truth than local averages at the ends
   of the range. Expected: nearly always where the signal is strong and the curve has a slope
   there; less often in strong noise, which a line follows more than an average does.
 
 Peers are statsmodels (dependency group `bench`; left out where it is missing), SciPy and
-scikit-learn. More than an hour on one core for all three parts, most of it coverage; two
+scikit-learn. More than an hour on one core for all parts, most of it coverage and bands;
 minutes with `--seeds 2`. Progress goes to stderr.
 """
 
@@ -24,6 +25,7 @@ import math
 import sys
 import warnings
 from functools import partial
+from itertools import product
 
 import numpy as np
 from scipy.interpolate import make_smoothing_spline
@@ -53,6 +55,7 @@ SMOOTH = {
     "bump": lambda t: np.exp(-(((t - 0.5) / 0.12) ** 2) / 2),
 }
 CURVES = ("blocks", "bumps", "doppler", "heavisine", *SMOOTH)
+BAND_ROWS = (100, 256, 500)
 BOUNDARY_CURVES = ("line", "exponential", "sine", "heavisine")
 MODELS = {
     "local lines": LocalPolynomialRegressor,
@@ -72,11 +75,11 @@ def truth_of(curve, t, signal_to_noise):
     return SMOOTH[curve](t) * (signal_to_noise / SMOOTH[curve](middles).std())
 
 
-def sample(curve, signal_to_noise, seed, design="grid", heteroscedastic=False):
+def sample(curve, signal_to_noise, seed, design="grid", heteroscedastic=False, n=N):
     """Places, targets and truth."""
     X, y, truth = make_smoothing_curve(
         "blocks" if curve in SMOOTH else curve,
-        N,
+        n,
         signal_to_noise=signal_to_noise,
         design=design,
         random_state=seed,
@@ -185,7 +188,7 @@ def coverage_table(n_seeds):
         for heteroscedastic in (False, True):
             for curve in CURVES:
                 truth = true_curve(curve, grid, 3)
-                shares = np.zeros(4)
+                shares = np.zeros(2)
                 for seed in range(n_seeds):
                     shares += covered(model(), curve, heteroscedastic, seed, grid, truth)
                 noise = "growing" if heteroscedastic else "constant"
@@ -193,37 +196,81 @@ def coverage_table(n_seeds):
                 rows.append([name, noise, curve, *cells])
                 print(" ".join(rows[-1]), file=sys.stderr)
     header = ["model", "noise", "curve", "interval", "interval, heteroscedastic"]
-    header += ["band, pointwise", "band, simultaneous"]
     return [
         f"## Coverage at 90 %, {n_seeds} seeds, in %",
         "",
         f"n = {N} rows at random places, signal to noise 3. Intervals of `predict_interval`: "
-        "share of new targets inside, over places spread over the whole range. Bands of "
-        "`confidence_band`: share of places at which the truth is inside, and, "
-        "simultaneously, share of data sets with the truth inside at all 100 places. The "
-        "growing noise has a standard deviation more than five times larger at the right "
-        "end than at the left.",
+        "share of new targets inside, over places spread over the whole range. The growing "
+        "noise has a standard deviation more than five times larger at the right end than "
+        "at the left.",
         "",
         *table(header, rows),
     ]
 
 
 def covered(model, curve, heteroscedastic, seed, grid, truth):
-    """Shares of one data set: two of new targets, two of the truth."""
+    """Shares of new targets in both intervals, of one data set."""
     X, y, _ = sample(curve, 3, seed, "uniform", heteroscedastic)
     model.fit(X, y)
+    new = new_targets(truth, seed, noise_scale(grid) if heteroscedastic else 1)
     queries = grid[:, None]
-    new = np.random.default_rng(10_000 + seed).standard_normal(len(grid))
-    new = truth + new * (noise_scale(grid) if heteroscedastic else 1)
-
-    def inside(band, values):
-        return (band[:, 0] <= values) & (values <= band[:, 1])
-
     return (
         inside(model.predict_interval(queries), new).mean(),
         inside(model.predict_interval(queries, heteroscedastic=True), new).mean(),
-        inside(model.confidence_band(queries), truth).mean(),
+    )
+
+
+def new_targets(truth, seed, scale=1):
+    return truth + np.random.default_rng(10_000 + seed).standard_normal(len(truth)) * scale
+
+
+def inside(band, values):
+    return (band[:, 0] <= values) & (values <= band[:, 1])
+
+
+def bands_table(n_seeds):
+    """What bands and quantiles contain, a row for each degree and number of rows."""
+    grid, rows = places(100), []
+    for degree, n in product((0, 1, 2), BAND_ROWS):
+        cells = []
+        for curves in (SMOOTH, set(CURVES) - set(SMOOTH)):
+            found = [
+                banded(degree, curve, signal_to_noise, seed, grid, n)
+                for curve, signal_to_noise in product(sorted(curves), NOISE_RATIOS)
+                for seed in range(n_seeds)
+            ]
+            *shares, width = np.mean(found, axis=0)
+            cells += [f"{100 * share:.0f}" for share in shares] + [f"{width:.2f}"]
+        rows.append([f"{degree}", f"{n}", *cells])
+        print(" ".join(rows[-1]), file=sys.stderr)
+    names = ["pointwise", "simultaneous", "quantiles", "width"]
+    header = ["degree", "n", *(f"smooth: {name}" for name in names)]
+    header += [f"jumps and peaks: {name}" for name in names]
+    return [
+        f"## Bands and quantiles at 90 %, {n_seeds} seeds, in %",
+        "",
+        "Rows at random places, noise of variance 1, signal to noise 3 and 7. Bands of "
+        "`confidence_band`: share of places at which the truth is inside, and, "
+        "simultaneously, share of data sets with the truth inside at all 100 places. "
+        "Quantiles: share of new targets between the quantiles 0.05 and 0.95 of "
+        "`predict_quantiles`. Width of the pointwise band. Smooth: "
+        f"{', '.join(SMOOTH)}; jumps and peaks: the other four curves.",
+        "",
+        *table(header, rows),
+    ]
+
+
+def banded(degree, curve, signal_to_noise, seed, grid, n):
+    """Shares and the band's width, of one data set."""
+    X, y, _ = sample(curve, signal_to_noise, seed, "uniform", n=n)
+    truth, queries = true_curve(curve, grid, signal_to_noise), grid[:, None]
+    model = LocalPolynomialRegressor(degree=degree).fit(X, y)
+    band = model.confidence_band(queries)
+    return (
+        inside(band, truth).mean(),
         inside(model.confidence_band(queries, simultaneous=True), truth).all(),
+        inside(model.predict_quantiles(queries, [0.05, 0.95]), new_targets(truth, seed)).mean(),
+        np.diff(band).mean(),
     )
 
 
@@ -265,8 +312,13 @@ def table(header, rows):
     return ["| " + " | ".join(line) + " |" for line in lines]
 
 
-PARTS = {"error": error_table, "coverage": coverage_table, "boundary": boundary_table}
-SEEDS = {"error": 20, "coverage": 200, "boundary": 50}
+PARTS = {
+    "error": error_table,
+    "coverage": coverage_table,
+    "bands": bands_table,
+    "boundary": boundary_table,
+}
+SEEDS = {"error": 20, "coverage": 200, "bands": 50, "boundary": 50}
 
 
 def report(parts, n_seeds=None):

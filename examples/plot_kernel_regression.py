@@ -91,9 +91,10 @@ axis.plot(bandwidths, leave_one_out, color=BLUE, lw=2.2, label="leave-one-out")
 axis.plot(
     bandwidths, against_truth, color=INK, lw=1.2, ls="--", label="against the truth, plus 1"
 )
-axis.plot(h, chosen.loo_score_, "o", ms=10, mfc="white", mec=ORANGE, mew=2.5)
-axis.vlines(h, 0, chosen.loo_score_, color=ORANGE, lw=1.2)
-axis.text(h * 1.06, 0.55, f"bandwidth_ = {h:.4f}\nloo_score_ = {chosen.loo_score_:.3f}")
+error = np.mean(chosen.loo_residuals_**2)
+axis.plot(h, error, "o", ms=10, mfc="white", mec=ORANGE, mew=2.5)
+axis.vlines(h, 0, error, color=ORANGE, lw=1.2)
+axis.text(h * 1.06, 0.55, f"bandwidth_ = {h:.4f}\nerror {error:.3f}")
 axis.set(xscale="log", ylim=(0.5, 3), xlabel="bandwidth", ylabel="mean squared error")
 axis.set_xticks([0.003, 0.01, 0.03, 0.1, 0.3], ["0.003", "0.01", "0.03", "0.1", "0.3"])
 axis.minorticks_off()

@@ -99,7 +99,7 @@ for name, rival in rivals.items():
 # ----------
 #
 # Left, how much each column matters. Right, the rent by area in two districts, for flats in
-# good condition: estimate and truth, and the 90 % confidence band of the estimate. Each
+# good condition: estimate and truth, and the 90 % confidence band of the truth. Each
 # curve uses the flats in other conditions and districts, too, as far as the lambdas let it.
 
 INK, GREY, BLUE, ORANGE = "#25313d", "#8a949e", "#2b6cb0", "#d9822b"

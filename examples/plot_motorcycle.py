@@ -37,7 +37,7 @@ models = {
 for name, model in models.items():
     print(
         f"local {name:<10} h = {model.bandwidth_[0]:.2f} ms, {model.effective_dof_:4.1f} "
-        f"degrees of freedom, leave-one-out error {np.sqrt(model.loo_score_):.2f} g"
+        f"degrees of freedom, R2 by leave-one-out {model.loo_score_:.3f}"
     )
 
 INK, GREY, BLUE, ORANGE, GREEN = "#25313d", "#8a949e", "#2b6cb0", "#d9822b", "#2a9d8f"
@@ -61,8 +61,9 @@ plt.show()
 # Two different questions. Where will a new measurement lie? The interval of
 # ``predict_interval`` says so; ``heteroscedastic=True`` makes it narrow at first and wide
 # later, while one width for all is far too wide for the first milliseconds and too narrow
-# around 35 ms. Where does the curve lie? The simultaneous band of ``confidence_band`` contains
-# the whole smoothed curve in 90 % of repetitions.
+# around 35 ms. Where does the curve lie? The simultaneous band of ``confidence_band`` is to
+# contain the whole curve in 90 % of repetitions. It is around parabolas rather than the lines
+# that predict, since the bias of the lines is as large as their standard error.
 
 model = models["lines"]
 constant = model.predict_interval(grid)

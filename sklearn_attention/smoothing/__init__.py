@@ -8,6 +8,7 @@ from ._density import ProductKernelDensity
 from ._local_polynomial import LocalPolynomialRegressor
 from ._regressor import NadarayaWatsonRegressor
 from ._significance import Significance
+from ._summary import SmootherSummary
 
 __all__ = [
     "ConditionalKernelDensity",
@@ -19,4 +20,5 @@ __all__ = [
     "NadarayaWatsonRegressor",
     "ProductKernelDensity",
     "Significance",
+    "SmootherSummary",
 ]

@@ -80,6 +80,7 @@ class _CrossValidated(SmootherRegressor):
             "rank_test_score": rankdata(-scores, method="min").astype(np.int32),
         }
         self.best_index_, self.best_score_ = best, float(scores[best])
+        self.criterion_value_ = -self.best_score_
         self.best_params_ = params[best]
         self.kernel_ = as_kernel(clone(params[best]["kernel"], safe=False))
         n_features = self.keys_.shape[1]

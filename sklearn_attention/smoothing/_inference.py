@@ -1,67 +1,95 @@
 """Uncertainty of a smoother, from what each training row does to each prediction."""
 
 import numpy as np
-from scipy.stats import norm
 
 # Rounding in sums of weights must not push a quantile to the next value.
 _SLACK = 1e-12
 
 
-def jackknife_intervals(left_out, errors, weights, coverage):
+class JackknifeIntervals:
     r"""Jackknife+ prediction intervals.
 
-    .. math:: \bigl[\, q^-_{\alpha} \{\hat m_{-i}(x) - R_i\},\;
-                      q^+_{1 - \alpha} \{\hat m_{-i}(x) + R_i\} \,\bigr]
+    .. math:: \bigl[\, q^-_{\alpha} \{\hat m_{-i}(x) - s(x) R_i\},\;
+                      q^+_{1 - \alpha} \{\hat m_{-i}(x) + s(x) R_i\} \,\bigr]
+
+    A row moves the prediction by :math:`\delta` at most. So the quantile of all
+    :math:`R_i`, which are sorted once, is off by :math:`\delta / s(x)` at most, and rows whose
+    :math:`R_i` is further than twice that from it are surely on their side of the end: the
+    others alone are looked at.
 
     Parameters
     ----------
-    left_out : ndarray of shape (n_queries, n_samples, n_outputs)
-        Predictions without each training row.
-    errors : ndarray of shape (n_queries or 1, n_samples, n_outputs)
-        Size of each row's leave-one-out error :math:`R_i`, as it would be at the query.
+    errors : ndarray of shape (n_samples, n_outputs)
+        Size of each row's leave-one-out error, :math:`R_i`.
     weights : ndarray of shape (n_samples,)
         How often each row counts.
     coverage : float
         :math:`1 - \alpha`.
-
-    Returns
-    -------
-    intervals : ndarray of shape (n_queries, 2, n_outputs)
-        Infinite where there are too few rows for the coverage.
 
     References
     ----------
     .. [1] Barber, R. F., Candes, E. J., Ramdas, A. and Tibshirani, R. J. (2021). Predictive
        inference with the jackknife+. Annals of Statistics 49, 486-507.
     """
-    upper = conformal_quantile(left_out + errors, weights, coverage)
-    lower = -conformal_quantile(errors - left_out, weights, coverage)
-    return np.stack([lower, upper], axis=1)
+
+    def __init__(self, errors, weights, coverage):
+        self._order = np.argsort(errors, axis=0)
+        self._errors = np.take_along_axis(errors, self._order, axis=0)
+        self._weights = weights[self._order]
+        self._reached = np.cumsum(self._weights, axis=0)
+        self._needed = coverage * (weights.sum() + 1) * (1 - _SLACK)
+
+    def around(self, values, left_out, scale):
+        """Intervals of some queries.
+
+        Parameters
+        ----------
+        values : ndarray of shape (n_queries, n_outputs)
+            Predictions.
+        left_out : ndarray of shape (n_queries, n_samples, n_outputs)
+            Predictions without each training row.
+        scale : ndarray of shape (n_queries, n_outputs)
+            What errors are to be multiplied with, :math:`s(x)`.
+
+        Returns
+        -------
+        intervals : ndarray of shape (n_queries, 2, n_outputs)
+            Infinite where there are too few rows for the coverage.
+        """
+        intervals = np.empty((len(values), 2, values.shape[1]))
+        for output in range(values.shape[1]):
+            without, factor = left_out[:, :, output], scale[:, output, None]
+            moves = np.abs(without - values[:, output, None]).max(axis=1)
+            furthest = np.max((moves + _SLACK * np.abs(values[:, output])) / factor[:, 0])
+            rows, errors, weights, needed = self._near_the_end(output, furthest)
+            without, errors = without[:, rows], errors * factor
+            intervals[:, 0, output] = -_reaching(errors - without, weights, needed)
+            intervals[:, 1, output] = _reaching(errors + without, weights, needed)
+        return intervals
+
+    def _near_the_end(self, output, furthest):
+        """Rows that an end may be at, their errors and weights, and the weight needed."""
+        errors, reached = self._errors[:, output], self._reached[:, output]
+        near = slice(0, len(errors))
+        place = np.searchsorted(reached, self._needed)
+        if np.isfinite(furthest) and place < len(errors) and np.isfinite(errors[place]):
+            reach = (2 + _SLACK) * furthest + _SLACK * errors[place]
+            near = slice(
+                np.searchsorted(errors, errors[place] - reach),
+                np.searchsorted(errors, errors[place] + reach, side="right"),
+            )
+        before = reached[near.start - 1] if near.start else 0.0
+        rows, weights = self._order[near, output], self._weights[near, output]
+        return rows, errors[near], weights, self._needed - before
 
 
-def conformal_quantile(values, weights, level):
-    """Smallest value that a share of the values, and one at infinity, does not exceed.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n_queries, n_samples, n_outputs)
-    weights : ndarray of shape (n_samples,)
-    level : float
-        The share.
-
-    Returns
-    -------
-    quantiles : ndarray of shape (n_queries, n_outputs)
-    """
+def _reaching(values, weights, needed):
+    """Smallest value up to which the weights of each query's values reach what is needed."""
     order = np.argsort(values, axis=1)
     reached = np.cumsum(weights[order], axis=1)
-    needed = level * (weights.sum() + 1)
-    first = (reached >= needed * (1 - _SLACK)).argmax(axis=1)
-    quantiles = np.take_along_axis(
-        np.take_along_axis(values, order, axis=1), first[:, None], axis=1
-    )[:, 0]
-    enough = reached[:, -1] >= needed * (1 - _SLACK)
-    return np.where(enough, quantiles, np.inf)
+    first = (reached >= needed).argmax(axis=1)[:, None]
+    found = np.take_along_axis(np.take_along_axis(values, order, axis=1), first, axis=1)
+    return np.where(reached[:, -1] >= needed, found[:, 0], np.inf)
 
 
 def weighted_quantiles(values, weights, quantiles):
@@ -69,7 +97,7 @@ def weighted_quantiles(values, weights, quantiles):
 
     Parameters
     ----------
-    values : ndarray of shape (n_queries or 1, n_samples)
+    values : ndarray of shape (n_samples,)
     weights : ndarray of shape (n_queries, n_samples)
         Non-negative; rows sum to 1.
     quantiles : ndarray of shape (n_quantiles,)
@@ -79,95 +107,8 @@ def weighted_quantiles(values, weights, quantiles):
     found : ndarray of shape (n_queries, n_quantiles)
         Smallest values whose cumulative weight reaches each quantile.
     """
-    order = np.argsort(values, axis=1, kind="stable")
-    values = np.take_along_axis(values, order, axis=1)
-    if len(order) == 1:
-        reached = np.cumsum(weights[:, order[0]], axis=1)
-        values = np.broadcast_to(values, reached.shape)
-    else:
-        reached = np.cumsum(np.take_along_axis(weights, order, axis=1), axis=1)
-    lost = np.isnan(reached[:, -1])
-    found = []
-    for quantile in quantiles:
-        first = (reached >= quantile * reached[:, -1:] * (1 - _SLACK)).argmax(axis=1)
-        found.append(
-            np.where(lost, np.nan, np.take_along_axis(values, first[:, None], 1)[:, 0])
-        )
-    return np.stack(found, axis=1)
-
-
-def standard_errors(smoother, errors, weights):
-    r"""Standard errors of a linear smoother, whatever the variances of the rows.
-
-    .. math:: \widehat{\text{se}}(x)^2 = \sum_i l_i(x)^2 R_i^2 / w_i
-
-    Parameters
-    ----------
-    smoother : ndarray of shape (n_queries, n_samples)
-        Effective weights :math:`l_i(x)`.
-    errors : ndarray of shape (n_samples, n_outputs)
-        Leave-one-out errors :math:`R_i`.
-    weights : ndarray of shape (n_samples,)
-        How often each row counts, :math:`w_i`.
-
-    Returns
-    -------
-    errors : ndarray of shape (n_queries, n_outputs)
-
-    References
-    ----------
-    .. [1] MacKinnon, J. G. and White, H. (1985). Some heteroskedasticity-consistent
-       covariance matrix estimators with improved finite sample properties. Journal of
-       Econometrics 29, 305-325.
-    """
-    return np.sqrt(smoother**2 @ (errors**2 / _counts(weights)))
-
-
-def largest_deviations(smoother, errors, weights, draws, scale):
-    """Largest standardised deviation over the queries, for random signs of the errors.
-
-    Parameters
-    ----------
-    smoother, errors, weights
-        As for :func:`standard_errors`.
-    draws : ndarray of shape (n_samples, n_draws)
-        Standard normal multipliers.
-    scale : ndarray of shape (n_queries, n_outputs)
-        Standard errors; 0 where nothing can deviate.
-
-    Returns
-    -------
-    largest : ndarray of shape (n_draws, n_outputs)
-
-    References
-    ----------
-    .. [1] Chernozhukov, V., Chetverikov, D. and Kato, K. (2014). Anti-concentration and
-       honest, adaptive confidence bands. Annals of Statistics 42, 1787-1818.
-    """
-    spread = errors / np.sqrt(_counts(weights))
-    largest = []
-    for output in range(errors.shape[1]):
-        moves = smoother @ (spread[:, output, None] * draws)
-        size = scale[:, output, None]
-        moves = np.abs(moves) / np.where(size > 0, size, np.inf)
-        largest.append(moves.max(axis=0, initial=0.0))
-    return np.stack(largest, axis=1)
-
-
-def normal_factor(coverage):
-    """Half-width of a normal interval, in standard deviations.
-
-    Parameters
-    ----------
-    coverage : float
-
-    Returns
-    -------
-    factor : float
-    """
-    return float(norm.ppf((1 + coverage) / 2))
-
-
-def _counts(weights):
-    # A row of weight 0 has no effective weight either.
-    return np.where(weights > 0, weights, 1.0)[:, None]
+    order = np.argsort(values, kind="stable")
+    reached = np.cumsum(weights[:, order], axis=1)
+    needed = np.asarray(quantiles) * reached[:, -1:] * (1 - _SLACK)
+    first = [(reached >= column[:, None]).argmax(axis=1) for column in needed.T]
+    return values[order][np.stack(first, axis=1)]

@@ -166,12 +166,10 @@ class MemoryEstimator(MixedRows):
 
     def _local_rows(self, X, **changes):
         """What each training row does to the prediction of each query."""
-        options = self._attention_options(X) | changes
+        options = self._attention_options(X) | {"degree": self.degree_} | changes
         options.pop("algorithm")
         values = self.values_.reshape(len(self.keys_), -1)
-        return attention.local_rows(
-            X, self.keys_, values, self.kernel_, degree=self.degree_, **options
-        )
+        return attention.local_rows(X, self.keys_, values, self.kernel_, **options)
 
     def _smoother_rows(self, X):
         if self.degree_:

@@ -10,6 +10,7 @@ from .._blocks import blocks
 from .._state import keeps_state_on_failure
 from ..bandwidth import corrected_akaike, neighbor_distances
 from ._memory import MemoryEstimator
+from ._summary import explained, summarize
 from ._uncertainty import UncertaintyMixin
 
 # Pairs of query and training row at a time, where all of them are needed.
@@ -129,6 +130,43 @@ class SmootherRegressor(RegressorMixin, UncertaintyMixin, MemoryEstimator):
         check_is_fitted(self)
         return self._gradient(self._check_queries(X), self.values_)
 
+    def summary(self, significance=False):
+        """Table of what was fitted, and how well.
+
+        Parameters
+        ----------
+        significance : bool, default=False
+            Whether to test every feature, by :meth:`feature_significance`.
+
+        Returns
+        -------
+        summary : SmootherSummary
+            Prints as a table; its numbers are attributes.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn_attention import LocalPolynomialRegressor
+        >>> X = np.linspace(0, 6, 60)[:, None]
+        >>> y = np.sin(X[:, 0]) + 0.1 * np.random.default_rng(0).normal(size=60)
+        >>> LocalPolynomialRegressor(bandwidth=0.3).fit(X, y).summary()
+        LocalPolynomialRegressor
+        kernel                        Gaussian()
+        degree                        1
+        rows                          60
+        bandwidth                     given
+        effective degrees of freedom  9.5
+        residual standard error       0.08518
+        R2                            0.987
+        R2 by leave-one-out           0.983
+        <BLANKLINE>
+        feature  kind     bandwidth
+        x0       numeric  0.3
+        """
+        check_is_fitted(self)
+        p_values = self.feature_significance().p_values if significance else None
+        return summarize(self, p_values)
+
     @property
     def effective_dof_(self):
         r"""Effective degrees of freedom, :math:`\operatorname{tr} S` over the training rows."""
@@ -136,10 +174,27 @@ class SmootherRegressor(RegressorMixin, UncertaintyMixin, MemoryEstimator):
         return float(self._training.leverage.sum())
 
     @property
+    def fitted_values_(self):
+        """Predictions of the training rows, of the targets' shape."""
+        check_is_fitted(self)
+        return self._training.fitted.reshape(self.values_.shape).astype(self.values_.dtype)
+
+    @property
+    def residuals_(self):
+        """Targets less the predictions of their rows, of the targets' shape."""
+        return self.values_ - self.fitted_values_
+
+    @property
     def loo_residuals_(self):
         """Targets less their leave-one-out predictions, of the targets' shape."""
         check_is_fitted(self)
         return self._errors.reshape(self.values_.shape).astype(self.values_.dtype)
+
+    @property
+    def loo_score_(self):
+        """R2 of the leave-one-out predictions, the mean over outputs; NaN if one is missing."""
+        check_is_fitted(self)
+        return explained(self.values_, self.values_ - self.loo_residuals_, self._counts)
 
     @property
     def aicc_(self):

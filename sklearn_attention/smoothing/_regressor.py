@@ -64,8 +64,8 @@ class NadarayaWatsonRegressor(SmootherRegressor):
     n_neighbors_ : int
         The neighbour that an adaptive bandwidth reaches to.
     criterion_value_ : float
-        The criterion at that bandwidth, if one was minimised. With several outputs, in units
-        of each output's variance.
+        The criterion at that bandwidth, if one was minimised: lower is better. With several
+        outputs, in units of each output's variance.
     bandwidth_search_ : dict of ndarray
         All bandwidths that were tried, with ``criterion``, ``loo_error`` and
         ``degrees_of_freedom``, to be passed to :class:`pandas.DataFrame` without
@@ -76,8 +76,12 @@ class NadarayaWatsonRegressor(SmootherRegressor):
         See :func:`~sklearn_attention.bandwidth.select_bandwidths`.
     effective_dof_ : float
         Trace of the smoother matrix over the training rows.
+    fitted_values_, residuals_ : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+        Predictions of the training rows, and targets less these.
     loo_residuals_ : ndarray of shape (n_samples,) or (n_samples, n_outputs)
         Targets less their leave-one-out predictions.
+    loo_score_ : float
+        :math:`R^2` of the leave-one-out predictions.
     aicc_ : float
         Corrected Akaike criterion, whatever the bandwidth was chosen by.
     kernel_ : Kernel

@@ -32,7 +32,7 @@ def test_float32_probabilities_sum_to_one(iris):
     np.testing.assert_allclose(proba.sum(axis=1), 1, rtol=3e-7)
 
 
-def test_loo_score_is_the_brier_score(iris):
+def test_criterion_is_the_brier_score(iris):
     X, y = iris
     model = NadarayaWatsonClassifier().fit(X, y)
     total = 0.0
@@ -40,7 +40,7 @@ def test_loo_score_is_the_brier_score(iris):
         others = np.arange(len(X)) != i
         fixed = NadarayaWatsonClassifier(bandwidth=model.bandwidth_).fit(X[others], y[others])
         total += ((fixed.predict_proba(X[[i]])[0] - (y[i] == fixed.classes_)) ** 2).mean()
-    assert model.loo_score_ == pytest.approx(total / len(X), rel=1e-9)
+    assert model.criterion_value_ == pytest.approx(total / len(X), rel=1e-9)
 
 
 def test_is_accurate(iris):

@@ -151,13 +151,15 @@ class TestChoice:
         assert min(share[1], share[3]) > 0.4
         assert model.relevance_[1] > 0.7 > 0.5 > model.relevance_[2]
         assert ((0 <= model.relevance_) & (model.relevance_ <= 1)).all()
-        assert np.isfinite(getattr(model, f"{rule}_score_"))
+        assert np.isfinite(model.criterion_value_)
 
     @pytest.mark.parametrize("degree", DEGREES)
     def test_loo_score(self, data, degree):
         frame, y = data
         model = LocalPolynomialRegressor(degree=degree).fit(frame, y)
-        assert model.loo_score_ == pytest.approx(np.mean(model.loo_residuals_**2), rel=1e-8)
+        assert model.criterion_value_ == pytest.approx(
+            np.mean(model.loo_residuals_**2), rel=1e-8
+        )
         given = LocalPolynomialRegressor(bandwidth=model.bandwidth_, degree=degree)
         np.testing.assert_allclose(given.fit(frame, y).predict(frame), model.predict(frame))
 

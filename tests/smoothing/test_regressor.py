@@ -131,22 +131,22 @@ class TestBandwidth:
         X, y = data
         model = NadarayaWatsonRegressor(bandwidth=0.7).fit(X, y)
         np.testing.assert_array_equal(model.bandwidth_, [0.7, 0.7, 0.7])
-        assert not hasattr(model, "loo_score_")
+        assert not hasattr(model, "criterion_value_")
 
-    def test_loo_score_is_the_cross_validated_error(self, data):
+    def test_criterion_is_the_cross_validated_error(self, data):
         X, y = data
         model = NadarayaWatsonRegressor().fit(X, y)
         fixed = NadarayaWatsonRegressor(bandwidth=model.bandwidth_)
         scores = cross_val_score(
             fixed, X, y, cv=KFold(len(X)), scoring="neg_mean_squared_error"
         )
-        assert model.loo_score_ == pytest.approx(-scores.mean(), rel=1e-10)
+        assert model.criterion_value_ == pytest.approx(-scores.mean(), rel=1e-10)
         for factor in (0.8, 0.95, 1.05, 1.25):
             other = NadarayaWatsonRegressor(bandwidth=factor * model.bandwidth_)
             scores = cross_val_score(
                 other, X, y, cv=KFold(len(X)), scoring="neg_mean_squared_error"
             )
-            assert -scores.mean() >= model.loo_score_
+            assert -scores.mean() >= model.criterion_value_
 
     def test_changing_a_kernel_does_not_change_what_was_fitted(self, data):
         X, y = data
@@ -160,7 +160,7 @@ class TestBandwidth:
     def test_refitting_forgets(self, data):
         X, y = data
         model = NadarayaWatsonRegressor().fit(X, y)
-        assert not hasattr(model.set_params(bandwidth=1.0).fit(X, y), "loo_score_")
+        assert not hasattr(model.set_params(bandwidth=1.0).fit(X, y), "criterion_value_")
 
     def test_constant_columns(self, data):
         X, y = data

@@ -1,0 +1,159 @@
+"""What a fitted smoother is, in one table."""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import r2_score
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class SmootherSummary:
+    """Numbers of a fitted smoother; printed, a table of them.
+
+    Attributes
+    ----------
+    model : str
+        Name of the estimator.
+    kernel : Kernel
+        The kernel, resolved.
+    degree : int
+        Degree of the polynomials.
+    n_samples : int
+        Training rows of positive weight.
+    rule : str
+        What chose the bandwidth; "given" for numbers.
+    criterion_value : float or None
+        The criterion at the bandwidth, if one was minimised.
+    n_neighbors : int or None
+        The neighbour that an adaptive bandwidth reaches to.
+    effective_dof : float
+        Trace of the smoother matrix.
+    residual_std : float or ndarray of shape (n_outputs,)
+        Root of the squared residuals' sum over the rows less the degrees of freedom; NaN
+        where none are left.
+    r2, loo_r2 : float
+        Share of the variance that fitted values and leave-one-out predictions explain, the
+        mean over outputs.
+    features : list of str
+        Names of the features.
+    kinds : tuple of str
+        For each feature "numeric", "unordered" or "ordered".
+    bandwidth : ndarray of shape (n_features,)
+        The bandwidth of each feature, for a category its lambda.
+    p_values : ndarray of shape (n_features,) or None
+        Significance of each feature, if asked for.
+    """
+
+    model: str
+    kernel: Any
+    degree: int
+    n_samples: int
+    rule: str
+    criterion_value: Any
+    n_neighbors: Any
+    effective_dof: float
+    residual_std: Any
+    r2: float
+    loo_r2: float
+    features: list
+    kinds: tuple
+    bandwidth: Any
+    p_values: Any
+
+    def __str__(self):
+        chosen = self.rule
+        if self.criterion_value is not None:
+            chosen += f", criterion {self.criterion_value:.4g}"
+        about = [
+            ("kernel", str(self.kernel)),
+            ("degree", f"{self.degree}"),
+            ("rows", f"{self.n_samples}"),
+            ("bandwidth", chosen),
+            ("neighbors", f"{self.n_neighbors}"),
+            ("effective degrees of freedom", f"{self.effective_dof:.1f}"),
+            ("residual standard error", ", ".join(f"{s:.4g}" for s in self._stds)),
+            ("R2", f"{self.r2:.3f}"),
+            ("R2 by leave-one-out", f"{self.loo_r2:.3f}"),
+        ]
+        about = [row for row in about if row[1] != "None"]
+        columns = [
+            ["feature", *self.features],
+            ["kind", *self.kinds],
+            ["bandwidth", *(f"{width:.4g}" for width in self.bandwidth)],
+        ]
+        if self.p_values is not None:
+            columns.append(["p-value", *(f"{p:.3f}" for p in self.p_values)])
+        return "\n".join(
+            [self.model, *_aligned(about), "", *_aligned(zip(*columns, strict=True))]
+        )
+
+    __repr__ = __str__
+
+    @property
+    def _stds(self):
+        return np.atleast_1d(self.residual_std)
+
+
+def summarize(model, p_values=None):
+    """Summary of a fitted regressor.
+
+    Parameters
+    ----------
+    model : SmootherRegressor
+    p_values : ndarray of shape (n_features,), default=None
+
+    Returns
+    -------
+    summary : SmootherSummary
+    """
+    weights, rule = model._counts, getattr(model, "criterion", None) or model.bandwidth
+    squares = np.tensordot(weights, model.residuals_.astype(np.float64) ** 2, axes=1)
+    left = weights.sum() - model.effective_dof_
+    unnamed = [f"x{j}" for j in range(model.n_features_in_)]
+    return SmootherSummary(
+        model=type(model).__name__,
+        kernel=model.kernel_,
+        degree=model.degree_,
+        n_samples=int(np.count_nonzero(weights)),
+        rule=rule if isinstance(rule, str) else "given",
+        criterion_value=getattr(model, "criterion_value_", None),
+        n_neighbors=getattr(model, "n_neighbors_", None),
+        effective_dof=model.effective_dof_,
+        residual_std=np.sqrt(squares / left if left > 0 else np.nan * squares)[()],
+        r2=explained(model.values_, model.fitted_values_, weights),
+        loo_r2=model.loo_score_,
+        features=list(getattr(model, "feature_names_in_", unnamed)),
+        kinds=model.columns_.kinds,
+        bandwidth=model.bandwidth_,
+        p_values=p_values,
+    )
+
+
+def explained(values, predictions, weights):
+    """Share of the variance that predictions explain, the mean over outputs.
+
+    Parameters
+    ----------
+    values, predictions : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+    weights : ndarray of shape (n_samples,)
+
+    Returns
+    -------
+    share : float
+        NaN where a row has no prediction.
+    """
+    kept = weights > 0
+    if np.isnan(predictions[kept]).any():
+        return float("nan")
+    return float(r2_score(values[kept], predictions[kept], sample_weight=weights[kept]))
+
+
+def _aligned(rows):
+    """Lines of a table, columns two spaces apart."""
+    rows = list(rows)
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]

@@ -1,0 +1,142 @@
+"""What a fitted smoother says of itself, against sums written out."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.exceptions import NotFittedError
+from sklearn.metrics import r2_score
+from sklearn.model_selection import LeaveOneOut, cross_val_predict
+
+from sklearn_attention import (
+    LocalPolynomialCV,
+    LocalPolynomialRegressor,
+    NadarayaWatsonCV,
+    NadarayaWatsonRegressor,
+)
+from sklearn_attention.bandwidth import AdaptiveBandwidth
+
+
+@pytest.fixture
+def data():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, size=(50, 2))
+    return X, np.sin(3 * X[:, 0]) + 0.2 * rng.normal(size=50)
+
+
+class TestScores:
+    @pytest.mark.parametrize("degree", [0, 1, 2])
+    @pytest.mark.parametrize("bandwidth", ["loo", "scott", 0.7])
+    def test_residuals_and_score_by_leave_one_out(self, data, bandwidth, degree):
+        X, y = data
+        model = LocalPolynomialRegressor(bandwidth=bandwidth, degree=degree).fit(X, y)
+        np.testing.assert_allclose(model.fitted_values_, model.predict(X), atol=1e-10)
+        np.testing.assert_allclose(model.residuals_, y - model.predict(X), atol=1e-10)
+        fixed = LocalPolynomialRegressor(bandwidth=model.bandwidth_, degree=degree)
+        left_out = cross_val_predict(fixed, X, y, cv=LeaveOneOut())
+        assert model.loo_score_ == pytest.approx(r2_score(y, left_out), abs=1e-9)
+        assert model.loo_score_ < model.score(X, y)
+
+    def test_of_outputs_and_weights(self, data):
+        X, y = data
+        both = np.column_stack([y, X[:, 1] + y**2])
+        weight = np.random.default_rng(1).integers(0, 3, 50)
+        model = NadarayaWatsonRegressor(bandwidth=0.3).fit(X, both, weight)
+        assert model.residuals_.shape == model.fitted_values_.shape == (50, 2)
+        each = [
+            1 - np.average(e**2, weights=weight) / np.average(
+                (v - np.average(v, weights=weight)) ** 2, weights=weight
+            )
+            for e, v in zip(model.loo_residuals_.T, both.T, strict=True)
+        ]  # fmt: skip
+        assert model.loo_score_ == pytest.approx(np.mean(each), rel=1e-9)
+
+    def test_is_nan_where_a_row_has_no_other(self):
+        model = NadarayaWatsonRegressor("boxcar", bandwidth=1.0, empty="nan")
+        model.fit([[0.0], [0.5], [9.0]], [1.0, 2.0, 3.0])
+        assert np.isnan(model.loo_score_)
+        assert np.isnan(model.summary().loo_r2)
+
+    def test_precision_is_that_of_the_targets(self, data):
+        X, y = (a.astype(np.float32) for a in data)
+        model = NadarayaWatsonRegressor().fit(X, y)
+        assert model.fitted_values_.dtype == model.residuals_.dtype == np.float32
+
+    def test_need_fitting(self):
+        for name in ("fitted_values_", "residuals_", "loo_score_"):
+            assert not hasattr(NadarayaWatsonRegressor(), name)
+        with pytest.raises(NotFittedError):
+            NadarayaWatsonRegressor().summary()
+
+
+class TestSummary:
+    def test_numbers(self, data):
+        X, y = data
+        weight = np.where(np.arange(50) < 4, 0.0, 2.0)
+        model = LocalPolynomialRegressor(bandwidth="gcv").fit(X, y, weight)
+        found = model.summary()
+        squares = np.sum(weight * (y - model.predict(X)) ** 2)
+        expected = np.sqrt(squares / (weight.sum() - model.effective_dof_))
+        assert found.residual_std == pytest.approx(expected, rel=1e-9)
+        assert found.r2 == pytest.approx(model.score(X, y, weight), rel=1e-9)
+        assert found.loo_r2 == model.loo_score_
+        assert found.effective_dof == model.effective_dof_
+        assert (found.model, found.degree) == ("LocalPolynomialRegressor", 1)
+        assert (found.n_samples, found.rule, found.n_neighbors) == (46, "gcv", None)
+        assert found.criterion_value == model.criterion_value_
+        assert found.p_values is None
+        np.testing.assert_array_equal(found.bandwidth, model.bandwidth_)
+
+    @pytest.mark.filterwarnings("ignore:After 0.17:FutureWarning")
+    def test_r2_is_that_of_statsmodels_where_residuals_are_independent_of_fits(self):
+        # Theirs is the squared correlation; at a line that both fit exactly they agree.
+        kernel_regression = pytest.importorskip("statsmodels.nonparametric.kernel_regression")
+        rng = np.random.default_rng(0)
+        x = rng.uniform(size=80)
+        y = x + 0.1 * rng.normal(size=80)
+        theirs = kernel_regression.KernelReg(y, x, "c", reg_type="ll", bw=[50.0])
+        ours = LocalPolynomialRegressor(bandwidth=50.0).fit(x[:, None], y).summary()
+        assert ours.r2 == pytest.approx(theirs.r_squared(), rel=1e-4)
+        assert ours.effective_dof == pytest.approx(2, abs=1e-3)
+
+    def test_table(self, data):
+        X, y = data
+        lines = str(LocalPolynomialRegressor(bandwidth=0.5).fit(X, y).summary()).splitlines()
+        assert lines[0] == "LocalPolynomialRegressor"
+        told = dict(line.split("  ", 1) for line in lines[1:9])
+        assert {name: text.strip() for name, text in told.items()}["bandwidth"] == "given"
+        assert lines[-2].split() == ["x0", "numeric", "0.5"]
+        assert lines[-1].split() == ["x1", "numeric", "0.5"]
+        searched = NadarayaWatsonRegressor().fit(X, y).summary()
+        assert f"loo, criterion {searched.criterion_value:.4g}" in str(searched)
+        assert repr(searched) == str(searched)
+
+    def test_of_frames_with_significance(self, data):
+        X, y = data
+        frame = pd.DataFrame({"area": X[:, 0], "door": np.where(X[:, 1] > 0, "red", "blue")})
+        model = NadarayaWatsonRegressor(bandwidth=[0.3, 0.4]).fit(frame, y)
+        found = model.summary(significance=True)
+        assert (found.features, found.kinds) == (["area", "door"], ("numeric", "unordered"))
+        np.testing.assert_array_equal(found.p_values, model.feature_significance().p_values)
+        assert found.p_values[0] < 0.05 < found.p_values[1]
+        assert str(found).splitlines()[-2].split() == ["area", "numeric", "0.3", "0.005"]
+
+    def test_of_several_outputs(self, data):
+        X, y = data
+        found = NadarayaWatsonRegressor(bandwidth=0.3).fit(X, np.column_stack([y, -2 * y]))
+        first, second = found.summary().residual_std
+        assert second == pytest.approx(2 * first)
+        assert f"{first:.4g}, {second:.4g}" in str(found.summary())
+
+    def test_of_neighbours_and_of_lists_of_candidates(self, data):
+        X, y = data
+        model = NadarayaWatsonRegressor(bandwidth=AdaptiveBandwidth(7)).fit(X, y)
+        assert model.summary().n_neighbors == 7
+        assert "7" in str(model.summary()).split("neighbors")[1].splitlines()[0]
+        for model in (NadarayaWatsonCV(["gaussian"]), LocalPolynomialCV(["tricube"])):
+            found = model.fit(X, y).summary()
+            assert found.rule == "loo"
+            assert found.criterion_value == model.criterion_value_ == -model.best_score_
+
+    def test_interpolation_leaves_no_degrees_of_freedom(self, data):
+        model = NadarayaWatsonRegressor("boxcar", bandwidth=1e-6).fit(*data)
+        assert np.isnan(model.summary().residual_std)
