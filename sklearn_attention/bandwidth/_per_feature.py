@@ -1,6 +1,7 @@
 """One bandwidth for every feature, by gradients, and what every category is worth."""
 
 import math
+import warnings
 
 import numpy as np
 from scipy.optimize import minimize
@@ -11,7 +12,7 @@ from .._validation import check_choice
 from ..kernels import CompactKernel, Gaussian
 from ._criteria import SMOOTHER_CRITERIA, criterion_slopes
 from ._rules import canonical_ratio
-from ._search import MAX_SEARCH_ROWS, SearchData, search_range, warn_of_narrowest
+from ._search import MAX_SEARCH_ROWS, SearchData, NARROWEST, search_range
 
 # Common scales looked at before the descents, which start from the best of them, from a
 # wider one, from others drawn about it, and from it without each feature in turn.
@@ -108,7 +109,7 @@ def select_bandwidths(
             "empty='nearest', fewer coefficients or more rows, or pass numbers."
         )
     if space.at_floor(descent.point):
-        warn_of_narrowest(criterion)
+        warnings.warn(NARROWEST.format(criterion), stacklevel=2)
     bandwidth = space.bandwidth(descent.point)
     if kernel.decreasing:
         bandwidth[space.numeric] *= data.rate

@@ -1,6 +1,5 @@
 """The bandwidth at which a criterion of the smoother is smallest."""
 
-import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,6 +44,20 @@ _ROUNDING = 1e-26
 _FLAT = 2.0
 # An average of no more degrees of freedom is the mean.
 _NO_DEPENDENCE = 1.05
+NARROWEST = (
+    "bandwidth={!r} ended at the narrowest bandwidth tried, where rows are predicted by their "
+    "nearest neighbours: neighbouring rows may be copies of each other, or their noise "
+    "dependent. Drop copies (sample_weight can count them), or pass a number."
+)
+_MEAN = (
+    "bandwidth={!r} ended where all rows weigh alike and predictions are the mean: no "
+    "dependence on X was found."
+)
+_FLAT_MINIMUM = (
+    "bandwidth='penalized-loo': the leave-one-out error is flat. It is smallest at {:.0f} "
+    "degrees of freedom, and penalised at {:.0f}: rows next to each other may have dependent "
+    "noise. The attribute bandwidth_search_ has the whole curve."
+)
 
 
 class BandwidthChoice(NamedTuple):
@@ -59,11 +72,17 @@ class BandwidthChoice(NamedTuple):
     results : dict of ndarray
         For every bandwidth that was tried, in ascending order: ``bandwidth``
         (n_tried, n_features), ``criterion``, ``loo_error`` and ``degrees_of_freedom``.
+    doubts : list of str
+        What users are to be warned of: that the search ended at the narrowest bandwidth, or
+        where averages are the mean; or, along a single feature, that the minimum of
+        "penalized-loo" is flat, since plain leave-one-out would take more than twice the
+        degrees of freedom.
     """
 
     bandwidth: Any
     value: float
     results: Any
+    doubts: Any
 
 
 def leave_one_out_error(X, values, kernel, bandwidth, *, degree=0, **options):
@@ -157,13 +176,6 @@ def select_bandwidth(
     ValueError
         If there are fewer than two rows, or no bandwidth predicts every row.
 
-    Warns
-    -----
-    UserWarning
-        If the search ends at the narrowest bandwidth, or where averages are the mean; or if
-        the minimum of "penalized-loo" is flat: plain leave-one-out would take more than twice
-        the degrees of freedom.
-
     Notes
     -----
     Equal bandwidths are taken the widest. Rows that repeat others in features and values,
@@ -192,14 +204,21 @@ def select_bandwidth(
             "leaves degrees of freedom: use empty='nearest', fewer coefficients or more rows, "
             "or pass a number."
         )
-    results = curve.results()
-    freedom = curve.tried[scale][2]
-    _warn_of_ends(scale, low, freedom, value, criterion, degree)
-    if criterion == "penalized-loo":
-        _warn_of_flat_minimum(results, freedom)
+    results, freedom = curve.results(), curve.tried[scale][2]
+    doubts = []
+    if scale < 1.05 * low:
+        doubts.append(NARROWEST.format(criterion))
+    if degree == 0 and freedom < _NO_DEPENDENCE and value > 0:
+        doubts.append(_MEAN.format(criterion))
+    if criterion == "penalized-loo" and X.shape[1] == 1:
+        errors, freedoms = results["loo_error"], results["degrees_of_freedom"]
+        plain = freedoms[np.flatnonzero(errors == errors.min())[-1]]
+        if plain > _FLAT * max(freedom, 2.0):
+            doubts.append(_FLAT_MINIMUM.format(plain, freedom))
     if kernel.decreasing:
         scale *= data.rate
-    return BandwidthChoice(scale * data.spread, data.in_units(value, criterion), results)
+    bandwidth = scale * data.spread
+    return BandwidthChoice(bandwidth, data.in_units(value, criterion), results, doubts)
 
 
 class _Curve:
@@ -373,45 +392,3 @@ def _joined(X, values, sample_weight):
         counts = np.bincount(place.ravel(), sample_weight)
     n_features = X.shape[1]
     return rows[:, :n_features], rows[:, n_features:], counts.astype(np.float64)
-
-
-def warn_of_narrowest(criterion):
-    """Warn that a search has ended at the narrowest bandwidth.
-
-    Parameters
-    ----------
-    criterion : str
-        For the message.
-    """
-    warnings.warn(
-        f"bandwidth={criterion!r} ended at the narrowest bandwidth tried, where rows are "
-        "predicted by their nearest neighbours: neighbouring rows may be copies of each other, "
-        "or their noise dependent. Drop copies (sample_weight can count them), or pass a "
-        "number.",
-        stacklevel=3,
-    )
-
-
-def _warn_of_ends(scale, low, freedom, value, criterion, degree):
-    if scale < 1.05 * low:
-        warn_of_narrowest(criterion)
-    elif freedom < _NO_DEPENDENCE and degree == 0 and value > 0:
-        warnings.warn(
-            f"bandwidth={criterion!r} ended where all rows weigh alike and predictions are the "
-            "mean: no dependence on X was found.",
-            stacklevel=3,
-        )
-
-
-def _warn_of_flat_minimum(results, chosen):
-    freedom = results["degrees_of_freedom"]
-    errors = results["loo_error"]
-    plain = freedom[np.flatnonzero(errors == errors.min())[-1]]
-    if plain > _FLAT * max(chosen, 2.0):
-        warnings.warn(
-            f"bandwidth='penalized-loo': the leave-one-out error is flat. It is smallest at "
-            f"{plain:.0f} degrees of freedom, and penalised at {chosen:.0f}: rows next to each "
-            "other may have dependent noise. The attribute bandwidth_search_ of an estimator "
-            "has the whole curve.",
-            stacklevel=3,
-        )

@@ -1,5 +1,7 @@
 """From the parameter `bandwidth` to numbers."""
 
+import warnings
+
 import numpy as np
 
 from .._validation import check_choice
@@ -103,10 +105,12 @@ def _search(estimator, kernel, context):
             columns=estimator.columns_, **options,
         )  # fmt: skip
     else:
-        estimator.bandwidth_, score, estimator.bandwidth_search_ = select_bandwidth(
+        estimator.bandwidth_, score, estimator.bandwidth_search_, doubts = select_bandwidth(
             keys, values, kernel, rule, standardize=estimator._standardizes_outputs,
             device=estimator.device, **options,
         )  # fmt: skip
+        for doubt in doubts:
+            warnings.warn(doubt, stacklevel=2)
     estimator.criterion_value_ = score
 
 

@@ -63,7 +63,7 @@ def test_value_of_the_search(criterion, degree, weighted, kernel):
     weight = np.random.default_rng(1).uniform(0.5, 2, 50) if weighted else None
     if weighted:  # their sum counts rows
         weight *= 50 / weight.sum()
-    h, value, _ = select_bandwidth(
+    h, value, *_ = select_bandwidth(
         X, values, kernel, criterion, degree=degree, sample_weight=weight
     )
     expected = slow_criterion(criterion, X, values, kernel, h, degree, weight)

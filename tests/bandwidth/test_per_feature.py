@@ -186,7 +186,7 @@ def test_one_scale_with_categories():
 def test_one_scale_equals_the_search_of_scales():
     X, values = numbers()
     h, value, _ = select_bandwidths(X, values, Gaussian(), per_feature=False)
-    expected, error, _ = select_bandwidth(X, values, Gaussian())
+    expected, error, *_ = select_bandwidth(X, values, Gaussian())
     assert value == pytest.approx(error, rel=1e-4)
     np.testing.assert_allclose(h, expected, rtol=2e-2)
 

@@ -65,6 +65,7 @@ class TestRules:
         assert hasattr(model, "n_neighbors_") == (rule == "knn-loo")
         assert not hasattr(model, "relevance_")
 
+    @pytest.mark.filterwarnings("ignore:.*narrowest bandwidth")
     @pytest.mark.parametrize("rule", RULES)
     def test_classifier(self, rule):
         X, y = load_iris(return_X_y=True)
@@ -172,17 +173,19 @@ class TestPerFeature:
     @pytest.mark.parametrize("degree", [0, 1])
     def test_relevance(self, plane, kernel, degree):
         X, y = plane
-        model = LocalPolynomialRegressor(kernel, degree=degree, per_feature=True).fit(X, y)
+        options = {"bandwidth": "loo", "degree": degree}
+        model = LocalPolynomialRegressor(kernel, per_feature=True, **options).fit(X, y)
         assert model.relevance_.shape == (3,)
         assert ((0 <= model.relevance_) & (model.relevance_ <= 1)).all()
         assert model.relevance_[0] > 0.5
         assert model.relevance_[2] < 0.3
-        common = LocalPolynomialRegressor(kernel, degree=degree).fit(X, y)
+        common = LocalPolynomialRegressor(kernel, **options).fit(X, y)
         assert model.criterion_value_ <= common.criterion_value_ * (1 + 1e-6)
         assert model.criterion_value_ == pytest.approx(
             np.mean(model.loo_residuals_**2), rel=1e-7
         )
 
+    @pytest.mark.filterwarnings("ignore:.*narrowest bandwidth")
     def test_bandwidths_are_never_negative(self):
         # statsmodels' search steps below 0 (statsmodels #599).
         for seed in range(6):

@@ -117,7 +117,9 @@ class TestSearch:
         assert tried.min() < 0.1
         assert tried.max() > 2
         searched = LocalPolynomialRegressor(
-            model.best_params_["kernel"], degree=model.best_params_.get("degree", 0)
+            model.best_params_["kernel"],
+            bandwidth="loo",
+            degree=model.best_params_.get("degree", 0),
         ).fit(X, y)
         assert -model.best_score_ <= 1.05 * searched.criterion_value_
         assert -model.best_score_ >= searched.criterion_value_ * (1 - 1e-6)
