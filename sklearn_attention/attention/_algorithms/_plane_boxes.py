@@ -1,0 +1,318 @@
+"""Gaussian sums in the plane through Chebyshev interpolation between squares."""
+
+import math
+
+import numpy as np
+
+# Width of a square, in standard deviations, and the Chebyshev polynomials along each side:
+# what the polynomials leave is below rounding.
+_WIDTH, _TERMS = 2.0, 20
+# Squares further apart, in standard deviations, do not see each other; and the Gaussian there.
+_REACH = 9.6
+_FAR = math.exp(-0.5 * _REACH**2)
+_ROUNDING = 1e-14
+# Squares beyond cannot be told apart in double precision.
+_FURTHEST = 2**40
+# Rows at a time: what is made of them stays in the processor's cache.
+_BLOCK_ROWS = 2**12
+# Numbers held at a time for all squares, about.
+_MOST_NUMBERS = 2**26
+
+
+class GaussianBoxes:
+    r"""Sums of a Gaussian with peak 1 in time linear in keys and queries.
+
+    Between two squares the Gaussian is a polynomial of few terms in either position [1]_,
+    and a product over the two axes:
+
+    .. math:: e^{-(x - q)^2 / 2} \approx \sum_{k,l} B_{kl}(\text{offset})\, T_k(x)\, T_l(q)
+
+    A square's keys are summed once, times each product of Chebyshev polynomials. The sums
+    are carried to the squares around along the first axis, and from there along the second.
+
+    Parameters
+    ----------
+    degree : {0, 1}
+
+    References
+    ----------
+    .. [1] Fong, W. and Darve, E. (2009). The black-box fast multipole method. Journal of
+       Computational Physics 228, 8712-8725.
+    """
+
+    def __init__(self, degree):
+        self.degree, self.powers = degree, powers(degree)
+        furthest = math.ceil(_REACH / _WIDTH)
+        self.offsets = np.arange(-furthest, furthest + 1)
+
+    def __call__(self, squares, columns, scale):
+        """Sums for all queries over all keys.
+
+        Parameters
+        ----------
+        squares : Squares
+            Of keys and queries, for this scale.
+        columns : ndarray of shape (c, n)
+        scale : float
+            The standard deviation.
+
+        Returns
+        -------
+        sums : ndarray of shape (n_powers, c, m)
+            Powers above the degree of the first column alone.
+        error : ndarray of shape (m,)
+            Bound on the error of the first sum.
+        """
+        routes = Routes(squares, self.offsets)
+        between = self._between(squares.width / scale)
+        n_columns = len(columns)
+        sums = np.zeros((len(self.powers), n_columns, squares.queries.n_rows))
+        few = [e for e in self.powers if sum(e) <= self.degree]
+        # The first column has powers of its own, unless the degree is 0.
+        groups = [(0, 1, self.powers)] if self.degree else []
+        at_once = max(1, _MOST_NUMBERS // (_TERMS**2 * routes.n_stops * len(few)))
+        for first in range(len(groups), n_columns, at_once):
+            groups.append((first, min(first + at_once, n_columns), few))
+        for first, last, some in groups:
+            moments = squares.keys.moments(columns[first:last])
+            local = self._carry(moments, routes, between, some)
+            sums[: len(some), first:last] = squares.queries.evaluate(local)
+        return sums, squares.queries.spread(self._error(squares, columns[0], routes, scale))
+
+    def _between(self, width):
+        """Coefficients between intervals: for each power and offset, (source, target)."""
+        nodes = np.cos(np.pi * (np.arange(_TERMS) + 0.5) / _TERMS)
+        coefficients = _chebyshev(nodes) * 2 / _TERMS
+        coefficients[0] /= 2
+        offsets = self.offsets[:, None, None]
+        u = ((nodes[:, None] - nodes) / 2 + offsets) * width
+        values = np.exp(-0.5 * u * u)
+        return [
+            coefficients @ (values * u**e) @ coefficients.T for e in range(2 * self.degree + 1)
+        ]
+
+    def _carry(self, moments, routes, between, some):
+        """Coefficients of the sums in each square of queries, for each power."""
+        along = {}
+        for e in {e for e, _ in some}:
+            stops = _carried(moments, routes.n_stops, routes.first, between[e])
+            along[e] = np.ascontiguousarray(stops.swapaxes(2, 3))
+        return [
+            _carried(along[e], routes.n_targets, routes.second, between[f]) for e, f in some
+        ]
+
+    def _error(self, squares, column, routes, scale):
+        """Bound on the error of the sums in each square of queries."""
+        apart = (np.abs(self.offsets) - 1).clip(0) * squares.width / scale
+        largest = np.exp(-0.5 * apart**2)
+        sizes = squares.keys.totals(column)
+        for legs, n in ((routes.first, routes.n_stops), (routes.second, routes.n_targets)):
+            found = np.zeros(n)
+            for weight, (source, target) in zip(largest, legs, strict=True):
+                found[target] += weight * sizes[source]
+            sizes = found
+        return _ROUNDING * sizes + _FAR * column.sum()
+
+
+def _carried(terms, n_targets, legs, between):
+    """Sum over offsets of the terms of the sources, times the matrix of the offset."""
+    found = np.zeros((n_targets, *terms.shape[1:]))
+    for (source, target), matrix in zip(legs, between, strict=True):
+        if len(source):
+            moved = terms[source].reshape(-1, _TERMS) @ matrix
+            found[target] += moved.reshape(-1, *terms.shape[1:])
+    return found
+
+
+class Squares:
+    """Keys and queries in squares of one width, where there are any.
+
+    The width has few digits and squares are counted from 0, so that borders are exact and
+    positions within squares lose no digits, wherever these lie.
+
+    Parameters
+    ----------
+    points : ndarray of shape (n, 2)
+    queries : ndarray of shape (m, 2)
+        The same object as the points for the points themselves.
+    scale : float
+        The standard deviation of the Gaussian.
+
+    Attributes
+    ----------
+    width : float
+    keys, queries : Rows
+    x, y : int ndarray
+        Ascending numbers of the columns and rows of squares.
+    outside : bool ndarray of shape (m,)
+        Queries whose square is not known.
+    """
+
+    def __init__(self, points, queries, scale):
+        fraction, exponent = math.frexp(_WIDTH * scale)
+        self.width = math.ldexp(math.floor(256 * fraction), exponent - 8)
+        same = queries is points
+        both = points if same else np.concatenate([points, queries])
+        number = np.floor(both / self.width)
+        inside = np.abs(number).max(axis=1) < _FURTHEST
+        number = np.where(inside[:, None], number, 2 * _FURTHEST)
+        with np.errstate(invalid="ignore"):
+            place = 2 * (both - number * self.width) / self.width - 1
+        place[~inside] = 0.0
+        self.x, column = np.unique(number[:, 0], return_inverse=True)
+        self.y, row = np.unique(number[:, 1], return_inverse=True)
+        code = column * len(self.y) + row
+        n = len(points)
+        self.keys = Rows(code[:n], place[:n])
+        self.queries = self.keys if same else Rows(code[n:], place[n:])
+        self.outside = ~(inside if same else inside[n:])
+
+
+class Routes:
+    """How sums are carried: from squares of keys, over stops, to squares of queries.
+
+    A stop has the column of the target and the row of the source.
+
+    Attributes
+    ----------
+    first, second : list of (int ndarray, int ndarray)
+        For each offset, positions of sources and of stops; of stops and of targets.
+    n_stops, n_targets : int
+    """
+
+    def __init__(self, squares, offsets):
+        n_rows = len(squares.y)
+        # Columns of the targets, from each column of sources; rows of sources of targets.
+        columns = [_position(squares.x, squares.x - d) for d in offsets]
+        rows = [_position(squares.y, squares.y + d) for d in offsets]
+        sources, targets = squares.keys.codes, squares.queries.codes
+        column, row = np.divmod(sources, n_rows)
+        ahead = [np.where(to[column] < 0, -1, to[column] * n_rows + row) for to in columns]
+        column, row = np.divmod(targets, n_rows)
+        behind = [np.where(to[row] < 0, -1, column * n_rows + to[row]) for to in rows]
+        stops = np.intersect1d(np.unique(ahead), np.unique(behind))
+        stops = stops[stops >= 0]
+        self.first, self.second = [], []
+        for codes in ahead:
+            stop = _position(stops, codes)
+            some = np.flatnonzero(stop >= 0)
+            self.first.append((some, stop[some]))
+        for codes in behind:
+            stop = _position(stops, codes)
+            some = np.flatnonzero(stop >= 0)
+            self.second.append((stop[some], some))
+        self.n_stops, self.n_targets = len(stops), len(targets)
+
+
+class Rows:
+    """Points ordered by their squares, in chunks of equal size that lie in one square.
+
+    Parameters
+    ----------
+    codes : int ndarray of shape (n,)
+        The square of each point.
+    place : ndarray of shape (n, 2)
+        Of each point within its square, from -1 to 1.
+
+    Attributes
+    ----------
+    codes : int ndarray of shape (n_squares,)
+        Ascending codes of the squares that hold points.
+    counts : int ndarray of shape (n_squares,)
+    """
+
+    def __init__(self, codes, place):
+        self.n_rows = len(codes)
+        order = np.argsort(codes)
+        codes = codes[order]
+        first = np.flatnonzero(np.append(True, codes[1:] != codes[:-1]))
+        self.codes = codes[first]
+        self.counts = np.diff(np.append(first, len(codes)))
+        mean = len(codes) / len(first)
+        self._size = size = 2 ** int(np.clip(round(math.log2(mean)), 2, 6))
+        n_chunks = -(-self.counts // size)
+        before = np.cumsum(n_chunks) - n_chunks
+        self._square = np.repeat(np.arange(len(first)), n_chunks)
+        slot = np.arange(len(codes)) + np.repeat(before * size - first, self.counts)
+        # Where each point lies among the places of all chunks, of which some are empty.
+        self._slot = np.empty_like(slot)
+        self._slot[order] = slot
+        self._x, self._y = self._in_chunks(place.T)
+
+    def _in_chunks(self, columns):
+        found = np.zeros((len(columns), len(self._square) * self._size))
+        found[:, self._slot] = columns
+        return found.reshape(len(columns), -1, self._size)
+
+    def _blocks(self):
+        """Chunks, and their Chebyshev polynomials in both directions, a block at a time."""
+        step = max(1, _BLOCK_ROWS // self._size)
+        for first in range(0, len(self._square), step):
+            chunks = slice(first, first + step)
+            yield chunks, _polynomials(self._x[chunks]), _polynomials(self._y[chunks])
+
+    def moments(self, columns):
+        """Sums of columns times Chebyshev polynomials, (n_squares, c, terms, terms).
+
+        The last axis has the polynomials along the first axis of the plane.
+        """
+        columns = self._in_chunks(columns).swapaxes(0, 1)
+        moments = np.zeros((len(self.codes), columns.shape[1], _TERMS, _TERMS))
+        for chunks, x, y in self._blocks():
+            terms = (columns[chunks, :, None] * y[:, None]).reshape(len(y), -1, self._size)
+            sums = (terms @ x.swapaxes(1, 2)).reshape(-1, *moments.shape[1:])
+            square = self._square[chunks]
+            first = np.flatnonzero(np.append(True, square[1:] != square[:-1]))
+            moments[square[first]] += np.add.reduceat(sums, first)
+        return moments
+
+    def evaluate(self, local):
+        """Polynomials of the squares at their points, (n_polynomials, c, n)."""
+        n_columns = local[0].shape[1]
+        found = np.empty((len(local), n_columns, len(self._square), self._size))
+        for chunks, x, y in self._blocks():
+            square = self._square[chunks]
+            for terms, to in zip(local, found, strict=True):
+                along = terms[square].reshape(len(square), -1, _TERMS) @ y
+                along = along.reshape(len(square), n_columns, _TERMS, self._size)
+                along *= x[:, None]
+                to[:, chunks] = along.sum(axis=2).swapaxes(0, 1)
+        return found.reshape(len(local), n_columns, -1)[:, :, self._slot]
+
+    def totals(self, column):
+        """Sums of a column in each square."""
+        square = np.repeat(self._square, self._size)[self._slot]
+        return np.bincount(square, column, len(self.codes))
+
+    def spread(self, of_squares):
+        """What a square has, for each of its points."""
+        return np.repeat(of_squares[self._square], self._size)[self._slot]
+
+
+def powers(degree):
+    """Exponents of the two distances, by their sum."""
+    return [(s - f, f) for s in range(2 * degree + 1) for f in range(s + 1)]
+
+
+def _chebyshev(t):
+    return np.cos(np.outer(np.arange(_TERMS), np.arccos(t)))
+
+
+def _polynomials(t):
+    """Chebyshev polynomials at (chunks, rows), as (chunks, terms, rows)."""
+    found = np.empty((_TERMS, *t.shape))
+    found[0], found[1] = 1.0, t
+    twice = 2 * t
+    for k in range(2, _TERMS):
+        np.multiply(twice, found[k - 1], out=found[k])
+        found[k] -= found[k - 2]
+    return np.ascontiguousarray(found.swapaxes(0, 1))
+
+
+def _position(values, wanted):
+    """Where each wanted value is among ascending ones; -1 where it is not."""
+    if not len(values):
+        return np.full(np.shape(wanted), -1)
+    place = np.searchsorted(values, wanted)
+    place[place == len(values)] = 0
+    return np.where(values[place] == wanted, place, -1)
