@@ -10,8 +10,8 @@ _WIDTH, _TERMS = 2.0, 20
 # Squares further apart, in standard deviations, do not see each other; and the Gaussian there.
 _REACH = 9.6
 _FAR = math.exp(-0.5 * _REACH**2)
-_ROUNDING = 1e-14
-# Squares beyond cannot be told apart in double precision.
+_ROUNDING = 2e-14
+# Squares further out cannot be told apart in double precision.
 _FURTHEST = 2**40
 # Rows at a time: what is made of them stays in the processor's cache.
 _BLOCK_ROWS = 2**12
@@ -32,6 +32,11 @@ class GaussianBoxes:
 
     Parameters
     ----------
+    points : ndarray of shape (n, 2)
+    queries : ndarray of shape (m, 2)
+        The same object as the points for the points themselves.
+    scale : float
+        The standard deviation.
     degree : {0, 1}
 
     References
@@ -40,21 +45,26 @@ class GaussianBoxes:
        Computational Physics 228, 8712-8725.
     """
 
-    def __init__(self, degree):
+    def __init__(self, points, queries, scale, degree):
         self.degree, self.powers = degree, powers(degree)
+        self._squares = Squares(points, queries, scale)
+        self._width = self._squares.width / scale
         furthest = math.ceil(_REACH / _WIDTH)
-        self.offsets = np.arange(-furthest, furthest + 1)
+        self._offsets = np.arange(-furthest, furthest + 1)
+        self._routes = Routes(self._squares, self._offsets)
 
-    def __call__(self, squares, columns, scale):
+    @property
+    def n_carried(self):
+        """How often the terms of a square are carried to another, for each column."""
+        legs = self._routes.first, self._routes.second
+        return sum(len(source) for leg in legs for source, _ in leg)
+
+    def __call__(self, columns):
         """Sums for all queries over all keys.
 
         Parameters
         ----------
-        squares : Squares
-            Of keys and queries, for this scale.
         columns : ndarray of shape (c, n)
-        scale : float
-            The standard deviation.
 
         Returns
         -------
@@ -63,37 +73,37 @@ class GaussianBoxes:
         error : ndarray of shape (m,)
             Bound on the error of the first sum.
         """
-        routes = Routes(squares, self.offsets)
-        between = self._between(squares.width / scale)
-        n_columns = len(columns)
-        sums = np.zeros((len(self.powers), n_columns, squares.queries.n_rows))
+        keys, queries, routes = self._squares.keys, self._squares.queries, self._routes
+        between = self._between()
+        sums = np.zeros((len(self.powers), len(columns), queries.n_rows))
         few = [e for e in self.powers if sum(e) <= self.degree]
         # The first column has powers of its own, unless the degree is 0.
         groups = [(0, 1, self.powers)] if self.degree else []
         at_once = max(1, _MOST_NUMBERS // (_TERMS**2 * routes.n_stops * len(few)))
-        for first in range(len(groups), n_columns, at_once):
-            groups.append((first, min(first + at_once, n_columns), few))
+        for first in range(len(groups), len(columns), at_once):
+            groups.append((first, min(first + at_once, len(columns)), few))
         for first, last, some in groups:
-            moments = squares.keys.moments(columns[first:last])
-            local = self._carry(moments, routes, between, some)
-            sums[: len(some), first:last] = squares.queries.evaluate(local)
-        return sums, squares.queries.spread(self._error(squares, columns[0], routes, scale))
+            local = self._carry(keys.moments(columns[first:last]), between, some)
+            sums[: len(some), first:last] = queries.evaluate(local)
+        error = queries.spread(self._error(columns[0]))
+        error[self._squares.outside] = np.inf
+        return sums, error
 
-    def _between(self, width):
+    def _between(self):
         """Coefficients between intervals: for each power and offset, (source, target)."""
         nodes = np.cos(np.pi * (np.arange(_TERMS) + 0.5) / _TERMS)
         coefficients = _chebyshev(nodes) * 2 / _TERMS
         coefficients[0] /= 2
-        offsets = self.offsets[:, None, None]
-        u = ((nodes[:, None] - nodes) / 2 + offsets) * width
+        offsets = self._offsets[:, None, None]
+        u = ((nodes[:, None] - nodes) / 2 + offsets) * self._width
         values = np.exp(-0.5 * u * u)
         return [
             coefficients @ (values * u**e) @ coefficients.T for e in range(2 * self.degree + 1)
         ]
 
-    def _carry(self, moments, routes, between, some):
+    def _carry(self, moments, between, some):
         """Coefficients of the sums in each square of queries, for each power."""
-        along = {}
+        along, routes = {}, self._routes
         for e in {e for e, _ in some}:
             stops = _carried(moments, routes.n_stops, routes.first, between[e])
             along[e] = np.ascontiguousarray(stops.swapaxes(2, 3))
@@ -101,11 +111,11 @@ class GaussianBoxes:
             _carried(along[e], routes.n_targets, routes.second, between[f]) for e, f in some
         ]
 
-    def _error(self, squares, column, routes, scale):
+    def _error(self, column):
         """Bound on the error of the sums in each square of queries."""
-        apart = (np.abs(self.offsets) - 1).clip(0) * squares.width / scale
+        apart = (np.abs(self._offsets) - 1).clip(0) * self._width
         largest = np.exp(-0.5 * apart**2)
-        sizes = squares.keys.totals(column)
+        sizes, routes = self._squares.keys.totals(column), self._routes
         for legs, n in ((routes.first, routes.n_stops), (routes.second, routes.n_targets)):
             found = np.zeros(n)
             for weight, (source, target) in zip(largest, legs, strict=True):
@@ -154,8 +164,9 @@ class Squares:
         same = queries is points
         both = points if same else np.concatenate([points, queries])
         number = np.floor(both / self.width)
-        inside = np.abs(number).max(axis=1) < _FURTHEST
-        number = np.where(inside[:, None], number, 2 * _FURTHEST)
+        furthest = np.abs(number).max(axis=1)
+        inside = furthest < 2 * _FURTHEST
+        number = np.where(inside[:, None], number, 4 * _FURTHEST)
         with np.errstate(invalid="ignore"):
             place = 2 * (both - number * self.width) / self.width - 1
         place[~inside] = 0.0
@@ -165,7 +176,8 @@ class Squares:
         n = len(points)
         self.keys = Rows(code[:n], place[:n])
         self.queries = self.keys if same else Rows(code[n:], place[n:])
-        self.outside = ~(inside if same else inside[n:])
+        # Those further in see only squares that are known.
+        self.outside = (furthest if same else furthest[n:]) >= _FURTHEST
 
 
 class Routes:

@@ -1,0 +1,132 @@
+"""Kernel sums in the plane, by whichever algorithm is the fastest."""
+
+import math
+
+import numpy as np
+
+from ._boxes import reach
+from ._line import LineSums
+from ._plane_boxes import GaussianBoxes, powers
+from ._plane_pairs import PlanePairs, Strips
+
+# A sum is trusted down to this many times the bound on its error.
+_TRUSTED = 1e9
+# Nanoseconds of a pair: of its weight, and of each sum. Of a range of pairs.
+_PAIR, _RANGE = (20.0, 8.0), 600.0
+# Of boxes: of a row and of a square's terms carried to another, for each sum; of a call.
+_ROW, _CARRIED, _CALL = 150.0, 1400.0, 2e6
+# Queries that stand for all where pairs are counted.
+_COUNTED = 256
+
+
+class Plane:
+    r"""Keys in the plane.
+
+    Parameters
+    ----------
+    points : ndarray of shape (n, 2)
+    weights : ndarray of shape (n,)
+    values : ndarray of shape (n, p)
+    kernel : RadialKernel
+        One that :func:`serves_plane`.
+    degree : {0, 1}
+        Half the highest power of the distances to be summed.
+
+    Attributes
+    ----------
+    points : ndarray of shape (n, 2)
+    columns : ndarray of shape (1 + p, n)
+        The weights, and these times the values.
+    powers : list of (int, int)
+        Exponents (e, f) of the key's distances :math:`u^e v^f` from the query along either
+        axis, in bandwidths: those of 1, u, v, u^2, uv, v^2, in this order; of 1 alone for
+        degree 0.
+    """
+
+    def __init__(self, points, weights, values, kernel, degree=0):
+        self.points = np.ascontiguousarray(points)
+        self.columns = np.vstack([weights, (values * weights[:, None]).T])
+        self.kernel, self.degree, self.powers = kernel, degree, powers(degree)
+        self.peak = float(kernel.profile(np.zeros(1))[0])
+        self.reach = reach(kernel, 2 * degree)
+        self._deviation = _deviation(kernel)
+        self._pairs = PlanePairs(self.points, self.columns, kernel, degree, self.reach)
+        n_low = sum(e + f <= degree for e, f in self.powers)
+        self._n_sums = len(self.powers) + n_low * (len(self.columns) - 1)
+
+    def sums(self, queries, scale, own=None):
+        """Sums for queries in any order.
+
+        Parameters
+        ----------
+        queries : ndarray of shape (m, 2)
+            The attribute `points` for the keys themselves, which spares some work.
+        scale : float or ndarray of shape (m,)
+            Multiplies the bandwidth.
+        own : int ndarray of shape (m,), default=None
+            Position of the key to leave out of each query's sums, which lies where the query
+            does; -1 for none.
+
+        Returns
+        -------
+        found : LineSums
+            Its sums have the shape (n_powers, 1 + p, m): for each of the `powers` the sum of
+            the weights, and up to the degree that of the weights times each value; 0 above.
+        """
+        sums, error = self._fastest(queries, scale)
+        if own is not None:
+            sums[0] -= np.where(own >= 0, self.peak, 0.0) * self.columns[:, own]
+        shift = np.zeros(len(queries))
+        unsure = np.flatnonzero(~(sums[0, 0] > _TRUSTED * error))
+        if len(unsure):
+            own = None if own is None else own[unsure]
+            scale = np.broadcast_to(scale, len(queries))[unsure]
+            shift[unsure], sums[:, :, unsure] = self._pairs.exact(queries[unsure], scale, own)
+        return LineSums(shift, sums)
+
+    def part_of(self, found):
+        """Shift, numerator and denominator of an unfinished average."""
+        return found.shift, found.sums[0, 1:].T, found.sums[0, 0]
+
+    def _fastest(self, queries, scale):
+        """Sums, and bounds on the error of the first."""
+        strips = Strips(self.points, self.reach * float(np.max(scale, initial=0.0)) / 2)
+        scales = np.broadcast_to(scale, len(queries))
+        if np.ndim(scale):
+            return self._pairs.near(strips, queries, scales)
+        pairs = self._cost_of_pairs(strips, queries, scales)
+        least = _CALL + _ROW * self._n_sums * (len(self.points) + len(queries)) / 2
+        if pairs > least:
+            deviation = scale * self._deviation
+            boxes = GaussianBoxes(self.points, queries, deviation, self.degree)
+            if pairs > least + _CARRIED * self._n_sums * boxes.n_carried:
+                return self._by_boxes(boxes)
+        return self._pairs.near(strips, queries, scales)
+
+    def _cost_of_pairs(self, strips, queries, scales):
+        """Nanoseconds, about."""
+        step = max(1, len(queries) // _COUNTED)
+        low, high, first = strips.ranges(queries[::step], self.reach * scales[::step])
+        fixed, each = _PAIR
+        cost = (fixed + each * self._n_sums) * float((high - low).sum()) + _RANGE * len(low)
+        return cost * len(queries) / max(len(first) - 1, 1)
+
+    def _by_boxes(self, boxes):
+        """In units of the kernel, from those of a Gaussian with peak 1."""
+        sums, error = boxes(self.columns)
+        for (e, f), of_power in zip(self.powers, sums, strict=True):
+            of_power *= self.peak * self._deviation ** (e + f)
+        return sums, self.peak * error
+
+
+def serves_plane(kernel):
+    """Whether a kernel of the distance has an algorithm of linear time in the plane."""
+    return _deviation(kernel) is not None
+
+
+def _deviation(kernel):
+    """Standard deviation, in bandwidths, of a kernel that is a Gaussian; else None."""
+    if not math.isinf(kernel.analytic_strip):
+        return None
+    at_0, at_1 = kernel.log_profile(np.array([0.0, 1.0]))
+    return float(math.sqrt(0.5 / (at_0 - at_1)))

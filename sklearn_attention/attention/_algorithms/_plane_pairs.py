@@ -1,0 +1,236 @@
+"""Kernel sums in the plane, pair by pair."""
+
+import functools
+import itertools
+
+import numpy as np
+from scipy.spatial import KDTree
+
+from ._plane_boxes import powers
+
+# Pairs at a time: the temporaries stay in the processor's cache.
+_BLOCK_PAIRS = 2**15
+# Weights below this share of the largest, as a logarithm, are left out.
+_INVISIBLE = -40.0
+# Pairs below which a tree does not pay.
+_FEW_PAIRS = 2**16
+_ROUNDING = 1e-14
+
+
+class PlanePairs:
+    """Kernel sums over pairs of queries and keys.
+
+    Parameters
+    ----------
+    points : ndarray of shape (n, 2)
+    columns : ndarray of shape (c, n)
+    kernel : RadialKernel
+        Positive everywhere, with a logarithm that is concave in the distance.
+    degree : {0, 1}
+    reach : float
+        Distance, in bandwidths, beyond which the kernel is next to 0.
+    """
+
+    def __init__(self, points, columns, kernel, degree, reach):
+        self.points, self.columns = points, columns
+        self.kernel, self.degree, self.reach = kernel, degree, reach
+        self.powers = powers(degree)
+        self._far = float(kernel.profile(np.array(reach**2))) * columns[0].sum()
+
+    def near(self, strips, queries, scale):
+        """Sums over the keys within reach.
+
+        Parameters
+        ----------
+        strips : Strips
+            Of the points.
+        queries : ndarray of shape (m, 2)
+        scale : ndarray of shape (m,)
+            The bandwidth.
+
+        Returns
+        -------
+        sums : ndarray of shape (n_powers, c, m)
+        error : ndarray of shape (m,)
+            Bound on the error of the first sum.
+        """
+        sums = np.zeros((len(self.powers), len(self.columns), len(queries)))
+        low, high, first = strips.ranges(queries, self.reach * scale)
+        lengths = high - low
+        before = np.append(0, np.cumsum(lengths))
+        counts = np.diff(before[first])
+        for rows in _blocks(counts):
+            ranges = slice(first[rows[0]], first[rows[-1] + 1])
+            skip = low[ranges] - before[ranges] + before[ranges.start]
+            keys = strips.order[_numbered(lengths[ranges]) + np.repeat(skip, lengths[ranges])]
+            pairs = _Pairs(self.points, queries, scale, rows, keys, counts[rows])
+            self._add(sums, pairs, self.kernel.profile(pairs.squared))
+        return sums, _ROUNDING * sums[0, 0] + self._far
+
+    def exact(self, queries, scale, own=None):
+        """Sums over all keys that can be seen beside the nearest.
+
+        Parameters
+        ----------
+        queries, scale
+            As for :meth:`near`.
+        own : int ndarray of shape (m,), default=None
+            Key to leave out of each query's sums; -1 for none.
+
+        Returns
+        -------
+        shift : ndarray of shape (m,)
+            Logarithm of what the sums are divided by, the largest weight of the kernel.
+        sums : ndarray of shape (n_powers, c, m)
+        """
+        n_queries, n = len(queries), len(self.points)
+        shift = np.full(n_queries, -np.inf)
+        sums = np.zeros((len(self.powers), len(self.columns), n_queries))
+        every = n_queries * n < _FEW_PAIRS
+        if every:
+            counts = np.full(n_queries, n)
+        else:
+            radius = self._furthest(self.nearest_distance(queries, own) / scale) * scale
+            counts = self.tree.query_ball_point(queries, radius, return_length=True)
+        for rows in _blocks(counts):
+            if every:
+                keys = np.tile(np.arange(n), len(rows))
+            else:
+                found = self.tree.query_ball_point(queries[rows], radius[rows])
+                keys = np.fromiter(itertools.chain.from_iterable(found), np.intp)
+            pairs = _Pairs(self.points, queries, scale, rows, keys, counts[rows])
+            with np.errstate(over="ignore"):
+                logs = self.kernel.log_profile(pairs.squared)
+            if own is not None:
+                logs[keys == np.repeat(own[rows], counts[rows])] = -np.inf
+            largest = np.maximum.reduceat(logs, pairs.starts)
+            shift[rows] = largest
+            base = np.where(np.isfinite(largest), largest, 0.0)
+            self._add(sums, pairs, np.exp(logs - np.repeat(base, counts[rows])))
+        return shift, sums
+
+    def nearest_distance(self, queries, own=None):
+        """From each query to the nearest key that is not its own; inf where there is none."""
+        if own is None:
+            return self.tree.query(queries)[0]
+        distance, found = self.tree.query(queries, 2)
+        return np.where(found[:, 0] == own, distance[:, 1], distance[:, 0])
+
+    @functools.cached_property
+    def tree(self):
+        """The keys, for searches."""
+        return KDTree(self.points, balanced_tree=False)
+
+    def _furthest(self, nearest):
+        """Distance up to which keys weigh something beside one at a given distance."""
+        # Beyond the nearest key the logarithm falls at least as fast as from 0.
+        low, high = nearest, nearest + self.reach
+        with np.errstate(over="ignore"):
+            lowest = self.kernel.log_profile(nearest**2) + _INVISIBLE
+            for _ in range(20):
+                middle = (low + high) / 2
+                seen = self.kernel.log_profile(middle**2) > lowest
+                low, high = np.where(seen, middle, low), np.where(seen, high, middle)
+        # The tree may round otherwise.
+        return np.where(np.isfinite(high), high * (1 + 1e-14), 0.0)
+
+    def _add(self, sums, pairs, weights):
+        """Write the sums over pairs of given weights."""
+        for c, column in enumerate(self.columns):
+            times = weights * column[pairs.keys]
+            for power, (e, f) in enumerate(self.powers):
+                if c and e + f > self.degree:
+                    break
+                terms = times
+                for _ in range(e):
+                    terms = terms * pairs.u
+                for _ in range(f):
+                    terms = terms * pairs.v
+                sums[power, c, pairs.rows] = np.add.reduceat(terms, pairs.starts)
+
+
+class _Pairs:
+    """Pairs of some queries with the keys of each, one after the other."""
+
+    def __init__(self, points, queries, scale, rows, keys, counts):
+        self.rows, self.keys = rows, keys
+        self.starts = np.cumsum(counts) - counts
+        where = np.repeat(rows, counts)
+        with np.errstate(over="ignore"):
+            self.u, self.v = ((points[keys] - queries[where]) / scale[where, None]).T
+            self.squared = self.u * self.u + self.v * self.v
+
+
+class Strips:
+    """Points in strips along the first axis, in the order of the second within.
+
+    Parameters
+    ----------
+    points : ndarray of shape (n, 2)
+    width : float
+        Of a strip.
+
+    Attributes
+    ----------
+    order : int ndarray of shape (n,)
+    """
+
+    def __init__(self, points, width):
+        x, y = points.T
+        by_height = np.argsort(y)
+        self._y, self._x0, self._width = y[by_height], x.min(), width
+        self._numbers, strip = np.unique(self._number(x), return_inverse=True)
+        self.order = by_height[np.argsort(strip[by_height], kind="stable")]
+        n_strips = len(self._numbers)
+        self._left, self._right = np.full(n_strips, np.inf), np.full(n_strips, -np.inf)
+        np.minimum.at(self._left, strip, x)
+        np.maximum.at(self._right, strip, x)
+        height = np.empty_like(by_height)
+        height[by_height] = np.arange(len(x))
+        # Ascending: a number of the strip and the rank of the height.
+        self._code = strip[self.order] * (len(x) + 1) + height[self.order]
+
+    def _number(self, x):
+        return np.floor((x - self._x0) / self._width)
+
+    def ranges(self, queries, radius):
+        """Ranges of the order that hold all points within a radius, and few besides.
+
+        Returns
+        -------
+        low, high : int ndarray
+            The first point of each range, and the one behind its last.
+        first : int ndarray of shape (m + 1,)
+            The first range of each query, and the number of ranges.
+        """
+        x, y = queries.T
+        strip = np.searchsorted(self._numbers, self._number(x - radius))
+        last = np.searchsorted(self._numbers, self._number(x + radius), "right")
+        n_strips = last - strip
+        query = np.repeat(np.arange(len(x)), n_strips)
+        strip = _numbered(n_strips) + np.repeat(strip, n_strips)
+        strip -= np.repeat(np.cumsum(n_strips) - n_strips, n_strips)
+        x, y, radius = x[query], y[query], radius[query]
+        apart = np.maximum(self._left[strip] - x, x - self._right[strip]).clip(0)
+        half = np.sqrt((radius**2 - apart**2).clip(0))
+        base = strip * (len(self.order) + 1)
+        low = base + np.searchsorted(self._y, y - half, "left")
+        high = base + np.searchsorted(self._y, y + half, "right")
+        low, high = np.searchsorted(self._code, low), np.searchsorted(self._code, high)
+        return low, high, np.append(0, np.cumsum(n_strips))
+
+
+def _numbered(counts):
+    return np.arange(counts.sum())
+
+
+def _blocks(counts):
+    """Positions of queries that have keys, few enough pairs at a time."""
+    rows = np.flatnonzero(counts)
+    ends = np.cumsum(counts[rows])
+    first = 0
+    while first < len(rows):
+        done = ends[first - 1] if first else 0
+        last = max(first + 1, int(np.searchsorted(ends, done + _BLOCK_PAIRS, "right")))
+        yield rows[first:last]
+        first = last
