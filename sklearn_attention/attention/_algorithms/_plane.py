@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from . import _plane_pairs
 from ._boxes import reach
 from ._line import LineSums
 from ._plane_boxes import GaussianBoxes, powers
@@ -11,10 +12,11 @@ from ._plane_pairs import PlanePairs, Strips
 
 # A sum is trusted down to this many times the bound on its error.
 _TRUSTED = 1e9
-# Nanoseconds of a pair: of its weight, and of each sum. Of a range of pairs.
-_PAIR, _RANGE = (20.0, 8.0), 600.0
-# Of boxes: of a row and of a square's terms carried to another, for each sum; of a call.
-_ROW, _CARRIED, _CALL = 150.0, 1400.0, 2e6
+# Nanoseconds of a pair, and of a range of pairs.
+_PAIR, _RANGE = 28.0, 250.0
+# Of boxes: of a row and of a square's terms carried to another, both for each sum and once
+# more; and of a call.
+_ROW, _CARRIED, _CALL = (500.0, 70.0), 2500.0, 1e6
 # Queries that stand for all where pairs are counted.
 _COUNTED = 256
 
@@ -50,7 +52,9 @@ class Plane:
         self.peak = float(kernel.profile(np.zeros(1))[0])
         self.reach = reach(kernel, 2 * degree)
         self._deviation = _deviation(kernel)
-        self._pairs = PlanePairs(self.points, self.columns, kernel, degree, self.reach)
+        self._pairs = PlanePairs(
+            self.points, self.columns, kernel, self._deviation, degree, self.reach
+        )
         n_low = sum(e + f <= degree for e, f in self.powers)
         self._n_sums = len(self.powers) + n_low * (len(self.columns) - 1)
 
@@ -73,6 +77,9 @@ class Plane:
             Its sums have the shape (n_powers, 1 + p, m): for each of the `powers` the sum of
             the weights, and up to the degree that of the weights times each value; 0 above.
         """
+        scales = np.broadcast_to(scale, len(queries))
+        if len(queries) * len(self.points) < _plane_pairs.FEW_PAIRS:
+            return LineSums(*self._pairs.exact(queries, scales, own))
         sums, error = self._fastest(queries, scale)
         if own is not None:
             sums[0] -= np.where(own >= 0, self.peak, 0.0) * self.columns[:, own]
@@ -80,8 +87,8 @@ class Plane:
         unsure = np.flatnonzero(~(sums[0, 0] > _TRUSTED * error))
         if len(unsure):
             own = None if own is None else own[unsure]
-            scale = np.broadcast_to(scale, len(queries))[unsure]
-            shift[unsure], sums[:, :, unsure] = self._pairs.exact(queries[unsure], scale, own)
+            exact = self._pairs.exact(queries[unsure], scales[unsure], own)
+            shift[unsure], sums[:, :, unsure] = exact
         return LineSums(shift, sums)
 
     def part_of(self, found):
@@ -95,11 +102,11 @@ class Plane:
         if np.ndim(scale):
             return self._pairs.near(strips, queries, scales)
         pairs = self._cost_of_pairs(strips, queries, scales)
-        least = _CALL + _ROW * self._n_sums * (len(self.points) + len(queries)) / 2
+        row = _ROW[0] + _ROW[1] * self._n_sums
+        least = _CALL + row * (len(self.points) + len(queries)) / 2
         if pairs > least:
-            deviation = scale * self._deviation
-            boxes = GaussianBoxes(self.points, queries, deviation, self.degree)
-            if pairs > least + _CARRIED * self._n_sums * boxes.n_carried:
+            boxes = GaussianBoxes(self.points, queries, scale * self._deviation, self.degree)
+            if pairs > least + _CARRIED * (self._n_sums + 1) * boxes.n_carried:
                 return self._by_boxes(boxes)
         return self._pairs.near(strips, queries, scales)
 
@@ -107,8 +114,7 @@ class Plane:
         """Nanoseconds, about."""
         step = max(1, len(queries) // _COUNTED)
         low, high, first = strips.ranges(queries[::step], self.reach * scales[::step])
-        fixed, each = _PAIR
-        cost = (fixed + each * self._n_sums) * float((high - low).sum()) + _RANGE * len(low)
+        cost = _PAIR * float((high - low).sum()) + _RANGE * len(low)
         return cost * len(queries) / max(len(first) - 1, 1)
 
     def _by_boxes(self, boxes):

@@ -6,7 +6,7 @@ import numpy as np
 
 # Width of a square, in standard deviations, and the Chebyshev polynomials along each side:
 # what the polynomials leave is below rounding.
-_WIDTH, _TERMS = 2.0, 20
+_WIDTH, _TERMS = 5.0, 32
 # Squares further apart, in standard deviations, do not see each other; and the Gaussian there.
 _REACH = 9.6
 _FAR = math.exp(-0.5 * _REACH**2)
@@ -15,8 +15,10 @@ _ROUNDING = 2e-14
 _FURTHEST = 2**40
 # Rows at a time: what is made of them stays in the processor's cache.
 _BLOCK_ROWS = 2**12
+# Numbers of the terms of some squares, for the same reason.
+_BLOCK_NUMBERS = 2**16
 # Numbers held at a time for all squares, about.
-_MOST_NUMBERS = 2**26
+_MOST_NUMBERS = 2**24
 
 
 class GaussianBoxes:
@@ -73,21 +75,31 @@ class GaussianBoxes:
         error : ndarray of shape (m,)
             Bound on the error of the first sum.
         """
-        keys, queries, routes = self._squares.keys, self._squares.queries, self._routes
+        keys, queries = self._squares.keys, self._squares.queries
         between = self._between()
         sums = np.zeros((len(self.powers), len(columns), queries.n_rows))
-        few = [e for e in self.powers if sum(e) <= self.degree]
-        # The first column has powers of its own, unless the degree is 0.
-        groups = [(0, 1, self.powers)] if self.degree else []
-        at_once = max(1, _MOST_NUMBERS // (_TERMS**2 * routes.n_stops * len(few)))
-        for first in range(len(groups), len(columns), at_once):
-            groups.append((first, min(first + at_once, len(columns)), few))
-        for first, last, some in groups:
+        for some, first, last in self._groups(len(columns)):
             local = self._carry(keys.moments(columns[first:last]), between, some)
-            sums[: len(some), first:last] = queries.evaluate(local)
+            found = queries.evaluate(local)
+            for power, of_power in zip(some, found, strict=True):
+                sums[self.powers.index(power), first:last] = of_power
         error = queries.spread(self._error(columns[0]))
         error[self._squares.outside] = np.inf
         return sums, error
+
+    def _groups(self, n_columns):
+        """Powers and ranges of columns that are summed together."""
+        n_squares = max(len(self._squares.keys.codes), len(self._squares.queries.codes))
+        at_once = max(1, _MOST_NUMBERS // (_TERMS**2 * n_squares))
+        low = [power for power in self.powers if sum(power) <= self.degree]
+        # The first column has powers of its own, unless the degree is 0.
+        of_columns = [(self.powers, 0, 1), (low, 1, n_columns)] if self.degree else []
+        for powers_, first, last in of_columns or [(low, 0, n_columns)]:
+            for k in range(0, len(powers_), at_once):
+                some = powers_[k : k + at_once]
+                step = max(1, at_once // len(some))
+                for start in range(first, last, step):
+                    yield some, start, min(start + step, last)
 
     def _between(self):
         """Coefficients between intervals: for each power and offset, (source, target)."""
@@ -103,13 +115,18 @@ class GaussianBoxes:
 
     def _carry(self, moments, between, some):
         """Coefficients of the sums in each square of queries, for each power."""
-        along, routes = {}, self._routes
-        for e in {e for e, _ in some}:
-            stops = _carried(moments, routes.n_stops, routes.first, between[e])
-            along[e] = np.ascontiguousarray(stops.swapaxes(2, 3))
-        return [
-            _carried(along[e], routes.n_targets, routes.second, between[f]) for e, f in some
-        ]
+        routes = self._routes
+        local = [np.zeros((routes.n_targets, *moments.shape[1:])) for _ in some]
+        for stops, targets in routes.bands(_MOST_NUMBERS // moments[0].size):
+            along = {}
+            for e in {e for e, _ in some}:
+                found = np.zeros((stops.stop - stops.start, *moments.shape[1:]))
+                _carry_terms(moments, found, 0, stops.start, routes.first, between[e])
+                along[e] = np.ascontiguousarray(found.swapaxes(2, 3))
+            for found, (e, f) in zip(local, some, strict=True):
+                start = stops.start, targets.start
+                _carry_terms(along[e], found[targets], *start, routes.second, between[f])
+        return local
 
     def _error(self, column):
         """Bound on the error of the sums in each square of queries."""
@@ -124,14 +141,21 @@ class GaussianBoxes:
         return _ROUNDING * sizes + _FAR * column.sum()
 
 
-def _carried(terms, n_targets, legs, between):
-    """Sum over offsets of the terms of the sources, times the matrix of the offset."""
-    found = np.zeros((n_targets, *terms.shape[1:]))
-    for (source, target), matrix in zip(legs, between, strict=True):
-        if len(source):
-            moved = terms[source].reshape(-1, _TERMS) @ matrix
-            found[target] += moved.reshape(-1, *terms.shape[1:])
-    return found
+def _carry_terms(terms, found, first_source, first_target, legs, between):
+    """Add over offsets the terms of the sources, times the matrix of the offset.
+
+    Both are ranges of all sources and targets, which begin somewhere.
+    """
+    shape = terms.shape[1:]
+    step = max(1, _BLOCK_NUMBERS // math.prod(shape))
+    borders = np.append(np.arange(0, len(found), step), len(found))
+    cuts = [np.searchsorted(target, borders + first_target) for _, target in legs]
+    for block, first in enumerate(borders[:-1]):
+        of_block = found[first : first + step]
+        for (source, target), cut, matrix in zip(legs, cuts, between, strict=True):
+            some = slice(cut[block], cut[block + 1])
+            moved = terms[source[some] - first_source].reshape(-1, _TERMS) @ matrix
+            of_block[target[some] - (first_target + first)] += moved.reshape(-1, *shape)
 
 
 class Squares:
@@ -214,6 +238,18 @@ class Routes:
             some = np.flatnonzero(stop >= 0)
             self.second.append((stop[some], some))
         self.n_stops, self.n_targets = len(stops), len(targets)
+        # Where the columns of stops begin, among stops and targets.
+        begin = np.unique(stops // n_rows) * n_rows
+        self._columns = [np.searchsorted(codes, begin) for codes in (stops, targets)]
+
+    def bands(self, at_once):
+        """Ranges of stops, about so many, and of targets: those of some columns."""
+        of_stops, of_targets = self._columns
+        new = np.flatnonzero(np.diff(of_stops // max(1, at_once), prepend=-1))
+        stops = np.append(of_stops[new], self.n_stops)
+        targets = np.append(of_targets[new], self.n_targets)
+        for k in range(len(new)):
+            yield slice(*stops[k : k + 2]), slice(*targets[k : k + 2])
 
 
 class Rows:

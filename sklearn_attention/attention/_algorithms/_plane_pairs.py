@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+import math
 
 import numpy as np
 from scipy.spatial import KDTree
@@ -10,10 +11,12 @@ from ._plane_boxes import powers
 
 # Pairs at a time: the temporaries stay in the processor's cache.
 _BLOCK_PAIRS = 2**15
-# Weights below this share of the largest, as a logarithm, are left out.
-_INVISIBLE = -40.0
-# Pairs below which a tree does not pay.
-_FEW_PAIRS = 2**16
+# Weights smaller than the largest by this factor, as a logarithm, are left out.
+_INVISIBLE = 40.0
+# Queries whose ranges of keys are found at a time.
+_BLOCK_QUERIES = 2**16
+# Pairs below which nothing but all pairs pays.
+FEW_PAIRS = 2**16
 _ROUNDING = 1e-14
 
 
@@ -25,15 +28,18 @@ class PlanePairs:
     points : ndarray of shape (n, 2)
     columns : ndarray of shape (c, n)
     kernel : RadialKernel
-        Positive everywhere, with a logarithm that is concave in the distance.
+        A Gaussian.
+    deviation : float
+        Its standard deviation, in bandwidths.
     degree : {0, 1}
     reach : float
         Distance, in bandwidths, beyond which the kernel is next to 0.
     """
 
-    def __init__(self, points, columns, kernel, degree, reach):
+    def __init__(self, points, columns, kernel, deviation, degree, reach):
         self.points, self.columns = points, columns
-        self.kernel, self.degree, self.reach = kernel, degree, reach
+        self.kernel, self.deviation = kernel, deviation
+        self.degree, self.reach = degree, reach
         self.powers = powers(degree)
         self._far = float(kernel.profile(np.array(reach**2))) * columns[0].sum()
 
@@ -55,6 +61,12 @@ class PlanePairs:
             Bound on the error of the first sum.
         """
         sums = np.zeros((len(self.powers), len(self.columns), len(queries)))
+        for start in range(0, len(queries), _BLOCK_QUERIES):
+            block = slice(start, start + _BLOCK_QUERIES)
+            self._add_near(sums[:, :, block], strips, queries[block], scale[block])
+        return sums, _ROUNDING * sums[0, 0] + self._far
+
+    def _add_near(self, sums, strips, queries, scale):
         low, high, first = strips.ranges(queries, self.reach * scale)
         lengths = high - low
         before = np.append(0, np.cumsum(lengths))
@@ -62,10 +74,10 @@ class PlanePairs:
         for rows in _blocks(counts):
             ranges = slice(first[rows[0]], first[rows[-1] + 1])
             skip = low[ranges] - before[ranges] + before[ranges.start]
-            keys = strips.order[_numbered(lengths[ranges]) + np.repeat(skip, lengths[ranges])]
+            place = np.arange(lengths[ranges].sum()) + np.repeat(skip, lengths[ranges])
+            keys = strips.order[place]
             pairs = _Pairs(self.points, queries, scale, rows, keys, counts[rows])
             self._add(sums, pairs, self.kernel.profile(pairs.squared))
-        return sums, _ROUNDING * sums[0, 0] + self._far
 
     def exact(self, queries, scale, own=None):
         """Sums over all keys that can be seen beside the nearest.
@@ -86,11 +98,14 @@ class PlanePairs:
         n_queries, n = len(queries), len(self.points)
         shift = np.full(n_queries, -np.inf)
         sums = np.zeros((len(self.powers), len(self.columns), n_queries))
-        every = n_queries * n < _FEW_PAIRS
+        every = n_queries * n < FEW_PAIRS
         if every:
             counts = np.full(n_queries, n)
         else:
-            radius = self._furthest(self.nearest_distance(queries, own) / scale) * scale
+            nearest = self.nearest_distance(queries, own)
+            radius = np.hypot(nearest, math.sqrt(2 * _INVISIBLE) * self.deviation * scale)
+            # A search may round otherwise. Where there is no key, none will be found.
+            radius = np.where(np.isfinite(nearest), radius * (1 + 1e-14), 0.0)
             counts = self.tree.query_ball_point(queries, radius, return_length=True)
         for rows in _blocks(counts):
             if every:
@@ -120,19 +135,6 @@ class PlanePairs:
     def tree(self):
         """The keys, for searches."""
         return KDTree(self.points, balanced_tree=False)
-
-    def _furthest(self, nearest):
-        """Distance up to which keys weigh something beside one at a given distance."""
-        # Beyond the nearest key the logarithm falls at least as fast as from 0.
-        low, high = nearest, nearest + self.reach
-        with np.errstate(over="ignore"):
-            lowest = self.kernel.log_profile(nearest**2) + _INVISIBLE
-            for _ in range(20):
-                middle = (low + high) / 2
-                seen = self.kernel.log_profile(middle**2) > lowest
-                low, high = np.where(seen, middle, low), np.where(seen, high, middle)
-        # The tree may round otherwise.
-        return np.where(np.isfinite(high), high * (1 + 1e-14), 0.0)
 
     def _add(self, sums, pairs, weights):
         """Write the sums over pairs of given weights."""
@@ -208,8 +210,8 @@ class Strips:
         last = np.searchsorted(self._numbers, self._number(x + radius), "right")
         n_strips = last - strip
         query = np.repeat(np.arange(len(x)), n_strips)
-        strip = _numbered(n_strips) + np.repeat(strip, n_strips)
-        strip -= np.repeat(np.cumsum(n_strips) - n_strips, n_strips)
+        first = np.append(0, np.cumsum(n_strips))
+        strip = np.arange(first[-1]) + np.repeat(strip - first[:-1], n_strips)
         x, y, radius = x[query], y[query], radius[query]
         apart = np.maximum(self._left[strip] - x, x - self._right[strip]).clip(0)
         half = np.sqrt((radius**2 - apart**2).clip(0))
@@ -217,11 +219,7 @@ class Strips:
         low = base + np.searchsorted(self._y, y - half, "left")
         high = base + np.searchsorted(self._y, y + half, "right")
         low, high = np.searchsorted(self._code, low), np.searchsorted(self._code, high)
-        return low, high, np.append(0, np.cumsum(n_strips))
-
-
-def _numbered(counts):
-    return np.arange(counts.sum())
+        return low, high, first
 
 
 def _blocks(counts):
