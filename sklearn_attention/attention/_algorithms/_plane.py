@@ -1,5 +1,6 @@
 """Kernel sums in the plane, by whichever algorithm is the fastest."""
 
+import itertools
 import math
 
 import numpy as np
@@ -91,6 +92,43 @@ class Plane:
             shift[unsure], sums[:, :, unsure] = exact
         return LineSums(shift, sums)
 
+    def nearest(self, queries, own=None):
+        """Sums over the nearest keys of each query alone, which share where equally near.
+
+        Parameters
+        ----------
+        queries, own
+            As for :meth:`sums`.
+
+        Returns
+        -------
+        distance : ndarray of shape (m,)
+            To the nearest key; inf where there is none.
+        sums : ndarray of shape (n_powers, 1 + p, m)
+            Sums of the columns; those of other powers are 0, so that a polynomial is the
+            average.
+        """
+        distance, of_columns = self._pairs.nearest(queries, own)
+        sums = np.zeros((len(self.powers), *of_columns.shape))
+        sums[0] = of_columns
+        return distance, sums
+
+    def everything(self, queries, own=None, scale=1.0):
+        """Sums over all keys alike, as :meth:`sums`; powers are in units of the scale."""
+        middle = np.average(self.points, axis=0, weights=self.columns[0])
+        u, v = (self.points - middle).T
+        x, y = (middle - queries).T
+        sums = np.zeros((len(self.powers), len(self.columns), len(queries)))
+        for found, (e, f) in zip(sums, self.powers, strict=True):
+            columns = self.columns[: None if e + f <= self.degree else 1]
+            for i, j in itertools.product(range(e + 1), range(f + 1)):
+                moment = math.comb(e, i) * math.comb(f, j) * (columns @ (u**i * v**j))
+                found[: len(columns)] += moment[:, None] * x ** (e - i) * y ** (f - j)
+            found /= scale ** (e + f)
+        if own is not None:
+            sums[0] -= np.where(own >= 0, self.columns[:, own], 0.0)
+        return np.zeros(len(queries)), sums
+
     def part_of(self, found):
         """Shift, numerator and denominator of an unfinished average."""
         return found.shift, found.sums[0, 1:].T, found.sums[0, 0]
@@ -134,5 +172,7 @@ def _deviation(kernel):
     """Standard deviation, in bandwidths, of a kernel that is a Gaussian; else None."""
     if not math.isinf(kernel.analytic_strip):
         return None
-    at_0, at_1 = kernel.log_profile(np.array([0.0, 1.0]))
-    return float(math.sqrt(0.5 / (at_0 - at_1)))
+    # A Gaussian is what has a logarithm linear in the squared distance.
+    slopes = np.diff(kernel.log_profile(np.arange(9.0)))
+    is_gaussian = slopes[0] < 0 and np.allclose(slopes, slopes[0], rtol=1e-12)
+    return math.sqrt(-0.5 / slopes[0]) if is_gaussian else None

@@ -102,17 +102,14 @@ class PlanePairs:
         if every:
             counts = np.full(n_queries, n)
         else:
-            nearest = self.nearest_distance(queries, own)
-            radius = np.hypot(nearest, math.sqrt(2 * _INVISIBLE) * self.deviation * scale)
-            # A search may round otherwise. Where there is no key, none will be found.
-            radius = np.where(np.isfinite(nearest), radius * (1 + 1e-14), 0.0)
+            radius = math.sqrt(2 * _INVISIBLE) * self.deviation * scale
+            radius = _radius(np.hypot(self._distance(queries, own), radius))
             counts = self.tree.query_ball_point(queries, radius, return_length=True)
         for rows in _blocks(counts):
             if every:
                 keys = np.tile(np.arange(n), len(rows))
             else:
-                found = self.tree.query_ball_point(queries[rows], radius[rows])
-                keys = np.fromiter(itertools.chain.from_iterable(found), np.intp)
+                keys = self._within(queries[rows], radius[rows])
             pairs = _Pairs(self.points, queries, scale, rows, keys, counts[rows])
             with np.errstate(over="ignore"):
                 logs = self.kernel.log_profile(pairs.squared)
@@ -124,12 +121,31 @@ class PlanePairs:
             self._add(sums, pairs, np.exp(logs - np.repeat(base, counts[rows])))
         return shift, sums
 
-    def nearest_distance(self, queries, own=None):
+    def nearest(self, queries, own=None):
+        """Distances of the nearest keys, and sums of the columns over these alone."""
+        distance = self._distance(queries, own)
+        radius = _radius(distance)
+        counts = self.tree.query_ball_point(queries, radius, return_length=True)
+        sums = np.zeros((len(self.columns), len(queries)))
+        for rows in _blocks(counts):
+            keys = self._within(queries[rows], radius[rows])
+            starts = np.cumsum(counts[rows]) - counts[rows]
+            others = True if own is None else keys != np.repeat(own[rows], counts[rows])
+            for column, found in zip(self.columns, sums, strict=True):
+                found[rows] = np.add.reduceat(column[keys] * others, starts)
+        return distance, sums
+
+    def _distance(self, queries, own):
         """From each query to the nearest key that is not its own; inf where there is none."""
         if own is None:
             return self.tree.query(queries)[0]
         distance, found = self.tree.query(queries, 2)
         return np.where(found[:, 0] == own, distance[:, 1], distance[:, 0])
+
+    def _within(self, queries, radius):
+        """The keys within a radius of each query, one query after the other."""
+        found = self.tree.query_ball_point(queries, radius)
+        return np.fromiter(itertools.chain.from_iterable(found), np.intp)
 
     @functools.cached_property
     def tree(self):
@@ -220,6 +236,11 @@ class Strips:
         high = base + np.searchsorted(self._y, y + half, "right")
         low, high = np.searchsorted(self._code, low), np.searchsorted(self._code, high)
         return low, high, first
+
+
+def _radius(distance):
+    """A little more than a distance, since searches may round otherwise; 0 for infinity."""
+    return np.where(np.isfinite(distance), distance * (1 + 1e-14), 0.0)
 
 
 def _blocks(counts):
