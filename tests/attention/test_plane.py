@@ -18,8 +18,11 @@ PLACES = {
     "clusters": lambda rng: rng.normal(size=(N, 2)) + 1000 * rng.integers(0, 4, size=(N, 2)),
     "rounded": lambda rng: np.round(5 * rng.normal(size=(N, 2))),
     "outlier": lambda rng: np.vstack([rng.normal(size=(N - 1, 2)), [[-1e6, 1e6]]]),
-    "further": lambda rng: np.vstack([rng.normal(size=(N - 2, 2)), [[1e30, 0], [1e14, 1e14]]]),
+    "further": lambda rng: np.vstack(
+        [rng.normal(size=(N - 51, 2)), [[1e30, 0]], 1e14 + rng.normal(size=(50, 2))]
+    ),
     "far away": lambda rng: 1e6 + rng.normal(size=(N, 2)),
+    "close together, far away": lambda rng: 1e6 + 1e-3 * rng.normal(size=(N, 2)),
     "on a line": lambda rng: rng.normal(size=(N, 1)) * [1.0, 1e-3],
     "one place": lambda rng: np.full((N, 2), 3.0),
 }
