@@ -1,0 +1,171 @@
+"""Sums in the plane by algorithms of linear time, against sums over all pairs."""
+
+import numpy as np
+import pytest
+
+from sklearn_attention.attention._algorithms import _plane, _plane_boxes, _plane_pairs
+from sklearn_attention.attention._algorithms._plane import Plane, serves_plane
+from sklearn_attention.kernels import as_kernel
+
+N = 300
+GAUSSIAN = as_kernel("gaussian")
+PEAK = 1 / np.sqrt(2 * np.pi)
+PLACES = {
+    "uniform": lambda rng: rng.uniform(size=(N, 2)),
+    "cauchy": lambda rng: rng.standard_cauchy(size=(N, 2)),
+    "t2": lambda rng: rng.standard_t(2, size=(N, 2)),
+    "lognormal": lambda rng: rng.lognormal(size=(N, 2)),
+    "clusters": lambda rng: rng.normal(size=(N, 2)) + 1000 * rng.integers(0, 4, size=(N, 2)),
+    "rounded": lambda rng: np.round(5 * rng.normal(size=(N, 2))),
+    "outlier": lambda rng: np.vstack([rng.normal(size=(N - 1, 2)), [[-1e6, 1e6]]]),
+    "further": lambda rng: np.vstack(
+        [rng.normal(size=(N - 51, 2)), [[1e30, 0]], 1e14 + rng.normal(size=(50, 2))]
+    ),
+    "far away": lambda rng: 1e6 + rng.normal(size=(N, 2)),
+    "close together, far away": lambda rng: 1e6 + 1e-3 * rng.normal(size=(N, 2)),
+    "on a line": lambda rng: rng.normal(size=(N, 1)) * [1.0, 1e-3],
+    "one place": lambda rng: np.full((N, 2), 3.0),
+}
+
+
+@pytest.fixture(params=["all pairs", "near pairs", "pairs by a tree", "boxes"])
+def algorithm(request, monkeypatch):
+    if request.param != "all pairs":
+        monkeypatch.setattr(_plane_pairs, "FEW_PAIRS", 0)
+    monkeypatch.setattr(_plane, "_PAIR", 1e12 if request.param == "boxes" else 0.0)
+    monkeypatch.setattr(_plane, "_RANGE", 0.0)
+    if request.param == "pairs by a tree":
+        monkeypatch.setattr(_plane, "_TRUSTED", np.inf)
+
+
+def all_pairs(plane, queries, scale, own):
+    """Shift and sums from the matrix of all pairs, and sums of the terms' absolute values."""
+    u, v = ((plane.points - queries[:, None]) / scale).transpose(2, 0, 1)
+    logs = plane.kernel.log_profile(u * u + v * v)
+    if own is not None:
+        logs[np.arange(len(queries)), own] = -np.inf
+    shift = logs.max(axis=1)
+    weights = np.exp(logs - np.where(np.isfinite(shift), shift, 0)[:, None])
+    terms = [np.where(weights > 0, weights * u**e * v**f, 0) for e, f in plane.powers]
+    sums = np.stack([term @ plane.columns.T for term in terms])
+    return shift, sums, np.stack([np.abs(term) @ np.abs(plane.columns.T) for term in terms])
+
+
+@pytest.mark.filterwarnings("ignore:overflow")
+@pytest.mark.parametrize("leave_out", [False, True])
+@pytest.mark.parametrize("place", PLACES)
+def test_equals_sums_over_all_pairs(place, leave_out, algorithm):
+    rng = np.random.default_rng(0)
+    points = PLACES[place](rng)
+    values = rng.normal(size=(N, 2))
+    for degree in (0, 1):
+        plane = Plane(
+            points, rng.uniform(0.5, 2, size=N), values, as_kernel("gaussian"), degree
+        )
+        queries, own = plane.points, np.arange(N)
+        if not leave_out:
+            queries = rng.permutation(points)[:100] + 0.3 * rng.normal(size=(100, 2))
+            own = None
+        for scale in (1e-3, 0.1, 3.0, 1e3):
+            found = plane.sums(queries, scale, own)
+            shift, expected, size = all_pairs(plane, queries, scale, own)
+            some = expected[0, :, 0] > 0
+            np.testing.assert_array_equal(np.isfinite(found.shift), some)
+            total = found.sums[0, 0, some]
+            np.testing.assert_allclose(
+                found.shift[some] + np.log(total),
+                shift[some] + np.log(expected[0, some, 0]),
+                rtol=1e-14, atol=1e-9,
+            )  # fmt: skip
+            for power, (e, f) in enumerate(plane.powers):
+                n_columns = 3 if e + f <= degree else 1
+                assert not found.sums[power, n_columns:].any()
+                average = found.sums[power, :n_columns][:, some] / total
+                truth = expected[power, some, :n_columns].T / expected[0, some, 0]
+                largest = size[power, some, :n_columns].T / expected[0, some, 0]
+                error = np.abs(average - truth) / np.maximum(largest, 1)
+                assert error.max(initial=0) < 1e-8
+
+
+@pytest.mark.parametrize("degree", [0, 1])
+@pytest.mark.parametrize("places", ["normal", "clusters of many rows"])
+def test_squares_of_many_and_of_few_rows(places, degree, monkeypatch):
+    rng = np.random.default_rng(1)
+    points = rng.normal(size=(9000, 2))
+    if places != "normal":
+        points = 0.01 * points + rng.integers(0, 2, size=(9000, 1))
+    plane = Plane(points, np.ones(9000), rng.normal(size=(9000, 3)), GAUSSIAN, degree)
+    monkeypatch.setattr(_plane, "_PAIR", 1e12)
+    some = rng.permutation(9000)[:100]
+    whole = plane.sums(points, 0.1).sums
+    _, expected, size = all_pairs(plane, points[some], 0.1, None)
+    for power, (e, f) in enumerate(plane.powers):
+        n_columns = 4 if e + f <= degree else 1
+        error = np.abs(whole[power, :n_columns, some] - PEAK * expected[power, :, :n_columns])
+        assert (error / size[0, :, :1]).max() < 1e-10
+    # A little at a time.
+    for name in ("_MOST_NUMBERS", "_BLOCK_NUMBERS", "_BLOCK_ROWS"):
+        monkeypatch.setattr(_plane_boxes, name, 1)
+    parts = plane.sums(points, 0.1).sums
+    np.testing.assert_allclose(parts, whole, rtol=1e-12, atol=1e-9)
+
+
+def test_a_scale_for_each_query(monkeypatch):
+    rng = np.random.default_rng(1)
+    plane = Plane(rng.normal(size=(50, 2)), np.ones(50), rng.normal(size=(50, 1)), GAUSSIAN)
+    monkeypatch.setattr(_plane_pairs, "FEW_PAIRS", 0)
+    scales = rng.uniform(0.01, 2, size=50)
+    found = plane.sums(plane.points, scales)
+    for i in range(0, 50, 7):
+        alone = plane.sums(plane.points[i : i + 1], scales[i])
+        np.testing.assert_allclose(found.sums[:, :, i], alone.sums[:, :, 0], rtol=1e-12)
+
+
+def test_some_queries_have_no_key_of_their_own(algorithm):
+    rng = np.random.default_rng(2)
+    plane = Plane(rng.normal(size=(N, 2)), np.ones(N), np.ones((N, 0)), GAUSSIAN)
+    own = np.where(np.arange(N) % 2, np.arange(N), -1)
+    (shift, sums), whole = plane.sums(plane.points, 0.5, own), plane.sums(plane.points, 0.5)
+    missing = np.exp(whole.shift) * whole.sums[0, 0] - np.exp(shift) * sums[0, 0]
+    np.testing.assert_allclose(missing, np.where(own >= 0, PEAK, 0), atol=1e-12)
+
+
+def test_the_only_key_left_out():
+    plane = Plane(np.zeros((1, 2)), np.ones(1), np.ones((1, 1)), GAUSSIAN, degree=1)
+    found = plane.sums(plane.points, 1.0, np.zeros(1, dtype=int))
+    assert found.shift[0] == -np.inf
+    assert not found.sums.any()
+    distance, sums = plane.nearest(plane.points, np.zeros(1, dtype=int))
+    assert distance[0] == np.inf
+    assert not sums.any()
+
+
+def test_nearest_keys_share():
+    points = np.array([[0.0, 0.0], [2.0, 0.0], [2.0, 0.0], [1.0, 5.0]])
+    plane = Plane(points, np.ones(4), np.eye(4), GAUSSIAN, degree=1)
+    distance, sums = plane.nearest(np.array([[1.0, 0.0], [1.0, 4.0]]))
+    np.testing.assert_array_equal(distance, 1)
+    np.testing.assert_array_equal(sums[0, 1:], [[1, 0], [1, 0], [1, 0], [0, 1]])
+    distance, sums = plane.nearest(points, np.arange(4))
+    np.testing.assert_array_equal(distance, [2, 0, 0, np.sqrt(26)])
+    np.testing.assert_array_equal(sums[0, 1:, 1], [0, 0, 1, 0])
+    np.testing.assert_array_equal(sums[0, 1:, 0], [0, 1, 1, 0])
+
+
+def test_everything_is_a_kernel_of_infinite_width():
+    rng = np.random.default_rng(3)
+    points, own = rng.normal(size=(20, 2)), np.arange(20)
+    plane = Plane(points, rng.uniform(1, 2, 20), rng.normal(size=(20, 2)), GAUSSIAN, degree=1)
+    _, sums = plane.everything(points, own, scale=1e9)
+    shift, expected = plane.sums(points, 1e9, own)
+    np.testing.assert_allclose(sums[0], expected[0] * np.exp(shift) / PEAK, rtol=1e-12)
+    for power in range(1, 6):
+        np.testing.assert_allclose(
+            sums[power], expected[power] * np.exp(shift) / PEAK, rtol=1e-6, atol=1e-23
+        )
+
+
+def test_only_gaussians_are_served():
+    assert serves_plane(GAUSSIAN)
+    for name in ("logistic", "rational_quadratic", "matern32", "boxcar"):
+        assert not serves_plane(as_kernel(name))
