@@ -26,7 +26,7 @@ _LAZY = {
     "attend_gradient": "_gradient",
     "attend_local": "_local",
     "attention_weights": "_weights",
-    "has_linear_time": "_line",
+    "has_linear_time": "_linear_time",
     "local_rows": "_local",
     "map_blocks": "_threads",
     "partial_attend": "_attend",

@@ -4,7 +4,7 @@ import math
 
 from array_api_compat import array_namespace
 
-from ._line import line_of
+from ._linear_time import linear_time_sums
 from ._partial import Fallback
 
 
@@ -54,10 +54,10 @@ def fallback(problem, part, empty, *, all_keys=True):
 
 def _nearest(problem):
     """The average over the nearest keys alone; distances are Euclidean, in bandwidths."""
-    line = line_of(problem)
-    if line is not None:
-        distance, sums = line.nearest(*line.places(problem))
-        return Fallback(distance, sums[0, 1:].T, sums[0, 0])
+    keys = linear_time_sums(problem)
+    if keys is not None:
+        distance, sums = keys.nearest(problem)
+        return Fallback(distance, sums[1:].T, sums[0])
     from ._tiles import nearest_fallback
 
     found = nearest_fallback(problem.tensors())

@@ -7,7 +7,7 @@ is all that averages, local polynomials, densities and their leave-one-out error
 
 import numpy as np
 
-from ._line import line_of
+from ._linear_time import linear_time_sums
 from ._partial import Part
 
 # "dense" compares every query with every key.
@@ -30,9 +30,9 @@ def kernel_sums(problem, algorithm="auto", device="auto"):
         Without fallback; in float64 unless every query made do with float32. Of arrays for
         a problem of arrays.
     """
-    line = line_of(problem) if algorithm == "auto" else None
-    if line is not None:
-        found = line.solve_at(problem)
+    keys = linear_time_sums(problem) if algorithm == "auto" else None
+    if keys is not None:
+        found = keys.sums(problem)
         return Part(found.shift, found.sums[0, 1:].T, found.sums[0, 0])
     from ._dense import dense_part
 

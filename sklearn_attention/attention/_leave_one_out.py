@@ -1,5 +1,6 @@
 """Every row predicted from all others, at many bandwidths, from one look at the pairs."""
 
+import functools
 import math
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -9,7 +10,7 @@ from array_api_compat import array_namespace
 
 from .._blocks import blocks
 from ._attend import attend
-from ._line import line_of
+from ._linear_time import linear_time_sums
 from ._local import attend_local, local_rows
 from ._own_key import Predictions, with_own_key
 from ._problem import prepare
@@ -101,18 +102,21 @@ class LeaveOneOut:
             X[rows], X, values, kernel, bandwidth=bandwidth, leave_one_out=rows, **options
         )
         self._given = (X, values, kernel, degree, bandwidth, options)
-        self._by_distance = None
         weights = self._problem.weights
         # Without what the values have in common, sums of them cancel less.
         self._center = (weights @ self._problem.values) / weights.sum()
         centred = replace(self._problem, values=self._problem.values - self._center)
-        self._line = line_of(centred, degree)
-        form = None if kernel.signed is not False else kernel.radial_form(X.shape[1])
-        if self._line is None and form is not None:
-            from ._radial_rows import RadialRows  # torch takes a second to load
+        self._linear = linear_time_sums(centred, degree)
+        self._form = None if kernel.signed is not False else kernel.radial_form(X.shape[1])
 
-            problem = self._problem.tensors(device)
-            self._by_distance = RadialRows(problem, form, degree, self._empty)
+    @functools.cached_property
+    def _by_distance(self):
+        """Predictions from all pairs, for kernels of the distance."""
+        from ._radial_rows import RadialRows  # torch takes a second to load
+
+        *_, degree, _, options = self._given
+        problem = self._problem.tensors(options["device"])
+        return RadialRows(problem, self._form, degree, self._empty)
 
     def scores(self, scales, *, residuals=True, single=False):
         """Errors and degrees of freedom at some bandwidths.
@@ -169,20 +173,21 @@ class LeaveOneOut:
         return self._problem.weights[self._problem.own_key]
 
     def _predict(self, scales, residuals, single):
-        if self._line is not None:
-            return (self._on_line(scale) for scale in scales)
-        if self._by_distance is None:
+        # In the plane a scale for each row takes all pairs anyway.
+        one_scale = scales.ndim == 1 or self._linear is None or len(self._linear.columns) == 1
+        if self._linear is not None and one_scale:
+            return (self._in_linear_time(scale) for scale in scales)
+        if self._form is None:
             return (self._by_attention(scale, residuals) for scale in scales)
         return self._by_distance.predict(scales, residuals, single)
 
-    def _on_line(self, scale):
-        line = self._line
-        problem = self._problem
-        found = line.answered(problem, line.solve_at(problem, scale), scale, self._empty)
-        gram, cross, _ = line.moments(found.sums, scale)
+    def _in_linear_time(self, scale):
+        keys, problem = self._linear, self._problem
+        found = keys.answered(problem, keys.sums(problem, scale), scale, self._empty)
+        gram, cross, _ = keys.moments(found.sums, scale)
         own = self._row_weights
         log_total = found.shift + np.log(np.where(found.sums[0, 0] > 0, found.sums[0, 0], 1.0))
-        total = np.exp(log_total) / line.peak
+        total = np.exp(log_total) / keys.peak
         share = np.divide(own, own + total)
         own_values = self._truth - self._center
         predicted = with_own_key(gram, cross, share, own_values)

@@ -10,7 +10,7 @@ from .._blocks import blocks
 from .._validation import check_bandwidth, check_choice
 from ._attend import unfinished
 from ._kernel_sums import ALGORITHMS
-from ._line import line_of
+from ._linear_time import linear_time_sums
 from ._partial import EMPTY_POLICIES, finish, refuse_empty
 from ._polynomial import Basis, local_unit, solve
 from ._problem import prepare
@@ -151,14 +151,17 @@ def attend_local(
     )  # fmt: skip
     _refuse_signed(problem.kernel)
     problem = replace(problem, queries=problem.queries.clip(-_FURTHEST, _FURTHEST))
-    line = line_of(problem, degree) if algorithm == "auto" else None
+    center = _middle(problem.values, problem.weights)
+    centred = replace(problem, values=problem.values - center)
+    keys_ = linear_time_sums(centred, degree) if algorithm == "auto" else None
     # A block would complain about its own rows alone.
     policy = "nan" if empty == "raise" else empty
-    if line is None:
-        found = _by_blocks(problem.tensors(device), degree, algorithm, policy)
+    if keys_ is None:
+        found = _by_blocks(centred.tensors(device), degree, algorithm, policy)
     else:
-        found = _on_line(problem, degree, policy)
+        found = _in_linear_time(centred, keys_, policy)
     values_, slopes, log_normalizers, ridge = found
+    values_ = values_ + array_namespace(values_).asarray(center)
     if empty == "raise":
         refuse_empty(ridge == ridge)
     xp = array_namespace(slopes)
@@ -180,20 +183,18 @@ def _refuse_signed(kernel):
         )
 
 
-def _on_line(problem, degree, empty):
-    """The fields of `LocalFit`, per bandwidth, along a single feature."""
-    center = _middle(problem.values, problem.weights)
-    problem = replace(problem, values=problem.values - center)
-    line = line_of(problem, degree)
+def _in_linear_time(problem, keys, empty):
+    """The fields of `LocalFit`, per bandwidth, in one or two features."""
     scale = 1.0 if problem.query_scale is None else problem.query_scale
-    shift, sums = line.answered(problem, line.solve_at(problem), scale, empty)
-    gram, cross, unit = line.moments(sums, scale)
+    shift, sums = keys.answered(problem, keys.sums(problem), scale, empty)
+    gram, cross, unit = keys.moments(sums, scale)
     solution = solve(gram, cross)
     slopes = np.zeros((*solution.value.shape, problem.queries.shape[1]))
-    slopes[:, :, line.column] = solution.coefficients[:, 0] / unit[:, None]
+    linear = solution.coefficients[:, : len(keys.columns)] / unit[:, :, None]
+    slopes[:, :, keys.columns] = linear.transpose(0, 2, 1)
     with np.errstate(divide="ignore"):
         log_normalizers = shift + np.log(sums[0, 0]) + problem.log_weight_scale
-    return solution.value + center, slopes, log_normalizers, solution.ridge
+    return solution.value, slopes, log_normalizers, solution.ridge
 
 
 def _by_blocks(problem, degree, algorithm, empty):
@@ -203,7 +204,6 @@ def _by_blocks(problem, degree, algorithm, empty):
     from ._compact_blocks import compact_blocks
 
     local = _Coordinates(problem, degree)
-    center = _middle(problem.values, problem.weights)
     n_queries, n_values = len(problem.queries), problem.values.shape[1]
     fitted = problem.queries.new_empty((n_queries, n_values))
     slopes = problem.queries.new_zeros((n_queries, n_values, problem.queries.shape[1]))
@@ -211,12 +211,12 @@ def _by_blocks(problem, degree, algorithm, empty):
     for rows in compact_blocks(local.queries, _RADIUS):
         middle = local.queries[rows].mean(dim=0)
         terms = local.basis.terms(local.keys - middle)
-        columns = local.basis.columns(terms, problem.values - center)
+        columns = local.basis.columns(terms, problem.values)
         part = unfinished(replace(problem.take(rows), values=columns), algorithm, empty)
         averages, log_normalizers[rows] = finish(part, empty)
         averages = averages.double()
         solution = local.solve(averages, rows, middle)
-        fitted[rows] = solution.value + center
+        fitted[rows] = solution.value
         ridge[rows] = solution.ridge
         linear = solution.coefficients[:, : len(local.columns)] / local.unit[rows, :, None]
         columns = torch.tensor(local.columns, dtype=torch.long, device=rows.device)

@@ -20,8 +20,8 @@ MAX_SEARCH_ROWS = 2000
 # the rate n^(-1/(d+4)) at which optimal bandwidths shrink, where the kernel is one of
 # distance: for others a bandwidth is no size of neighbourhood.
 MAX_KEYS = 20_000
-# The same where a bandwidth takes time that is linear in the rows.
-MAX_KEYS_IN_LINEAR_TIME = 1_000_000
+# The same where a bandwidth takes time that is linear in the rows, of one or two features.
+MAX_KEYS_IN_LINEAR_TIME = {1: 1_000_000, 2: 50_000}
 # Pairs of one evaluation of a bandwidth: with many keys, fewer rows are predicted.
 _MAX_PAIRS = 5 * 10**7
 # How far, in logarithms, the bottom of the curve may be from that of a sample.
@@ -181,15 +181,16 @@ def select_bandwidth(
     Equal bandwidths are taken the widest. Rows that repeat others in features and values,
     where nearly all values are distinct, are left out together: a copy would predict its twin
     perfectly. Along a single feature most kernels take linear time, and all rows are looked
-    at, up to a million. Otherwise more than 2000 rows are looked at through a sample of 2000
-    first, at bandwidths larger by the rate of optimal ones, and more than 20 000 through a
-    sample of these alone.
+    at, up to a million; with the Gaussian of two features up to 50 000. Otherwise more than
+    2000 rows are looked at through a sample of 2000 first, at bandwidths larger by the rate
+    of optimal ones, and more than 20 000 through a sample of these alone.
     """
     check_choice("bandwidth", criterion, SMOOTHER_CRITERIA)
     linear = attention.has_linear_time(kernel, X.shape[1])
     data = SearchData(
         X, values, criterion, sample_weight, random_state,
-        MAX_KEYS_IN_LINEAR_TIME if linear else MAX_KEYS, standardize=standardize,
+        MAX_KEYS_IN_LINEAR_TIME[min(X.shape[1], 2)] if linear else MAX_KEYS,
+        standardize=standardize,
     )  # fmt: skip
     curve = _Curve(data, kernel, criterion, degree, options, observe)
     low, high = search_range(data.X / data.spread, canonical_ratio(kernel))

@@ -199,7 +199,7 @@ def test_copies_are_left_out_together():
     expected = select_bandwidths(
         X[np.lexsort(X.T[::-1])], values[np.lexsort(X.T[::-1])], Gaussian()
     )
-    np.testing.assert_allclose(found[0], expected[0], rtol=1e-6)
+    np.testing.assert_allclose(found[0], expected[0], rtol=1e-4)
 
 
 def test_weightless_rows_are_absent():
@@ -207,7 +207,7 @@ def test_weightless_rows_are_absent():
     weight = np.repeat([1.0, 0.0], [50, 10])
     found = select_bandwidths(X, values, Gaussian(), sample_weight=weight, random_state=0)
     expected = select_bandwidths(X[:50], values[:50], Gaussian(), random_state=0)
-    np.testing.assert_allclose(found[0], expected[0], rtol=1e-6)
+    np.testing.assert_allclose(found[0], expected[0], rtol=1e-4)
 
 
 def test_nothing_to_find():

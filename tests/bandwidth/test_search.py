@@ -203,11 +203,12 @@ class TestLeaveOneOut:
         np.testing.assert_array_equal(again, bandwidth)
         assert same == error
 
-    @pytest.mark.parametrize("limit", ["MAX_KEYS", "MAX_KEYS_IN_LINEAR_TIME"])
-    def test_very_many_rows_are_sampled_and_rescaled(self, limit, monkeypatch):
-        monkeypatch.setattr(f"sklearn_attention.bandwidth._search.{limit}", 600)
+    @pytest.mark.parametrize("d", [1, 2, 3])
+    def test_very_many_rows_are_sampled_and_rescaled(self, d, monkeypatch):
+        limits = {"MAX_KEYS": 600, "MAX_KEYS_IN_LINEAR_TIME": {1: 600, 2: 600}}
+        for name, limit in limits.items():
+            monkeypatch.setattr(f"sklearn_attention.bandwidth._search.{name}", limit)
         rng = np.random.default_rng(0)
-        d = 1 if limit.endswith("TIME") else 2
         X = rng.uniform(0, 1, (2400, d))
         values = np.sin(12 * X[:, :1]) + 0.3 * rng.normal(size=(2400, 1))
         rows = np.random.RandomState(0).choice(2400, 600, replace=False)

@@ -1,0 +1,214 @@
+"""Problems of one or two features, as the algorithms of linear time see them."""
+
+import numpy as np
+
+from ._algorithms._line import Line, LineSums, serves
+from ._algorithms._plane import Plane, serves_plane
+from ._polynomial import local_unit
+
+# Numbers that the sums of a problem may hold at a time.
+_MOST_NUMBERS = 2**26
+# Queries further away than this many bandwidths are asked from here, where their squares are
+# still numbers.
+_FURTHEST = 1e150
+
+
+class LinearTimeSums:
+    """The keys of a problem whose kernel looks at one or two features alone.
+
+    Parameters
+    ----------
+    problem : Problem
+    form : RadialForm
+        The kernel and its columns.
+    degree : int
+
+    Attributes
+    ----------
+    columns : list of int
+        The features.
+    peak : float
+        The kernel at no distance.
+    """
+
+    def __init__(self, problem, form, degree=0):
+        self.columns, self.kernel = form.columns, form.kernel
+        keys = problem.keys[:, self.columns]
+        given = problem.weights, problem.values, form.kernel, degree
+        if len(self.columns) == 1:
+            self._keys = Line(keys[:, 0], *given)
+            self.powers = [(e,) for e in range(2 * degree + 1)]
+            self._order = self._keys.order
+        else:
+            self._keys = Plane(keys, *given)
+            self.powers = self._keys.powers
+            self._order = np.arange(len(keys))
+        self._rank = np.empty_like(self._order)
+        self._rank[self._order] = np.arange(len(self._order))
+        self._terms = [power for power in self.powers if sum(power) <= degree]
+        self.peak = self._keys.peak
+        self._extent = local_unit(np.inf, keys, problem.weights)
+
+    def places(self, problem):
+        """Queries, and positions of their own keys among those of the algorithm."""
+        queries = problem.queries[:, self.columns].clip(-_FURTHEST, _FURTHEST)
+        own = problem.own_key
+        if own is not None:
+            own = np.where(own >= 0, self._rank[own], -1)
+        return queries[:, 0] if len(self.columns) == 1 else queries, own
+
+    def sums(self, problem, scale=1.0):
+        """Sums for the queries of a problem, in their order.
+
+        Parameters
+        ----------
+        problem : Problem
+        scale : float or ndarray of shape (n_queries,), default=1.0
+            Multiplies the bandwidth.
+
+        Returns
+        -------
+        found : LineSums
+            Powers of distances are in units of the scale.
+        """
+        queries, own = self.places(problem)
+        if problem.query_scale is not None:
+            scale = scale * problem.query_scale
+        keys = self._keys.x if len(self.columns) == 1 else self._keys.points
+        if len(queries) == len(keys) and own is not None and (own == self._rank).all():
+            order, queries = self._order, keys  # the keys themselves
+        elif len(self.columns) == 1:
+            order = np.argsort(queries, kind="stable")
+            queries = queries[order]
+        else:
+            order = np.arange(len(queries))
+        own = None if own is None else own[order]
+        found = self._keys.sums(queries, scale[order] if np.ndim(scale) else scale, own)
+        back = np.empty_like(order)
+        back[order] = np.arange(len(order))
+        return LineSums(found.shift[back], found.sums[:, :, back])
+
+    def nearest(self, problem):
+        """Distance to the nearest keys, and sums of the columns over these alone."""
+        distance, sums = self._keys.nearest(*self.places(problem))
+        return distance, sums[0]
+
+    def answered(self, problem, found, scale, empty):
+        """Sums in which queries without weights have those that answer for them.
+
+        Parameters
+        ----------
+        problem : Problem
+        found : LineSums
+            Of its queries.
+        scale : float or ndarray of shape (n_queries,)
+        empty : {"nearest", "mean", "nan"}
+            The policy.
+
+        Returns
+        -------
+        found : LineSums
+            The shift tells them still, by -inf.
+        """
+        rows = np.flatnonzero(~np.isfinite(found.shift))
+        if not len(rows):
+            return found
+        queries, own = self.places(problem.take(rows))
+        scale = np.broadcast_to(scale, len(found.shift))[rows]
+        sums = found.sums.copy()
+        if empty == "nan":
+            sums[:, :, rows] = np.nan
+        elif empty == "nearest":
+            sums[:, :, rows] = self._keys.nearest(queries, own)[1]
+        else:
+            sums[:, :, rows] = self._keys.everything(queries, own, scale)[1]
+        return LineSums(found.shift, sums)
+
+    def moments(self, sums, scale):
+        """Averages of the terms' products, and of terms times values, about each query.
+
+        Parameters
+        ----------
+        sums : ndarray of shape (n_powers, 1 + p, m)
+        scale : float or ndarray of shape (m,)
+            What their powers are in units of.
+
+        Returns
+        -------
+        gram : ndarray of shape (m, P, P)
+        cross : ndarray of shape (m, P, p)
+        unit : ndarray of shape (m, d)
+            What local coordinates are measured in, in bandwidths.
+        """
+        scale = np.broadcast_to(scale, sums.shape[2:])[:, None]
+        unit = np.minimum(self.kernel.spread * scale, self._extent)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            averages = sums / sums[0, 0]
+        if len(self.powers) > 1:
+            ratio = scale / unit
+            for average, power in zip(averages, self.powers, strict=True):
+                average *= np.prod(ratio ** np.array(power), axis=1)
+        size = len(self._terms)
+        gram = np.empty((sums.shape[2], size, size))
+        for i, left in enumerate(self._terms):
+            for j, right in enumerate(self._terms):
+                product = tuple(np.add(left, right).tolist())
+                gram[:, i, j] = averages[self.powers.index(product), 0]
+        cross = averages[[self.powers.index(term) for term in self._terms], 1:]
+        return gram, cross.transpose(2, 0, 1), unit
+
+
+def has_linear_time(kernel, n_features):
+    """Whether sums of a kernel take time that is linear in keys and queries.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    n_features : int
+
+    Returns
+    -------
+    linear : bool
+        True for most kernels of a single feature, and for the Gaussian of two.
+
+    Examples
+    --------
+    >>> from sklearn_attention.attention import has_linear_time
+    >>> from sklearn_attention.kernels import Gaussian
+    >>> has_linear_time(Gaussian(), 1), has_linear_time(Gaussian(), 5)
+    (True, False)
+    """
+    return _form(kernel, n_features) is not None
+
+
+def linear_time_sums(problem, degree=0):
+    """The keys of a problem ready for sums in linear time; None where there are none.
+
+    Parameters
+    ----------
+    problem : Problem
+    degree : int, default=0
+
+    Returns
+    -------
+    found : LinearTimeSums or None
+    """
+    form = _form(problem.kernel, problem.keys.shape[1]) if problem.on_arrays else None
+    if form is None:
+        return None
+    in_plane = len(form.columns) == 2
+    if in_plane and (degree > 1 or problem.query_scale is not None):
+        return None
+    n_sums = (6 if in_plane and degree else 2 * degree + 1) * (1 + problem.values.shape[1])
+    if n_sums * max(len(problem.queries), 1) > _MOST_NUMBERS:
+        return None
+    return LinearTimeSums(problem, form, degree)
+
+
+def _form(kernel, n_features):
+    """The kernel of the features that matter, if sums of it are fast."""
+    form = None if kernel.signed is not False else kernel.radial_form(n_features)
+    if form is None or form.rest is not None:
+        return None
+    fast = {1: serves, 2: serves_plane}.get(len(form.columns))
+    return form if fast is not None and fast(form.kernel) else None
