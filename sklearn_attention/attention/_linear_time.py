@@ -8,8 +8,8 @@ from ._polynomial import local_unit
 
 # Numbers that the sums of a problem may hold at a time.
 _MOST_NUMBERS = 2**26
-# Queries further away than this many bandwidths are asked from here, where their squares are
-# still numbers.
+# Queries further from all keys than this many bandwidths are asked from here, where their
+# squares are still numbers.
 _FURTHEST = 1e150
 
 
@@ -47,11 +47,12 @@ class LinearTimeSums:
         self._rank[self._order] = np.arange(len(self._order))
         self._terms = [power for power in self.powers if sum(power) <= degree]
         self.peak = self._keys.peak
+        self._furthest = np.abs(keys).max() + _FURTHEST
         self._extent = local_unit(np.inf, keys, problem.weights)
 
     def places(self, problem):
         """Queries, and positions of their own keys among those of the algorithm."""
-        queries = problem.queries[:, self.columns].clip(-_FURTHEST, _FURTHEST)
+        queries = problem.queries[:, self.columns].clip(-self._furthest, self._furthest)
         own = problem.own_key
         if own is not None:
             own = np.where(own >= 0, self._rank[own], -1)

@@ -3,9 +3,10 @@
 import numpy as np
 
 # Points of the first grid are so far apart, as logarithms; so many of its lowest valleys get
-# a grid that is so many times finer, and so many of all are followed to the bottom.
+# a grid that is so many times finer, less so where the first is coarse since the curve is
+# known to be smooth; and so many of all are followed to the bottom.
 _STEP = 0.15
-_FINER_VALLEYS, _FINER = 4, 8
+_FINER_VALLEYS, _FINER, _FINER_THAN_COARSE, _COARSE = 4, 8, 4, 0.2
 _BOTTOMS = 2
 # A bottom is approached in rounds of four points and the lowest place of the cubic through
 # them, which is known to the third power of their distance.
@@ -80,7 +81,8 @@ def minimize_scale(criterion, low, high, *, step=_STEP, approximate=None, error=
 
         lay_out(grid)
         for start, _, end in _valleys(seen, _FINER_VALLEYS):
-            n_finer = round((end - start) / step) * _FINER - 1
+            finer = _FINER if step < _COARSE else _FINER_THAN_COARSE
+            n_finer = round((end - start) / step) * finer - 1
             lay_out(np.linspace(start, end, n_finer + 2)[1:-1])
         for start, bottom, end in _rivals(seen):
             _descend(exact, bottom, max(bottom - start, end - bottom, error), ends)

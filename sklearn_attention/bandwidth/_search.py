@@ -32,8 +32,9 @@ _LOWEST = 0.2
 # It ends where all rows weigh alike, at this many times the extent of the data.
 _HIGHEST = 3.0
 # Distance of the first bandwidths tried, as logarithms, up to so many rows: the curves of few
-# are bumpy.
+# rows of a single feature are bumpy.
 _STEPS = {2000: 0.08, 20_000: 0.15, np.inf: 0.35}
+_STEP_IN_PLANE = 0.25
 # Rows that are equal are copies if so large a share of the different ones have values of
 # their own.
 _DISTINCT = 0.9
@@ -195,6 +196,8 @@ def select_bandwidth(
     curve = _Curve(data, kernel, criterion, degree, options, observe)
     low, high = search_range(data.X / data.spread, canonical_ratio(kernel))
     how = {"step": next(step for n, step in _STEPS.items() if data.n_samples <= n)}
+    if X.shape[1] > 1:
+        how = {"step": _STEP_IN_PLANE}
     if not linear:
         how = curve.by_sample() if data.n_samples > MAX_SEARCH_ROWS else {}
     scale, value = minimize_scale(curve, low, high, **how)
