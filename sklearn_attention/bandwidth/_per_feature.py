@@ -12,7 +12,7 @@ from .._validation import check_choice
 from ..kernels import CompactKernel, Gaussian
 from ._criteria import SMOOTHER_CRITERIA, criterion_slopes
 from ._rules import canonical_ratio
-from ._search import MAX_SEARCH_ROWS, SearchData, NARROWEST, search_range
+from ._search import MAX_SEARCH_ROWS, NARROWEST, SearchData, search_range
 
 # Common scales looked at before the descents, which start from the best of them, from a
 # wider one, from others drawn about it, and from it without each feature in turn.
