@@ -279,7 +279,7 @@ class UncertaintyMixin:
         """Local mean absolute errors: at queries, and at training rows without themselves."""
         sizes = np.abs(self._errors)
         if "spread" not in self._memo:
-            bandwidth, _, *_ = select_bandwidth(
+            bandwidth, *_ = select_bandwidth(
                 self.keys_, sizes, self.kernel_, degree=0, empty="nearest",
                 sample_weight=self.key_weights_, random_state=self.random_state,
                 device=self.device,

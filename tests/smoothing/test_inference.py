@@ -81,7 +81,7 @@ def cases():
         yield f"frame-weights-{degree}", mixed, frame, target, some
         of_frame = clone(local).set_params(bandwidth=AdaptiveBandwidth(14))
         yield f"frame-knn-{degree}", of_frame, frame, target, None
-    yield "searched-0", NadarayaWatsonRegressor(), X, y, None
+    yield "searched-0", NadarayaWatsonRegressor(), X, np.sin(3 * X[:, 0]) + 0.1 * y, None
     yield "periodic-0", NadarayaWatsonRegressor("periodic", bandwidth=0.9), X, y, weight
     yield "signed-0", NadarayaWatsonRegressor("silverman", bandwidth=0.9), X, y, weight
 

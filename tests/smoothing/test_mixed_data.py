@@ -156,7 +156,7 @@ class TestChoice:
     @pytest.mark.parametrize("degree", DEGREES)
     def test_loo_score(self, data, degree):
         frame, y = data
-        model = LocalPolynomialRegressor(degree=degree).fit(frame, y)
+        model = LocalPolynomialRegressor(bandwidth="loo", degree=degree).fit(frame, y)
         assert model.criterion_value_ == pytest.approx(
             np.mean(model.loo_residuals_**2), rel=1e-8
         )
