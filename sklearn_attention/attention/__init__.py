@@ -9,6 +9,7 @@ over keys that come in chunks.
 """
 
 from .._lazy import lazy_names
+from ._algorithms._line import Line, serves  # noqa: F401 (for searches of bandwidths)
 from ._landmarks import MOST_SOLVED_ROWS, n_landmarks
 from ._partial import EMPTY_POLICIES, Part, finish, merge
 

@@ -8,13 +8,14 @@ from ._criteria import (
     generalized_cross_validation,
     penalized_leave_one_out,
 )
-from ._density import conditional_likelihood, density_least_squares, density_likelihood
+from ._density import ConditionalLikelihood, DensityLeastSquares, DensityLikelihood
 from ._density_search import (
     CRITERIA,
     conditional_bandwidth,
     density_bandwidth,
     mixed_rule_bandwidth,
 )
+from ._log_sums import LogSums, each_column
 from ._minimize import minimize_scale
 from ._neighbors import (
     AdaptiveBandwidth,
@@ -33,15 +34,17 @@ __all__ = [
     "SMOOTHER_CRITERIA",
     "AdaptiveBandwidth",
     "BandwidthChoice",
+    "ConditionalLikelihood",
+    "DensityLeastSquares",
+    "DensityLikelihood",
+    "LogSums",
     "check_neighbors",
     "conditional_bandwidth",
-    "conditional_likelihood",
     "corrected_akaike",
     "criterion_of_candidates",
     "default_bandwidths",
     "density_bandwidth",
-    "density_least_squares",
-    "density_likelihood",
+    "each_column",
     "feature_spread",
     "generalized_cross_validation",
     "kernel_reach",

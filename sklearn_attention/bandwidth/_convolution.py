@@ -1,17 +1,17 @@
-"""A smoothing kernel convolved with itself, which least-squares cross-validation needs."""
+"""Smoothing kernels convolved with themselves, which least-squares cross-validation needs."""
 
 import functools
 import math
 
 import numpy as np
-from array_api_compat import array_namespace
+from numpy.polynomial import Polynomial
 from scipy.interpolate import CubicSpline
+from scipy.special import beta
 from sklearn.base import clone
 
-from ..kernels import RadialKernel
+from ..kernels import Gaussian, RadialKernel
 
-# The integral over either side of a kink is a polynomial of degree 18 for the tricube
-# kernel, and smooth for the others: so many nodes leave nothing but rounding.
+# The integrals of the table are of smooth functions: so many nodes leave nothing but rounding.
 _NODES = 100
 # Steps of the table. The error of a cubic spline falls with their fourth power: here
 # below 1e-10 of the peak.
@@ -19,21 +19,89 @@ _STEPS = 2**13
 # A kernel without bounds ends where it is this small.
 _NEGLIGIBLE = 1e-18
 _LONGEST_REACH = 1e3
+# Coefficients of polynomials are left out below this share of the largest.
+_LOST = 1e-17
 
 
-class SelfConvolution(RadialKernel):
+def self_convolution(kernel, n_parts=1):
     r"""A smoothing kernel convolved with itself, in one dimension.
 
     .. math:: (K * K)(t) = \int K(v)\, K(t - v)\,dv
-              = 2 \int_{t/2}^{\infty} K(v)\, K(t - v)\,dv
 
-    Tabulated from the second form: whatever kinks a kernel has at 0 and at its edges, the
-    integrand is smooth on either side of :math:`v = t`.
+    One polynomial on :math:`|t| \le 2` describes that of a polynomial kernel for
+    :math:`|t| \ge 1`. Nearer to 0 the difference, if the kernel has a kink at 0, is another,
+    of one sign.
 
     Parameters
     ----------
     kernel : SmoothingKernel
-        :math:`K`.
+    n_parts : {1, 2}, default=1
+        How many parts there may be.
+
+    Returns
+    -------
+    parts : list of (float, RadialKernel, float)
+        Factors, Gaussians or polynomials of the distance or tables, and what divides their
+        distances. Their sum is the convolution.
+    """
+    if type(kernel) is Gaussian:
+        return [(math.sqrt(0.5), kernel, math.sqrt(2))]
+    if kernel.polynomial is None or (n_parts == 1 and any(kernel.polynomial[1::2])):
+        return [(1.0, TabulatedConvolution(kernel), 1.0)]
+    from_center = Polynomial(kernel.polynomial)
+    from_edge = from_center(Polynomial([1, -1]))
+    outer = _convolve(from_edge, from_edge)  # in 2 - t
+    parts = [(1.0, PolynomialKernel(outer(Polynomial([2, -2]))), 2.0)]
+    if any(kernel.polynomial[1::2]):
+        inner = _convolve(from_center, from_center) - outer(Polynomial([2, -1]))
+        inner += 2 * _convolve(from_edge, from_center)(Polynomial([1, -1]))
+        sign = math.copysign(1.0, inner(0.0))
+        parts.append((sign, PolynomialKernel(sign * inner), 1.0))
+    return parts
+
+
+def _convolve(left, right):
+    r"""The polynomial :math:`\int_0^t l(s)\, r(t - s)\,ds`."""
+    j, k = np.ogrid[: len(left), : len(right)]
+    terms = np.multiply.outer(left.coef, right.coef) * beta(j + 1, k + 1)
+    return Polynomial(np.bincount((j + k + 1).ravel(), terms.ravel()))
+
+
+class PolynomialKernel(RadialKernel):
+    r"""A polynomial of the distance up to one bandwidth, and 0 beyond.
+
+    Parameters
+    ----------
+    polynomial : numpy.polynomial.Polynomial
+    """
+
+    support = 1.0
+    decreasing = True
+
+    def __init__(self, polynomial):
+        coefficients = polynomial.coef
+        seen = np.flatnonzero(np.abs(coefficients) > _LOST * np.abs(coefficients).max())
+        self.polynomial = tuple(coefficients[: seen[-1] + 1].tolist())
+
+    def profile(self, squared):
+        return horner(self.polynomial, np.sqrt(np.minimum(squared, 1.0))) * (squared <= 1)
+
+
+def horner(coefficients, x):
+    """Values of a polynomial, lowest power first; like `numpy.polynomial`'s, but in place."""
+    values = np.full_like(x, coefficients[-1])
+    for coefficient in coefficients[-2::-1]:
+        values *= x
+        values += coefficient
+    return values
+
+
+class TabulatedConvolution(RadialKernel):
+    """Any smoothing kernel convolved with itself, from a table.
+
+    Parameters
+    ----------
+    kernel : SmoothingKernel
     """
 
     def __init__(self, kernel):
@@ -44,29 +112,38 @@ class SelfConvolution(RadialKernel):
         return 2 * kernel_reach(self.kernel)
 
     def profile(self, squared):
-        xp = array_namespace(squared)
+        return self.value_and_slope(squared)[0]
+
+    def value_and_slope(self, squared):
+        """The kernel, and its derivative with respect to the squared distance."""
         # The copy keeps what is remembered from changing with this kernel's parameters.
         table, step = _table(clone(self.kernel))
-        positive = squared > 0  # the square root has no slope at 0, and needs none
-        position = xp.sqrt(xp.where(positive, squared, 1.0)) / step
-        position = xp.where(positive, position, 0.0)
-        inside = position < _STEPS
-        position = xp.where(inside, position, 0.0)
-        index = xp.astype(position, xp.int64)
-        fraction = (position - index) * step
-        cubic = [xp.asarray(row)[index] for row in table]
-        value = cubic[0] + fraction * (cubic[1] + fraction * (cubic[2] + fraction * cubic[3]))
-        return xp.clip(xp.where(inside, value, 0.0), 0, None)
+        distance = np.sqrt(squared)
+        inside = distance < _STEPS * step
+        distance = np.where(inside, distance, 0.0)
+        index = (distance / step).astype(np.intp)
+        t = distance - index * step
+        a, b, c, d = (row.take(index) for row in table)
+        value = np.where(inside, a + t * (b + t * (c + t * d)), 0.0)
+        slope = b + t * (2 * c + t * (3 * d))
+        positive = inside & (distance > 0)  # where it is 0 it is not needed
+        slope = np.divide(slope, 2 * distance, out=np.zeros_like(value), where=positive)
+        return np.maximum(value, 0), slope
 
 
 @functools.lru_cache(maxsize=8)
 def _table(kernel):
-    """Coefficients of a cubic for each step, lowest power first, and the step."""
+    """Coefficients of a cubic for each step, lowest power first, and the step.
+
+    From the second of two forms: whatever kinks a kernel has at 0 and at its edges, the
+    integrand of 2 int_{t/2}^inf K(v) K(t - v) dv is smooth on either side of v = t.
+    """
     reach = kernel_reach(kernel)
     grid = np.linspace(0, 2 * reach, _STEPS + 1)
     edge = np.clip(grid, None, reach)
     near, far = _integral(kernel, grid, grid / 2, edge), _integral(kernel, grid, edge, reach)
-    return CubicSpline(grid, 2 * (near + far)).c[::-1], grid[1]
+    spline = CubicSpline(grid, 2 * (near + far))
+    return np.ascontiguousarray(spline.c[::-1]), grid[1]
 
 
 def _integral(kernel, t, start, end):

@@ -5,15 +5,77 @@ import sys
 
 import numpy as np
 
-from ..kernels import Gaussian, ProductKernel, level_table
-from ._convolution import SelfConvolution
-from ._pairs import RowPairs, softmax
+from .._columns import Columns
+from ..kernels import level_table
+from ._convolution import self_convolution
+from ._log_sums import LogSums, each_column
 
 # The log-density of a row that no other row reaches.
 LOG_OF_NOTHING = math.log(sys.float_info.min)
 
 
-def density_likelihood(X, kernel, bandwidth, *, columns=None, sample_weight=None):
+class _Likelihood:
+    """Mean log-density of each row by all others, of some columns given others.
+
+    Parameters
+    ----------
+    joint : LogSums
+        Of all columns.
+    given : callable
+        As a LogSums of the columns that are given, the first ones.
+    spread : ndarray of bool
+        Of which bandwidths the density has the volume in its denominator.
+    weights : ndarray of shape (n_samples,)
+    """
+
+    sign = -1.0  # times which it is to be minimised
+
+    def __init__(self, joint, given, spread, weights):
+        self._joint, self._given, self._spread, self._weights = joint, given, spread, weights
+        self.in_linear_time = joint.line is not None
+
+    def __call__(self, bandwidth, eval_gradient=False):
+        """The criterion at a bandwidth.
+
+        Parameters
+        ----------
+        bandwidth : array-like of shape (n_features,)
+            Of each numeric column the bandwidth, of each categorical one the lambda.
+        eval_gradient : bool, default=False
+            Whether to return the gradient too.
+
+        Returns
+        -------
+        value : float
+        gradient : ndarray of shape (n_features,)
+            With respect to `bandwidth`; only if asked for.
+        """
+        bandwidth, found = np.asarray(bandwidth, dtype=np.float64), None
+
+        def outer(rows, log_sums):
+            counted = np.isfinite(log_sums) if found is None else found[rows]
+            return self._weights[rows] * counted
+
+        options = {"leave_out": True, "outer": outer if eval_gradient else None}
+        log_joint, gradient = self._joint(bandwidth, **options)
+        found = np.isfinite(log_joint)
+        log_given, slopes = self._given(bandwidth[: self._n_given], **options)
+        log_volume = np.log(bandwidth[self._spread]).sum()
+        log_density = log_joint - np.where(found, log_given, 0) - log_volume
+        total = self._weights.sum()
+        value = self._weights @ np.where(found, log_density, LOG_OF_NOTHING) / total
+        if not eval_gradient:
+            return float(value)
+        gradient[: self._n_given] -= slopes
+        gradient[self._spread] -= self._weights[found].sum() / bandwidth[self._spread]
+        return float(value), gradient / total
+
+    def rescale(self, value, log_volume):
+        """The value in units whose volume has the given logarithm."""
+        return value - log_volume
+
+
+class DensityLikelihood(_Likelihood):
     r"""Mean log-density of each row under the estimate from all others.
 
     .. math:: \frac{1}{\sum_i w_i} \sum_i w_i \log \hat f_{-i}(x_i), \qquad
@@ -29,19 +91,16 @@ def density_likelihood(X, kernel, bandwidth, *, columns=None, sample_weight=None
     kernel : SmoothingKernel
         Compares each numeric column. Categories have the normalised kernels of
         :func:`sklearn_attention.kernels.level_table`.
-    bandwidth : ndarray of shape (n_features,)
-        Of each numeric column the bandwidth, of each categorical one the lambda.
     columns : sklearn_attention.Columns, default=None
         What each column is; None for numbers throughout.
     sample_weight : ndarray of shape (n_samples,), default=None
         Weights :math:`w`, all positive.
 
-    Returns
-    -------
-    likelihood : float
-        To be maximised.
-    gradient : ndarray of shape (n_features,)
-        With respect to `bandwidth`.
+    Attributes
+    ----------
+    in_linear_time : bool
+        Whether a call without gradient takes linear time: one column of numbers, and most
+        kernels.
 
     Notes
     -----
@@ -61,92 +120,25 @@ def density_likelihood(X, kernel, bandwidth, *, columns=None, sample_weight=None
     Examples
     --------
     >>> import numpy as np
-    >>> from sklearn_attention.bandwidth import density_likelihood
+    >>> from sklearn_attention.bandwidth import DensityLikelihood
     >>> from sklearn_attention.kernels import Gaussian
     >>> X = np.array([[0.0], [1.0], [3.0]])
-    >>> likelihood, gradient = density_likelihood(X, Gaussian(), np.array([1.0]))
+    >>> likelihood, gradient = DensityLikelihood(X, Gaussian())([1.0], eval_gradient=True)
     >>> round(likelihood, 4), gradient.round(4)
     (-2.5126, array([1.3568]))
     """
-    bandwidth = np.asarray(bandwidth, dtype=np.float64)
-    pairs = RowPairs(X, ProductKernel(kernel), columns)
-    weights = _weights(X, sample_weight)
-    log_volume = np.log(bandwidth[pairs.numeric]).sum()
-    likelihood, gradient = 0.0, np.zeros(len(bandwidth))
-    for rows in pairs.blocks():
-        log_values, pull = pairs.log(rows, bandwidth)
-        log_sum, share = softmax(_without_own(log_values + np.log(weights), rows))
-        found = np.isfinite(log_sum)
-        log_density = log_sum - np.log(weights.sum() - weights[rows]) - log_volume
-        likelihood += weights[rows] @ np.where(found, log_density, LOG_OF_NOTHING)
-        gradient += pull(weights[rows, None] * share)
-        gradient[pairs.numeric] -= (weights[rows] @ found) / bandwidth[pairs.numeric]
-    return float(likelihood / weights.sum()), gradient / weights.sum()
+
+    _n_given = 0
+
+    def __init__(self, X, kernel, *, columns=None, sample_weight=None):
+        columns = columns or Columns.numbers(X.shape[1])
+        weights = _weights(X, sample_weight)
+        log_others = np.log(weights.sum() - weights)
+        joint = LogSums(X, each_column(kernel, columns), columns, weights)
+        super().__init__(joint, lambda *_, **__: (log_others, 0), columns.is_numeric, weights)
 
 
-def density_least_squares(X, kernel, bandwidth, *, columns=None, sample_weight=None):
-    r"""Integrated squared error of a density estimate, but for a constant.
-
-    .. math:: \int \hat f(x)^2\,dx
-              - \frac{2}{\sum_i w_i} \sum_i w_i \hat f_{-i}(x_i)
-
-    An unbiased estimate of :math:`\int (\hat f - f)^2 - \int f^2`; its minimum is
-    least-squares cross-validation [1]_ [2]_. The first integral is a double sum of the
-    kernel convolved with itself, and runs over numbers and levels alike.
-
-    Parameters
-    ----------
-    X, kernel, bandwidth, columns, sample_weight
-        As for :func:`density_likelihood`.
-
-    Returns
-    -------
-    error : float
-        To be minimised; negative where the estimate is any good.
-    gradient : ndarray of shape (n_features,)
-        With respect to `bandwidth`.
-
-    References
-    ----------
-    .. [1] Rudemo, M. (1982). Empirical choice of histograms and kernel density estimators.
-       Scandinavian Journal of Statistics 9, 65-78.
-    .. [2] Bowman, A. W. (1984). An alternative method of cross-validation for the smoothing
-       of density estimates. Biometrika 71, 353-360.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn_attention.bandwidth import density_least_squares
-    >>> from sklearn_attention.kernels import Gaussian
-    >>> X = np.array([[0.0], [1.0], [3.0]])
-    >>> error, gradient = density_least_squares(X, Gaussian(), np.array([1.0]))
-    >>> round(error, 4), gradient.round(4)
-    (-0.0277, array([-0.2039]))
-    """
-    bandwidth = np.asarray(bandwidth, dtype=np.float64)
-    weights = _weights(X, sample_weight)
-    total = weights.sum()
-    # Two Gaussians make one that is wider by the square root of 2.
-    gaussian = type(kernel) is Gaussian
-    convolution = kernel if gaussian else SelfConvolution(kernel)
-    squared = RowPairs(X, ProductKernel(convolution), columns, _squared_table)
-    widening = np.ones(len(bandwidth))
-    widening[squared.numeric] = math.sqrt(2) if gaussian else 1.0
-    integral, slope = _double_sum(
-        squared, bandwidth * widening, weights / total, weights / total
-    )
-
-    pairs = RowPairs(X, ProductKernel(kernel), columns)
-    left, left_slope = _double_sum(
-        pairs, bandwidth, weights / (total * (total - weights)), weights, leave_own_out=True
-    )
-    return float(integral - 2 * left), widening * slope - 2 * left_slope
-
-
-def conditional_likelihood(
-    X, y, kernel, bandwidth, target_kernel, target_bandwidth,
-    *, columns=None, sample_weight=None,
-):  # fmt: skip
+class ConditionalLikelihood(_Likelihood):
     r"""Mean log-density of each target, given its row, under the estimate from all others.
 
     .. math:: \frac{1}{\sum_i w_i} \sum_i w_i \log
@@ -161,27 +153,16 @@ def conditional_likelihood(
         Targets.
     kernel : Kernel
         Compares the numeric columns of rows, all at once; positive, and with gradients.
-    bandwidth : ndarray of shape (n_features,)
-        Of each numeric column the bandwidth, of each categorical one the lambda.
     target_kernel : SmoothingKernel
         Spreads the targets.
-    target_bandwidth : float
-        Its bandwidth :math:`g`.
     columns, sample_weight
-        As for :func:`density_likelihood`.
-
-    Returns
-    -------
-    likelihood : float
-        To be maximised.
-    gradient : ndarray of shape (n_features + 1,)
-        With respect to `bandwidth` and, last, `target_bandwidth`.
+        As for :class:`DensityLikelihood`.
 
     Notes
     -----
     The criterion smooths features away on which the target does not depend: their best
     bandwidth is infinite [1]_. Where a target is not reached by any other, it counts with
-    the logarithm of the smallest normal number, as in :func:`density_likelihood`.
+    the logarithm of the smallest normal number, as in :class:`DensityLikelihood`.
 
     References
     ----------
@@ -192,61 +173,108 @@ def conditional_likelihood(
     Examples
     --------
     >>> import numpy as np
-    >>> from sklearn_attention.bandwidth import conditional_likelihood
+    >>> from sklearn_attention.bandwidth import ConditionalLikelihood
     >>> from sklearn_attention.kernels import Gaussian
     >>> X, y = np.array([[0.0], [1.0], [3.0]]), np.array([0.0, 1.0, 1.0])
-    >>> likelihood, gradient = conditional_likelihood(
-    ...     X, y, Gaussian(), np.array([1.0]), Gaussian(), 1.0
-    ... )
-    >>> round(likelihood, 4), gradient.round(4)
-    (-1.2251, array([ 0.0391, -0.4072]))
+    >>> round(ConditionalLikelihood(X, y, Gaussian(), Gaussian())([1.0, 1.0]), 4)
+    -1.2251
     """
-    bandwidth = np.asarray(bandwidth, dtype=np.float64)
-    given = RowPairs(X, kernel, columns, _plain_table)
-    targets = RowPairs(y[:, None], target_kernel)
-    weights = _weights(X, sample_weight)
-    likelihood, gradient = 0.0, np.zeros(len(bandwidth) + 1)
-    for rows in given.blocks():
-        log_given, pull_given = given.log(rows, bandwidth)
-        log_target, pull_target = targets.log(rows, np.array([target_bandwidth]))
-        log_given = _without_own(log_given + np.log(weights), rows)
-        log_joint, joint_share = softmax(log_given + log_target)
-        log_sum, share = softmax(log_given)
-        found = np.isfinite(log_joint)
-        log_density = log_joint - np.where(found, log_sum, 0) - math.log(target_bandwidth)
-        likelihood += weights[rows] @ np.where(found, log_density, LOG_OF_NOTHING)
-        counted = (weights[rows] * found)[:, None]
-        gradient[:-1] += pull_given(counted * (joint_share - share))
-        gradient[-1] += pull_target(counted * joint_share)[0] - counted.sum() / target_bandwidth
-    return float(likelihood / weights.sum()), gradient / weights.sum()
+
+    _n_given = -1
+
+    def __init__(self, X, y, kernel, target_kernel, *, columns=None, sample_weight=None):
+        columns = columns or Columns.numbers(X.shape[1])
+        weights = _weights(X, sample_weight)
+        parts = [(kernel, columns.numeric)] if columns.numeric else []
+        given = LogSums(X, parts, columns, weights, table=_plain_table)
+        parts = [*parts, (target_kernel, [X.shape[1]])]
+        rows, all_columns = np.column_stack([X, y]), columns + Columns.numbers(1)
+        joint = LogSums(rows, parts, all_columns, weights, table=_plain_table)
+        super().__init__(joint, given, np.arange(X.shape[1] + 1) == X.shape[1], weights)
+
+
+class DensityLeastSquares:
+    r"""Integrated squared error of a density estimate, but for a constant.
+
+    .. math:: \int \hat f(x)^2\,dx
+              - \frac{2}{\sum_i w_i} \sum_i w_i \hat f_{-i}(x_i)
+
+    An unbiased estimate of :math:`\int (\hat f - f)^2 - \int f^2`; its minimum is
+    least-squares cross-validation [1]_ [2]_. The first integral is a double sum of the
+    kernel convolved with itself, and runs over numbers and levels alike.
+
+    Parameters
+    ----------
+    X, kernel, columns, sample_weight
+        As for :class:`DensityLikelihood`.
+
+    References
+    ----------
+    .. [1] Rudemo, M. (1982). Empirical choice of histograms and kernel density estimators.
+       Scandinavian Journal of Statistics 9, 65-78.
+    .. [2] Bowman, A. W. (1984). An alternative method of cross-validation for the smoothing
+       of density estimates. Biometrika 71, 353-360.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_attention.bandwidth import DensityLeastSquares
+    >>> from sklearn_attention.kernels import Gaussian
+    >>> X = np.array([[0.0], [1.0], [3.0]])
+    >>> round(DensityLeastSquares(X, Gaussian())([1.0]), 4)
+    -0.0277
+    """
+
+    sign = 1.0
+
+    def __init__(self, X, kernel, *, columns=None, sample_weight=None):
+        columns = columns or Columns.numbers(X.shape[1])
+        self._numeric, weights = columns.is_numeric, _weights(X, sample_weight)
+        total = weights.sum()
+        left_out = LogSums(X, each_column(kernel, columns), columns, weights)
+        self._terms = [(-2.0, left_out, True, 1.0, weights / (total - weights) / total)]
+        # What has two parts has no product over columns that is a sum of few.
+        parts = self_convolution(kernel, n_parts=2 if columns.kinds == ("numeric",) else 1)
+        for factor, part, widening in parts:
+            product = each_column(part, columns)
+            sums = LogSums(X, product, columns, weights, table=_squared_table)
+            factor **= len(product)
+            self._terms.append((factor, sums, False, widening, weights / total**2))
+        self.in_linear_time = all(sums.line is not None for _, sums, *_ in self._terms)
+
+    def __call__(self, bandwidth, eval_gradient=False):
+        """The criterion at a bandwidth; as :meth:`DensityLikelihood.__call__`."""
+        bandwidth = np.asarray(bandwidth, dtype=np.float64)
+        value, gradient = 0.0, np.zeros(len(bandwidth))
+        log_volume = np.log(bandwidth[self._numeric]).sum()
+        for factor, sums, leave_out, widening, weights in self._terms:
+            wider = np.where(self._numeric, widening, 1.0)
+            log_factor = np.log(weights) + math.log(abs(factor)) - log_volume
+
+            def outer(rows, log_sums, factor=factor, log_factor=log_factor):
+                with np.errstate(over="ignore"):
+                    return np.sign(factor) * np.exp(log_factor[rows] + log_sums)
+
+            log_sums, slopes = sums(
+                bandwidth * wider, leave_out=leave_out, outer=outer if eval_gradient else None
+            )
+            part = outer(slice(None), log_sums).sum()
+            value += part
+            if eval_gradient:
+                gradient += wider * slopes
+                gradient[self._numeric] -= part / bandwidth[self._numeric]
+        return (float(value), gradient) if eval_gradient else float(value)
+
+    def rescale(self, value, log_volume):
+        """The value in units whose volume has the given logarithm."""
+        with np.errstate(divide="ignore", over="ignore"):
+            return float(np.sign(value) * np.exp(np.log(np.abs(value)) - log_volume))
 
 
 def _weights(X, sample_weight):
     if sample_weight is None:
         return np.ones(len(X))
     return np.asarray(sample_weight, dtype=np.float64)
-
-
-def _without_own(log_values, rows):
-    """The pairs of different rows alone; overwrites its argument."""
-    own = np.arange(rows.start, rows.stop)
-    log_values[own - rows.start, own] = -np.inf
-    return log_values
-
-
-def _double_sum(pairs, bandwidth, row_weights, key_weights, *, leave_own_out=False):
-    """Weighted sum of a product kernel over all pairs, and its gradient."""
-    volume = np.prod(bandwidth[pairs.numeric])
-    total, gradient = 0.0, np.zeros(len(bandwidth))
-    for rows in pairs.blocks():
-        log_values, pull = pairs.log(rows, bandwidth)
-        if leave_own_out:
-            log_values = _without_own(log_values.copy(), rows)
-        terms = np.exp(log_values) * (row_weights[rows, None] / volume * key_weights)
-        total += terms.sum()
-        gradient += pull(terms)
-    gradient[pairs.numeric] -= total / bandwidth[pairs.numeric]
-    return total, gradient
 
 
 def _plain_table(kind, n_levels, lam):

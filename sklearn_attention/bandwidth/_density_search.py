@@ -10,9 +10,10 @@ from sklearn.utils import check_random_state
 
 from .._columns import Columns
 from .._validation import check_choice
-from ._density import conditional_likelihood, density_least_squares, density_likelihood
+from ._density import ConditionalLikelihood, DensityLeastSquares, DensityLikelihood
+from ._minimize import minimize_scale
 from ._rules import canonical_ratio, feature_spread, rule_bandwidth
-from ._search import MAX_SEARCH_ROWS, search_range
+from ._search import MAX_SEARCH_ROWS
 
 CRITERIA = ("likelihood", "least_squares")
 # What is tried before the descents: so many common scales of all features, and so many
@@ -22,10 +23,19 @@ _SCALES = 16
 _POINTS, _AROUND = 16, 1.5
 _BEST = 2
 _MAX_STEPS = 40
+# Descents that come this near to where another ended, in logarithms, end there too.
+_SAME = 0.05
 # A kernel of bounded support makes a criterion with kinks and steps, which a descent by
-# gradients takes for the bottom: there a compass looks beyond, with steps of these sizes.
-_COMPASS = (0.4, 0.2, 0.1, 0.05, 0.02)
-_MAX_ROUNDS = 20
+# gradients takes for the bottom: there Powell's method looks beyond, along so many rounds.
+_ROUNDS = 4
+# Distance, as logarithms, of the first bandwidths tried in linear time, and that with more
+# than `MAX_SEARCH_ROWS`, whose curves are smoother.
+_STEP, _LONG_STEP = 0.15, 0.35
+# More rows than this are sampled even where the criterion takes linear time.
+MAX_LINE_ROWS = 100_000
+# The search starts at this share of the distance to the nearest other place, at least at
+# this one of the width of the data, and ends at this many times their extent.
+_LOWEST, _NARROWEST, _HIGHEST = 0.2, 1e-6, 3.0
 # The smallest lambda, as a share of the largest: at 0 itself another level would rule a
 # row out altogether.
 _LOWEST_LAM = 1e-6
@@ -102,14 +112,15 @@ def density_bandwidth(
     kernel : SmoothingKernel
         Compares each numeric column.
     criterion : {"likelihood", "least_squares"}, default="likelihood"
-        See :func:`density_likelihood` and :func:`density_least_squares`.
+        See :class:`DensityLikelihood` and :class:`DensityLeastSquares`.
     columns : sklearn_attention.Columns, default=None
         What each column is; None for numbers throughout.
     sample_weight : ndarray of shape (n_samples,), default=None
         Non-negative weights.
     random_state : int, numpy.random.RandomState or None, default=None
-        Draws the 2000 rows to look at where there are more. The bandwidths found are then
-        carried over at the rate :math:`n^{-1/(d+4)}`, the lambdas at its square.
+        Draws the 2000 rows to look at where there are more, or 100 000 if the criterion
+        takes linear time. The bandwidths found are then carried over at the rate
+        :math:`n^{-1/(d+4)}`, the lambdas at its square.
     observe : callable, default=None
         Called in place of each evaluation as ``observe(evaluate, bandwidth)``; returns
         ``evaluate(bandwidth)`` and whether to end the search there.
@@ -128,9 +139,11 @@ def density_bandwidth(
 
     Notes
     -----
-    Common scales of all features are tried first, then L-BFGS-B descends from the best of
-    them over the logarithms of the bandwidths with exact gradients. The best bandwidths of
-    all that were tried are returned.
+    Where the criterion takes linear time, it is laid out on a grid, which is made finer in
+    its valleys. Otherwise common scales of all features are tried first, then L-BFGS-B
+    descends from the best of them over the logarithms of the bandwidths with exact
+    gradients, and Powell's method follows where the kernel is of bounded support. The best
+    bandwidths of all that were tried are returned.
 
     Examples
     --------
@@ -143,23 +156,17 @@ def density_bandwidth(
     array([0.5, 5.9])
     """
     check_choice("criterion", criterion, CRITERIA)
-    evaluate = density_likelihood if criterion == "likelihood" else density_least_squares
-    sign = -1.0 if criterion == "likelihood" else 1.0
-
-    def function(rows, bandwidth, weights):
-        score, gradient = evaluate(
-            rows, kernel, bandwidth, columns=columns, sample_weight=weights
-        )
-        return sign * score, sign * gradient
-
     search = _Search(
         X, columns, sample_weight, random_state,
         ratio=np.full(X.shape[1], canonical_ratio(kernel)), name=f"bandwidth={criterion!r}",
         is_rough=math.isfinite(kernel.support),
     )  # fmt: skip
-    bandwidth, score = search.run(function, observe)
-    volume = search.spread.prod()
-    return bandwidth, -score - math.log(volume) if sign < 0 else score / volume
+    kind = DensityLikelihood if criterion == "likelihood" else DensityLeastSquares
+
+    def make(rows, weights):
+        return kind(rows, kernel, columns=columns, sample_weight=weights)
+
+    return search.run(make, np.log(search.spread).sum(), observe)
 
 
 def conditional_bandwidth(
@@ -191,7 +198,7 @@ def conditional_bandwidth(
     bandwidth : ndarray of shape (n_features,)
     target_bandwidth : float
     likelihood : float
-        :func:`conditional_likelihood` there, of the rows looked at.
+        :class:`ConditionalLikelihood` there, of the rows looked at.
 
     Warns
     -----
@@ -225,15 +232,30 @@ def conditional_bandwidth(
         is_rough=math.isfinite(kernel.support) or math.isfinite(target_kernel.support),
     )  # fmt: skip
 
-    def function(rows, bandwidth, weights):
-        score, gradient = conditional_likelihood(
-            rows[:, :-1], rows[:, -1], kernel, bandwidth[:-1], target_kernel, bandwidth[-1],
+    def make(rows, weights):
+        return ConditionalLikelihood(
+            rows[:, :-1], rows[:, -1], kernel, target_kernel,
             columns=columns, sample_weight=weights,
         )  # fmt: skip
-        return -score, -gradient
 
-    found, score = search.run(function, observe)
-    return found[:-1], float(found[-1]), -score - math.log(search.spread[-1])
+    found, likelihood = search.run(make, math.log(search.spread[-1]), observe)
+    return found[:-1], float(found[-1]), likelihood
+
+
+def _range(x, ratio):
+    """Smallest and largest bandwidth worth trying for one feature."""
+    places, extent = np.unique(x), np.ptp(x)
+    if extent == 0:
+        return 0.5 * ratio, 2.0 * ratio
+    steps = np.diff(places)
+    gaps = np.minimum(np.append(steps, np.inf), np.append(np.inf, steps))
+    # Where most rows share their places these are a grid, and what is narrower than its
+    # steps describes the grid.
+    share = _LOWEST if len(places) > len(x) / 2 else 1.0
+    # Most of the extent may be that of outliers.
+    width = np.subtract(*np.quantile(x, [0.9, 0.1]))
+    low = max(share * ratio * np.quantile(gaps, 0.25), _NARROWEST * (width or extent))
+    return low, _HIGHEST * ratio * extent
 
 
 class _Search:
@@ -256,65 +278,105 @@ class _Search:
         self.is_numeric = self.columns.is_numeric
         self.fixed = np.full(n_features, np.nan) if fixed is None else fixed
         self.name, self.is_rough, self.n_samples, self.ratio = name, is_rough, n_samples, ratio
+        self.random_state = check_random_state(random_state)
         self.spread = np.where(self.is_numeric, feature_spread(X, sample_weight), 1.0)
-        if n_samples > MAX_SEARCH_ROWS:
-            random_state = check_random_state(random_state)
-            rows = random_state.choice(n_samples, MAX_SEARCH_ROWS, replace=False)
-            X = X[rows]
-            sample_weight = None if sample_weight is None else sample_weight[rows]
         # In units of the spread, and from the middle, nothing overflows or is rounded off.
         center = np.where(self.is_numeric, X.mean(axis=0), 0.0)
         self.rows, self.weights = (X - center) / self.spread, sample_weight
+
+    def run(self, make, log_volume, observe):
+        """Best bandwidths, in the features' own units, and the criterion there.
+
+        Parameters
+        ----------
+        make : callable
+            ``make(rows, weights)`` returns the criterion as a function of the bandwidth.
+        log_volume : float
+            Logarithm of the units that the criterion is to be in.
+        observe : callable or None
+            As for :func:`density_bandwidth`.
+        """
+        self.criterion = make(self.rows, self.weights)
+        n_most = MAX_LINE_ROWS if self.criterion.in_linear_time else MAX_SEARCH_ROWS
+        if self.n_samples > n_most:
+            rows = self.random_state.choice(self.n_samples, n_most, replace=False)
+            self.rows = self.rows[rows]
+            self.weights = None if self.weights is None else self.weights[rows]
+            self.criterion = make(self.rows, self.weights)
         self.low, self.high = self._bounds()
+        self.observe, self.tried = observe, []
+        try:
+            if self.criterion.in_linear_time:
+                step = _STEP if len(self.rows) <= MAX_SEARCH_ROWS else _LONG_STEP
+                minimize_scale(self._on_line, self.low[0], self.high[0], step=step)
+            else:
+                self._descend_from_all()
+        except _Stop:
+            pass
+        value, _, bandwidth = min(self.tried, key=lambda entry: entry[:2])
+        self._warn_of_copies(bandwidth)
+        score = self.criterion.rescale(self.criterion.sign * value, log_volume)
+        return bandwidth * self._shrinkage() * self.spread, score
 
     def _bounds(self):
         high = self.columns.highest_lam
         low = _LOWEST_LAM * high
         for j in self.columns.numeric:
-            low[j], high[j] = search_range(self.rows[:, [j]], self.ratio[j])
+            low[j], high[j] = _range(self.rows[:, j], self.ratio[j])
         given = ~np.isnan(self.fixed)
         low[given] = high[given] = (self.fixed / self.spread)[given]
         return low, high
 
-    def run(self, function, observe):
-        """Best bandwidths, in the features' own units, and the criterion there."""
-        tried = []
+    def _evaluate(self, bandwidth, eval_gradient=False):
+        """What is to be minimised, and its gradient if asked for, at scaled bandwidths."""
 
-        def evaluate(bandwidth):
-            value, gradient = function(self.rows, bandwidth / self.spread, self.weights)
-            finite = np.isfinite(value) and np.isfinite(gradient).all()
-            return (value, gradient) if finite else (np.inf, np.zeros(len(gradient)))
+        def evaluate(_):
+            return self.criterion(bandwidth, eval_gradient)
+
+        unscaled = bandwidth * self.spread
+        found, stop = self.observe(evaluate, unscaled) if self.observe else (evaluate(0), False)
+        value, gradient = found if eval_gradient else (found, np.zeros(len(bandwidth)))
+        if not (np.isfinite(value) and np.isfinite(gradient).all()):
+            value, gradient = self.criterion.sign * np.inf, np.zeros(len(bandwidth))
+        value, gradient = self.criterion.sign * value, self.criterion.sign * gradient
+        self.tried.append((value, len(self.tried), bandwidth))
+        if stop:
+            raise _Stop
+        return (value, gradient) if eval_gradient else value
+
+    def _on_line(self, scales):
+        return [self._evaluate(scales[k : k + 1]) for k in range(len(scales))], False
+
+    def _descend_from_all(self):
+        bounds = list(zip(self._point(self.low), self._point(self.high), strict=True))
 
         def objective(point):
             bandwidth = self._bandwidth(point)
-            if observe is None:
-                (value, gradient), stop = evaluate(bandwidth * self.spread), False
-            else:
-                (value, gradient), stop = observe(evaluate, bandwidth * self.spread)
-            tried.append((value, len(tried), bandwidth))
-            if stop:
-                raise _Stop
+            value, gradient = self._evaluate(bandwidth, eval_gradient=True)
             return value, gradient * np.where(self.is_numeric, bandwidth, self._lam_unit)
 
-        bounds = list(zip(self._point(self.low), self._point(self.high), strict=True))
-        try:
+        bottoms = []
 
-            def value(start):
-                return objective(self._point(start))[0]
+        def stop_where_others_ended(intermediate_result):
+            if any(np.abs(intermediate_result.x - x).max() < _SAME for x in bottoms):
+                raise StopIteration
 
-            starts = self._descents(value)
-            for start in sorted(starts, key=value)[:_BEST] if self.is_rough else starts:
-                _descend(objective, self._point(start), bounds)
-            if self.is_rough:
-                _, _, bandwidth = min(tried, key=lambda entry: entry[:2])
-                _descend(objective, _compass(objective, self._point(bandwidth), bounds), bounds)
-        except _Stop:
-            pass
-        value, _, bandwidth = min(tried, key=lambda entry: entry[:2])
-        self._warn_of_copies(bandwidth)
-        return bandwidth * self._shrinkage() * self.spread, value
+        for start in self._starts():
+            found = minimize(
+                objective, self._point(start), jac=True, method="L-BFGS-B", bounds=bounds,
+                callback=stop_where_others_ended,
+                options={"maxiter": _MAX_STEPS, "ftol": 1e-9, "gtol": 1e-6},
+            )  # fmt: skip
+            bottoms.append(found.x)
+        if self.is_rough:
+            *_, bandwidth = min(self.tried, key=lambda entry: entry[:2])
+            minimize(
+                lambda point: self._evaluate(self._bandwidth(point)), self._point(bandwidth),
+                method="Powell", bounds=bounds,
+                options={"xtol": 1e-2, "ftol": 1e-6, "maxiter": _ROUNDS},
+            )  # fmt: skip
 
-    def _descents(self, evaluate):
+    def _starts(self):
         """Where to descend from.
 
         The rule; a mixture, half way between the rule and no influence at all, since where
@@ -332,7 +394,7 @@ class _Search:
         if self.is_numeric.any():
             ends = self.low[self.is_numeric].min(), self.high[self.is_numeric].max()
             scales = [bounded(scale) for scale in np.geomspace(*ends, _SCALES)]
-            values = np.array([evaluate(scale) for scale in scales])
+            values = np.array([self._evaluate(scale) for scale in scales])
             padded = np.concatenate([[np.inf], values, [np.inf]])
             valleys = (values <= padded[:-2]) & (values <= padded[2:]) & np.isfinite(values)
             best = [k for k in np.argsort(values, kind="stable") if valleys[k]]
@@ -343,7 +405,7 @@ class _Search:
                 bounded(rule * np.exp(_AROUND * (2 * share - 1)), share * self.high)
                 for share in spread
             ]
-            values = np.array([evaluate(point) for point in points])
+            values = np.array([self._evaluate(point) for point in points])
             starts += [points[k] for k in np.argsort(values, kind="stable")[:_BEST]]
         return starts
 
@@ -382,29 +444,3 @@ class _Search:
                 "such columns as ordered categories.",
                 stacklevel=2,
             )
-
-
-def _descend(objective, point, bounds):
-    minimize(
-        objective, point, jac=True, method="L-BFGS-B", bounds=bounds,
-        options={"maxiter": _MAX_STEPS, "ftol": 1e-9, "gtol": 1e-6},
-    )  # fmt: skip
-
-
-def _compass(objective, point, bounds):
-    """Walk along the axes and the diagonal, with ever smaller steps, while that helps."""
-    low, high = np.transpose(bounds)
-    ways = np.vstack([np.eye(len(point)), np.ones(len(point))])
-    ways = np.concatenate([ways, -ways])
-    best, _ = objective(point)
-    n_rounds = 0
-    for step in _COMPASS:
-        improved = True
-        while improved and n_rounds < _MAX_ROUNDS:
-            n_rounds += 1
-            moves = np.clip(point + step * ways, low, high)
-            values = [objective(move)[0] for move in moves]
-            improved = min(values) < best
-            if improved:
-                best, point = min(values), moves[int(np.argmin(values))]
-    return point

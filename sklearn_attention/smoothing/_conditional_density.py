@@ -46,7 +46,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         - "likelihood" chooses all of them by the leave-one-out likelihood of the targets
           given the features, jointly with the target's if that is "likelihood" too. It
           smooths away features that do not matter. See
-          :func:`sklearn_attention.bandwidth.conditional_likelihood`;
+          :class:`sklearn_attention.bandwidth.ConditionalLikelihood`;
         - "scott" and "silverman" look at the number of rows and the spreads of features
           and target alone.
 

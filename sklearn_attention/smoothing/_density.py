@@ -1,22 +1,27 @@
 """Kernel density estimation for numbers and categories."""
 
 import numpy as np
-from scipy.special import logsumexp
 from sklearn.base import DensityMixin
 from sklearn.callback import with_callbacks
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from .._blocks import blocks
 from .._mixed_rows import MixedRows, check_key_weights
 from .._state import keeps_state_on_failure
 from .._validation import check_choice, check_in_interval, check_positive
-from ..bandwidth import CRITERIA, RULES, density_bandwidth, mixed_rule_bandwidth
+from ..bandwidth import (
+    CRITERIA,
+    RULES,
+    LogSums,
+    density_bandwidth,
+    each_column,
+    mixed_rule_bandwidth,
+)
 from ..kernels import level_table
 from ._kernel_distribution import KernelDistribution, check_density_kernel
 
-# Pairs of a query and a key at a time: the temporaries stay in the processor's cache.
-_BLOCK_PAIRS = 2**16
+# Where the criterion of each search is kept.
+_ATTRIBUTES = {"likelihood": "likelihood_score_", "least_squares": "least_squares_error_"}
 
 
 class ProductKernelDensity(DensityMixin, MixedRows):
@@ -38,15 +43,15 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         a categorical column has its lambda (see Notes). Or a rule:
 
         - "likelihood" chooses all of them by leave-one-out likelihood, see
-          :func:`sklearn_attention.bandwidth.density_likelihood`. A kernel of bounded
+          :class:`sklearn_attention.bandwidth.DensityLikelihood`. A kernel of bounded
           support has to reach every row, outliers too: it is made for others.
         - "least_squares" chooses all of them by the integrated squared error, see
-          :func:`sklearn_attention.bandwidth.density_least_squares`;
+          :class:`sklearn_attention.bandwidth.DensityLeastSquares`;
         - "scott" and "silverman" look at the number of rows and the spreads alone, see
           :func:`sklearn_attention.bandwidth.mixed_rule_bandwidth`.
 
         With more than 2000 rows the two searches look at a sample and rescale at the rate
-        :math:`n^{-1/(d+4)}`.
+        :math:`n^{-1/(d+4)}`; with one feature, and most kernels, not below 100 000 rows.
     sensitivity : float, default=0.0
         From 0, a fixed bandwidth, to 1. Abramson's choice is 0.5.
     categorical_features : "from_dtype" or list of (str, int or bool), default="from_dtype"
@@ -66,7 +71,7 @@ class ProductKernelDensity(DensityMixin, MixedRows):
     likelihood_score_ : float
         Mean leave-one-out log-density at that bandwidth; only with "likelihood". In large
         data that of the sample, before the bandwidth is carried over.
-    least_squares_score_ : float
+    least_squares_error_ : float
         The criterion of "least_squares", likewise.
     kernel_ : SmoothingKernel
         The kernel, resolved.
@@ -163,7 +168,7 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         ValueError
             If data or parameters are not valid. The estimator then is as it was before.
         """
-        for name in ("likelihood_score_", "least_squares_score_"):
+        for name in _ATTRIBUTES.values():
             vars(self).pop(name, None)
         self.kernel_ = check_density_kernel("kernel", self.kernel)
         sensitivity = check_in_interval("sensitivity", self.sensitivity, 0, 1)
@@ -237,8 +242,10 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         noise = KernelDistribution(self.kernel_).draw(random_state, (n_samples, len(numeric)))
         widths = self.local_factors_[rows, None] * self.bandwidth_[numeric]
         sample[:, numeric] += noise * widths
-        for j, table in self._tables().items():
-            cumulated = np.cumsum(table[:-1], axis=0)[:, sample[:, j].astype(np.intp)]
+        for j in self.columns_.categorical:
+            kind, n_levels = self.columns_.kinds[j], self.columns_.n_levels[j]
+            table, _ = level_table(kind, n_levels, self.bandwidth_[j])
+            cumulated = np.cumsum(table, axis=0)[:, sample[:, j].astype(np.intp)]
             places = random_state.uniform(size=n_samples) * cumulated[-1]
             sample[:, j] = (cumulated <= places).sum(axis=0)
         decoded = self.columns_.decode(sample, as_frame=self._from_pandas)
@@ -259,7 +266,7 @@ class ProductKernelDensity(DensityMixin, MixedRows):
                 self.keys_, self.kernel_, rule, **options, random_state=self.random_state,
                 observe=observe,
             )  # fmt: skip
-            setattr(self, f"{rule}_score_", float(score))
+            setattr(self, _ATTRIBUTES[rule], float(score))
         else:
             given = not isinstance(rule, str)
             name = "scott" if given else check_choice("bandwidth", rule, (*CRITERIA, *RULES))
@@ -275,33 +282,14 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         weights = found if self.key_weights_ is None else np.where(found, self.key_weights_, 0)
         return np.exp(-sensitivity * (pilot - np.average(pilot, weights=weights)))
 
-    def _tables(self):
-        """Probabilities of every level at every key's level, and last of levels not known."""
-        tables, columns = {}, self.columns_
-        for j in columns.categorical:
-            table, _ = level_table(columns.kinds[j], columns.n_levels[j], self.bandwidth_[j])
-            tables[j] = np.vstack([table, np.zeros(len(table))])
-        return tables
-
     def _log_density(self, X):
-        n_keys = len(self.keys_)
-        weights = np.ones(n_keys) if self.key_weights_ is None else self.key_weights_
-        widths = self.local_factors_[:, None] * self.bandwidth_  # (n_keys, n_features)
-        with np.errstate(divide="ignore"):
-            bias = np.log(weights) - np.log(weights.sum())
-            tables = {j: np.log(table) for j, table in self._tables().items()}
-        numeric = self.columns_.numeric
-        bias -= np.log(widths[:, numeric]).sum(axis=1)
-        log_density = np.empty(len(X))
-        for rows in blocks(len(X), max(1, _BLOCK_PAIRS // n_keys)):
-            total = np.tile(bias, (rows.stop - rows.start, 1))
-            for j in numeric:
-                with np.errstate(over="ignore"):
-                    squared = ((X[rows, j, None] - self.keys_[:, j]) / widths[:, j]) ** 2
-                    total += self.kernel_.log_profile(squared)
-            for j, table in tables.items():
-                # The code of an unknown level, -1, finds the last row.
-                codes = X[rows, j].astype(np.intp), self.keys_[:, j].astype(np.intp)
-                total += table[np.ix_(*codes)]
-            log_density[rows] = logsumexp(total, axis=1)
-        return log_density
+        weights = self.key_weights_
+        kept = slice(None) if weights is None else weights > 0
+        log_sums, _ = LogSums(
+            self.keys_[kept], each_column(self.kernel_, self.columns_), self.columns_,
+            None if weights is None else weights[kept],
+            None if (self.local_factors_ == 1).all() else self.local_factors_[kept],
+        )(self.bandwidth_, X)  # fmt: skip
+        mass = len(self.keys_) if weights is None else weights.sum()
+        log_volume = np.log(self.bandwidth_[self.columns_.is_numeric]).sum()
+        return log_sums - np.log(mass) - log_volume

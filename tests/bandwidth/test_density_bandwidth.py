@@ -88,39 +88,39 @@ class TestLikelihood:
             density = slow_density(kernel, row, rows[others], weights[others], BANDWIDTH)
             log_density = math.log(density) if density > 0 else math.log(np.finfo(float).tiny)
             expected += weights[i] * log_density / weights.sum()
-        value, _ = bw.density_likelihood(
-            rows, kernel, BANDWIDTH, columns=COLUMNS, sample_weight=weights
+        value = bw.DensityLikelihood(rows, kernel, columns=COLUMNS, sample_weight=weights)(
+            BANDWIDTH
         )
         assert value == pytest.approx(expected, rel=1e-12)
 
     @every_kernel
     def test_gradient(self, rows, weights, kernel):
-        columns = {"columns": COLUMNS, "sample_weight": weights}
-
-        def value(bandwidth):
-            return bw.density_likelihood(rows, as_kernel(kernel), bandwidth, **columns)[0]
-
-        _, gradient = bw.density_likelihood(rows, as_kernel(kernel), BANDWIDTH, **columns)
+        value = bw.DensityLikelihood(
+            rows, as_kernel(kernel), columns=COLUMNS, sample_weight=weights
+        )
+        _, gradient = value(BANDWIDTH, eval_gradient=True)
         np.testing.assert_allclose(gradient, differences(value, BANDWIDTH), atol=1e-6)
 
     def test_many_blocks_are_one(self, rows, monkeypatch):
-        whole = bw.density_likelihood(rows[:, [0, 2]], Gaussian(), BANDWIDTH[[0, 2]])
-        monkeypatch.setattr("sklearn_attention.bandwidth._pairs._BLOCK_PAIRS", 50)
-        parts = bw.density_likelihood(rows[:, [0, 2]], Gaussian(), BANDWIDTH[[0, 2]])
+        likelihood = bw.DensityLikelihood(rows[:, [0, 2]], Gaussian())
+        whole = likelihood(BANDWIDTH[[0, 2]], eval_gradient=True)
+        monkeypatch.setattr("sklearn_attention.bandwidth._log_sums.BLOCK_PAIRS", 50)
+        parts = likelihood(BANDWIDTH[[0, 2]], eval_gradient=True)
         assert parts[0] == pytest.approx(whole[0], rel=1e-13)
         np.testing.assert_allclose(parts[1], whole[1], rtol=1e-12)
 
     def test_a_row_out_of_reach(self):
         X = np.array([[0.0], [0.1], [0.2], [100.0]])
-        value, gradient = bw.density_likelihood(X, Epanechnikov(), [1.0])
-        near, slope = bw.density_likelihood(X[:3], Epanechnikov(), [1.0])
+        value, gradient = bw.DensityLikelihood(X, Epanechnikov())([1.0], eval_gradient=True)
+        near, slope = bw.DensityLikelihood(X[:3], Epanechnikov())([1.0], eval_gradient=True)
         # Its absence changes the others by the factor 2 / 3, and not their slope.
         tiny = math.log(np.finfo(float).tiny)
         assert value == pytest.approx((3 * (near + math.log(2 / 3)) + tiny) / 4)
         assert gradient == pytest.approx(slope * 3 / 4)
 
     def test_far_beyond_underflow(self):
-        value, gradient = bw.density_likelihood(np.array([[0.0], [1.0]]), Gaussian(), [1e-3])
+        likelihood = bw.DensityLikelihood(np.array([[0.0], [1.0]]), Gaussian())
+        value, gradient = likelihood([1e-3], eval_gradient=True)
         assert value == pytest.approx(-0.5e6 - math.log(1e-3) - 0.5 * math.log(2 * math.pi))
         assert gradient == pytest.approx([1e9 - 1e3])
 
@@ -145,7 +145,7 @@ class TestLeastSquares:
                 kernel, row, keys[others], weights[others], h, **columns
             )
         expected = integral - 2 * left_out / weights.sum()
-        value, _ = bw.density_least_squares(keys, kernel, h, **columns, sample_weight=weights)
+        value = bw.DensityLeastSquares(keys, kernel, **columns, sample_weight=weights)(h)
         assert value == pytest.approx(expected, abs=1e-9)
 
     @pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "tricube"])
@@ -171,19 +171,17 @@ class TestLeastSquares:
                 kernel, row, rows[others], weights[others], BANDWIDTH
             )
         expected = square - 2 * left_out / weights.sum()
-        value, _ = bw.density_least_squares(
-            rows, kernel, BANDWIDTH, **columns, sample_weight=weights
+        value = bw.DensityLeastSquares(rows, kernel, **columns, sample_weight=weights)(
+            BANDWIDTH
         )
         assert value == pytest.approx(expected, rel=1e-11)
 
     @every_kernel
     def test_gradient(self, rows, weights, kernel):
-        columns = {"columns": COLUMNS, "sample_weight": weights}
-
-        def value(bandwidth):
-            return bw.density_least_squares(rows, as_kernel(kernel), bandwidth, **columns)[0]
-
-        _, gradient = bw.density_least_squares(rows, as_kernel(kernel), BANDWIDTH, **columns)
+        value = bw.DensityLeastSquares(
+            rows, as_kernel(kernel), columns=COLUMNS, sample_weight=weights
+        )
+        _, gradient = value(BANDWIDTH, eval_gradient=True)
         np.testing.assert_allclose(gradient, differences(value, BANDWIDTH), atol=1e-9)
 
 
@@ -208,16 +206,28 @@ class TestConvolution:
     @every_kernel
     def test_equals_quadrature(self, kernel):
         kernel = as_kernel(kernel)
-        table = _convolution.SelfConvolution(kernel)
+        ways = [_convolution.self_convolution(kernel, n_parts) for n_parts in (1, 2)]
+        ways.append([(1.0, _convolution.TabulatedConvolution(kernel), 1.0)])
         for t in (0.0, 0.03, 0.5, 1.0, 1.7, 2.0, 5.0):
             expected = slow_convolution(kernel, t)
-            assert table.profile(np.float64(t * t)) == pytest.approx(expected, abs=1e-10)
+            for parts in ways:
+                found = sum(
+                    factor * part.profile(np.array((t / widening) ** 2))
+                    for factor, part, widening in parts
+                )
+                assert found == pytest.approx(expected, abs=1e-10)
 
     @every_kernel
     def test_begins_at_the_roughness(self, kernel):
         kernel = as_kernel(kernel)
-        peak = _convolution.SelfConvolution(kernel).profile(np.float64(0))
-        assert peak == pytest.approx(kernel.roughness, abs=1e-10)
+        ((factor, part, _),) = _convolution.self_convolution(kernel)
+        assert factor * part.profile(np.zeros(1)) == pytest.approx(kernel.roughness, abs=1e-10)
+
+    @pytest.mark.parametrize("name", ["triangular", "tricube"])
+    def test_the_parts_of_a_polynomial_have_one_sign(self, name):
+        # Sums are trusted, and have logarithms, where all terms are positive.
+        for _, part, _ in _convolution.self_convolution(as_kernel(name), 2):
+            assert part.profile(np.linspace(0, 1, 1001)).min() > -1e-13
 
     def test_reach(self):
         assert bw.kernel_reach(Boxcar()) == 1
@@ -280,26 +290,34 @@ class TestConditionalLikelihood:
             spread = Gaussian()([[y[i] / 0.7]], y[others, None] / 0.7)[0] / 0.7
             density = w @ spread / w.sum() if w.sum() > 0 else np.finfo(float).tiny
             total += weights[i] * math.log(density)
-        value, _ = bw.conditional_likelihood(
-            rows, y, kernel, BANDWIDTH, Gaussian(), 0.7,
-            columns=COLUMNS, sample_weight=weights,
-        )  # fmt: skip
+        value = bw.ConditionalLikelihood(
+            rows, y, kernel, Gaussian(), columns=COLUMNS, sample_weight=weights
+        )([*BANDWIDTH, 0.7])
         assert value == pytest.approx(total / weights.sum(), rel=1e-11)
+
+    def test_targets_in_reach_may_be_of_rows_far_away(self):
+        X, y = np.array([[0.0], [1.0], [50.0]]), np.array([0.0, 10.0, 0.5])
+        value = bw.ConditionalLikelihood(X, y, Gaussian(), Epanechnikov())([1.0, 1.0])
+        spread = math.log(0.75 * (1 - 0.5**2))
+        first, last = spread - 1250 + 0.5, spread - 1250 + 1200.5
+        assert value == pytest.approx((first + last + math.log(np.finfo(float).tiny)) / 3)
+
+    @pytest.mark.parametrize("kernel", ["laplacian", "matern32", "gaussian"])
+    def test_one_feature_given(self, kernel, rows):
+        X, y = rows[:, [0]], rows[:, 2]
+        value = bw.ConditionalLikelihood(X, y, as_kernel(kernel), Gaussian())
+        pairs, _ = value([0.5, 2.0], eval_gradient=True)
+        assert value([0.5, 2.0]) == pytest.approx(pairs, rel=1e-9)
 
     @pytest.mark.parametrize("kernel", [*POSITIVE, "matern32", "laplacian"])
     def test_gradient(self, rows, weights, kernel):
         y = rows[:, 0] + rows[:, 1]
-        kernel, target_kernel = as_kernel(kernel), Logistic()
-        columns = {"columns": COLUMNS, "sample_weight": weights}
-
-        def both(point):
-            return bw.conditional_likelihood(
-                rows, y, kernel, point[:-1], target_kernel, point[-1], **columns
-            )
-
+        value = bw.ConditionalLikelihood(
+            rows, y, as_kernel(kernel), Logistic(), columns=COLUMNS, sample_weight=weights
+        )
         point = np.append(BANDWIDTH, 0.7)
-        expected = differences(lambda point: both(point)[0], point)
-        np.testing.assert_allclose(both(point)[1], expected, atol=2e-6)
+        _, gradient = value(point, eval_gradient=True)
+        np.testing.assert_allclose(gradient, differences(value, point), atol=2e-6)
 
 
 class TestRule:
@@ -320,42 +338,101 @@ class TestRule:
             bw.mixed_rule_bandwidth(rows, Gaussian(), "wrong")
 
 
+PLACES = {
+    "normal": lambda rng: rng.normal(size=200),
+    "heavy tails": lambda rng: rng.standard_cauchy(size=200),
+    "rounded": lambda rng: np.round(rng.normal(size=200), 1),
+    "outlier": lambda rng: np.append(rng.normal(size=199), 1e6),
+}
+
+
+class TestAlongOneFeature:
+    """Without a gradient one feature takes linear time, with it all pairs are compared."""
+
+    @pytest.mark.parametrize("places", PLACES)
+    @every_kernel
+    def test_equals_all_pairs(self, kernel, places, weights):
+        X = PLACES[places](np.random.default_rng(0))[:, None]
+        weights = np.resize(weights, len(X))
+        for kind in (bw.DensityLikelihood, bw.DensityLeastSquares):
+            criterion = kind(X, as_kernel(kernel), sample_weight=weights)
+            for h in (1.1e-3, 0.123, 1.07, 50.0):
+                pairs, _ = criterion([h], eval_gradient=True)
+                assert criterion([h]) == pytest.approx(pairs, rel=1e-8, abs=1e-10)
+
+    def test_what_takes_linear_time(self):
+        X = np.zeros((5, 1))
+        assert all(bw.DensityLikelihood(X, as_kernel(k)).in_linear_time for k in POSITIVE)
+        squares = [bw.DensityLeastSquares(X, as_kernel(k)).in_linear_time for k in POSITIVE]
+        assert squares == [kernel not in ("logistic", "sigmoid") for kernel in POSITIVE]
+        assert not bw.DensityLikelihood(np.zeros((5, 2)), Gaussian()).in_linear_time
+
+    def test_all_rows_are_looked_at(self, monkeypatch):
+        X = np.random.default_rng(0).normal(size=(300, 1))
+        expected = bw.density_bandwidth(X, Gaussian())
+        monkeypatch.setattr(_density_search, "MAX_SEARCH_ROWS", 100)
+        assert bw.density_bandwidth(X, Gaussian()) == expected
+        monkeypatch.setattr(_density_search, "MAX_LINE_ROWS", 100)
+        assert bw.density_bandwidth(X, Gaussian(), random_state=0) != expected
+
+    @pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "tricube"])
+    @pytest.mark.parametrize("criterion", bw.CRITERIA)
+    def test_no_grid_is_better(self, criterion, kernel):
+        rng = np.random.default_rng(0)
+        X = np.append(rng.normal(size=150), 0.05 * rng.normal(size=50) + 3)[:, None]
+        found, score = bw.density_bandwidth(X, as_kernel(kernel), criterion)
+        kind = bw.DensityLikelihood if criterion == "likelihood" else bw.DensityLeastSquares
+        value = kind(X, as_kernel(kernel))
+        assert score == pytest.approx(value(found), rel=1e-9)
+        best = min(value.sign * value([h]) for h in np.geomspace(0.01, 10, 200))
+        assert value.sign * score <= best + 1e-6
+
+    @pytest.mark.parametrize("criterion", bw.CRITERIA)
+    def test_rounded_numbers_are_not_described_one_by_one(self, criterion):
+        x = np.random.default_rng(0).normal(size=(1000, 1))
+        found, _ = bw.density_bandwidth(x, Gaussian(), criterion)
+        rounded, _ = bw.density_bandwidth(x.round(1), Gaussian(), criterion)
+        assert rounded == pytest.approx(found, rel=0.15)
+
+    def test_an_outlier_does_not_hide_the_others(self):
+        x = np.random.default_rng(0).normal(size=(999, 1))
+        found, _ = bw.density_bandwidth(x, Gaussian(), "least_squares")
+        joined = np.append(x, [[1e6]], axis=0)
+        assert bw.density_bandwidth(joined, Gaussian(), "least_squares")[0] == pytest.approx(
+            found, rel=0.05
+        )
+
+
 class TestSearch:
     @pytest.mark.parametrize("criterion", bw.CRITERIA)
     @pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov"])
     def test_no_grid_is_better(self, rows, criterion, kernel):
         kernel, X = as_kernel(kernel), rows[:, [0, 2]]
-        evaluate = getattr(bw, f"density_{criterion}")
+        kinds = {"likelihood": bw.DensityLikelihood, "least_squares": bw.DensityLeastSquares}
+        value = kinds[criterion](X, kernel)
         sign = -1 if criterion == "likelihood" else 1
         found, score = bw.density_bandwidth(X, kernel, criterion)
-        assert score == pytest.approx(evaluate(X, kernel, found)[0], rel=1e-9)
+        assert score == pytest.approx(value(found), rel=1e-9)
         grid = np.geomspace(0.1, 10, 20)
-        best = min(
-            sign * evaluate(X, kernel, [a, 5 * b])[0] for a, b in itertools.product(grid, grid)
-        )
+        best = min(sign * value([a, 5 * b]) for a, b in itertools.product(grid, grid))
         assert sign * score <= best
 
     def test_no_grid_is_better_with_categories(self, rows):
         columns = {"columns": Columns(("numeric", "ordered"), (None, range(4)))}
         X = rows[:, [0, 3]]
         found, likelihood = bw.density_bandwidth(X, Gaussian(), **columns)
-        assert likelihood == pytest.approx(
-            bw.density_likelihood(X, Gaussian(), found, **columns)[0], rel=1e-12
-        )
+        value = bw.DensityLikelihood(X, Gaussian(), **columns)
+        assert likelihood == pytest.approx(value(found), rel=1e-12)
         grid = itertools.product(np.geomspace(0.1, 10, 30), np.linspace(0.01, 1, 30))
-        assert likelihood >= max(
-            bw.density_likelihood(X, Gaussian(), point, **columns)[0] for point in grid
-        )
+        assert likelihood >= max(value(point) for point in grid)
 
     def test_no_grid_is_better_for_conditional_densities(self, rows):
         X, y = rows[:, [0]], np.sin(rows[:, 0]) + 0.1 * rows[:, 2]
         h, g, likelihood = bw.conditional_bandwidth(X, y, Gaussian(), Gaussian())
-        own = bw.conditional_likelihood(X, y, Gaussian(), h, Gaussian(), g)[0]
-        assert likelihood == pytest.approx(own, rel=1e-12)
+        value = bw.ConditionalLikelihood(X, y, Gaussian(), Gaussian())
+        assert likelihood == pytest.approx(value([*h, g]), rel=1e-12)
         grid = itertools.product(np.geomspace(0.05, 10, 30), np.geomspace(0.05, 5, 30))
-        assert likelihood >= max(
-            bw.conditional_likelihood(X, y, Gaussian(), [a], Gaussian(), b)[0] for a, b in grid
-        )
+        assert likelihood >= max(value(point) for point in grid)
 
     def test_only_what_is_not_given_is_searched(self, rows):
         X, y = rows[:, [0, 2]], rows[:, 0]
@@ -377,6 +454,17 @@ class TestSearch:
             assert other == pytest.approx(score - math.log(units.prod()))
         else:
             assert other == pytest.approx(score / units.prod())
+
+    @pytest.mark.parametrize("criterion", bw.CRITERIA)
+    def test_many_features_in_small_units(self, criterion):
+        X = np.random.default_rng(0).normal(size=(15, 60))
+        found, score = bw.density_bandwidth(X, Gaussian(), criterion)
+        small, other = bw.density_bandwidth(1e-6 * X, Gaussian(), criterion)
+        np.testing.assert_allclose(small, 1e-6 * found, rtol=1e-6)
+        if criterion == "likelihood":
+            assert other == pytest.approx(score - 60 * math.log(1e-6))
+        else:
+            assert other == -math.inf
 
     def test_a_row_of_weight_0_is_absent(self, rows, weights):
         X = rows[:, [0, 2]]

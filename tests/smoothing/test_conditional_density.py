@@ -17,7 +17,7 @@ from sklearn_attention import (
     ProductKernelDensity,
     attention_weights,
 )
-from sklearn_attention.bandwidth import conditional_likelihood, rule_bandwidth
+from sklearn_attention.bandwidth import ConditionalLikelihood, rule_bandwidth
 from sklearn_attention.kernels import AitchisonAitken, Gaussian, LiRacine, as_kernel
 from sklearn_attention.smoothing import _conditional_density
 
@@ -316,8 +316,8 @@ class TestBandwidths:
     def test_search_is_joint(self, data):
         X, y = data
         model = ConditionalKernelDensity().fit(X, y)
-        likelihood, gradient = conditional_likelihood(
-            X, y, Gaussian(), model.bandwidth_, Gaussian(), model.target_bandwidth_
+        likelihood, gradient = ConditionalLikelihood(X, y, Gaussian(), Gaussian())(
+            [*model.bandwidth_, model.target_bandwidth_], eval_gradient=True
         )
         assert model.likelihood_score_ == pytest.approx(likelihood, rel=1e-12)
         # Flat where the first feature matters, and smoothed away where the second does not.
