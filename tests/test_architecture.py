@@ -160,10 +160,10 @@ def test_the_package_itself_imports_nothing():
 @pytest.mark.parametrize(
     ("module", "target", "expected"),
     [
-        ("attention._tiles", "kernels", None),
-        ("attention._tiles", "_validation", None),
-        ("attention._tiles", "attention._partial", None),
-        ("attention._tiles", "kernels._base", "public name"),
+        ("attention._algorithms._tiles", "kernels", None),
+        ("attention._algorithms._tiles", "_validation", None),
+        ("attention._algorithms._tiles", "attention._partial", None),
+        ("attention._algorithms._tiles", "kernels._base", "public name"),
         ("kernels._base", "attention", "above"),
         ("kernels._base", "datasets", "beside"),
         ("kernels._base", "", "package itself"),

@@ -58,7 +58,7 @@ def _nearest(problem):
     if keys is not None:
         distance, sums = keys.nearest(problem)
         return Fallback(distance, sums[1:].T, sums[0])
-    from ._tiles import nearest_fallback
+    from ._algorithms._tiles import nearest_fallback
 
     found = nearest_fallback(problem.tensors())
     return Fallback(*(field.numpy() for field in found)) if problem.on_arrays else found

@@ -34,7 +34,7 @@ def kernel_sums(problem, algorithm="auto", device="auto"):
     if keys is not None:
         found = keys.sums(problem)
         return Part(found.shift, found.sums[0, 1:].T, found.sums[0, 0])
-    from ._dense import dense_part
+    from ._algorithms._dense import dense_part
 
     part = dense_part(problem.tensors(device))
     if not problem.on_arrays:

@@ -9,9 +9,9 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from .._blocks import blocks
-from ._attend import attend
+from ._average import attend
 from ._linear_time import linear_time_sums
-from ._local import attend_local, local_rows
+from ._local_polynomial import attend_local, local_rows
 from ._own_key import Predictions, with_own_key
 from ._problem import prepare
 
@@ -112,7 +112,7 @@ class LeaveOneOut:
     @functools.cached_property
     def _by_distance(self):
         """Predictions from all pairs, for kernels of the distance."""
-        from ._radial_rows import RadialRows  # torch takes a second to load
+        from ._algorithms._distances import RadialRows  # torch takes a second to load
 
         *_, degree, _, options = self._given
         problem = self._problem.tensors(options["device"])

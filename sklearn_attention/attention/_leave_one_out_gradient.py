@@ -6,8 +6,8 @@ import numpy as np
 import torch
 
 from ..kernels import Gaussian, squared_distances
-from ._compact_blocks import median_blocks
-from ._fused import softmax_average
+from ._algorithms._compact_blocks import median_blocks
+from ._algorithms._fused import softmax_average
 from ._leave_one_out import Scores
 from ._polynomial import Basis, local_unit, solve
 from ._threads import threads_for

@@ -4,9 +4,9 @@ import torch
 
 from .._blocks import blocks
 from .._validation import check_choice
+from ._algorithms._tiles import nearest_weights, tile_weights
 from ._partial import EMPTY_POLICIES, Fallback, Part, finish
 from ._problem import prepare
-from ._tiles import nearest_weights, tile_weights
 
 _BLOCK_PAIRS = 2**20
 _INVISIBLE = 1e-300

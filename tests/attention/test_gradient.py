@@ -6,7 +6,7 @@ import torch
 from sklearn.gaussian_process.kernels import RBF
 from sklearn.metrics.pairwise import laplacian_kernel
 
-from sklearn_attention.attention import _gradient, attend, attend_gradient
+from sklearn_attention.attention import _derivatives, attend, attend_gradient
 from sklearn_attention.kernels import (
     KERNELS,
     AitchisonAitken,
@@ -215,14 +215,14 @@ def test_blocks_bound_the_memory(kernel, monkeypatch):
     queries, keys, values = make_data(n_queries=50)
     expected = attend_gradient(queries, keys, values, kernel)
     sizes = []
-    shares = _gradient._shares
+    shares = _derivatives._shares
 
     def spy(task, table):
         sizes.append(table.numel())
         return shares(task, table)
 
-    monkeypatch.setattr(_gradient, "_shares", spy)
-    monkeypatch.setattr(_gradient, "_BLOCK_PAIRS", 300)
+    monkeypatch.setattr(_derivatives, "_shares", spy)
+    monkeypatch.setattr(_derivatives, "_BLOCK_PAIRS", 300)
     found = attend_gradient(queries, keys, values, kernel)
     np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-14)
     assert max(sizes) <= 300
@@ -233,8 +233,8 @@ def test_blocks_bound_the_memory(kernel, monkeypatch):
 def test_threads_change_nothing(kernel, monkeypatch):
     queries, keys, values = make_data(n_queries=200)
     expected = attend_gradient(queries, keys, values, kernel)
-    monkeypatch.setattr(_gradient, "_BLOCK_PAIRS", 1600)
-    monkeypatch.setattr(_gradient, "FEW_PAIRS", 0)
+    monkeypatch.setattr(_derivatives, "_BLOCK_PAIRS", 1600)
+    monkeypatch.setattr(_derivatives, "FEW_PAIRS", 0)
     n_threads = torch.get_num_threads()
     torch.set_num_threads(2)
     try:

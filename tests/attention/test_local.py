@@ -7,7 +7,10 @@ from slow_local import slow_fit, slow_local, slow_terms
 
 from sklearn_attention import Columns, attend
 from sklearn_attention.attention import attend_local, local_rows
-from sklearn_attention.attention._compact_blocks import compact_blocks, median_blocks
+from sklearn_attention.attention._algorithms._compact_blocks import (
+    compact_blocks,
+    median_blocks,
+)
 from sklearn_attention.kernels import (
     AitchisonAitken,
     Epanechnikov,

@@ -5,7 +5,8 @@ import pytest
 import torch
 
 from sklearn_attention import attend
-from sklearn_attention.attention import _dense, _fused, _threads, _tiles
+from sklearn_attention.attention import _threads
+from sklearn_attention.attention._algorithms import _dense, _fused, _tiles
 from sklearn_attention.attention._problem import prepare
 
 

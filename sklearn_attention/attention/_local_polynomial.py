@@ -8,7 +8,7 @@ from array_api_compat import array_namespace
 
 from .._blocks import blocks
 from .._validation import check_bandwidth, check_choice
-from ._attend import unfinished
+from ._average import unfinished
 from ._kernel_sums import ALGORITHMS
 from ._linear_time import linear_time_sums
 from ._partial import EMPTY_POLICIES, finish, refuse_empty
@@ -201,7 +201,7 @@ def _by_blocks(problem, degree, algorithm, empty):
     """The same in any dimension, by blocks of queries that lie close together."""
     import torch
 
-    from ._compact_blocks import compact_blocks
+    from ._algorithms._compact_blocks import compact_blocks
 
     local = _Coordinates(problem, degree)
     n_queries, n_values = len(problem.queries), problem.values.shape[1]
@@ -275,7 +275,7 @@ def local_rows(
         queries, keys, values, kernel, bandwidth=bandwidth, query_scale=query_scale,
         sample_weight=sample_weight, leave_one_out=False, device=device,
     )  # fmt: skip
-    from ._compact_blocks import compact_blocks
+    from ._algorithms._compact_blocks import compact_blocks
 
     if degree:
         _refuse_signed(problem.kernel)

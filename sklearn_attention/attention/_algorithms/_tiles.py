@@ -5,10 +5,10 @@ import math
 
 import torch
 
-from .._blocks import blocks
-from ..kernels import squared_distances
-from ._partial import Fallback, Part, merge
-from ._threads import FEW_PAIRS, map_blocks
+from ..._blocks import blocks
+from ...kernels import squared_distances
+from .._partial import Fallback, Part, merge
+from .._threads import FEW_PAIRS, map_blocks
 
 # Pairs per tile: weights and temporaries stay in cache, and are small enough for memory
 # to be reused rather than handed back to the system, which is ten times slower.

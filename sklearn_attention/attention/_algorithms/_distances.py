@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import torch
 
-from .._blocks import blocks
-from ..kernels import squared_distances
-from ._attend import unfinished
+from ..._blocks import blocks
+from ...kernels import squared_distances
+from .._average import unfinished
+from .._own_key import Predictions, with_own_key
+from .._partial import finish
+from .._polynomial import Basis, local_unit
+from .._threads import map_blocks, threads_for
 from ._compact_blocks import compact_blocks, median_blocks
 from ._fused import softmax_average
-from ._own_key import Predictions, with_own_key
-from ._partial import finish
-from ._polynomial import Basis, local_unit
-from ._threads import map_blocks, threads_for
 
 # Pairs of a block of rows, and of a block at several bandwidths: few enough for temporaries
 # to stay in cache.

@@ -2,8 +2,8 @@
 
 import torch
 
+from .._partial import Part
 from ._fused import fused_part
-from ._partial import Part
 from ._tiles import concatenate, tile_part
 
 # How far rounding may move a log-weight, by the precision of the answer.

@@ -8,9 +8,9 @@ import contextlib
 import torch
 from torch.nn.functional import pad, scaled_dot_product_attention
 
-from .._blocks import blocks
-from ._partial import Part
-from ._threads import FEW_PAIRS, one_thread_per_operation
+from ..._blocks import blocks
+from .._partial import Part
+from .._threads import FEW_PAIRS, one_thread_per_operation
 from ._tiles import tile_part
 
 # The fused kernel wants queries, keys and values of one width. More values than this are
