@@ -79,7 +79,7 @@ class LinearTimeSums:
         if len(queries) == len(keys) and own is not None and (own == self._rank).all():
             order, queries = self._order, keys  # the keys themselves
         elif len(self.columns) == 1:
-            order = np.argsort(queries, kind="stable")
+            order = np.argsort(queries)
             queries = queries[order]
         else:
             order = np.arange(len(queries))

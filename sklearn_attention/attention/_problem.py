@@ -325,6 +325,14 @@ def _check_finite(x, name):
     return x
 
 
+def _median(keys):
+    """The lower median of each column."""
+    if is_torch_array(keys):
+        return keys.median(dim=0).values
+    middle = (len(keys) - 1) // 2
+    return np.partition(np.ascontiguousarray(keys.T), middle, axis=1)[:, middle]
+
+
 def _in_bandwidths(queries, keys, kernel, bandwidth):
     xp = array_namespace(keys)
     bandwidth = check_bandwidth(bandwidth, keys.shape[1])
@@ -333,7 +341,7 @@ def _in_bandwidths(queries, keys, kernel, bandwidth):
     if kernel.stationary and keys.shape[1]:
         # A shift common to queries and keys changes nothing but the rounding. The median
         # is a value of the data, so codes of categories remain whole numbers.
-        center = xp.sort(keys, axis=0)[(len(keys) - 1) // 2]
+        center = _median(keys)
         queries, keys = queries - center, keys - center
     with np.errstate(over="ignore"):
         scaled = [kernel.rescale(x, bandwidth) for x in (queries, keys)]

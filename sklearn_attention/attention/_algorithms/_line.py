@@ -55,7 +55,7 @@ class Line:
     """
 
     def __init__(self, x, weights, values, kernel, degree=0):
-        self.order = np.argsort(x, kind="stable")
+        self.order = np.argsort(x)
         self.x = x[self.order]
         self.columns = np.vstack([weights, (values * weights[:, None]).T])[:, self.order]
         self.kernel, self.degree = kernel, degree
