@@ -14,6 +14,8 @@ from ._convolution import horner
 BLOCK_PAIRS = 2**15
 # Beyond its support, by this share, a kernel is 0 whatever rounding does.
 _EDGE = 1 + 1e-9
+# Exponentials of less are slow, and as good as 0 beside the largest term, which is 1.
+_LOWEST_LOG = -700.0
 # Instead of 0 where something is divided by a kernel's value.
 _TINY = 1e-290
 
@@ -194,7 +196,7 @@ class _Product:
                 square *= square
                 squares.append(square)
         squared = functools.reduce(np.add, squares)
-        slope = -0.5
+        slope = None  # -1/2, that of the Gaussian
         if math.isfinite(kernel.support):
             values, slope = _value_and_slope(kernel, squared, with_slope)
             if self.values is None:
@@ -206,9 +208,9 @@ class _Product:
         if with_slope:
 
             def pull(terms):
-                terms = terms * slope
+                terms, factor = (terms, 1.0) if slope is None else (terms * slope, -2.0)
                 sums = np.array([np.vdot(terms, square) for square in squares])
-                return members, -2 * sums / bandwidth[members]
+                return members, factor * sums / bandwidth[members]
 
             self.pulls.append(pull)
 
@@ -239,9 +241,11 @@ class _Product:
             if left_out is not None:
                 logs[left_out] = -np.inf
             shift = logs.max(axis=1, keepdims=True)
-            shift[~np.isfinite(shift)] = 0
+            nothing = ~np.isfinite(shift[:, 0])
+            shift[nothing] = 0
             logs -= shift
-            terms = np.exp(logs, out=logs)
+            terms = np.exp(np.maximum(logs, _LOWEST_LOG, out=logs), out=logs)
+            terms[nothing] = 0
             if values is not None:
                 terms *= values
         self.terms, self.total = terms, terms.sum(axis=1)
@@ -252,10 +256,10 @@ class _Product:
         """Derivatives with respect to the bandwidths, from those of the logarithms."""
         positive = self.total > 0
         share = np.divide(slopes, self.total, out=np.zeros(len(slopes)), where=positive)
-        terms = self.terms * share[:, None]
+        self.terms *= share[:, None]
         gradient = np.zeros(len(bandwidth))
         for pull in self.pulls:
-            members, part = pull(terms)
+            members, part = pull(self.terms)
             gradient[members] = part
         return gradient
 
