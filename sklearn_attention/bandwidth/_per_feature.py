@@ -1,7 +1,6 @@
 """One bandwidth for every feature, by gradients, and what every category is worth."""
 
 import math
-import warnings
 
 import numpy as np
 from scipy.optimize import minimize
@@ -12,7 +11,7 @@ from .._validation import check_choice
 from ..kernels import CompactKernel, Gaussian
 from ._criteria import SMOOTHER_CRITERIA, criterion_slopes
 from ._rules import canonical_ratio
-from ._search import MAX_SEARCH_ROWS, NARROWEST, SearchData, search_range
+from ._search import MAX_SEARCH_ROWS, SearchData, search_range
 
 # Common scales looked at before the descents, which start from the best of them, from a
 # wider one, from others drawn about it, and from it without each feature in turn.
@@ -108,8 +107,6 @@ def select_bandwidths(
             f"every row with a prediction and degree={degree} leaves degrees of freedom: use "
             "empty='nearest', fewer coefficients or more rows, or pass numbers."
         )
-    if space.at_floor(descent.point):
-        warnings.warn(NARROWEST.format(criterion), stacklevel=2)
     bandwidth = space.bandwidth(descent.point)
     if kernel.decreasing:
         bandwidth[space.numeric] *= data.rate
@@ -187,13 +184,6 @@ class _Space:
 
     def clip(self, point):
         return np.clip(point, self.lowest, self.highest)
-
-    def at_floor(self, point):
-        # A feature's own floor lies lower than that of all together, where rows are copies
-        # of their nearest neighbours already and no derivative leads further down.
-        scales = point[: self.n_scales]
-        alone = (scales < self.lowest[: self.n_scales] + 0.05).any()
-        return bool(alone or (self.n_scales and (scales < math.log(self.low) + 0.05).all()))
 
     def split(self, point):
         """Logarithms of the bandwidths and of the worths."""

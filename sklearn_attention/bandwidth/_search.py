@@ -37,7 +37,7 @@ _STEPS = {2000: 0.08, 20_000: 0.15, np.inf: 0.35}
 _STEP_IN_PLANE = 0.25
 # Rows that are equal are copies if so large a share of the different ones have values of
 # their own.
-_DISTINCT = 0.9
+_DISTINCT, _FEWEST_DIFFERENT = 0.9, 10
 # Errors this small beside the values are rounding.
 _ROUNDING = 1e-26
 # The curve is flat where its minimum without the penalty takes so many times the degrees of
@@ -45,7 +45,7 @@ _ROUNDING = 1e-26
 _FLAT = 2.0
 # An average of no more degrees of freedom is the mean.
 _NO_DEPENDENCE = 1.05
-NARROWEST = (
+_NARROWEST = (
     "bandwidth={!r} ended at the narrowest bandwidth tried, where rows are predicted by their "
     "nearest neighbours: neighbouring rows may be copies of each other, or their noise "
     "dependent. Drop copies (sample_weight can count them), or pass a number."
@@ -211,7 +211,7 @@ def select_bandwidth(
     results, freedom = curve.results(), curve.tried[scale][2]
     doubts = []
     if scale < 1.05 * low:
-        doubts.append(NARROWEST.format(criterion))
+        doubts.append(_NARROWEST.format(criterion))
     if degree == 0 and freedom < _NO_DEPENDENCE and value > 0:
         doubts.append(_MEAN.format(criterion))
     if criterion == "penalized-loo" and X.shape[1] == 1:
@@ -388,7 +388,7 @@ def _joined(X, values, sample_weight):
     rows, place, counts = np.unique(
         np.column_stack([X, values]), axis=0, return_inverse=True, return_counts=True
     )
-    if len(rows) == len(X) or len(rows) < 2:
+    if len(rows) == len(X) or len(rows) < _FEWEST_DIFFERENT:
         return X, values, sample_weight
     if len(np.unique(values, axis=0)) < _DISTINCT * len(rows):
         return X, values, sample_weight

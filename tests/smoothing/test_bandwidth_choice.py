@@ -185,7 +185,6 @@ class TestPerFeature:
             np.mean(model.loo_residuals_**2), rel=1e-7
         )
 
-    @pytest.mark.filterwarnings("ignore:.*narrowest bandwidth")
     def test_bandwidths_are_never_negative(self):
         # statsmodels' search steps below 0 (statsmodels #599).
         for seed in range(6):

@@ -13,6 +13,9 @@ from sklearn_attention import (
 )
 from sklearn_attention.bandwidth import AdaptiveBandwidth
 
+# Many checks are on noise, or on a handful of rows, of which searches warn.
+pytestmark = pytest.mark.filterwarnings("ignore:bandwidth=")
+
 
 class UserKernel:
     """A user's own kernel; its name is the same in every process of a test run."""
@@ -100,20 +103,12 @@ def expected_failures(estimator):
     return {weights: LEAVES_OUT_ALL_COPIES} if estimator.bandwidth == "loo" else {}
 
 
-# The checks fit tiny data with repeated rows, of which the search rightly warns.
-ignores_floor = pytest.mark.filterwarnings(
-    "ignore:bandwidth='.*' ended at its floor:UserWarning"
-)
-
-
-@ignores_floor
 @parametrize_with_checks(VARIANTS, expected_failed_checks=expected_failures)
 def test_scikit_learn_conventions(estimator, check):
     check(estimator)
 
 
 @pytest.mark.slow
-@ignores_floor
 @parametrize_with_checks(SLOW_VARIANTS, expected_failed_checks=expected_failures)
 def test_scikit_learn_conventions_of_searched_parabolas(estimator, check):
     check(estimator)

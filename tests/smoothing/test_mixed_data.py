@@ -580,6 +580,7 @@ class TestCompany:
         part = cross_val_score(LocalPolynomialRegressor(), frame[["length"]], y, cv=5).mean()
         assert whole > part + 0.1
 
+    @pytest.mark.filterwarnings("ignore:bandwidth=")
     @pytest.mark.parametrize("bandwidth", ["loo", "gcv", "aicc", "scott", LAMBDAS])
     def test_classifier(self, data, bandwidth):
         frame, y = data
