@@ -11,8 +11,9 @@ _BOTTOMS = 2
 # A bottom is approached in rounds of four points and the lowest place of the cubic through
 # them, which is known to the third power of their distance.
 _ROUNDS, _SHRINK, _PRECISION = 4, 10.0, 3e-4
-# A valley is not followed whose bottom is higher than the lowest by this share of the range.
-_NO_RIVAL = 0.05
+# Valleys that are higher than the lowest by these shares of the median's height get no finer
+# grid, and are not followed. (The largest value may be larger by any power of ten.)
+_NO_FINER, _NO_RIVAL = 0.5, 0.2
 
 
 class _Stop(Exception):
@@ -80,11 +81,11 @@ def minimize_scale(criterion, low, high, *, step=_STEP, approximate=None, error=
                 seen.update(zip(points.tolist(), values.tolist(), strict=True))
 
         lay_out(grid)
-        for start, _, end in _valleys(seen, _FINER_VALLEYS):
+        for start, _, end in _valleys(seen, _FINER_VALLEYS, _NO_FINER):
             finer = _FINER if step < _COARSE else _FINER_THAN_COARSE
             n_finer = round((end - start) / step) * finer - 1
             lay_out(np.linspace(start, end, n_finer + 2)[1:-1])
-        for start, bottom, end in _rivals(seen):
+        for start, bottom, end in _valleys(seen, _BOTTOMS, _NO_RIVAL):
             _descend(exact, bottom, max(bottom - start, end - bottom, error), ends)
     except _Stop:
         pass
@@ -92,15 +93,6 @@ def minimize_scale(criterion, low, high, *, step=_STEP, approximate=None, error=
         return float(low), np.inf
     point = min(tried, key=lambda point: (tried[point], -point))
     return float(np.exp(point)), tried[point]
-
-
-def _rivals(seen):
-    """The lowest valleys, but for those that cannot be the lowest place."""
-    finite = [value for value in seen.values() if np.isfinite(value)]
-    if not finite:
-        return []
-    limit = min(finite) + _NO_RIVAL * (max(finite) - min(finite))
-    return [valley for valley in _valleys(seen, _BOTTOMS) if seen[valley[1]] <= limit]
 
 
 def _finite(values):
@@ -145,12 +137,20 @@ def _lowest_of_cubic(points, values):
     return middle + half * lowest if cubic(lowest) <= values.min() else best
 
 
-def _valleys(seen, n_valleys):
-    """Start, bottom and end, on the log scale, of the lowest valleys between points seen."""
+def _valleys(seen, n_valleys, above):
+    """Start, bottom and end, on the log scale, of the lowest valleys between points seen.
+
+    Those are left out that are above the lowest by more than a share of the median's height.
+    """
     points = np.array(sorted(seen))
     values = np.array([seen[point] for point in points])
+    known = np.isfinite(values)
+    if not known.any():
+        return []
+    lowest = values.min()
+    limit = lowest + above * (np.median(values[known]) - lowest)
     padded = np.concatenate([[np.inf], values, [np.inf]])
-    bottoms = (values <= padded[:-2]) & (values <= padded[2:]) & np.isfinite(values)
+    bottoms = known & (values <= padded[:-2]) & (values <= padded[2:]) & (values <= limit)
     places = np.flatnonzero(bottoms)
     places = places[np.argsort(values[places], kind="stable")][:n_valleys]
     starts, ends = np.maximum(places - 1, 0), np.minimum(places + 1, len(points) - 1)

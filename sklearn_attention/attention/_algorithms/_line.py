@@ -16,10 +16,9 @@ _TRUSTED = 1e9
 # Weights below this share of the largest, as a logarithm, are left out of sums that are made
 # pair by pair.
 _INVISIBLE = -40.0
-# Nanoseconds of a pair, and of a key or query of the algorithms of linear time, for each
-# column; and of a call.
-_PAIR, _CALL = (8.0, 5.0), 4e5
-_LINEAR = {BoxSums: (40.0, 60.0), RecurrenceSums: (60.0, 40.0), WindowSums: (300.0, 120.0)}
+# Nanoseconds of a query and of a pair where sums are made pair by pair, and what each sum adds
+# to the latter; and of a call of the algorithms of linear time.
+_QUERY, _PAIR, _SUM, _CALL = 150.0, 6.0, 0.7, 1e5
 # Queries that stand for all where pairs are counted.
 _COUNTED = 512
 
@@ -106,15 +105,14 @@ class Line:
         return BoxSums(kernel, self.degree)
 
     def _pairs_are_few(self, queries, scale):
-        step = max(1, len(queries) // _COUNTED)
-        some = queries[::step]
+        some = queries[:: max(1, len(queries) // _COUNTED)]
         low, high = window(self.x, some, self.reach * scale)
-        n_sums = self.degree + 1 + (self.degree + 1) * (len(self.columns) - 1)
-        pair, linear = (
-            (fixed + each * n_sums) for fixed, each in (_PAIR, _LINEAR[type(self._linear)])
-        )
-        pairs = pair * float((high - low).sum()) * len(queries) / max(len(some), 1)
-        return pairs < linear * (len(self.x) + len(queries)) / 2 + _CALL
+        n_columns = len(self.columns)
+        n_sums = 2 * self.degree + 1 + (self.degree + 1) * (n_columns - 1)
+        pairs = _QUERY + (_PAIR + _SUM * n_sums) * (high - low).mean()
+        linear = self._linear.cost(self.x, n_columns, some, scale)
+        n_rows = (len(self.x) + len(queries)) / 2
+        return pairs * len(queries) < linear * n_rows + _CALL
 
     def _by_pairs(self, queries, scale, own):
         """Pair by pair, over the keys that can be seen beside the nearest."""

@@ -44,6 +44,10 @@ class RecurrenceSums:
                 sums[e] += coefficient * (after[k + e] + (-1) ** e * before[k + e]).T
         return sums, _ROUNDING * sums[0, 0] + _SMALLEST
 
+    def cost(self, x, n_columns, queries, scale):
+        """How long it takes, about; as :meth:`BoxSums.cost`."""
+        return (len(self.coefficients) + 2 * self.degree) * (75 + 37 * n_columns)
+
     def _behind(self, x, columns, queries, place, scale):
         """Sums of |u|^k exp(-rate |u|) over the keys before each query, for each k."""
         n_moments = len(self.coefficients) + 2 * self.degree
