@@ -105,3 +105,15 @@ def test_unknown_name_is_an_attribute_error():
 def test_version_is_the_installed_one():
     installed = importlib.metadata.version("sklearn-attention")
     assert sklearn_attention.__version__ == installed, "reinstall: `make test` does"
+
+
+@pytest.mark.parametrize("n_features", [1, 2])
+def test_few_features_are_smoothed_without_torch(n_features):
+    loaded = loaded_by(
+        "import numpy as np\n"
+        "from sklearn_attention import LocalPolynomialRegressor\n"
+        f"X = np.random.default_rng(0).normal(size=(200, {n_features}))\n"
+        "model = LocalPolynomialRegressor().fit(X, np.sin(3 * X[:, 0]))\n"
+        "model.predict(X), model.loo_score_"
+    )
+    assert "torch" not in loaded

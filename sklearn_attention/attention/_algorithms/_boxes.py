@@ -52,7 +52,7 @@ class BoxSums:
         # From values at the nodes to coefficients.
         coefficients = _chebyshev(nodes, n_terms) * 2 / n_terms
         coefficients[0] /= 2
-        # From the terms of all cells within reach to those of the sums: a matrix for each power.
+        # From the terms of cells within reach to those of the sums: a matrix for each power.
         u = (nodes[:, None] - nodes) * self.width / 2  # (source, target)
         u = u + self._offsets[:, None, None] * self.width
         values = kernel.profile(u * u)
