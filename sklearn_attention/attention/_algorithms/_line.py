@@ -91,10 +91,6 @@ class Line:
             shift[unsure], sums[:, :, unsure] = self._by_pairs(queries[unsure], scale, own)
         return LineSums(shift, sums)
 
-    def part_of(self, found):
-        """Shift, numerator and denominator of an unfinished average."""
-        return found.shift, found.sums[0, 1:].T, found.sums[0, 0]
-
     @functools.cached_property
     def _linear(self):
         kernel = self.kernel

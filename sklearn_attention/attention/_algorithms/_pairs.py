@@ -37,7 +37,7 @@ def pair_sums(x, columns, queries, ranges, kernel, scale, degree, own=None):
     bounded = np.isfinite(kernel.support)
     shift = np.full(len(queries), -np.inf)
     sums = np.zeros((2 * degree + 1, len(columns), len(queries)))
-    for part in _blocks_of_pairs(counts):
+    for part in blocks_of_pairs(counts):
         count = counts[part]
         starts = np.cumsum(count) - count
         keys = np.arange(count.sum()) + np.repeat(low[part] - starts, count)
@@ -65,8 +65,18 @@ def pair_sums(x, columns, queries, ranges, kernel, scale, degree, own=None):
     return shift, sums
 
 
-def _blocks_of_pairs(counts):
-    """Positions of queries that have keys, few enough pairs at a time."""
+def blocks_of_pairs(counts):
+    """Positions of queries that have keys, few enough pairs at a time.
+
+    Parameters
+    ----------
+    counts : int ndarray of shape (m,)
+        How many keys each query has.
+
+    Yields
+    ------
+    queries : int ndarray
+    """
     rows = np.flatnonzero(counts)
     ends = np.cumsum(counts[rows])
     first = 0

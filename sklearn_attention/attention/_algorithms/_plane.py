@@ -129,10 +129,6 @@ class Plane:
             sums[0] -= np.where(own >= 0, self.columns[:, own], 0.0)
         return np.zeros(len(queries)), sums
 
-    def part_of(self, found):
-        """Shift, numerator and denominator of an unfinished average."""
-        return found.shift, found.sums[0, 1:].T, found.sums[0, 0]
-
     def _fastest(self, queries, scale):
         """Sums, and bounds on the error of the first."""
         strips = Strips(self.points, self.reach * float(np.max(scale, initial=0.0)) / 2)

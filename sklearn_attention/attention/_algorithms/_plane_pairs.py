@@ -7,10 +7,9 @@ import math
 import numpy as np
 from scipy.spatial import KDTree
 
+from ._pairs import blocks_of_pairs
 from ._plane_boxes import powers
 
-# Pairs at a time: the temporaries stay in the processor's cache.
-_BLOCK_PAIRS = 2**15
 # Weights smaller than the largest by this factor, as a logarithm, are left out.
 _INVISIBLE = 40.0
 # Queries whose ranges of keys are found at a time.
@@ -71,7 +70,7 @@ class PlanePairs:
         lengths = high - low
         before = np.append(0, np.cumsum(lengths))
         counts = np.diff(before[first])
-        for rows in _blocks(counts):
+        for rows in blocks_of_pairs(counts):
             ranges = slice(first[rows[0]], first[rows[-1] + 1])
             skip = low[ranges] - before[ranges] + before[ranges.start]
             place = np.arange(lengths[ranges].sum()) + np.repeat(skip, lengths[ranges])
@@ -105,7 +104,7 @@ class PlanePairs:
             radius = math.sqrt(2 * _INVISIBLE) * self.deviation * scale
             radius = _radius(np.hypot(self._distance(queries, own), radius))
             counts = self.tree.query_ball_point(queries, radius, return_length=True)
-        for rows in _blocks(counts):
+        for rows in blocks_of_pairs(counts):
             if every:
                 keys = np.tile(np.arange(n), len(rows))
             else:
@@ -127,7 +126,7 @@ class PlanePairs:
         radius = _radius(distance)
         counts = self.tree.query_ball_point(queries, radius, return_length=True)
         sums = np.zeros((len(self.columns), len(queries)))
-        for rows in _blocks(counts):
+        for rows in blocks_of_pairs(counts):
             keys = self._within(queries[rows], radius[rows])
             starts = np.cumsum(counts[rows]) - counts[rows]
             others = True if own is None else keys != np.repeat(own[rows], counts[rows])
@@ -241,15 +240,3 @@ class Strips:
 def _radius(distance):
     """A little more than a distance, since searches may round otherwise; 0 for infinity."""
     return np.where(np.isfinite(distance), distance * (1 + 1e-14), 0.0)
-
-
-def _blocks(counts):
-    """Positions of queries that have keys, few enough pairs at a time."""
-    rows = np.flatnonzero(counts)
-    ends = np.cumsum(counts[rows])
-    first = 0
-    while first < len(rows):
-        done = ends[first - 1] if first else 0
-        last = max(first + 1, int(np.searchsorted(ends, done + _BLOCK_PAIRS, "right")))
-        yield rows[first:last]
-        first = last
