@@ -286,9 +286,11 @@ class _Curve:
 
 
 def _without_rounding(scores):
-    """Scores in which what is left of exact predictions is no error."""
+    """Scores in which what is left of exact predictions is the same at every bandwidth."""
     exact = scores.left_out < _ROUNDING
-    left_out, fitted = (np.where(exact, 0.0, field) for field in scores[:2])
+    left_out = np.where(exact, 0.0, scores.left_out)
+    # Criteria take its logarithm.
+    fitted = np.where(exact, np.finfo(np.float64).tiny, scores.fitted)
     return scores._replace(left_out=left_out, fitted=fitted)
 
 

@@ -98,7 +98,7 @@ def expected_failures(estimator):
             ),
         }
         return too_few if estimator.bandwidth == "aicc" else {}
-    if estimator.bandwidth == "gcv":
+    if estimator.bandwidth in ("gcv", "penalized-loo"):
         return {weights: COUNTS_PLACES}
     return {weights: LEAVES_OUT_ALL_COPIES} if estimator.bandwidth == "loo" else {}
 

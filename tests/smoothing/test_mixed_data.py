@@ -214,6 +214,7 @@ class TestChoice:
         model = NadarayaWatsonRegressor(every, bandwidth=0.5).fit(*data)
         assert np.isfinite(model.predict(data[0])).all()
 
+    @pytest.mark.filterwarnings("ignore:bandwidth=")
     def test_one_level(self, data):
         frame, y = data
         model = LocalPolynomialRegressor().fit(frame[["length"]].assign(c="same"), y)
@@ -574,6 +575,7 @@ class TestCompany:
         degrees = GridSearchCV(LocalPolynomialRegressor(), {"degree": [0, 1]}, cv=3)
         assert degrees.fit(frame, y).best_params_ == {"degree": 1}
 
+    @pytest.mark.filterwarnings("ignore:bandwidth=")
     def test_categories_help(self, data):
         frame, y = data
         whole = cross_val_score(LocalPolynomialRegressor(), frame, y, cv=5).mean()
