@@ -51,7 +51,7 @@ WORSE, SLOWER, SECONDS, SECONDS_OF_MANY, MANY = 0.01, 3.0, 10.0, 30.0, 100_000
 # The grid of the reference, as logarithms: coarse, from so much below the least distance to
 # as much above the greatest; and so much finer in so many valleys.
 STEP, STEP_OF_FEW, FEW, FINER, VALLEYS, BEYOND = 0.15, 0.05, 500, 5, 4, math.log(4)
-CHECKED_ROWS, BLOCK_PAIRS = 1000, 2**16
+CHECKED_ROWS, BLOCK_ROWS = 1000, 64
 
 
 class Profile(NamedTuple):
@@ -128,7 +128,7 @@ class Pairs:
         gap = np.diff(self.x)
         self.nearest = np.minimum(np.append(gap, np.inf), np.append(np.inf, gap))
         self.extent = self.x.std()
-        self.known = {}
+        self.known, self.answers = {}, {}
 
     def ends(self):
         """Logarithms of the ends of the grid."""
@@ -150,19 +150,19 @@ class Pairs:
         reach = self.profile.reach * h + (0 if self.profile.bounded else self.nearest[rows])
         low = np.searchsorted(self.x, self.x[rows] - reach, "left")
         high = np.searchsorted(self.x, self.x[rows] + reach, "right")
-        first = 0
-        while first < len(rows):
-            last, most = first + 1, self.n
-            while last < len(rows):
-                most = high[first : last + 1].max() - low[first : last + 1].min()
-                if (last + 1 - first) * most > BLOCK_PAIRS or last - first > 64:
-                    break
-                last += 1
-            part = slice(first, last)
+        for first in range(0, len(rows), BLOCK_ROWS):
+            part = slice(first, first + BLOCK_ROWS)
             keys = slice(low[part].min(), high[part].max())
             found[:, :, part] = self._block(rows[part], keys, h)
-            first = last
         return found
+
+    def _nearest(self, row):
+        """Answers where nobody is in the window: the mean of the nearest."""
+        if row not in self.answers:
+            distance = np.abs(self.x - self.x[row])
+            distance[row] = np.inf
+            self.answers[row] = self.y[distance == distance.min()].mean()
+        return self.answers[row]
 
     def _block(self, rows, keys, h):
         profile, y = self.profile, self.y[keys]
@@ -179,11 +179,8 @@ class Pairs:
         with np.errstate(divide="ignore", invalid="ignore"):
             weight /= total[:, None]
         mean = weight @ y
-        for row in np.flatnonzero(total == 0):  # nobody in the window: the nearest answer
-            distance = np.abs(self.x - self.x[rows[row]])
-            distance[rows[row]] = np.inf
-            mean[row] = self.y[distance == distance.min()].mean()
-            weight[row] = 0.0
+        for row in np.flatnonzero(total == 0):
+            mean[row], weight[row] = self._nearest(rows[row]), 0.0
         # The line, in units of the kernel's deviation or the data's.
         u /= min(profile.spread, self.extent / h)
         weight *= u
