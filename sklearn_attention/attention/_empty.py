@@ -61,7 +61,7 @@ def _nearest(problem):
     from ._algorithms._tiles import nearest_fallback
 
     found = nearest_fallback(problem.tensors())
-    return Fallback(*(field.numpy() for field in found)) if problem.on_arrays else found
+    return Fallback(*(field.cpu().numpy() for field in found)) if problem.on_arrays else found
 
 
 def _mean(problem):

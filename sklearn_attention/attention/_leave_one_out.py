@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from array_api_compat import array_namespace
+from array_api_compat import is_torch_array
 
 from .._blocks import blocks
 from ._average import attend
@@ -139,9 +139,8 @@ class LeaveOneOut:
         truth, weights = self._truth, self._row_weights
         found = []
         for predicted in self._predict(scales, residuals, single):
-            xp = array_namespace(predicted.left_out)
-            of_rows = xp.asarray(truth), xp.asarray(weights)
-            errors = [_mean_squares(x, *of_rows) for x in predicted[: 1 + residuals]]
+            predicted = Predictions(*map(_to_numpy, predicted))
+            errors = [_mean_squares(x, truth, weights) for x in predicted[: 1 + residuals]]
             trace = float(predicted.leverage.sum()) if residuals else math.nan
             found.append((*errors, *[math.nan] * (1 - residuals), trace))
         left_out, fitted, trace = np.array(found, dtype=np.float64).reshape(-1, 3).T
@@ -162,15 +161,15 @@ class LeaveOneOut:
             Arrays, in the order of `rows`.
         """
         (found,) = self._predict(np.asarray(scale, dtype=np.float64)[None], True, False)
-        return Predictions(*map(np.asarray, (field for field in found)))
+        return Predictions(*map(_to_numpy, found))
 
     @property
     def _truth(self):
-        return self._problem.values[self._problem.own_key]
+        return _to_numpy(self._problem.values[self._problem.own_key])
 
     @property
     def _row_weights(self):
-        return self._problem.weights[self._problem.own_key]
+        return _to_numpy(self._problem.weights[self._problem.own_key])
 
     def _predict(self, scales, residuals, single):
         # In the plane a scale for each row takes all pairs anyway.
@@ -207,6 +206,10 @@ class LeaveOneOut:
             )
         options = options | {"bandwidth": scale * np.asarray(bandwidth), "empty": self._empty}
         return by_attention(X, values, kernel, degree, self.rows, residuals, options)
+
+
+def _to_numpy(x):
+    return x.cpu().numpy() if is_torch_array(x) else x
 
 
 def _mean_squares(predicted, truth, weights):

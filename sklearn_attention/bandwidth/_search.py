@@ -193,7 +193,7 @@ def select_bandwidth(
         MAX_KEYS_IN_LINEAR_TIME[min(X.shape[1], 2)] if linear else MAX_KEYS,
         standardize=standardize,
     )  # fmt: skip
-    curve = _Curve(data, kernel, criterion, degree, options, observe)
+    curve = _Curve(data, kernel, criterion, degree, linear, options, observe)
     low, high = search_range(data.X / data.spread, canonical_ratio(kernel))
     how = {"step": next(step for n, step in _STEPS.items() if data.n_samples <= n)}
     if X.shape[1] > 1:
@@ -208,7 +208,9 @@ def select_bandwidth(
             "leaves degrees of freedom: use empty='nearest', fewer coefficients or more rows, "
             "or pass a number."
         )
-    results, freedom = curve.results(), curve.tried[scale][2]
+    # The scale may be rounded otherwise than the one that was tried.
+    freedom = curve.tried[min(curve.tried, key=lambda tried: abs(tried - scale))][2]
+    results = curve.results()
     doubts = []
     if scale < 1.05 * low:
         doubts.append(_NARROWEST.format(criterion))
@@ -228,13 +230,12 @@ def select_bandwidth(
 class _Curve:
     """A criterion as a function of the scale."""
 
-    def __init__(self, data, kernel, criterion, degree, options, observe):
+    def __init__(self, data, kernel, criterion, degree, linear, options, observe):
         self.data, self.kernel, self.observe = data, kernel, observe
         self.name, self.criterion = criterion, SMOOTHER_CRITERIA[criterion]
         self.degree, self.options = degree, options
-        rows = None
-        if not attention.has_linear_time(kernel, data.X.shape[1]):
-            rows = data.sample(max(_MAX_PAIRS // data.n_samples, 2))
+        # Where time is linear in the rows, all of them are predicted.
+        rows = None if linear else data.sample(max(_MAX_PAIRS // data.n_samples, 2))
         self.smoother = self._smoother(data.X, data.values, data.sample_weight, rows)
         self.tried = {}
 
