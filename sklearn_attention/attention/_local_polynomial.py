@@ -6,18 +6,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from array_api_compat import array_namespace
 
-from .._blocks import blocks
 from .._validation import check_bandwidth, check_choice
-from ._average import unfinished
 from ._kernel_sums import ALGORITHMS
-from ._linear_time import linear_time_sums
-from ._partial import EMPTY_POLICIES, finish, refuse_empty
-from ._polynomial import Basis, local_unit, solve
+from ._moments import LocalMoments, refuse_signed
+from ._partial import EMPTY_POLICIES, refuse_empty
+from ._polynomial import solve
 from ._problem import prepare
 
-# Moments are taken about the middle of a block of queries this many bandwidths wide at
-# most: seen from further away, their digits would cancel.
-_RADIUS = 4.0
 _BLOCK_PAIRS = 2**20
 # A key that carries all but this share of a fit cannot be taken out by division.
 _LONELY = 1e-7
@@ -149,79 +144,39 @@ def attend_local(
         queries, keys, values, kernel, bandwidth=bandwidth, query_scale=query_scale,
         sample_weight=sample_weight, leave_one_out=leave_one_out, device=device,
     )  # fmt: skip
-    _refuse_signed(problem.kernel)
     problem = replace(problem, queries=problem.queries.clip(-_FURTHEST, _FURTHEST))
-    center = _middle(problem.values, problem.weights)
-    centred = replace(problem, values=problem.values - center)
-    keys_ = linear_time_sums(centred, degree) if algorithm == "auto" else None
+    problem, center = problem.centred()
+    columns = problem.kernel.numeric_columns(problem.keys.shape[1])
     # A block would complain about its own rows alone.
     policy = "nan" if empty == "raise" else empty
-    if keys_ is None:
-        found = _by_blocks(centred.tensors(device), degree, algorithm, policy)
-    else:
-        found = _in_linear_time(centred, keys_, policy)
-    values_, slopes, log_normalizers, ridge = found
-    values_ = values_ + array_namespace(values_).asarray(center)
+    moments = LocalMoments(problem, degree, empty=policy, algorithm=algorithm, device=device)
+    ((values_, linear, log_normalizers, ridge),) = moments.reduce(_local_fit)
     if empty == "raise":
         refuse_empty(ridge == ridge)
-    xp = array_namespace(slopes)
-    divisor = check_bandwidth(bandwidth, slopes.shape[-1])
-    slopes = slopes / xp.asarray(divisor, dtype=slopes.dtype, device=slopes.device)
+    xp = array_namespace(values_)
+    values_ = values_ + xp.asarray(center, device=values_.device)
+    n_features = problem.keys.shape[1]
+    shape = (*values_.shape, n_features)
+    slopes = xp.zeros(shape, dtype=xp.float64, device=values_.device)
+    unit = np.broadcast_to(check_bandwidth(bandwidth, n_features), n_features)[columns]
+    slopes[:, :, columns] = linear / xp.asarray(unit, device=values_.device)
     n_dims = values.ndim if hasattr(values, "ndim") else np.ndim(values)
     if n_dims == 1:
         values_, slopes = values_[:, 0], slopes[:, 0]
+    log_normalizers = log_normalizers + problem.log_weight_scale
     return LocalFit(
         answer(values_), answer(slopes), answer(log_normalizers, "single"), answer(ridge)
     )
 
 
-def _refuse_signed(kernel):
-    if kernel.signed:
-        raise ValueError(
-            f"kernel={kernel!r} takes negative values, with which least squares has no "
-            "minimum: choose a positive kernel such as 'gaussian', or degree=0."
-        )
-
-
-def _in_linear_time(problem, keys, empty):
-    """The fields of `LocalFit`, per bandwidth, in one or two features."""
-    scale = 1.0 if problem.query_scale is None else problem.query_scale
-    shift, sums = keys.answered(problem, keys.sums(problem), scale, empty)
-    gram, cross, unit = keys.moments(sums, scale)
-    solution = solve(gram, cross)
-    slopes = np.zeros((*solution.value.shape, problem.queries.shape[1]))
-    linear = solution.coefficients[:, : len(keys.columns)] / unit[:, :, None]
-    slopes[:, :, keys.columns] = linear.transpose(0, 2, 1)
+def _local_fit(moments, rows):
+    """Values, first derivatives in bandwidths, log-normalisers and ridges."""
+    xp = array_namespace(moments.cross)
+    solution = solve(moments.gram, moments.cross)
+    linear = solution.coefficients[:, : moments.unit.shape[1]] / moments.unit[:, :, None]
     with np.errstate(divide="ignore"):
-        log_normalizers = shift + np.log(sums[0, 0]) + problem.log_weight_scale
-    return solution.value, slopes, log_normalizers, solution.ridge
-
-
-def _by_blocks(problem, degree, algorithm, empty):
-    """The same in any dimension, by blocks of queries that lie close together."""
-    import torch
-
-    from ._algorithms._compact_blocks import compact_blocks
-
-    local = _Coordinates(problem, degree)
-    n_queries, n_values = len(problem.queries), problem.values.shape[1]
-    fitted = problem.queries.new_empty((n_queries, n_values))
-    slopes = problem.queries.new_zeros((n_queries, n_values, problem.queries.shape[1]))
-    log_normalizers, ridge = (problem.queries.new_empty(n_queries) for _ in range(2))
-    for rows in compact_blocks(local.queries, _RADIUS):
-        middle = local.queries[rows].mean(dim=0)
-        terms = local.basis.terms(local.keys - middle)
-        columns = local.basis.columns(terms, problem.values)
-        part = unfinished(replace(problem.take(rows), values=columns), algorithm, empty)
-        averages, log_normalizers[rows] = finish(part, empty)
-        averages = averages.double()
-        solution = local.solve(averages, rows, middle)
-        fitted[rows] = solution.value
-        ridge[rows] = solution.ridge
-        linear = solution.coefficients[:, : len(local.columns)] / local.unit[rows, :, None]
-        columns = torch.tensor(local.columns, dtype=torch.long, device=rows.device)
-        slopes[rows[:, None], :, columns] = linear
-    return fitted, slopes, log_normalizers, ridge
+        log_normalizers = moments.shift + xp.log(moments.total)
+    return solution.value, linear.swapaxes(1, 2), log_normalizers, solution.ridge
 
 
 def local_rows(
@@ -275,84 +230,71 @@ def local_rows(
         queries, keys, values, kernel, bandwidth=bandwidth, query_scale=query_scale,
         sample_weight=sample_weight, leave_one_out=False, device=device,
     )  # fmt: skip
-    from ._algorithms._compact_blocks import compact_blocks
+    from ._algorithms._block_moments import RADIUS, Coordinates
+    from ._algorithms._compact_blocks import compact_blocks, in_order
 
     if degree:
-        _refuse_signed(problem.kernel)
-    problem = problem.tensors(device)
-    local = _Coordinates(problem, degree)
-    center = _middle(problem.values, problem.weights)
-    centred = problem.values - center
-    n_queries, n_keys, n_values = len(problem.queries), len(problem.keys), centred.shape[1]
-    fields = {
-        "values": problem.queries.new_empty((n_queries, n_values)),
-        "weights": problem.queries.new_empty((n_queries, n_keys)),
-        "smoother": problem.queries.new_empty((n_queries, n_keys)),
-        "residuals": problem.queries.new_empty((n_queries, n_keys, n_values)),
-        "left_out": problem.queries.new_empty((n_queries, n_keys, n_values)),
-    }
-    for box in compact_blocks(local.queries, _RADIUS):
-        for part in blocks(len(box), max(1, _BLOCK_PAIRS // n_keys)):
-            rows = box[part]
-            found = _rows(problem, local, centred, rows, empty)
-            for field, value in zip(fields.values(), found, strict=True):
-                field[rows] = value
-    fields["values"] += center
-    fields["left_out"] += center
+        refuse_signed(problem.kernel)
+    problem, center = problem.tensors(device).centred()
+    local = Coordinates(problem, degree)
+    size = max(1, _BLOCK_PAIRS // len(problem.keys))
+    row_blocks = [
+        part for box in compact_blocks(local.queries, RADIUS) for part in box.split(size)
+    ]
+    found = [_rows(problem, local, rows, empty) for rows in row_blocks]
+    fitted, weights, smoother, residuals, left_out = in_order(found, row_blocks)
+    fitted, left_out = fitted + center, left_out + center
     if kept is not None:
         # Keys without weight do nothing: the fit without them is the fit.
-        for name in ("weights", "smoother", "residuals"):
-            fields[name] = _everywhere(fields[name], kept, len(keys), 0.0)
-        whole = fields["values"][:, None]
-        fields["left_out"] = _everywhere(fields["left_out"], kept, len(keys), whole)
-    return LocalRows(*(field.cpu().numpy() for field in fields.values()))
+        weights, smoother, residuals = (
+            _everywhere(field, kept, len(keys), 0.0) for field in (weights, smoother, residuals)
+        )
+        left_out = _everywhere(left_out, kept, len(keys), fitted[:, None])
+    fields = fitted, weights, smoother, residuals, left_out
+    return LocalRows(*(field.cpu().numpy() for field in fields))
 
 
-def _rows(problem, local, values, rows, empty):
+def _rows(problem, local, rows, empty):
     """The fields of `LocalRows` for some of the queries."""
     import torch
 
     from ._weights import normalized
 
-    weights = normalized(problem.take(rows), slice(0, len(rows)), empty)
+    values, scale = problem.values, problem.query_scale
+    weights = normalized(problem.take(rows), empty)
     middle = local.queries[rows].mean(dim=0)
     terms = local.basis.terms(local.keys - middle)
-    averages = weights @ local.basis.columns(terms, values)
-    solution = local.solve(averages, rows, middle)
-    shift = local.shift(rows, middle)[:, 1:]  # (b, P - 1, P)
-    # Terms about each query, less their mean, seen through the pull and the coefficients.
-    mean = solution.mean
-    along = (solution.pull[:, None] @ shift)[:, 0] @ terms.T
-    effect = 1 - along + (solution.pull * mean).sum(dim=1, keepdim=True)
-    smoother = weights * effect
-    slope = (solution.coefficients.transpose(1, 2) @ shift) @ terms.T  # (b, p, m)
-    residuals = values[None] - (solution.value[:, None] + slope.transpose(1, 2))
-    form = shift.transpose(1, 2) @ solution.inverse @ shift  # (b, P, P)
-    spread = (
-        (form.flatten(1) @ (terms[:, :, None] * terms[:, None, :]).flatten(1).T)
-        - 2 * (along)
-        + (solution.pull * mean).sum(dim=1, keepdim=True)
-    )
-    rest = 1 - weights * (1 + spread)
+    columns = local.columns(terms)
+    scale = None if scale is None else scale[rows]
+    offset = local.queries[rows] - middle
+    gram, cross, _, about = local.moments(weights @ columns, offset, scale)
+    solution = solve(gram, cross)
+    # From terms about the middle to those about each query, less their mean there.
+    about = about[:, 1:].clone()  # (b, P - 1, P)
+    about[:, :, 0] -= solution.mean
+    smoother = weights * (1 - (solution.pull[:, None] @ about)[:, 0] @ terms.T)
+    slope = (solution.coefficients.transpose(1, 2) @ about) @ terms.T  # (b, p, m)
+    residuals = values - cross[:, :1] - slope.transpose(1, 2)
+    root = torch.linalg.cholesky_ex(solution.covariance).L
+    form = about.transpose(1, 2) @ torch.cholesky_solve(about, root)  # (b, P, P)
+    rest = 1 - weights * (1 + local.basis.quadratic(form, columns))
     lonely = rest < _LONELY
     change = smoother / torch.where(lonely, 1.0, rest)
     left_out = solution.value[:, None] - change[:, :, None] * residuals
     for query, key in lonely.nonzero().tolist():
-        left_out[query, key] = _without(problem, local, values, rows[query], key)
+        left_out[query, key] = _without(problem, local, rows[query], key)
     return solution.value, weights, smoother, residuals, left_out
 
 
-def _without(problem, local, values, query, key):
+def _without(problem, local, query, key):
     """The fit at a query without a key that outweighs the others together."""
     import torch
 
-    rows = query[None]
-    own = torch.tensor([key], device=values.device)
-    middle = local.queries[query]
-    columns = local.basis.columns(local.basis.terms(local.keys - middle), values)
-    problem = replace(problem.take(rows), own_key=own, values=columns)
-    averages, _ = finish(unfinished(problem, "dense", "nearest"), "nearest")
-    return local.solve(averages.double(), rows, middle).value[0]
+    own = torch.tensor([key], device=problem.keys.device)
+    problem = replace(problem.take(query[None]), own_key=own)
+    moments = LocalMoments(problem, local.basis.degree, algorithm="dense")
+    ((value, *_),) = moments.reduce(_local_fit)
+    return value[0]
 
 
 def _everywhere(field, kept, n_keys, fill):
@@ -362,33 +304,3 @@ def _everywhere(field, kept, n_keys, fill):
     whole = torch.zeros(shape, dtype=field.dtype, device=field.device) + fill
     whole[:, kept] = field
     return whole
-
-
-def _middle(values, weights):
-    """Weighted mean of the values: taken off, so that a common offset cancels nothing."""
-    return (weights @ values) / weights.sum()
-
-
-class _Coordinates:
-    """The columns a polynomial is in, in units of the kernel's own spread."""
-
-    def __init__(self, problem, degree):
-        kernel = problem.kernel
-        columns = kernel.numeric_columns(problem.keys.shape[1])
-        self.columns = columns
-        self.queries = problem.queries[:, self.columns]
-        self.keys = problem.keys[:, self.columns]
-        spread = kernel.spread
-        if problem.query_scale is not None:
-            spread = spread * problem.query_scale[:, None]
-        unit = local_unit(spread, self.keys, problem.weights)
-        self.unit = unit.expand(len(self.queries), len(columns))
-        self.basis = Basis(degree, len(columns))
-
-    def shift(self, rows, middle):
-        return self.basis.shift(self.queries[rows] - middle, self.unit[rows])
-
-    def solve(self, averages, rows, middle):
-        gram, cross = self.basis.moments(averages)
-        shift = self.shift(rows, middle)
-        return solve(shift @ gram @ shift.transpose(1, 2), shift @ cross)

@@ -1,10 +1,14 @@
-"""Predictions without a row, with it, and its share in them."""
+"""A query's own key: its share in a prediction, and predictions without it and with it."""
 
 from typing import Any, NamedTuple
 
+import numpy as np
 from array_api_compat import array_namespace
 
-from ._polynomial import solve
+from .._blocks import blocks
+from ._polynomial import is_determined, solve
+
+_BLOCK_ROWS = 64
 
 
 class Predictions(NamedTuple):
@@ -25,8 +29,60 @@ class Predictions(NamedTuple):
     leverage: Any
 
 
-def with_own_key(gram, cross, share, own_values):
-    r"""Local fits without each row and with it, from the averages without it.
+def own_terms(problem):
+    """What each query's own key, which lies at the query, adds to the sum of the weights.
+
+    Parameters
+    ----------
+    problem : Problem
+        With own keys.
+
+    Returns
+    -------
+    log_size, sign : array of shape (n_queries,)
+        Logarithm of the absolute value, and the sign.
+    """
+    xp = array_namespace(problem.keys)
+    kernel, x = problem.kernel, problem.queries
+    if kernel.stationary or kernel.radial_form(x.shape[1]) is not None:
+        x = x[:1]  # the same everywhere
+    evaluate = kernel.log if kernel.signed is False else kernel
+    own = [
+        xp.linalg.diagonal(evaluate(x[rows], x[rows])) for rows in blocks(len(x), _BLOCK_ROWS)
+    ]
+    own = xp.concat(own) if own else x[:, 0]
+    log_weights = xp.log(problem.weights[problem.own_key])
+    if kernel.signed is False:
+        return own + log_weights, xp.ones_like(log_weights)
+    return xp.log(xp.abs(own)) + log_weights, xp.sign(own) + 0 * log_weights
+
+
+def own_share(own, shift, total):
+    """Weight of a key that is left out, as a share of what all weights would sum to.
+
+    Parameters
+    ----------
+    own : tuple of array of shape (n,)
+        From :func:`own_terms`.
+    shift, total : array of shape (n,)
+        The sum without it is ``total * exp(shift)``.
+
+    Returns
+    -------
+    share : array of shape (n,)
+        1 where no other key has any weight.
+    """
+    log_size, sign = own
+    xp = array_namespace(shift)
+    # Relative to the larger of both, nothing overflows.
+    base = xp.maximum(shift, log_size)
+    itself = sign * xp.exp(log_size - base)
+    others = total * xp.exp(shift - base)
+    return xp.where(itself == 0, itself, itself / (itself + others))
+
+
+def with_own_key(moments, own_values):
+    r"""Local fits without each row and with it, from the moments without it.
 
     About the row itself, all terms of the polynomial but the constant are 0: with the share
     :math:`s` of the row in the weights,
@@ -35,32 +91,47 @@ def with_own_key(gram, cross, share, own_values):
 
     Parameters
     ----------
-    gram : array of shape (n, P, P)
-        Averages of the products of terms over all other rows.
-    cross : array of shape (n, P, p)
-        Averages of terms times values.
-    share : array of shape (n,)
-        The row's weight as a share of all rows'; 1 where no other has any.
+    moments : Moments
+        About rows that are left out.
     own_values : array of shape (n, p)
+        Their values.
 
     Returns
     -------
     predictions : Predictions
     """
+    gram, cross, share = moments.gram, moments.cross, moments.share
     xp = array_namespace(cross)
     if gram.shape[1] == 1:
         left_out = cross[:, 0]
         fitted = left_out + share[:, None] * (own_values - left_out)
-        fitted = xp.where(share[:, None] < 1, fitted, own_values)
+        fitted = xp.where(share[:, None] != 1, fitted, own_values)
         return Predictions(left_out, fitted, share)
-    left_out = solve(gram, cross).value
+    without = solve(gram, cross)
+    # A row is a rank-one update of the fit without it, unless a ridge comes with it or goes.
+    with np.errstate(divide="ignore", invalid="ignore"):
+        odds = share / (1 - share) * (1 + (without.pull * without.mean).sum(axis=1))
+        leverage = odds / (1 + odds)
+    fitted = without.value + leverage[:, None] * (own_values - without.value)
+    by_update = without.ridge == 0
+    (rows,) = xp.nonzero(by_update)
+    by_update[rows] = is_determined(gram[rows], 1 - share[rows])
+    (rows,) = xp.nonzero(~by_update)
+    if len(rows):
+        some = (field[rows] for field in (gram, cross, share, own_values))
+        fitted, leverage = fitted + 0, leverage + 0
+        fitted[rows], leverage[rows] = _refit(*some)
+    return Predictions(without.value, fitted, leverage)
+
+
+def _refit(gram, cross, share, own_values):
+    """Fits with the rows themselves, and their leverages."""
+    xp = array_namespace(cross)
     # Where no other row has a say, the row itself is all there is.
-    known = xp.isfinite(gram)
     rest = (1 - share)[:, None, None]
-    gram = xp.where(known, gram, 0.0) * rest
+    gram = xp.where(xp.isfinite(gram), gram, 0.0) * rest
     cross = xp.where(xp.isfinite(cross), cross, 0.0) * rest
     gram[:, 0, 0] += share
     cross[:, 0] += share[:, None] * own_values
     solution = solve(gram, cross)
-    leverage = share * (1 + (solution.pull * solution.mean).sum(axis=1))
-    return Predictions(left_out, solution.value, leverage)
+    return solution.value, share * (1 + (solution.pull * solution.mean).sum(axis=1))

@@ -13,6 +13,32 @@ THIN = 1e-4
 _ROUNDING = 1e6 * np.finfo(np.float64).eps
 
 
+class Moments(NamedTuple):
+    """Averages about each query, of all that local polynomials are made of.
+
+    Attributes
+    ----------
+    shift, total : array of shape (n,)
+        The sum of the weights is ``total * exp(shift)``; the shift is -inf where there are
+        none.
+    gram : array of shape (n, P, P)
+        Averages of the products of the polynomial's terms.
+    cross : array of shape (n, P, p)
+        Averages of the terms times the values.
+    unit : array of shape (n, d)
+        What the terms' coordinates are measured in.
+    share : array of shape (n,) or None
+        Where each query's own key is left out, what its weight would be as a share of all.
+    """
+
+    shift: Any
+    total: Any
+    gram: Any
+    cross: Any
+    unit: Any
+    share: Any = None
+
+
 class LocalSolution(NamedTuple):
     """The polynomial at its own centre."""
 
@@ -20,7 +46,7 @@ class LocalSolution(NamedTuple):
     coefficients: Any  # (n, P - 1, p) of the terms beyond the constant
     pull: Any  # (n, P - 1) how the terms' mean moves the value: C^-1 mean
     mean: Any  # (n, P - 1) of the terms
-    inverse: Any  # (n, P - 1, P - 1) of their covariance, ridge included
+    covariance: Any  # (n, P - 1, P - 1) of the terms, ridge included
     ridge: Any  # (n,)
 
 
@@ -58,6 +84,13 @@ class Basis:
         products = terms[:, self._rows] * terms[:, self._columns]
         with_values = (terms[:, :, None] * values[:, None, :]).reshape(len(terms), -1)
         return array_namespace(terms).concat([products, with_values], axis=1)
+
+    def quadratic(self, forms, columns):
+        """Quadratic forms of the terms at all points, (n, m), from :meth:`columns` there."""
+        twice = np.where(self._rows == self._columns, 1.0, 2.0)
+        twice = array_namespace(forms).asarray(twice, device=forms.device)
+        products = columns[:, : len(self._rows)]
+        return (forms[:, self._rows, self._columns] * twice) @ products.T
 
     def moments(self, averages):
         """The averaged columns as ``E[terms terms^T]`` and ``E[terms values^T]``."""
@@ -153,40 +186,66 @@ def solve(gram, cross):
     """
     xp = array_namespace(gram)
     mean, average = gram[:, 0, 1:], cross[:, 0]
-    covariance = gram[:, 1:, 1:] - mean[:, :, None] * mean[:, None, :]
+    covariance = _covariance(gram)
     with_values = cross[:, 1:] - mean[:, :, None] * average[:, None, :]
-    ridge = thin_ridge(covariance, _least_variance(gram, mean))
+    ridge = thin_ridge(covariance, _least_variance(gram))
     eye = xp.eye(covariance.shape[1], dtype=gram.dtype, device=gram.device)
-    inverse = _inverse(covariance + ridge[:, None, None] * eye)
-    coefficients = inverse @ with_values
-    pull = (inverse @ mean[:, :, None])[:, :, 0]
+    covariance = covariance + ridge[:, None, None] * eye
+    solved = _solve(covariance, xp.concat([with_values, mean[:, :, None]], axis=2))
+    coefficients, pull = solved[:, :, :-1], solved[:, :, -1]
     value = average - (mean[:, None, :] @ coefficients)[:, 0]
-    return LocalSolution(value, coefficients, pull, mean, inverse, ridge)
+    return LocalSolution(value, coefficients, pull, mean, covariance, ridge)
 
 
-def _inverse(matrices):
+def is_determined(gram, share):
+    """Where least squares needs no ridge, even with weights so much smaller.
+
+    Parameters
+    ----------
+    gram : array of shape (n, size, size)
+        As for :func:`solve`.
+    share : array of shape (n,)
+        What is left of all weights but one at the centre.
+
+    Returns
+    -------
+    determined : array of bool of shape (n,)
+    """
+    covariance = _covariance(gram)
+    if covariance.shape[1] == 1:
+        return covariance[:, 0, 0] * share > _least_variance(gram)
+    return _is_wide(covariance * share[:, None, None], _least_variance(gram))
+
+
+def _covariance(gram):
+    mean = gram[:, 0, 1:]
+    return gram[:, 1:, 1:] - mean[:, :, None] * mean[:, None, :]
+
+
+def _solve(matrices, columns):
+    """Solutions of positive definite systems; NaN where the matrix is."""
     xp = array_namespace(matrices)
-    size = matrices.shape[1]
-    if size == 1:
-        return 1 / matrices
-    if size == 2:
+    if matrices.shape[1] == 1:
+        return columns / matrices
+    if matrices.shape[1] == 2:
         a, b, c = matrices[:, 0, 0], matrices[:, 0, 1], matrices[:, 1, 1]
         adjugate = xp.stack([c, -b, -b, a], axis=1).reshape(-1, 2, 2)
-        return adjugate / (a * c - b * b)[:, None, None]
+        return adjugate @ columns / (a * c - b * b)[:, None, None]
     if is_torch_array(matrices):
         import torch
 
-        return torch.cholesky_inverse(torch.linalg.cholesky_ex(matrices).L)
-    return np.linalg.inv(matrices)
+        return torch.cholesky_solve(columns, torch.linalg.cholesky_ex(matrices).L)
+    return np.linalg.solve(matrices, columns)
 
 
-def _least_variance(gram, mean):
+def _least_variance(gram):
     """Variance below which a direction is thin, for each query.
 
     The covariance of rows that are all far from the query is rounded like the squares of
     their distances, and extrapolated over these.
     """
-    gram, mean = (x.detach() if is_torch_array(x) else x for x in (gram, mean))
+    gram = gram.detach() if is_torch_array(gram) else gram
+    mean = gram[:, 0, 1:]
     if mean.shape[1] == 0:
         return mean.sum(axis=1) + THIN
     largest = gram[:, 0, 0] * 0

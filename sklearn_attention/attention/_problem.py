@@ -66,6 +66,17 @@ class Problem:
         )
         return replace(self, queries=self.queries[rows], own_key=own_key, query_scale=scale)
 
+    def centred(self):
+        """The same problem without the values' weighted mean, and that mean."""
+        center = self.weights @ self.values / self.weights.sum()
+        return replace(self, values=self.values - center), center
+
+    def at(self, scale):
+        """The same problem with its bandwidth multiplied."""
+        scale = float(scale)
+        queries, keys = (self.kernel.rescale(x, scale) for x in (self.queries, self.keys))
+        return replace(self, queries=queries, keys=keys)
+
     def to(self, dtype):
         """The same problem with its arithmetic in another precision, on tensors."""
         tensors = ("queries", "keys", "values", "weights")

@@ -4,7 +4,7 @@ import torch
 
 from .._blocks import blocks
 from .._validation import check_choice
-from ._algorithms._tiles import nearest_weights, tile_weights
+from ._algorithms._tiles import fallback_weights, tile_weights
 from ._partial import EMPTY_POLICIES, Fallback, Part, finish
 from ._problem import prepare
 
@@ -60,7 +60,7 @@ def attention_weights(
     n_queries, n_keys = len(problem.queries), len(problem.keys)
     weights = problem.queries.new_zeros((n_queries, n_keys))
     for rows in blocks(n_queries, max(1, _BLOCK_PAIRS // n_keys)):
-        weights[rows] = normalized(problem, rows, empty)
+        weights[rows] = normalized(problem.take(rows), empty)
     if kept is not None:
         everywhere = weights.new_zeros((n_queries, len(keys)))
         everywhere[:, kept] = weights
@@ -68,22 +68,20 @@ def attention_weights(
     return answer(weights)
 
 
-def normalized(problem, rows, empty):
+def normalized(problem, empty):
     """The weights divided by their sum: an average whose values are the keys' columns.
 
     Parameters
     ----------
     problem : Problem
-    rows : slice
-        Which queries.
     empty : str
         The policy.
 
     Returns
     -------
-    weights : torch.Tensor of shape (n_rows, n_keys)
+    weights : torch.Tensor of shape (n_queries, n_keys)
     """
-    weights, shift = tile_weights(problem, rows, slice(0, len(problem.keys)))
+    weights, shift = tile_weights(problem)
     # What the tiles keep above the denormal numbers is 0 to anybody who looks.
     size = weights.abs()
     weights = torch.where(size > _INVISIBLE * size.amax(dim=1, keepdim=True), weights, 0)
@@ -91,19 +89,6 @@ def normalized(problem, rows, empty):
     if part.usable.all():
         empty = "nan"  # nobody is in need of a policy, or of the work for one
     elif empty in ("nearest", "mean"):
-        part = part._replace(fallback=_fallback(problem, rows, empty))
+        distance, answers = fallback_weights(problem, empty)
+        part = part._replace(fallback=Fallback(distance, answers, answers.sum(dim=1)))
     return finish(part, empty)[0]
-
-
-def _fallback(problem, rows, empty):
-    if empty == "nearest":
-        distance, weights = nearest_weights(problem, rows)
-    else:
-        n_queries = len(problem.queries[rows])
-        weights = problem.weights.repeat(n_queries, 1)
-        distance = problem.weights.new_zeros(n_queries)
-        if problem.own_key is not None:
-            own = problem.own_key[rows]
-            has_own = (own >= 0).nonzero()[:, 0]
-            weights[has_own, own[has_own]] = 0
-    return Fallback(distance, weights, weights.sum(dim=1))

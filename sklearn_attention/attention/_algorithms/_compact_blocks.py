@@ -63,3 +63,21 @@ def median_blocks(points, size):
         middle = len(block) // 2
         todo += [block[order[middle:]], block[order[:middle]]]
     return done
+
+
+def in_order(found, blocks):
+    """What was found block by block, for all points in order.
+
+    Parameters
+    ----------
+    found : list of tuple of torch.Tensor
+        For each block fields with one entry for each of its points.
+    blocks : list of torch.Tensor
+        Positions of their points.
+
+    Returns
+    -------
+    fields : tuple of torch.Tensor
+    """
+    order = torch.cat(blocks).argsort()
+    return tuple(torch.cat(field)[order] for field in zip(*found, strict=True))

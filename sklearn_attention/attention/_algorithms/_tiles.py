@@ -35,7 +35,8 @@ def tile_part(problem):
     key_blocks = list(blocks(n_keys, columns))
 
     def average(rows):
-        tiles = (_tile(problem, values, rows, keys) for keys in key_blocks)
+        queries = problem.take(rows)
+        tiles = (_tile(queries, values, keys) for keys in key_blocks)
         return functools.reduce(merge, tiles)
 
     row_blocks = blocks(n_queries, max(1, _TILE_PAIRS // columns))
@@ -69,32 +70,90 @@ def _with_ones(problem):
     return values.T.contiguous().T
 
 
-def _tile(problem, values, rows, keys):
-    weights, shift = tile_weights(problem, rows, keys)
+def _tile(problem, values, keys):
+    weights, shift = tile_weights(problem, keys)
     sums = weights @ values[keys]
     mass = None if problem.kernel.signed is False else weights.abs().sum(dim=1)
     return Part(shift, sums[:, :-1], sums[:, -1], mass)
 
 
-def tile_weights(problem, rows, keys):
-    """Weights of some queries on some keys, divided by ``exp(shift)``.
+def tile_weights(problem, keys=slice(None)):
+    """Weights of all queries on some keys, divided by ``exp(shift)``.
 
     Parameters
     ----------
     problem : Problem
-    rows, keys : slice
-        Which queries and keys.
+    keys : slice, default=slice(None)
+        Which keys.
 
     Returns
     -------
-    weights : torch.Tensor of shape (n_rows, n_keys)
-    shift : torch.Tensor of shape (n_rows,)
+    weights : torch.Tensor of shape (n_queries, n_keys)
+    shift : torch.Tensor of shape (n_queries,)
     """
-    kernel = problem.kernel
-    x, y = problem.queries[rows], problem.keys[keys]
-    own = _own_pairs(problem, rows, keys)
-    if kernel.signed is False and math.isinf(kernel.support):
-        scores = _log_kernel(problem, x, y, rows) + problem.weights[keys].log()
+    return shifted_weights(problem, kernel_table(problem, keys)(None), keys)
+
+
+def kernel_table(problem, keys=slice(None)):
+    """The kernel between all queries and some keys, as a function of the bandwidth.
+
+    Parameters
+    ----------
+    problem : Problem
+    keys : slice, default=slice(None)
+
+    Returns
+    -------
+    table : callable
+        ``table(scale)`` is the kernel, (n_queries, n_keys), or its logarithm where that is
+        finite everywhere, with each query's bandwidth multiplied by ``scale``, (n_queries,),
+        where it is one of distance: distances are computed once. None is the problem's own.
+    """
+    kernel, x, y = problem.kernel, problem.queries, problem.keys[keys]
+    is_log, form = sums_logarithms(kernel), kernel.radial_form(x.shape[1])
+    if form is None:
+        return lambda scale: kernel.log(x, y) if is_log else kernel(x, y)
+    squared = form.squared(x, y)
+    rest = None
+    if form.rest is not None:
+        rest = form.rest.log(x, y) if is_log else form.rest(x, y)
+
+    def table(scale):
+        scale = problem.query_scale if scale is None else scale
+        # Divided twice: the square of an extreme scale overflows or vanishes.
+        scaled = squared if scale is None else squared / scale[:, None] / scale[:, None]
+        found = form.kernel.log_profile(scaled) if is_log else form.kernel.profile(scaled)
+        if rest is None:
+            return found
+        return found + rest if is_log else found * rest
+
+    return table
+
+
+def sums_logarithms(kernel):
+    """Whether a kernel is positive everywhere, and so best handled as logarithms."""
+    return kernel.signed is False and math.isinf(kernel.support)
+
+
+def shifted_weights(problem, table, keys=slice(None)):
+    """Weights from a table of the kernel or its logarithm.
+
+    Parameters
+    ----------
+    problem : Problem
+    table : torch.Tensor of shape (n_queries, n_keys)
+        As :func:`kernel_table` has it.
+    keys : slice, default=slice(None)
+        The keys.
+
+    Returns
+    -------
+    weights, shift : torch.Tensor
+        As of :func:`tile_weights`.
+    """
+    own = _own_pairs(problem, keys)
+    if sums_logarithms(problem.kernel):
+        scores = table + problem.weights[keys].log()
         if own is not None:
             scores[own] = -math.inf
         shift = scores.amax(dim=1)
@@ -105,42 +164,23 @@ def tile_weights(problem, rows, keys):
         lowest = 0.98 * math.log(torch.finfo(scores.dtype).tiny)
         weights = scores.clamp_min_(lowest).exp_()
         return weights if some.all() else weights * some[:, None], shift
-    weights = _kernel(problem, x, y, rows) * problem.weights[keys]
+    weights = table * problem.weights[keys]
     if own is not None:
         weights[own] = 0
-    if kernel.signed is False:
+    if problem.kernel.signed is False:
         return weights, weights.new_zeros(len(weights))
     largest = weights.abs().amax(dim=1)
     shift = largest.log()
     return weights / torch.where(largest > 0, largest, 1)[:, None], shift
 
 
-def _kernel(problem, x, y, rows):
-    if problem.query_scale is None:
-        return problem.kernel(x, y)
-    form = problem.kernel.radial_form(x.shape[1])
-    return form.values(_scaled(form.squared(x, y), problem.query_scale[rows]), x, y)
-
-
-def _log_kernel(problem, x, y, rows):
-    if problem.query_scale is None:
-        return problem.kernel.log(x, y)
-    form = problem.kernel.radial_form(x.shape[1])
-    return form.log_values(_scaled(form.squared(x, y), problem.query_scale[rows]), x, y)
-
-
-def _scaled(squared, scale):
-    # Divided twice: the square of an extreme scale overflows or vanishes.
-    return squared / scale[:, None] / scale[:, None]
-
-
-def _own_pairs(problem, rows, keys):
+def _own_pairs(problem, keys=slice(None)):
     """Positions in the tile of the pairs to leave out, or None."""
     if problem.own_key is None:
         return None
-    own = problem.own_key[rows]
-    inside = ((own >= keys.start) & (own < keys.stop)).nonzero()[:, 0]
-    return (inside, own[inside] - keys.start) if len(inside) else None
+    start, stop, _ = keys.indices(len(problem.keys))
+    inside = ((problem.own_key >= start) & (problem.own_key < stop)).nonzero()[:, 0]
+    return (inside, problem.own_key[inside] - start) if len(inside) else None
 
 
 def nearest_fallback(problem):
@@ -160,22 +200,46 @@ def nearest_fallback(problem):
     distance, sums = [], []
     values = _with_ones(problem)
     for rows in blocks(len(problem.queries), max(1, _TILE_PAIRS // len(problem.keys))):
-        squared, near = nearest_weights(problem, rows)
+        squared, near = nearest_weights(problem.take(rows))
         distance.append(squared)
         sums.append(near @ values)
     sums = torch.cat(sums)
     return Fallback(torch.cat(distance), sums[:, :-1], sums[:, -1])
 
 
-def nearest_weights(problem, rows):
+def fallback_weights(problem, empty):
+    """Weights that answer for queries without any.
+
+    Parameters
+    ----------
+    problem : Problem
+    empty : {"nearest", "mean"}
+        The policy.
+
+    Returns
+    -------
+    distance : torch.Tensor of shape (n_queries,)
+        What decides between the answers of different keys.
+    weights : torch.Tensor of shape (n_queries, n_keys)
+    """
+    if empty == "nearest":
+        return nearest_weights(problem)
+    weights = problem.weights.repeat(len(problem.queries), 1)
+    own = _own_pairs(problem)
+    if own is not None:
+        weights[own] = 0
+    return weights.new_zeros(len(weights)), weights
+
+
+def nearest_weights(problem):
     """Distance to the nearest keys, and weights that are 0 for all others."""
-    x, y = problem.queries[rows], problem.keys
+    x, y = problem.queries, problem.keys
     # Divided by the largest coordinate no square overflows, whatever the bandwidth; by a
     # power of two, so that no digit changes either.
     largest = max(x.abs().max().item(), y.abs().max().item())
     scale = 2.0 ** math.frexp(largest)[1] if largest > 0 else 1.0
     squared = squared_distances(x / scale, y / scale)
-    own = _own_pairs(problem, rows, slice(0, len(y)))
+    own = _own_pairs(problem)
     if own is not None:
         squared[own] = math.inf
     smallest = squared.amin(dim=1)

@@ -1,0 +1,194 @@
+"""Moments of all keys about every query, for blocks of queries that lie close together."""
+
+import functools
+from dataclasses import replace
+
+import torch
+
+from .._own_key import own_share, own_terms
+from .._polynomial import Basis, Moments, local_unit
+from .._threads import FEW_PAIRS, map_blocks, threads_for
+from ._compact_blocks import compact_blocks, in_order, median_blocks
+from ._dense import dense_part
+from ._tiles import fallback_weights, kernel_table, shifted_weights
+
+# Pairs of a block: few enough for temporaries to stay in cache; and its fewest rows.
+_BLOCK_PAIRS, _FEWEST_ROWS = 2**17, 16
+# Moments are taken about the middle of a block of queries this many bandwidths wide at
+# most: seen from further away, their digits would cancel.
+RADIUS = 4.0
+# Numbers that the sums of a block of queries may hold, about.
+_BLOCK_NUMBERS = 2**20
+# For bandwidths of any size the data are cut into so many blocks.
+_N_BLOCKS = 16
+
+
+class Coordinates:
+    """The numeric columns, in which the polynomials of a problem are.
+
+    Parameters
+    ----------
+    problem : Problem
+        Of tensors.
+    degree : {0, 1, 2}
+
+    Attributes
+    ----------
+    queries, keys : torch.Tensor of shape (n_queries, d) and (n_keys, d)
+        Those columns.
+    basis : Basis
+    """
+
+    def __init__(self, problem, degree):
+        self._problem = problem
+        columns = problem.kernel.numeric_columns(problem.keys.shape[1])
+        self.queries, self.keys = problem.queries[:, columns], problem.keys[:, columns]
+        self.basis = Basis(degree, len(columns))
+
+    def columns(self, terms):
+        """What to average: the terms' products, and the terms times the values."""
+        return self.basis.columns(terms, self._problem.values)
+
+    def moments(self, averages, offset, scale):
+        """Moments about queries from averages about the middle of a block.
+
+        Parameters
+        ----------
+        averages : torch.Tensor of shape (n, n_columns)
+        offset : torch.Tensor of shape (n, d)
+            From the middle to the queries.
+        scale : torch.Tensor of shape (n,) or None
+            Multiples of the bandwidth.
+
+        Returns
+        -------
+        gram, cross, unit : torch.Tensor
+            As in :class:`Moments`.
+        shift : torch.Tensor of shape (n, P, P)
+            Turns terms about the middle into those about the queries.
+        """
+        gram, cross = self.basis.moments(averages)
+        spread = self._problem.kernel.spread
+        spread = spread if scale is None else spread * scale[:, None]
+        unit = local_unit(spread, self.keys, self._problem.weights).expand(offset.shape)
+        shift = self.basis.shift(offset, unit)
+        if self.basis.degree:
+            gram, cross = shift @ gram @ shift.transpose(1, 2), shift @ cross
+        return gram, cross, unit, shift
+
+
+class BlockMoments:
+    """Moments by a positive kernel of any kind; every query meets every key.
+
+    Parameters
+    ----------
+    problem : Problem
+        Of tensors.
+    degree : {0, 1, 2}
+        Degree of the local polynomials.
+    empty : {"nearest", "mean", "nan"}
+        What answers for queries without weights.
+    any_scale : bool, default=False
+        Whether blocks are to suit bandwidths of any size, or that of the problem alone.
+    """
+
+    def __init__(self, problem, degree, empty, *, any_scale=False):
+        self._problem, self._empty = problem, empty
+        self._local = Coordinates(problem, degree)
+        self._own = None if problem.own_key is None else own_terms(problem)
+        if any_scale:
+            self._blocks = self._for_any_scale()
+        else:
+            self._blocks = compact_blocks(self._local.queries, RADIUS)
+
+    def _for_any_scale(self):
+        """Blocks of few rows, which lie close together where moments are to be shifted."""
+        x, n_keys = self._local.queries, len(self._local.keys)
+        size = max(_BLOCK_PAIRS // n_keys, _FEWEST_ROWS)
+        if self._local.basis.degree == 0:
+            return list(torch.arange(len(x), device=x.device).split(size))
+        groups = median_blocks(x, min(size, max(len(x) // _N_BLOCKS, _FEWEST_ROWS)))
+        # Moments about a middle that is far from most rows, for the sake of one, lose digits.
+        extents = [x[rows].amax(dim=0) - x[rows].amin(dim=0) for rows in groups]
+        radius = 2 * torch.stack([extent.amax() for extent in extents]).median()
+        if radius == 0:
+            return groups
+        return [rows[box] for rows in groups for box in compact_blocks(x[rows], radius)]
+
+    @torch.no_grad()
+    def reduce(self, finish, scales=None):
+        """What is made of the moments at several bandwidths.
+
+        Parameters
+        ----------
+        finish : callable
+            ``finish(moments, rows)`` returns a tuple of tensors for some of the queries.
+        scales : ndarray of shape (n_scales,) or (n_scales, n_queries), default=None
+            Multiples of the bandwidth, for kernels of the distance; None for one pass at the
+            problem's own.
+
+        Returns
+        -------
+        found : list of tuple of torch.Tensor
+            For each scale what `finish` returned, for all queries.
+        """
+        problem = self._problem
+        if scales is None:
+            found = [self._block(rows, None, finish) for rows in self._blocks]
+            return [in_order(*zip(*found, strict=True), self._blocks)]
+        scales = torch.as_tensor(scales, device=problem.keys.device)
+        scales = scales.reshape(len(scales), -1).expand(-1, len(problem.queries))
+        n_pairs = len(problem.queries) * len(problem.keys)
+        parallel = problem.keys.device.type == "cpu" and n_pairs > FEW_PAIRS
+        # A user's own function may not be safe in threads.
+        parallel = parallel and problem.kernel.signed is not None
+        with threads_for(n_pairs):
+            found = map_blocks(
+                lambda rows: self._block(rows, scales, finish), self._blocks, parallel=parallel
+            )
+        return [in_order(of_scale, self._blocks) for of_scale in zip(*found, strict=True)]
+
+    def _block(self, rows, scales, finish):
+        """What `finish` makes of the moments of some neighbouring queries, for each scale."""
+        problem, x = self._problem.take(rows), self._local.queries[rows]
+        middle = x.mean(dim=0)
+        columns = self._local.columns(self._local.basis.terms(self._local.keys - middle))
+        answers = functools.cache(lambda: self._answers(problem, columns))
+
+        def finished(sums, shift, scale):
+            places = rows.repeat(len(shift) // len(rows))
+            total = sums[:, 0]
+            averages = sums / torch.where(total > 0, total, 1)[:, None]
+            alone = (total == 0).nonzero()[:, 0]
+            if len(alone):
+                shift[alone] = -torch.inf
+                averages[alone] = answers()[alone % len(rows)]
+            offset = self._local.queries[places] - middle
+            gram, cross, unit, _ = self._local.moments(averages, offset, scale)
+            share = None
+            if self._own is not None:
+                share = own_share([field[places] for field in self._own], shift, total)
+            return finish(Moments(shift, total, gram, cross, unit, share), places)
+
+        if scales is None:
+            part = dense_part(replace(problem, values=columns, single=False))
+            return [finished(part.numerator, part.shift, problem.query_scale)]
+        table, found = kernel_table(problem), []
+        # Several bandwidths at a time: what follows the sums is many small operations.
+        at_once = max(1, _BLOCK_NUMBERS // (len(rows) * columns.shape[1]))
+        for some in scales[:, rows].split(at_once):
+            sums, shifts = [], []
+            for scale in some:
+                weights, shift = shifted_weights(problem, table(scale))
+                sums.append(weights @ columns)
+                shifts.append(shift)
+            fields = finished(torch.cat(sums), torch.cat(shifts), some.flatten())
+            found += zip(*(field.split(len(rows)) for field in fields), strict=True)
+        return found
+
+    def _answers(self, problem, columns):
+        """Averages of the columns that answer for queries without weights."""
+        if self._empty == "nan":
+            return columns.new_full((len(problem.queries), columns.shape[1]), torch.nan)
+        _, weights = fallback_weights(problem, self._empty)
+        return (weights @ columns) / weights.sum(dim=1, keepdim=True)

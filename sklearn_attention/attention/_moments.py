@@ -1,0 +1,138 @@
+"""Moments of the keys about queries, by whichever algorithm is the fastest."""
+
+import functools
+from dataclasses import replace
+
+import numpy as np
+from array_api_compat import array_namespace
+
+from ._empty import fallback
+from ._kernel_sums import kernel_sums
+from ._linear_time import linear_time_sums
+from ._own_key import own_share, own_terms
+from ._partial import finish as divide
+from ._polynomial import Moments
+
+
+class LocalMoments:
+    """Averages about each query, at one bandwidth after the other.
+
+    What the bandwidths have in common is computed once: an order of the keys, distances.
+
+    Parameters
+    ----------
+    problem : Problem
+    degree : {0, 1, 2}, default=0
+        Degree of the local polynomials; 0 for kernels that may be negative.
+    empty : {"nearest", "mean", "nan"}, default="nearest"
+        What answers for queries without weights.
+    algorithm : {"auto", "dense"}, default="auto"
+    device : str, default="auto"
+        Where to compute what needs torch.
+
+    Raises
+    ------
+    ValueError
+        If the degree is not 0 and the kernel takes negative values.
+    """
+
+    def __init__(self, problem, degree=0, *, empty="nearest", algorithm="auto", device="auto"):
+        if degree:
+            refuse_signed(problem.kernel)
+        self._problem, self._degree, self._empty, self._device = problem, degree, empty, device
+        self._linear = linear_time_sums(problem, degree) if algorithm == "auto" else None
+        kernel, n_features = problem.kernel, problem.keys.shape[1]
+        self._is_radial = kernel.signed is False and kernel.radial_form(n_features) is not None
+
+    def reduce(self, finish, scales=None, *, single=False):
+        """What is made of the moments at several bandwidths.
+
+        Parameters
+        ----------
+        finish : callable
+            ``finish(moments, rows)`` returns a tuple of arrays for some of the queries, at
+            the positions `rows`; the :class:`Moments` of all may be more than memory holds.
+        scales : ndarray of shape (n_scales,) or (n_scales, n_queries), default=None
+            Multiples of the bandwidth, in the second form one for each query; None for the
+            problem's own.
+        single : bool, default=False
+            Whether single precision will do, which is faster where it is implemented.
+
+        Returns
+        -------
+        found : iterable of tuple
+            For each scale what `finish` returned, for all queries.
+
+        Raises
+        ------
+        ValueError
+            If each query has a scale and the kernel is not one of distance.
+        """
+        of_queries = np.ndim(scales) == 2
+        if of_queries and not self._is_radial:
+            raise ValueError(
+                f"kernel={self._problem.kernel!r} does not depend on the distance alone, which "
+                "a scale of each row divides: choose a radial kernel such as 'gaussian'."
+            )
+        # In the plane a scale for each query takes all pairs anyway.
+        if self._linear is not None and not (of_queries and len(self._linear.columns) == 2):
+            scales = [1.0] if scales is None else scales
+            return (finish(self._in_linear_time(scale), slice(None)) for scale in scales)
+        if scales is None:
+            return self._blocks(self._problem).reduce(finish)
+        if self._is_radial and (self._degree or of_queries or not self._is_dot_product):
+            return self._blocks_for_any_scale.reduce(finish, scales)
+        problems = map(self._problem.at, scales)
+        if self._degree == 0:
+            return (finish(self._by_sums(problem, single), slice(None)) for problem in problems)
+        return (self._blocks(problem).reduce(finish)[0] for problem in problems)
+
+    @functools.cached_property
+    def _is_dot_product(self):
+        x = self._problem.queries[:0]
+        return self._problem.kernel.as_dot_product(x, x) is not None
+
+    @functools.cached_property
+    def _blocks_for_any_scale(self):
+        return self._blocks(self._problem, any_scale=True)
+
+    def _blocks(self, problem, **options):
+        from ._algorithms._block_moments import BlockMoments  # torch takes a second to load
+
+        return BlockMoments(problem.tensors(self._device), self._degree, self._empty, **options)
+
+    def _in_linear_time(self, scale):
+        keys, problem = self._linear, self._problem
+        found = keys.sums(problem, scale)
+        if problem.query_scale is not None:
+            scale = scale * problem.query_scale
+        sums = keys.answered(problem, found, scale, self._empty).sums
+        share = self._share(problem, found.shift, found.sums[0, 0])
+        return Moments(found.shift, found.sums[0, 0], *keys.moments(sums, scale), share)
+
+    def _by_sums(self, problem, single):
+        """Averages alone, of kernels of any kind."""
+        problem = replace(problem, single=problem.single or single)
+        part = kernel_sums(problem, "dense", self._device)
+        part = part._replace(fallback=fallback(problem, part, self._empty))
+        averages, _ = divide(part, self._empty)
+        xp = array_namespace(averages)
+        shift = xp.where(part.usable, part.shift, -xp.inf)
+        ones = xp.ones_like(averages[:, :1, None])
+        share = self._share(problem, shift, part.denominator)
+        return Moments(shift, part.denominator, ones, averages[:, None], None, share)
+
+    @staticmethod
+    def _share(problem, shift, total):
+        if problem.own_key is None:
+            return None
+        return own_share(own_terms(problem), shift, total)
+
+
+def refuse_signed(kernel):
+    """Raise ValueError if a kernel takes negative values."""
+    if kernel.signed:
+        raise ValueError(
+            f"kernel={kernel!r} takes negative values, with which least squares has no "
+            "minimum: choose a positive kernel such as 'gaussian', or degree=0."
+        )
