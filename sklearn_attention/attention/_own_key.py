@@ -2,7 +2,6 @@
 
 from typing import Any, NamedTuple
 
-import numpy as np
 from array_api_compat import array_namespace
 
 from .._blocks import blocks
@@ -109,14 +108,14 @@ def with_own_key(moments, own_values):
         return Predictions(left_out, fitted, share)
     without = solve(gram, cross)
     # A row is a rank-one update of the fit without it, unless a ridge comes with it or goes.
-    with np.errstate(divide="ignore", invalid="ignore"):
-        odds = share / (1 - share) * (1 + (without.pull * without.mean).sum(axis=1))
-        leverage = odds / (1 + odds)
+    is_update = without.ridge == 0
+    (rows,) = xp.nonzero(is_update)
+    is_update[rows] = is_determined(gram[rows], 1 - share[rows])
+    odds = share / xp.where(is_update, 1 - share, 1.0)
+    odds = odds * (1 + (without.pull * without.mean).sum(axis=1))
+    leverage = odds / (1 + odds)
     fitted = without.value + leverage[:, None] * (own_values - without.value)
-    by_update = without.ridge == 0
-    (rows,) = xp.nonzero(by_update)
-    by_update[rows] = is_determined(gram[rows], 1 - share[rows])
-    (rows,) = xp.nonzero(~by_update)
+    (rows,) = xp.nonzero(~is_update)
     if len(rows):
         some = (field[rows] for field in (gram, cross, share, own_values))
         fitted, leverage = fitted + 0, leverage + 0

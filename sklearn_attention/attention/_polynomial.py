@@ -161,7 +161,8 @@ def local_unit(spread, keys, weights):
     deviation = keys - share @ keys
     extent = xp.sqrt(share @ deviation**2)
     extent = xp.where(extent > 0, extent, xp.inf)
-    return xp.minimum(xp.asarray(spread, dtype=keys.dtype, device=keys.device), extent)
+    spread = spread if hasattr(spread, "shape") else xp.full_like(extent, spread)
+    return xp.minimum(spread, extent)
 
 
 def solve(gram, cross):
@@ -212,6 +213,7 @@ def is_determined(gram, share):
     determined : array of bool of shape (n,)
     """
     covariance = _covariance(gram)
+    covariance = covariance.detach() if is_torch_array(covariance) else covariance
     if covariance.shape[1] == 1:
         return covariance[:, 0, 0] * share > _least_variance(gram)
     return _is_wide(covariance * share[:, None, None], _least_variance(gram))
