@@ -1,20 +1,19 @@
 """How the weighted average changes with its query."""
 
-import math
-
 import numpy as np
 import torch
 
 from .._blocks import blocks
 from .._validation import check_bandwidth
+from ._algorithms._tiles import shifted_weights, sums_logarithms
 from ._partial import Part
 from ._problem import prepare
 from ._threads import FEW_PAIRS, map_blocks
 
 # Pairs per block of queries; about a dozen tables of this size are alive at a time.
 _BLOCK_PAIRS = 2**17
-# Weights this far below the largest, as logarithms, are 0: denormal numbers are slow.
-_INVISIBLE = 0.98 * math.log(torch.finfo(torch.float64).tiny)
+# Weights this small beside the largest are 0: in a far key's derivative they might still count.
+_INVISIBLE = 1e-300
 
 
 def attend_gradient(
@@ -87,11 +86,11 @@ def attend_gradient(
     n_keys, n_values = problem.values.shape
     columns = problem.kernel.numeric_columns(n_features)
     # A common offset would leave its digits in every difference from the average.
-    centred = problem.values - problem.weights @ problem.values / problem.weights.sum()
+    problem, _ = problem.centred()
     way = _by_autograd if problem.kernel.radial_form(n_features) is None else _by_distance
 
     def differentiate(rows):
-        return way(problem, centred, columns, rows)
+        return way(problem, columns, rows)
 
     row_blocks = blocks(n_queries, max(1, _BLOCK_PAIRS // n_keys))
     parallel = problem.queries.device.type == "cpu" and n_queries * n_keys > FEW_PAIRS
@@ -105,13 +104,14 @@ def attend_gradient(
     return answer(gradients[:, 0] if n_dims == 1 else gradients)
 
 
-def _by_distance(problem, values, columns, rows):
+def _by_distance(problem, columns, rows):
     """Gradients for some queries, by the kernel's derivative along the squared distance."""
     x, y = problem.queries[rows], problem.keys
-    form = problem.kernel.radial_form(x.shape[1])
+    form, is_log = problem.kernel.radial_form(x.shape[1]), sums_logarithms(problem.kernel)
     squared = form.squared(x, y).requires_grad_()
     with torch.enable_grad():
-        table = (form.log_values if _is_log(problem) else form.values)(squared, x, y)
+        table = (form.log_values if is_log else form.values)(squared, x, y)
+    values = problem.values
     gradients = x.new_zeros((len(x), values.shape[1], len(columns)))
     if not table.requires_grad:
         return gradients  # a kernel of steps
@@ -122,7 +122,7 @@ def _by_distance(problem, values, columns, rows):
     averages = shares @ values
     for position, column in enumerate(columns):
         change = slope * (x[:, column, None] - y[:, column])
-        if _is_log(problem):
+        if is_log:
             # What all log-weights have in common cancels in the average; here, not later,
             # since for a query far from all keys it is nearly everything.
             change -= (shares * change).sum(dim=1, keepdim=True)
@@ -132,14 +132,15 @@ def _by_distance(problem, values, columns, rows):
     return gradients
 
 
-def _by_autograd(problem, values, columns, rows):
+def _by_autograd(problem, columns, rows):
     """Gradients for some queries, by torch through the kernel itself."""
-    x, y = problem.queries[rows], problem.keys
+    x, y, is_log = problem.queries[rows], problem.keys, sums_logarithms(problem.kernel)
     # Codes of categories stay outside the graph: their kernels need no derivative.
     moving = x[:, columns].clone().requires_grad_()
     with torch.enable_grad():
         x = x.index_copy(1, torch.tensor(columns, device=x.device), moving) if columns else x
-        table = problem.kernel.log(x, y) if _is_log(problem) else problem.kernel(x, y)
+        table = problem.kernel.log(x, y) if is_log else problem.kernel(x, y)
+    values = problem.values
     gradients = x.new_zeros((len(x), values.shape[1], len(columns)))
     if not table.requires_grad:
         return gradients
@@ -152,27 +153,19 @@ def _by_autograd(problem, values, columns, rows):
     return gradients
 
 
-def _is_log(problem):
-    """Whether the weights are positive everywhere and so best handled as logarithms."""
-    return problem.kernel.signed is False and math.isinf(problem.kernel.support)
-
-
 def _shares(problem, table):
     """Normalised weights, and what the table's derivatives are to be multiplied by.
 
     For logarithms these are the same; for the kernel's values the factor is the weight of
     the key over the sum. All are 0 for a query without usable weights.
     """
-    if _is_log(problem):
-        scores = table + problem.weights.log()
-        top = scores.amax(dim=1, keepdim=True)
-        scores -= torch.where(top > -math.inf, top, 0)
-        weights = scores.masked_fill_(scores < _INVISIBLE, -math.inf).exp_()
-        total = weights.sum(dim=1, keepdim=True)
-        shares = weights / torch.where(total > 0, total, 1)
-        return shares, shares
-    weights = table * problem.weights
+    weights, shift = shifted_weights(problem, table)
+    if sums_logarithms(problem.kernel):
+        weights = torch.where(weights > _INVISIBLE, weights, 0)
     total = weights.sum(dim=1)
-    usable = Part(torch.zeros_like(total), weights, total, weights.abs().sum(dim=1)).usable
+    usable = Part(shift, weights, total, weights.abs().sum(dim=1)).usable
     inverse = torch.where(usable, 1 / torch.where(usable, total, 1), 0)[:, None]
-    return weights * inverse, problem.weights * inverse
+    shares = weights * inverse
+    if sums_logarithms(problem.kernel):
+        return shares, shares
+    return shares, problem.weights * torch.where(usable, (-shift).exp(), 0)[:, None] * inverse

@@ -5,8 +5,9 @@ import math
 import numpy as np
 import torch
 
-from ..kernels import squared_distances
+from ..kernels import Gaussian, squared_distances
 from ._algorithms._compact_blocks import in_order, median_blocks
+from ._algorithms._fused import softmax_average
 from ._leave_one_out import Scores
 from ._own_key import own_share, with_own_key
 from ._polynomial import Basis, Moments, local_unit
@@ -14,6 +15,8 @@ from ._threads import threads_for
 
 # Moments are taken about the middle of so many neighbouring rows.
 _LOCAL_BLOCK_ROWS = 64
+# As attention, log-weights are rounded by this at most, and no row may outweigh the others.
+_ATTENTION_TOLERANCE, _MAX_OWN_SHARE = 1e-10, 0.99
 
 
 class LeaveOneOutGradient:
@@ -98,7 +101,9 @@ class LeaveOneOutGradient:
         log_bandwidth = torch.tensor(np.asarray(log_bandwidth, float), requires_grad=True)
         log_worth = torch.tensor(np.asarray(log_worth, float))
         with threads_for(len(self.numbers) ** 2):
-            parts = [_BlockSums(self, rows, log_bandwidth, log_worth) for rows in self.blocks]
+            parts = _gaussian_sums(self, log_bandwidth) or [
+                _BlockSums(self, rows, log_bandwidth, log_worth) for rows in self.blocks
+            ]
             found = in_order([part.sums for part in parts], self.blocks)
             found = [field.requires_grad_() for field in found]
             totals = self._totals(log_bandwidth, *found)
@@ -132,6 +137,53 @@ class LeaveOneOutGradient:
         share = self.weights / self.weights.sum()
         errors = [(x - self.values).square().mean(dim=1) for x in (left_out, fitted)]
         return torch.stack([*(share @ error for error in errors), leverage.sum()])
+
+
+def _gaussian_sums(smoother, log_bandwidth):
+    """The Gaussian's sums of all rows as attention; None where that is not accurate."""
+    if type(smoother.radial) is not Gaussian or smoother.steps or smoother.basis.degree:
+        return None
+    sums = _GaussianSums(smoother, log_bandwidth.detach())
+    return [sums] if sums.accurate else None
+
+
+class _GaussianSums:
+    r"""Averages over all other rows for all rows, by the Gaussian.
+
+    :math:`\partial w / \partial \log h_j = w \Delta_j^2`, so the derivatives are averages of
+    more values by the same weights: :math:`v \Delta_j^2` and :math:`\Delta_j^2`.
+    """
+
+    def __init__(self, smoother, log_bandwidth):
+        x = smoother.numbers / log_bandwidth.exp()
+        (self.rows,) = smoother.blocks
+        norms, log_weights = x.square().sum(dim=1), smoother.weights.log()
+        self.accurate = 2 * torch.finfo(x.dtype).eps * norms.max() <= _ATTENTION_TOLERANCE
+        if not self.accurate:
+            return
+        ones = x.new_ones((len(x), 1))
+        values = torch.cat([ones, smoother.values], dim=1)
+        squares = torch.cat([ones, x, x * x], dim=1)
+        columns = (values[:, :, None] * squares[:, None]).flatten(1)
+        averages, log_sums = softmax_average(x, x, columns, log_weights - norms / 2)
+        share = (norms / 2 + log_weights - log_sums).exp()[:, None]
+        self.accurate = bool((share < _MAX_OWN_SHARE).all())
+        averages = ((averages - share * columns) / (1 - share)).unflatten(
+            1, (values.shape[1], -1)
+        )
+        self._averages, means, second = averages.split([1, x.shape[1], x.shape[1]], dim=2)
+        # About each row: E[D^2] = x^2 E[1] - 2 x E[k] + E[k^2], and the same with values.
+        around = x[:, None]
+        self._spread = around**2 * self._averages - 2 * around * means + second  # (n, 1 + p, d)
+        log_total = log_sums + torch.log1p(-share[:, 0]) - norms / 2
+        self.sums = self._averages[:, :, 0], log_total, torch.zeros_like(log_total)
+
+    def pull(self, of_averages, of_log_total, of_log_own):
+        """Derivatives along log-bandwidths, as of :class:`_BlockSums`."""
+        spread = self._spread[:, :1]
+        moves = self._spread - self._averages * spread
+        moved = torch.einsum("nc,ncd->d", of_averages, moves) + of_log_total @ spread[:, 0]
+        return moved, spread.new_zeros(0)
 
 
 class _BlockSums:
