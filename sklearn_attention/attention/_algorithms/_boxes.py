@@ -12,6 +12,10 @@ from ._chebyshev import Rows, between_cells
 # Numbers of the terms around some cells, which stay in the processor's cache; and numbers
 # held at a time for many cells, about.
 _BLOCK_NUMBERS, _MOST_NUMBERS = 2**17, 2**24
+# Width of the narrowest cells worth having, beside how far out they are.
+_LEAST_WIDTH = 2.0**-36
+# Rows of matrices that are multiplied at once: so few that no threads are started for them.
+_ROWS = 8
 # Weights of a kernel below this share of its peak are left out.
 _FAR = 1e-20
 
@@ -47,6 +51,7 @@ class Boxes:
         self.powers, self.degree = keys.powers, keys.degree
         self.profile, self.grid = profile, grid
         self._far = float(profile(np.array(grid.reach**2))) * self.columns[0].sum()
+        self._range = self.points.min(axis=0), self.points.max(axis=0)
         # What serves for all bandwidths of the same width: this, the keys in its cells, which
         # are not known of some, and moments of the columns from some on.
         self._keys, self._moments = (None, None, None), {}
@@ -66,7 +71,14 @@ class Boxes:
         plan : Plan
         """
         grid = self.grid
-        width = cell_width(grid.width * scale, grid.digits)
+        low, high = self._range
+        if queries is not self.points and len(queries):
+            low = np.minimum(low, queries.min(axis=0))
+            high = np.maximum(high, queries.max(axis=0))
+        extent = float((high - low).max())
+        # No wider than all there is: powers of small distances need polynomials of these.
+        widest = max(extent, _LEAST_WIDTH * float(np.maximum(abs(low), abs(high)).max()))
+        width = cell_width(min(grid.width * scale, widest or np.inf), grid.digits)
         if self._keys[0] != width:
             keys, outside = self._rows(self.points, width)
             self._keys = width, keys, outside
@@ -75,7 +87,7 @@ class Boxes:
         rows = keys
         if queries is not self.points:
             rows, outside = self._rows(queries, width)
-        furthest = math.ceil(grid.reach * scale / width)
+        furthest = math.ceil(min(grid.reach * scale, extent) / width)
         offsets = np.arange(-furthest, furthest + 1.0)
         return Plan(width / scale, offsets, rows, outside, _legs(keys, rows, offsets))
 
@@ -134,7 +146,7 @@ class Boxes:
         largest = self.profile(apart**2)
         size = self._keys[1].totals(self.columns[0])
         for leg in plan.legs:
-            size = np.append(size[leg] @ largest, 0.0)
+            size = np.append((size[leg] * largest).sum(axis=1), 0.0)
         error = plan.rows.spread(self.grid.rounding * size + self._far)
         error[plan.outside] = np.inf
         return error
@@ -219,10 +231,12 @@ def _carry(terms, legs, between, powers, part):
 def _carried(terms, source, between):
     """Terms from around each cell, times a matrix; those of an empty cell behind."""
     shape = terms.shape[1:]
-    found = np.zeros((len(source) + 1, *shape))
+    n_targets = _ROWS * (len(source) // _ROWS + 1)
+    source = np.pad(source, ((0, n_targets - len(source)), (0, 0)), constant_values=-1)
+    found = np.empty((n_targets, *shape))
     size = source.shape[1] * math.prod(shape)
-    for part in blocks(len(source), max(1, _BLOCK_NUMBERS // size)):
-        near = np.moveaxis(terms[source[part]], 1, -2).reshape(-1, len(between))
+    for part in blocks(n_targets, _ROWS * max(1, _BLOCK_NUMBERS // (_ROWS * size))):
+        near = np.moveaxis(terms[source[part]], 1, -2).reshape(-1, _ROWS, len(between))
         found[part] = (near @ between).reshape(-1, *shape)
     return found
 

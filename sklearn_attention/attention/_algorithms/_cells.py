@@ -8,23 +8,21 @@ import numpy as np
 FURTHEST = 2**40
 
 
-def cell_width(width, digits, rounding=math.floor):
-    """A width of few binary digits next to a given one: then borders of cells are exact.
+def cell_width(width, digits):
+    """A width no larger, of few binary digits: then borders of cells are exact.
 
     Parameters
     ----------
     width : float
     digits : int
-        One of few digits serves for a range of bandwidths.
-    rounding : callable, default=math.floor
-        Whether it is no wider, or no narrower by `math.ceil`.
+        A width of few digits serves for a range of bandwidths.
 
     Returns
     -------
     width : float
     """
     fraction, exponent = math.frexp(width)
-    return math.ldexp(rounding(2**digits * fraction), exponent - digits)
+    return math.ldexp(math.floor(2**digits * fraction), exponent - digits)
 
 
 def in_cells(x, width):

@@ -53,9 +53,10 @@ class Line(Keys):
         super().__init__(points, weights[self.order], values[self.order], kernel, degree)
 
     def sums(self, queries, scale, own=None):
-        """As for :class:`Keys`, of `queries` of shape (m,); `x` for the keys themselves."""
-        points = self.points if queries is self.x else np.reshape(queries, (-1, 1))
-        return super().sums(points, scale, own)
+        """As for :class:`Keys`, or of `queries` of shape (m,): `x` for the keys themselves."""
+        if queries.ndim == 1:
+            queries = self.points if queries is self.x else queries[:, None]
+        return super().sums(queries, scale, own)
 
     @functools.cached_property
     def _algorithm(self):

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 # Pairs at a time: the temporaries stay in the processor's cache.
-_BLOCK_PAIRS = 2**16
+_BLOCK_PAIRS = 2**14
 
 
 class Ranges(NamedTuple):

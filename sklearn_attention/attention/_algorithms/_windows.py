@@ -5,13 +5,13 @@ import math
 import numpy as np
 
 from ..._blocks import blocks
-from ._cells import FURTHEST, cell_width, first_of_each, in_cells
+from ._cells import first_of_each
 
 # Running sums start anew at a cell after so many rows, so that what is far away leaves no
 # rounding here.
 _FEWEST_ROWS = 2048
-# Cells have a width of so many binary digits.
-_DIGITS = 8
+# Width of a cell, in bandwidths: whatever rounding does, no less than half of a window.
+_WIDTH = 1.01
 # Numbers held at a time, about; and queries, so that what is made of them stays in the
 # processor's cache.
 _MOST_NUMBERS, _BLOCK_QUERIES = 2**25, 2**12
@@ -21,7 +21,7 @@ _ROUNDING = 1e-12
 class WindowSums:
     r"""Sums of a kernel :math:`\sum_k c_k |u|^k` on :math:`|u| \le 1` in linear time.
 
-    About the middle of a cell, about one bandwidth wide, positions have powers whose running
+    About the middle of the keys in a cell, about one bandwidth wide, positions have powers whose running
     sums tell those of any range of keys within; a polynomial about the query is one about
     that middle with other coefficients.
 
@@ -67,13 +67,11 @@ class WindowSums:
         """
         x, columns, queries = self.x, self.columns, queries[:, 0]
         low, high = window(x, queries, scale, exact=self._jumps)
-        width = cell_width(scale, _DIGITS, math.ceil)
-        number, place = in_cells(x, width)
-        first = first_of_each(number)
+        first = first_of_each(np.floor(x / (_WIDTH * scale)))
         starts = np.append(first, len(x))
         cell = np.repeat(np.arange(len(first)), np.diff(starts))
-        middle = (number[first] + 0.5) * width
-        t = place * (width / scale / 2)
+        middle = (x[first] + x[starts[1:] - 1]) / 2
+        t = (x - middle[cell]) / scale
         pieces = self._pieces(starts, cell, queries, low, high)
         sums = np.zeros((2 * self.degree + 1, len(columns), len(queries)))
         at_once = max(1, _MOST_NUMBERS // (self._size * max(len(x), len(queries))))
@@ -89,7 +87,6 @@ class WindowSums:
                     sums[:, some, rows[part]] += self._about(s, inside, expansion)
         near = np.append(0.0, np.cumsum(columns[0]))
         error = _ROUNDING * self._peak * (near[high] - near[low])
-        error[np.abs(queries) >= FURTHEST * width] = np.inf
         return sums, error
 
     def cost(self, near):
