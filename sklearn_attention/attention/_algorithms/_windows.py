@@ -21,9 +21,9 @@ _ROUNDING = 1e-12
 class WindowSums:
     r"""Sums of a kernel :math:`\sum_k c_k |u|^k` on :math:`|u| \le 1` in linear time.
 
-    About the middle of the keys in a cell, about one bandwidth wide, positions have powers whose running
-    sums tell those of any range of keys within; a polynomial about the query is one about
-    that middle with other coefficients.
+    About the middle of the keys in a cell, which is about one bandwidth wide, positions have
+    powers whose running sums tell those of any range of keys within; a polynomial about the
+    query is one about that middle with other coefficients.
 
     Parameters
     ----------
