@@ -1,8 +1,12 @@
 """Problems of one or two features, as the algorithms of linear time see them."""
 
+import itertools
+import operator
+
 import numpy as np
 
-from ._algorithms._line import Line, LineSums, serves
+from ._algorithms._keys import Sums
+from ._algorithms._line import Line, serves
 from ._algorithms._plane import Plane, serves_plane
 from ._polynomial import local_unit
 
@@ -35,28 +39,19 @@ class LinearTimeSums:
         self.columns, self.kernel = form.columns, form.kernel
         keys = problem.keys[:, self.columns]
         given = problem.weights, problem.values, form.kernel, degree
-        if len(self.columns) == 1:
-            self._keys = Line(keys[:, 0], *given)
-            self.powers = [(e,) for e in range(2 * degree + 1)]
-            self._order = self._keys.order
-        else:
-            self._keys = Plane(keys, *given)
-            self.powers = self._keys.powers
-            self._order = np.arange(len(keys))
-        self._rank = np.empty_like(self._order)
-        self._rank[self._order] = np.arange(len(self._order))
-        self._terms = [power for power in self.powers if sum(power) <= degree]
+        one = len(self.columns) == 1
+        self._keys = Line(keys[:, 0], *given) if one else Plane(keys, *given)
+        self._rank = np.empty_like(self._keys.order)
+        self._rank[self._keys.order] = np.arange(len(keys))
         self.peak = self._keys.peak
         self._furthest = np.abs(keys).max() + _FURTHEST
         self._extent = local_unit(np.inf, keys, problem.weights)
 
-    def places(self, problem):
+    def _places(self, problem):
         """Queries, and positions of their own keys among those of the algorithm."""
-        queries = problem.queries[:, self.columns].clip(-self._furthest, self._furthest)
-        own = problem.own_key
-        if own is not None:
-            own = np.where(own >= 0, self._rank[own], -1)
-        return queries[:, 0] if len(self.columns) == 1 else queries, own
+        queries, own = problem.queries[:, self.columns], problem.own_key
+        queries = queries.clip(-self._furthest, self._furthest)
+        return queries, None if own is None else np.where(own >= 0, self._rank[own], -1)
 
     def sums(self, problem, scale=1.0):
         """Sums for the queries of a problem, in their order.
@@ -69,29 +64,28 @@ class LinearTimeSums:
 
         Returns
         -------
-        found : LineSums
+        found : Sums
             Powers of distances are in units of the scale.
         """
-        queries, own = self.places(problem)
+        keys, (queries, own) = self._keys, self._places(problem)
         if problem.query_scale is not None:
             scale = scale * problem.query_scale
-        keys = self._keys.x if len(self.columns) == 1 else self._keys.points
-        if len(queries) == len(keys) and own is not None and (own == self._rank).all():
-            order, queries = self._order, keys  # the keys themselves
+        if own is not None and np.array_equal(own, self._rank):
+            order, queries = keys.order, keys.points  # the keys themselves
         elif len(self.columns) == 1:
-            order = np.argsort(queries)
+            order = np.argsort(queries[:, 0])
             queries = queries[order]
         else:
             order = np.arange(len(queries))
         own = None if own is None else own[order]
-        found = self._keys.sums(queries, scale[order] if np.ndim(scale) else scale, own)
+        found = keys.sums(queries, scale[order] if np.ndim(scale) else scale, own)
         back = np.empty_like(order)
         back[order] = np.arange(len(order))
-        return LineSums(found.shift[back], found.sums[:, :, back])
+        return Sums(found.shift[back], found.sums[:, :, back])
 
     def nearest(self, problem):
         """Distance to the nearest keys, and sums of the columns over these alone."""
-        distance, sums = self._keys.nearest(*self.places(problem))
+        distance, sums = self._keys.nearest(*self._places(problem))
         return distance, sums[0]
 
     def answered(self, problem, found, scale, empty):
@@ -100,7 +94,7 @@ class LinearTimeSums:
         Parameters
         ----------
         problem : Problem
-        found : LineSums
+        found : Sums
             Of its queries.
         scale : float or ndarray of shape (n_queries,)
         empty : {"nearest", "mean", "nan"}
@@ -108,13 +102,13 @@ class LinearTimeSums:
 
         Returns
         -------
-        found : LineSums
+        found : Sums
             The shift tells them still, by -inf.
         """
         rows = np.flatnonzero(~np.isfinite(found.shift))
         if not len(rows):
             return found
-        queries, own = self.places(problem.take(rows))
+        queries, own = self._places(problem.take(rows))
         scale = np.broadcast_to(scale, len(found.shift))[rows]
         sums = found.sums.copy()
         if empty == "nan":
@@ -123,7 +117,7 @@ class LinearTimeSums:
             sums[:, :, rows] = self._keys.nearest(queries, own)[1]
         else:
             sums[:, :, rows] = self._keys.everything(queries, own, scale)[1]
-        return LineSums(found.shift, sums)
+        return Sums(found.shift, sums)
 
     def moments(self, sums, scale):
         """Averages of the terms' products, and of terms times values, about each query.
@@ -141,22 +135,21 @@ class LinearTimeSums:
         unit : ndarray of shape (m, d)
             What local coordinates are measured in, in bandwidths.
         """
-        scale = np.broadcast_to(scale, sums.shape[2:])[:, None]
-        unit = np.minimum(self.kernel.spread * scale, self._extent)
+        powers, n_queries = self._keys.powers, sums.shape[2]
+        unit = np.minimum(np.reshape(self.kernel.spread * scale, (-1, 1)), self._extent)
+        unit = np.broadcast_to(unit, (n_queries, len(self.columns)))
         with np.errstate(invalid="ignore", divide="ignore"):
             averages = sums / sums[0, 0]
-        if len(self.powers) > 1:
-            ratio = scale / unit
-            for average, power in zip(averages, self.powers, strict=True):
-                average *= np.prod(ratio ** np.array(power), axis=1)
-        size = len(self._terms)
-        gram = np.empty((sums.shape[2], size, size))
-        for i, left in enumerate(self._terms):
-            for j, right in enumerate(self._terms):
-                product = tuple(np.add(left, right).tolist())
-                gram[:, i, j] = averages[self.powers.index(product), 0]
-        cross = averages[[self.powers.index(term) for term in self._terms], 1:]
-        return gram, cross.transpose(2, 0, 1), unit
+        if len(powers) > 1:
+            ratio = np.reshape(scale, (-1, 1)) / unit
+            for average, power in zip(averages, powers, strict=True):
+                average *= np.prod(ratio**power, axis=1)
+        terms = [power for power in powers if sum(power) <= self._keys.degree]
+        gram = np.empty((n_queries, len(terms), len(terms)))
+        for i, j in itertools.product(range(len(terms)), repeat=2):
+            product = tuple(map(operator.add, terms[i], terms[j]))
+            gram[:, i, j] = averages[powers.index(product), 0]
+        return gram, averages[: len(terms), 1:].transpose(2, 0, 1), unit
 
 
 def has_linear_time(kernel, n_features):

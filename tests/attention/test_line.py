@@ -77,11 +77,11 @@ def test_equals_sums_over_all_pairs(name, place, leave_out, algorithm):
 
 def test_nearest_keys_share():
     line = Line(np.array([0.0, 2.0, 2.0, 5.0]), np.ones(4), np.eye(4), as_kernel("boxcar"))
-    distance, sums = line.nearest(np.array([1.0, 3.6]))
+    distance, sums = line.nearest(np.array([[1.0], [3.6]]))
     np.testing.assert_array_equal(distance, [1, 5 - 3.6])
     np.testing.assert_array_equal(sums[0, 1:, 0], [1, 1, 1, 0])
     np.testing.assert_array_equal(sums[0, 1:, 1], [0, 0, 0, 1])
-    _, without = line.nearest(line.x, np.arange(4))
+    _, without = line.nearest(line.points, np.arange(4))
     np.testing.assert_array_equal(without[0, 1:, 0], [0, 1, 1, 0])
     np.testing.assert_array_equal(without[0, 1:, 1], [0, 0, 1, 0])
 
@@ -109,5 +109,5 @@ def test_cells_of_few_keys_are_not_worth_their_time():
     x = rng.normal(size=20_000)
     line = Line(x, np.ones(len(x)), rng.normal(size=(len(x), 1)), as_kernel("gaussian"), 1)
     nearest = 1 / (0.3 * len(x))
-    assert line._pairs_are_few(line.x, nearest)
-    assert not line._pairs_are_few(line.x, 100 * nearest)
+    assert line._pairs_are_few(line.points, nearest)
+    assert not line._pairs_are_few(line.points, 100 * nearest)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sklearn_attention.attention._algorithms import _plane, _plane_boxes, _plane_pairs
+from sklearn_attention.attention._algorithms import _boxes, _chebyshev, _keys, _plane
 from sklearn_attention.attention._algorithms._plane import Plane, serves_plane
 from sklearn_attention.kernels import as_kernel
 
@@ -31,11 +31,11 @@ PLACES = {
 @pytest.fixture(params=["all pairs", "near pairs", "pairs by a tree", "boxes"])
 def algorithm(request, monkeypatch):
     if request.param != "all pairs":
-        monkeypatch.setattr(_plane_pairs, "FEW_PAIRS", 0)
+        monkeypatch.setattr(_plane, "_FEW_PAIRS", 0)
     monkeypatch.setattr(_plane, "_PAIR", 1e12 if request.param == "boxes" else 0.0)
     monkeypatch.setattr(_plane, "_RANGE", 0.0)
     if request.param == "pairs by a tree":
-        monkeypatch.setattr(_plane, "_TRUSTED", np.inf)
+        monkeypatch.setattr(_keys, "_TRUSTED", np.inf)
 
 
 def all_pairs(plane, queries, scale, own):
@@ -104,8 +104,9 @@ def test_squares_of_many_and_of_few_rows(places, degree, monkeypatch):
         error = np.abs(whole[power, :n_columns, some] - PEAK * expected[power, :, :n_columns])
         assert (error / size[0, :, :1]).max() < 1e-10
     # A little at a time.
-    for name in ("_MOST_NUMBERS", "_BLOCK_NUMBERS", "_BLOCK_ROWS"):
-        monkeypatch.setattr(_plane_boxes, name, 1)
+    for name in ("_MOST_NUMBERS", "_BLOCK_NUMBERS"):
+        monkeypatch.setattr(_boxes, name, 1)
+    monkeypatch.setattr(_chebyshev, "_BLOCK_ROWS", 1)
     parts = plane.sums(points, 0.1).sums
     np.testing.assert_allclose(parts, whole, rtol=1e-12, atol=1e-9)
 
@@ -113,7 +114,7 @@ def test_squares_of_many_and_of_few_rows(places, degree, monkeypatch):
 def test_a_scale_for_each_query(monkeypatch):
     rng = np.random.default_rng(1)
     plane = Plane(rng.normal(size=(50, 2)), np.ones(50), rng.normal(size=(50, 1)), GAUSSIAN)
-    monkeypatch.setattr(_plane_pairs, "FEW_PAIRS", 0)
+    monkeypatch.setattr(_plane, "_FEW_PAIRS", 0)
     scales = rng.uniform(0.01, 2, size=50)
     found = plane.sums(plane.points, scales)
     for i in range(0, 50, 7):

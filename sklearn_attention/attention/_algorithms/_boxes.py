@@ -1,40 +1,44 @@
-"""Kernel sums along one feature through Chebyshev interpolation between cells."""
+"""Kernel sums in one or two features through Chebyshev interpolation between cells."""
 
 import math
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..._blocks import blocks
-from ._cells import Cells
-from ._windows import window
+from ._cells import FURTHEST, cell_width, in_cells
+from ._chebyshev import Rows, between_cells
 
-# Rows, and numbers of neighbouring cells, at a time: what is made of them stays in the
-# processor's cache.
-_BLOCK_ROWS, _BLOCK_NUMBERS = 2**14, 2**17
-# Largest width of a cell, in bandwidths. Towards singularities of the kernel it is narrower,
-# so that coefficients of Chebyshev polynomials fall as fast as those of the Gaussian.
-_WIDTH, _WIDTH_IN_STRIPS = 2.0, 0.6
-# Weights of the kernel below this share of its peak are left out.
+# Numbers of the terms around some cells, which stay in the processor's cache; and numbers
+# held at a time for many cells, about.
+_BLOCK_NUMBERS, _MOST_NUMBERS = 2**17, 2**24
+# Width of the narrowest cells worth having, beside how far out they are.
+_LEAST_WIDTH = 2.0**-36
+# Rows of matrices that are multiplied at once: so few that no threads are started for them.
+_ROWS = 8
+# Weights of a kernel below this share of its peak are left out.
 _FAR = 1e-20
-_ROUNDING = 1e-13
 
 
-class BoxSums:
+class Boxes:
     r"""Sums of an analytic kernel in time linear in keys and queries.
 
     Between two cells the kernel is a polynomial of few terms in either position [1]_,
 
     .. math:: K(x - q) \approx \sum_{k,l} B_{kl}(\text{offset of the cells})\, T_k(x)\, T_l(q),
 
-    so that a cell's keys are summed once, times each Chebyshev polynomial :math:`T_k`.
+    so that a cell's keys are summed once, times each Chebyshev polynomial :math:`T_k`. In the
+    plane the Gaussian is a product over both axes: keys are summed times each product of
+    polynomials, and the sums carried to the cells around along the first axis, and from
+    there along the second.
 
     Parameters
     ----------
-    kernel : RadialKernel
-        With an `analytic_strip`, and light tails.
-    degree : int
-    n_terms : int, default=20
-        Chebyshev polynomials; 20 leave rounding alone.
+    keys : Keys
+        With `points`, `columns`, `powers` and `degree`.
+    profile : callable
+        The kernel along an axis, of squared distances.
+    grid : Grid
 
     References
     ----------
@@ -42,131 +46,208 @@ class BoxSums:
        Computational Physics 228, 8712-8725.
     """
 
-    def __init__(self, kernel, degree, n_terms=20):
-        self.degree, self.n_terms = degree, n_terms
-        self.width = min(_WIDTH, _WIDTH_IN_STRIPS * kernel.analytic_strip)
-        self.reach = reach(kernel, 2 * degree)
-        furthest = math.ceil(self.reach / self.width)
-        self._offsets = np.arange(-furthest, furthest + 1)
-        nodes = np.cos(np.pi * (np.arange(n_terms) + 0.5) / n_terms)
-        # From values at the nodes to coefficients.
-        coefficients = _chebyshev(nodes, n_terms) * 2 / n_terms
-        coefficients[0] /= 2
-        # From the terms of cells within reach to those of the sums: a matrix for each power.
-        u = (nodes[:, None] - nodes) * self.width / 2  # (source, target)
-        u = u + self._offsets[:, None, None] * self.width
-        values = kernel.profile(u * u)
-        self._between = [
-            (coefficients @ (values * u**e) @ coefficients.T).reshape(-1, n_terms)
-            for e in range(2 * degree + 1)
-        ]
-        # The largest weight between cells of each offset, on which rounding is seen.
-        apart = (np.abs(self._offsets) - 1).clip(0) * self.width
-        self._largest = kernel.profile(apart**2)
+    def __init__(self, keys, profile, grid):
+        self.points, self.columns = keys.points, keys.columns
+        self.powers, self.degree = keys.powers, keys.degree
+        self.profile, self.grid = profile, grid
+        self._far = float(profile(np.array(grid.reach**2))) * self.columns[0].sum()
+        self._range = self.points.min(axis=0), self.points.max(axis=0)
+        # What serves for all bandwidths of the same width: this, the keys in its cells, which
+        # are not known of some, and moments of the columns from some on.
+        self._keys, self._moments = (None, None, None), {}
 
-    def __call__(self, x, columns, queries, scale):
-        """Sums for sorted queries over sorted keys.
+    def plan(self, queries, scale):
+        """How to sum for some queries.
 
         Parameters
         ----------
-        x : ndarray of shape (n,)
-        columns : ndarray of shape (c, n)
-        queries : ndarray of shape (m,)
+        queries : ndarray of shape (m, n_axes)
+            The points for the keys themselves, which spares some work.
         scale : float
+            Multiplies the bandwidth.
 
         Returns
         -------
-        sums : ndarray of shape (2 * degree + 1, c, m)
-            Powers above `degree` of the first column alone.
+        plan : Plan
+        """
+        grid = self.grid
+        low, high = self._range
+        if queries is not self.points and len(queries):
+            low = np.minimum(low, queries.min(axis=0))
+            high = np.maximum(high, queries.max(axis=0))
+        extent = float((high - low).max())
+        # No wider than all there is: powers of small distances need polynomials of these.
+        widest = max(extent, _LEAST_WIDTH * float(np.maximum(abs(low), abs(high)).max()))
+        width = cell_width(min(grid.width * scale, widest or np.inf), grid.digits)
+        if self._keys[0] != width:
+            keys, outside = self._rows(self.points, width)
+            self._keys = width, keys, outside
+            self._moments = {}
+        _, keys, outside = self._keys
+        rows = keys
+        if queries is not self.points:
+            rows, outside = self._rows(queries, width)
+        furthest = math.ceil(min(grid.reach * scale, extent) / width)
+        offsets = np.arange(-furthest, furthest + 1.0)
+        return Plan(width / scale, offsets, rows, outside, _legs(keys, rows, offsets))
+
+    def _rows(self, points, width):
+        number, place = in_cells(points.T, width)
+        code = number[0] if len(number) == 1 else number[0] + 1j * number[1]
+        return Rows(code, place, self.grid.n_terms), np.abs(number).max(axis=0) >= FURTHEST
+
+    def __call__(self, plan):
+        """Sums for all queries over all keys.
+
+        Parameters
+        ----------
+        plan : Plan
+
+        Returns
+        -------
+        sums : ndarray of shape (n_powers, c, m)
+            Powers above the degree of the first column alone.
         error : ndarray of shape (m,)
             Bound on the error of the first sum.
         """
-        cells = Cells(x, self.width * scale, self.reach * scale)
-        starts, number, place = (
-            (cells.starts, cells.number, cells.place)
-            if queries is x
-            else cells.of_queries(queries)
-        )
-        moments = self._moments(cells, columns)
-        terms, size = self._local(cells, number, moments)
-        sums = self._evaluate(terms, starts, place, len(columns))
-        truncated = _FAR * self._largest.max() * columns[0].sum()
-        return sums, np.repeat(_ROUNDING * size + truncated, np.diff(starts))
-
-    def cost(self, x, n_columns, queries, scale):
-        """How long it takes, about, on one core.
-
-        Parameters
-        ----------
-        x : ndarray of shape (n,)
-        n_columns : int
-        queries : ndarray of shape (m,)
-            Some, that stand for all.
-        scale : float
-
-        Returns
-        -------
-        nanoseconds : float
-            For each key and query.
-        """
-        n_sums = 2 * self.degree + 1 + (self.degree + 1) * (n_columns - 1)
-        low, high = window(x, queries, self.width * scale / 2)
-        cells_per_row = (1 / (high - low).clip(1)).mean()
-        return 40 + n_sums * (14 + 35 * len(self._offsets) * cells_per_row)
-
-    def _moments(self, cells, columns):
-        """Sums of columns times Chebyshev polynomials, (n_columns, n_cells + 1, n_terms).
-
-        The last cell is empty.
-        """
-        moments = np.zeros((len(columns), len(cells.number) + 1, self.n_terms))
-        for first, last in _whole_cells(cells.starts):
-            rows = slice(cells.starts[first], cells.starts[last])
-            starts = cells.starts[first:last] - rows.start
-            t = cells.place[rows]
-            below, term = np.ones_like(t), t
-            for k in range(self.n_terms):
-                for c, column in enumerate(columns):
-                    moments[c, first:last, k] = np.add.reduceat(below * column[rows], starts)
-                below, term = term, 2 * t * term - below
-        return moments
-
-    def _local(self, cells, number, moments):
-        """Chebyshev coefficients of the sums in each cell of queries."""
-        n_columns, n_cells = len(moments), len(cells.number)
-        terms = np.zeros((2 * self.degree + 1, n_columns, len(number), self.n_terms))
-        size = np.empty(len(number))
-        for part in blocks(len(number), max(1, _BLOCK_NUMBERS // len(self._between[0]))):
-            wanted = number[part, None] + self._offsets
-            source = np.searchsorted(cells.number, wanted).clip(max=n_cells - 1)
-            source[cells.number[source] != wanted] = n_cells
-            for c in range(n_columns):
-                near = moments[c].take(source, axis=0)
-                if c == 0:
-                    size[part] = near[:, :, 0] @ self._largest
-                near = near.reshape(len(source), -1)
-                for e in range(1 + self.degree * (1 if c else 2)):
-                    terms[e, c, part] = near @ self._between[e]
-        return terms, size
-
-    def _evaluate(self, terms, starts, place, n_columns):
-        wanted = [
-            (e, c)
-            for e in range(2 * self.degree + 1)
-            for c in range(n_columns if e <= self.degree else 1)
+        keys, rows = self._keys[1], plan.rows
+        highest = 1 + max(map(max, self.powers))
+        between = [
+            between_cells(self.profile, plan.offsets, plan.width, self.grid.n_terms, e)
+            for e in range(highest)
         ]
-        sums = np.zeros((2 * self.degree + 1, n_columns, len(place)))
-        for first, last in _whole_cells(starts):
-            rows = slice(starts[first], starts[last])
-            cell = np.repeat(np.arange(last - first), np.diff(starts[first : last + 1]))
-            t = place[rows]
-            below, term = np.ones_like(t), t
-            local = np.ascontiguousarray(terms[:, :, first:last].transpose(3, 0, 1, 2))
-            for k in range(self.n_terms):
-                for e, c in wanted:
-                    sums[e, c, rows] += local[k, e, c].take(cell) * below
-                below, term = term, 2 * t * term - below
-        return sums
+        of_cell = self.grid.n_terms ** self.points.shape[1]
+        n_low = sum(sum(power) <= self.degree for power in self.powers)
+        at_once = max(1, _MOST_NUMBERS // (of_cell * len(keys.codes)))
+        sums = np.zeros((len(self.powers), len(self.columns), len(plan.outside)))
+        for some in blocks(len(self.columns), at_once):
+            if (some.start, some.stop) not in self._moments:
+                self._moments = {(some.start, some.stop): keys.moments(self.columns[some])}
+            moments = self._moments[some.start, some.stop]
+            n_columns = moments.shape[1]
+            step = max(1, _MOST_NUMBERS // (of_cell * n_columns * n_low * len(plan.offsets)))
+            low = rows.empty(n_low, n_columns)
+            high = rows.empty(len(self.powers) - n_low if some.start == 0 else 0, 1)
+            for part in blocks(len(rows.codes), step):
+                for found, powers, terms in (
+                    (low, self.powers[:n_low], moments),
+                    (high, self.powers[n_low:], moments[:, :1]),
+                ):
+                    if len(found):
+                        local = _carry(terms, plan.legs, between, powers, part)
+                        rows.evaluate(part, local, found)
+            sums[:n_low, some] = rows.at_points(low)
+            if len(high):
+                sums[n_low:, :1] = rows.at_points(high)
+        return sums, self._error(plan)
+
+    def _error(self, plan):
+        apart = (np.abs(plan.offsets) - 1).clip(0) * plan.width
+        largest = self.profile(apart**2)
+        size = self._keys[1].totals(self.columns[0])
+        for leg in plan.legs:
+            size = np.append((size[leg] * largest).sum(axis=1), 0.0)
+        error = plan.rows.spread(self.grid.rounding * size + self._far)
+        error[plan.outside] = np.inf
+        return error
+
+
+class Grid(NamedTuple):
+    """Cells, in units of the kernel.
+
+    Attributes
+    ----------
+    width : float
+        Largest width of a cell.
+    digits : int
+        Binary digits of the width.
+    n_terms : int
+        Chebyshev polynomials along each axis, which leave what is below rounding.
+    reach : float
+        Distance beyond which the kernel is next to 0.
+    rounding : float
+        Bound on the relative error.
+    """
+
+    width: float
+    digits: int
+    n_terms: int
+    reach: float
+    rounding: float
+
+
+class Plan(NamedTuple):
+    """Queries in cells, and which keys' cells are around.
+
+    Attributes
+    ----------
+    width : float
+        Of a cell, in units of the kernel.
+    offsets : ndarray of shape (n_offsets,)
+        Of cells within reach, along each axis.
+    rows : Rows
+        The queries.
+    outside : bool ndarray of shape (m,)
+        Queries whose cell is not known.
+    legs : list of int ndarray of shape (n_targets, n_offsets)
+        Along each axis the cells whose terms are carried to each; -1 for an empty one.
+    """
+
+    width: float
+    offsets: Any
+    rows: Any
+    outside: Any
+    legs: Any
+
+
+def _legs(keys, queries, offsets):
+    targets = queries.codes
+    if not np.iscomplexobj(targets):
+        return [_position(keys.codes, targets[:, None] + offsets)]
+    # Stops have the number of the target along the first axis, and that of the source along
+    # the second.
+    behind = targets[:, None] + 1j * offsets
+    stops = np.unique(behind)
+    first = _position(keys.codes, stops[:, None] + offsets)
+    some = (first >= 0).any(axis=1)
+    return [first[some], _position(stops[some], behind)]
+
+
+def _carry(terms, legs, between, powers, part):
+    """Coefficients of the sums in some cells of queries, for each power."""
+    *first, last = legs
+    last = last[part]
+    if not first:
+        return [_carried(terms, last, between[e]) for (e,) in powers]
+    needed = np.unique(last[last >= 0])
+    last = np.where(last >= 0, np.searchsorted(needed, last), -1)
+    along = {}
+    for e in {e for e, _ in powers}:
+        carried = _carried(terms, first[0][needed], between[e])
+        along[e] = np.ascontiguousarray(carried.swapaxes(2, 3))
+    return [_carried(along[e], last, between[f]) for e, f in powers]
+
+
+def _carried(terms, source, between):
+    """Terms from around each cell, times a matrix; those of an empty cell behind."""
+    shape = terms.shape[1:]
+    n_targets = _ROWS * (len(source) // _ROWS + 1)
+    source = np.pad(source, ((0, n_targets - len(source)), (0, 0)), constant_values=-1)
+    found = np.empty((n_targets, *shape))
+    size = source.shape[1] * math.prod(shape)
+    for part in blocks(n_targets, _ROWS * max(1, _BLOCK_NUMBERS // (_ROWS * size))):
+        near = np.moveaxis(terms[source[part]], 1, -2).reshape(-1, _ROWS, len(between))
+        found[part] = (near @ between).reshape(-1, *shape)
+    return found
+
+
+def _position(values, wanted):
+    """Where each wanted value is among ascending ones; -1 where it is not."""
+    if not len(values):
+        return np.full(np.shape(wanted), -1)
+    place = np.searchsorted(values, wanted)
+    place[place == len(values)] = 0
+    return np.where(values[place] == wanted, place, -1)
 
 
 def reach(kernel, power=0):
@@ -177,17 +258,3 @@ def reach(kernel, power=0):
     peak = kernel.profile(np.zeros(1))[0]
     seen = kernel.profile(distances**2) * np.maximum(distances, 1) ** power > _FAR * peak
     return math.inf if seen[-1] else float(distances[np.flatnonzero(seen)[-1]]) + 0.125
-
-
-def _chebyshev(t, n_terms):
-    return np.cos(np.outer(np.arange(n_terms), np.arccos(t)))
-
-
-def _whole_cells(starts):
-    """Ranges of cells with few rows together, at least one cell each."""
-    first, n_cells = 0, len(starts) - 1
-    while first < n_cells:
-        last = int(np.searchsorted(starts, starts[first] + _BLOCK_ROWS, "right")) - 1
-        last = min(max(last, first + 1), n_cells)
-        yield first, last
-        first = last

@@ -1,83 +1,57 @@
-"""Sorted keys of one feature in cells of one width, where there are any."""
+"""Cells of one width along each axis, counted from 0."""
+
+import math
 
 import numpy as np
 
+# Cells further out cannot be told apart in double precision.
+FURTHEST = 2**40
 
-class Cells:
-    """Cells that hold keys.
 
-    Gaps that nothing reaches across cut the line into stretches, and each stretch counts
-    its cells from its own first key: positions within cells lose no digits to the extent
-    of the data.
+def cell_width(width, digits):
+    """A width no larger, of few binary digits: then borders of cells are exact.
 
     Parameters
     ----------
-    x : ndarray of shape (n,)
-        Keys in ascending order.
     width : float
-        Of a cell.
-    reach : float
-        How far a query may be from a key that matters to it.
+    digits : int
+        A width of few digits serves for a range of bandwidths.
 
-    Attributes
-    ----------
-    starts : int ndarray of shape (n_cells + 1,)
-        First key of each cell, and the number of keys.
-    number : ndarray of shape (n_cells,)
-        Ascending numbers; neighbours in one stretch differ by 1.
-    place : ndarray of shape (n,)
-        Of each key within its cell, from -1 to 1.
+    Returns
+    -------
+    width : float
     """
+    fraction, exponent = math.frexp(width)
+    return math.ldexp(math.floor(2**digits * fraction), exponent - digits)
 
-    def __init__(self, x, width, reach):
-        self.width, self._apart = width, 2 * np.ceil(reach / width) + 4
-        cuts = np.flatnonzero(np.diff(x) > 2 * reach + width) + 1
-        first = np.append(0, cuts)
-        self._origin = x[first]
-        # Queries belong to the nearer stretch.
-        self._borders = x[cuts - 1] + (x[cuts] - x[cuts - 1]) / 2
-        self._lengths = np.floor((x[np.append(cuts, len(x)) - 1] - self._origin) / width) + 1
-        self._base = np.cumsum(self._lengths + self._apart) - self._lengths
-        stretch = np.repeat(np.arange(len(first)), np.diff(np.append(first, len(x))))
-        z = (x - self._origin[stretch]) / width
-        inside = np.floor(z)
-        number = self._base[stretch] + inside
-        self.place = 2 * (z - inside) - 1
-        new = np.append(0, np.flatnonzero(np.diff(number)) + 1)
-        self.starts, self.number = np.append(new, len(x)), number[new]
-        self._stretch, self._middle = stretch[new], inside[new] + 0.5
 
-    @property
-    def counts(self):
-        """How many keys each cell has."""
-        return np.diff(self.starts)
+def in_cells(x, width):
+    """Cells of some points, and places within these that lose no digits, wherever they are.
 
-    def offset(self, cell, queries):
-        """From queries to the middles of cells, in widths."""
-        origin = self._origin[self._stretch[cell]]
-        return self._middle[cell] - (queries - origin) / self.width
+    Parameters
+    ----------
+    x : ndarray
+        Along each axis.
+    width : float
+        Of :func:`cell_width`.
 
-    def of_queries(self, queries):
-        """Cells of sorted queries, of which some may hold no key.
+    Returns
+    -------
+    number : ndarray
+        Of the cell along each axis, an integer; one that no other point has beyond the
+        furthest cells.
+    place : ndarray
+        Of the point in its cell, from -1 to 1.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        number = np.floor(x / width)
+        place = 2 * ((x - number * width) / width) - 1
+    unknown = ~(np.abs(number) < 2 * FURTHEST)
+    if unknown.any():
+        number[unknown], place[unknown] = 4 * FURTHEST, 0.0
+    return number, place
 
-        Parameters
-        ----------
-        queries : ndarray of shape (m,)
-            In ascending order.
 
-        Returns
-        -------
-        starts : int ndarray of shape (n_cells + 1,)
-            First query of each cell, and the number of queries.
-        number : ndarray of shape (n_cells,)
-        place : ndarray of shape (m,)
-            As that of keys; 0 where no key is within reach.
-        """
-        stretch = np.searchsorted(self._borders, queries, "right")
-        z = (queries - self._origin[stretch]) / self.width
-        low, high = -self._apart / 2, self._lengths[stretch] + self._apart / 2 - 1
-        inside = np.clip(np.floor(z), low, high)
-        number = self._base[stretch] + inside
-        new = np.append(0, np.flatnonzero(np.diff(number)) + 1)
-        starts = np.append(new, len(queries))
-        return starts, number[new], np.where(inside == np.floor(z), 2 * (z - inside) - 1, 0.0)
+def first_of_each(codes):
+    """Where each value begins among sorted ones."""
+    return np.flatnonzero(np.append(True, codes[1:] != codes[:-1]))

@@ -1,67 +1,103 @@
-"""Kernel sums along one feature, pair by pair: exact, for ranges of few keys."""
+"""Kernel sums pair by pair: exact, for ranges of few keys."""
+
+from typing import Any, NamedTuple
 
 import numpy as np
 
 # Pairs at a time: the temporaries stay in the processor's cache.
-_BLOCK_PAIRS = 2**16
+_BLOCK_PAIRS = 2**14
 
 
-def pair_sums(x, columns, queries, ranges, kernel, scale, degree, own=None):
-    """Sums over a range of sorted keys for each query.
+class Ranges(NamedTuple):
+    """Ranges of keys, one or several for each query.
+
+    Attributes
+    ----------
+    low, high : int ndarray of shape (n_ranges,)
+        The first key of each range, and the one behind its last.
+    first : int ndarray of shape (m + 1,)
+        The first range of each query, and the number of ranges.
+    order : int ndarray, default=None
+        The keys in the order of which these are ranges; None for their own.
+    """
+
+    low: Any
+    high: Any
+    first: Any
+    order: Any = None
+
+    @classmethod
+    def one(cls, low, high, order=None):
+        """One range for each query."""
+        return cls(low, high, np.arange(len(low) + 1), order)
+
+    def blocks(self):
+        """Some queries that have keys, how many each has, and all these keys."""
+        lengths = self.high - self.low
+        counts = np.diff(np.append(0, np.cumsum(lengths))[self.first])
+        for rows in blocks_of_pairs(counts):
+            some = slice(self.first[rows[0]], self.first[rows[-1] + 1])
+            length = lengths[some]
+            skip = self.low[some] - (np.cumsum(length) - length)
+            keys = np.arange(length.sum()) + np.repeat(skip, length)
+            yield rows, counts[rows], keys if self.order is None else self.order[keys]
+
+
+def pair_sums(keys, queries, scale, ranges, own=None, *, shifted=True):
+    """Sums over ranges of keys for each query.
 
     Parameters
     ----------
-    x : ndarray of shape (n,)
-        Keys in ascending order.
-    columns : ndarray of shape (c, n)
-        What is summed.
-    queries : ndarray of shape (m,)
-    ranges : pair of int ndarray of shape (m,)
-        First key of each query, and the key behind its last.
-    kernel : RadialKernel
+    keys : Keys
+        With `points`, `columns`, `kernel`, `powers` and `degree`.
+    queries : ndarray of shape (m, n_axes)
     scale : ndarray of shape (m,)
         The bandwidth.
-    degree : int
+    ranges : Ranges
     own : int ndarray of shape (m,), default=None
         Key to leave out of each query's sums; -1 for none.
+    shifted : bool, default=True
+        Whether to divide by the largest weight of a kernel that is positive everywhere.
 
     Returns
     -------
     shift : ndarray of shape (m,)
-        Logarithm of what the sums are divided by, the largest weight of the kernel; -inf
-        where no key is in the range.
-    sums : ndarray of shape (2 * degree + 1, c, m)
+        Logarithm of what the sums are divided by; -inf where no key has weight.
+    sums : ndarray of shape (n_powers, c, m)
     """
-    low, high = ranges
-    counts = high - low
-    bounded = np.isfinite(kernel.support)
     shift = np.full(len(queries), -np.inf)
-    sums = np.zeros((2 * degree + 1, len(columns), len(queries)))
-    for part in blocks_of_pairs(counts):
-        count = counts[part]
-        starts = np.cumsum(count) - count
-        keys = np.arange(count.sum()) + np.repeat(low[part] - starts, count)
-        u = (x[keys] - np.repeat(queries[part], count)) / np.repeat(scale[part], count)
-        left_out = None if own is None else keys == np.repeat(own[part], count)
+    sums = np.zeros((len(keys.powers), len(keys.columns), len(queries)))
+    shifted = shifted and np.isinf(keys.kernel.support)
+    for rows, counts, found in ranges.blocks():
+        starts = np.cumsum(counts) - counts
+        width = np.repeat(scale[rows], counts)
         with np.errstate(over="ignore"):
-            weights = kernel.profile(u * u) if bounded else kernel.log_profile(u * u)
-        if left_out is not None:
-            weights[left_out] = 0.0 if bounded else -np.inf
-        if bounded:
-            shift[part] = np.where(np.add.reduceat(weights, starts) > 0, 0.0, -np.inf)
-        else:
+            u = [
+                (point[found] - np.repeat(query[rows], counts)) / width
+                for point, query in zip(keys.points.T, queries.T, strict=True)
+            ]
+            squared = u[0] * u[0] if len(u) == 1 else u[0] * u[0] + u[1] * u[1]
+            kernel = keys.kernel.log_profile if shifted else keys.kernel.profile
+            weights = kernel(squared)
+        if own is not None:
+            weights[found == np.repeat(own[rows], counts)] = -np.inf if shifted else 0.0
+        if shifted:
             largest = np.maximum.reduceat(weights, starts)
-            shift[part] = largest
+            shift[rows] = largest
             base = np.where(np.isfinite(largest), largest, 0.0)
-            weights = np.exp(weights - np.repeat(base, count))
-        for c, column in enumerate(columns):
-            terms = weights * column[keys]
-            for e in range(2 * degree + 1):
-                if e:
-                    terms *= u
-                sums[e, c, part] = np.add.reduceat(terms, starts)
-                if c and e == degree:
+            weights = np.exp(weights - np.repeat(base, counts))
+        else:
+            shift[rows] = np.where(np.add.reduceat(weights, starts) > 0, 0.0, -np.inf)
+        for c, column in enumerate(keys.columns):
+            terms = {keys.powers[0]: weights * column[found]}
+            for p, power in enumerate(keys.powers):
+                if c and sum(power) > keys.degree:
                     break
+                if p:  # one power of an axis more than a term that is there
+                    axis = next(axis for axis, e in enumerate(power) if e)
+                    lower = (*power[:axis], power[axis] - 1, *power[axis + 1 :])
+                    terms[power] = terms[lower] * u[axis]
+                sums[p, c, rows] = np.add.reduceat(terms[power], starts)
     return shift, sums
 
 

@@ -1,18 +1,29 @@
 """Kernel sums in the plane, by whichever algorithm is the fastest."""
 
+import functools
 import itertools
 import math
 
 import numpy as np
+from scipy.spatial import KDTree
 
-from . import _plane_pairs
-from ._boxes import reach
-from ._line import LineSums
-from ._plane_boxes import GaussianBoxes, powers
-from ._plane_pairs import PlanePairs, Strips
+from ._boxes import Boxes, Grid
+from ._keys import Keys
+from ._pairs import Ranges, blocks_of_pairs, pair_sums
+from ._strips import Strips
 
-# A sum is trusted down to this many times the bound on its error.
-_TRUSTED = 1e9
+# Squares of boxes, in standard deviations; of their polynomials 32 leave what is below
+# rounding. Squares further apart than the reach do not see each other.
+_WIDTH, _DIGITS, _TERMS, _REACH, _ROUNDING = 5.0, 8, 32, 9.6, 2e-14
+# Weights smaller than the largest by this factor, as a logarithm, are left out of sums that
+# are made pair by pair.
+_INVISIBLE = 40.0
+# Rounding of a sum over pairs.
+_ROUNDING_OF_PAIRS = 1e-14
+# Queries whose ranges of keys are found at a time.
+_BLOCK_QUERIES = 2**16
+# Pairs below which nothing but all pairs pays.
+_FEW_PAIRS = 2**16
 # Nanoseconds of a pair, and of a range of pairs.
 _PAIR, _RANGE = 28.0, 250.0
 # Of boxes: of a row and of a square's terms carried to another, both for each sum and once
@@ -22,141 +33,106 @@ _ROW, _CARRIED, _CALL = (500.0, 70.0), 2500.0, 1e6
 _COUNTED = 256
 
 
-class Plane:
-    r"""Keys in the plane.
+class Plane(Keys):
+    """Keys in the plane.
 
     Parameters
     ----------
     points : ndarray of shape (n, 2)
-    weights : ndarray of shape (n,)
-    values : ndarray of shape (n, p)
-    kernel : RadialKernel
-        One that :func:`serves_plane`.
-    degree : {0, 1}
-        Half the highest power of the distances to be summed.
-
-    Attributes
-    ----------
-    points : ndarray of shape (n, 2)
-    columns : ndarray of shape (1 + p, n)
-        The weights, and these times the values.
-    powers : list of (int, int)
-        Exponents (e, f) of the key's distances :math:`u^e v^f` from the query along either
-        axis, in bandwidths: those of 1, u, v, u^2, uv, v^2, in this order; of 1 alone for
-        degree 0.
+    weights, values, kernel, degree
+        As for :class:`Keys`; a kernel that :func:`serves_plane`.
     """
 
     def __init__(self, points, weights, values, kernel, degree=0):
-        self.points = np.ascontiguousarray(points)
-        self.columns = np.vstack([weights, (values * weights[:, None]).T])
-        self.kernel, self.degree, self.powers = kernel, degree, powers(degree)
-        self.peak = float(kernel.profile(np.zeros(1))[0])
-        self.reach = reach(kernel, 2 * degree)
-        self._deviation = _deviation(kernel)
-        self._pairs = PlanePairs(
-            self.points, self.columns, kernel, self._deviation, degree, self.reach
+        super().__init__(np.ascontiguousarray(points), weights, values, kernel, degree)
+        self.order = np.arange(len(points))
+        self._deviation = deviation = _deviation(kernel)
+        peak = math.sqrt(self.peak)  # of each axis
+        self._boxes = Boxes(
+            self,
+            lambda squared: peak * np.exp((-0.5 / deviation**2) * squared),
+            Grid(_WIDTH * deviation, _DIGITS, _TERMS, _REACH * deviation, _ROUNDING),
         )
-        n_low = sum(e + f <= degree for e, f in self.powers)
-        self._n_sums = len(self.powers) + n_low * (len(self.columns) - 1)
 
-    def sums(self, queries, scale, own=None):
-        """Sums for queries in any order.
+    def _in_linear_time(self, queries, scale):
+        if len(queries) * len(self.points) < _FEW_PAIRS:
+            return None
+        strips = Strips(self.points, self.reach * float(np.max(scale, initial=0.0)) / 2)
+        if not np.ndim(scale):
+            pairs = self._cost_of_pairs(strips, queries, scale)
+            row = _ROW[0] + _ROW[1] * self.n_sums
+            least = _CALL + row * (len(self.points) + len(queries)) / 2
+            if pairs > least:
+                plan = self._boxes.plan(queries, scale)
+                n_carried = sum((leg >= 0).sum() for leg in plan.legs)
+                if pairs > least + _CARRIED * (self.n_sums + 1) * n_carried:
+                    return self._boxes(plan)
+        return self._near(strips, queries, np.broadcast_to(scale, len(queries)))
 
-        Parameters
-        ----------
-        queries : ndarray of shape (m, 2)
-            The attribute `points` for the keys themselves, which spares some work.
-        scale : float or ndarray of shape (m,)
-            Multiplies the bandwidth.
-        own : int ndarray of shape (m,), default=None
-            Position of the key to leave out of each query's sums, which lies where the query
-            does; -1 for none.
+    def _cost_of_pairs(self, strips, queries, scale):
+        """Nanoseconds, about."""
+        some = queries[:: max(1, len(queries) // _COUNTED)]
+        found = strips.ranges(some, np.full(len(some), self.reach * scale))
+        cost = _PAIR * float((found.high - found.low).sum()) + _RANGE * len(found.low)
+        return cost * len(queries) / max(len(some), 1)
 
-        Returns
-        -------
-        found : LineSums
-            Its sums have the shape (n_powers, 1 + p, m): for each of the `powers` the sum of
-            the weights, and up to the degree that of the weights times each value; 0 above.
-        """
-        scales = np.broadcast_to(scale, len(queries))
-        if len(queries) * len(self.points) < _plane_pairs.FEW_PAIRS:
-            return LineSums(*self._pairs.exact(queries, scales, own))
-        sums, error = self._fastest(queries, scale)
-        if own is not None:
-            sums[0] -= np.where(own >= 0, self.peak, 0.0) * self.columns[:, own]
-        shift = np.zeros(len(queries))
-        unsure = np.flatnonzero(~(sums[0, 0] > _TRUSTED * error))
-        if len(unsure):
-            own = None if own is None else own[unsure]
-            exact = self._pairs.exact(queries[unsure], scales[unsure], own)
-            shift[unsure], sums[:, :, unsure] = exact
-        return LineSums(shift, sums)
+    def _near(self, strips, queries, scale):
+        """Sums over the keys within reach, and bounds on the error of the first."""
+        sums = np.zeros((len(self.powers), len(self.columns), len(queries)))
+        for start in range(0, len(queries), _BLOCK_QUERIES):
+            some = slice(start, start + _BLOCK_QUERIES)
+            near = strips.ranges(queries[some], self.reach * scale[some])
+            found = pair_sums(self, queries[some], scale[some], near, shifted=False)
+            sums[:, :, some] = found[1]
+        far = float(self.kernel.profile(np.array(self.reach**2))) * self.columns[0].sum()
+        return sums, _ROUNDING_OF_PAIRS * sums[0, 0] + far
 
-    def nearest(self, queries, own=None):
-        """Sums over the nearest keys of each query alone, which share where equally near.
+    def _by_pairs(self, queries, scale, own):
+        n_queries, n = len(queries), len(self.points)
+        if n_queries * n < _FEW_PAIRS:
+            every = Ranges.one(np.zeros(n_queries, int), np.full(n_queries, n))
+            return pair_sums(self, queries, scale, every, own)
+        shift = np.full(n_queries, -np.inf)
+        sums = np.zeros((len(self.powers), len(self.columns), n_queries))
+        radius = math.sqrt(2 * _INVISIBLE) * self._deviation * scale
+        radius = np.hypot(self._distance(queries, own), radius)
+        for rows, seen in self._within(queries, radius):
+            found = pair_sums(
+                self, queries[rows], scale[rows], seen, None if own is None else own[rows]
+            )
+            shift[rows], sums[:, :, rows] = found
+        return shift, sums
 
-        Parameters
-        ----------
-        queries, own
-            As for :meth:`sums`.
-
-        Returns
-        -------
-        distance : ndarray of shape (m,)
-            To the nearest key; inf where there is none.
-        sums : ndarray of shape (n_powers, 1 + p, m)
-            Sums of the columns; those of other powers are 0, so that a polynomial is the
-            average.
-        """
-        distance, of_columns = self._pairs.nearest(queries, own)
-        sums = np.zeros((len(self.powers), *of_columns.shape))
-        sums[0] = of_columns
+    def _nearest(self, queries, own):
+        distance = self._distance(queries, own)
+        sums = np.zeros((len(self.columns), len(queries)))
+        for rows, seen in self._within(queries, distance):
+            keys, starts = seen.order, seen.low
+            others = True if own is None else keys != np.repeat(own[rows], seen.high - seen.low)
+            sums[:, rows] = np.add.reduceat(self.columns[:, keys] * others, starts, axis=1)
         return distance, sums
 
-    def everything(self, queries, own=None, scale=1.0):
-        """Sums over all keys alike, as :meth:`sums`; powers are in units of the scale."""
-        middle = np.average(self.points, axis=0, weights=self.columns[0])
-        u, v = (self.points - middle).T
-        x, y = (middle - queries).T
-        sums = np.zeros((len(self.powers), len(self.columns), len(queries)))
-        for found, (e, f) in zip(sums, self.powers, strict=True):
-            columns = self.columns[: None if e + f <= self.degree else 1]
-            for i, j in itertools.product(range(e + 1), range(f + 1)):
-                moment = math.comb(e, i) * math.comb(f, j) * (columns @ (u**i * v**j))
-                found[: len(columns)] += moment[:, None] * x ** (e - i) * y ** (f - j)
-            found /= scale ** (e + f)
-        if own is not None:
-            sums[0] -= np.where(own >= 0, self.columns[:, own], 0.0)
-        return np.zeros(len(queries)), sums
+    @functools.cached_property
+    def _tree(self):
+        return KDTree(self.points, balanced_tree=False)
 
-    def _fastest(self, queries, scale):
-        """Sums, and bounds on the error of the first."""
-        strips = Strips(self.points, self.reach * float(np.max(scale, initial=0.0)) / 2)
-        scales = np.broadcast_to(scale, len(queries))
-        if np.ndim(scale):
-            return self._pairs.near(strips, queries, scales)
-        pairs = self._cost_of_pairs(strips, queries, scales)
-        row = _ROW[0] + _ROW[1] * self._n_sums
-        least = _CALL + row * (len(self.points) + len(queries)) / 2
-        if pairs > least:
-            boxes = GaussianBoxes(self.points, queries, scale * self._deviation, self.degree)
-            if pairs > least + _CARRIED * (self._n_sums + 1) * boxes.n_carried:
-                return self._by_boxes(boxes)
-        return self._pairs.near(strips, queries, scales)
+    def _distance(self, queries, own):
+        """From each query to the nearest key that is not its own; inf where there is none."""
+        if own is None:
+            return self._tree.query(queries)[0]
+        distance, found = self._tree.query(queries, 2)
+        return np.where(found[:, 0] == own, distance[:, 1], distance[:, 0])
 
-    def _cost_of_pairs(self, strips, queries, scales):
-        """Nanoseconds, about."""
-        step = max(1, len(queries) // _COUNTED)
-        low, high, first = strips.ranges(queries[::step], self.reach * scales[::step])
-        cost = _PAIR * float((high - low).sum()) + _RANGE * len(low)
-        return cost * len(queries) / max(len(first) - 1, 1)
-
-    def _by_boxes(self, boxes):
-        """In units of the kernel, from those of a Gaussian with peak 1."""
-        sums, error = boxes(self.columns)
-        for (e, f), of_power in zip(self.powers, sums, strict=True):
-            of_power *= self.peak * self._deviation ** (e + f)
-        return sums, self.peak * error
+    def _within(self, queries, radius):
+        """Some queries at a time, and ranges of the keys within a radius of each."""
+        # A little more, since searches may round otherwise; and nothing for infinity.
+        radius = np.where(np.isfinite(radius), radius * (1 + 1e-14), 0.0)
+        counts = self._tree.query_ball_point(queries, radius, return_length=True)
+        for rows in blocks_of_pairs(counts):
+            found = self._tree.query_ball_point(queries[rows], radius[rows])
+            keys = np.fromiter(itertools.chain.from_iterable(found), np.intp)
+            high = np.cumsum(counts[rows])
+            yield rows, Ranges.one(high - counts[rows], high, keys)
 
 
 def serves_plane(kernel):

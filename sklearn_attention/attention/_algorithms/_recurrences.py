@@ -3,7 +3,7 @@
 import math
 
 import numpy as np
-from scipy.linalg import solve_banded
+from scipy.linalg.lapack import dtbtrs
 
 _ROUNDING = 1e-14
 # Where numbers grow so small that they lose digits, times what makes a sum trusted.
@@ -21,67 +21,62 @@ class RecurrenceSums:
 
     Parameters
     ----------
-    kernel : RadialKernel
-        With an `exponential_polynomial`.
-    degree : int
+    line : Line
+        Of a kernel with an `exponential_polynomial`.
     """
 
-    def __init__(self, kernel, degree):
-        self.rate, self.coefficients = kernel.exponential_polynomial
-        self.degree = degree
+    def __init__(self, line):
+        self.x, self.columns, self.degree = line.x, line.columns, line.degree
+        self.rate, self.coefficients = line.kernel.exponential_polynomial
+        self._n_moments = len(self.coefficients) + 2 * line.degree
 
-    def __call__(self, x, columns, queries, scale):
-        """Sums for sorted queries over sorted keys; as :meth:`BoxSums.__call__`."""
-        columns = np.ascontiguousarray(columns.T)
+    def __call__(self, queries, scale):
+        """Sums for sorted queries; as :meth:`WindowSums.__call__`."""
+        x, columns, queries = self.x, self.columns, queries[:, 0]
         place = np.searchsorted(x, queries, "left")
         before = self._behind(x, columns, queries, place, scale)
         place = len(x) - place
-        after = self._behind(-x[::-1], columns[::-1], -queries, place, scale)
-        n_powers = 2 * self.degree + 1
-        sums = np.zeros((n_powers, columns.shape[1], len(queries)))
-        for e in range(n_powers):
+        after = self._behind(-x[::-1], columns[:, ::-1], -queries, place, scale)
+        sums = np.zeros((2 * self.degree + 1, len(columns), len(queries)))
+        for e, found in enumerate(sums):
+            add = np.add if e % 2 == 0 else np.subtract
             for k, coefficient in enumerate(self.coefficients):
-                sums[e] += coefficient * (after[k + e] + (-1) ** e * before[k + e]).T
+                found += coefficient * add(after[k + e], before[k + e])
         return sums, _ROUNDING * sums[0, 0] + _SMALLEST
 
-    def cost(self, x, n_columns, queries, scale):
-        """How long it takes, about; as :meth:`BoxSums.cost`."""
-        return (len(self.coefficients) + 2 * self.degree) * (75 + 37 * n_columns)
+    def cost(self, near):
+        """Nanoseconds of each key and query."""
+        return self._n_moments * (60 + 12 * len(self.columns))
 
     def _behind(self, x, columns, queries, place, scale):
         """Sums of |u|^k exp(-rate |u|) over the keys before each query, for each k."""
-        n_moments = len(self.coefficients) + 2 * self.degree
-        distance = np.diff(x) / scale
-        at_keys = self._at_keys(distance, columns, n_moments)
+        at_keys = self._at_keys(np.diff(x) / scale, columns)
         known = place > 0
         nearest = np.where(known, place - 1, 0)
         step = np.where(known, (queries - x[nearest]) / scale, 0.0)
-        return self._recede(step, known, [moment[nearest] for moment in at_keys])
+        moments = [moment[:, nearest] for moment in at_keys]
+        fading = known * np.exp(-self.rate * step)
+        return [fading * _receded(moments[:k], step, moments[k]) for k in range(len(moments))]
 
-    def _at_keys(self, distance, columns, n_moments):
+    def _at_keys(self, distance, columns):
         """The same over the keys up to and with each key itself."""
         fading = np.exp(-self.rate * distance)
-        band = np.ones((2, len(columns)))
-        band[1, :-1], band[1, -1] = -fading, 0.0
+        # Each sum less what has faded of the last one is known: two diagonals.
+        band = np.ones((2, len(distance) + 1), order="F")
+        band[1, :-1] = -fading
         found = []
-        for k in range(n_moments):
-            right = np.zeros_like(columns)
-            if k == 0:
-                right += columns
-            for j in range(k):
-                factor = math.comb(k, j) * distance ** (k - j) * fading
-                right[1:] += factor[:, None] * found[j][:-1]
-            found.append(
-                solve_banded((1, 0), band, right, overwrite_b=True, check_finite=False)
-            )
+        for k in range(self._n_moments):
+            right = np.array(columns) if k == 0 else np.zeros_like(columns)
+            if k:
+                last = [moment[:, :-1] for moment in found]
+                right[:, 1:] = fading * _receded(last, distance)
+            found.append(dtbtrs(band, right.T, uplo="L", diag="U", overwrite_b=True)[0].T)
         return found
 
-    def _recede(self, step, known, moments):
-        fading = (known * np.exp(-self.rate * step))[:, None]
-        found = []
-        for k in range(len(moments)):
-            total = moments[k].copy()
-            for j in range(k):
-                total += math.comb(k, j) * (step ** (k - j))[:, None] * moments[j]
-            found.append(total * fading)
-        return found
+
+def _receded(moments, step, moment=0.0):
+    """The next moment at a point further on, from those before, and itself where it was."""
+    k = len(moments)
+    for j, lower in enumerate(moments):
+        moment = moment + math.comb(k, j) * step ** (k - j) * lower
+    return moment

@@ -5,11 +5,13 @@ import math
 import numpy as np
 
 from ..._blocks import blocks
-from ._cells import Cells
+from ._cells import first_of_each
 
 # Running sums start anew at a cell after so many rows, so that what is far away leaves no
 # rounding here.
 _FEWEST_ROWS = 2048
+# Width of a cell, in bandwidths: whatever rounding does, no less than half of a window.
+_WIDTH = 1.01
 # Numbers held at a time, about; and queries, so that what is made of them stays in the
 # processor's cache.
 _MOST_NUMBERS, _BLOCK_QUERIES = 2**25, 2**12
@@ -19,20 +21,19 @@ _ROUNDING = 1e-12
 class WindowSums:
     r"""Sums of a kernel :math:`\sum_k c_k |u|^k` on :math:`|u| \le 1` in linear time.
 
-    About the middle of a cell, of one bandwidth's width, positions have powers whose running
-    sums tell those of any range of keys within; a polynomial about the query is one about
-    that middle with other coefficients.
+    About the middle of the keys in a cell, which is about one bandwidth wide, positions have
+    powers whose running sums tell those of any range of keys within; a polynomial about the
+    query is one about that middle with other coefficients.
 
     Parameters
     ----------
-    kernel : RadialKernel
-        With a `polynomial`.
-    degree : int
+    line : Line
+        Of a kernel with a `polynomial`.
     """
 
-    def __init__(self, kernel, degree):
-        polynomial = kernel.polynomial
-        self.degree = degree
+    def __init__(self, line):
+        polynomial, degree = line.kernel.polynomial, line.degree
+        self.x, self.columns, self.degree = line.x, line.columns, degree
         self._size = len(polynomial) + 2 * degree
         self._peak, self._jumps = polynomial[0], sum(polynomial) > 1e-9
         self._is_even = not any(polynomial[1::2])
@@ -50,21 +51,36 @@ class WindowSums:
                     found[k + e - m, m, e] += coefficient * math.comb(k + e, m)
         return found.reshape(size, -1).T.copy()
 
-    def __call__(self, x, columns, queries, scale):
-        """Sums for sorted queries over sorted keys; as :meth:`BoxSums.__call__`."""
+    def __call__(self, queries, scale):
+        """Sums for sorted queries.
+
+        Parameters
+        ----------
+        queries : ndarray of shape (m, 1)
+        scale : float
+
+        Returns
+        -------
+        sums : ndarray of shape (n_powers, c, m)
+        error : ndarray of shape (m,)
+            Bound on the error of the first sum.
+        """
+        x, columns, queries = self.x, self.columns, queries[:, 0]
         low, high = window(x, queries, scale, exact=self._jumps)
-        cells = Cells(x, scale, scale)
-        cell = np.repeat(np.arange(len(cells.number)), cells.counts)
-        pieces = self._pieces(cells, cell, x, queries, low, high)
+        first = first_of_each(np.floor(x / (_WIDTH * scale)))
+        starts = np.append(first, len(x))
+        cell = np.repeat(np.arange(len(first)), np.diff(starts))
+        middle = (x[first] + x[starts[1:] - 1]) / 2
+        t = (x - middle[cell]) / scale
+        pieces = self._pieces(starts, cell, queries, low, high)
         sums = np.zeros((2 * self.degree + 1, len(columns), len(queries)))
         at_once = max(1, _MOST_NUMBERS // (self._size * max(len(x), len(queries))))
-        for first in range(0, len(columns), at_once):
-            some = slice(first, first + at_once)
-            running, anew = self._running(cells, columns[some])
+        for some in blocks(len(columns), at_once):
+            running, anew = self._running(starts, t, columns[some])
             for rows, start, stop, expansion in pieces:
                 for part in blocks(len(rows), _BLOCK_QUERIES):
                     owner = cell[start[part]]
-                    s = cells.offset(owner, queries[rows[part]])
+                    s = (middle[owner] - queries[rows[part]]) / scale
                     inside = running[stop[part] - 1]
                     later = np.flatnonzero(start[part] > anew[owner])
                     inside[later] -= running[start[part][later] - 1]
@@ -73,9 +89,9 @@ class WindowSums:
         error = _ROUNDING * self._peak * (near[high] - near[low])
         return sums, error
 
-    def cost(self, x, n_columns, queries, scale):
-        """How long it takes, about; as :meth:`BoxSums.cost`."""
-        return 120 + self._size * (33 + 5 * (2 * self.degree + 1) * n_columns)
+    def cost(self, near):
+        """Nanoseconds of each key and query."""
+        return 120 + self._size * (33 + 5 * (2 * self.degree + 1) * len(self.columns))
 
     def _about(self, s, inside, expansion):
         """Sums about queries at s from those about the middles of cells, (n_powers, c, m)."""
@@ -86,14 +102,14 @@ class WindowSums:
         inside = inside.reshape(len(s), -1).T.copy().reshape(self._size, -1, len(s))
         return np.einsum("jeq,jcq->ecq", weights, inside)
 
-    def _pieces(self, cells, cell, x, queries, low, high):
+    def _pieces(self, starts, cell, queries, low, high):
         """Every window cut where cells end, and at its query: (queries, start, stop, side)."""
         some = np.flatnonzero(high > low)
         low, high = low[some], high[some]
         first = cell[low]
-        # No window meets more than three cells, which are each as wide as half of it.
-        cuts = [cells.starts[np.minimum(first + k, len(cells.number))] for k in (1, 2, 3)]
-        middle = low if self._is_even else np.searchsorted(x, queries[some], "left")
+        # No window meets more than three cells, which are each no narrower than half of it.
+        cuts = [starts[np.minimum(first + k, len(starts) - 1)] for k in (1, 2, 3)]
+        middle = low if self._is_even else np.searchsorted(self.x, queries[some], "left")
         pieces = []
         for bottom, top, expansion in (
             (low, middle, self._sides[0]),
@@ -106,23 +122,22 @@ class WindowSums:
                     pieces.append((some[filled], start[filled], stop[filled], expansion))
         return pieces
 
-    def _running(self, cells, columns):
+    def _running(self, starts, t, columns):
         """Running sums of columns times powers of the position, (n, size, n_columns).
 
         And for each cell the key with which its sums start anew.
         """
-        t = cells.place / 2
         terms = np.empty((len(t), self._size, len(columns)))
         terms[:, 0] = columns.T
         for m in range(1, self._size):
             np.multiply(terms[:, m - 1], t[:, None], out=terms[:, m])
         flat = terms.reshape(len(t), -1)
-        anew = np.empty_like(cells.starts)
+        anew = np.empty_like(starts)
         cell = 0
         while cell < len(anew) - 1:
-            last = np.searchsorted(cells.starts, cells.starts[cell] + _FEWEST_ROWS)
+            last = np.searchsorted(starts, starts[cell] + _FEWEST_ROWS)
             last = min(last, len(anew) - 1)
-            rows = slice(cells.starts[cell], cells.starts[last])
+            rows = slice(starts[cell], starts[last])
             np.cumsum(flat[rows], axis=0, out=flat[rows])
             anew[cell:last] = rows.start
             cell = last
