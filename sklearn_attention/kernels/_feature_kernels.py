@@ -112,13 +112,11 @@ class FeatureKernel(Kernel):
             # The Gaussian is exp(q.k) times a factor of the query and one of the key.
             growth, log_gain = growth - 0.5, log_gain - 0.25 * math.log(2 * math.pi)
         offsets = growth * xp.sum(X * X, axis=-1, keepdims=True) + log_gain
-        factors, exponents = self._features(X @ directions.T)
-        exponents = 0.0 * offsets if exponents is None else exponents
-        return FeatureForm(factors, exponents, offsets)
+        return FeatureForm(*self._features(X @ directions.T), offsets)
 
     @abstractmethod
     def _features(self, projections):
-        """Factors and exponents of features of exp(q.k), either of which may be None."""
+        """Factors and exponents of the features of exp(q.k)."""
 
 
 class PositiveFeatures(FeatureKernel, name="positive_features"):
@@ -257,7 +255,7 @@ class TrigonometricFeatures(FeatureKernel, name="trigonometric_features"):
         return self.kernel == "gaussian"
 
     def _features(self, projections):
-        return wave_pairs(projections), None
+        return wave_pairs(projections), 0.0 * projections[..., :1]
 
     def _values(self, queries, keys):
         xp = array_namespace(queries, keys)
