@@ -341,8 +341,7 @@ class Sum(_Pair):
         return max(part.support for part in self._parts)
 
     def _values(self, queries, keys):
-        left, right = self._parts
-        return left._values(queries, keys) + right._values(queries, keys)
+        return sum(part._values(queries, keys) for part in self._parts)
 
     def _log_values(self, queries, keys):
         left, right = (part._log_values(queries, keys) for part in self._parts)
@@ -376,12 +375,10 @@ class Product(_Pair):
         return min(part.support for part in self._parts)
 
     def _values(self, queries, keys):
-        left, right = self._parts
-        return left._values(queries, keys) * right._values(queries, keys)
+        return math.prod(part._values(queries, keys) for part in self._parts)
 
     def _log_values(self, queries, keys):
-        left, right = self._parts
-        return left._log_values(queries, keys) + right._log_values(queries, keys)
+        return sum(part._log_values(queries, keys) for part in self._parts)
 
 
 class Constant(Kernel):

@@ -15,7 +15,6 @@ from ._frequencies import random_frequencies
 from ._gaussian import Gaussian
 from ._numerics import as_floats, log
 
-_APPROXIMATED = ("gaussian", "scaled_dot_product")
 _LARGEST_SEED = 2**32 - 1
 
 
@@ -99,7 +98,7 @@ class FeatureKernel(Kernel):
         -------
         form : FeatureForm
         """
-        check_choice("kernel", self.kernel, _APPROXIMATED)
+        check_choice("kernel", self.kernel, ("gaussian", "scaled_dot_product"))
         X = as_floats(X)
         xp = array_namespace(X)
         directions = xp.asarray(
