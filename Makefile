@@ -32,6 +32,7 @@ lint: $(call group,lint)
 bench: $(PACKAGE) $(call group,bench)
 	$(BIN)/python benchmarks/attend.py
 	$(BIN)/python benchmarks/smoothing_speed.py
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/kernel_sums.py
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/random_features.py
 	$(BIN)/python benchmarks/forecasting.py speed
 	$(BIN)/python benchmarks/language_model.py --steps 200

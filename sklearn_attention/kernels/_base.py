@@ -155,9 +155,8 @@ class Kernel(BaseEstimator):
             if not is_torch_array(bandwidth):
                 bandwidth = xp.asarray(bandwidth, dtype=X.dtype, device=X.device)
             scaled = X / bandwidth
-        codes = sorted(categories)
-        if codes:
-            scaled[:, codes] = X[:, codes]
+        for code in categories:
+            scaled[:, code] = X[:, code]
         return scaled
 
     def as_dot_product(self, queries, keys):
@@ -287,9 +286,16 @@ class ComposedKernel(Kernel):
     def scaled(self):
         return any(part.scaled for part in self._parts)
 
-    def _combine_columns(self, kinds):
-        """Columns of all parts: numbers and categories, which must not overlap."""
-        numeric, categories = (set().union(*columns) for columns in zip(*kinds, strict=True))
+    def _groups(self, n_features):
+        """One (kernel, columns) for every part."""
+        return [(part, range(n_features)) for part in self._parts]
+
+    def _column_kinds(self, n_features):
+        numeric, categories = set(), set()
+        for part, columns in self._groups(n_features):
+            numbers_within, codes_within = part._column_kinds(len(columns))
+            numeric |= {columns[position] for position in numbers_within}
+            categories |= {columns[position] for position in codes_within}
         if numeric & categories:
             raise ValueError(
                 f"{self!r} compares the same columns both as numbers and as categories: "
@@ -311,9 +317,6 @@ class _Pair(ComposedKernel):
             Constant(part) if isinstance(part, numbers.Real) else as_kernel(part)
             for part in (self.left, self.right)
         ]
-
-    def _column_kinds(self, n_features):
-        return self._combine_columns([part._column_kinds(n_features) for part in self._parts])
 
 
 class Sum(_Pair):
@@ -338,8 +341,7 @@ class Sum(_Pair):
         return max(part.support for part in self._parts)
 
     def _values(self, queries, keys):
-        left, right = self._parts
-        return left._values(queries, keys) + right._values(queries, keys)
+        return sum(part._values(queries, keys) for part in self._parts)
 
     def _log_values(self, queries, keys):
         left, right = (part._log_values(queries, keys) for part in self._parts)
@@ -373,12 +375,10 @@ class Product(_Pair):
         return min(part.support for part in self._parts)
 
     def _values(self, queries, keys):
-        left, right = self._parts
-        return left._values(queries, keys) * right._values(queries, keys)
+        return math.prod(part._values(queries, keys) for part in self._parts)
 
     def _log_values(self, queries, keys):
-        left, right = self._parts
-        return left._log_values(queries, keys) + right._log_values(queries, keys)
+        return sum(part._log_values(queries, keys) for part in self._parts)
 
 
 class Constant(Kernel):

@@ -1,8 +1,6 @@
 """Kernels for categories, coded as numbers."""
 
-import functools
 import math
-import operator
 
 import numpy as np
 from array_api_compat import array_namespace
@@ -23,10 +21,10 @@ class _CategoricalKernel(Kernel):
         self.lam = lam
 
     def _values(self, queries, keys):
-        return functools.reduce(operator.mul, self._comparisons(queries, keys))
+        return math.prod(self._comparisons(queries, keys))
 
     def _log_values(self, queries, keys):
-        return functools.reduce(operator.add, map(log, self._comparisons(queries, keys)))
+        return sum(map(log, self._comparisons(queries, keys)))
 
     def _comparisons(self, queries, keys):
         columns = zip(queries.T, keys.T, strict=True)

@@ -1,8 +1,6 @@
 """Covariance functions of Gaussian processes, used as weights."""
 
-import functools
 import math
-import operator
 
 from array_api_compat import array_namespace
 
@@ -61,8 +59,7 @@ class Laplacian(Kernel, name="laplacian"):
         return Exponential().radial_form(1) if n_features == 1 else None
 
     def _log_values(self, queries, keys):
-        distances = (abs(q[:, None] - k) for q, k in zip(queries.T, keys.T, strict=True))
-        return -functools.reduce(operator.add, distances)
+        return -sum(abs(q[:, None] - k) for q, k in zip(queries.T, keys.T, strict=True))
 
 
 class Matern32(RadialKernel, name="matern32"):

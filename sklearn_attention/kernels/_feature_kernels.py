@@ -15,7 +15,6 @@ from ._frequencies import random_frequencies
 from ._gaussian import Gaussian
 from ._numerics import as_floats, log
 
-_APPROXIMATED = ("gaussian", "scaled_dot_product")
 _LARGEST_SEED = 2**32 - 1
 
 
@@ -99,7 +98,7 @@ class FeatureKernel(Kernel):
         -------
         form : FeatureForm
         """
-        check_choice("kernel", self.kernel, _APPROXIMATED)
+        check_choice("kernel", self.kernel, ("gaussian", "scaled_dot_product"))
         X = as_floats(X)
         xp = array_namespace(X)
         directions = xp.asarray(
@@ -112,13 +111,11 @@ class FeatureKernel(Kernel):
             # The Gaussian is exp(q.k) times a factor of the query and one of the key.
             growth, log_gain = growth - 0.5, log_gain - 0.25 * math.log(2 * math.pi)
         offsets = growth * xp.sum(X * X, axis=-1, keepdims=True) + log_gain
-        factors, exponents = self._features(X @ directions.T)
-        exponents = 0.0 * offsets if exponents is None else exponents
-        return FeatureForm(factors, exponents, offsets)
+        return FeatureForm(*self._features(X @ directions.T), offsets)
 
     @abstractmethod
     def _features(self, projections):
-        """Factors and exponents of features of exp(q.k), either of which may be None."""
+        """Factors and exponents of the features of exp(q.k)."""
 
 
 class PositiveFeatures(FeatureKernel, name="positive_features"):
@@ -257,7 +254,7 @@ class TrigonometricFeatures(FeatureKernel, name="trigonometric_features"):
         return self.kernel == "gaussian"
 
     def _features(self, projections):
-        return wave_pairs(projections), None
+        return wave_pairs(projections), 0.0 * projections[..., :1]
 
     def _values(self, queries, keys):
         xp = array_namespace(queries, keys)

@@ -1,7 +1,6 @@
 """Different kernels for different columns."""
 
-import functools
-import operator
+import math
 
 from .._validation import check_columns
 from ._base import ComposedKernel, Kernel, as_kernel
@@ -137,22 +136,13 @@ class ProductKernel(ComposedKernel):
         scaled = [part for part in self._parts if part.scaled]
         return scaled[0].spread if len(scaled) == 1 else 1.0
 
-    def _column_kinds(self, n_features):
-        kinds = []
-        for kernel, columns in self._groups(n_features):
-            inner = kernel._column_kinds(len(columns))
-            kinds.append([{columns[position] for position in kind} for kind in inner])
-        return self._combine_columns(kinds)
-
     def _values(self, queries, keys):
         groups = self._groups(queries.shape[1])
-        values = (part._values(queries[:, of], keys[:, of]) for part, of in groups)
-        return functools.reduce(operator.mul, values)
+        return math.prod(part._values(queries[:, of], keys[:, of]) for part, of in groups)
 
     def _log_values(self, queries, keys):
         groups = self._groups(queries.shape[1])
-        logs = (part._log_values(queries[:, of], keys[:, of]) for part, of in groups)
-        return functools.reduce(operator.add, logs)
+        return sum(part._log_values(queries[:, of], keys[:, of]) for part, of in groups)
 
 
 def mixed_kernel(kernel, columns, lam):

@@ -33,7 +33,7 @@ class RadialForm(NamedTuple):
         return values if self.rest is None else values * self.rest(queries, keys)
 
     def log_values(self, squared, queries, keys):
-        """Its logarithm."""
+        """Logarithm of the kernel at given squared distances."""
         values = self.kernel.log_profile(squared)
         return values if self.rest is None else values + self.rest.log(queries, keys)
 
