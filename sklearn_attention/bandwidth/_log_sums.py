@@ -1,5 +1,6 @@
 """Sums of products of kernels over rows, as logarithms, and their derivatives."""
 
+import functools
 import math
 import warnings
 
@@ -53,11 +54,13 @@ class LogSums:
         self.log_weights = _log(weights)
         if factors is not None:
             self.log_weights -= len(columns.numeric) * np.log(factors)
-        self.line = None
+        self.line = self._line_with_slopes = None
         if factors is None and columns.kinds == ("numeric",):
             kernel, no_values = parts[0][0], np.empty((len(keys), 0))
             if isinstance(kernel, RadialKernel) and serves(kernel):
                 self.line = Line(self.keys[:, 0], weights, no_values, kernel)
+            if type(kernel) is Gaussian:  # whose derivative is its second moment
+                self._line_with_slopes = Line(self.keys[:, 0], weights, no_values, kernel, 1)
         # Kernels of bounded support, which are often 0, are multiplied; where there are others
         # too, all are added as logarithms.
         bounded = [(kernel, members) for kernel, members in parts if _is_bounded(kernel)]
@@ -86,8 +89,9 @@ class LogSums:
             Derivatives of the logarithms with respect to `bandwidth`, 0 where a sum is 0.
         """
         queries = self.keys if queries is None else queries - self._center
-        if self.line is not None and not eval_gradient:
-            return self._along_line(queries, float(bandwidth[0]), leave_out), None
+        line = self._line_with_slopes if eval_gradient else self.line
+        if line is not None:
+            return self._along(line, queries, float(bandwidth[0]), leave_out)
         order, query_order, low, high = self._within_reach(queries, bandwidth)
         tables = {j: self._table(j, bandwidth[j]) for j in self.columns.categorical}
         log_sums, slopes = np.empty(len(queries)), np.zeros((len(queries), len(bandwidth)))
@@ -107,16 +111,18 @@ class LogSums:
                 slopes[rows, j] = sums / np.where(total > 0, total, np.inf)
         return log_sums, slopes if eval_gradient else None
 
-    def _along_line(self, queries, scale, leave_out):
-        line = self.line
+    def _along(self, line, queries, scale, leave_out):
         own = queries is self.keys
         order = line.order if own else np.argsort(queries[:, 0], kind="stable")
         places = line.x if own else queries[order, 0]
         shift, sums = line.sums(places, scale, np.arange(len(order)) if leave_out else None)
-        log_sums = np.empty(len(order))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            log_sums[order] = np.where(np.isfinite(shift), shift + np.log(sums[0, 0]), -np.inf)
-        return log_sums
+        found = np.isfinite(shift)
+        log_sums, slopes = np.full(len(order), -np.inf), np.zeros((len(order), 1))
+        log_sums[order[found]] = shift[found] + _log(sums[0, 0, found])
+        if line.degree == 0:
+            return log_sums, None
+        slopes[order[found], 0] = sums[2, 0, found] / sums[0, 0, found] / scale
+        return log_sums, slopes
 
     def _within_reach(self, queries, bandwidth):
         """Orders of keys and queries in which few keys are within reach of each query.
@@ -155,10 +161,7 @@ class LogSums:
         """
         factors = None if self.factors is None else self.factors[keys]
         keys = self.keys[keys]
-        shape = len(queries), len(keys)
-        product = np.zeros(shape) if self._in_logs else np.ones(shape)
-        multiply = np.add if self._in_logs else np.multiply
-        derivatives = {}
+        found, derivatives = [], {}
         for kernel, members in self.parts:
             rows = queries[:, members], keys[:, members], bandwidth[members]
             if isinstance(kernel, RadialKernel):
@@ -166,14 +169,17 @@ class LogSums:
                 values = _log(values) if self._in_logs and _is_bounded(kernel) else values
             else:
                 values, slopes = _any(kernel, *rows, eval_gradient)
-            multiply(product, values, out=product)
+            found.append(values)
             derivatives.update(zip(members, slopes, strict=False))
         for j, (values, slopes) in tables.items():
             pairs = np.ix_(queries[:, j].astype(np.intp), keys[:, j].astype(np.intp))
-            multiply(product, values[pairs], out=product)
+            found.append(values[pairs])
             if eval_gradient:
                 derivatives[j] = slopes[pairs]
-        return product, derivatives
+        join = np.add if self._in_logs else np.multiply
+        return functools.reduce(
+            lambda left, right: join(left, right, out=left), found
+        ), derivatives
 
     def _add_up(self, product, log_weights):
         """Terms of the sums, up to a factor for each row; their totals; the logarithms."""
@@ -222,8 +228,7 @@ def _radial(kernel, queries, keys, bandwidth, factors, eval_gradient):
         return (kernel.profile if bounded else kernel.log_profile)(squared), []
     values, slope = _value_and_slope(kernel, squared)
     for square, h in zip(squares, bandwidth, strict=True):
-        square *= slope
-        square *= -2 / h
+        square *= slope * (-2 / h)
     return values, squares
 
 
