@@ -65,6 +65,7 @@ class LogSums:
         # too, all are added as logarithms.
         bounded = [(kernel, members) for kernel, members in parts if _is_bounded(kernel)]
         self._in_logs = len(bounded) < len(parts)
+        self._symmetric = not (self._in_logs or columns.categorical or factors is not None)
         self._supports = [(j, kernel.support) for kernel, members in bounded for j in members]
 
     def __call__(self, bandwidth, queries=None, *, leave_out=False, eval_gradient=False):
@@ -92,6 +93,8 @@ class LogSums:
         line = self._line_with_slopes if eval_gradient else self.line
         if line is not None:
             return self._along(line, queries, float(bandwidth[0]), leave_out)
+        if queries is self.keys and self._symmetric:
+            return self._by_halves(bandwidth, leave_out, eval_gradient)
         order, query_order, low, high = self._within_reach(queries, bandwidth)
         tables = {j: self._table(j, bandwidth[j]) for j in self.columns.categorical}
         log_sums, slopes = np.empty(len(queries)), np.zeros((len(queries), len(bandwidth)))
@@ -107,9 +110,30 @@ class LogSums:
                 product[places, places + first - start] = -np.inf if self._in_logs else 0.0
             terms, total, log_sums[rows] = self._add_up(product, self.log_weights[keys])
             for j, derivative in derivatives.items():
-                sums = np.einsum("ij,ij->i", terms, derivative)
+                sums = np.vecdot(terms, derivative)
                 slopes[rows, j] = sums / np.where(total > 0, total, np.inf)
         return log_sums, slopes if eval_gradient else None
+
+    def _by_halves(self, bandwidth, leave_out, eval_gradient):
+        """Looks at each pair of rows once, where it weighs the same both ways."""
+        order, _, low, high = self._within_reach(self.keys, bandwidth)
+        weights, n = np.exp(self.log_weights), len(order)
+        sums = np.zeros((1 + len(bandwidth), n))
+        size = max(1, int(2 * BLOCK_PAIRS * n / (high - low).sum()))
+        for first in range(0, n, size):
+            rows = order[first : first + size]
+            keys = order[first : high[first + len(rows) - 1]]
+            product, derivatives = self._product(
+                self.keys[rows], keys, bandwidth, {}, eval_gradient
+            )
+            if leave_out:
+                np.fill_diagonal(product, 0)
+            slopes = [product * derivatives[j] for j in sorted(derivatives)]
+            for total, pairs in zip(sums, [product, *slopes], strict=False):
+                total[rows] += pairs @ weights[keys]
+                total[keys[len(rows) :]] += weights[rows] @ pairs[:, len(rows) :]
+        slopes = (sums[1:] / np.where(sums[0] > 0, sums[0], np.inf)).T
+        return _log(sums[0]), slopes if eval_gradient else None
 
     def _along(self, line, queries, scale, leave_out):
         own = queries is self.keys
