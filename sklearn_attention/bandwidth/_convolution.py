@@ -79,9 +79,8 @@ class PolynomialKernel(RadialKernel):
     decreasing = True
 
     def __init__(self, polynomial):
-        coefficients = polynomial.coef
-        seen = np.flatnonzero(np.abs(coefficients) > _LOST * np.abs(coefficients).max())
-        self.polynomial = tuple(coefficients[: seen[-1] + 1].tolist())
+        lost = _LOST * np.abs(polynomial.coef).max()
+        self.polynomial = tuple(polynomial.trim(lost).coef.tolist())
 
     def profile(self, squared):
         return horner(self.polynomial, np.sqrt(np.minimum(squared, 1.0))) * (squared <= 1)

@@ -15,24 +15,9 @@ LOG_OF_NOTHING = math.log(sys.float_info.min)
 
 
 class _Likelihood:
-    """Mean log-density of each row by all others, of some columns given others.
-
-    Parameters
-    ----------
-    joint : LogSums
-        Of all columns.
-    given : callable
-        As a LogSums of the columns that are given, the first ones.
-    spread : ndarray of bool
-        Of which bandwidths the density has the volume in its denominator.
-    weights : ndarray of shape (n_samples,)
-    """
+    """Mean of log-densities that a subclass has for each row by all others."""
 
     sign = -1.0  # times which it is to be minimised
-
-    def __init__(self, joint, given, spread, weights):
-        self._joint, self._given, self._spread, self._weights = joint, given, spread, weights
-        self.in_linear_time = joint.line is not None
 
     def __call__(self, bandwidth, eval_gradient=False):
         """The criterion at a bandwidth.
@@ -50,25 +35,11 @@ class _Likelihood:
         gradient : ndarray of shape (n_features,)
             With respect to `bandwidth`; only if asked for.
         """
-        bandwidth, found = np.asarray(bandwidth, dtype=np.float64), None
-
-        def outer(rows, log_sums):
-            counted = np.isfinite(log_sums) if found is None else found[rows]
-            return self._weights[rows] * counted
-
-        options = {"leave_out": True, "outer": outer if eval_gradient else None}
-        log_joint, gradient = self._joint(bandwidth, **options)
-        found = np.isfinite(log_joint)
-        log_given, slopes = self._given(bandwidth[: self._n_given], **options)
-        log_volume = np.log(bandwidth[self._spread]).sum()
-        log_density = log_joint - np.where(found, log_given, 0) - log_volume
-        total = self._weights.sum()
-        value = self._weights @ np.where(found, log_density, LOG_OF_NOTHING) / total
-        if not eval_gradient:
-            return float(value)
-        gradient[: self._n_given] -= slopes
-        gradient[self._spread] -= self._weights[found].sum() / bandwidth[self._spread]
-        return float(value), gradient / total
+        bandwidth = np.asarray(bandwidth, dtype=np.float64)
+        log_density, slopes = self._log_density(bandwidth, eval_gradient)
+        found, shares = np.isfinite(log_density), self._weights / self._weights.sum()
+        value = float(shares @ np.where(found, log_density, LOG_OF_NOTHING))
+        return (value, (shares * found) @ slopes) if eval_gradient else value
 
     def rescale(self, value, log_volume):
         """The value in units whose volume has the given logarithm."""
@@ -128,14 +99,20 @@ class DensityLikelihood(_Likelihood):
     (-2.5126, array([1.3568]))
     """
 
-    _n_given = 0
-
     def __init__(self, X, kernel, *, columns=None, sample_weight=None):
         columns = columns or Columns.numbers(X.shape[1])
-        weights = _weights(X, sample_weight)
-        log_others = np.log(weights.sum() - weights)
-        joint = LogSums(X, each_column(kernel, columns), columns, weights)
-        super().__init__(joint, lambda *_, **__: (log_others, 0), columns.is_numeric, weights)
+        self._weights, self._numeric = _weights(X, sample_weight), columns.is_numeric
+        self._sums = LogSums(X, each_column(kernel, columns), columns, self._weights)
+        self.in_linear_time = self._sums.line is not None
+
+    def _log_density(self, bandwidth, eval_gradient):
+        options = {"leave_out": True, "eval_gradient": eval_gradient}
+        log_density, slopes = self._sums(bandwidth, **options)
+        log_density -= np.log(self._weights.sum() - self._weights)
+        log_density -= np.log(bandwidth[self._numeric]).sum()
+        if eval_gradient:
+            slopes[:, self._numeric] -= 1 / bandwidth[self._numeric]
+        return log_density, slopes
 
 
 class ConditionalLikelihood(_Likelihood):
@@ -180,17 +157,27 @@ class ConditionalLikelihood(_Likelihood):
     -1.2251
     """
 
-    _n_given = -1
+    in_linear_time = False
 
     def __init__(self, X, y, kernel, target_kernel, *, columns=None, sample_weight=None):
         columns = columns or Columns.numbers(X.shape[1])
-        weights = _weights(X, sample_weight)
+        self._weights = weights = _weights(X, sample_weight)
         parts = [(kernel, columns.numeric)] if columns.numeric else []
-        given = LogSums(X, parts, columns, weights, table=_plain_table)
+        self._given = LogSums(X, parts, columns, weights, table=_plain_table)
         parts = [*parts, (target_kernel, [X.shape[1]])]
         rows, all_columns = np.column_stack([X, y]), columns + Columns.numbers(1)
-        joint = LogSums(rows, parts, all_columns, weights, table=_plain_table)
-        super().__init__(joint, given, np.arange(X.shape[1] + 1) == X.shape[1], weights)
+        self._joint = LogSums(rows, parts, all_columns, weights, table=_plain_table)
+
+    def _log_density(self, bandwidth, eval_gradient):
+        options = {"leave_out": True, "eval_gradient": eval_gradient}
+        log_joint, slopes = self._joint(bandwidth, **options)
+        log_given, given_slopes = self._given(bandwidth[:-1], **options)
+        with np.errstate(invalid="ignore"):  # rows that no other reaches
+            log_density = log_joint - log_given - np.log(bandwidth[-1])
+        if eval_gradient:
+            slopes[:, :-1] -= given_slopes
+            slopes[:, -1] -= 1 / bandwidth[-1]
+        return log_density, slopes
 
 
 class DensityLeastSquares:
@@ -249,20 +236,15 @@ class DensityLeastSquares:
         log_volume = np.log(bandwidth[self._numeric]).sum()
         for factor, sums, leave_out, widening, weights in self._terms:
             wider = np.where(self._numeric, widening, 1.0)
-            log_factor = np.log(weights) + math.log(abs(factor)) - log_volume
-
-            def outer(rows, log_sums, factor=factor, log_factor=log_factor):
-                with np.errstate(over="ignore"):
-                    return np.sign(factor) * np.exp(log_factor[rows] + log_sums)
-
             log_sums, slopes = sums(
-                bandwidth * wider, leave_out=leave_out, outer=outer if eval_gradient else None
+                bandwidth * wider, leave_out=leave_out, eval_gradient=eval_gradient
             )
-            part = outer(slice(None), log_sums).sum()
-            value += part
+            with np.errstate(over="ignore"):
+                terms = factor * weights * np.exp(log_sums - log_volume)
+            value += terms.sum()
             if eval_gradient:
-                gradient += wider * slopes
-                gradient[self._numeric] -= part / bandwidth[self._numeric]
+                gradient += wider * (terms @ slopes)
+                gradient[self._numeric] -= terms.sum() / bandwidth[self._numeric]
         return (float(value), gradient) if eval_gradient else float(value)
 
     def rescale(self, value, log_volume):

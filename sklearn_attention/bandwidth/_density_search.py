@@ -156,6 +156,7 @@ def density_bandwidth(
     array([0.5, 5.9])
     """
     check_choice("criterion", criterion, CRITERIA)
+    columns = columns or Columns.numbers(X.shape[1])
     search = _Search(
         X, columns, sample_weight, random_state,
         ratio=np.full(X.shape[1], canonical_ratio(kernel)), name=f"bandwidth={criterion!r}",
@@ -217,19 +218,15 @@ def conditional_bandwidth(
     >>> bool(bandwidth[1] > 5 * bandwidth[0])
     True
     """
-    n_features = X.shape[1]
-    columns = columns or Columns.numbers(n_features)
-    fixed = np.full(n_features + 1, np.nan)
-    if bandwidth is not None:
-        fixed[:-1] = bandwidth
-    if target_bandwidth is not None:
-        fixed[-1] = target_bandwidth
-    ratio = np.full(n_features + 1, canonical_ratio(kernel))
-    ratio[-1] = canonical_ratio(target_kernel)
+    columns = columns or Columns.numbers(X.shape[1])
+    kernels = [kernel] * X.shape[1] + [target_kernel]
+    fixed = np.full(len(kernels), np.nan)
+    fixed[:-1] = np.nan if bandwidth is None else bandwidth
+    fixed[-1] = np.nan if target_bandwidth is None else target_bandwidth
     search = _Search(
         np.column_stack([X, y]), columns + Columns.numbers(1), sample_weight, random_state,
-        ratio=ratio, fixed=fixed, name="bandwidth='likelihood'",
-        is_rough=math.isfinite(kernel.support) or math.isfinite(target_kernel.support),
+        ratio=np.array([canonical_ratio(k) for k in kernels]), fixed=fixed,
+        name="bandwidth='likelihood'", is_rough=any(math.isfinite(k.support) for k in kernels),
     )  # fmt: skip
 
     def make(rows, weights):
@@ -261,28 +258,23 @@ def _range(x, ratio):
 class _Search:
     """Descends over the logarithms of bandwidths and the shares of lambdas."""
 
-    def __init__(
-        self, X, columns, sample_weight, random_state,
-        *, ratio, name, is_rough, fixed=None,
-    ):  # fmt: skip
-        if sample_weight is not None:
-            kept = sample_weight > 0
-            X, sample_weight = X[kept], sample_weight[kept]
-        n_samples, n_features = X.shape
-        if n_samples < 2:
+    def __init__(self, X, columns, weights, random_state, *, ratio, name, is_rough, fixed=None):
+        if weights is not None:
+            X, weights = X[weights > 0], weights[weights > 0]
+        self.n_samples, n_features = X.shape
+        if self.n_samples < 2:
             raise ValueError(
                 f"{name} describes each row by the others and needs two rows of positive "
-                f"weight, got n_samples={n_samples}: pass a number as bandwidth."
+                f"weight, got n_samples={self.n_samples}: pass a number as bandwidth."
             )
-        self.columns = columns or Columns.numbers(n_features)
-        self.is_numeric = self.columns.is_numeric
+        self.columns, self.is_numeric = columns, columns.is_numeric
         self.fixed = np.full(n_features, np.nan) if fixed is None else fixed
-        self.name, self.is_rough, self.n_samples, self.ratio = name, is_rough, n_samples, ratio
+        self.name, self.is_rough, self.ratio = name, is_rough, ratio
         self.random_state = check_random_state(random_state)
-        self.spread = np.where(self.is_numeric, feature_spread(X, sample_weight), 1.0)
+        self.spread = np.where(self.is_numeric, feature_spread(X, weights), 1.0)
         # In units of the spread, and from the middle, nothing overflows or is rounded off.
         center = np.where(self.is_numeric, X.mean(axis=0), 0.0)
-        self.rows, self.weights = (X - center) / self.spread, sample_weight
+        self.rows, self.weights = (X - center) / self.spread, weights
 
     def run(self, make, log_volume, observe):
         """Best bandwidths, in the features' own units, and the criterion there.
@@ -304,6 +296,8 @@ class _Search:
             self.weights = None if self.weights is None else self.weights[rows]
             self.criterion = make(self.rows, self.weights)
         self.low, self.high = self._bounds()
+        # Where lambdas are shares of the largest; a single level's is 0.
+        self.unit = np.where(self.is_numeric | (self.high == 0), 1.0, self.high)
         self.observe, self.tried = observe, []
         try:
             if self.criterion.in_linear_time:
@@ -313,7 +307,7 @@ class _Search:
                 self._descend_from_all()
         except _Stop:
             pass
-        value, _, bandwidth = min(self.tried, key=lambda entry: entry[:2])
+        value, bandwidth = self._best()
         self._warn_of_copies(bandwidth)
         score = self.criterion.rescale(self.criterion.sign * value, log_volume)
         return bandwidth * self._shrinkage() * self.spread, score
@@ -328,34 +322,38 @@ class _Search:
         return low, high
 
     def _evaluate(self, bandwidth, eval_gradient=False):
-        """What is to be minimised, and its gradient if asked for, at scaled bandwidths."""
+        """What is to be minimised, at scaled bandwidths, and its gradient or zeros."""
 
         def evaluate(_):
             return self.criterion(bandwidth, eval_gradient)
 
-        unscaled = bandwidth * self.spread
-        found, stop = self.observe(evaluate, unscaled) if self.observe else (evaluate(0), False)
+        sign, stop = self.criterion.sign, False
+        if self.observe is None:
+            found = evaluate(bandwidth)
+        else:
+            found, stop = self.observe(evaluate, bandwidth * self.spread)
         value, gradient = found if eval_gradient else (found, np.zeros(len(bandwidth)))
         if not (np.isfinite(value) and np.isfinite(gradient).all()):
-            value, gradient = self.criterion.sign * np.inf, np.zeros(len(bandwidth))
-        value, gradient = self.criterion.sign * value, self.criterion.sign * gradient
-        self.tried.append((value, len(self.tried), bandwidth))
+            value, gradient = sign * np.inf, np.zeros(len(bandwidth))
+        self.tried.append((sign * value, bandwidth))
         if stop:
             raise _Stop
-        return (value, gradient) if eval_gradient else value
+        return sign * value, sign * gradient
+
+    def _best(self):
+        return min(self.tried, key=lambda entry: entry[0])
 
     def _on_line(self, scales):
-        return [self._evaluate(scales[k : k + 1]) for k in range(len(scales))], False
+        return [self._evaluate(scale)[0] for scale in scales[:, None]], False
 
     def _descend_from_all(self):
         bounds = list(zip(self._point(self.low), self._point(self.high), strict=True))
+        bottoms = []
 
         def objective(point):
             bandwidth = self._bandwidth(point)
             value, gradient = self._evaluate(bandwidth, eval_gradient=True)
-            return value, gradient * np.where(self.is_numeric, bandwidth, self._lam_unit)
-
-        bottoms = []
+            return value, gradient * np.where(self.is_numeric, bandwidth, self.unit)
 
         def stop_where_others_ended(intermediate_result):
             if any(np.abs(intermediate_result.x - x).max() < _SAME for x in bottoms):
@@ -369,10 +367,9 @@ class _Search:
             )  # fmt: skip
             bottoms.append(found.x)
         if self.is_rough:
-            *_, bandwidth = min(self.tried, key=lambda entry: entry[:2])
             minimize(
-                lambda point: self._evaluate(self._bandwidth(point)), self._point(bandwidth),
-                method="Powell", bounds=bounds,
+                lambda point: self._evaluate(self._bandwidth(point))[0],
+                self._point(self._best()[1]), method="Powell", bounds=bounds,
                 options={"xtol": 1e-2, "ftol": 1e-6, "maxiter": _ROUNDS},
             )  # fmt: skip
 
@@ -394,32 +391,25 @@ class _Search:
         if self.is_numeric.any():
             ends = self.low[self.is_numeric].min(), self.high[self.is_numeric].max()
             scales = [bounded(scale) for scale in np.geomspace(*ends, _SCALES)]
-            values = np.array([self._evaluate(scale) for scale in scales])
-            padded = np.concatenate([[np.inf], values, [np.inf]])
+            values = np.array([self._evaluate(scale)[0] for scale in scales])
+            padded = np.pad(values, 1, constant_values=np.inf)
             valleys = (values <= padded[:-2]) & (values <= padded[2:]) & np.isfinite(values)
             best = [k for k in np.argsort(values, kind="stable") if valleys[k]]
             starts += [scales[k] for k in best[:_BEST]]
         if np.isnan(self.fixed).sum() > 1:
-            spread = Halton(len(rule), scramble=False).random(_POINTS + 1)[1:]
-            points = [
-                bounded(rule * np.exp(_AROUND * (2 * share - 1)), share * self.high)
-                for share in spread
-            ]
-            values = np.array([self._evaluate(point) for point in points])
-            starts += [points[k] for k in np.argsort(values, kind="stable")[:_BEST]]
+            shares = Halton(len(rule), scramble=False).random(_POINTS + 1)[1:]
+            around = rule * np.exp(_AROUND * (2 * shares - 1))
+            points = [bounded(*pair) for pair in zip(around, shares * self.high, strict=True)]
+            starts += sorted(points, key=lambda point: self._evaluate(point)[0])[:_BEST]
         return starts
-
-    @property
-    def _lam_unit(self):
-        return np.where(self.high > 0, self.high, 1.0)
 
     def _point(self, bandwidth):
         logs = np.log(np.where(self.is_numeric, bandwidth, 1.0))
-        return np.where(self.is_numeric, logs, bandwidth / self._lam_unit)
+        return np.where(self.is_numeric, logs, bandwidth / self.unit)
 
     def _bandwidth(self, point):
         scales = np.exp(np.where(self.is_numeric, point, 0.0))
-        values = np.where(self.is_numeric, scales, point * self._lam_unit)
+        values = np.where(self.is_numeric, scales, point * self.unit)
         return np.clip(values, self.low, self.high)
 
     def _shrinkage(self):
@@ -430,12 +420,8 @@ class _Search:
 
     def _warn_of_copies(self, bandwidth):
         n = len(self.rows)
-        at_floor = (
-            self.is_numeric
-            & np.isnan(self.fixed)
-            & (bandwidth < 1.05 * self.low)
-            & np.array([len(np.unique(column)) < n for column in self.rows.T])
-        )
+        at_floor = self.is_numeric & np.isnan(self.fixed) & (bandwidth < 1.05 * self.low)
+        at_floor &= [len(np.unique(column)) < n for column in self.rows.T]
         if at_floor.any():
             warnings.warn(
                 f"{self.name} ended at its floor in the columns {np.flatnonzero(at_floor)}, "

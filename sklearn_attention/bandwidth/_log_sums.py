@@ -2,10 +2,10 @@
 
 import functools
 import math
+import warnings
 
 import numpy as np
 
-from .._blocks import blocks
 from ..attention import Line, serves
 from ..kernels import Gaussian, RadialKernel, level_table
 from ._convolution import horner
@@ -16,8 +16,6 @@ BLOCK_PAIRS = 2**15
 _EDGE = 1 + 1e-9
 # Exponentials of less are slow, and as good as 0 beside the largest term, which is 1.
 _LOWEST_LOG = -700.0
-# Instead of 0 where something is divided by a kernel's value.
-_TINY = 1e-290
 
 
 class LogSums:
@@ -53,24 +51,25 @@ class LogSums:
         self.parts, self.columns, self.table = parts, columns, table
         self.factors = factors
         weights = np.ones(len(keys)) if weights is None else weights
-        with np.errstate(divide="ignore"):
-            self.log_weights = np.log(weights)
+        self.log_weights = _log(weights)
         if factors is not None:
             self.log_weights -= len(columns.numeric) * np.log(factors)
-        self.line = None
+        self.line = self._line_with_slopes = None
         if factors is None and columns.kinds == ("numeric",):
             kernel, no_values = parts[0][0], np.empty((len(keys), 0))
             if isinstance(kernel, RadialKernel) and serves(kernel):
                 self.line = Line(self.keys[:, 0], weights, no_values, kernel)
-        self._bounded = [
-            (j, kernel.support)
-            for kernel, members in parts
-            for j in members
-            if math.isfinite(kernel.support) and isinstance(kernel, RadialKernel)
-        ]
+            if type(kernel) is Gaussian:  # whose derivative is its second moment
+                self._line_with_slopes = Line(self.keys[:, 0], weights, no_values, kernel, 1)
+        # Kernels of bounded support, which are often 0, are multiplied; where there are others
+        # too, all are added as logarithms.
+        bounded = [(kernel, members) for kernel, members in parts if _is_bounded(kernel)]
+        self._in_logs = len(bounded) < len(parts)
+        self._symmetric = not (self._in_logs or columns.categorical or factors is not None)
+        self._supports = [(j, kernel.support) for kernel, members in bounded for j in members]
 
-    def __call__(self, bandwidth, queries=None, *, leave_out=False, outer=None):
-        """Logarithms of the sums, and the gradient of something made of them.
+    def __call__(self, bandwidth, queries=None, *, leave_out=False, eval_gradient=False):
+        """Logarithms of the sums, and their derivatives.
 
         Parameters
         ----------
@@ -80,54 +79,74 @@ class LogSums:
             None stands for the rows themselves.
         leave_out : bool, default=False
             Whether to leave each row out of its own sum.
-        outer : callable, default=None
-            ``outer(rows, log_sums) -> slopes``: the derivatives of that with respect to the
-            logarithms of some rows. None for no gradient.
+        eval_gradient : bool, default=False
+            Whether to return derivatives.
 
         Returns
         -------
         log_sums : ndarray of shape (n_queries,)
             -inf where a sum is 0.
-        gradient : ndarray of shape (n_features,) or None
-            With respect to `bandwidth`.
+        slopes : ndarray of shape (n_queries, n_features) or None
+            Derivatives of the logarithms with respect to `bandwidth`, 0 where a sum is 0.
         """
         queries = self.keys if queries is None else queries - self._center
-        if self.line is not None and outer is None:
-            return self._along_line(queries, float(bandwidth[0]), leave_out), None
+        line = self._line_with_slopes if eval_gradient else self.line
+        if line is not None:
+            return self._along(line, queries, float(bandwidth[0]), leave_out)
+        if queries is self.keys and self._symmetric:
+            return self._by_halves(bandwidth, leave_out, eval_gradient)
         order, query_order, low, high = self._within_reach(queries, bandwidth)
         tables = {j: self._table(j, bandwidth[j]) for j in self.columns.categorical}
-        log_sums, gradient = np.empty(len(queries)), np.zeros(len(bandwidth))
+        log_sums, slopes = np.empty(len(queries)), np.zeros((len(queries), len(bandwidth)))
         size = max(1, int(BLOCK_PAIRS * len(queries) / max(1, (high - low).sum())))
-        for block in blocks(len(queries), size):
-            rows, start = query_order[block], low[block.start]
-            keys = order[start : max(start + 1, high[block.stop - 1])]
-            product = _Product(len(rows), len(keys))
-            for kernel, members in self.parts:
-                product.compare(
-                    kernel, members, queries[rows], self.keys[keys], bandwidth,
-                    None if self.factors is None else self.factors[keys], outer is not None,
-                )  # fmt: skip
-            for j, table in tables.items():
-                product.look_up(j, *table, queries[rows, j], self.keys[keys, j])
-            places = np.arange(block.start, block.stop)
-            left_out = (places - block.start, places - start) if leave_out else None
-            log_sums[rows] = product.log_sum(self.log_weights[keys], left_out)
-            if outer is not None:
-                gradient += product.gradient(outer(rows, log_sums[rows]), bandwidth)
-        return log_sums, None if outer is None else gradient
+        for first in range(0, len(queries), size):
+            rows, start = query_order[first : first + size], low[first]
+            keys = order[start : max(start + 1, high[first + len(rows) - 1])]
+            product, derivatives = self._product(
+                queries[rows], keys, bandwidth, tables, eval_gradient
+            )
+            if leave_out:
+                places = np.arange(len(rows))
+                product[places, places + first - start] = -np.inf if self._in_logs else 0.0
+            terms, total, log_sums[rows] = self._add_up(product, self.log_weights[keys])
+            for j, derivative in derivatives.items():
+                sums = np.vecdot(terms, derivative)
+                slopes[rows, j] = sums / np.where(total > 0, total, np.inf)
+        return log_sums, slopes if eval_gradient else None
 
-    def _along_line(self, queries, scale, leave_out):
-        line = self.line
-        if queries is self.keys:
-            order, places = line.order, line.x
-        else:
-            order = np.argsort(queries[:, 0], kind="stable")
-            places = queries[order, 0]
+    def _by_halves(self, bandwidth, leave_out, eval_gradient):
+        """Looks at each pair of rows once, where it weighs the same both ways."""
+        order, _, low, high = self._within_reach(self.keys, bandwidth)
+        weights, n = np.exp(self.log_weights), len(order)
+        sums = np.zeros((1 + len(bandwidth), n))
+        size = max(1, int(2 * BLOCK_PAIRS * n / (high - low).sum()))
+        for first in range(0, n, size):
+            rows = order[first : first + size]
+            keys = order[first : high[first + len(rows) - 1]]
+            product, derivatives = self._product(
+                self.keys[rows], keys, bandwidth, {}, eval_gradient
+            )
+            if leave_out:
+                np.fill_diagonal(product, 0)
+            slopes = [product * derivatives[j] for j in sorted(derivatives)]
+            for total, pairs in zip(sums, [product, *slopes], strict=False):
+                total[rows] += pairs @ weights[keys]
+                total[keys[len(rows) :]] += weights[rows] @ pairs[:, len(rows) :]
+        slopes = (sums[1:] / np.where(sums[0] > 0, sums[0], np.inf)).T
+        return _log(sums[0]), slopes if eval_gradient else None
+
+    def _along(self, line, queries, scale, leave_out):
+        own = queries is self.keys
+        order = line.order if own else np.argsort(queries[:, 0], kind="stable")
+        places = line.x if own else queries[order, 0]
         shift, sums = line.sums(places, scale, np.arange(len(order)) if leave_out else None)
-        log_sums = np.empty(len(order))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            log_sums[order] = np.where(np.isfinite(shift), shift + np.log(sums[0, 0]), -np.inf)
-        return log_sums
+        found = np.isfinite(shift)
+        log_sums, slopes = np.full(len(order), -np.inf), np.zeros((len(order), 1))
+        log_sums[order[found]] = shift[found] + _log(sums[0, 0, found])
+        if line.degree == 0:
+            return log_sums, None
+        slopes[order[found], 0] = sums[2, 0, found] / sums[0, 0, found] / scale
+        return log_sums, slopes
 
     def _within_reach(self, queries, bandwidth):
         """Orders of keys and queries in which few keys are within reach of each query.
@@ -138,7 +157,7 @@ class LogSums:
         everything = np.zeros(n_queries, dtype=np.intp), np.full(n_queries, n_keys)
         best = np.arange(n_keys), np.arange(n_queries), *everything
         widest = _EDGE * (1.0 if self.factors is None else self.factors.max())
-        for j, support in self._bounded:
+        for j, support in self._supports:
             order = np.argsort(self.keys[:, j], kind="stable")
             own = queries is self.keys
             query_order = order if own else np.argsort(queries[:, j], kind="stable")
@@ -150,13 +169,57 @@ class LogSums:
         return best
 
     def _table(self, j, lam):
-        """A category's log-values and their slopes, with a last row for unknown levels."""
+        """A category's values, or logarithms, and the slopes of the latter.
+
+        With a last row for unknown levels.
+        """
         values, slope = self.table(self.columns.kinds[j], self.columns.n_levels[j], lam)
-        with np.errstate(divide="ignore"):
-            log_values = np.log(values)
         slope = np.divide(slope, values, out=np.zeros_like(values), where=values > 0)
-        unknown = np.zeros((1, len(values)))
-        return np.vstack([log_values, unknown - np.inf]), np.vstack([slope, unknown])
+        values, slope = (np.pad(table, ((0, 1), (0, 0))) for table in (values, slope))
+        return _log(values) if self._in_logs else values, slope
+
+    def _product(self, queries, keys, bandwidth, tables, eval_gradient):
+        """Product of all kernels, or its logarithm, for some queries and keys.
+
+        And for each column the derivative of the logarithm with respect to the bandwidth.
+        """
+        factors = None if self.factors is None else self.factors[keys]
+        keys = self.keys[keys]
+        found, derivatives = [], {}
+        for kernel, members in self.parts:
+            rows = queries[:, members], keys[:, members], bandwidth[members]
+            if isinstance(kernel, RadialKernel):
+                values, slopes = _radial(kernel, *rows, factors, eval_gradient)
+                values = _log(values) if self._in_logs and _is_bounded(kernel) else values
+            else:
+                values, slopes = _any(kernel, *rows, eval_gradient)
+            found.append(values)
+            derivatives.update(zip(members, slopes, strict=False))
+        for j, (values, slopes) in tables.items():
+            pairs = np.ix_(queries[:, j].astype(np.intp), keys[:, j].astype(np.intp))
+            found.append(values[pairs])
+            if eval_gradient:
+                derivatives[j] = slopes[pairs]
+        join = np.add if self._in_logs else np.multiply
+        return functools.reduce(
+            lambda left, right: join(left, right, out=left), found
+        ), derivatives
+
+    def _add_up(self, product, log_weights):
+        """Terms of the sums, up to a factor for each row; their totals; the logarithms."""
+        if not self._in_logs:
+            terms = np.multiply(product, np.exp(log_weights), out=product)
+            total = terms.sum(axis=1)
+            return terms, total, _log(total)
+        product += log_weights
+        shift = product.max(axis=1)
+        nothing = ~np.isfinite(shift)
+        shift[nothing] = 0
+        product -= shift[:, None]
+        terms = np.exp(np.maximum(product, _LOWEST_LOG, out=product), out=product)
+        terms[nothing] = 0
+        total = terms.sum(axis=1)
+        return terms, total, _log(total) + shift
 
 
 def each_column(kernel, columns):
@@ -164,116 +227,55 @@ def each_column(kernel, columns):
     return [(kernel, [j]) for j in columns.numeric]
 
 
-class _Product:
-    """A product of kernels for every pair of some rows and keys.
-
-    Kernels of bounded support, which are often 0, are kept as values, others as logarithms.
-    """
-
-    def __init__(self, n_rows, n_keys):
-        self.shape = n_rows, n_keys
-        self.values = self.logs = None
-        self.pulls = []
-
-    def compare(self, kernel, members, queries, keys, bandwidth, factors, with_slope):
-        """Multiply by a kernel of some columns of numbers."""
-        closed = type(kernel) is Gaussian or kernel.polynomial is not None
-        closed |= hasattr(kernel, "value_and_slope")
-        if not isinstance(kernel, RadialKernel) or (with_slope and not closed):
-            divisor = bandwidth[members]
-            values, slopes = _by_torch(
-                kernel, queries[:, members], keys[:, members], divisor, with_slope
-            )
-            self._multiply_log(values)
-            self.pulls.append(lambda terms: (members, slopes(terms)))
-            return
-        squares = []
-        with np.errstate(over="ignore"):
-            for j in members:
-                square = queries[:, j, None] / bandwidth[j] - keys[:, j] / bandwidth[j]
-                if factors is not None:
-                    square /= factors
-                square *= square
-                squares.append(square)
-        squared = functools.reduce(np.add, squares)
-        slope = None  # -1/2, that of the Gaussian
-        if math.isfinite(kernel.support):
-            values, slope = _value_and_slope(kernel, squared, with_slope)
-            if self.values is None:
-                self.values = values
-            else:
-                self.values *= values
-        else:
-            self._multiply_log(kernel.log_profile(squared))
-        if with_slope:
-
-            def pull(terms):
-                terms, factor = (terms, 1.0) if slope is None else (terms * slope, -2.0)
-                sums = np.array([np.vdot(terms, square) for square in squares])
-                return members, factor * sums / bandwidth[members]
-
-            self.pulls.append(pull)
-
-    def look_up(self, j, log_values, slopes, queries, keys):
-        """Multiply by a kernel of a category."""
-        pairs = np.ix_(queries.astype(np.intp), keys.astype(np.intp))
-        self._multiply_log(log_values[pairs])
-        self.pulls.append(lambda terms: (j, np.vdot(terms, slopes[pairs])))
-
-    def _multiply_log(self, log_values):
-        if self.logs is None:
-            self.logs = log_values
-        else:
-            self.logs = self.logs + log_values
-
-    def log_sum(self, log_weights, left_out):
-        """Logarithm of each row's weighted sum, without some pairs."""
-        values = self.values
-        if self.logs is None:
-            shift = np.zeros((self.shape[0], 1))
-            terms = np.exp(log_weights) * (np.ones(self.shape) if values is None else values)
-            if left_out is not None:
-                terms[left_out] = 0
-        else:
-            logs = self.logs + log_weights
-            if values is not None:
-                logs[values == 0] = -np.inf
-            if left_out is not None:
-                logs[left_out] = -np.inf
-            shift = logs.max(axis=1, keepdims=True)
-            nothing = ~np.isfinite(shift[:, 0])
-            shift[nothing] = 0
-            logs -= shift
-            terms = np.exp(np.maximum(logs, _LOWEST_LOG, out=logs), out=logs)
-            terms[nothing] = 0
-            if values is not None:
-                terms *= values
-        self.terms, self.total = terms, terms.sum(axis=1)
-        with np.errstate(divide="ignore"):
-            return np.log(self.total) + shift[:, 0]
-
-    def gradient(self, slopes, bandwidth):
-        """Derivatives with respect to the bandwidths, from those of the logarithms."""
-        positive = self.total > 0
-        share = np.divide(slopes, self.total, out=np.zeros(len(slopes)), where=positive)
-        self.terms *= share[:, None]
-        gradient = np.zeros(len(bandwidth))
-        for pull in self.pulls:
-            members, part = pull(self.terms)
-            gradient[members] = part
-        return gradient
+def _is_bounded(kernel):
+    return isinstance(kernel, RadialKernel) and math.isfinite(kernel.support)
 
 
-def _value_and_slope(kernel, squared, with_slope):
-    """A kernel of bounded support, and its logarithm's derivative, at squared distances."""
-    if not with_slope:
-        return kernel.profile(squared), None
+def _log(values):
+    with np.errstate(divide="ignore"):
+        return np.log(values)
+
+
+def _radial(kernel, queries, keys, bandwidth, factors, eval_gradient):
+    """A kernel, or its logarithm if that is finite, and the logarithm's derivatives."""
+    squares = []
+    with np.errstate(over="ignore"):
+        for query, key in zip((queries / bandwidth).T, (keys / bandwidth).T, strict=True):
+            square = query[:, None] - key
+            if factors is not None:
+                square /= factors
+            square *= square
+            squares.append(square)
+    squared = sum(squares[1:], squares[0])
+    if not eval_gradient:
+        bounded = _is_bounded(kernel)
+        return (kernel.profile if bounded else kernel.log_profile)(squared), []
+    values, slope = _value_and_slope(kernel, squared)
+    for square, h in zip(squares, bandwidth, strict=True):
+        square *= slope * (-2 / h)
+    return values, squares
+
+
+def _value_and_slope(kernel, squared):
+    """As :func:`_radial` the kernel, and its logarithm's slope in the squared distance."""
+    if type(kernel) is Gaussian:
+        return kernel.log_profile(squared), -0.5
+    bounded = _is_bounded(kernel)
     if hasattr(kernel, "value_and_slope"):
-        value, slope = kernel.value_and_slope(squared)
+        values, slope = kernel.value_and_slope(squared)
+    elif kernel.polynomial is not None:
+        values, slope = kernel.profile(squared), _polynomial_slope(kernel.polynomial, squared)
     else:
-        value, slope = kernel.profile(squared), _polynomial_slope(kernel.polynomial, squared)
-    # Where the value is 0 the slope is multiplied by 0.
-    return value, slope / np.maximum(value, _TINY)
+        # Kernels are written once, for NumPy and torch: torch has their derivatives.
+        import torch
+
+        variable = torch.from_numpy(squared).requires_grad_()
+        values = (kernel.profile if bounded else kernel.log_profile)(variable)
+        values.sum().backward()
+        values, slope = values.detach().numpy(), variable.grad.numpy()
+    if bounded:
+        slope = np.divide(slope, values, out=np.zeros_like(values), where=values > 0)
+    return values, slope
 
 
 def _polynomial_slope(polynomial, squared):
@@ -289,22 +291,22 @@ def _polynomial_slope(polynomial, squared):
     return slope
 
 
-def _by_torch(kernel, queries, keys, bandwidth, with_slope):
-    """Logarithm of any kernel, and what takes its derivatives to those of the bandwidths."""
-    if not with_slope:
-        rows = (kernel.rescale(X, bandwidth) for X in (queries, keys))
-        return kernel.log(*rows), None
-    # Kernels are written once, for NumPy and torch: torch has their derivatives.
+def _any(kernel, queries, keys, bandwidth, eval_gradient):
+    """Logarithm of any kernel, and its derivatives in the bandwidths."""
+    if not eval_gradient:
+        return kernel.log(*(kernel.rescale(X, bandwidth) for X in (queries, keys))), []
     import torch
+    from torch.autograd import forward_ad
 
-    divisor = torch.tensor(bandwidth, requires_grad=True)
-    rows = [kernel.rescale(torch.from_numpy(X), divisor) for X in (queries, keys)]
-    log_values = kernel.log(*rows)
-
-    def pull(terms):
-        if not log_values.requires_grad:  # a step function is flat
-            return np.zeros(len(bandwidth))
-        log_values.backward(torch.from_numpy(terms))
-        return divisor.grad.numpy()
-
-    return log_values.detach().numpy(), pull
+    rows = torch.from_numpy(queries), torch.from_numpy(keys)
+    divisor, slopes = torch.tensor(bandwidth, requires_grad=True), []
+    with warnings.catch_warnings(), forward_ad.dual_level():
+        warnings.simplefilter("ignore", DeprecationWarning)  # torch's, of itself
+        for direction in torch.eye(len(bandwidth), dtype=divisor.dtype):
+            dual = forward_ad.make_dual(divisor, direction)
+            found = kernel.log(*(kernel.rescale(X, dual) for X in rows))
+            log_values, slope = forward_ad.unpack_dual(found)
+            # A step function is flat.
+            slope = torch.zeros_like(log_values) if slope is None else slope
+            slopes.append(slope.detach().numpy())
+    return log_values.detach().numpy(), slopes

@@ -4,6 +4,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from scipy.spatial import KDTree
 
 from .._blocks import blocks
 from ..kernels import Gaussian, SmoothingKernel
@@ -269,30 +270,24 @@ def _quartic_pilot(places):
     """Pilots of sigma^2 and theta_24 from quartics on blocks of equally many rows."""
     n = places.weight.sum()
     most = int(max(1, min(n // _BLOCK_ROWS, _MAX_BLOCKS)))
-    fits = []
+    squares, theta24 = [], []
     for n_blocks in range(1, most + 1):
         place, block, weight = _pieces(places.weight, n_blocks)
         if np.bincount(block).min() <= _QUARTIC_TERMS:
             break  # ties have left a block too few places for a quartic
-        fits.append(_blocked_quartics(places, place, block, weight))
-    squares = np.array([rss for rss, _ in fits])
-    n_terms = _QUARTIC_TERMS * np.arange(1, len(fits) + 1)
+        squares.append(places.scatter.sum())
+        theta24.append(0.0)
+        for j in range(n_blocks):
+            own, w = place[block == j], weight[block == j]
+            x = places.x[own]
+            residuals, fit = _polynomial(x, places.y[own], w, _QUARTIC_TERMS - 1)
+            squares[-1] += w @ residuals**2
+            theta24[-1] += w @ (fit.deriv(2)(x) * fit.deriv(4)(x)) / n
+    n_terms = _QUARTIC_TERMS * np.arange(1, len(squares) + 1)
     # Mallows' Cp. Relative to y's variance of 1, less than this is rounding.
     smallest = max(squares[-1], n * _EPS**2)
-    chosen = np.argmin((n - n_terms[-1]) * squares / smallest + 2 * n_terms - n)
-    return squares[chosen] / (n - n_terms[chosen]), fits[chosen][1]
-
-
-def _blocked_quartics(places, place, block, weight):
-    """Residual sum of squares, and theta_24."""
-    squares, products = places.scatter.sum(), 0.0
-    for j in range(block[-1] + 1):
-        own = block == j
-        x, y, w = places.x[place[own]], places.y[place[own]], weight[own]
-        residuals, fit = _polynomial(x, y, w, _QUARTIC_TERMS - 1)
-        squares += w @ residuals**2
-        products += w @ (fit.deriv(2)(x) * fit.deriv(4)(x))
-    return squares, products / weight.sum()
+    chosen = np.argmin((n - n_terms[-1]) * np.array(squares) / smallest + 2 * n_terms - n)
+    return squares[chosen] / (n - n_terms[chosen]), theta24[chosen]
 
 
 def _width_for_curvature(variance, theta24, n):
@@ -314,10 +309,8 @@ def _curvature(places, width):
     """theta_22: mean over the rows of the squared second derivative of local cubics."""
     inner = (places.x >= _MARGIN) & (places.x <= 1 - _MARGIN)
     squares = 0.0
-    for rows in blocks(len(places.x), max(1, _BLOCK_PAIRS // len(places.x))):
-        u, kernel, widths = _window(places, rows, width, degree=3)
-        inverse, cross = _normal_equations(u, kernel * places.weight, places.y, degree=3)
-        second = 2 * np.sum(inverse[:, 2] * cross, axis=1) / widths**2
+    for rows, widths, smoother in _local_fits(places, width, degree=3, order=2):
+        second = 2 * smoother @ (places.weight * places.y) / widths**2
         squares += places.weight[rows] @ (inner[rows] * second**2)
     return squares / places.weight.sum()
 
@@ -326,49 +319,36 @@ def _variance(places, width):
     """sigma^2 from a local linear fit; None where the fit leaves it no freedom."""
     n = places.weight.sum()
     squares, freedom = places.scatter.sum(), n
-    for rows in blocks(len(places.x), max(1, _BLOCK_PAIRS // len(places.x))):
-        u, kernel, _ = _window(places, rows, width, degree=1)
-        inverse, _ = _normal_equations(u, kernel * places.weight, places.y, degree=1)
-        first = inverse[:, 0]
-        # What a single row at each place has to say in the fit at the others.
-        smoother = kernel * (first[:, :1] + first[:, 1:] * u)
-        fitted = smoother @ (places.weight * places.y)
-        own = places.weight[rows]
+    for rows, _, smoother in _local_fits(places, width, degree=1, order=0):
+        own, fitted = places.weight[rows], smoother @ (places.weight * places.y)
         squares += own @ (places.y[rows] - fitted) ** 2
-        freedom += own @ (smoother**2 @ places.weight - 2 * first[:, 0])
+        freedom += own @ (smoother**2 @ places.weight - 2 * np.diag(smoother, rows.start))
     # Never with whole rows; fractions of rows can sum to less than one in a window.
     return squares / freedom if freedom > 0.1 * n else None
 
 
-def _window(places, rows, width, degree):
-    """Distances of all places from some, in bandwidths, and the Gaussian there."""
-    needed = _PLACES_PER_TERM * (degree + 1)
-    widths = np.maximum(width, _radius(places.x, needed)[rows] / 2)
-    u = (places.x - places.x[rows, None]) / widths[:, None]
-    return u, np.exp(-0.5 * u**2), widths
+def _local_fits(places, width, degree, order):
+    """Local polynomials with a Gaussian window at some places after the other.
 
-
-def _radius(x, n_places):
-    """Distance from each of the sorted places within which there are so many of them."""
-    radius = np.full(len(x), np.inf)
-    for before in range(n_places):
-        start = np.arange(len(x)) - before
-        stop = start + n_places - 1
-        valid = (start >= 0) & (stop < len(x))
-        reach = np.maximum(x[valid] - x[start[valid]], x[stop[valid]] - x[valid])
-        radius[valid] = np.minimum(radius[valid], reach)
-    return radius
-
-
-def _normal_equations(u, weights, y, degree):
-    """Inverse of the weighted products of powers of u, and their products with y."""
-    moments, cross = [], []
-    for power in range(2 * degree + 1):
-        moments.append(weights.sum(axis=1))
-        if power <= degree:
-            cross.append(weights @ y)
-        weights = weights * u
-    powers = np.arange(degree + 1)
-    gram = np.stack(moments, axis=1)[:, powers[:, None] + powers]
-    # Places of very small weight may leave fewer than the fit needs.
-    return np.linalg.pinv(gram, rcond=1e-12, hermitian=True), np.stack(cross, axis=1)
+    Yields
+    ------
+    rows : slice
+        The places.
+    widths : ndarray of shape (n_rows,)
+        The width of each window.
+    smoother : ndarray of shape (n_rows, n_places)
+        What a single row at each place has to say in the coefficient of an order, in units of
+        the width.
+    """
+    # The distance to the nearest so many places.
+    n_nearest = _PLACES_PER_TERM * (degree + 1)
+    nearest, _ = KDTree(places.x[:, None]).query(places.x[:, None], n_nearest, p=1)
+    widths = np.maximum(width, nearest[:, -1] / 2)
+    for rows in blocks(len(widths), max(1, _BLOCK_PAIRS // len(widths))):
+        u = (places.x - places.x[rows, None]) / widths[rows, None]
+        kernel = np.exp(-0.5 * u**2)
+        powers = np.cumprod([np.ones_like(u)] + [u] * degree, axis=0)
+        gram = np.einsum("jrn,krn->rjk", powers * (kernel * places.weight), powers)
+        # Places of very small weight may leave fewer than the fit needs.
+        inverse = np.linalg.pinv(gram, rcond=1e-12, hermitian=True)[:, order]
+        yield rows, widths[rows], kernel * np.einsum("rj,jrn->rn", inverse, powers)

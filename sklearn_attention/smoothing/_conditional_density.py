@@ -13,11 +13,12 @@ from .._columns import Columns
 from .._mixed_rows import MixedRows, check_key_weights
 from .._state import keeps_state_on_failure
 from .._validation import check_choice, check_positive, check_quantiles
-from ..bandwidth import RULES, conditional_bandwidth, mixed_rule_bandwidth, rule_bandwidth
+from ..bandwidth import RULES, conditional_bandwidth, mixed_rule_bandwidth
 from ..kernels import as_kernel, mixed_kernel
-from ._kernel_distribution import check_density_kernel
-from ._mixture import KernelMixture
+from ._density import check_density_kernel
+from ._kernel_distribution import KernelMixture
 
+_RULES = ("likelihood", *RULES)
 # Pairs of a query, or of a query's quantile, and a key at a time.
 _BLOCK_PAIRS = 2**18
 
@@ -187,7 +188,8 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         vars(self).pop("likelihood_score_", None)
         check_choice("empty", self.empty, attention.EMPTY_POLICIES)
         self.target_kernel_ = check_density_kernel("target_kernel", self.target_kernel)
-        kernel = self._check_kernel()
+        kernel = as_kernel(clone(self.kernel, safe=False))
+        self._refuse_negative(kernel.signed, "takes negative values")
         self.keys_, y = self._learn_rows(X, y=y, y_numeric=True)
         self.values_ = y.astype(np.float64, copy=False)
         self.key_weights_ = check_key_weights(sample_weight, self.keys_)
@@ -348,15 +350,6 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         tags.regressor_tags.poor_score = True
         return tags
 
-    def _check_kernel(self):
-        kernel = as_kernel(clone(self.kernel, safe=False))
-        if kernel.signed:
-            raise ValueError(
-                f"kernel={self.kernel!r} takes negative values, which make no density: choose "
-                "a kernel that is positive everywhere, such as 'gaussian'."
-            )
-        return kernel
-
     def _choose_bandwidths(self, X, y, kernel):
         bandwidth, target_bandwidth = self._rules_or_numbers(kernel)
         searches = bandwidth is None or target_bandwidth is None
@@ -386,26 +379,22 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         """Bandwidths of features and target, None where they are to be searched."""
         joint = np.column_stack([self.keys_, self.values_])
         columns = self.columns_ + Columns.numbers(1)
-        rules = {"likelihood": None}
-        for rule in RULES:
-            by_rule = mixed_rule_bandwidth(
+
+        def by_rule(name, kernel):
+            rule = getattr(self, name)
+            rule = check_choice(name, rule, _RULES) if isinstance(rule, str) else "scott"
+            return None if rule == "likelihood" else mixed_rule_bandwidth(
                 joint, kernel, rule, columns=columns, sample_weight=self.key_weights_
-            )
-            target = rule_bandwidth(
-                joint[:, columns.numeric], self.target_kernel_, rule, self.key_weights_
-            )
-            rules[rule] = by_rule[:-1], float(target[-1])
-        given = []
-        for name, place in (("bandwidth", 0), ("target_bandwidth", 1)):
-            value = getattr(self, name)
-            if isinstance(value, str):
-                found = rules[check_choice(name, value, rules)]
-                given.append(found if found is None else found[place])
-            elif name == "bandwidth":
-                given.append(self.columns_.check_bandwidth(value, rules["scott"][0]))
-            else:
-                given.append(check_positive(name, value))
-        return given
+            )  # fmt: skip
+
+        bandwidth = by_rule("bandwidth", kernel)
+        bandwidth = None if bandwidth is None else bandwidth[:-1]
+        if not isinstance(self.bandwidth, str):
+            bandwidth = self.columns_.check_bandwidth(self.bandwidth, bandwidth)
+        if not isinstance(self.target_bandwidth, str):
+            return bandwidth, check_positive("target_bandwidth", self.target_bandwidth)
+        target = by_rule("target_bandwidth", self.target_kernel_)
+        return bandwidth, None if target is None else float(target[-1])
 
     def _options(self):
         return {
@@ -419,12 +408,15 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         weights = attention.attention_weights(
             X, self.keys_, self.kernel_, **(self._options() | options)
         )
-        if (weights < 0).any():
-            raise ValueError(
-                f"kernel={self.kernel!r} gave negative weights, which make no density: choose "
-                "a kernel that is positive everywhere, such as 'gaussian'."
-            )
+        self._refuse_negative((weights < 0).any(), "gave negative weights")
         return weights
+
+    def _refuse_negative(self, negative, what):
+        if negative:
+            raise ValueError(
+                f"kernel={self.kernel!r} {what}, which make no density: choose a kernel that "
+                "is positive everywhere, such as 'gaussian'."
+            )
 
     def _mixture(self):
         return KernelMixture(self.values_, self.target_kernel_, self.target_bandwidth_)

@@ -1,7 +1,7 @@
 """Kernel density estimation for numbers and categories."""
 
 import numpy as np
-from sklearn.base import DensityMixin
+from sklearn.base import DensityMixin, clone
 from sklearn.callback import with_callbacks
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -17,8 +17,8 @@ from ..bandwidth import (
     each_column,
     mixed_rule_bandwidth,
 )
-from ..kernels import level_table
-from ._kernel_distribution import KernelDistribution, check_density_kernel
+from ..kernels import SmoothingKernel, as_kernel, level_table
+from ._kernel_distribution import KernelDistribution
 
 # Where the criterion of each search is kept.
 _ATTRIBUTES = {"likelihood": "likelihood_score_", "least_squares": "least_squares_error_"}
@@ -293,3 +293,28 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         mass = len(self.keys_) if weights is None else weights.sum()
         log_volume = np.log(self.bandwidth_[self.columns_.is_numeric]).sum()
         return log_sums - np.log(mass) - log_volume
+
+
+def check_density_kernel(name, kernel):
+    """A positive smoothing kernel for what the user passed, else an error.
+
+    Parameters
+    ----------
+    name : str
+        Name of the parameter, for the message.
+    kernel : str or SmoothingKernel
+        What the user passed.
+
+    Returns
+    -------
+    kernel : SmoothingKernel
+        A copy: changing the parameter later must not change a fitted estimator.
+    """
+    resolved = as_kernel(clone(kernel, safe=False))
+    if not isinstance(resolved, SmoothingKernel) or resolved.signed:
+        why = "takes negative values" if resolved.signed else "is no smoothing kernel"
+        raise ValueError(
+            f"{name}={kernel!r} {why} and so no density: choose a positive smoothing kernel, "
+            "such as 'gaussian' or 'epanechnikov'."
+        )
+    return resolved
