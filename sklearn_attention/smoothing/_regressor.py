@@ -9,7 +9,7 @@ class NadarayaWatsonRegressor(SmootherRegressor):
     .. math:: \hat m(x) = \frac{\sum_i w_i K((x - x_i) / h)\, y_i}
                                {\sum_j w_j K((x - x_j) / h)}
 
-    Attention whose memory is the training data: keys are its rows, values its targets.
+    Attention to the training data: keys are its rows, values its targets.
     Nothing is trained but the bandwidth :math:`h`.
 
     Parameters
@@ -105,7 +105,7 @@ class NadarayaWatsonRegressor(SmootherRegressor):
     LocalPolynomialRegressor : Local lines and parabolas, without bias at the edges.
     NadarayaWatsonCV : Chooses the kernel, too.
     sklearn.neighbors.KNeighborsRegressor : Averages a fixed number of neighbours.
-    sklearn.kernel_ridge.KernelRidge : Solves for the values instead of remembering them.
+    sklearn.kernel_ridge.KernelRidge : Solves for the values of the training rows.
 
     Notes
     -----
