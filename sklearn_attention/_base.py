@@ -32,7 +32,7 @@ class AttentionEstimator(CallbackSupportMixin, BaseEstimator):
         return {"estimator_name": type(self).__name__}
 
     def _search_observer(self, context, data, state_at):
-        """Makes every evaluation of a criterion a task that callbacks hear of."""
+        """Report every evaluation of a criterion to the callbacks, as a task."""
 
         def observe(evaluate, bandwidth):
             state = state_at(bandwidth)

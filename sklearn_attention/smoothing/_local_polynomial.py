@@ -28,7 +28,9 @@ class LocalPolynomialRegressor(SmootherRegressor):
         Degree of the polynomials; 0 is :class:`NadarayaWatsonRegressor`, 2 includes the
         products of different features. Categories have no slopes.
     per_feature, categorical_features, algorithm, empty, random_state, device
-        As for :class:`NadarayaWatsonRegressor`.
+        As for :class:`NadarayaWatsonRegressor`: whether each feature has its own bandwidth,
+        which columns of numbers are categories, how averages are computed, what is predicted
+        where no training row has weight, seed of samples and starts, and where to compute.
 
     Attributes
     ----------

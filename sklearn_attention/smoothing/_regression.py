@@ -166,13 +166,11 @@ class SmootherRegressor(RegressorMixin, UncertaintyMixin, KernelSmoother):
     @property
     def effective_dof_(self):
         r"""Effective degrees of freedom, :math:`\operatorname{tr} S` over the training rows."""
-        check_is_fitted(self)
         return float(self._training.leverage.sum())
 
     @property
     def fitted_values_(self):
         """Predictions of the training rows, of the targets' shape."""
-        check_is_fitted(self)
         return self._training.fitted.reshape(self.values_.shape).astype(self.values_.dtype)
 
     @property
@@ -183,7 +181,6 @@ class SmootherRegressor(RegressorMixin, UncertaintyMixin, KernelSmoother):
     @property
     def loo_residuals_(self):
         """Targets less their leave-one-out predictions, of the targets' shape."""
-        check_is_fitted(self)
         return self._errors.reshape(self.values_.shape).astype(self.values_.dtype)
 
     @property
@@ -205,7 +202,6 @@ class SmootherRegressor(RegressorMixin, UncertaintyMixin, KernelSmoother):
            selection in nonparametric regression using an improved Akaike information
            criterion. Journal of the Royal Statistical Society B 60, 271-293.
         """
-        check_is_fitted(self)
         residuals = self._training.fitted - self._columns_of_values
         squared = np.average(np.mean(residuals**2, axis=1), weights=self._counts)
         scores = attention.Scores(np.nan, squared, self.effective_dof_)
@@ -214,6 +210,7 @@ class SmootherRegressor(RegressorMixin, UncertaintyMixin, KernelSmoother):
     @property
     def _training(self):
         """Predictions of the training rows, with and without themselves; for all of them."""
+        check_is_fitted(self)
         if "training" not in self._memo:
             divisors = self.columns_.divisors(self.bandwidth_)
             self._memo["training"] = self._predict_training(self.values_, divisors)
@@ -222,6 +219,7 @@ class SmootherRegressor(RegressorMixin, UncertaintyMixin, KernelSmoother):
     @property
     def _errors(self):
         """Leave-one-out errors (n_samples, n_outputs)."""
+        check_is_fitted(self)
         return self._columns_of_values - self._training.left_out
 
     def _predict_training(self, values, bandwidth, kernel=None, keys=None):

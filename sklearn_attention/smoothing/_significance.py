@@ -1,4 +1,4 @@
-"""Whether a smoother depends on a feature: a bootstrap test."""
+"""Bootstrap test of whether a smoother depends on a feature."""
 
 from typing import Any, NamedTuple
 
@@ -70,7 +70,7 @@ def feature_significance(model, n_resamples, random_state):
 
 
 def _statistic(model, values, j, kind):
-    """How much the smoother of each column of values depends on feature j."""
+    """Dependence on feature j of the smoother of each column of values."""
     counts = model._counts
     found = []
     for start in range(0, values.shape[1], _VALUES_AT_ONCE):

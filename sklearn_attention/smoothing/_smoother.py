@@ -100,7 +100,7 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
         check_choice("empty", self.empty, attention.EMPTY_POLICIES)
         check_choice("algorithm", self.algorithm, attention.ALGORITHMS)
         self.degree_ = int(self.degree)
-        self._memo = {}  # what is computed from the training rows, once somebody asks
+        self._memo = {}  # computed from the training rows when first needed
         self.keys_, self.values_, self.key_weights_ = X, values, weights
         for name in vars(self).keys() & _CHOSEN:
             delattr(self, name)
@@ -129,7 +129,7 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
         context.call_on_fit_task_begin(estimator=self, **data)
 
         def observe(value, bandwidth, kernel=kernel, **attributes):
-            """Make a bandwidth on trial a task that callbacks hear of."""
+            """Report a bandwidth on trial to the callbacks, as a task."""
             tried = {"bandwidth_": bandwidth, "kernel_": kernel} | attributes
             hooks = {"estimator": self, "reconstruction_attributes": tried} | data
             task = context.subcontext(task_name="bandwidth")
@@ -163,7 +163,7 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
 
     @property
     def _counts(self):
-        """How often each training row counts."""
+        """Weights of the training rows, 1 where none were given."""
         return np.ones(len(self.keys_)) if self.key_weights_ is None else self.key_weights_
 
     @property
@@ -191,7 +191,7 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
         )
 
     def _local_rows(self, X, **changes):
-        """What each training row does to the prediction of each query."""
+        """Effect of each training row on the prediction of each query."""
         options = self._attention_options(X) | {"degree": self.degree_} | changes
         values = self._columns_of_values
         return attention.local_rows(X, self.keys_, values, self.kernel_, **options)
@@ -220,7 +220,7 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
         return neighbor_distances(queries, keys, n_neighbors)[:, -1]
 
     def _in_spreads(self, X):
-        """What an adaptive bandwidth measures distances between."""
+        """Rows in units that distances to neighbours are measured in."""
         columns = self.columns_.numeric
         return X[:, columns] / self.bandwidth_[columns]
 
@@ -230,7 +230,7 @@ _CHOSEN = {"bandwidth_search_", "criterion_value_", "n_neighbors_", "relevance_"
 
 
 def valid_degree(degree):
-    """Whether there are local polynomials of this degree.
+    """Check that there are local polynomials of this degree.
 
     Parameters
     ----------

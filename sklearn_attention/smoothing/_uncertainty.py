@@ -4,7 +4,6 @@ import numpy as np
 from scipy.spatial.distance import cdist
 from scipy.stats import norm
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from .. import attention
 from .._blocks import blocks
@@ -20,8 +19,8 @@ _BLOCK_PAIRS = 2**20
 # are one in so many.
 _ROWS_OF_SPREADS, _ROWS_OF_QUANTILES = 20, 40
 _WIDENINGS = 2.0 ** np.arange(0, 10, 0.5)
-# So many rows tell how wide that is.
-_MOST_LOOKED_AT = 2000
+# The factor is found on a sample of so many rows.
+_SAMPLED_ROWS = 2000
 # A spread below this share of the mean spread is rounding.
 _SMALLEST_SPREAD = 1e-3
 # Degree and share of the bandwidth of what a band is around, for predictions of degree 0, 1
@@ -58,7 +57,7 @@ class UncertaintyMixin:
         -----
         Jackknife+ [1]_: predictions without each training row and that row's leave-one-out
         error, both in closed form. For rows drawn independently the coverage is at least
-        :math:`1 - 2\alpha` for :math:`1 - \alpha` asked, and about :math:`1 - \alpha` as a
+        :math:`1 - 2\alpha` for a nominal :math:`1 - \alpha`, and about :math:`1 - \alpha` as a
         rule. That holds for a bandwidth chosen beforehand; one chosen on the same rows
         makes their errors a little smaller than those of new rows, by about the share of
         the degrees of freedom spent on the choice: one in `n_samples` for each bandwidth.
@@ -250,7 +249,6 @@ class UncertaintyMixin:
         significance : Significance
             Named tuple of ``statistics`` and ``p_values``.
         """
-        check_is_fitted(self)
         check_positive("n_resamples", n_resamples, integer=True)
         self._refuse_unknown_errors("feature_significance")
         return feature_significance(self, n_resamples, check_random_state(random_state))
@@ -297,16 +295,16 @@ class UncertaintyMixin:
         return {"bandwidth": bandwidth, "empty": "nearest"}
 
     def _widening(self, bandwidth, n_rows, adaptive=False):
-        """How much wider windows are in which a row's own share is one in so many."""
+        """Factor on the bandwidth at which a row's own share is one in so many."""
         rows = np.flatnonzero(self._counts)
-        few = np.linspace(0, len(rows) - 1, min(len(rows), _MOST_LOOKED_AT)).astype(int)
+        few = np.linspace(0, len(rows) - 1, min(len(rows), _SAMPLED_ROWS)).astype(int)
         rows = rows[few]
         smoother = self._leave_one_out(self._errors, bandwidth, rows)
         scale = self._query_scale(self.keys_[rows]) if adaptive else None
         most = self._counts[rows].sum() / n_rows
         for wider in _WIDENINGS:
-            asked = [wider] if scale is None else [wider * scale]
-            if smoother.scores(asked).trace[0] <= most:
+            scales = [wider] if scale is None else [wider * scale]
+            if smoother.scores(scales).trace[0] <= most:
                 break
         return wider
 
