@@ -8,6 +8,7 @@ from sklearn.utils import check_random_state
 
 from .. import attention
 from .._validation import check_choice
+from ..kernels import CompactKernel
 from ._criteria import SMOOTHER_CRITERIA
 from ._minimize import minimize_scale
 from ._rules import canonical_ratio, feature_spread
@@ -30,8 +31,9 @@ _NEAR = 0.4
 # many times the extent of the data.
 _LOWEST, _HIGHEST = 0.2, 3.0
 # Distance of the first bandwidths tried, as logarithms, up to so many rows: the curves of few
-# rows of a single feature are bumpy.
-_STEPS = {500: 0.08, 20_000: 0.15, np.inf: 0.35}
+# rows of a single feature are bumpy, and those of compact kernels have kinks.
+_STEPS = {500: 0.08, np.inf: 0.35}
+_STEPS_OF_COMPACT = {500: 0.08, 20_000: 0.15, np.inf: 0.35}
 _STEP_IN_PLANE = 0.25
 # Rows that are equal are copies if so large a share of the different ones have values of
 # their own.
@@ -245,7 +247,9 @@ class _Curve:
         if self.linear and n_features > 1:
             return {"step": _STEP_IN_PLANE}
         if self.linear:
-            return {"step": next(step for n, step in _STEPS.items() if data.n_samples <= n)}
+            compact = isinstance(self.kernel, CompactKernel)
+            steps = _STEPS_OF_COMPACT if compact else _STEPS
+            return {"step": next(step for n, step in steps.items() if data.n_samples <= n)}
         if data.n_samples <= MAX_SEARCH_ROWS:
             return {}
         rows = data.sample(MAX_SEARCH_ROWS)
@@ -366,6 +370,8 @@ def _joined(X, values, sample_weight):
 
     Where most values are distinct, a row that repeats another in all its columns is a copy.
     """
+    if len(np.unique(X[:, 0])) == len(X):
+        return X, values, sample_weight
     rows, place, counts = np.unique(
         np.column_stack([X, values]), axis=0, return_inverse=True, return_counts=True
     )
