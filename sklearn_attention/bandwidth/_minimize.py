@@ -121,8 +121,14 @@ def _lowest_of_cubic(points, values):
         return best
     middle, half = (points[0] + points[-1]) / 2, (points[-1] - points[0]) / 2
     cubic = np.polynomial.Polynomial.fit((points - middle) / half, values, 3, domain=[-1, 1])
-    turns = cubic.deriv().roots()
-    turns = turns[np.isreal(turns)].real
+    c, b, a = np.pad(cubic.deriv().coef, (0, 3))[:3]
+    discriminant = b * b - 4 * a * c
+    if discriminant < 0:
+        return best
+    # The form in which nothing cancels, also where the cubic is nearly a parabola.
+    q = -0.5 * (b + np.copysign(np.sqrt(discriminant), b))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        turns = np.array([q / a, c / q])
     turns = turns[np.abs(turns) <= 1]
     if len(turns) == 0:
         return best

@@ -24,8 +24,8 @@ SEARCHES = ("knn-loo", *SMOOTHER_CRITERIA)
 
 
 def choose_bandwidth(
-    rule, keys, values, kernel, columns, *, per_feature=False, standardize=False, degree=0,
-    sample_weight=None, random_state=None, observe=None, empty="nearest", device="auto",
+    rule, keys, values, kernel, columns, *, observe, per_feature=False, standardize=False,
+    degree=0, sample_weight=None, random_state=None, empty="nearest", device="auto",
 ):  # fmt: skip
     """Bandwidth by a number, a rule or a search, and the attributes that go with it.
 
@@ -41,12 +41,12 @@ def choose_bandwidth(
         Of the numeric columns.
     columns : Columns
         What each column is.
-    per_feature : bool, default=False
-        Whether a search by a criterion has a bandwidth for each feature.
-    observe : callable, default=None
+    observe : callable
         Called for each candidate of a search as ``observe(value, bandwidth)``, with the
         keywords ``kernel`` and ``n_neighbors_`` where these are searched too; returns whether
         to end the search there.
+    per_feature : bool, default=False
+        Whether a search by a criterion has a bandwidth for each feature.
     standardize, degree, sample_weight, random_state, empty, device
         As for :func:`~sklearn_attention.bandwidth.select_bandwidth`.
 
