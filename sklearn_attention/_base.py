@@ -1,4 +1,6 @@
-"""What all estimators share."""
+"""Base class of the estimators, and fits that change nothing when they fail."""
+
+import functools
 
 from sklearn.base import BaseEstimator
 from sklearn.callback import CallbackSupportMixin
@@ -30,7 +32,7 @@ class AttentionEstimator(CallbackSupportMixin, BaseEstimator):
         return {"estimator_name": type(self).__name__}
 
     def _search_observer(self, context, data, state_at):
-        """Makes every evaluation of a criterion a task that callbacks hear of."""
+        """Report every evaluation of a criterion to the callbacks, as a task."""
 
         def observe(evaluate, bandwidth):
             state = state_at(bandwidth)
@@ -43,3 +45,29 @@ class AttentionEstimator(CallbackSupportMixin, BaseEstimator):
             return value, stop
 
         return observe
+
+
+def keeps_state_on_failure(method):
+    """Decorate a method that fits: if it raises, the estimator is as it was before.
+
+    Parameters
+    ----------
+    method : callable
+        ``fit`` or ``partial_fit``; it assigns attributes and mutates none in place.
+
+    Returns
+    -------
+    method : callable
+    """
+
+    @functools.wraps(method)
+    def fit_or_nothing(estimator, *args, **kwargs):
+        before = vars(estimator).copy()
+        try:
+            return method(estimator, *args, **kwargs)
+        except BaseException:
+            vars(estimator).clear()
+            vars(estimator).update(before)
+            raise
+
+    return fit_or_nothing

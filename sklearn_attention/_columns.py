@@ -1,12 +1,14 @@
-"""The columns of X: which are numbers and which categories, and what follows from that."""
+"""The columns of X: numbers and categories, and estimators that read such rows."""
 
 import dataclasses
 import numbers
 
 import narwhals.stable.v2 as nw
 import numpy as np
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ._validation import check_bandwidth, check_in_interval
+from ._base import AttentionEstimator
+from ._validation import check_bandwidth, check_in_interval, check_numeric
 
 NUMERIC, UNORDERED, ORDERED = "numeric", "unordered", "ordered"
 _UNSEEN = -1.0
@@ -264,6 +266,41 @@ class Columns:
             for levels in self.categories
             for level in levels or ()
         )
+
+
+class MixedRows(AttentionEstimator):
+    """Base class of estimators that read rows of numbers and categories."""
+
+    _held = (("columns_", Columns),)
+    # A parameter of some of them.
+    categorical_features = "from_dtype"
+    # Whether it matters to them that a category is ordered.
+    _ordered_categories = True
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.categorical = True
+        return tags
+
+    def _learn_rows(self, X, dtype=np.float64, **checks):
+        """Training rows as numbers and codes, and targets if there are any."""
+        with check_numeric("X"):
+            columns = Columns.learn(
+                X, self.categorical_features, ordered=self._ordered_categories
+            )
+            checked = validate_data(self, columns.encode(X), **checks, dtype=dtype)
+        self.columns_ = columns
+        return checked
+
+    def _read_rows(self, X, dtype=np.float64, **checks):
+        """Queries as numbers and codes, and targets if there are any."""
+        check_is_fitted(self)
+        if self.columns_.categorical and hasattr(X, "columns"):
+            # Before levels are looked up: columns in another order are the better news.
+            validate_data(self, X, reset=False, skip_check_array=True)
+        with check_numeric("X"):
+            X = self.columns_.encode(X)
+            return validate_data(self, X, **checks, reset=False, dtype=dtype)
 
 
 def highest_lam(kind, n_levels):

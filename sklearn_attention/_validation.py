@@ -5,6 +5,7 @@ import math
 import numbers
 
 import numpy as np
+from sklearn.utils.validation import _check_sample_weight
 
 
 def check_positive(name, value, *, integer=False, minimum=None):
@@ -220,6 +221,29 @@ def check_columns(name, columns, n_features):
             f"pass positions from 0 to {n_features - 1}."
         )
     return [int(position) % n_features for position in positions]
+
+
+def check_key_weights(sample_weight, X):
+    """Weights of the training rows as an array, or None.
+
+    Parameters
+    ----------
+    sample_weight : array-like of shape (n_samples,) or None
+        What the user passed.
+    X : ndarray of shape (n_samples, n_features)
+
+    Returns
+    -------
+    weights : ndarray of shape (n_samples,) or None
+    """
+    if sample_weight is None:
+        return None
+    if not np.asarray(sample_weight).any():
+        raise ValueError("sample_weight is zero for every row: leave at least one above 0.")
+    weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    if weights.max() > np.finfo(np.float64).max / len(weights):
+        raise ValueError("sample_weight sums to infinity: divide it by its largest value.")
+    return weights
 
 
 @contextlib.contextmanager

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-# Points of the first grid are so far apart, as logarithms; so many of its lowest valleys get
-# a grid that is so many times finer, less so where the first is coarse since the curve is
+# Points of the first grid are so far apart, as logarithms; so many of its lowest valleys get a
+# grid that is so many times finer, less so where the first is coarse since the curve is then
 # known to be smooth; and so many of all are followed to the bottom.
 _STEP = 0.15
 _FINER_VALLEYS, _FINER, _FINER_THAN_COARSE, _COARSE = 4, 8, 4, 0.2
@@ -39,7 +39,7 @@ def minimize_scale(criterion, low, high, *, step=_STEP, approximate=None, error=
         Distance of the grid's points, as logarithms.
     approximate : callable, default=None
         ``approximate(scales) -> values``: about the same values, for less; it then lays out
-        the grids, and only the bottoms are looked at with `criterion`.
+        the grids, and `criterion` is evaluated near the bottoms alone.
     error : float, default=0.0
         How far, in logarithms, a bottom may be from where the grids have it; at least to the
         next points.
@@ -64,22 +64,21 @@ def minimize_scale(criterion, low, high, *, step=_STEP, approximate=None, error=
 
     def exact(points):
         values, stop = criterion(np.exp(points))
-        values = _finite(values)
-        tried.update(zip(points.tolist(), values.tolist(), strict=True))
+        tried.update(zip(points.tolist(), _finite(values).tolist(), strict=True))
         if stop:
             raise _Stop
-        return values
+        return _finite(values)
+
+    seen = tried if approximate is None else {}
+
+    def lay_out(points):
+        if approximate is None:
+            exact(points)
+        else:
+            values = _finite(approximate(np.exp(points)))
+            seen.update(zip(points.tolist(), values.tolist(), strict=True))
 
     try:
-        seen = tried
-        lay_out = exact
-        if approximate is not None:
-            seen = {}
-
-            def lay_out(points):
-                values = _finite(approximate(np.exp(points)))
-                seen.update(zip(points.tolist(), values.tolist(), strict=True))
-
         lay_out(grid)
         for start, _, end in _valleys(seen, _FINER_VALLEYS, _NO_FINER):
             finer = _FINER if step < _COARSE else _FINER_THAN_COARSE
@@ -116,7 +115,7 @@ def _descend(evaluate, center, reach, ends):
 
 
 def _lowest_of_cubic(points, values):
-    """Where the cubic through four points is lowest between them."""
+    """Lowest place of the cubic through four points, between them."""
     best = points[values.argmin()]
     if len(points) < 4 or not np.isfinite(values).all():
         return best

@@ -6,7 +6,6 @@ from sklearn.base import BaseEstimator
 
 from .. import attention
 from .._validation import check_positive
-from ._criteria import SMOOTHER_CRITERIA
 from ._search import MAX_SEARCH_ROWS, SearchData
 
 # How many numbers of neighbours are tried.
@@ -54,7 +53,7 @@ class AdaptiveBandwidth(BaseEstimator):
 
 
 def neighbor_distances(queries, keys, n_neighbors):
-    """Distance of each query to its neighbours, the first to the last asked for.
+    """Distance of each query to each of its nearest neighbours.
 
     Parameters
     ----------
@@ -123,24 +122,22 @@ def select_neighbors(
             f"bandwidth='knn-loo' needs three rows of positive weight, got n_samples={n}: "
             "pass a number as bandwidth."
         )
-    rows = data.sample(MAX_SEARCH_ROWS)
-    rows = np.arange(n) if rows is None else rows
-    candidates = np.unique(np.geomspace(1, max(n // 2, 2), _N_CANDIDATES).astype(int))
-    columns = list(range(X.shape[1])) if columns is None else columns
-    Z = data.X[:, columns] / data.spread[columns]
-    # The row itself comes first, at no distance.
-    distances = neighbor_distances(Z[rows], Z, candidates[-1] + 1)[:, 1:]
     smoother = attention.LeaveOneOut(
         data.X, data.values, kernel, bandwidth=data.spread, degree=degree,
-        sample_weight=data.sample_weight, rows=rows, **options,
+        sample_weight=data.sample_weight, rows=data.sample(MAX_SEARCH_ROWS), **options,
     )  # fmt: skip
+    candidates = np.unique(np.geomspace(1, max(n // 2, 2), _N_CANDIDATES).astype(int)).tolist()
+    columns = slice(None) if columns is None else columns
+    Z = data.X[:, columns] / data.spread[columns]
+    # The row itself comes first, at no distance.
+    distances = neighbor_distances(Z[smoother.rows], Z, candidates[-1] + 1)[:, 1:]
     best, lowest = None, np.inf
     for n_neighbors in candidates:
         scores = smoother.scores(distances[None, :, n_neighbors - 1], residuals=False)
-        value = data.in_units(SMOOTHER_CRITERIA["loo"](scores, n)[0], "loo")
+        value = data.in_units(scores.left_out[0], "loo")
         if value < lowest:
-            best, lowest = int(n_neighbors), value
-        if observe is not None and observe(value, int(n_neighbors)):
+            best, lowest = n_neighbors, value
+        if observe is not None and observe(value, n_neighbors):
             break
     if best is None:
         raise ValueError(

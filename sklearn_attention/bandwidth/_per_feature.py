@@ -1,4 +1,4 @@
-"""One bandwidth for every feature, by gradients, and what every category is worth."""
+"""One bandwidth for every feature, and the lambda of every category, by gradients."""
 
 import math
 
@@ -13,19 +13,19 @@ from ._criteria import SMOOTHER_CRITERIA, criterion_slopes
 from ._rules import canonical_ratio
 from ._search import MAX_SEARCH_ROWS, SearchData, search_range
 
-# Common scales looked at before the descents, which start from the best of them, from a
-# wider one, from others drawn about it, and from it without each feature in turn.
+# Common scales tried before the descents, which start from the best of them, from a wider one,
+# from others drawn about it, and from it without each feature in turn.
 _N_SCALES = 8
 _WIDER, _N_RANDOM, _JITTER, _OUT_OF_SIGHT = 3.0, 1, 0.7, 30.0
-# Steps of every descent, and of the one that looked best.
+# Steps of every descent, and of the one from the best point.
 _FIRST_STEPS, _MAX_STEPS = 8, 200
 # What stands for infinity in a descent, which cannot step back from there.
 _CLIFF = 1e100
 # A feature this many times wider than its extent makes no difference.
 _IRRELEVANT = 1e3
-_LOWEST_WORTH = 1e-6
-# Leaving a feature out may cost this share of the criterion's size, the reward being that
-# nobody has to look at it.
+# A category's worth is the weight of a row of another level beside one of the same.
+_LOWEST_WORTH, _FIRST_WORTH = 1e-6, 0.3
+# Leaving a feature out may cost this share of the criterion's size.
 _NO_LOSS = 1e-6
 
 
@@ -71,7 +71,7 @@ def select_bandwidths(
     bandwidth : ndarray of shape (n_features,)
         Bandwidths of the numbers and lambdas of the categories.
     value : float
-        The criterion at the minimum, of the rows looked at.
+        The criterion at the minimum, of the sample if one is drawn.
     relevance : ndarray of shape (n_features,)
         See Notes.
 
@@ -84,7 +84,7 @@ def select_bandwidths(
     -----
     The criterion's exact gradient in the logarithms drives L-BFGS-B from several starts. A
     feature whose bandwidth may be as large as a thousand times its extent at no loss gets
-    that: the criterion cannot see it. With more than 2000 rows a sample is looked at, and
+    that: the criterion cannot see it. With more than 2000 rows a sample of these is used, and
     the bandwidths are carried over at the rate :math:`n^{-1/(d+4)}`, lambdas at its square.
 
     The relevance of a feature lies between 0 (differences make no difference) and 1:
@@ -94,11 +94,12 @@ def select_bandwidths(
     check_choice("bandwidth", criterion, SMOOTHER_CRITERIA)
     columns = columns or Columns.numbers(X.shape[1])
     data = SearchData(X, values, criterion, sample_weight, random_state, MAX_SEARCH_ROWS)
-    space = _Space(data, columns, per_feature, canonical_ratio(kernel))
     options = {"degree": degree, "sample_weight": data.sample_weight, "empty": empty}
-    descent = _Descent(data, space, kernel, criterion, options, observe)
+    common = (data, criterion, options)
+    space = _Space(data, columns, per_feature, canonical_ratio(kernel))
+    descent = _Descent(space, kernel, *common, observe)
     try:
-        descent.run(_starts(data, space, kernel, criterion, options))
+        descent.run(_starts(space, kernel, *common))
     except _Stop:
         pass
     if not np.isfinite(descent.value):
@@ -115,59 +116,57 @@ def select_bandwidths(
     return bandwidth, value, space.relevance(descent.point)
 
 
-def _starts(data, space, kernel, criterion, options):
-    """Where to start from, the most promising first."""
+def _starts(space, kernel, *common):
+    """Points to start from, the most promising first."""
+    probe = _Descent(space, kernel, *common)
     if isinstance(kernel, CompactKernel) and space.numeric:
         # The derivatives of a compact kernel are blind to rows beyond its edge, and those
         # of a step see nothing at all: a Gaussian finds the way.
-        gaussian = _Space(data, space.columns, space.per_feature, 1.0)
-        guide = _Descent(data, gaussian, Gaussian(), criterion, options)
-        guide.run(_starts(data, gaussian, Gaussian(), criterion, options))
+        gaussian = _Space(space.data, space.columns, space.per_feature, 1.0)
+        guide = _Descent(gaussian, Gaussian(), *common)
+        guide.run(_starts(gaussian, Gaussian(), *common))
         if guide.point is None:
             return []
-        probe = _Descent(data, space, kernel, criterion, options)
         start, before = space.widen(guide.point, canonical_ratio(kernel)), None
-        # Up to where every row has neighbours, if that is asked for.
-        while not np.isfinite(probe.look(start)) and not np.array_equal(start, before):
+        # Up to where every row has neighbours, if `empty` demands that.
+        while not np.isfinite(probe.value_at(start)) and not np.array_equal(start, before):
             start, before = space.widen(start, 2.0), start
         return [start, space.widen(start, 2.0), *space.without_each(start)]
-    probe = _Descent(data, space, kernel, criterion, options)
     scales = np.geomspace(space.low, space.high, _N_SCALES)
-    scales = scales[np.argsort([probe.look(space.common(scale)) for scale in scales])]
+    scales = scales[np.argsort([probe.value_at(space.common(scale)) for scale in scales])]
     best = space.common(scales[0])
     wider = space.widen(best, _WIDER)
-    draws = data.random_state.normal(scale=_JITTER, size=(_N_RANDOM, len(best)))
+    draws = space.data.random_state.normal(scale=_JITTER, size=(_N_RANDOM, len(best)))
     drawn = [space.clip(best + draw) for draw in draws]
     return [best, wider, *drawn, *space.without_each(best)]
 
 
 class _Space:
-    """What is searched: logarithms of bandwidths, or of their common scale, and of worths."""
+    """Points of the search: logarithms of scales on the spread, and of the worths."""
 
     def __init__(self, data, columns, per_feature, ratio):
-        self.columns, self.per_feature = columns, per_feature
+        self.data, self.columns, self.per_feature = data, columns, per_feature
         self.numeric, self.categorical = columns.numeric, columns.categorical
-        self.spread = data.spread[self.numeric]
+        self.spread, self.ratio = data.spread[self.numeric], ratio
         self.constant = np.ptp(data.X[:, self.numeric], axis=0) == 0
-        self.ratio = ratio
         Z = data.X[:, self.numeric] / self.spread
-        self.low, self.high = search_range(Z, ratio) if len(self.numeric) else (1.0, 1.0)
+        n_numeric = len(self.numeric)
+        self.low, self.high = search_range(Z, ratio) if n_numeric else (1.0, 1.0)
+        # Which numbers have which scale.
+        self.has = np.eye(n_numeric) if per_feature else np.ones((n_numeric, 1))[:, :n_numeric]
+        self.n_scales = self.has.shape[1]
+        ends = [(self.low, self.high)] * self.n_scales
         if per_feature:
-            ranges = [search_range(column[:, None], ratio) for column in Z.T]
-            lowest = np.log([low for low, _ in ranges])
-            highest = np.log([high * _IRRELEVANT for _, high in ranges])
-            n_scales = len(self.numeric)
-        else:
-            n_scales = min(1, len(self.numeric))
-            lowest, highest = np.log([[self.low], [self.high]])[:, :n_scales]
-        self.n_scales = n_scales
-        worths = np.full(len(self.categorical), math.log(_LOWEST_WORTH))
-        self.lowest = np.concatenate([lowest, worths])
-        self.highest = np.concatenate([highest, np.zeros_like(worths)])
+            ends = [search_range(column[:, None], ratio) for column in Z.T]
+        lowest, highest = np.reshape(ends, (-1, 2)).T
+        widest = highest * (_IRRELEVANT if per_feature else 1.0)
+        worths = np.full(len(self.categorical), _LOWEST_WORTH)
+        self.lowest = np.log(np.append(lowest, worths))
+        self.highest = np.log(np.append(widest, np.ones_like(worths)))
 
     def common(self, scale):
         """The point at which all bandwidths are a scale times the spread."""
-        worths = np.full(len(self.categorical), math.log(0.3))
+        worths = np.full(len(self.categorical), math.log(_FIRST_WORTH))
         return self.clip(np.append(np.full(self.n_scales, math.log(scale)), worths))
 
     def widen(self, point, factor):
@@ -188,14 +187,12 @@ class _Space:
     def split(self, point):
         """Logarithms of the bandwidths and of the worths."""
         scales, worths = point[: self.n_scales], point[self.n_scales :]
-        return np.log(self.spread) + scales, worths
+        return np.log(self.spread) + self.has @ scales, worths
 
     def gather(self, gradient):
         """Derivatives along the point from those along bandwidths and worths."""
-        if self.per_feature or self.n_scales == 0:
-            return gradient
-        n = len(self.numeric)
-        return np.append(gradient[:n].sum(), gradient[n:])
+        n_numeric = len(self.numeric)
+        return np.append(gradient[:n_numeric] @ self.has, gradient[n_numeric:])
 
     def bandwidth(self, point):
         """Bandwidths and lambdas of all columns."""
@@ -218,9 +215,9 @@ class _Space:
 
 
 class _Descent:
-    """Descents from several starts; remembers the best point that was looked at."""
+    """Descents from several starts, of which the best point that was tried is kept."""
 
-    def __init__(self, data, space, kernel, criterion, options, observe=None):
+    def __init__(self, space, kernel, data, criterion, options, observe=None):
         self.data, self.space, self.criterion, self.observe = data, space, criterion, observe
         self.smoother = attention.LeaveOneOutGradient(
             data.X, data.values, kernel, space.columns.kinds, **options
@@ -236,43 +233,42 @@ class _Descent:
         if self.space.per_feature:
             self._leave_out_features()
 
-    def look(self, point):
+    def value_at(self, point):
         """The criterion at a point."""
-        scores, _ = self.smoother(*self.space.split(point))
+        return self._evaluate(point)[0]
+
+    def _evaluate(self, point):
+        """The criterion at a point, and what its gradient is made of."""
+        scores, pull = self.smoother(*self.space.split(point))
         value = float(SMOOTHER_CRITERIA[self.criterion](scores, self.data.n_samples))
         value = math.inf if math.isnan(value) else value
         if value < self.value:
             self.point, self.value = point.copy(), value
-        return value
+        return value, scores, pull
 
-    def _look_with_gradient(self, point):
-        scores, pull = self.smoother(*self.space.split(point))
-        n = self.data.n_samples
-        value = float(SMOOTHER_CRITERIA[self.criterion](scores, n))
+    def _with_gradient(self, point):
+        value, scores, pull = self._evaluate(point)
         if not math.isfinite(value):
             return _CLIFF, np.zeros_like(point)
-        if value < self.value or self.point is None:
-            self.point, self.value = point.copy(), value
         if self.observe is not None:
             told = self.data.in_units(value, self.criterion)
             if self.observe(told, self.space.bandwidth(point)):
                 raise _Stop
-        gradient = self.space.gather(pull(criterion_slopes(self.criterion, scores, n)))
-        return value, gradient
+        slopes = criterion_slopes(self.criterion, scores, self.data.n_samples)
+        return value, self.space.gather(pull(slopes))
 
     def _descend(self, start, n_steps):
         bounds = np.column_stack([self.space.lowest, self.space.highest])
-        return minimize(
-            self._look_with_gradient, start, jac=True, method="L-BFGS-B", bounds=bounds,
+        minimize(
+            self._with_gradient, start, jac=True, method="L-BFGS-B", bounds=bounds,
             options={"maxiter": n_steps, "ftol": 1e-10, "gtol": 1e-12},
         )  # fmt: skip
 
     def _leave_out_features(self):
         """Widen for good what may be wide at no loss."""
         for j in range(len(self.point)):
-            best, value = self.point, self.value
-            trial = best.copy()
+            trial, value = self.point.copy(), self.value
             trial[j] = self.space.highest[j]
             size = 1.0 if self.criterion == "aicc" else abs(value)
-            if self.look(trial) <= value + _NO_LOSS * size:
+            if self.value_at(trial) <= value + _NO_LOSS * size:
                 self.point, self.value = trial, min(self.value, value)

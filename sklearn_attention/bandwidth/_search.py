@@ -8,13 +8,13 @@ from sklearn.utils import check_random_state
 
 from .. import attention
 from .._validation import check_choice
+from ..kernels import CompactKernel
 from ._criteria import SMOOTHER_CRITERIA
 from ._minimize import minimize_scale
 from ._rules import canonical_ratio, feature_spread
 
-# Where every bandwidth takes a pass over all pairs: up to here every bandwidth on trial is
-# tried on all rows. More rows are looked at through a sample of this many first, and then
-# near the bandwidth found there.
+# Where every bandwidth takes a pass over all pairs, more rows than this lay out the curve by a
+# sample of this many, and all rows are used near its minima alone.
 MAX_SEARCH_ROWS = 2000
 # More rows than this are sampled once and for all; the bandwidth found is carried over at
 # the rate n^(-1/(d+4)) at which optimal bandwidths shrink, where the kernel is one of
@@ -24,16 +24,16 @@ MAX_KEYS = 20_000
 MAX_KEYS_IN_LINEAR_TIME = {1: 1_000_000, 2: 50_000}
 # Pairs of one evaluation of a bandwidth: with many keys, fewer rows are predicted.
 _MAX_PAIRS = 5 * 10**7
-# How far, in logarithms, the bottom of the curve may be from that of a sample.
+# How far, in logarithms, the minimum may be from that of a sample.
 _NEAR = 0.4
-# The search starts at this share of the distance to the nearest other place: from there
-# down, every row is predicted by its nearest neighbour alone.
-_LOWEST = 0.2
-# It ends where all rows weigh alike, at this many times the extent of the data.
-_HIGHEST = 3.0
+# The search starts at this share of the distance to the nearest other place, below which every
+# row is predicted by its nearest neighbour alone, and ends where all rows weigh alike, at this
+# many times the extent of the data.
+_LOWEST, _HIGHEST = 0.2, 3.0
 # Distance of the first bandwidths tried, as logarithms, up to so many rows: the curves of few
-# rows of a single feature are bumpy.
-_STEPS = {500: 0.08, 20_000: 0.15, np.inf: 0.35}
+# rows of a single feature are bumpy, and those of compact kernels have kinks.
+_STEPS = {500: 0.08, np.inf: 0.35}
+_STEPS_OF_COMPACT = {500: 0.08, 20_000: 0.15, np.inf: 0.35}
 _STEP_IN_PLANE = 0.25
 # Rows that are equal are copies if so large a share of the different ones have values of
 # their own.
@@ -41,10 +41,8 @@ _DISTINCT, _FEWEST_DIFFERENT = 0.9, 10
 # Errors this small beside the values are rounding.
 _ROUNDING = 1e-26
 # The curve is flat where its minimum without the penalty takes so many times the degrees of
-# freedom.
-_FLAT = 2.0
-# An average of no more degrees of freedom is the mean.
-_NO_DEPENDENCE = 1.05
+# freedom; an average of no more than these is the mean.
+_FLAT, _NO_DEPENDENCE = 2.0, 1.05
 _NARROWEST = (
     "bandwidth={!r} ended at the narrowest bandwidth tried, where rows are predicted by their "
     "nearest neighbours: neighbouring rows may be copies of each other, or their noise "
@@ -69,7 +67,7 @@ class BandwidthChoice(NamedTuple):
     bandwidth : ndarray of shape (n_features,)
         In the features' own units.
     value : float
-        The criterion there.
+        The criterion there, of a sample if one was drawn.
     results : dict of ndarray
         For every bandwidth that was tried, in ascending order: ``bandwidth``
         (n_tried, n_features), ``criterion``, ``loo_error`` and ``degrees_of_freedom``.
@@ -156,7 +154,7 @@ def select_bandwidth(
         Weights of keys and of errors. For "gcv" and "aicc" the number of rows is that of rows
         with positive weight, whatever they sum to.
     random_state : int, numpy.random.RandomState or None, default=None
-        Draws the rows to look at where there are many.
+        Draws the sample where there are many rows.
     observe : callable, default=None
         Called for each bandwidth on trial as ``observe(value, bandwidth)``; returns whether
         to end the search there.
@@ -169,8 +167,6 @@ def select_bandwidth(
     Returns
     -------
     choice : BandwidthChoice
-        Bandwidth, criterion, and the results of all that was tried. Of a sample, if one was
-        drawn, before the bandwidth is carried over.
 
     Raises
     ------
@@ -181,26 +177,18 @@ def select_bandwidth(
     -----
     Equal bandwidths are taken the widest. Rows that repeat others in features and values,
     where nearly all values are distinct, are left out together: a copy would predict its twin
-    perfectly. Along a single feature most kernels take linear time, and all rows are looked
-    at, up to a million; with the Gaussian of two features up to 50 000. Otherwise more than
-    2000 rows are looked at through a sample of 2000 first, at bandwidths larger by the rate
-    of optimal ones, and more than 20 000 through a sample of these alone.
+    perfectly. Along a single feature most kernels take linear time, and all rows are used, up
+    to a million; with the Gaussian of two features up to 50 000. Otherwise of more than 2000
+    rows a sample of 2000 tells first where the minima are, at bandwidths larger by the rate of
+    optimal ones, and more than 20 000 are replaced by a sample of these.
     """
     check_choice("bandwidth", criterion, SMOOTHER_CRITERIA)
     linear = attention.has_linear_time(kernel, X.shape[1])
-    data = SearchData(
-        X, values, criterion, sample_weight, random_state,
-        MAX_KEYS_IN_LINEAR_TIME[min(X.shape[1], 2)] if linear else MAX_KEYS,
-        standardize=standardize,
-    )  # fmt: skip
-    curve = _Curve(data, kernel, criterion, degree, linear, options, observe)
+    most = MAX_KEYS_IN_LINEAR_TIME[min(X.shape[1], 2)] if linear else MAX_KEYS
+    data = SearchData(X, values, criterion, sample_weight, random_state, most, standardize)
+    curve = _Curve(data, kernel, criterion, linear, observe, {"degree": degree} | options)
     low, high = search_range(data.X / data.spread, canonical_ratio(kernel))
-    how = {"step": next(step for n, step in _STEPS.items() if data.n_samples <= n)}
-    if X.shape[1] > 1:
-        how = {"step": _STEP_IN_PLANE}
-    if not linear:
-        how = curve.by_sample() if data.n_samples > MAX_SEARCH_ROWS else {}
-    scale, value = minimize_scale(curve, low, high, **how)
+    scale, value = minimize_scale(curve, low, high, **curve.layout())
     if not np.isfinite(value):
         raise ValueError(
             f"bandwidth={criterion!r} found no bandwidth at which empty="
@@ -208,35 +196,33 @@ def select_bandwidth(
             "leaves degrees of freedom: use empty='nearest', fewer coefficients or more rows, "
             "or pass a number."
         )
+    scales = np.array(sorted(curve.tried))
+    columns = np.array([curve.tried[scale] for scale in scales.tolist()]).T
+    results = {"bandwidth": scales[:, None] * data.spread}
+    results |= zip(("criterion", "loo_error", "degrees_of_freedom"), columns, strict=True)
     # The scale may be rounded otherwise than the one that was tried.
-    freedom = curve.tried[min(curve.tried, key=lambda tried: abs(tried - scale))][2]
-    results = curve.results()
-    doubts = []
-    if scale < 1.05 * low:
-        doubts.append(_NARROWEST.format(criterion))
-    if degree == 0 and freedom < _NO_DEPENDENCE and value > 0:
+    best = np.abs(scales - scale).argmin()
+    doubts = [_NARROWEST.format(criterion)] if scale < 1.05 * low else []
+    freedoms, errors = results["degrees_of_freedom"], results["loo_error"]
+    if degree == 0 and freedoms[best] < _NO_DEPENDENCE and value > 0:
         doubts.append(_MEAN.format(criterion))
     if criterion == "penalized-loo" and X.shape[1] == 1:
-        errors, freedoms = results["loo_error"], results["degrees_of_freedom"]
         plain = freedoms[np.flatnonzero(errors == errors.min())[-1]]
-        if plain > _FLAT * max(freedom, 2.0):
-            doubts.append(_FLAT_MINIMUM.format(plain, freedom))
-    if kernel.decreasing:
-        scale *= data.rate
-    bandwidth = scale * data.spread
-    return BandwidthChoice(bandwidth, data.in_units(value, criterion), results, doubts)
+        if plain > _FLAT * max(freedoms[best], 2.0):
+            doubts.append(_FLAT_MINIMUM.format(plain, freedoms[best]))
+    bandwidth = results["bandwidth"][best] * (data.rate if kernel.decreasing else 1.0)
+    return BandwidthChoice(bandwidth, float(results["criterion"][best]), results, doubts)
 
 
 class _Curve:
-    """A criterion as a function of the scale."""
+    """A criterion as a function of the scale, and what it was at all that were tried."""
 
-    def __init__(self, data, kernel, criterion, degree, linear, options, observe):
-        self.data, self.kernel, self.observe = data, kernel, observe
-        self.name, self.criterion = criterion, SMOOTHER_CRITERIA[criterion]
-        self.degree, self.options = degree, options
+    def __init__(self, data, kernel, criterion, linear, observe, options):
+        self.data, self.kernel, self.criterion = data, kernel, criterion
+        self.linear, self.observe, self.options = linear, observe, options
         # Where time is linear in the rows, all of them are predicted.
         rows = None if linear else data.sample(max(_MAX_PAIRS // data.n_samples, 2))
-        self.smoother = self._smoother(data.X, data.values, data.sample_weight, rows)
+        self.smoother = self._smoother(data.X, data.values, data.sample_weight, rows=rows)
         self.tried = {}
 
     def __call__(self, scales):
@@ -245,58 +231,54 @@ class _Curve:
         # Of the rows that are predicted, to the trace of all.
         share = len(self.smoother.rows) / data.n_samples
         scores = scores._replace(trace=scores.trace / share)
-        values = self.criterion(_without_rounding(scores), data.n_samples)
+        values = self._values(scores, data.n_samples)
         for k, scale in enumerate(scales):
-            errors = data.in_units(scores.left_out[k], "loo")
-            told = data.in_units(values[k], self.name)
-            self.tried[float(scale)] = (told, errors, scores.trace[k])
+            told = data.in_units(values[k], self.criterion)
+            error = data.in_units(scores.left_out[k], "loo")
+            self.tried[float(scale)] = (told, error, scores.trace[k])
             if self.observe is not None and self.observe(told, scale * data.spread):
                 values[k + 1 :] = np.inf  # nobody has seen those
                 return values, True
         return values, False
 
-    def by_sample(self):
-        """How to lay out the curve by a sample of the rows."""
-        data = self.data
+    def layout(self):
+        """Options of :func:`minimize_scale`: steps, or a sample that lays out the curve."""
+        data, n_features = self.data, self.data.X.shape[1]
+        if self.linear and n_features > 1:
+            return {"step": _STEP_IN_PLANE}
+        if self.linear:
+            compact = isinstance(self.kernel, CompactKernel)
+            steps = _STEPS_OF_COMPACT if compact else _STEPS
+            return {"step": next(step for n, step in steps.items() if data.n_samples <= n)}
+        if data.n_samples <= MAX_SEARCH_ROWS:
+            return {}
         rows = data.sample(MAX_SEARCH_ROWS)
         weights = None if data.sample_weight is None else data.sample_weight[rows]
         sample = self._smoother(data.X[rows], data.values[rows], weights)
-        wider = 1.0
-        if self.kernel.decreasing:
-            wider = (data.n_samples / len(rows)) ** (1 / (data.X.shape[1] + 4))
+        wider = (data.n_samples / len(rows)) ** (1 / (n_features + 4))
+        wider = wider if self.kernel.decreasing else 1.0
 
         def approximate(scales):
-            scores = sample.scores(scales * wider, single=True)
-            return self.criterion(_without_rounding(scores), len(rows))
+            return self._values(sample.scores(scales * wider, single=True), len(rows))
 
         return {"approximate": approximate, "error": _NEAR}
 
-    def results(self):
-        """What was tried, in ascending order."""
-        scales = np.array(sorted(self.tried))
-        columns = np.array([self.tried[scale] for scale in scales.tolist()]).T
-        names = ("criterion", "loo_error", "degrees_of_freedom")
-        results = {"bandwidth": scales[:, None] * self.data.spread}
-        return results | dict(zip(names, columns, strict=True))
+    def _smoother(self, X, values, sample_weight, **options):
+        options |= {"bandwidth": self.data.spread, "sample_weight": sample_weight}
+        return attention.LeaveOneOut(X, values, self.kernel, **options, **self.options)
 
-    def _smoother(self, X, values, sample_weight, rows=None):
-        return attention.LeaveOneOut(
-            X, values, self.kernel, bandwidth=self.data.spread, degree=self.degree,
-            sample_weight=sample_weight, rows=rows, **self.options,
-        )  # fmt: skip
-
-
-def _without_rounding(scores):
-    """Scores in which what is left of exact predictions is the same at every bandwidth."""
-    exact = scores.left_out < _ROUNDING
-    left_out = np.where(exact, 0.0, scores.left_out)
-    # Criteria take its logarithm.
-    fitted = np.where(exact, np.finfo(np.float64).tiny, scores.fitted)
-    return scores._replace(left_out=left_out, fitted=fitted)
+    def _values(self, scores, n_samples):
+        """The criterion, where what is left of exact predictions is nothing at all."""
+        exact = scores.left_out < _ROUNDING
+        left_out = np.where(exact, 0.0, scores.left_out)
+        # Criteria take its logarithm.
+        fitted = np.where(exact, np.finfo(np.float64).tiny, scores.fitted)
+        scores = scores._replace(left_out=left_out, fitted=fitted)
+        return SMOOTHER_CRITERIA[self.criterion](scores, n_samples)
 
 
 class SearchData:
-    """The rows a search looks at: those with weight, sampled where they are very many.
+    """Rows that a search evaluates: those with weight, sampled where they are very many.
 
     Parameters
     ----------
@@ -314,7 +296,7 @@ class SearchData:
 
     def __init__(
         self, X, values, criterion, sample_weight, random_state, max_rows=MAX_KEYS,
-        *, standardize=False,
+        standardize=False,
     ):  # fmt: skip
         if sample_weight is not None:
             kept = sample_weight > 0
@@ -342,7 +324,7 @@ class SearchData:
         self.n_samples = len(X)
 
     def in_units(self, value, criterion):
-        """A criterion of the values looked at as one of the values as given."""
+        """A criterion of the values in the search as one of the values as given."""
         if criterion == "aicc":
             return float(value + 2 * np.log(self.size))
         with np.errstate(over="ignore", under="ignore"):
@@ -388,6 +370,8 @@ def _joined(X, values, sample_weight):
 
     Where most values are distinct, a row that repeats another in all its columns is a copy.
     """
+    if len(np.unique(X[:, 0])) == len(X):
+        return X, values, sample_weight
     rows, place, counts = np.unique(
         np.column_stack([X, values]), axis=0, return_inverse=True, return_counts=True
     )

@@ -6,8 +6,7 @@ import numpy as np
 from sklearn.callback import with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
-from .._base import AttentionEstimator
-from .._state import keeps_state_on_failure
+from .._base import AttentionEstimator, keeps_state_on_failure
 from .._validation import check_in_open_interval, check_positive, check_quantiles
 from ._backtest import backtest
 from ._calibration import interval_margin, quantile_shift

@@ -7,7 +7,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._state import keeps_state_on_failure
+from .._base import keeps_state_on_failure
 from .._validation import check_bandwidth, check_numeric, check_positive
 from ..kernels import as_kernel, random_frequencies
 

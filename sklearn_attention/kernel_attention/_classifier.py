@@ -5,8 +5,8 @@ from sklearn.base import ClassifierMixin
 from sklearn.callback import with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
+from .._base import keeps_state_on_failure
 from .._labels import ClassLabels, check_labels, known_classes
-from .._state import keeps_state_on_failure
 from ._blend import MultinomialLink, log_odds
 from ._estimator import KernelAttention
 from ._ways import WAYS

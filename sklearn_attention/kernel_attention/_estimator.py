@@ -8,9 +8,9 @@ from sklearn.base import TransformerMixin, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
+from .._columns import MixedRows
 from .._explanation import Explanation, heaviest
-from .._mixed_rows import MixedRows, check_key_weights
-from .._validation import check_bandwidth, check_choice, check_positive
+from .._validation import check_bandwidth, check_choice, check_key_weights, check_positive
 from ..attention import MOST_SOLVED_ROWS
 from ..kernels import RadialKernel, as_kernel
 from ._copies import join_copies

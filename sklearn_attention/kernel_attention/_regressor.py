@@ -5,8 +5,8 @@ from sklearn.base import RegressorMixin
 from sklearn.callback import with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
+from .._base import keeps_state_on_failure
 from .._blocks import blocks
-from .._state import keeps_state_on_failure
 from .._validation import check_in_open_interval, check_quantiles
 from ._blend import blend
 from ._distribution import calibrate, error_deviation, error_quantiles, error_weights

@@ -3,7 +3,7 @@
 import numpy as np
 from sklearn.callback import with_callbacks
 
-from .._state import keeps_state_on_failure
+from .._base import keeps_state_on_failure
 from .._validation import (
     check_choice,
     check_positive,

@@ -7,7 +7,7 @@ from sklearn.callback import with_callbacks
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from .._state import keeps_state_on_failure
+from .._base import keeps_state_on_failure
 from .._validation import (
     check_choice,
     check_in_interval,

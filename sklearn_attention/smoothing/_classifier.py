@@ -3,14 +3,13 @@
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.callback import with_callbacks
-from sklearn.utils.validation import check_is_fitted
 
+from .._base import keeps_state_on_failure
 from .._labels import ClassLabels, check_labels, known_classes
-from .._state import keeps_state_on_failure
-from ._memory import MemoryEstimator
+from ._smoother import KernelSmoother
 
 
-class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, MemoryEstimator):
+class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
     r"""Classification by kernel-weighted votes of the training rows.
 
     .. math:: \hat P(y = c \mid x) = \frac{\sum_i w_i K((x - x_i) / h)\, [y_i = c]}
@@ -25,38 +24,22 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, MemoryEstimator):
         negative values are refused.
     bandwidth : str, float, array-like or AdaptiveBandwidth, default="penalized-loo"
         As for :class:`NadarayaWatsonRegressor`; the squared error is the Brier score.
-    per_feature : bool, default=False
+    per_feature, categorical_features, algorithm, random_state, device
         As for :class:`NadarayaWatsonRegressor`.
-    categorical_features : "from_dtype" or list of (str, int or bool), default="from_dtype"
-        As for :class:`NadarayaWatsonRegressor`.
-    algorithm : {"auto", "dense"}, default="auto"
-        How averages are computed; see :func:`sklearn_attention.attend`.
     empty : {"nearest", "nan", "mean", "raise"}, default="nearest"
         What answers where no training row has weight: the nearest row's class, NaN
         probabilities, the classes' frequencies, or an error.
-    random_state : int, RandomState instance or None, default=0
-        Draws the sample that "loo" looks at in large data.
-    device : str, default="auto"
-        Where to compute; "auto" prefers CUDA.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,), or list of such arrays
         The classes; a list if there are several outputs.
-    bandwidth_, n_neighbors_, criterion_value_, bandwidth_search_, relevance_, columns_
-        As for :class:`NadarayaWatsonRegressor`.
-    kernel_ : Kernel
-        The kernel, resolved.
-    keys_ : ndarray of shape (n_samples, n_features)
-        The training rows.
     values_ : ndarray of shape (n_samples, n_indicators)
         Indicators of the classes, side by side for all outputs.
-    key_weights_ : ndarray of shape (n_samples,) or None
-        The weights of the training rows.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Names of the features, if they are all strings.
+    bandwidth_, n_neighbors_, criterion_value_, bandwidth_search_, relevance_
+        As for :class:`NadarayaWatsonRegressor`, like all that follow.
+    kernel_, keys_, key_weights_, columns_, n_features_in_, feature_names_in_
+        The kernel, the training rows, and what is known of their columns.
 
     See Also
     --------
@@ -81,7 +64,7 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, MemoryEstimator):
     @keeps_state_on_failure
     @with_callbacks
     def fit(self, X, y, sample_weight=None):
-        """Remember the training data and choose the bandwidth.
+        """Store the training data and choose the bandwidth.
 
         Parameters
         ----------
@@ -96,7 +79,6 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, MemoryEstimator):
         Returns
         -------
         self : NadarayaWatsonClassifier
-            The fitted estimator.
 
         Raises
         ------
@@ -104,14 +86,12 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, MemoryEstimator):
             If data or parameters are not valid, or the kernel takes negative values. The
             estimator then is as it was before.
         """
-        X, y = self._check_labels(X, y, reset=True)
-        self.classes_ = known_classes(y)
-        return self._remember(X, self._indicators(y, X.dtype), sample_weight)
+        return self._fit_first(X, y, None, sample_weight)
 
     @keeps_state_on_failure
     @with_callbacks
     def partial_fit(self, X, y, classes=None, sample_weight=None):
-        """Append rows to the memory.
+        """Append training rows.
 
         The result equals `fit` on all rows seen so far; bandwidth rules are applied again.
 
@@ -130,20 +110,17 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, MemoryEstimator):
         Returns
         -------
         self : NadarayaWatsonClassifier
-            The fitted estimator.
         """
-        append = hasattr(self, "keys_")
-        X, y = self._check_labels(X, y, reset=not append)
-        known = known_classes(y, classes)
-        if not append:
-            self.classes_ = known
-        elif classes is not None and not _same_classes(known, self.classes_):
+        if not hasattr(self, "keys_"):
+            return self._fit_first(X, y, classes, sample_weight)
+        X, y = self._read_more_rows(X, y)
+        y = check_labels(y)
+        if classes is not None and not _same_classes(known_classes(y, classes), self.classes_):
             raise ValueError(
                 f"classes={classes!r} differ from those of the first call, {self.classes_!r}: "
                 "name all classes there, and leave them out from then on."
             )
-        values = self._indicators(y, X.dtype)
-        return self._remember(X, values, sample_weight, append=append)
+        return self._store(X, self._indicators(y, X.dtype), sample_weight, append=True)
 
     def predict_proba(self, X):
         """Probability of each class for each query.
@@ -158,8 +135,7 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, MemoryEstimator):
         probabilities : ndarray of shape (n_queries, n_classes), or list of such arrays
             Rows sum to 1. A list if there are several outputs.
         """
-        check_is_fitted(self)
-        averages = self._average(self._check_queries(X))
+        averages = self._predictions(self._read_rows(X, self._dtypes))
         if (averages < -np.sqrt(np.finfo(averages.dtype).eps)).any():
             raise ValueError(
                 f"kernel={self.kernel!r} gave negative weights, which make no probabilities: "
@@ -200,9 +176,11 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, MemoryEstimator):
             )
         return self._winners(blocks)
 
-    def _check_labels(self, X, y, *, reset):
-        X, y = self._check_rows(X, y, reset=reset, multi_output=True)
-        return X, check_labels(y)
+    def _fit_first(self, X, y, classes, sample_weight):
+        X, y = self._learn_rows(X, self._dtypes, y=y, multi_output=True)
+        y = check_labels(y)
+        self.classes_ = known_classes(y, classes)
+        return self._store(X, self._indicators(y, X.dtype), sample_weight)
 
     def _check_kernel(self):
         kernel = super()._check_kernel()

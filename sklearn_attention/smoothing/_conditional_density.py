@@ -8,11 +8,10 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import _check_sample_weight
 
 from .. import attention
+from .._base import keeps_state_on_failure
 from .._blocks import blocks
-from .._columns import Columns
-from .._mixed_rows import MixedRows, check_key_weights
-from .._state import keeps_state_on_failure
-from .._validation import check_choice, check_positive, check_quantiles
+from .._columns import Columns, MixedRows
+from .._validation import check_choice, check_key_weights, check_positive, check_quantiles
 from ..bandwidth import RULES, conditional_bandwidth, mixed_rule_bandwidth
 from ..kernels import as_kernel, mixed_kernel
 from ._density import check_density_kernel

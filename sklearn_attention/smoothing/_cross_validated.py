@@ -7,25 +7,30 @@ from sklearn.base import clone
 from .._validation import check_bandwidth, check_choice
 from ..bandwidth import SMOOTHER_CRITERIA, criterion_of_candidates, default_bandwidths
 from ..kernels import as_kernel
-from ._memory import valid_degree
 from ._regression import SmootherRegressor
+from ._smoother import valid_degree
 
 
 class _CrossValidated(SmootherRegressor):
     """Base class of the regressors that try a list of candidates."""
 
-    def __init__(self, kernels, bandwidths, degrees, criterion, empty, device):
-        self.kernels = kernels
-        self.bandwidths = bandwidths
-        self.criterion = criterion
-        self.empty = empty
-        self.device = device
-
     # Parameters of the estimators that are given one kernel; nothing to choose from here.
     algorithm, random_state = "auto", 0
 
+    def _candidates(self, keys, weights):
+        """Kernel, bandwidths and parameters of the candidates that differ in these alone."""
+        for given in _listed("kernels", self.kernels):
+            kernel = as_kernel(clone(given, safe=False))
+            if self.bandwidths is None:
+                bandwidths = default_bandwidths(keys, kernel, weights)
+            else:
+                listed = _listed("bandwidths", self.bandwidths)
+                bandwidths = [check_bandwidth(one, keys.shape[1]) for one in listed]
+            for more in self._degrees():
+                yield kernel, [{"kernel": given, "bandwidth": h} | more for h in bandwidths]
+
     def _choose(self):
-        """Try every candidate on the rows remembered, and keep the best."""
+        """Try every candidate on the training rows, and keep the best."""
         check_choice("criterion", self.criterion, SMOOTHER_CRITERIA)
         if self.columns_.categorical:
             raise ValueError(
@@ -33,67 +38,42 @@ class _CrossValidated(SmootherRegressor):
                 "candidates for: use NadarayaWatsonRegressor or LocalPolynomialRegressor, "
                 "which choose them along with the bandwidth, or pass X as numbers."
             )
-        keys, weights = self.keys_.astype(np.float64), self.key_weights_
-        values = self.values_.reshape(len(keys), -1).astype(np.float64)
-        if weights is not None:
-            kept = weights > 0
-            keys, values, weights = keys[kept], values[kept], weights[kept]
+        kept = self._counts > 0
+        keys, values = (
+            x[kept].astype(np.float64) for x in (self.keys_, self._columns_of_values)
+        )
+        weights = None if self.key_weights_ is None else self.key_weights_[kept]
         if len(keys) < 2:
             raise ValueError(
                 f"criterion={self.criterion!r} predicts each row from the others and needs "
                 f"two rows of positive weight, got n_samples={len(keys)}."
             )
-        results = {"param_kernel": [], "param_bandwidth": [], "param_degree": []}
-        scores = []
-        for given in _listed("kernels", self.kernels):
-            kernel = as_kernel(clone(given, safe=False))
-            bandwidths = self._bandwidths(keys, kernel, weights)
-            for degree in self._degrees():
-                found = criterion_of_candidates(
-                    keys, values, kernel, bandwidths, self.criterion, degree=degree,
-                    sample_weight=weights, empty=self.empty, device=self.device,
-                )  # fmt: skip
-                scores.extend(-found)
-                results["param_kernel"] += [given] * len(bandwidths)
-                results["param_bandwidth"] += bandwidths
-                results["param_degree"] += [degree] * len(bandwidths)
-        self._report(results, np.array(scores))
-
-    def _report(self, results, scores):
+        params, scores = [], []
+        for kernel, candidates in self._candidates(keys, weights):
+            params += candidates
+            scores.extend(-criterion_of_candidates(
+                keys, values, kernel, [one["bandwidth"] for one in candidates], self.criterion,
+                degree=candidates[0].get("degree", 0), sample_weight=weights, empty=self.empty,
+                device=self.device,
+            ))  # fmt: skip
+        scores = np.array(scores)
         best = int(np.argmax(scores))
         if not np.isfinite(scores[best]):
             raise ValueError(
                 f"criterion={self.criterion!r}: no candidate predicts every row with empty="
                 f"{self.empty!r}: use empty='nearest' or larger bandwidths."
             )
-        params = [
-            dict(zip(("kernel", "bandwidth", "degree"), values, strict=True))
-            for values in zip(*results.values(), strict=True)
-        ]
-        if not self._tries_degrees:
-            results.pop("param_degree")
-            params = [{k: v for k, v in p.items() if k != "degree"} for p in params]
-        self.cv_results_ = {name: _objects(values) for name, values in results.items()}
-        self.cv_results_ |= {
+        columns = {f"param_{key}": _objects([one[key] for one in params]) for key in params[0]}
+        self.cv_results_ = columns | {
             "params": params,
             "mean_test_score": scores,
             "rank_test_score": rankdata(-scores, method="min").astype(np.int32),
         }
         self.best_index_, self.best_score_ = best, float(scores[best])
-        self.criterion_value_ = -self.best_score_
-        self.best_params_ = params[best]
+        self.best_params_, self.criterion_value_ = params[best], -self.best_score_
         self.kernel_ = as_kernel(clone(params[best]["kernel"], safe=False))
-        n_features = self.keys_.shape[1]
-        bandwidth = check_bandwidth(params[best]["bandwidth"], n_features)
-        self.bandwidth_ = np.broadcast_to(bandwidth, n_features).copy()
-        if self._tries_degrees:
-            self.degree_ = params[best]["degree"]
-
-    def _bandwidths(self, keys, kernel, weights):
-        if self.bandwidths is None:
-            return default_bandwidths(keys, kernel, weights)
-        listed = _listed("bandwidths", self.bandwidths)
-        return [check_bandwidth(bandwidth, keys.shape[1]) for bandwidth in listed]
+        self.bandwidth_ = np.full(keys.shape[1], params[best]["bandwidth"])
+        self.degree_ = params[best].get("degree", 0)
 
 
 class NadarayaWatsonCV(_CrossValidated):
@@ -150,8 +130,6 @@ class NadarayaWatsonCV(_CrossValidated):
     {'kernel': 'gaussian', 'bandwidth': 0.05}
     """
 
-    _tries_degrees = False
-
     def __init__(
         self,
         kernels=("gaussian", "epanechnikov", "tricube"),
@@ -161,10 +139,14 @@ class NadarayaWatsonCV(_CrossValidated):
         empty="nearest",
         device="auto",
     ):
-        super().__init__(kernels, bandwidths, None, criterion, empty, device)
+        self.kernels = kernels
+        self.bandwidths = bandwidths
+        self.criterion = criterion
+        self.empty = empty
+        self.device = device
 
     def _degrees(self):
-        return [0]
+        return [{}]
 
 
 class LocalPolynomialCV(_CrossValidated):
@@ -216,8 +198,6 @@ class LocalPolynomialCV(_CrossValidated):
     {'kernel': 'gaussian', 'bandwidth': 0.3, 'degree': 2}
     """
 
-    _tries_degrees = True
-
     def __init__(
         self,
         kernels=("gaussian", "epanechnikov", "tricube"),
@@ -228,8 +208,12 @@ class LocalPolynomialCV(_CrossValidated):
         empty="nearest",
         device="auto",
     ):
-        super().__init__(kernels, bandwidths, None, criterion, empty, device)
+        self.kernels = kernels
+        self.bandwidths = bandwidths
         self.degrees = degrees
+        self.criterion = criterion
+        self.empty = empty
+        self.device = device
 
     def _degrees(self):
         degrees = _listed("degrees", self.degrees)
@@ -237,7 +221,7 @@ class LocalPolynomialCV(_CrossValidated):
             raise ValueError(
                 f"degrees={self.degrees!r} are not valid: pass some of 0, 1 and 2."
             )
-        return degrees
+        return [{"degree": degree} for degree in degrees]
 
 
 def _listed(name, values):

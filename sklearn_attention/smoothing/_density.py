@@ -6,9 +6,9 @@ from sklearn.callback import with_callbacks
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from .._mixed_rows import MixedRows, check_key_weights
-from .._state import keeps_state_on_failure
-from .._validation import check_choice, check_in_interval, check_positive
+from .._base import keeps_state_on_failure
+from .._columns import MixedRows
+from .._validation import check_choice, check_in_interval, check_key_weights, check_positive
 from ..bandwidth import (
     CRITERIA,
     RULES,

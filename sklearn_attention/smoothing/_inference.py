@@ -1,4 +1,4 @@
-"""Uncertainty of a smoother, from what each training row does to each prediction."""
+"""Quantiles behind intervals: jackknife+, and weighted quantiles of values."""
 
 import numpy as np
 
@@ -15,7 +15,7 @@ class JackknifeIntervals:
     A row moves the prediction by :math:`\delta` at most. So the quantile of all
     :math:`R_i`, which are sorted once, is off by :math:`\delta / s(x)` at most, and rows whose
     :math:`R_i` is further than twice that from it are surely on their side of the end: the
-    others alone are looked at.
+    others alone are sorted for each query.
 
     Parameters
     ----------

@@ -1,9 +1,7 @@
 """Local polynomial regression."""
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
-from .. import attention
 from ._regression import SmootherRegressor
 
 
@@ -20,99 +18,37 @@ class LocalPolynomialRegressor(SmootherRegressor):
     Parameters
     ----------
     kernel : str, Kernel or callable, default="gaussian"
-        How rows are compared: a name or a kernel of :mod:`sklearn_attention.kernels`, a
-        function ``f(X, Y) -> (n, m)``, or a kernel of
-        :mod:`sklearn.gaussian_process.kernels`.
+        How rows are compared, as for :class:`NadarayaWatsonRegressor`; no kernel that takes
+        negative values unless `degree` is 0.
     bandwidth : str, float, array-like or AdaptiveBandwidth, default="penalized-loo"
-        By how much features are divided before rows are compared: one number, or one for
-        each feature, in the features' own units, or a rule for choosing it:
-
-        - "penalized-loo": one factor on each feature's standard deviation, at which the
-          leave-one-out squared error, penalised for degrees of freedom, is smallest
-          (:func:`~sklearn_attention.bandwidth.penalized_leave_one_out` says why);
-        - "loo", "gcv", "aicc": the same for the plain leave-one-out squared error,
-          generalised cross-validation, or the corrected Akaike criterion. See
-          :func:`~sklearn_attention.bandwidth.select_bandwidth` for how many rows are
-          looked at;
-        - "scott" and "silverman": standard deviations times :math:`n^{-1/(d+4)}` or
-          :math:`(n (d + 2) / 4)^{-1/(d+4)}`, times the ratio of the kernel's canonical
-          bandwidth to the Gaussian's. :math:`n` is the sum of the weights;
-        - "plug-in": the direct plug-in of Ruppert, Sheather and Wand, for one feature and
-          one output (:func:`~sklearn_attention.bandwidth.plug_in_bandwidth`);
-        - an :class:`~sklearn_attention.bandwidth.AdaptiveBandwidth`: the distance to a
-          nearest neighbour, so that it differs from place to place; "knn-loo" chooses the
-          number of neighbours by leave-one-out.
+        Number, or rule for choosing it, as for :class:`NadarayaWatsonRegressor`:
+        "penalized-loo", "loo", "gcv", "aicc", "scott", "silverman", "plug-in" (up to degree
+        1), "knn-loo", or an :class:`~sklearn_attention.bandwidth.AdaptiveBandwidth`.
     degree : {0, 1, 2}, default=1
         Degree of the polynomials; 0 is :class:`NadarayaWatsonRegressor`, 2 includes the
         products of different features. Categories have no slopes.
-    per_feature : bool, default=False
-        Whether the searches by a criterion choose a bandwidth for each feature on its own, by
-        gradients; features that do not help then get bandwidths so large that they have no
-        say, which `relevance_` tells.
-    categorical_features : "from_dtype" or list of (str, int or bool), default="from_dtype"
-        As for :class:`NadarayaWatsonRegressor`.
-    algorithm : {"auto", "dense"}, default="auto"
-        How averages are computed; see :func:`sklearn_attention.attend`.
-    empty : {"nearest", "nan", "mean", "raise"}, default="nearest"
-        What is predicted where no training row has weight: the nearest row's target, NaN,
-        the mean of all targets, or an error.
-    random_state : int, RandomState instance or None, default=0
-        Draws the sample that bandwidths are searched on in large data, and starts of the
-        search for one each feature.
-    device : str, default="auto"
-        Where to compute; "auto" prefers CUDA.
+    per_feature, categorical_features, algorithm, empty, random_state, device
+        As for :class:`NadarayaWatsonRegressor`: whether each feature has its own bandwidth,
+        which columns of numbers are categories, how averages are computed, what is predicted
+        where no training row has weight, seed of samples and starts, and where to compute.
 
     Attributes
     ----------
-    bandwidth_ : ndarray of shape (n_features,)
-        The bandwidth of each feature, in its own units; for a category its lambda. With an
-        adaptive bandwidth, the units in which neighbours are looked for.
-    n_neighbors_ : int
-        The neighbour that an adaptive bandwidth reaches to.
-    criterion_value_ : float
-        The criterion at that bandwidth, if one was minimised: lower is better. With several
-        outputs, in units of each output's variance.
-    bandwidth_search_ : dict of ndarray
-        All bandwidths that were tried, with ``criterion``, ``loo_error`` and
-        ``degrees_of_freedom``, to be passed to :class:`pandas.DataFrame` without
-        ``bandwidth``; only if one factor was searched.
-    relevance_ : ndarray of shape (n_features,)
-        How much each feature matters to the kernel, from 0 (differences make no
-        difference) to 1; only if bandwidths were searched for each feature or category.
-        See :func:`~sklearn_attention.bandwidth.select_bandwidths`.
-    effective_dof_ : float
-        Trace of the smoother matrix over the training rows.
-    fitted_values_, residuals_ : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-        Predictions of the training rows, and targets less these.
-    loo_residuals_ : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-        Targets less their leave-one-out predictions.
-    loo_score_ : float
-        :math:`R^2` of the leave-one-out predictions.
-    aicc_ : float
-        Corrected Akaike criterion, whatever the bandwidth was chosen by.
     degree_ : int
         Degree of the polynomials.
-    kernel_ : Kernel
-        The kernel, resolved.
-    keys_ : ndarray of shape (n_samples, n_features)
-        The training rows.
-    values_ : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-        The training targets.
-    key_weights_ : ndarray of shape (n_samples,) or None
-        Their weights.
-    columns_ : Columns
-        What each column is, numbers or categories, and the levels of these.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Names of the features, if they are all strings.
+    bandwidth_, n_neighbors_, criterion_value_, bandwidth_search_, relevance_
+        As for :class:`NadarayaWatsonRegressor`, like all that follow.
+    effective_dof_, fitted_values_, residuals_, loo_residuals_, loo_score_, aicc_
+        Statistics of the fit to the training rows.
+    kernel_, keys_, values_, key_weights_, columns_, n_features_in_, feature_names_in_
+        The kernel, the training rows, and what is known of their columns.
 
     See Also
     --------
     NadarayaWatsonRegressor : Local averages; never outside the range of the targets.
     LocalPolynomialCV : Chooses kernel and degree, too.
     sklearn.neighbors.KNeighborsRegressor : Averages a fixed number of neighbours.
-    sklearn.kernel_ridge.KernelRidge : Solves for the values instead of remembering them.
+    sklearn.kernel_ridge.KernelRidge : Solves for the values of the training rows.
 
     Notes
     -----
@@ -170,7 +106,7 @@ class LocalPolynomialRegressor(SmootherRegressor):
         self.degree = degree
 
     def local_ridge(self, X):
-        """What was added for a window to determine its polynomial.
+        """Ridge that is added where a window does not determine its polynomial.
 
         Parameters
         ----------
@@ -184,11 +120,7 @@ class LocalPolynomialRegressor(SmootherRegressor):
             variance, or of the data's where that is smaller; 0 where the rows in the window
             suffice.
         """
-        check_is_fitted(self)
-        X = self._check_queries(X)
+        X = self._read_rows(X, self._dtypes)
         if self.degree_ == 0:
             return np.zeros(len(X), dtype=self.keys_.dtype)
-        return attention.attend_local(
-            X, self.keys_, self.values_, self.kernel_, degree=self.degree_,
-            **self._attention_options(X),
-        ).ridge  # fmt: skip
+        return self._local_fit(X, self.values_).ridge

@@ -1,4 +1,4 @@
-"""What the regressors share: predictions, and everything that is known about them."""
+"""Base class of the regressors: predictions, and statistics of the fit."""
 
 import numpy as np
 from sklearn.base import RegressorMixin
@@ -6,10 +6,10 @@ from sklearn.callback import with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
 from .. import attention
+from .._base import keeps_state_on_failure
 from .._blocks import blocks
-from .._state import keeps_state_on_failure
 from ..bandwidth import corrected_akaike, neighbor_distances
-from ._memory import MemoryEstimator
+from ._smoother import KernelSmoother
 from ._summary import explained, summarize
 from ._uncertainty import UncertaintyMixin
 
@@ -17,13 +17,13 @@ from ._uncertainty import UncertaintyMixin
 _BLOCK_PAIRS = 2**20
 
 
-class SmootherRegressor(RegressorMixin, UncertaintyMixin, MemoryEstimator):
+class SmootherRegressor(RegressorMixin, UncertaintyMixin, KernelSmoother):
     """Base class of the regressors."""
 
     @keeps_state_on_failure
     @with_callbacks
     def fit(self, X, y, sample_weight=None):
-        """Remember the training data and choose the bandwidth.
+        """Store the training data and choose the bandwidth.
 
         Parameters
         ----------
@@ -45,13 +45,13 @@ class SmootherRegressor(RegressorMixin, UncertaintyMixin, MemoryEstimator):
         ValueError
             If data or parameters are not valid. The estimator then is as it was before.
         """
-        X, y = self._check_rows(X, y, reset=True, multi_output=True, y_numeric=True)
-        return self._remember(X, _as_values(y, X.dtype), sample_weight)
+        X, y = self._learn_rows(X, self._dtypes, y=y, multi_output=True, y_numeric=True)
+        return self._store(X, _as_values(y, X.dtype), sample_weight)
 
     @keeps_state_on_failure
     @with_callbacks
     def partial_fit(self, X, y, sample_weight=None):
-        """Append rows to the memory.
+        """Append training rows.
 
         The result equals `fit` on all rows seen so far; bandwidth rules are applied again.
 
@@ -69,14 +69,15 @@ class SmootherRegressor(RegressorMixin, UncertaintyMixin, MemoryEstimator):
         self : estimator
             The fitted estimator.
         """
-        append = hasattr(self, "keys_")
-        X, y = self._check_rows(X, y, reset=not append, multi_output=True, y_numeric=True)
-        if append and y.shape[1:] != self.values_.shape[1:]:
+        if not hasattr(self, "keys_"):
+            return self.fit(X, y, sample_weight)
+        X, y = self._read_more_rows(X, y, y_numeric=True)
+        if y.shape[1:] != self.values_.shape[1:]:
             raise ValueError(
                 f"y has shape {y.shape}, but the targets remembered have shape "
                 f"{self.values_.shape}: pass as many outputs as before."
             )
-        return self._remember(X, _as_values(y, X.dtype), sample_weight, append=append)
+        return self._store(X, _as_values(y, X.dtype), sample_weight, append=True)
 
     def predict(self, X, return_std=False):
         r"""Predict the targets of queries.
@@ -97,19 +98,15 @@ class SmootherRegressor(RegressorMixin, UncertaintyMixin, MemoryEstimator):
             Only returned if `return_std` is True: the root of the local average of squared
             leave-one-out errors, :math:`\hat\sigma(x)^2 = \sum_i w_i(x) R_i^2`.
         """
-        check_is_fitted(self)
-        X = self._check_queries(X)
-        predictions = self._average(X)
+        X = self._read_rows(X, self._dtypes)
+        predictions = self._predictions(X)
         if not return_std:
             return predictions
         self._refuse_signed("return_std=True")
         self._refuse_unknown_errors("return_std=True")
         squared = self._errors.reshape(self.values_.shape) ** 2
         # Local polynomials of squares could be negative: an average is not.
-        variance, _ = attention.attend(
-            X, self.keys_, squared, self.kernel_, **self._attention_options(X)
-        )
-        return predictions, np.sqrt(variance).astype(predictions.dtype)
+        return predictions, np.sqrt(self._average(X, squared)).astype(predictions.dtype)
 
     def predict_gradient(self, X):
         """Derivative of the prediction with respect to each feature.
@@ -127,8 +124,7 @@ class SmootherRegressor(RegressorMixin, UncertaintyMixin, MemoryEstimator):
 (n_queries, n_outputs, n_features)
             In units of the target for one unit of the feature; 0 for categories.
         """
-        check_is_fitted(self)
-        return self._gradient(self._check_queries(X), self.values_)
+        return self._gradient(self._read_rows(X, self._dtypes), self.values_)
 
     def summary(self, significance=False):
         """Table of what was fitted, and how well.
@@ -170,13 +166,11 @@ class SmootherRegressor(RegressorMixin, UncertaintyMixin, MemoryEstimator):
     @property
     def effective_dof_(self):
         r"""Effective degrees of freedom, :math:`\operatorname{tr} S` over the training rows."""
-        check_is_fitted(self)
         return float(self._training.leverage.sum())
 
     @property
     def fitted_values_(self):
         """Predictions of the training rows, of the targets' shape."""
-        check_is_fitted(self)
         return self._training.fitted.reshape(self.values_.shape).astype(self.values_.dtype)
 
     @property
@@ -187,7 +181,6 @@ class SmootherRegressor(RegressorMixin, UncertaintyMixin, MemoryEstimator):
     @property
     def loo_residuals_(self):
         """Targets less their leave-one-out predictions, of the targets' shape."""
-        check_is_fitted(self)
         return self._errors.reshape(self.values_.shape).astype(self.values_.dtype)
 
     @property
@@ -209,20 +202,15 @@ class SmootherRegressor(RegressorMixin, UncertaintyMixin, MemoryEstimator):
            selection in nonparametric regression using an improved Akaike information
            criterion. Journal of the Royal Statistical Society B 60, 271-293.
         """
-        check_is_fitted(self)
-        residuals = self._training.fitted - self.values_.reshape(len(self.keys_), -1)
+        residuals = self._training.fitted - self._columns_of_values
         squared = np.average(np.mean(residuals**2, axis=1), weights=self._counts)
         scores = attention.Scores(np.nan, squared, self.effective_dof_)
         return float(corrected_akaike(scores, np.count_nonzero(self._counts)))
 
     @property
-    def _counts(self):
-        """How often each training row counts."""
-        return np.ones(len(self.keys_)) if self.key_weights_ is None else self.key_weights_
-
-    @property
     def _training(self):
         """Predictions of the training rows, with and without themselves; for all of them."""
+        check_is_fitted(self)
         if "training" not in self._memo:
             divisors = self.columns_.divisors(self.bandwidth_)
             self._memo["training"] = self._predict_training(self.values_, divisors)
@@ -231,64 +219,49 @@ class SmootherRegressor(RegressorMixin, UncertaintyMixin, MemoryEstimator):
     @property
     def _errors(self):
         """Leave-one-out errors (n_samples, n_outputs)."""
-        return self.values_.reshape(len(self.keys_), -1) - self._training.left_out
+        check_is_fitted(self)
+        return self._columns_of_values - self._training.left_out
 
     def _predict_training(self, values, bandwidth, kernel=None, keys=None):
         """Of the training rows, or of others in their place."""
-        weights, kernel = self.key_weights_, kernel or self.kernel_
         keys = (self.keys_ if keys is None else keys).astype(np.float64)
-        rows = np.arange(len(self.keys_)) if weights is None else np.flatnonzero(weights)
-        smoother = attention.LeaveOneOut(
-            keys, values.reshape(len(keys), -1), kernel, bandwidth=bandwidth,
-            degree=self.degree_, sample_weight=weights, empty=self.empty, device=self.device,
-        )  # fmt: skip
+        values = values.reshape(len(keys), -1)
+        options = {"degree": self.degree_, "empty": self.empty, "bandwidth": bandwidth}
+        options |= {"sample_weight": self.key_weights_, "device": self.device}
+        smoother = attention.LeaveOneOut(keys, values, kernel or self.kernel_, **options)
+        rows = smoother.rows
         if hasattr(self, "n_neighbors_"):
-            found = smoother.predictions(self._training_scale(rows))
-            own = self._own_predictions(rows, keys, values, bandwidth, kernel)
-            found = attention.Predictions(found.left_out, *own)
+            # Left out, a row is no neighbour of itself, and the bandwidth is another.
+            Z = self._in_spreads(self.keys_[rows])
+            further = neighbor_distances(Z, Z, min(self.n_neighbors_ + 1, len(Z)))[:, -1]
+            left_out = smoother.predictions(further).left_out
+            own = []
+            for part in blocks(len(rows), max(1, _BLOCK_PAIRS // len(keys))):
+                scale, places = self._query_scale(self.keys_[rows[part]]), rows[part]
+                local = attention.local_rows(
+                    keys[places], keys, values, kernel or self.kernel_, query_scale=scale,
+                    **options,
+                )  # fmt: skip
+                own.append((local.values, local.smoother[np.arange(len(places)), places]))
+            fitted, leverage = (np.concatenate(field) for field in zip(*own, strict=True))
+            found = attention.Predictions(left_out, fitted, leverage)
         else:
             found = smoother.predictions()
-        if len(rows) == len(self.keys_):
+        if len(rows) == len(keys):
             return found
         # Rows of weight 0 are left out anyway.
-        values = np.asarray(self._average(self.keys_)).reshape(len(self.keys_), -1)
-        fields = values.copy(), values, np.zeros(len(self.keys_))
+        everywhere = self._predictions(self.keys_).reshape(len(keys), -1)
+        fields = everywhere.copy(), everywhere, np.zeros(len(keys))
         for field, known in zip(fields, found, strict=True):
             field[rows] = known
         return attention.Predictions(*fields)
 
-    def _training_scale(self, rows):
-        """Distance of training rows to their neighbours, of which they are none."""
-        Z = self._in_spreads(self.keys_[rows])
-        return neighbor_distances(Z, Z, min(self.n_neighbors_ + 1, len(Z)))[:, -1]
-
-    def _own_predictions(self, rows, keys, values, bandwidth, kernel):
-        """Predictions and leverage of training rows that are neighbours of themselves.
-
-        Left out, a row is none, and the bandwidth is another.
-        """
-        values = values.reshape(len(keys), -1)
-        fitted, leverage = [], []
-        for part in blocks(len(rows), max(1, _BLOCK_PAIRS // len(keys))):
-            own = rows[part]
-            found = attention.local_rows(
-                keys[own], keys, values, kernel, degree=self.degree_, bandwidth=bandwidth,
-                query_scale=self._query_scale(self.keys_[own]), empty=self.empty,
-                sample_weight=self.key_weights_, device=self.device,
-            )  # fmt: skip
-            fitted.append(found.values)
-            leverage.append(found.smoother[np.arange(len(own)), own])
-        return np.concatenate(fitted), np.concatenate(leverage)
-
     def _gradient(self, X, values):
         """Derivatives at queries, of the smoother of some values of the training rows."""
-        options = self._attention_options(X)
         if self.degree_:
-            return attention.attend_local(
-                X, self.keys_, values, self.kernel_, degree=self.degree_, **options
-            ).slopes
-        for name in ("algorithm", "empty", "query_scale"):
-            options.pop(name)
+            return self._local_fit(X, values).slopes
+        options = self._attention_options(X)
+        del options["empty"], options["query_scale"]
         if hasattr(self, "n_neighbors_"):
             raise ValueError(
                 f"n_neighbors={self.n_neighbors_!r}: the bandwidth differs from place to "

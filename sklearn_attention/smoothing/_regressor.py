@@ -9,7 +9,7 @@ class NadarayaWatsonRegressor(SmootherRegressor):
     .. math:: \hat m(x) = \frac{\sum_i w_i K((x - x_i) / h)\, y_i}
                                {\sum_j w_j K((x - x_j) / h)}
 
-    Attention whose memory is the training data: keys are its rows, values its targets.
+    Attention to the training data: keys are its rows, values its targets.
     Nothing is trained but the bandwidth :math:`h`.
 
     Parameters
@@ -28,7 +28,7 @@ class NadarayaWatsonRegressor(SmootherRegressor):
         - "loo", "gcv", "aicc": the same for the plain leave-one-out squared error,
           generalised cross-validation, or the corrected Akaike criterion. See
           :func:`~sklearn_attention.bandwidth.select_bandwidth` for how many rows are
-          looked at;
+          used;
         - "scott" and "silverman": standard deviations times :math:`n^{-1/(d+4)}` or
           :math:`(n (d + 2) / 4)^{-1/(d+4)}`, times the ratio of the kernel's canonical
           bandwidth to the Gaussian's. :math:`n` is the sum of the weights;
@@ -60,7 +60,7 @@ class NadarayaWatsonRegressor(SmootherRegressor):
     ----------
     bandwidth_ : ndarray of shape (n_features,)
         The bandwidth of each feature, in its own units; for a category its lambda. With an
-        adaptive bandwidth, the units in which neighbours are looked for.
+        adaptive bandwidth, the units in which distances to neighbours are measured.
     n_neighbors_ : int
         The neighbour that an adaptive bandwidth reaches to.
     criterion_value_ : float
@@ -105,7 +105,7 @@ class NadarayaWatsonRegressor(SmootherRegressor):
     LocalPolynomialRegressor : Local lines and parabolas, without bias at the edges.
     NadarayaWatsonCV : Chooses the kernel, too.
     sklearn.neighbors.KNeighborsRegressor : Averages a fixed number of neighbours.
-    sklearn.kernel_ridge.KernelRidge : Solves for the values instead of remembering them.
+    sklearn.kernel_ridge.KernelRidge : Solves for the values of the training rows.
 
     Notes
     -----

@@ -1,4 +1,4 @@
-"""Whether a smoother depends on a feature: a bootstrap test."""
+"""Bootstrap test of whether a smoother depends on a feature."""
 
 from typing import Any, NamedTuple
 
@@ -55,7 +55,7 @@ def feature_significance(model, n_resamples, random_state):
     -------
     significance : Significance
     """
-    values = model.values_.reshape(len(model.keys_), -1)
+    values = model._columns_of_values
     statistics, p_values = [], []
     for j, kind in enumerate(model.columns_.kinds):
         observed = _statistic(model, values, j, kind).sum()
@@ -70,7 +70,7 @@ def feature_significance(model, n_resamples, random_state):
 
 
 def _statistic(model, values, j, kind):
-    """How much the smoother of each column of values depends on feature j."""
+    """Dependence on feature j of the smoother of each column of values."""
     counts = model._counts
     found = []
     for start in range(0, values.shape[1], _VALUES_AT_ONCE):
@@ -85,12 +85,12 @@ def _statistic(model, values, j, kind):
 
 
 def _between_levels(model, values, j):
-    here = model._average(model.keys_, values)
+    here = model._predictions(model.keys_, values)
     differences = []
     for level in np.unique(model.keys_[:, j]):
         moved = model.keys_.copy()
         moved[:, j] = level
-        differences.append(model._average(moved, values) - here)
+        differences.append(model._predictions(moved, values) - here)
     return differences
 
 

@@ -1,4 +1,4 @@
-"""What a fitted smoother is, in one table."""
+"""Table of a fitted smoother."""
 
 import dataclasses
 from typing import Any
@@ -42,7 +42,7 @@ class SmootherSummary:
     bandwidth : ndarray of shape (n_features,)
         The bandwidth of each feature, for a category its lambda.
     p_values : ndarray of shape (n_features,) or None
-        Significance of each feature, if asked for.
+        Significance of each feature, if it was tested.
     """
 
     model: str
@@ -62,7 +62,7 @@ class SmootherSummary:
     p_values: Any
 
     def __str__(self):
-        chosen = self.rule
+        chosen, stds = self.rule, np.atleast_1d(self.residual_std)
         if self.criterion_value is not None:
             chosen += f", criterion {self.criterion_value:.4g}"
         about = [
@@ -72,7 +72,7 @@ class SmootherSummary:
             ("bandwidth", chosen),
             ("neighbors", f"{self.n_neighbors}"),
             ("effective degrees of freedom", f"{self.effective_dof:.1f}"),
-            ("residual standard error", ", ".join(f"{s:.4g}" for s in self._stds)),
+            ("residual standard error", ", ".join(f"{std:.4g}" for std in stds)),
             ("R2", f"{self.r2:.3f}"),
             ("R2 by leave-one-out", f"{self.loo_r2:.3f}"),
         ]
@@ -89,10 +89,6 @@ class SmootherSummary:
         )
 
     __repr__ = __str__
-
-    @property
-    def _stds(self):
-        return np.atleast_1d(self.residual_std)
 
 
 def summarize(model, p_values=None):

@@ -1,19 +1,13 @@
-"""What is known about a smoother besides its predictions: intervals, bands, quantiles."""
+"""Uncertainty of a regression smoother: intervals, bands, quantiles, tests of features."""
 
 import numpy as np
 from scipy.spatial.distance import cdist
 from scipy.stats import norm
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from .. import attention
 from .._blocks import blocks
-from .._validation import (
-    check_in_open_interval,
-    check_list,
-    check_positive,
-    check_quantiles,
-)
+from .._validation import check_in_open_interval, check_list, check_positive, check_quantiles
 from ..bandwidth import select_bandwidth
 from ._inference import JackknifeIntervals, weighted_quantiles
 from ._significance import feature_significance
@@ -25,8 +19,8 @@ _BLOCK_PAIRS = 2**20
 # are one in so many.
 _ROWS_OF_SPREADS, _ROWS_OF_QUANTILES = 20, 40
 _WIDENINGS = 2.0 ** np.arange(0, 10, 0.5)
-# So many rows tell how wide that is.
-_MOST_LOOKED_AT = 2000
+# The factor is found on a sample of so many rows.
+_SAMPLED_ROWS = 2000
 # A spread below this share of the mean spread is rounding.
 _SMALLEST_SPREAD = 1e-3
 # Degree and share of the bandwidth of what a band is around, for predictions of degree 0, 1
@@ -37,7 +31,7 @@ _BAND_OF_MANY, _MANY_FEATURES = (1, 0.5), 10
 
 
 class UncertaintyMixin:
-    """What the regressors say of their predictions; mixed into :class:`SmootherRegressor`."""
+    """Methods of :class:`SmootherRegressor` that tell how uncertain its predictions are."""
 
     def predict_interval(self, X, coverage=0.9, *, heteroscedastic=False):
         r"""Intervals that contain a new target with a given probability.
@@ -63,7 +57,7 @@ class UncertaintyMixin:
         -----
         Jackknife+ [1]_: predictions without each training row and that row's leave-one-out
         error, both in closed form. For rows drawn independently the coverage is at least
-        :math:`1 - 2\alpha` for :math:`1 - \alpha` asked, and about :math:`1 - \alpha` as a
+        :math:`1 - 2\alpha` for a nominal :math:`1 - \alpha`, and about :math:`1 - \alpha` as a
         rule. That holds for a bandwidth chosen beforehand; one chosen on the same rows
         makes their errors a little smaller than those of new rows, by about the share of
         the degrees of freedom spent on the choice: one in `n_samples` for each bandwidth.
@@ -76,9 +70,8 @@ class UncertaintyMixin:
         .. [1] Barber, R. F., Candes, E. J., Ramdas, A. and Tibshirani, R. J. (2021).
            Predictive inference with the jackknife+. Annals of Statistics 49, 486-507.
         """
-        check_is_fitted(self)
         coverage = check_in_open_interval("coverage", coverage, 0, 1)
-        X = self._check_queries(X)
+        X = self._read_rows(X, self._dtypes)
         errors, here = np.abs(self._errors), np.ones((len(X), self._errors.shape[1]))
         if heteroscedastic:
             self._refuse_unknown_errors("heteroscedastic=True")
@@ -123,7 +116,6 @@ class UncertaintyMixin:
         :meth:`predict_interval` quantiles follow the noise from place to place, also where it
         is skewed.
         """
-        check_is_fitted(self)
         quantiles = check_quantiles(quantiles)
 
         def found(errors, weights, shift):
@@ -147,7 +139,6 @@ class UncertaintyMixin:
 (n_queries, n_thresholds, n_outputs)
             See :meth:`predict_quantiles` for the distribution.
         """
-        check_is_fitted(self)
         thresholds = check_list("y", y)
 
         def found(errors, weights, shift):
@@ -210,10 +201,9 @@ class UncertaintyMixin:
            estimation on coverage accuracy in nonparametric inference. Journal of the American
            Statistical Association 113, 767-779.
         """
-        check_is_fitted(self)
         coverage = check_in_open_interval("coverage", coverage, 0, 1)
         check_positive("n_resamples", n_resamples, integer=True)
-        X = self._check_queries(X)
+        X = self._read_rows(X, self._dtypes)
         self._refuse_signed("confidence_band")
         self._refuse_unknown_errors("confidence_band")
         many = self.degree_ == 1 and len(self.columns_.numeric) > _MANY_FEATURES
@@ -235,7 +225,8 @@ class UncertaintyMixin:
         factor = norm.ppf((1 + coverage) / 2)
         if simultaneous:
             factor = np.quantile(largest, coverage, method="higher")
-        width = factor * self._error_scale(X) * np.concatenate(lengths)[:, None]
+        variance = self._average(X, self._errors**2, **self._wide(_ROWS_OF_SPREADS))
+        width = factor * np.sqrt(variance) * np.concatenate(lengths)[:, None]
         center = np.concatenate(centers)
         band = np.stack([center - width, center + width], axis=1)
         return self._like_targets(band, len(X), 2)
@@ -258,7 +249,6 @@ class UncertaintyMixin:
         significance : Significance
             Named tuple of ``statistics`` and ``p_values``.
         """
-        check_is_fitted(self)
         check_positive("n_resamples", n_resamples, integer=True)
         self._refuse_unknown_errors("feature_significance")
         return feature_significance(self, n_resamples, check_random_state(random_state))
@@ -280,54 +270,45 @@ class UncertaintyMixin:
         sizes = np.abs(self._errors)
         if "spread" not in self._memo:
             bandwidth, *_ = select_bandwidth(
-                self.keys_, sizes, self.kernel_, degree=0, empty="nearest",
-                sample_weight=self.key_weights_, random_state=self.random_state,
-                device=self.device,
+                self.keys_, sizes, self.kernel_, sample_weight=self.key_weights_,
+                random_state=self.random_state, empty="nearest", device=self.device,
             )  # fmt: skip
             bandwidth = self.columns_.divisors(bandwidth)
             wider = self._widening(bandwidth, _ROWS_OF_SPREADS)
             bandwidth = self.columns_.divisors(wider * bandwidth)
-            rows = self._left_out_rows(sizes, bandwidth)
+            smoother = self._leave_one_out(sizes, bandwidth)
             there = np.broadcast_to(sizes.mean(axis=0), sizes.shape).copy()
-            there[rows.rows] = rows.predictions().left_out
+            there[smoother.rows] = smoother.predictions().left_out
             self._memo["spread"] = bandwidth, there
         bandwidth, there = self._memo["spread"]
-        options = self._attention_options(X) | {"bandwidth": bandwidth, "query_scale": None}
-        options |= {"empty": "nearest"}
-        here, _ = attention.attend(X, self.keys_, sizes, self.kernel_, **options)
+        here = self._average(X, sizes, bandwidth=bandwidth, query_scale=None, empty="nearest")
         smallest = _SMALLEST_SPREAD * sizes.mean(axis=0) + np.finfo(np.float64).tiny
         return np.maximum(here, smallest), np.maximum(there, smallest)
 
-    def _error_scale(self, X):
-        """Root mean squared leave-one-out error around queries."""
-        options = self._wide_options(X, _ROWS_OF_SPREADS)
-        squared, _ = attention.attend(X, self.keys_, self._errors**2, self.kernel_, **options)
-        return np.sqrt(squared)
-
-    def _wide_options(self, X, n_rows):
+    def _wide(self, n_rows):
         """Options of averages over so many rows at least."""
         memo = f"windows of {n_rows}"
         if memo not in self._memo:
             own = self.columns_.divisors(self.bandwidth_)
             self._memo[memo] = self._widening(own, n_rows, adaptive=True)
         bandwidth = self.columns_.divisors(self._memo[memo] * self.bandwidth_)
-        return self._attention_options(X) | {"bandwidth": bandwidth, "empty": "nearest"}
+        return {"bandwidth": bandwidth, "empty": "nearest"}
 
     def _widening(self, bandwidth, n_rows, adaptive=False):
-        """How much wider windows are in which a row's own share is one in so many."""
+        """Factor on the bandwidth at which a row's own share is one in so many."""
         rows = np.flatnonzero(self._counts)
-        few = np.linspace(0, len(rows) - 1, min(len(rows), _MOST_LOOKED_AT)).astype(int)
+        few = np.linspace(0, len(rows) - 1, min(len(rows), _SAMPLED_ROWS)).astype(int)
         rows = rows[few]
-        looked_at = self._left_out_rows(self._errors, bandwidth, rows)
+        smoother = self._leave_one_out(self._errors, bandwidth, rows)
         scale = self._query_scale(self.keys_[rows]) if adaptive else None
         most = self._counts[rows].sum() / n_rows
         for wider in _WIDENINGS:
-            asked = [wider] if scale is None else [wider * scale]
-            if looked_at.scores(asked).trace[0] <= most:
+            scales = [wider] if scale is None else [wider * scale]
+            if smoother.scores(scales).trace[0] <= most:
                 break
         return wider
 
-    def _left_out_rows(self, values, bandwidth, rows=None):
+    def _leave_one_out(self, values, bandwidth, rows=None):
         return attention.LeaveOneOut(
             self.keys_.astype(np.float64), values, self.kernel_, bandwidth=bandwidth,
             sample_weight=self.key_weights_, rows=rows, device=self.device,
@@ -335,15 +316,14 @@ class UncertaintyMixin:
 
     def _of_distribution(self, X, statistic, n_values):
         """A statistic of the conditional distribution at each query."""
-        X = self._check_queries(X)
+        X = self._read_rows(X, self._dtypes)
         self._refuse_signed("a conditional distribution")
         self._refuse_unknown_errors("a conditional distribution")
         found = []
         for rows in self._query_blocks(X):
-            options = self._wide_options(X[rows], _ROWS_OF_QUANTILES)
-            options.pop("algorithm")
+            options = self._attention_options(X[rows]) | self._wide(_ROWS_OF_QUANTILES)
             weights = attention.attention_weights(X[rows], self.keys_, self.kernel_, **options)
-            centers = self._average(X[rows]).reshape(len(weights), -1)
+            centers = self._predictions(X[rows]).reshape(len(weights), -1)
             shifts = centers - weights @ self._errors
             of_outputs = [
                 statistic(errors, weights, shift)
@@ -362,8 +342,7 @@ class UncertaintyMixin:
             )
 
     def _query_blocks(self, X):
-        n_outputs = self.values_.reshape(len(self.keys_), -1).shape[1]
-        return blocks(len(X), max(1, _BLOCK_PAIRS // (len(self.keys_) * n_outputs)))
+        return blocks(len(X), max(1, _BLOCK_PAIRS // self.values_.size))
 
     def _like_targets(self, found, n_queries, n_values):
         """Without the axis of outputs where targets have none, in their precision."""

@@ -6,8 +6,8 @@ from sklearn.base import ClassifierMixin
 from sklearn.callback import with_callbacks
 from sklearn.utils.validation import column_or_1d
 
+from .._base import keeps_state_on_failure
 from .._labels import check_labels
-from .._state import keeps_state_on_failure
 from ._estimator import TransformerEstimator
 
 

@@ -11,8 +11,8 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from .._mixed_rows import MixedRows, check_key_weights
-from .._validation import check_numeric
+from .._columns import MixedRows
+from .._validation import check_key_weights, check_numeric
 from ..text import Vocabulary, check_sequences, learn_vocabulary
 from ._feature_rows import N_PIECES, feature_rows, learn_scales
 from ._forms import form_of

@@ -4,7 +4,7 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.callback import with_callbacks
 
-from .._state import keeps_state_on_failure
+from .._base import keeps_state_on_failure
 from ._estimator import TransformerEstimator
 from ._scale import level_and_spread
 

@@ -36,7 +36,7 @@ EXPECTED = {
     ),
     "check_methods_subset_invariance": (
         "the network computes in single precision, in which products of matrices of other "
-        "sizes round otherwise; the check compares to 1e-7"
+        "sizes round otherwise; the check compares to 1e-7, and on some machines it passes"
     ),
 }
 

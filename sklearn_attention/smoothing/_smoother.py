@@ -1,28 +1,25 @@
-"""What regressors and classifiers share: a memory of rows, and a bandwidth to read it with."""
+"""Base class of the regressors and the classifier: training rows, and a bandwidth."""
 
 import numbers
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import MultiOutputMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from .. import attention
+from .._columns import MixedRows
 from .._explanation import Explanation, heaviest
-from .._mixed_rows import MixedRows, check_key_weights
-from .._validation import check_choice, check_positive
+from .._validation import check_choice, check_key_weights, check_positive
 from ..bandwidth import neighbor_distances
 from ..kernels import ProductKernel, as_kernel
-from ._bandwidth_choice import choose_bandwidth
-
-_DTYPES = (np.float64, np.float32)
+from ._bandwidth_choice import SEARCHES, choose_bandwidth
 
 
-class MemoryEstimator(MixedRows):
-    """Base class of the estimators that remember keys and values: with a kernel.
+class KernelSmoother(MultiOutputMixin, MixedRows):
+    """Base class of the estimators that average the targets of their training rows."""
 
-    A subclass with local polynomials has a parameter `degree`.
-    """
-
+    _dtypes = (np.float64, np.float32)
+    # A parameter of those with local polynomials.
     degree = 0
     # Whether a search lets several outputs count alike, whatever their units.
     _standardizes_outputs = True
@@ -65,7 +62,7 @@ class MemoryEstimator(MixedRows):
         """
         check_is_fitted(self)
         k = min(check_positive("k", k, integer=True), len(self.keys_))
-        X = self._check_queries(X)
+        X = self._read_rows(X, self._dtypes)
         indices, weights = heaviest(
             lambda rows: self._smoother_rows(X[rows]), len(X), len(self.keys_), k
         )
@@ -87,28 +84,15 @@ class MemoryEstimator(MixedRows):
             ``S @ y`` are the predictions. Rows sum to 1; local polynomials have negative
             entries.
         """
-        check_is_fitted(self)
-        return self._smoother_rows(self._check_queries(X))
+        return self._smoother_rows(self._read_rows(X, self._dtypes))
 
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        return tags
-
-    def _check_queries(self, X):
-        return self._read_rows(X, _DTYPES)
-
-    def _check_rows(self, X, y, *, reset, **checks):
-        if reset:
-            return self._learn_rows(X, _DTYPES, y=y, **checks)
-        self.columns_ = self.columns_.extend(X)
-        return self._read_rows(X, _DTYPES, y=y, **checks)
-
-    def _remember(self, X, values, sample_weight, *, append=False):
+    def _store(self, X, values, sample_weight, *, append=False):
         """Store keys and values, and choose the bandwidth for them."""
         weights = check_key_weights(sample_weight, X)
         if append:
-            weights = _append_weights(self.key_weights_, len(self.keys_), weights, len(X))
+            if weights is not None or self.key_weights_ is not None:
+                weights = np.ones(len(X)) if weights is None else weights
+                weights = np.concatenate([self._counts, weights])
             X = np.concatenate([self.keys_, X])
             values = np.concatenate([self.values_, values])
         if not valid_degree(self.degree):
@@ -116,18 +100,50 @@ class MemoryEstimator(MixedRows):
         check_choice("empty", self.empty, attention.EMPTY_POLICIES)
         check_choice("algorithm", self.algorithm, attention.ALGORITHMS)
         self.degree_ = int(self.degree)
-        self._memo = {}  # what is computed from the memory, once somebody asks
+        self._memo = {}  # computed from the training rows when first needed
         self.keys_, self.values_, self.key_weights_ = X, values, weights
-        for name in [name for name in vars(self) if name in _CHOSEN]:
+        for name in vars(self).keys() & _CHOSEN:
             delattr(self, name)
         self._choose()
-        # What cannot predict its own first row is refused here rather than in predict.
-        self._average(self.keys_[:1], empty="nan")
+        if not hasattr(self, "bandwidth_search_"):
+            # What cannot predict its own first row is refused here rather than in predict.
+            self._predictions(self.keys_[:1], empty="nan")
         return self
 
+    def _read_more_rows(self, X, y, **checks):
+        """Further training rows, which may have new levels of unordered categories."""
+        self.columns_ = self.columns_.extend(X)
+        return self._read_rows(X, self._dtypes, y=y, multi_output=True, **checks)
+
     def _choose(self):
-        """Set the kernel and its bandwidth for the rows remembered."""
-        choose_bandwidth(self, self._check_kernel())
+        """Set the kernel and its bandwidth for the training rows."""
+        kernel = self._check_kernel()
+        data = {
+            "X": self.keys_,
+            "y": lambda: self._targets(slice(None)),
+            "metadata": {"sample_weight": self.key_weights_},
+        }
+        # How many bandwidths a search tries, nobody knows beforehand.
+        searched = isinstance(self.bandwidth, str) and self.bandwidth in SEARCHES
+        context = self._init_callback_context(max_subtasks=None if searched else 0)
+        context.call_on_fit_task_begin(estimator=self, **data)
+
+        def observe(value, bandwidth, kernel=kernel, **attributes):
+            """Report a bandwidth on trial to the callbacks, as a task."""
+            tried = {"bandwidth_": bandwidth, "kernel_": kernel} | attributes
+            hooks = {"estimator": self, "reconstruction_attributes": tried} | data
+            task = context.subcontext(task_name="bandwidth")
+            task.call_on_fit_task_begin(**hooks)
+            return task.call_on_fit_task_end(**hooks)
+
+        chosen = choose_bandwidth(
+            self.bandwidth, self.keys_, self._columns_of_values, kernel, self.columns_,
+            per_feature=self.per_feature, standardize=self._standardizes_outputs,
+            degree=self.degree_, sample_weight=self.key_weights_, empty=self.empty,
+            random_state=self.random_state, device=self.device, observe=observe,
+        )  # fmt: skip
+        vars(self).update(chosen)
+        context.call_on_fit_task_end(estimator=self, **data, reconstruction_attributes={})
 
     def _check_kernel(self):
         # A copy: changing the parameter later must not change a fitted estimator.
@@ -145,37 +161,45 @@ class MemoryEstimator(MixedRows):
             )
         return kernel
 
-    def _task_data(self):
-        """What callbacks are told about the training data."""
-        return {
-            "X": self.keys_,
-            "y": lambda: self._targets(slice(None)),
-            "metadata": {"sample_weight": self.key_weights_},
-        }
+    @property
+    def _counts(self):
+        """Weights of the training rows, 1 where none were given."""
+        return np.ones(len(self.keys_)) if self.key_weights_ is None else self.key_weights_
 
-    def _average(self, X, values=None, **changes):
+    @property
+    def _columns_of_values(self):
+        """The values as a table, also where there is one output."""
+        return self.values_.reshape(len(self.keys_), -1)
+
+    def _predictions(self, X, values=None, **changes):
         """Predictions, of the targets or of other values of the training rows."""
         values = self.values_ if values is None else values
-        options = self._attention_options(X) | changes
-        if self.degree_ == 0:
-            return attention.attend(X, self.keys_, values, self.kernel_, **options)[0]
-        fit = attention.attend_local(
+        if self.degree_:
+            return self._local_fit(X, values, **changes).values
+        return self._average(X, values, **changes)
+
+    def _average(self, X, values, **changes):
+        """Weighted averages of values of the training rows."""
+        options = self._attention_options(X) | {"algorithm": self.algorithm} | changes
+        return attention.attend(X, self.keys_, values, self.kernel_, **options)[0]
+
+    def _local_fit(self, X, values, **changes):
+        """Local polynomials in values of the training rows."""
+        options = self._attention_options(X) | {"algorithm": self.algorithm} | changes
+        return attention.attend_local(
             X, self.keys_, values, self.kernel_, degree=self.degree_, **options
         )
-        return fit.values
 
     def _local_rows(self, X, **changes):
-        """What each training row does to the prediction of each query."""
+        """Effect of each training row on the prediction of each query."""
         options = self._attention_options(X) | {"degree": self.degree_} | changes
-        options.pop("algorithm")
-        values = self.values_.reshape(len(self.keys_), -1)
+        values = self._columns_of_values
         return attention.local_rows(X, self.keys_, values, self.kernel_, **options)
 
     def _smoother_rows(self, X):
         if self.degree_:
             return self._local_rows(X).smoother.astype(self.keys_.dtype)
         options = self._attention_options(X)
-        options.pop("algorithm")
         return attention.attention_weights(X, self.keys_, self.kernel_, **options)
 
     def _attention_options(self, X):
@@ -183,7 +207,6 @@ class MemoryEstimator(MixedRows):
             "bandwidth": self.columns_.divisors(self.bandwidth_),
             "query_scale": self._query_scale(X),
             "sample_weight": self.key_weights_,
-            "algorithm": self.algorithm,
             "empty": self.empty,
             "device": self.device,
         }
@@ -192,25 +215,22 @@ class MemoryEstimator(MixedRows):
         """Distance to the neighbour that an adaptive bandwidth reaches to, else None."""
         if not hasattr(self, "n_neighbors_"):
             return None
-        keys = self.keys_
-        if self.key_weights_ is not None:
-            keys = keys[self.key_weights_ > 0]
-        queries, keys = self._in_spreads(X), self._in_spreads(keys)
+        queries, keys = self._in_spreads(X), self._in_spreads(self.keys_[self._counts > 0])
         n_neighbors = min(self.n_neighbors_ + more, len(keys))
         return neighbor_distances(queries, keys, n_neighbors)[:, -1]
 
     def _in_spreads(self, X):
-        """What an adaptive bandwidth measures distances between."""
+        """Rows in units that distances to neighbours are measured in."""
         columns = self.columns_.numeric
         return X[:, columns] / self.bandwidth_[columns]
 
 
 # Attributes that depend on how the bandwidth is chosen, and go when it is chosen anew.
-_CHOSEN = ("bandwidth_search_", "criterion_value_", "n_neighbors_", "relevance_")
+_CHOSEN = {"bandwidth_search_", "criterion_value_", "n_neighbors_", "relevance_"}
 
 
 def valid_degree(degree):
-    """Whether there are local polynomials of this degree.
+    """Check that there are local polynomials of this degree.
 
     Parameters
     ----------
@@ -223,11 +243,3 @@ def valid_degree(degree):
     """
     whole = isinstance(degree, numbers.Integral) and not isinstance(degree, bool)
     return whole and 0 <= degree <= 2
-
-
-def _append_weights(old, n_old, new, n_new):
-    if old is None and new is None:
-        return None
-    old = np.ones(n_old) if old is None else old
-    new = np.ones(n_new) if new is None else new
-    return np.concatenate([old, new])
