@@ -1,6 +1,8 @@
 """Problems of one or two features, as the algorithms of linear time see them."""
 
+import functools
 import itertools
+import math
 import operator
 
 import numpy as np
@@ -12,6 +14,11 @@ from ._polynomial import local_unit
 
 # Numbers that the sums of a problem may hold at a time.
 _MOST_NUMBERS = 2**26
+# Rows, copies counted, whose sums at several bandwidths are made in one go; and how many
+# bandwidths from the first the last may lie, where positions have lost a few digits.
+_MOST_ROWS, _FURTHEST_COPY = 2**15, 2.0**20
+# Bandwidths of different sizes have different fastest algorithms.
+_ALIKE = 10.0
 # Queries further from all keys than this many bandwidths are asked from here, where their
 # squares are still numbers.
 _FURTHEST = 1e150
@@ -81,6 +88,70 @@ class LinearTimeSums:
         found = keys.sums(queries, scale[order] if np.ndim(scale) else scale, own)
         back = np.empty_like(order)
         back[order] = np.arange(len(order))
+        return Sums(found.shift[back], found.sums[:, :, back])
+
+    def groups(self, problem, scales):
+        """Bandwidths whose sums are to be made in one go.
+
+        Parameters
+        ----------
+        problem : Problem
+        scales : ndarray of shape (n_scales,)
+
+        Returns
+        -------
+        groups : list of ndarray
+            The scales, in their order.
+        """
+        keys, n = self._keys, len(problem.keys)
+        own, polynomial = problem.own_key, self.kernel.polynomial
+        # Where the kernel jumps, the last digit of a distance tells who is within reach.
+        jumps = polynomial is not None and sum(polynomial) > 1e-9
+        if len(self.columns) > 1 or jumps or not np.array_equal(own, np.arange(n)):
+            return np.split(scales, len(scales))
+        lengths = (np.ptp(keys.x) + self._gap) / scales + 2 * keys.reach
+        starts, end = [], math.inf
+        for position, length in enumerate(lengths):
+            end += length
+            full = end > _FURTHEST_COPY or (position - starts[-1] + 1) * n > _MOST_ROWS
+            if full or not 1 / _ALIKE < scales[position] / scales[starts[-1]] < _ALIKE:
+                starts.append(position)
+                end = length
+        return np.split(scales, starts[1:])
+
+    @functools.cached_property
+    def _gap(self):
+        return np.diff(self._keys.x).max(initial=0.0)
+
+    def side_by_side(self, problem, scales):
+        """Sums for the keys themselves, each left out of its own, at several bandwidths.
+
+        Small samples take longer to call algorithms for than to sum. So copies of the keys,
+        each in units of its own bandwidth, are laid out one behind the other: too far apart
+        for any key to see another copy, even where its own neighbours are far.
+
+        Parameters
+        ----------
+        problem : Problem
+        scales : ndarray of shape (n_scales,)
+            A group of :meth:`groups`.
+
+        Returns
+        -------
+        found : Sums
+            For all queries at the first bandwidth, then at the next.
+        """
+        keys, n_scales = self._keys, len(scales)
+        places = (keys.x - keys.x[0]) / scales[:, None]
+        lengths = places[:, -1] + self._gap / scales.min() + 2 * keys.reach
+        places += (np.cumsum(lengths) - lengths)[:, None]
+        order = np.tile(keys.order, n_scales)
+        line = Line(
+            places.ravel(), problem.weights[order], problem.values[order], self.kernel,
+            keys.degree,
+        )  # fmt: skip
+        found = line.sums(line.points, 1.0, np.arange(len(line.x)))
+        back = (np.arange(n_scales)[:, None] * len(keys.x) + self._rank).ravel()
         return Sums(found.shift[back], found.sums[:, :, back])
 
     def nearest(self, problem):

@@ -76,8 +76,8 @@ class LocalMoments:
             )
         # In the plane a scale for each query takes all pairs anyway.
         if self._linear is not None and not (of_queries and len(self._linear.columns) == 2):
-            scales = [1.0] if scales is None else scales
-            return (finish(self._in_linear_time(scale), slice(None)) for scale in scales)
+            scales = np.ones(1) if scales is None else scales
+            return self._in_linear_time(finish, scales)
         if scales is None:
             return self._blocks(self._problem).reduce(finish)
         if self._is_radial and (self._degree or of_queries or not self._is_dot_product):
@@ -101,14 +101,42 @@ class LocalMoments:
 
         return BlockMoments(problem.tensors(self._device), self._degree, self._empty, **options)
 
-    def _in_linear_time(self, scale):
-        keys, problem = self._linear, self._problem
-        found = keys.sums(problem, scale)
+    def _in_linear_time(self, finish, scales):
+        keys, problem, everything = self._linear, self._problem, slice(None)
+        if scales.ndim == 2 or len(scales) == 1:
+            for scale in scales:
+                yield finish(
+                    self._about(keys.sums(problem, scale), everything, scale), everything
+                )
+            return
+        n_queries = len(problem.queries)
+        for group in keys.groups(problem, scales):
+            if len(group) == 1:
+                yield from self._in_linear_time(finish, group)
+                continue
+            rows = np.tile(np.arange(n_queries), len(group))
+            moments = self._about(
+                keys.side_by_side(problem, group), rows, np.repeat(group, n_queries)
+            )
+            fields = finish(moments, rows)
+            yield from zip(*(np.split(field, len(group)) for field in fields), strict=True)
+
+    def _about(self, found, rows, scale):
+        """Moments from sums for some of the queries."""
+        keys, problem = self._linear, self._problem.take(rows)
         if problem.query_scale is not None:
             scale = scale * problem.query_scale
         sums = keys.answered(problem, found, scale, self._empty).sums
-        share = self._share(problem, found.shift, found.sums[0, 0])
+        share = None
+        if problem.own_key is not None:
+            share = own_share(
+                [field[rows] for field in self._own], found.shift, found.sums[0, 0]
+            )
         return Moments(found.shift, found.sums[0, 0], *keys.moments(sums, scale), share)
+
+    @functools.cached_property
+    def _own(self):
+        return own_terms(self._problem)
 
     def _by_sums(self, problem, single):
         """Averages alone, of kernels of any kind."""
@@ -119,14 +147,10 @@ class LocalMoments:
         xp = array_namespace(averages)
         shift = xp.where(part.usable, part.shift, -xp.inf)
         ones = xp.ones_like(averages[:, :1, None])
-        share = self._share(problem, shift, part.denominator)
+        share = None
+        if problem.own_key is not None:
+            share = own_share(own_terms(problem), shift, part.denominator)
         return Moments(shift, part.denominator, ones, averages[:, None], None, share)
-
-    @staticmethod
-    def _share(problem, shift, total):
-        if problem.own_key is None:
-            return None
-        return own_share(own_terms(problem), shift, total)
 
 
 def refuse_signed(kernel):
