@@ -16,7 +16,7 @@ from ._polynomial import local_unit
 _MOST_NUMBERS = 2**26
 # Rows, copies counted, whose sums at several bandwidths are made in one go; and how many
 # bandwidths from the first the last may lie, where positions have lost a few digits.
-_MOST_ROWS, _FURTHEST_COPY = 2**15, 2.0**20
+_MOST_ROWS, _FURTHEST_COPY = 2**15, 2.0**28
 # Bandwidths of different sizes have different fastest algorithms.
 _ALIKE = 10.0
 # Queries further from all keys than this many bandwidths are asked from here, where their

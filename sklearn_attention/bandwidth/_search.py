@@ -32,7 +32,7 @@ _NEAR = 0.4
 _LOWEST, _HIGHEST = 0.2, 3.0
 # Distance of the first bandwidths tried, as logarithms, up to so many rows: the curves of few
 # rows of a single feature are bumpy, and those of compact kernels have kinks.
-_STEPS = {500: 0.08, np.inf: 0.35}
+_STEPS = {500: 0.16, np.inf: 0.35}
 _STEPS_OF_COMPACT = {500: 0.08, 20_000: 0.15, np.inf: 0.35}
 _STEP_IN_PLANE = 0.25
 # Rows that are equal are copies if so large a share of the different ones have values of
