@@ -31,20 +31,12 @@ class AttentionEstimator(CallbackSupportMixin, BaseEstimator):
     def _doc_link_url_param_generator(self):
         return {"estimator_name": type(self).__name__}
 
-    def _search_observer(self, context, data, state_at):
-        """Report every evaluation of a criterion to the callbacks, as a task."""
-
-        def observe(evaluate, bandwidth):
-            state = state_at(bandwidth)
-            task = context.subcontext(task_name="bandwidth")
-            task.call_on_fit_task_begin(estimator=self, **data, reconstruction_attributes=state)
-            value = evaluate(bandwidth)
-            stop = task.call_on_fit_task_end(
-                estimator=self, **data, reconstruction_attributes=state
-            )
-            return value, stop
-
-        return observe
+    def _report_trial(self, context, data, tried):
+        """Report a bandwidth on trial to the callbacks, as a task; tell whether to stop."""
+        hooks = {"estimator": self, "reconstruction_attributes": tried} | data
+        task = context.subcontext(task_name="bandwidth")
+        task.call_on_fit_task_begin(**hooks)
+        return task.call_on_fit_task_end(**hooks)
 
 
 def keeps_state_on_failure(method):

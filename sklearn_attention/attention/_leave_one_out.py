@@ -1,9 +1,10 @@
 """Every row predicted from all others, at many bandwidths."""
 
+import functools
 from typing import Any, NamedTuple
 
 import numpy as np
-from array_api_compat import array_namespace, is_torch_array
+from array_api_compat import is_torch_array
 
 from ._moments import LocalMoments
 from ._own_key import Predictions, with_own_key
@@ -96,18 +97,17 @@ class LeaveOneOut:
         problem, self._center = problem.centred()
         self._own_values = problem.values[problem.own_key]
         self._weights = problem.weights[problem.own_key]
+        self._finish = functools.partial(with_own_key, values=self._own_values)
         empty = "nan" if empty == "raise" else empty
         self._moments = LocalMoments(problem, degree, empty=empty, device=device)
 
-    def scores(self, scales, *, residuals=True, single=False):
+    def scores(self, scales, *, single=False):
         """Errors and degrees of freedom at some bandwidths.
 
         Parameters
         ----------
         scales : array-like of shape (n_scales,) or (n_scales, n_rows)
             Multiples of the bandwidth; in the second form one for each row.
-        residuals : bool, default=True
-            Whether `fitted` and `trace` are wanted; they are NaN otherwise.
         single : bool, default=False
             Whether single precision will do, which is faster where it is implemented.
 
@@ -119,7 +119,7 @@ class LeaveOneOut:
         scales = np.asarray(scales, dtype=np.float64)
         truth, weights = _to_numpy(self._own_values), _to_numpy(self._weights)
         found = []
-        for predicted in self._moments.reduce(self._predict, scales, single=single):
+        for predicted in self._moments.reduce(self._finish, scales, single=single):
             left_out, fitted, leverage = map(_to_numpy, predicted)
             errors = [weights @ ((x - truth) ** 2).mean(axis=1) for x in (left_out, fitted)]
             found.append((*errors, leverage.sum()))
@@ -141,15 +141,10 @@ class LeaveOneOut:
             Arrays, in the order of `rows`.
         """
         scales = np.asarray(scale, dtype=np.float64)[None]
-        (predicted,) = self._moments.reduce(self._predict, scales)
+        (predicted,) = self._moments.reduce(self._finish, scales)
         left_out, fitted, leverage = map(_to_numpy, predicted)
         center = _to_numpy(self._center)
         return Predictions(left_out + center, fitted + center, leverage)
-
-    def _predict(self, moments, rows):
-        xp = array_namespace(moments.cross)
-        own_values = xp.asarray(self._own_values, device=moments.cross.device)
-        return with_own_key(moments, own_values[rows])
 
 
 def _to_numpy(x):

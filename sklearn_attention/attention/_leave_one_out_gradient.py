@@ -133,7 +133,7 @@ class LeaveOneOutGradient:
         own = log_own + self.weights.log(), torch.ones_like(log_total)
         share = own_share(own, log_total, torch.ones_like(log_total))
         moments = Moments(log_total, None, gram, cross, None, share)
-        left_out, fitted, leverage = with_own_key(moments, self.values)
+        left_out, fitted, leverage = with_own_key(moments, slice(None), values=self.values)
         share = self.weights / self.weights.sum()
         errors = [(x - self.values).square().mean(dim=1) for x in (left_out, fitted)]
         return torch.stack([*(share @ error for error in errors), leverage.sum()])

@@ -10,7 +10,7 @@ from .._validation import check_bandwidth, check_choice
 from ._kernel_sums import ALGORITHMS
 from ._moments import LocalMoments, refuse_signed
 from ._partial import EMPTY_POLICIES, refuse_empty
-from ._polynomial import solve
+from ._polynomial import local_fit, solve
 from ._problem import prepare
 
 _BLOCK_PAIRS = 2**20
@@ -150,7 +150,7 @@ def attend_local(
     # A block would complain about its own rows alone.
     policy = "nan" if empty == "raise" else empty
     moments = LocalMoments(problem, degree, empty=policy, algorithm=algorithm, device=device)
-    ((values_, linear, log_normalizers, ridge),) = moments.reduce(_local_fit)
+    ((values_, linear, log_normalizers, ridge),) = moments.reduce(local_fit)
     if empty == "raise":
         refuse_empty(ridge == ridge)
     xp = array_namespace(values_)
@@ -167,16 +167,6 @@ def attend_local(
     return LocalFit(
         answer(values_), answer(slopes), answer(log_normalizers, "single"), answer(ridge)
     )
-
-
-def _local_fit(moments, rows):
-    """Values, first derivatives in bandwidths, log-normalisers and ridges."""
-    xp = array_namespace(moments.cross)
-    solution = solve(moments.gram, moments.cross)
-    linear = solution.coefficients[:, : moments.unit.shape[1]] / moments.unit[:, :, None]
-    with np.errstate(divide="ignore"):
-        log_normalizers = moments.shift + xp.log(moments.total)
-    return solution.value, linear.swapaxes(1, 2), log_normalizers, solution.ridge
 
 
 def local_rows(
@@ -293,7 +283,7 @@ def _without(problem, local, query, key):
     own = torch.tensor([key], device=problem.keys.device)
     problem = replace(problem.take(query[None]), own_key=own)
     moments = LocalMoments(problem, local.basis.degree, algorithm="dense")
-    ((value, *_),) = moments.reduce(_local_fit)
+    ((value, *_),) = moments.reduce(local_fit)
     return value[0]
 
 

@@ -80,7 +80,7 @@ def own_share(own, shift, total):
     return xp.where(itself == 0, itself, itself / (itself + others))
 
 
-def with_own_key(moments, own_values):
+def with_own_key(moments, rows, *, values):
     r"""Local fits without each row and with it, from the moments without it.
 
     About the row itself, all terms of the polynomial but the constant are 0: with the share
@@ -92,8 +92,10 @@ def with_own_key(moments, own_values):
     ----------
     moments : Moments
         About rows that are left out.
-    own_values : array of shape (n, p)
-        Their values.
+    rows : slice or array of int of shape (n,)
+        Which of all rows that are predicted these are.
+    values : array of shape (n_rows, p)
+        The values of all.
 
     Returns
     -------
@@ -101,6 +103,7 @@ def with_own_key(moments, own_values):
     """
     gram, cross, share = moments.gram, moments.cross, moments.share
     xp = array_namespace(cross)
+    own_values = xp.asarray(values, device=cross.device)[rows]
     if gram.shape[1] == 1:
         left_out = cross[:, 0]
         fitted = left_out + share[:, None] * (own_values - left_out)

@@ -198,6 +198,29 @@ def solve(gram, cross):
     return LocalSolution(value, coefficients, pull, mean, covariance, ridge)
 
 
+def local_fit(moments, rows):
+    """Values, first derivatives in bandwidths, log-normalisers and ridges.
+
+    Parameters
+    ----------
+    moments : Moments
+        About queries at the positions `rows`.
+    rows : object
+        Not used.
+
+    Returns
+    -------
+    values, slopes, log_normalizers, ridge : array
+        Of shapes (n, p), (n, p, d), (n,) and (n,).
+    """
+    xp = array_namespace(moments.cross)
+    solution = solve(moments.gram, moments.cross)
+    linear = solution.coefficients[:, : moments.unit.shape[1]] / moments.unit[:, :, None]
+    with np.errstate(divide="ignore"):
+        log_normalizers = moments.shift + xp.log(moments.total)
+    return solution.value, linear.swapaxes(1, 2), log_normalizers, solution.ridge
+
+
 def is_determined(gram, share):
     """Where least squares needs no ridge, even with weights so much smaller.
 

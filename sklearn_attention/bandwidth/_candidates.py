@@ -56,7 +56,7 @@ def criterion_of_candidates(
             **options,
         )  # fmt: skip
         positions, scales = zip(*members, strict=True)
-        scores = smoother.scores(scales, residuals=criterion != "loo")
+        scores = smoother.scores(scales)
         found[list(positions)] = SMOOTHER_CRITERIA[criterion](scores, n)
     return np.where(np.isnan(found), np.inf, found)
 

@@ -122,8 +122,8 @@ def density_bandwidth(
         takes linear time. The bandwidths found are then carried over at the rate
         :math:`n^{-1/(d+4)}`, the lambdas at its square.
     observe : callable, default=None
-        Called in place of each evaluation as ``observe(evaluate, bandwidth)``; returns
-        ``evaluate(bandwidth)`` and whether to end the search there.
+        Called for each bandwidth on trial as ``observe(score, bandwidth)``; returns whether
+        to end the search there.
 
     Returns
     -------
@@ -298,7 +298,7 @@ class _Search:
         self.low, self.high = self._bounds()
         # Where lambdas are shares of the largest; a single level's is 0.
         self.unit = np.where(self.is_numeric | (self.high == 0), 1.0, self.high)
-        self.observe, self.tried = observe, []
+        self.observe, self.log_volume, self.tried = observe, log_volume, []
         try:
             if self.criterion.in_linear_time:
                 step = _STEP if len(self.rows) <= MAX_SEARCH_ROWS else _LONG_STEP
@@ -323,21 +323,15 @@ class _Search:
 
     def _evaluate(self, bandwidth, eval_gradient=False):
         """What is to be minimised, at scaled bandwidths, and its gradient or zeros."""
-
-        def evaluate(_):
-            return self.criterion(bandwidth, eval_gradient)
-
-        sign, stop = self.criterion.sign, False
-        if self.observe is None:
-            found = evaluate(bandwidth)
-        else:
-            found, stop = self.observe(evaluate, bandwidth * self.spread)
+        found, sign = self.criterion(bandwidth, eval_gradient), self.criterion.sign
         value, gradient = found if eval_gradient else (found, np.zeros(len(bandwidth)))
         if not (np.isfinite(value) and np.isfinite(gradient).all()):
             value, gradient = sign * np.inf, np.zeros(len(bandwidth))
         self.tried.append((sign * value, bandwidth))
-        if stop:
-            raise _Stop
+        if self.observe is not None:
+            score = self.criterion.rescale(value, self.log_volume)
+            if self.observe(score, bandwidth * self.spread):
+                raise _Stop
         return sign * value, sign * gradient
 
     def _best(self):

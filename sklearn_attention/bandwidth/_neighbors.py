@@ -133,7 +133,7 @@ def select_neighbors(
     distances = neighbor_distances(Z[smoother.rows], Z, candidates[-1] + 1)[:, 1:]
     best, lowest = None, np.inf
     for n_neighbors in candidates:
-        scores = smoother.scores(distances[None, :, n_neighbors - 1], residuals=False)
+        scores = smoother.scores(distances[None, :, n_neighbors - 1])
         value = data.in_units(scores.left_out[0], "loo")
         if value < lowest:
             best, lowest = n_neighbors, value

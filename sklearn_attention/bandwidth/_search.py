@@ -116,7 +116,7 @@ def leave_one_out_error(X, values, kernel, bandwidth, *, degree=0, **options):
     rows = attention.LeaveOneOut(
         X, values, kernel, bandwidth=bandwidth, degree=degree, **options
     )
-    error = rows.scores([1.0], residuals=False).left_out[0]
+    error = rows.scores([1.0]).left_out[0]
     return np.inf if np.isnan(error) else float(error)
 
 

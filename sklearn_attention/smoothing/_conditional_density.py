@@ -356,19 +356,20 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         context = self._init_callback_context(max_subtasks=None if searches else 0)
         context.call_on_fit_task_begin(estimator=self, **data)
 
-        def state_at(found):
-            return {
+        def observe(value, found):
+            tried = {
                 "bandwidth_": found[:-1],
                 "target_bandwidth_": float(found[-1]),
                 "kernel_": mixed_kernel(kernel, self.columns_, found[:-1]),
             }
+            return self._report_trial(context, data, tried)
 
         if searches:
             bandwidth, target_bandwidth, self.likelihood_score_ = conditional_bandwidth(
                 self.keys_, self.values_, kernel, self.target_kernel_, bandwidth=bandwidth,
                 target_bandwidth=target_bandwidth, columns=self.columns_,
                 sample_weight=self.key_weights_, random_state=self.random_state,
-                observe=self._search_observer(context, data, state_at),
+                observe=observe,
             )  # fmt: skip
         self.bandwidth_, self.target_bandwidth_ = bandwidth, target_bandwidth
         self.kernel_ = mixed_kernel(kernel, self.columns_, bandwidth)

@@ -261,7 +261,10 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         context = self._init_callback_context(max_subtasks=None if searches else 0)
         context.call_on_fit_task_begin(estimator=self, **data)
         if searches:
-            observe = self._search_observer(context, data, lambda found: {"bandwidth_": found})
+
+            def observe(value, bandwidth):
+                return self._report_trial(context, data, {"bandwidth_": bandwidth})
+
             self.bandwidth_, score = density_bandwidth(
                 self.keys_, self.kernel_, rule, **options, random_state=self.random_state,
                 observe=observe,

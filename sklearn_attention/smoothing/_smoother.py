@@ -129,12 +129,8 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
         context.call_on_fit_task_begin(estimator=self, **data)
 
         def observe(value, bandwidth, kernel=kernel, **attributes):
-            """Report a bandwidth on trial to the callbacks, as a task."""
             tried = {"bandwidth_": bandwidth, "kernel_": kernel} | attributes
-            hooks = {"estimator": self, "reconstruction_attributes": tried} | data
-            task = context.subcontext(task_name="bandwidth")
-            task.call_on_fit_task_begin(**hooks)
-            return task.call_on_fit_task_end(**hooks)
+            return self._report_trial(context, data, tried)
 
         chosen = choose_bandwidth(
             self.bandwidth, self.keys_, self._columns_of_values, kernel, self.columns_,

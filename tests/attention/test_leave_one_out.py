@@ -238,11 +238,29 @@ def test_many_scales_equal_one_at_a_time(kernel, degree):
         )
         for field, other in zip(scores, alone, strict=True):
             np.testing.assert_allclose(field[k], other[0], rtol=1e-8)
-    without = smoother.scores(scales, residuals=False)
-    np.testing.assert_allclose(without.left_out, scores.left_out, rtol=1e-12)
     single = smoother.scores(scales, single=True)
     for field, other in zip(single, scores, strict=True):
         np.testing.assert_allclose(field, other, rtol=1e-3)
+
+
+@pytest.mark.parametrize("places", ["normal", "cauchy", "outlier"])
+@pytest.mark.parametrize("name", ["gaussian", "tricube", "laplacian", "matern32", "boxcar"])
+@pytest.mark.parametrize("empty", ["nearest", "mean"])
+def test_many_scales_of_scattered_places(places, name, empty):
+    rng = np.random.default_rng(0)
+    x = rng.standard_cauchy(200) if places == "cauchy" else rng.normal(size=200)
+    if places == "outlier":
+        x[17] = 1e4
+    values = np.sin(3 * x[:, None]) + rng.normal(size=(200, 2))
+    weight = rng.uniform(0.5, 2, 200)
+    smoother = LeaveOneOut(
+        x[:, None], values, as_kernel(name), sample_weight=weight, empty=empty
+    )
+    scales = np.geomspace(0.013, 11.0, 25)[rng.permutation(25)]
+    together = smoother.scores(scales)
+    for k, scale in enumerate(scales):
+        for field, alone in zip(together, smoother.scores([scale]), strict=True):
+            np.testing.assert_allclose(field[k], alone[0], rtol=1e-8)
 
 
 @pytest.mark.parametrize("kernel", [Gaussian(), Epanechnikov(), Matern32()], ids=repr)

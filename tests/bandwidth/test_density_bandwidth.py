@@ -507,9 +507,9 @@ class TestSearch:
     def test_the_observer_can_stop(self, rows):
         seen = []
 
-        def observe(evaluate, bandwidth):
+        def observe(score, bandwidth):
             seen.append(bandwidth)
-            return evaluate(bandwidth), len(seen) == 3
+            return len(seen) == 3
 
         found, _ = bw.density_bandwidth(rows[:, [0, 2]], Gaussian(), observe=observe)
         assert len(seen) == 3
