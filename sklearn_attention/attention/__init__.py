@@ -10,7 +10,6 @@ over keys that come in chunks.
 
 from .._lazy import lazy_names
 from ._algorithms._line import Line, serves  # noqa: F401 (for searches of bandwidths)
-from ._landmarks import MOST_SOLVED_ROWS, n_landmarks
 from ._partial import EMPTY_POLICIES, Part, finish, merge
 
 # These compute with torch, which takes a second to load: not before they are asked for.
@@ -22,7 +21,6 @@ _LAZY = {
     "LocalRows": "_local_polynomial",
     "Predictions": "_own_key",
     "Scores": "_leave_one_out",
-    "SolvedMemory": "_solve",
     "attend": "_average",
     "attend_gradient": "_derivatives",
     "attend_local": "_local_polynomial",
@@ -32,18 +30,15 @@ _LAZY = {
     "map_blocks": "_threads",
     "partial_attend": "_average",
     "resolve_device": "_problem",
-    "solve_logistic": "_solve_logistic",
     "threads_for": "_threads",
     "torch_threads": "_threads",
 }
 
 __all__ = [
     "EMPTY_POLICIES",
-    "MOST_SOLVED_ROWS",
     "Part",
     "finish",
     "merge",
-    "n_landmarks",
     *_LAZY,
 ]
 

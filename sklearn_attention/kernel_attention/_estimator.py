@@ -11,9 +11,9 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 from .._columns import MixedRows
 from .._explanation import Explanation, heaviest
 from .._validation import check_bandwidth, check_choice, check_key_weights, check_positive
-from ..attention import MOST_SOLVED_ROWS
 from ..kernels import RadialKernel, as_kernel
 from ._copies import join_copies
+from ._landmarks import MOST_SOLVED_ROWS
 from ._views import VIEWS, column_names, learn_view
 from ._ways import FEW_ROWS, READOUTS, ways_of
 

@@ -3,11 +3,12 @@
 import numpy as np
 import torch
 
-from ..attention import map_blocks, solve_logistic
+from ..attention import map_blocks
 from ..nn import ViewKernel
 from ..training import learn_attending, learn_solving, refine_attending
 from ._blend import log_odds
 from ._reader import Reader, solved_system
+from ._solve_logistic import solve_logistic
 from ._ways import FEW_ROWS, WAYS
 
 # Rows that a kernel is learned from, at most: batches are drawn from them.

@@ -3,9 +3,9 @@
 import numpy as np
 import torch
 
-from ..attention import n_landmarks as usual_n_landmarks
 from ..attention import resolve_device
 from ..nn import ViewKernel
+from ._landmarks import n_landmarks as usual_n_landmarks
 from ._views import look
 
 # Rows that averages are taken over, at most.

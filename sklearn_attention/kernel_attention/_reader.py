@@ -4,8 +4,8 @@ import numpy as np
 import torch
 
 from .._blocks import blocks
-from ..attention import SolvedMemory
 from ..nn import local_average, without_own
+from ._solve import SolvedMemory
 from ._views import look
 from ._ways import WAYS
 

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from sklearn_attention.attention import SolvedMemory, n_landmarks
-from sklearn_attention.attention import _solve as solve_module
+from sklearn_attention.kernel_attention import _solve as solve_module
+from sklearn_attention.kernel_attention._landmarks import n_landmarks
+from sklearn_attention.kernel_attention._solve import SolvedMemory
 
 LANDMARKS = np.array([1, 4, 9, 16, 25])
 

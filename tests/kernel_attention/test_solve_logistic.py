@@ -6,7 +6,7 @@ import torch
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from sklearn_attention.attention import solve_logistic
+from sklearn_attention.kernel_attention._solve_logistic import solve_logistic
 
 
 def make_data(n=40, seed=0):
