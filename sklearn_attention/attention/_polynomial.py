@@ -215,7 +215,8 @@ def local_fit(moments, rows):
     """
     xp = array_namespace(moments.cross)
     solution = solve(moments.gram, moments.cross)
-    linear = solution.coefficients[:, : moments.unit.shape[1]] / moments.unit[:, :, None]
+    linear = solution.coefficients[:, : moments.unit.shape[1]]
+    linear = linear / moments.unit[:, : linear.shape[1], None]  # of degree 0 none
     with np.errstate(divide="ignore"):
         log_normalizers = moments.shift + xp.log(moments.total)
     return solution.value, linear.swapaxes(1, 2), log_normalizers, solution.ridge
