@@ -2,7 +2,6 @@
 
 import functools
 import itertools
-import math
 import operator
 
 import numpy as np
@@ -14,9 +13,9 @@ from ._polynomial import local_unit
 
 # Numbers that the sums of a problem may hold at a time.
 _MOST_NUMBERS = 2**26
-# Rows, copies counted, whose sums at several bandwidths are made in one go; and how many
-# bandwidths from the first the last may lie, where positions have lost a few digits.
-_MOST_ROWS, _FURTHEST_COPY = 2**15, 2.0**28
+# Numbers of the copies of rows whose sums at several bandwidths are made in one go; and how
+# many bandwidths from the first the last may lie, where positions have lost a few digits.
+_NUMBERS_AT_ONCE, _FURTHEST_COPY = 2**16, 2.0**28
 # Bandwidths of different sizes have different fastest algorithms.
 _ALIKE = 10.0
 # Queries further from all keys than this many bandwidths are asked from here, where their
@@ -110,13 +109,15 @@ class LinearTimeSums:
         if len(self.columns) > 1 or jumps or not np.array_equal(own, np.arange(n)):
             return np.split(scales, len(scales))
         lengths = (np.ptp(keys.x) + self._gap) / scales + 2 * keys.reach
-        starts, end = [], math.inf
-        for position, length in enumerate(lengths):
-            end += length
-            full = end > _FURTHEST_COPY or (position - starts[-1] + 1) * n > _MOST_ROWS
-            if full or not 1 / _ALIKE < scales[position] / scales[starts[-1]] < _ALIKE:
+        starts, end = [0], lengths[0]
+        for position in range(1, len(scales)):
+            first = starts[-1]
+            end += lengths[position]
+            n_numbers = (position - first + 1) * keys.columns.size
+            full = end > _FURTHEST_COPY or n_numbers > _NUMBERS_AT_ONCE
+            if full or not 1 / _ALIKE < scales[position] / scales[first] < _ALIKE:
                 starts.append(position)
-                end = length
+                end = lengths[position]
         return np.split(scales, starts[1:])
 
     @functools.cached_property
