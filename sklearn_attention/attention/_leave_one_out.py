@@ -1,6 +1,7 @@
 """Every row predicted from all others, at many bandwidths."""
 
 import functools
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -55,6 +56,9 @@ class LeaveOneOut:
         As for :func:`attend`; "raise" is "nan" here.
     device : str, default="auto"
         Where to compute.
+    gap : int, default=0
+        How many rows before and after each are left out with it; for rows in an order, such
+        as that of time, in which their noise is alike. Takes all pairs of rows.
 
     Attributes
     ----------
@@ -84,6 +88,7 @@ class LeaveOneOut:
         rows=None,
         empty="nearest",
         device="auto",
+        gap=0,
     ):
         rows = np.arange(len(X)) if rows is None else np.asarray(rows)
         if sample_weight is not None:
@@ -99,7 +104,9 @@ class LeaveOneOut:
         self._weights = problem.weights[problem.own_key]
         self._finish = functools.partial(with_own_key, values=self._own_values)
         empty = "nan" if empty == "raise" else empty
-        self._moments = LocalMoments(problem, degree, empty=empty, device=device)
+        options = {"degree": degree, "empty": empty, "device": device}
+        self._moments = LocalMoments(problem, **options)
+        self._apart = LocalMoments(replace(problem, gap=gap), **options) if gap else None
 
     def scores(self, scales, *, single=False):
         """Errors and degrees of freedom at some bandwidths.
@@ -119,7 +126,7 @@ class LeaveOneOut:
         scales = np.asarray(scales, dtype=np.float64)
         truth, weights = _to_numpy(self._own_values), _to_numpy(self._weights)
         found = []
-        for predicted in self._moments.reduce(self._finish, scales, single=single):
+        for predicted in self._predict(scales, single):
             left_out, fitted, leverage = map(_to_numpy, predicted)
             errors = [weights @ ((x - truth) ** 2).mean(axis=1) for x in (left_out, fitted)]
             found.append((*errors, leverage.sum()))
@@ -141,10 +148,17 @@ class LeaveOneOut:
             Arrays, in the order of `rows`.
         """
         scales = np.asarray(scale, dtype=np.float64)[None]
-        (predicted,) = self._moments.reduce(self._finish, scales)
+        (predicted,) = self._predict(scales)
         left_out, fitted, leverage = map(_to_numpy, predicted)
         center = _to_numpy(self._center)
         return Predictions(left_out + center, fitted + center, leverage)
+
+    def _predict(self, scales, single=False):
+        found = self._moments.reduce(self._finish, scales, single=single)
+        if self._apart is None:
+            return found
+        apart = self._apart.reduce(self._finish, scales, single=single)
+        return ((far[0], *near[1:]) for far, near in zip(apart, found, strict=True))
 
 
 def _to_numpy(x):

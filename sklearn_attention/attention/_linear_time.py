@@ -259,7 +259,8 @@ def linear_time_sums(problem, degree=0):
     -------
     found : LinearTimeSums or None
     """
-    form = _form(problem.kernel, problem.keys.shape[1]) if problem.on_arrays else None
+    fits = problem.on_arrays and not problem.gap
+    form = _form(problem.kernel, problem.keys.shape[1]) if fits else None
     if form is None:
         return None
     in_plane = len(form.columns) == 2

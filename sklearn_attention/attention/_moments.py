@@ -33,12 +33,17 @@ class LocalMoments:
     Raises
     ------
     ValueError
-        If the degree is not 0 and the kernel takes negative values.
+        If the degree or the gap is not 0 and the kernel takes negative values.
     """
 
     def __init__(self, problem, degree=0, *, empty="nearest", algorithm="auto", device="auto"):
         if degree:
             refuse_signed(problem.kernel)
+        if problem.gap and problem.kernel.signed is not False:
+            raise ValueError(
+                f"gap={problem.gap} needs a kernel that is known to be positive, got kernel="
+                f"{problem.kernel!r}: choose one such as 'gaussian', or gap=0."
+            )
         self._problem, self._degree, self._empty, self._device = problem, degree, empty, device
         self._linear = linear_time_sums(problem, degree) if algorithm == "auto" else None
         kernel, n_features = problem.kernel, problem.keys.shape[1]
@@ -80,10 +85,11 @@ class LocalMoments:
             return self._in_linear_time(finish, scales)
         if scales is None:
             return self._blocks(self._problem).reduce(finish)
-        if self._is_radial and (self._degree or of_queries or not self._is_dot_product):
+        fused = self._is_dot_product and not (self._degree or of_queries or self._problem.gap)
+        if self._is_radial and not fused:
             return self._blocks_for_any_scale.reduce(finish, scales)
         problems = map(self._problem.at, scales)
-        if self._degree == 0:
+        if self._degree == 0 and not self._problem.gap:
             return (finish(self._by_sums(problem, single), slice(None)) for problem in problems)
         return (self._blocks(problem).reduce(finish)[0] for problem in problems)
 

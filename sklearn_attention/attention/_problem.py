@@ -29,6 +29,7 @@ class Problem:
     own_key: Any  # (n,) key to leave out, -1 for none; None: all stay
     query_scale: Any  # (n,) what else divides a query's distances; None for nothing
     single: bool  # whether single precision will do
+    gap: int = 0  # how many keys before and after the own one are left out with it
 
     @property
     def dtype(self):

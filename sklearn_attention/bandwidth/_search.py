@@ -131,6 +131,7 @@ def select_bandwidth(
     random_state=None,
     observe=None,
     standardize=False,
+    gap=0,
     **options,
 ):
     r"""One scale on every feature's spread, at which a criterion is smallest.
@@ -161,6 +162,9 @@ def select_bandwidth(
     standardize : bool, default=False
         Whether several columns of values count in units of their own deviation, and the
         criterion with them.
+    gap : int, default=0
+        How many rows before and after each are left out with it [1]_: for rows in an order in
+        which their noise is alike. Of many rows a stretch is drawn.
     **options
         ``empty`` and ``device`` of :class:`sklearn_attention.attention.LeaveOneOut`.
 
@@ -181,12 +185,25 @@ def select_bandwidth(
     to a million; with the Gaussian of two features up to 50 000. Otherwise of more than 2000
     rows a sample of 2000 tells first where the minima are, at bandwidths larger by the rate of
     optimal ones, and more than 20 000 are replaced by a sample of these.
+
+    References
+    ----------
+    .. [1] Burman, P., Chow, E. and Nolan, D. (1994). A cross-validatory method for dependent
+       data. Biometrika 81, 351-358.
     """
     check_choice("bandwidth", criterion, SMOOTHER_CRITERIA)
-    linear = attention.has_linear_time(kernel, X.shape[1])
+    linear = attention.has_linear_time(kernel, X.shape[1]) and not gap
     most = MAX_KEYS_IN_LINEAR_TIME[min(X.shape[1], 2)] if linear else MAX_KEYS
-    data = SearchData(X, values, criterion, sample_weight, random_state, most, standardize)
-    curve = _Curve(data, kernel, criterion, linear, observe, {"degree": degree} | options)
+    data = SearchData(
+        X, values, criterion, sample_weight, random_state, most, standardize, in_order=gap > 0
+    )
+    if data.n_samples < 2 * gap + 2:
+        raise ValueError(
+            f"gap={gap} leaves out {2 * gap + 1} rows for each, of n_samples={data.n_samples} "
+            "of positive weight: pass a smaller gap."
+        )
+    options |= {"degree": degree, "gap": gap}
+    curve = _Curve(data, kernel, criterion, linear, observe, options)
     low, high = search_range(data.X / data.spread, canonical_ratio(kernel))
     scale, value = minimize_scale(curve, low, high, **curve.layout())
     if not np.isfinite(value):
@@ -250,7 +267,7 @@ class _Curve:
             compact = isinstance(self.kernel, CompactKernel)
             steps = _STEPS_OF_COMPACT if compact else _STEPS
             return {"step": next(step for n, step in steps.items() if data.n_samples <= n)}
-        if data.n_samples <= MAX_SEARCH_ROWS:
+        if data.n_samples <= MAX_SEARCH_ROWS or self.options["gap"]:
             return {}
         rows = data.sample(MAX_SEARCH_ROWS)
         weights = None if data.sample_weight is None else data.sample_weight[rows]
@@ -292,11 +309,14 @@ class SearchData:
         How many rows are not too many.
     standardize : bool, default=False
         Whether several columns of values are divided by their deviations.
+    in_order : bool, default=False
+        Whether rows keep their neighbours: copies are not joined then, and one stretch of
+        rows is the sample.
     """
 
     def __init__(
         self, X, values, criterion, sample_weight, random_state, max_rows=MAX_KEYS,
-        standardize=False,
+        standardize=False, in_order=False,
     ):  # fmt: skip
         if sample_weight is not None:
             kept = sample_weight > 0
@@ -308,11 +328,16 @@ class SearchData:
             )
         self.random_state = check_random_state(random_state)
         self.spread = feature_spread(X, sample_weight)
-        X, values, sample_weight = _joined(X, values, sample_weight)
+        if not in_order:
+            X, values, sample_weight = _joined(X, values, sample_weight)
         self.rate = 1.0
         if len(X) > max_rows:
             self.rate = (len(X) / max_rows) ** (-1 / (X.shape[1] + 4))
-            rows = self.random_state.choice(len(X), max_rows, replace=False)
+            if in_order:
+                first = self.random_state.randint(len(X) - max_rows + 1)
+                rows = np.arange(first, first + max_rows)
+            else:
+                rows = self.random_state.choice(len(X), max_rows, replace=False)
             X, values = X[rows], values[rows]
             sample_weight = None if sample_weight is None else sample_weight[rows]
         # By a power of two, so that errors neither overflow nor vanish.

@@ -5,7 +5,7 @@ import warnings
 
 import numpy as np
 
-from .._validation import check_choice
+from .._validation import check_choice, check_positive
 from ..bandwidth import (
     RULES,
     SMOOTHER_CRITERIA,
@@ -25,7 +25,7 @@ SEARCHES = ("knn-loo", *SMOOTHER_CRITERIA)
 
 def choose_bandwidth(
     rule, keys, values, kernel, columns, *, observe, per_feature=False, standardize=False,
-    degree=0, sample_weight=None, random_state=None, empty="nearest", device="auto",
+    degree=0, sample_weight=None, random_state=None, empty="nearest", device="auto", gap=0,
 ):  # fmt: skip
     """Bandwidth by a number, a rule or a search, and the attributes that go with it.
 
@@ -47,7 +47,7 @@ def choose_bandwidth(
         to end the search there.
     per_feature : bool, default=False
         Whether a search by a criterion has a bandwidth for each feature.
-    standardize, degree, sample_weight, random_state, empty, device
+    standardize, degree, sample_weight, random_state, empty, device, gap
         As for :func:`~sklearn_attention.bandwidth.select_bandwidth`.
 
     Returns
@@ -59,6 +59,12 @@ def choose_bandwidth(
     name = rule if isinstance(rule, str) else None
     if name is not None:
         check_choice("bandwidth", rule, (*SEARCHES, "plug-in", *RULES))
+    one_factor = name in SMOOTHER_CRITERIA and not (per_feature or columns.categorical)
+    if gap != 0 and check_positive("gap", gap, integer=True) and not one_factor:
+        raise ValueError(
+            f"gap={gap} is for searches of one factor on all features, which are numbers: use "
+            f"gap=0, or one of {', '.join(SMOOTHER_CRITERIA)} as bandwidth."
+        )
     by_rule = functools.partial(
         mixed_rule_bandwidth, keys, kernel, columns=columns, sample_weight=sample_weight
     )
@@ -94,8 +100,9 @@ def choose_bandwidth(
             keys, values, kernel, rule, columns=columns, per_feature=per_feature, **options
         )
     else:
+        options |= {"standardize": standardize, "device": device, "gap": gap}
         bandwidth, value, tried, doubts = select_bandwidth(
-            keys, values, kernel, rule, standardize=standardize, device=device, **options
+            keys, values, kernel, rule, **options
         )
         fitted = {"criterion_value_": value, "bandwidth_search_": tried}
         for doubt in doubts:

@@ -24,7 +24,7 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
         negative values are refused.
     bandwidth : str, float, array-like or AdaptiveBandwidth, default="penalized-loo"
         As for :class:`NadarayaWatsonRegressor`; the squared error is the Brier score.
-    per_feature, categorical_features, algorithm, random_state, device
+    per_feature, categorical_features, algorithm, gap, random_state, device
         As for :class:`NadarayaWatsonRegressor`.
     empty : {"nearest", "nan", "mean", "raise"}, default="nearest"
         What answers where no training row has weight: the nearest row's class, NaN

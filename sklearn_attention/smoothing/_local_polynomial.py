@@ -27,7 +27,7 @@ class LocalPolynomialRegressor(SmootherRegressor):
     degree : {0, 1, 2}, default=1
         Degree of the polynomials; 0 is :class:`NadarayaWatsonRegressor`, 2 includes the
         products of different features. Categories have no slopes.
-    per_feature, categorical_features, algorithm, empty, random_state, device
+    per_feature, categorical_features, algorithm, empty, gap, random_state, device
         As for :class:`NadarayaWatsonRegressor`: whether each feature has its own bandwidth,
         which columns of numbers are categories, how averages are computed, what is predicted
         where no training row has weight, seed of samples and starts, and where to compute.
@@ -90,6 +90,7 @@ class LocalPolynomialRegressor(SmootherRegressor):
         categorical_features="from_dtype",
         algorithm="auto",
         empty="nearest",
+        gap=0,
         random_state=0,
         device="auto",
     ):
@@ -100,6 +101,7 @@ class LocalPolynomialRegressor(SmootherRegressor):
             categorical_features=categorical_features,
             algorithm=algorithm,
             empty=empty,
+            gap=gap,
             random_state=random_state,
             device=device,
         )

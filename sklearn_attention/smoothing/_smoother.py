@@ -33,6 +33,7 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
         categorical_features="from_dtype",
         algorithm="auto",
         empty="nearest",
+        gap=0,
         random_state=0,
         device="auto",
     ):
@@ -42,6 +43,7 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
         self.categorical_features = categorical_features
         self.algorithm = algorithm
         self.empty = empty
+        self.gap = gap
         self.random_state = random_state
         self.device = device
 
@@ -136,7 +138,7 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
             self.bandwidth, self.keys_, self._columns_of_values, kernel, self.columns_,
             per_feature=self.per_feature, standardize=self._standardizes_outputs,
             degree=self.degree_, sample_weight=self.key_weights_, empty=self.empty,
-            random_state=self.random_state, device=self.device, observe=observe,
+            random_state=self.random_state, device=self.device, gap=self.gap, observe=observe,
         )  # fmt: skip
         vars(self).update(chosen)
         context.call_on_fit_task_end(estimator=self, **data, reconstruction_attributes={})

@@ -447,3 +447,43 @@ def test_positions_may_be_absent_keys():
         leave_one_out=np.array([1, 1, -1, 2]),
     )  # fmt: skip
     np.testing.assert_allclose(found, [1, 2.5, 6, 8])
+
+
+@pytest.mark.parametrize(
+    "kernel", [Gaussian(), Epanechnikov(), RationalQuadratic(), Laplacian()], ids=repr
+)
+@pytest.mark.parametrize("degree", [0, 1, 2])
+@pytest.mark.parametrize("d", [1, 3])
+def test_neighbours_in_order_are_left_out(kernel, degree, d):
+    X, values = make_data(60, d)
+    weight = np.random.default_rng(1).uniform(0.5, 2, 60)
+    gap, h = 3, 0.7
+    smoother = LeaveOneOut(
+        X, values, kernel, bandwidth=h, degree=degree, sample_weight=weight, gap=gap
+    )
+    plain = LeaveOneOut(X, values, kernel, bandwidth=h, degree=degree, sample_weight=weight)
+    for scale in (0.05, 1.0, 4.0):
+        found, usual = smoother.predictions(scale), plain.predictions(scale)
+        for field, other in zip(found[1:], usual[1:], strict=True):
+            np.testing.assert_allclose(field, other, rtol=1e-7)
+        for i in range(60):
+            rest = np.abs(np.arange(60) - i) > gap
+            options = dict(bandwidth=h * scale, sample_weight=weight[rest])
+            expected = (
+                attend(X[[i]], X[rest], values[rest], kernel, **options)[0]
+                if degree == 0
+                else attend_local(
+                    X[[i]], X[rest], values[rest], kernel, degree=degree, **options
+                ).values
+            )
+            np.testing.assert_allclose(found.left_out[i], expected[0], rtol=1e-6, atol=1e-8)
+    scores = smoother.scores([0.5, 1.0])
+    errors = ((smoother.predictions().left_out - values) ** 2).mean(axis=1)
+    error = np.average(errors, weights=weight)
+    np.testing.assert_allclose(scores.left_out[1], error, rtol=1e-9)
+
+
+def test_neighbours_need_a_positive_kernel():
+    X, values = make_data(30)
+    with pytest.raises(ValueError, match="gap=2 needs a kernel that is known to be positive"):
+        LeaveOneOut(X, values, Silverman(), gap=2)

@@ -14,7 +14,12 @@ from sklearn_attention import (
     NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
 )
-from sklearn_attention.bandwidth import AdaptiveBandwidth, plug_in_bandwidth, rule_bandwidth
+from sklearn_attention.bandwidth import (
+    AdaptiveBandwidth,
+    _search,
+    plug_in_bandwidth,
+    rule_bandwidth,
+)
 from sklearn_attention.kernels import ProductKernel, as_kernel
 
 RULES = ["scott", "silverman", "loo", "gcv", "aicc", "knn-loo", "plug-in"]
@@ -388,3 +393,47 @@ class TestNeighbours:
             loaded = skops.loads(binary, trusted=skops.get_untrusted_types(data=binary))
         assert loaded._memo == {}
         np.testing.assert_array_equal(loaded.predict_interval(X), model.predict_interval(X))
+
+
+class TestGap:
+    @staticmethod
+    def autocorrelated(seed=0, n=250):
+        rng = np.random.default_rng(seed)
+        noise = rng.normal(size=n)
+        for i in range(1, n):
+            noise[i] += 0.8 * noise[i - 1]
+        X = np.linspace(0, 1, n)[:, None]
+        truth = 3 * np.sin(6 * X[:, 0])
+        return X, truth + noise, truth
+
+    @pytest.mark.filterwarnings("ignore:bandwidth=")
+    @pytest.mark.parametrize("model", [NadarayaWatsonRegressor(), LocalPolynomialRegressor()])
+    @pytest.mark.parametrize("seed", [0, 1, 2])
+    def test_autocorrelated_noise_is_smoothed_away(self, model, seed):
+        X, y, truth = self.autocorrelated(seed)
+        near, far = (clone(model).set_params(gap=gap).fit(X, y) for gap in (0, 6))
+        assert far.bandwidth_[0] > 1.5 * near.bandwidth_[0]
+        errors = [np.mean((fitted.predict(X) - truth) ** 2) for fitted in (near, far)]
+        assert errors[1] < 0.8 * errors[0]
+
+    def test_many_rows_are_a_stretch(self, monkeypatch):
+        monkeypatch.setattr(_search, "MAX_KEYS", 150)
+        X, y, _ = self.autocorrelated()
+        model = NadarayaWatsonRegressor(gap=8).fit(X, y)
+        assert 0.01 < model.bandwidth_[0] < 1
+
+    def test_bad_gaps(self):
+        X, y, _ = self.autocorrelated(n=20)
+        for gap in (-1, 1.5, "2", True):
+            with pytest.raises(ValueError, match=r"gap=.*integer"):
+                NadarayaWatsonRegressor(gap=gap).fit(X, y)
+        with pytest.raises(ValueError, match=r"gap=10 leaves out 21 rows .* n_samples=20"):
+            NadarayaWatsonRegressor(gap=10).fit(X, y)
+        for options in (
+            {"bandwidth": 0.1},
+            {"bandwidth": "scott"},
+            {"bandwidth": "knn-loo"},
+            {"per_feature": True},
+        ):
+            with pytest.raises(ValueError, match=r"gap=1 is for searches of one factor"):
+                NadarayaWatsonRegressor(gap=1, **options).fit(X, y)

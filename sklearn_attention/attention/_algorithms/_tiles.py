@@ -179,8 +179,11 @@ def _own_pairs(problem, keys=slice(None)):
     if problem.own_key is None:
         return None
     start, stop, _ = keys.indices(len(problem.keys))
-    inside = ((problem.own_key >= start) & (problem.own_key < stop)).nonzero()[:, 0]
-    return (inside, problem.own_key[inside] - start) if len(inside) else None
+    around = torch.arange(-problem.gap, problem.gap + 1, device=problem.own_key.device)
+    near = problem.own_key[:, None] + around
+    inside = (problem.own_key[:, None] >= 0) & (near >= start) & (near < stop)
+    rows, columns = inside.nonzero(as_tuple=True)
+    return (rows, near[rows, columns] - start) if len(rows) else None
 
 
 def nearest_fallback(problem):
