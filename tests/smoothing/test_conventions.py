@@ -81,6 +81,7 @@ FEW_ROWS = {
         "check_n_features_in_after_fitting",
         "check_regressor_multioutput",
         "check_regressors_int",
+        "check_regressors_no_decision_function",
     ],
 }
 
