@@ -79,12 +79,15 @@ class WindowSums:
             running, anew = self._running(starts, t, columns[some])
             for rows, start, stop, expansion in pieces:
                 for part in blocks(len(rows), _BLOCK_QUERIES):
-                    owner = cell[start[part]]
-                    s = (middle[owner] - queries[rows[part]]) / scale
+                    owner, places = cell[start[part]], rows[part]
+                    s = (middle[owner] - queries[places]) / scale
                     inside = running[stop[part] - 1]
                     later = np.flatnonzero(start[part] > anew[owner])
                     inside[later] -= running[start[part][later] - 1]
-                    sums[:, some, rows[part]] += self._about(s, inside, expansion)
+                    more = self._about(s, inside, expansion)
+                    # Sum by sum: NumPy is slow where it picks from many rows at once.
+                    for e, c in np.ndindex(more.shape[:2]):
+                        sums[e, some.start + c][places] += more[e, c]
         near = np.append(0.0, np.cumsum(columns[0]))
         error = _ROUNDING * self._peak * (near[high] - near[low])
         return sums, error
