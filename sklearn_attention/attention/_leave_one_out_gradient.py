@@ -203,8 +203,13 @@ class _BlockSums:
             scores = self._table.detach() + log_weights
             scores[self._own] = -math.inf
             shift = scores.amax(dim=1)
-            shift = torch.where(shift > -math.inf, shift, 0)
-            self._factor = weights = scores.sub_(shift[:, None]).exp_()
+            nothing = shift == -math.inf
+            shift[nothing] = 0
+            # At the smallest normal numbers and below, processors take ten times as long.
+            lowest = 0.98 * math.log(torch.finfo(scores.dtype).tiny)
+            self._factor = weights = scores.sub_(shift[:, None]).clamp_min_(lowest).exp_()
+            weights[self._own] = 0
+            weights[nothing] = 0
         else:
             log_own, shift = own.abs().log(), 0.0
             self._factor = log_weights.exp().expand_as(self._table).clone()
