@@ -31,9 +31,14 @@ _NEAR = 0.4
 # many times the extent of the data.
 _LOWEST, _HIGHEST = 0.2, 3.0
 # Distance of the first bandwidths tried, as logarithms, up to so many rows: the curves of few
-# rows of a single feature are bumpy, and those of compact kernels have kinks.
-_STEPS = {500: 0.16, np.inf: 0.35}
-_STEPS_OF_COMPACT = {500: 0.08, 20_000: 0.15, np.inf: 0.35}
+# rows of a single feature are bumpy, more so those of polynomials, which extrapolate in sparse
+# tails, and those of compact kernels have kinks. By compactness, and whether the degree is not 0.
+_STEPS = {
+    (False, False): {500: 0.16, np.inf: 0.35},
+    (False, True): {2000: 0.15, np.inf: 0.35},
+    (True, False): {500: 0.08, 20_000: 0.15, np.inf: 0.35},
+    (True, True): {500: 0.04, 2000: 0.05, 20_000: 0.15, np.inf: 0.35},
+}
 _STEP_IN_PLANE = 0.25
 # Rows that are equal are copies if so large a share of the different ones have values of
 # their own.
@@ -265,7 +270,7 @@ class _Curve:
             return {"step": _STEP_IN_PLANE}
         if self.linear:
             compact = isinstance(self.kernel, CompactKernel)
-            steps = _STEPS_OF_COMPACT if compact else _STEPS
+            steps = _STEPS[compact, self.options["degree"] > 0]
             return {"step": next(step for n, step in steps.items() if data.n_samples <= n)}
         if data.n_samples <= MAX_SEARCH_ROWS or self.options["gap"]:
             return {}
