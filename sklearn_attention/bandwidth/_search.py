@@ -32,7 +32,7 @@ _NEAR = 0.4
 _LOWEST, _HIGHEST = 0.2, 3.0
 # Distance of the first bandwidths tried, as logarithms, up to so many rows: the curves of few
 # rows of a single feature are bumpy, more so those of polynomials, which extrapolate in sparse
-# tails, and those of compact kernels have kinks. By compactness, and whether the degree is not 0.
+# tails, and those of compact kernels have kinks. By compactness, and for degrees above 0.
 _STEPS = {
     (False, False): {500: 0.16, np.inf: 0.35},
     (False, True): {2000: 0.15, np.inf: 0.35},
