@@ -1,14 +1,14 @@
-"""How the weighted average changes with its query."""
+"""Derivatives of the weighted average in its query."""
 
 import numpy as np
 import torch
 
 from .._blocks import blocks
 from .._validation import check_bandwidth
-from ._algorithms._tiles import shifted_weights, sums_logarithms
+from ._algorithms._tiles import is_parallel, shifted_weights, sums_logarithms
 from ._partial import Part
 from ._problem import prepare
-from ._threads import FEW_PAIRS, map_blocks
+from ._threads import map_blocks
 
 # Pairs per block of queries; about a dozen tables of this size are alive at a time.
 _BLOCK_PAIRS = 2**17
@@ -93,8 +93,7 @@ def attend_gradient(
         return way(problem, columns, rows)
 
     row_blocks = blocks(n_queries, max(1, _BLOCK_PAIRS // n_keys))
-    parallel = problem.queries.device.type == "cpu" and n_queries * n_keys > FEW_PAIRS
-    found = map_blocks(differentiate, row_blocks, parallel=parallel)
+    found = map_blocks(differentiate, row_blocks, parallel=is_parallel(problem))
     gradients = problem.queries.new_zeros((n_queries, n_values, n_features))
     if found:
         scale = np.broadcast_to(check_bandwidth(bandwidth, n_features), n_features)[columns]

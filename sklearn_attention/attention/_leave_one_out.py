@@ -13,7 +13,7 @@ from ._problem import prepare
 
 
 class Scores(NamedTuple):
-    """What criteria of a bandwidth are made of, one entry for each bandwidth.
+    """Ingredients of the criteria of a bandwidth, one entry for each bandwidth.
 
     Attributes
     ----------

@@ -1,16 +1,18 @@
-"""How leave-one-out errors change with the bandwidth of every feature."""
+"""Derivatives of leave-one-out errors in the bandwidth of every feature."""
 
 import math
 
 import numpy as np
 import torch
 
-from ..kernels import Gaussian, squared_distances
+from ..kernels import Constant, Gaussian, squared_distances
 from ._algorithms._compact_blocks import in_order, median_blocks
 from ._algorithms._fused import softmax_average
+from ._algorithms._tiles import fallback_averages, shifted_weights, sums_logarithms
 from ._leave_one_out import Scores
 from ._own_key import own_share, with_own_key
 from ._polynomial import Basis, Moments, local_unit
+from ._problem import Problem
 from ._threads import threads_for
 
 # Moments are taken about the middle of so many neighbouring rows.
@@ -65,10 +67,11 @@ class LeaveOneOutGradient:
         self.weights = torch.as_tensor(weights / np.max(weights))
         values = torch.as_tensor(np.asarray(values, dtype=np.float64))
         self.values = values - (self.weights @ values) / self.weights.sum()
-        self.kernel, self.empty = kernel, empty
-        form = kernel.radial_form(len(numeric)) if numeric else None
+        self.kernel = kernel if numeric else Constant()
+        self.empty = "nan" if empty == "raise" else empty
+        form = self.kernel.radial_form(len(numeric))
         self.radial = None if form is None or form.rest is not None else form.kernel
-        self.is_log = not numeric or (kernel.signed is False and math.isinf(kernel.support))
+        self.is_log = sums_logarithms(self.kernel)
         # The polynomials' coordinates are in units that no bandwidth changes.
         largest = self.numbers.abs().amax(dim=0)
         self.unit = torch.where(largest > 0, largest, 1.0)
@@ -121,6 +124,12 @@ class LeaveOneOutGradient:
             return torch.cat([numbers, worth]).numpy()
 
         return Scores(*totals.detach().tolist()), pull
+
+    def problem(self, scaled):
+        """Each row among all others, in units of the bandwidths."""
+        own_key = torch.arange(len(scaled))
+        given = self.values, self.weights, 0.0, own_key
+        return Problem(self.kernel, scaled, scaled, *given, query_scale=None, single=False)
 
     def _totals(self, log_bandwidth, averages, log_total, log_own):
         """Mean squared errors without and with each row, and the trace."""
@@ -194,27 +203,24 @@ class _BlockSums:
         self._own = torch.arange(len(rows)), rows
         with torch.enable_grad():
             self._leaf, self._table = self._kernel(log_bandwidth)
-        own = self._table.detach()[self._own]
-        log_weights = smoother.weights.log()
+        table = self._table.detach()
+        log_own = table[self._own] if smoother.is_log else table[self._own].abs().log()
+        problem = smoother.problem(self._scaled).take(rows)
+        # What derivatives of the table are multiplied by, before all is divided by the total.
+        factor = problem.weights
         for worth, steps in zip(log_worth, smoother.steps, strict=True):
-            log_weights = log_weights + worth * steps[rows]
+            log_worths = worth * steps[rows]
+            if smoother.is_log:
+                table = table + log_worths
+            else:
+                factor = factor * log_worths.exp()
+                table = table * log_worths.exp()
+        weights, shift = shifted_weights(problem, table)
         if smoother.is_log:
-            log_own = own
-            scores = self._table.detach() + log_weights
-            scores[self._own] = -math.inf
-            shift = scores.amax(dim=1)
-            nothing = shift == -math.inf
-            shift[nothing] = 0
-            # At the smallest normal numbers and below, processors take ten times as long.
-            lowest = 0.98 * math.log(torch.finfo(scores.dtype).tiny)
-            self._factor = weights = scores.sub_(shift[:, None]).clamp_min_(lowest).exp_()
-            weights[self._own] = 0
-            weights[nothing] = 0
+            factor = weights
         else:
-            log_own, shift = own.abs().log(), 0.0
-            self._factor = log_weights.exp().expand_as(self._table).clone()
-            self._factor[self._own] = 0
-            weights = self._factor * self._table.detach()
+            factor = factor * (-shift).exp()[:, None]
+            factor[self._own] = 0
         middle = smoother.middles[rows[0]]
         terms = smoother.basis.terms(smoother.places - middle)
         self._columns = smoother.basis.columns(terms, smoother.values)
@@ -223,10 +229,11 @@ class _BlockSums:
         alone = total[:, 0] == 0
         total = torch.where(total == 0, 1, total)
         self._averages = sums / total
-        self._factor /= total
+        self._factor = factor / total
         if alone.any():
             self._factor[alone] = 0
-            self._averages[alone] = self._answers()[alone]
+            answers = fallback_averages(problem, self._columns, smoother.empty)
+            self._averages[alone] = answers[alone]
         log_total = torch.where(alone, -math.inf, shift + total[:, 0].abs().log())
         self.sums = self._averages, log_total, log_own
 
@@ -243,19 +250,6 @@ class _BlockSums:
         squared = squared_distances(self._scaled[self.rows], self._scaled).requires_grad_()
         profile = smoother.radial.log_profile if smoother.is_log else smoother.radial.profile
         return squared, profile(squared)
-
-    def _answers(self):
-        """Averages that answer for rows without neighbours."""
-        smoother, rows = self._smoother, self.rows
-        weights = smoother.weights.repeat(len(rows), 1)
-        weights[self._own] = 0
-        if smoother.empty == "nearest":
-            distances = squared_distances(self._scaled[rows], self._scaled)
-            distances[self._own] = math.inf
-            weights *= distances == distances.amin(dim=1, keepdim=True)
-        elif smoother.empty != "mean":
-            weights *= math.nan
-        return weights @ self._columns / weights.sum(dim=1, keepdim=True)
 
     def pull(self, of_averages, of_log_total, of_log_own):
         """Derivatives along log-bandwidths and log-worths, from those along the sums."""

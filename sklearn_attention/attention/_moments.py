@@ -50,7 +50,7 @@ class LocalMoments:
         self._is_radial = kernel.signed is False and kernel.radial_form(n_features) is not None
 
     def reduce(self, finish, scales=None, *, single=False):
-        """What is made of the moments at several bandwidths.
+        """Reduce the moments at several bandwidths, some queries at a time.
 
         Parameters
         ----------

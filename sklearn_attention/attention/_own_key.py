@@ -29,7 +29,7 @@ class Predictions(NamedTuple):
 
 
 def own_terms(problem):
-    """What each query's own key, which lies at the query, adds to the sum of the weights.
+    """Terms that the queries' own keys, which lie at the queries, add to the sums of weights.
 
     Parameters
     ----------

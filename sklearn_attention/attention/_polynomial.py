@@ -80,7 +80,7 @@ class Basis:
         return xp.concat(parts, axis=1)
 
     def columns(self, terms, values):
-        """What to average: products of terms with each other, and with the values."""
+        """Columns to average: products of terms with each other, and with the values."""
         products = terms[:, self._rows] * terms[:, self._columns]
         with_values = (terms[:, :, None] * values[:, None, :]).reshape(len(terms), -1)
         return array_namespace(terms).concat([products, with_values], axis=1)
@@ -139,7 +139,7 @@ class Basis:
 
 
 def local_unit(spread, keys, weights):
-    """What local coordinates are measured in: the kernel's width, or the data's if smaller.
+    """Unit of local coordinates: the kernel's width, or the data's if smaller.
 
     So a window is thin where rows are few beside what it could hold, and not because it is
     wider than all data: then the polynomial is an ordinary least-squares one.
@@ -282,7 +282,7 @@ def _least_variance(gram):
 
 
 def thin_ridge(covariance, least):
-    """What must be added to the diagonal for the smallest eigenvalue to be large enough.
+    """Addition to the diagonal that makes the smallest eigenvalue large enough.
 
     Parameters
     ----------

@@ -322,7 +322,7 @@ class _Search:
         return low, high
 
     def _evaluate(self, bandwidth, eval_gradient=False):
-        """What is to be minimised, at scaled bandwidths, and its gradient or zeros."""
+        """The function to minimise, at scaled bandwidths, and its gradient or zeros."""
         found, sign = self.criterion(bandwidth, eval_gradient), self.criterion.sign
         value, gradient = found if eval_gradient else (found, np.zeros(len(bandwidth)))
         if not (np.isfinite(value) and np.isfinite(gradient).all()):

@@ -138,7 +138,7 @@ class LogSums:
     def _along(self, line, queries, scale, leave_out):
         own = queries is self.keys
         order = line.order if own else np.argsort(queries[:, 0], kind="stable")
-        places = line.x if own else queries[order, 0]
+        places = line.points if own else queries[order]
         shift, sums = line.sums(places, scale, np.arange(len(order)) if leave_out else None)
         found = np.isfinite(shift)
         log_sums, slopes = np.full(len(order), -np.inf), np.zeros((len(order), 1))

@@ -7,6 +7,7 @@ from sklearn.gaussian_process.kernels import RBF
 from sklearn.metrics.pairwise import laplacian_kernel
 
 from sklearn_attention.attention import _derivatives, attend, attend_gradient
+from sklearn_attention.attention._algorithms import _tiles
 from sklearn_attention.kernels import (
     KERNELS,
     AitchisonAitken,
@@ -234,7 +235,7 @@ def test_threads_change_nothing(kernel, monkeypatch):
     queries, keys, values = make_data(n_queries=200)
     expected = attend_gradient(queries, keys, values, kernel)
     monkeypatch.setattr(_derivatives, "_BLOCK_PAIRS", 1600)
-    monkeypatch.setattr(_derivatives, "FEW_PAIRS", 0)
+    monkeypatch.setattr(_tiles, "FEW_PAIRS", 0)
     n_threads = torch.get_num_threads()
     torch.set_num_threads(2)
     try:

@@ -51,12 +51,13 @@ def test_equals_sums_over_all_pairs(name, place, leave_out, algorithm):
     values = rng.normal(size=(N, 2))
     for degree in (0, 2):
         line = Line(x, rng.uniform(0.5, 2, size=N), values, as_kernel(name), degree)
-        queries, own = line.x, np.arange(N)
+        queries, own = line.points, np.arange(N)
         if not leave_out:
-            queries, own = np.sort(rng.choice(x, 100) + 0.3 * rng.normal(size=100)), None
+            queries = np.sort(rng.choice(x, 100) + 0.3 * rng.normal(size=100))[:, None]
+            own = None
         for scale in (1e-3, 0.1, 3.0, 1e3):
             found = line.sums(queries, scale, own)
-            shift, expected = all_pairs(line, queries, scale, own)
+            shift, expected = all_pairs(line, queries[:, 0], scale, own)
             some = expected[0, :, 0] > 0
             np.testing.assert_array_equal(np.isfinite(found.shift), some)
             total = found.sums[0, 0, some]
@@ -92,9 +93,9 @@ def test_a_scale_for_each_query():
         rng.normal(size=50), np.ones(50), rng.normal(size=(50, 1)), as_kernel("tricube")
     )
     scales = rng.uniform(0.1, 2, size=50)
-    found = line.sums(line.x, scales)
+    found = line.sums(line.points, scales)
     for i in range(0, 50, 7):
-        alone = line.sums(line.x[i : i + 1], scales[i])
+        alone = line.sums(line.points[i : i + 1], scales[i])
         np.testing.assert_allclose(found.sums[:, :, i], alone.sums[:, :, 0], rtol=1e-12)
 
 

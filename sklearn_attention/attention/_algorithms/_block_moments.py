@@ -7,10 +7,10 @@ import torch
 
 from .._own_key import own_share, own_terms
 from .._polynomial import Basis, Moments, local_unit
-from .._threads import FEW_PAIRS, map_blocks, threads_for
+from .._threads import map_blocks, threads_for
 from ._compact_blocks import compact_blocks, in_order, median_blocks
 from ._dense import dense_part
-from ._tiles import fallback_weights, kernel_table, shifted_weights
+from ._tiles import fallback_averages, is_parallel, kernel_table, shifted_weights
 
 # Pairs of a block: few enough for temporaries to stay in cache; and its fewest rows.
 _BLOCK_PAIRS, _FEWEST_ROWS = 2**17, 16
@@ -46,7 +46,7 @@ class Coordinates:
         self.basis = Basis(degree, len(columns))
 
     def columns(self, terms):
-        """What to average: the terms' products, and the terms times the values."""
+        """Columns to average: the terms' products, and the terms times the values."""
         return self.basis.columns(terms, self._problem.values)
 
     def moments(self, averages, offset, scale):
@@ -117,7 +117,7 @@ class BlockMoments:
 
     @torch.no_grad()
     def reduce(self, finish, scales=None):
-        """What is made of the moments at several bandwidths.
+        """Reduce the moments at several bandwidths, block by block.
 
         Parameters
         ----------
@@ -138,22 +138,20 @@ class BlockMoments:
             return [in_order(*zip(*found, strict=True), self._blocks)]
         scales = torch.as_tensor(scales, device=problem.keys.device)
         scales = scales.reshape(len(scales), -1).expand(-1, len(problem.queries))
-        n_pairs = len(problem.queries) * len(problem.keys)
-        parallel = problem.keys.device.type == "cpu" and n_pairs > FEW_PAIRS
-        # A user's own function may not be safe in threads.
-        parallel = parallel and problem.kernel.signed is not None
-        with threads_for(n_pairs):
+        with threads_for(len(problem.queries) * len(problem.keys)):
             found = map_blocks(
-                lambda rows: self._block(rows, scales, finish), self._blocks, parallel=parallel
+                lambda rows: self._block(rows, scales, finish),
+                self._blocks,
+                parallel=is_parallel(problem),
             )
         return [in_order(of_scale, self._blocks) for of_scale in zip(*found, strict=True)]
 
     def _block(self, rows, scales, finish):
-        """What `finish` makes of the moments of some neighbouring queries, for each scale."""
+        """Reduced moments of some neighbouring queries, for each scale."""
         problem, x = self._problem.take(rows), self._local.queries[rows]
         middle = x.mean(dim=0)
         columns = self._local.columns(self._local.basis.terms(self._local.keys - middle))
-        answers = functools.cache(lambda: self._answers(problem, columns))
+        answers = functools.cache(lambda: fallback_averages(problem, columns, self._empty))
 
         def finished(sums, shift, scale):
             places = rows.repeat(len(shift) // len(rows))
@@ -185,10 +183,3 @@ class BlockMoments:
             fields = finished(torch.cat(sums), torch.cat(shifts), some.flatten())
             found += zip(*(field.split(len(rows)) for field in fields), strict=True)
         return found
-
-    def _answers(self, problem, columns):
-        """Averages of the columns that answer for queries without weights."""
-        if self._empty == "nan":
-            return columns.new_full((len(problem.queries), columns.shape[1]), torch.nan)
-        _, weights = fallback_weights(problem, self._empty)
-        return (weights @ columns) / weights.sum(dim=1, keepdim=True)

@@ -57,7 +57,7 @@ class Boxes:
         self._keys, self._moments = (None, None, None), {}
 
     def plan(self, queries, scale):
-        """How to sum for some queries.
+        """Plan of the sums for some queries.
 
         Parameters
         ----------

@@ -140,7 +140,7 @@ class Rows:
         return np.bincount(cell, column, len(self.codes) + 1)
 
     def spread(self, of_cells):
-        """What a cell has, for each of its points."""
+        """Numbers of the cells, for each of their points."""
         return np.repeat(of_cells[self._cell], self._size)[self._slot]
 
 

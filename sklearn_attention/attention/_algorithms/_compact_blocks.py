@@ -66,7 +66,7 @@ def median_blocks(points, size):
 
 
 def in_order(found, blocks):
-    """What was found block by block, for all points in order.
+    """Fields that were found block by block, for all points in order.
 
     Parameters
     ----------

@@ -52,12 +52,6 @@ class Line(Keys):
         points = self.x[:, None]
         super().__init__(points, weights[self.order], values[self.order], kernel, degree)
 
-    def sums(self, queries, scale, own=None):
-        """As for :class:`Keys`, or of `queries` of shape (m,): `x` for the keys themselves."""
-        if queries.ndim == 1:
-            queries = self.points if queries is self.x else queries[:, None]
-        return super().sums(queries, scale, own)
-
     @functools.cached_property
     def _algorithm(self):
         if self.kernel.polynomial is not None:

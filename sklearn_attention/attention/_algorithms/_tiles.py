@@ -40,10 +40,11 @@ def tile_part(problem):
         return functools.reduce(merge, tiles)
 
     row_blocks = blocks(n_queries, max(1, _TILE_PAIRS // columns))
-    return concatenate(map_blocks(average, row_blocks, parallel=_is_parallel(problem)), problem)
+    return concatenate(map_blocks(average, row_blocks, parallel=is_parallel(problem)), problem)
 
 
-def _is_parallel(problem):
+def is_parallel(problem):
+    """Whether threads are to share a pass over all pairs."""
     # A GPU is parallel by itself, and a user's own function may not be safe in threads.
     if len(problem.queries) * len(problem.keys) <= FEW_PAIRS:
         return False
@@ -232,6 +233,28 @@ def fallback_weights(problem, empty):
     if own is not None:
         weights[own] = 0
     return weights.new_zeros(len(weights)), weights
+
+
+def fallback_averages(problem, columns, empty):
+    """Averages that answer for queries without weights.
+
+    Parameters
+    ----------
+    problem : Problem
+        Of some queries.
+    columns : torch.Tensor of shape (n_keys, c)
+        What is averaged.
+    empty : {"nearest", "mean", "nan"}
+        The policy.
+
+    Returns
+    -------
+    averages : torch.Tensor of shape (n_queries, c)
+    """
+    if empty == "nan":
+        return columns.new_full((len(problem.queries), columns.shape[1]), math.nan)
+    _, weights = fallback_weights(problem, empty)
+    return (weights @ columns) / weights.sum(dim=1, keepdim=True)
 
 
 def nearest_weights(problem):
