@@ -5,6 +5,8 @@ import functools
 from sklearn.base import BaseEstimator
 from sklearn.callback import CallbackSupportMixin
 
+_KIND = "dataclass"  # where the name of a dataclass is kept among its fields
+
 
 class AttentionEstimator(CallbackSupportMixin, BaseEstimator):
     """Base class of the estimators: callbacks, and a link to the docs in their HTML."""
@@ -14,19 +16,19 @@ class AttentionEstimator(CallbackSupportMixin, BaseEstimator):
         "https://sklearn-attention.readthedocs.io/en/stable/api/generated/"
         "sklearn_attention.{estimator_name}.html"
     )
-    # Names and types of fitted attributes that are dataclasses. Pickles and files have their
-    # fields in a dict, so that there is no type to be trusted.
+    # Dataclasses in the fitted attributes, themselves, in lists or in one another. Pickles and
+    # files have their fields in a dict, so that there is no type to be trusted.
     _held = ()
 
     def __getstate__(self):
         state = super().__getstate__()
-        held = {name: dict(vars(state[name])) for name, _ in self._held if name in state}
+        state = {name: _flatten(value, self._held) for name, value in state.items()}
         # What was computed from the rest of the state, and kept, is computed again.
-        return state | held | ({"_memo": {}} if "_memo" in state else {})
+        return state | ({"_memo": {}} if "_memo" in state else {})
 
     def __setstate__(self, state):
-        held = {name: kind(**state[name]) for name, kind in self._held if name in state}
-        super().__setstate__(state | held)
+        kinds = {kind.__name__: kind for kind in self._held}
+        super().__setstate__({name: _build(value, kinds) for name, value in state.items()})
 
     def _doc_link_url_param_generator(self):
         return {"estimator_name": type(self).__name__}
@@ -37,6 +39,20 @@ class AttentionEstimator(CallbackSupportMixin, BaseEstimator):
         task = context.subcontext(task_name="bandwidth")
         task.call_on_fit_task_begin(**hooks)
         return task.call_on_fit_task_end(**hooks)
+
+
+def _flatten(value, kinds):
+    if type(value) in kinds:
+        fields = {name: _flatten(field, kinds) for name, field in vars(value).items()}
+        return fields | {_KIND: type(value).__name__}
+    return [_flatten(item, kinds) for item in value] if type(value) is list else value
+
+
+def _build(value, kinds):
+    if isinstance(value, dict) and _KIND in value:
+        fields = {name: _build(item, kinds) for name, item in value.items() if name != _KIND}
+        return kinds[value[_KIND]](**fields)
+    return [_build(item, kinds) for item in value] if type(value) is list else value
 
 
 def keeps_state_on_failure(method):

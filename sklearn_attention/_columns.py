@@ -271,7 +271,7 @@ class Columns:
 class MixedRows(AttentionEstimator):
     """Base class of estimators that read rows of numbers and categories."""
 
-    _held = (("columns_", Columns),)
+    _held = (Columns,)
     # A parameter of some of them.
     categorical_features = "from_dtype"
     # Whether it matters to them that a category is ordered.

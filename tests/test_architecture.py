@@ -36,10 +36,6 @@ TORCH = {
     "attention",
     "nn",
     "training",
-    *(
-        f"kernel_attention.{name}"
-        for name in ("_members", "_memory", "_reader", "_solve", "_solve_logistic")
-    ),
     *(f"forecasting.{name}" for name in ("_correction", "_network")),
     *(f"sequence.{name}" for name in ("_beam_search", "_pair_batches", "_seq2seq_network")),
     *(f"sequence.{name}" for name in ("_language_network", "_language_reading")),

@@ -1,127 +1,137 @@
-"""How the members' answers become one."""
+"""How the members' predictions become one."""
 
 import numpy as np
 from scipy.optimize import minimize, nnls
-from scipy.special import log_softmax, softmax
+from scipy.special import expit, softmax
 
-_LEAST_SCORE = (0.003, 0.01, 0.03, 0.1)
-# Biases and strengths of the link are normal with this precision, in rows: rows that judge
-# are few where there are many classes.
-_LINK_PRECISION = 2.0
-_LEAST_SHARE = 1e-3
 # What has a smaller share of the blend would be paid for at every prediction, for nothing.
 _LEAST_BLENDED = 0.02
+# Of the link: strengths, biases, and the logarithm of how much frequencies are mixed in.
+_STRENGTH_PRECISION, _BIAS_PRECISION, _MIX_PRECISION = 0.01, 0.01, 0.25
+_USUAL_MIX = -7.0
+_LEAST_SHARE = 0.04
 
 
 def blend(left_out, targets, weights):
-    """Non-negative weights of ways, by which their leave-one-out predictions fit best.
+    """Non-negative weights, by which held-out predictions fit best.
 
-    Ways of hardly any weight get none.
+    Predictions of hardly any weight get none.
 
     Parameters
     ----------
-    left_out : ndarray of shape (n_ways, n_judged, n_outputs)
+    left_out : ndarray of shape (n_kinds, n_judged, n_outputs)
     targets : ndarray of shape (n_judged, n_outputs)
     weights : ndarray of shape (n_judged,)
 
     Returns
     -------
-    blend_weights : ndarray of shape (n_ways, n_outputs)
+    shares : ndarray of shape (n_kinds, n_outputs)
     """
     root = np.sqrt(weights)
     found = np.zeros((len(left_out), targets.shape[1]))
     for output in range(targets.shape[1]):
         columns = left_out[:, :, output].T * root[:, None]
-        shares, _ = nnls(columns, targets[:, output] * root)
+        target = targets[:, output] * root
+        shares, _ = nnls(columns, target)
         used = shares > _LEAST_BLENDED * shares.sum()
         if used.any():
-            found[used, output], _ = nnls(columns[:, used], targets[:, output] * root)
+            found[used, output], _ = nnls(columns[:, used], target)
         if not found[:, output].any():
-            # No way predicts better than the mean; the least bad one says about that.
-            errors = np.square(columns - (targets[:, output] * root)[:, None]).sum(0)
-            found[errors.argmin(), output] = 1.0
+            # None predicts better than the mean; the least bad one says about that.
+            found[np.square(columns - target[:, None]).sum(0).argmin(), output] = 1.0
     return found
 
 
-def log_odds(shares):
-    """Log-odds of shares of the rows, finite also for 0 and 1."""
-    return np.log((shares + _LEAST_SHARE) / (1 - shares + _LEAST_SHARE))
-
-
 class MultinomialLink:
-    r"""Probabilities from scores of the classes, by a calibrated multinomial link.
+    r"""Probabilities from scores of the classes.
 
-    .. math:: P(c \mid x) \propto \exp\Bigl(b_c + \sum_m \theta_m\, g(f_{mc})\Bigr),
-              \quad \theta_m \ge 0,\quad
-              g(f) = \log \tfrac12 \bigl(f + \sqrt{f^2 + 4\epsilon^2}\bigr)
+    .. math:: P(c \mid x) = (1 - \epsilon)\, \frac{\pi_c e^{z_c}}{\sum_k \pi_k e^{z_k}}
+              + \epsilon\, \pi_c, \quad
+              z_c = b_c + \sum_m \theta_m f_{mc} + \vartheta_m
+              \operatorname{arsinh}\frac{f_{mc} + \pi_c}{.04} + \theta_t g_c,
+              \quad \theta_m, \vartheta_m, \theta_t \ge 0
 
-    A score is about a probability, but may be negative; :math:`\epsilon` is where it begins
-    to count as none. Where scores are log-odds, :math:`g(f) = f`.
+    A score is about an indicator less the frequency :math:`\pi_c`. The :math:`g_c`, which may
+    be absent, are logarithms of probabilities by boosted trees, less those of the frequencies.
 
     Parameters
     ----------
-    strengths : ndarray of shape (n_ways,)
-        The :math:`\theta`.
+    frequencies : ndarray of shape (n_classes,)
+    strengths : ndarray of shape (2 * n_kinds,) or (2 * n_kinds + 1,)
+        The :math:`\theta`, then the :math:`\vartheta`, then that of the trees if any.
     bias : ndarray of shape (n_classes,)
-    least : float
+    mix : float
         The :math:`\epsilon`.
-    are_log_odds : ndarray of bool of shape (n_ways,)
-        Ways whose scores are log-odds.
     """
 
-    def __init__(self, strengths, bias, least, are_log_odds):
-        self.strengths, self.bias, self.least = strengths, bias, least
-        self.are_log_odds = are_log_odds
+    def __init__(self, frequencies, strengths, bias, mix):
+        self.frequencies, self.strengths, self.bias, self.mix = (
+            frequencies,
+            strengths,
+            bias,
+            mix,
+        )
 
     @classmethod
-    def fit(cls, scores, indicators, weights, are_log_odds):
+    def fit(cls, scores, indicators, weights, frequencies, trees=None):
         """The link of least log-loss.
 
         Parameters
         ----------
-        scores : ndarray of shape (n_ways, n_judged, n_classes)
-            Leave-one-out.
+        scores : ndarray of shape (n_kinds, n_judged, n_classes)
+            Held out.
         indicators : ndarray of shape (n_judged, n_classes)
         weights : ndarray of shape (n_judged,)
-        are_log_odds : ndarray of bool of shape (n_ways,)
+        frequencies : ndarray of shape (n_classes,)
+        trees : ndarray of shape (n_judged, n_classes), default=None
+            Held out.
 
         Returns
         -------
         link : MultinomialLink
         """
-        n_ways, _, n_classes = scores.shape
-        best = None
-        for least in _LEAST_SCORE:
-            logs = _log_scores(scores, least, are_log_odds)
+        heads = _heads(scores, frequencies, trees)
+        units = np.maximum(heads.std(axis=(1, 2)), 1e-6)
+        heads = heads / units[:, None, None]
+        n_heads, _, n_classes = heads.shape
+        log_prior = np.log(frequencies)
+        of_own = indicators @ frequencies
+        precision = _BIAS_PRECISION * weights.sum()
 
-            def loss(free, logs=logs):
-                strengths, bias = free[:n_ways], free[n_ways:]
-                log_p = log_softmax(np.tensordot(strengths, logs, 1) + bias, axis=1)
-                excess = (np.exp(log_p) - indicators) * weights[:, None]
-                held = strengths - 1 / n_ways
-                value = -(weights[:, None] * indicators * log_p).sum()
-                value += 0.5 * _LINK_PRECISION * (held @ held + bias @ bias)
-                pull = np.tensordot(logs, excess, ([1, 2], [0, 1])) + _LINK_PRECISION * held
-                pull_bias = excess.sum(0) + _LINK_PRECISION * bias
-                return value, np.concatenate([pull, pull_bias])
+        def loss(free):
+            strengths, bias = free[:n_heads], free[n_heads:-1]
+            mix = expit(free[-1])
+            p = softmax(log_prior + bias + np.tensordot(strengths, heads, 1), axis=1)
+            own = (p * indicators).sum(axis=1)
+            mixed = (1 - mix) * own + mix * of_own
+            pull = ((1 - mix) * own / mixed * weights)[:, None] * (p - indicators)
+            off = free[-1] - _USUAL_MIX
+            value = -weights @ np.log(mixed) + 0.5 * (
+                _STRENGTH_PRECISION * strengths @ strengths
+                + precision * bias @ bias
+                + _MIX_PRECISION * off**2
+            )
+            slope = [
+                np.tensordot(heads, pull, 2) + _STRENGTH_PRECISION * strengths,
+                pull.sum(axis=0) + precision * bias,
+                [weights @ ((own - of_own) / mixed) * mix * (1 - mix) + _MIX_PRECISION * off],
+            ]
+            return value, np.concatenate(slope)
 
-            start = np.concatenate([np.full(n_ways, 1 / n_ways), np.zeros(n_classes)])
-            bounds = [(0, None)] * n_ways + [(None, None)] * n_classes
-            found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds)
-            if best is None or found.fun < best[0]:
-                x = found.x
-                best = found.fun, cls(x[:n_ways], x[n_ways:], least, are_log_odds)
-        return best[1]
+        start = np.concatenate(
+            [np.full(n_heads, 1 / n_heads), np.zeros(n_classes), [_USUAL_MIX]]
+        )
+        bounds = [(0, None)] * n_heads + [(None, None)] * (n_classes + 1)
+        x = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x
+        return cls(frequencies, x[:n_heads] / units, x[n_heads:-1], float(expit(x[-1])))
 
-    def __call__(self, scores):
-        """Probabilities (n, n_classes) from scores (n_ways, n, n_classes)."""
-        logs = _log_scores(scores, self.least, self.are_log_odds)
-        return softmax(np.tensordot(self.strengths, logs, 1) + self.bias, axis=1)
+    def __call__(self, scores, trees=None):
+        """Probabilities (n, n_classes) from scores (n_kinds, n, n_classes), and trees'."""
+        heads = _heads(scores, self.frequencies, trees)
+        logits = np.log(self.frequencies) + self.bias + np.tensordot(self.strengths, heads, 1)
+        return (1 - self.mix) * softmax(logits, axis=1) + self.mix * self.frequencies
 
 
-def _log_scores(scores, least, are_log_odds):
-    root = np.sqrt(scores**2 + 4 * least**2)
-    # The same number without a difference of two that are alike.
-    below = 2 * least**2 / (root + np.abs(scores))
-    logs = np.log(np.where(scores < 0, below, 0.5 * (scores + root)))
-    return np.where(np.asarray(are_log_odds)[:, None, None], scores, logs)
+def _heads(scores, frequencies, trees=None):
+    heads = [scores, np.arcsinh((scores + frequencies) / _LEAST_SHARE)]
+    return np.concatenate(heads if trees is None else [*heads, trees[None]])

@@ -1,5 +1,8 @@
 """Kernel attention for classes."""
 
+import dataclasses
+import itertools
+
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.callback import with_callbacks
@@ -7,9 +10,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._base import keeps_state_on_failure
 from .._labels import ClassLabels, check_labels, known_classes
-from ._blend import MultinomialLink, log_odds
+from ._blend import MultinomialLink
+from ._boosting import predict_trees, stack_classifier
 from ._estimator import KernelAttention
-from ._ways import WAYS
+from ._losses import CrossEntropy, LogLossOfShares
+from ._members import KernelRidge, LocalAverage
+
+_FEW_FOLDS, _FEW, _RANDOM, _MANY = 8, 1000, 5000, 30_000
+# A class that weight 0 has left without rows.
+_LEAST_FREQUENCY = 1e-9
 
 
 class KernelAttentionClassifier(ClassLabels, ClassifierMixin, KernelAttention):
@@ -19,18 +28,22 @@ class KernelAttentionClassifier(ClassLabels, ClassifierMixin, KernelAttention):
 
     Parameters
     ----------
-    readout : {"blend", "solve", "local_linear", "average"}, default="blend"
-        How the memory is read. ``"average"``: the weighted votes of the rows, learned by
-        their leave-one-out log-loss. ``"local_linear"``: the same of local lines.
-        ``"solve"``: kernel logistic regression up to 2000 rows, kernel ridge regression of
-        the indicators beyond. ``"blend"``: solve and average, and up to 2000 rows a second,
-        more firmly held solve. All but "average" go through a calibrated multinomial link;
-        see Notes.
-    kernel, views, n_heads, n_estimators, max_steps, bandwidth, ridge, clip, device
+    readout : {"solve", "local_linear", "average"}, default="solve"
+        How predictions are made of the training rows. ``"solve"``: kernel ridge regression of
+        the indicators, learned by the log-loss of their leave-one-out predictions.
+        ``"average"``: the weighted votes of the rows. ``"local_linear"``: local lines through
+        them. All but "average" go through a calibrated multinomial link; see Notes.
+    kernel, encodings, bandwidth, ridge, clip
         As for :class:`KernelAttentionRegressor`.
-    n_landmarks : int or "auto", default="auto"
-        As there; where it is less than the number of rows, indicators are solved by ridge
-        regression.
+    n_folds : int or "auto", default="auto"
+        As there, but "auto" is 8 up to 1000 rows, 4 up to 5000, and 2 up to 30 000.
+    max_steps : int or "auto", default="auto"
+        As there, but "auto" is 25 up to 5000 rows, and 60 beyond.
+    boosting : None or "auto", default=None
+        Whether boosted trees are stacked with kernel attention. "auto": for each fold
+        scikit-learn's `HistGradientBoosting` is fitted without the rows that judge, and joins
+        where the log-loss of these then falls by at least 0.3 %. Never where the bandwidth is
+        given, or there are fewer than 50 rows.
     random_state : int, RandomState instance or None, default=0
         Draws folds, starting points and batches.
 
@@ -38,11 +51,12 @@ class KernelAttentionClassifier(ClassLabels, ClassifierMixin, KernelAttention):
     ----------
     classes_ : ndarray of shape (n_classes,), or list of such arrays
         The classes; a list if there are several outputs.
-    blend_weights_ : dict of str to float
-        Strength of each way to read in the link, the mean over outputs.
-    links_ : list of dict
-        For each output the strengths, the bias of every class, and the least score.
-    n_heads_, length_scales_, feature_relevance_, bandwidth_, judged_rows_, members_, keys_
+    links_ : list of (dict or None)
+        For each output the parameters of the link; None for "average" without trees.
+    boosters_ : list of list of HistGradientBoostingClassifier
+        For each output those of the folds, none where they are not used. Their classes are
+        positions in `classes_`.
+    length_scales_, feature_relevance_, bandwidth_, judged_rows_, encodings_, members_, keys_
         As for :class:`KernelAttentionRegressor`.
     columns_
         As for :class:`KernelAttentionRegressor`.
@@ -56,20 +70,26 @@ class KernelAttentionClassifier(ClassLabels, ClassifierMixin, KernelAttention):
     See Also
     --------
     KernelAttentionRegressor : The same for numbers, where the method is described.
-    NadarayaWatsonClassifier : Votes with a bandwidth that is not learned in views.
+    NadarayaWatsonClassifier : Votes with a bandwidth that is not learned in encodings.
 
     Notes
     -----
-    What a way says of class :math:`c` is a score :math:`f_{mc}`, about a probability, or the
-    log-odds of kernel logistic regression. The link makes probabilities of the scores of all
-    ways,
+    Scores :math:`f_c` are predictions of the indicators less the frequencies :math:`\pi_c` of
+    the classes. The kernel has a linear part, and neither a constant nor a rough one. It is
+    learned by the cross-entropy of :math:`P(c) \propto \pi_c e^{\theta f_c}` on batches, with
+    leave-one-out scores in closed form. The link makes probabilities of the scores,
 
-    .. math:: P(c \mid x) \propto \exp\Bigl(b_c + \sum_m \theta_m\, g(f_{mc})\Bigr),
-              \quad \theta_m \ge 0,\quad
-              g(f) = \log \tfrac12 \bigl(f + \sqrt{f^2 + 4\epsilon^2}\bigr)
+    .. math:: P(c \mid x) = (1 - \epsilon)\, \frac{\pi_c e^{z_c}}{\sum_k \pi_k e^{z_k}}
+              + \epsilon\, \pi_c, \quad
+              z_c = b_c + \theta f_c + \vartheta \operatorname{arsinh}\frac{f_c + \pi_c}{.04}
 
-    with :math:`g(f) = f` for log-odds, and the parameters of least log-loss of leave-one-out
-    predictions, of rows that the members have not learned from.
+    with the parameters of least log-loss on rows that the members have not learned from, none
+    of :math:`\theta` and :math:`\vartheta` negative.
+
+    Boosted trees, if asked for, are stacked by one more term in :math:`z_c`,
+    :math:`\theta_t (\log p_c - \log \pi_c)` with :math:`\theta_t \ge 0`, where
+    :math:`\log p_c` is the mean over the folds' boosters. Votes ("average") then go through
+    the link too.
 
     Examples
     --------
@@ -111,22 +131,24 @@ class KernelAttentionClassifier(ClassLabels, ClassifierMixin, KernelAttention):
         y = check_labels(y)
         self.classes_ = known_classes(y)
         task_data = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
-        left_out, context = self._remember(
-            X, self._indicators(y, np.float64), sample_weight, attending="average",
-            loss="log", centered=False, task_data=task_data,
-        )  # fmt: skip
+        left_out, folds, context = self._remember(
+            X, self._indicators(y, np.float64), sample_weight, task_data
+        )
         rows = self.judged_rows_
         judged, weights = self.values_[rows], self.key_weights_[rows]
-        self.links_ = []
-        if self.readout != "average":
-            scores = self._as_scores(left_out)
-            outputs = zip(self._of_outputs(scores), self._of_outputs(judged), strict=True)
-            for of_classes, indicators in outputs:
-                link = MultinomialLink.fit(of_classes, indicators, weights, self._are_log_odds)
-                self.links_.append(vars(link))
-        strengths = [link["strengths"] for link in self.links_] or [np.ones(1)]
-        self._shares = np.mean(strengths, axis=0)
-        self.blend_weights_ = dict(zip(self.ways_, self._shares, strict=True))
+        self.links_, self.boosters_ = [], []
+        for classes, scores in zip(self._outputs, self._of_outputs(left_out), strict=True):
+            frequencies = self._frequencies[classes]
+            boosters, link = [], None
+            if self._may_boost:
+                boosters, link = stack_classifier(
+                    self.keys_, self.columns_, self.values_[:, classes], self.key_weights_,
+                    folds, scores, frequencies,
+                )  # fmt: skip
+            if link is None and self.readout != "average":
+                link = MultinomialLink.fit(scores, judged[:, classes], weights, frequencies)
+            self.boosters_.append(boosters)
+            self.links_.append(link and vars(link))
         context.call_on_fit_task_end(estimator=self, **task_data, reconstruction_attributes={})
         return self
 
@@ -167,31 +189,55 @@ class KernelAttentionClassifier(ClassLabels, ClassifierMixin, KernelAttention):
 
     def _probabilities(self, X):
         """Of every output, (n_queries, n_classes)."""
-        scores = self._as_scores(self._answers(X))
-        if not self.links_:
-            found = self._of_outputs(np.clip(scores[0], 0, None))
-            return [p / p.sum(axis=1, keepdims=True) for p in found]
-        outputs = zip(self.links_, self._of_outputs(scores), strict=True)
-        return [MultinomialLink(**link)(of_classes) for link, of_classes in outputs]
+        scores = self._scores(X)
+        found = []
+        outputs = zip(self._outputs, self.links_, self.boosters_, strict=True)
+        for classes, link, boosters in outputs:
+            if link is None:
+                votes = np.clip(scores[0][:, classes] + self.center_[classes], 0, None)
+                found.append(votes / votes.sum(axis=1, keepdims=True))
+                continue
+            frequencies, trees = self._frequencies[classes], None
+            if boosters:
+                trees = predict_trees(boosters, X, self.columns_, frequencies)
+            found.append(MultinomialLink(**link)(scores[:, :, classes], trees))
+        return found
 
-    def _as_scores(self, answers):
-        """What was solved without the means of the indicators gets them back."""
-        solved = np.array([WAYS[way].reads == "solve" for way in self.ways_])
-        of_odds = self._are_log_odds[:, None, None]
-        less = np.where(of_odds, log_odds(self.center_), self.center_)
-        return answers + np.where(solved[:, None, None], less, 0.0)
+    # Indicators stay indicators.
+    _scales_targets = False
+    _fewest_bins = 12
 
     @property
-    def _are_log_odds(self):
-        return np.array(
-            [
-                any("log_odds" in member for member in self.members_ if member["way"] == way)
-                for way in self.ways_
-            ]
-        )
+    def _frequencies(self):
+        return np.maximum(self.center_, _LEAST_FREQUENCY)
 
-    def _averaged(self, targets, values):
-        return values
+    @property
+    def _outputs(self):
+        """Columns of the indicators of each output."""
+        ends = np.cumsum([0, *(part.shape[-1] for part in self._of_outputs(self.values_))])
+        return [slice(*pair) for pair in itertools.pairwise(ends)]
 
-    def _way_shares(self):
-        return self._shares / max(self._shares.sum(), np.finfo(float).tiny)
+    def _loss(self):
+        loss = LogLossOfShares if self.readout != "solve" else CrossEntropy
+        return loss(self._frequencies, self._outputs)
+
+    def _members(self, n_rows, n_folds):
+        if self.readout != "solve":
+            return {self.readout: LocalAverage(lines=self.readout == "local_linear")}
+        usual = KernelRidge(
+            share=0.4, n_steps=25 if n_rows <= _RANDOM else 60, most_at_random=_RANDOM,
+            noise=0.5, rough=False, linear=True, constant=False,
+        )  # fmt: skip
+        if n_rows <= _FEW:
+            usual = dataclasses.replace(usual, batch=256, rate=0.1, precision=0.2)
+        return {"solve": usual}
+
+    def _usual_n_folds(self, n_rows):
+        if n_rows < 2 * _FEW_FOLDS:
+            return 1
+        if n_rows <= _RANDOM:
+            return _FEW_FOLDS if n_rows <= _FEW else 4
+        return 2 if n_rows <= _MANY else 1
+
+    def _shares_of_kinds(self):
+        return np.ones((1, self.values_.shape[1]))

@@ -5,21 +5,22 @@ from scipy.special import softmax
 
 # What the errors' log-weights are multiplied by: 0 for errors alike everywhere, 1 for those
 # of the kernel that predicts.
-_SHARPNESS = (0.0, 0.0625, 0.125, 0.25, 0.5, 1.0)
+_SHARPNESS = (0.0, 0.125, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 # Share of the weight that all errors have alike, so that no distribution is one error.
 _EVERYWHERE = (0.02, 0.1, 0.3)
 
 
-def calibrate(likeness, errors, weights):
+def calibrate(likeness, errors, weights, scored):
     """How sharply errors are to be weighted, by the continuous ranked probability score.
 
     Parameters
     ----------
-    likeness : ndarray of shape (n, n)
-        Logarithm of the kernel between the rows that judge.
+    likeness : ndarray of shape (n_scored, n)
+        Logarithm of the kernel between the rows that are scored and all that have errors.
     errors : ndarray of shape (n, n_outputs)
-        Their leave-one-out errors.
+        Leave-one-out errors.
     weights : ndarray of shape (n,)
+    scored : ndarray of int of shape (n_scored,)
 
     Returns
     -------
@@ -28,14 +29,15 @@ def calibrate(likeness, errors, weights):
     """
     if len(errors) < 3:
         return 0.0, 1.0
-    others = ~np.eye(len(errors), dtype=bool)
+    others = np.ones(likeness.shape, dtype=bool)
+    others[np.arange(len(scored)), scored] = False
+    scale = np.abs(errors).mean(0) + np.finfo(float).tiny
     found = []
     for sharpness in _SHARPNESS:
         for everywhere in _EVERYWHERE if sharpness else (1.0,):
             shares = error_weights(likeness, weights, sharpness, everywhere, others)
-            scores = [_crps(shares, error) for error in errors.T]
-            scale = np.abs(errors).mean(0) + np.finfo(float).tiny
-            score = np.mean(np.average(scores, axis=1, weights=weights) / scale)
+            scores = [_crps(shares, error, scored) for error in errors.T]
+            score = np.mean(np.average(scores, axis=1, weights=weights[scored]) / scale)
             found.append((score, sharpness, everywhere))
     return min(found)[1:]
 
@@ -70,8 +72,8 @@ def error_weights(likeness, weights, sharpness, everywhere, counted=None):
     return (1 - everywhere) * softmax(near, axis=1) + everywhere * alike
 
 
-def _crps(shares, errors):
-    r"""Scores :math:`\int (F(t) - [e \le t])^2\,dt` of each error in its distribution.
+def _crps(shares, errors, scored):
+    r"""Scores :math:`\int (F(t) - [e \le t])^2\,dt` of some errors in their distributions.
 
     The distribution is moved to mean 0, since its mean is the prediction.
     """
@@ -79,7 +81,7 @@ def _crps(shares, errors):
     places = errors[order]
     reached = np.cumsum(shares[:, order], axis=1)[:, :-1]
     gaps = np.diff(places)
-    own = (errors + shares @ errors)[:, None]  # where the error lies before the move
+    own = (errors[scored] + shares @ errors)[:, None]  # where the error lies before the move
     # The step of the error itself may fall within a gap, or beyond all places.
     left = np.clip(own - places[:-1], 0, gaps)
     score = (reached**2 * left + (reached - 1) ** 2 * (gaps - left)).sum(axis=1)

@@ -1,4 +1,4 @@
-"""What the regressor and the classifier share: views, members, and what they learned."""
+"""What the regressor and the classifier share: encodings, members, and what they learned."""
 
 import math
 import numbers
@@ -8,54 +8,59 @@ from sklearn.base import TransformerMixin, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from .._columns import MixedRows
+from .._columns import Columns, MixedRows
 from .._explanation import Explanation, heaviest
 from .._validation import check_bandwidth, check_choice, check_key_weights, check_positive
 from ..kernels import RadialKernel, as_kernel
+from ._averages import AverageMember
+from ._boosting import FEWEST_ROWS
 from ._copies import join_copies
-from ._landmarks import MOST_SOLVED_ROWS
-from ._views import VIEWS, column_names, learn_view
-from ._ways import FEW_ROWS, READOUTS, ways_of
+from ._encodings import ENCODINGS, Encoding
+from ._kernel import LearnedKernel
+from ._members import Options
+from ._partition import Partition
+from ._ridge import RidgeMember
+from ._rows import TrainingRows
 
+READOUTS = ("average", "local_linear", "solve")
 _DTYPES = (np.float64, np.float32)
-_FOLDS = 4
 # Fewer rows than this are all needed to learn from.
 _FEWEST_TO_SPARE = 8
+# Rows that judge a member.
 _MOST_JUDGED_OF_FEW, _MOST_JUDGED = 2000, 1000
+_SMALL = 3000
 _MOST_DESCRIBED = 4096
 
 
 class KernelAttention(TransformerMixin, MixedRows):
     """Base class of kernel attention: rows are remembered, their kernel is learned."""
 
+    _held = (Columns, Encoding, LearnedKernel, Partition, RidgeMember, AverageMember)
+
     def __init__(
         self,
-        readout="blend",
+        readout="solve",
         *,
         kernel="gaussian",
-        views=VIEWS,
-        n_heads="auto",
-        n_estimators="auto",
-        max_steps=80,
+        encodings=ENCODINGS,
+        n_folds="auto",
+        max_steps="auto",
         bandwidth="learned",
         ridge="learned",
         clip=6.0,
-        n_landmarks="auto",
+        boosting=None,
         random_state=0,
-        device="auto",
     ):
         self.readout = readout
         self.kernel = kernel
-        self.views = views
-        self.n_heads = n_heads
-        self.n_estimators = n_estimators
+        self.encodings = encodings
+        self.n_folds = n_folds
         self.max_steps = max_steps
         self.bandwidth = bandwidth
         self.ridge = ridge
         self.clip = clip
-        self.n_landmarks = n_landmarks
+        self.boosting = boosting
         self.random_state = random_state
-        self.device = device
 
     def transform(self, X):
         """Rows in the learned space, where near means alike for the targets.
@@ -68,12 +73,13 @@ class KernelAttention(TransformerMixin, MixedRows):
         Returns
         -------
         X_new : ndarray of shape (n_queries, n_columns)
-            The columns of all views in learned length-scales, those of the first member:
+            The columns of all encodings in learned length-scales, those of the first member:
             Euclidean distances between rows are what its kernel falls with.
         """
         check_is_fitted(self)
         X = self._check_queries(X)
-        return self._memory.space(self.members_[0], X).astype(self.keys_.dtype, copy=False)
+        rows = self._training.encode(X, np.float64)
+        return self.members_[0].kernel.space(rows).astype(self.keys_.dtype, copy=False)
 
     def get_feature_names_out(self, input_features=None):
         """Names of the columns of :meth:`transform`.
@@ -90,10 +96,7 @@ class KernelAttention(TransformerMixin, MixedRows):
         check_is_fitted(self)
         names = _check_feature_names_in(self, input_features)
         columns = [
-            name + (f"_head{head}" if self.n_heads_ > 1 else "")
-            for view in self.views_
-            for head in range(self.n_heads_)
-            for name in column_names(view, names)
+            name for encoding in self.encodings_ for name in encoding.column_names(names)
         ]
         return np.array(columns, dtype=object)
 
@@ -113,8 +116,8 @@ class KernelAttention(TransformerMixin, MixedRows):
             Named tuple of ``indices``, ``weights`` and ``values``, the heaviest first. The
             weights are effective: a prediction is the mean of the targets and the weighted
             sum of what all targets differ from it. A classifier's are those of the scores
-            of its classes, before the link, and of kernel ridge in the place of logistic
-            regression. Rows of weight 0 in `fit` do not count.
+            of its classes, before the link. Rows of weight 0 in `fit` do not count. Where
+            boosted trees are stacked, they are the weights of the kernel part.
         """
         check_is_fitted(self)
         k = min(check_positive("k", k, integer=True), len(self.keys_))
@@ -125,7 +128,7 @@ class KernelAttention(TransformerMixin, MixedRows):
         return Explanation(self.key_rows_[indices], weights, self._targets(indices))
 
     def local_slopes(self, X):
-        """Slopes of local lines through the targets, weighted by the learned kernel.
+        """Slopes of predictions along the features.
 
         Parameters
         ----------
@@ -135,16 +138,20 @@ class KernelAttention(TransformerMixin, MixedRows):
         Returns
         -------
         slopes : ndarray of shape (n_queries, n_features) or (n_queries, n_outputs, n_features)
-            In units of the target for one unit of the feature; 0 for categories, for numbers
-            beyond `clip`, and beyond the 16 features that go with the targets most. The
-            outputs of a classifier are the indicators of its classes.
+            In units of the target for one unit of the feature; 0 for categories, for missing
+            cells and for numbers beyond `clip`. For "solve" the gradient of the prediction,
+            which takes steps at the edges of bins; for "local_linear" the slopes of the local
+            lines, along the 16 features that go with the targets most; 0 for "average". The
+            outputs of a classifier are its classes, before the link. Where boosted trees
+            are stacked, they are the slopes of the kernel part.
         """
         check_is_fitted(self)
         X = self._check_queries(X)
-        lines = [member for member in self.members_ if member["way"] == "local_linear"]
-        members = lines or self.members_
-        slopes = np.mean([self._reader(member).slopes(X) for member in members], axis=0)
-        slopes = np.swapaxes(slopes * self.scale_, 1, 2)
+        slopes = 0.0
+        for kind, share in zip(self.kinds_, self._shares_of_kinds(), strict=True):
+            of_kind = [member.slopes(self._training, X) for member in self._members_of(kind)]
+            slopes = slopes + np.mean(of_kind, axis=0) * share[:, None]
+        slopes = slopes * self.scale_[:, None]
         single = self.values_.ndim == 1
         return (slopes[:, 0] if single else slopes).astype(self.keys_.dtype, copy=False)
 
@@ -156,7 +163,7 @@ class KernelAttention(TransformerMixin, MixedRows):
 
     @property
     def _n_features_out(self):
-        return sum(len(view["feature"]) for view in self.views_) * self.n_heads_
+        return sum(map(len, self.encodings_))
 
     def _check_queries(self, X):
         return self._read_rows(X, _DTYPES, ensure_all_finite="allow-nan")
@@ -170,18 +177,15 @@ class KernelAttention(TransformerMixin, MixedRows):
 
     def _check_parameters(self):
         check_choice("readout", self.readout, READOUTS)
-        if self.n_heads != "auto":
-            check_positive("n_heads", self.n_heads, integer=True)
-        if self.n_estimators != "auto":
-            check_positive("n_estimators", self.n_estimators, integer=True)
-        if self.n_landmarks != "auto":
-            check_positive("n_landmarks", self.n_landmarks, integer=True)
-        whole = isinstance(self.max_steps, numbers.Integral) and self.max_steps >= 0
-        if not whole or isinstance(self.max_steps, bool):
-            raise ValueError(
-                f"max_steps={self.max_steps!r} is not valid: pass an integer, 0 for length-"
-                "scales that stay where they start."
-            )
+        if self.n_folds != "auto":
+            check_positive("n_folds", self.n_folds, integer=True)
+        if not (isinstance(self.max_steps, str) and self.max_steps == "auto"):
+            whole = isinstance(self.max_steps, numbers.Integral) and self.max_steps >= 0
+            if not whole or isinstance(self.max_steps, bool):
+                raise ValueError(
+                    f"max_steps={self.max_steps!r} is not valid: pass 'auto', or an integer, 0 "
+                    "for length-scales that stay where they start."
+                )
         if self.clip is not None:
             check_positive("clip", self.clip)
         if not (isinstance(self.ridge, str) and self.ridge == "learned"):
@@ -191,28 +195,41 @@ class KernelAttention(TransformerMixin, MixedRows):
                     f"ridge={self.ridge!r} is not valid: pass 'learned', or a finite number "
                     "that is not negative."
                 )
-        self._view_names()
+        if self.boosting is not None and not (
+            isinstance(self.boosting, str) and self.boosting == "auto"
+        ):
+            raise ValueError(
+                f"boosting={self.boosting!r} is unknown: pass None, or 'auto' to stack boosted "
+                "trees where held-out rows are predicted better with them."
+            )
+        self._encoding_names()
         self._check_kernel()
 
-    def _view_names(self):
+    def _encoding_names(self):
+        given = self.encodings
         try:
-            names = (self.views,) if isinstance(self.views, str) else tuple(self.views)
+            names = (given,) if isinstance(given, str) else tuple(given)
         except TypeError:
             names = ()
         for name in names:
-            check_choice("views", name, VIEWS)
+            check_choice("encodings", name, ENCODINGS)
         if not names or len(set(names)) < len(names):
             raise ValueError(
-                f"views={self.views!r} is not valid: name at least one of "
-                f"{sorted(VIEWS)}, each once."
+                f"encodings={given!r} is not valid: name at least one of "
+                f"{sorted(ENCODINGS)}, each once."
             )
         if not self._bandwidth_is_learned and names != ("standard",):
             raise ValueError(
                 f"bandwidth={self.bandwidth!r} is in the features' own units, which only the "
-                f"standard view has, got views={self.views!r}: pass views='standard', or "
-                "bandwidth='learned'."
+                f"standard encoding has, got encodings={given!r}: pass encodings='standard', "
+                "or bandwidth='learned'."
             )
-        return names
+        if self.readout == "local_linear" and "standard" not in names:
+            raise ValueError(
+                f"encodings={given!r} lacks 'standard', along which local lines run: add it, "
+                "or choose another readout."
+            )
+        return tuple(sorted(names, key=ENCODINGS.index))
 
     @property
     def _bandwidth_is_learned(self):
@@ -228,7 +245,7 @@ class KernelAttention(TransformerMixin, MixedRows):
                 f"kernel={self.kernel!r} is no positive kernel of the distance alone: choose a "
                 "radial one, such as 'gaussian', 'matern52' or 'rational_quadratic'."
             )
-        if self.readout in ("solve", "blend") and not kernel.positive_definite:
+        if self.readout == "solve" and not kernel.positive_definite:
             raise ValueError(
                 f"kernel={self.kernel!r} is not positive definite, so that "
                 f"readout={self.readout!r} has no solution: choose 'gaussian', 'matern52' or "
@@ -236,12 +253,15 @@ class KernelAttention(TransformerMixin, MixedRows):
             )
         return kernel
 
-    def _remember(self, X, values, sample_weight, *, attending, loss, centered, task_data):
-        """Learn the members, and judge each by rows it has not learned from.
+    def _remember(self, X, values, sample_weight, task_data):
+        """Learn the members, and predict the rows that judge each without themselves.
 
         Returns
         -------
-        left_out : ndarray of shape (n_ways, n_judged, n_outputs)
+        left_out : ndarray of shape (n_kinds, n_judged, n_outputs)
+            In units of the members.
+        folds : list of ndarray of int
+            Rows that judge, those of all folds one after another.
         context : CallbackContext
             To be ended when the fit is.
         """
@@ -254,54 +274,52 @@ class KernelAttention(TransformerMixin, MixedRows):
         self._memo = {}
         self.key_rows_, self.keys_, self.key_weights_ = kept, X, weights
         self.kernel_ = self._check_kernel()
-        self.n_heads_ = self._heads_for(len(X))
-        names = self._view_names()
-        kinds = self.columns_.kinds
-        self.views_ = [learn_view(name, X, kinds, self.clip) for name in names]
-        standard = [view for view in self.views_ if view["name"] == "standard"]
-        self.line_view_ = (standard or [learn_view("standard", X, kinds, self.clip)])[0]
-        self._center(values, weights, centered)
-        fixed = self._fixed()
-        rng = check_random_state(self.random_state)
-        judged = self._judges(len(X), rng)
-        ways = ways_of(
-            self.readout, len(X), learns=self._bandwidth_is_learned, attending=attending
-        )
-        members = [
-            {"way": way, "judge": judge, "seed": int(rng.randint(2**31 - 1))}
-            for way in ways
-            for judge in range(len(judged))
+        names, kinds = self._encoding_names(), self.columns_.kinds
+        self.encodings_ = [
+            Encoding.learn(name, X, kinds, self.clip, self._fewest_bins) for name in names
         ]
-        context = self._init_callback_context(max_subtasks=len(members))
+        self._center(values, weights)
+        seed = check_random_state(self.random_state).randint(2**31 - 1)
+        rng = np.random.default_rng(seed)
+        judged = self._folds(len(X), rng)
+        members = self._members(len(X), len(judged))
+        options = Options(
+            self.kernel_, self.max_steps, self._given_scales(),
+            None if isinstance(self.ridge, str) else float(self.ridge),
+        )  # fmt: skip
+        context = self._init_callback_context(max_subtasks=len(judged) * len(members))
         context.call_on_fit_task_begin(estimator=self, **task_data)
-
-        def done():
-            task = context.subcontext(task_name="member")
-            task.call_on_fit_task_begin(estimator=self, **task_data)
-            task.call_on_fit_task_end(estimator=self, **task_data)
-
-        steps = int(self.max_steps)
-        from ._members import learn_members  # torch takes a second to load
-
-        members, left_out = learn_members(
-            self._memory, members, judged, n_steps=steps, loss=loss, fixed=fixed, done=done
-        )
-        self.ways_, self.members_ = ways, members
+        loss, found = self._loss(), {kind: [] for kind in members}
+        for number, rows in enumerate(judged):
+            for order, kind in enumerate(list(found)):
+                own_rng = np.random.default_rng([seed, number, order])
+                fit = members[kind].fit(self._training, rows, loss, own_rng, options)
+                found[kind].append(fit)
+                task = context.subcontext(task_name="member")
+                task.call_on_fit_task_begin(estimator=self, **task_data)
+                task.call_on_fit_task_end(estimator=self, **task_data)
+            if number == 0 and len(found) > 1:
+                first = {kind: fits[0][1] for kind, fits in found.items()}
+                found = {kind: found[kind] for kind in self._worth_their_time(first, rows)}
         self.judged_rows_ = np.concatenate(judged)
+        self.kinds_ = list(found)
+        self.members_ = [member for fits in found.values() for member, _ in fits]
         self._describe()
-        of_way = {way: [] for way in ways}
-        for member, left in zip(members, left_out, strict=True):
-            of_way[member["way"]].append(left)
-        return np.stack([np.concatenate(parts) for parts in of_way.values()]), context
+        left_out = [np.concatenate([left for _, left in fits]) for fits in found.values()]
+        return np.stack(left_out), judged, context
 
-    def _center(self, values, weights, centered):
+    def _worth_their_time(self, left_out, rows):
+        """Kinds to go on with after the first fold."""
+        return list(left_out)
+
+    def _center(self, values, weights):
         """Set the targets, and what they are less, and in units of, as members see them."""
         self.values_ = values
         table = values.reshape(len(values), -1).astype(np.float64)
         self.center_, self.scale_ = np.zeros(table.shape[1]), np.ones(table.shape[1])
-        if self._bandwidth_is_learned or not centered:
+        if self._bandwidth_is_learned or not self._scales_targets:
             self.center_ = np.average(table, axis=0, weights=weights)
-        if self._bandwidth_is_learned and centered:
+        if self._bandwidth_is_learned and self._scales_targets:
             with np.errstate(over="ignore"):
                 squares = np.square(table - self.center_)
             spread = np.sqrt(np.average(squares, axis=0, weights=weights))
@@ -313,114 +331,93 @@ class KernelAttention(TransformerMixin, MixedRows):
             tiny = 1e-12 * np.abs(table).max(axis=0)
             self.scale_ = np.where(spread > tiny, spread, 1.0)
 
-    def _fixed(self):
-        """Parameters of the kernel that the user gave."""
-        fixed = {}
-        if not isinstance(self.ridge, str):
-            with np.errstate(divide="ignore"):
-                log_ridge = np.log(np.float64(self.ridge))
-            fixed |= {"noise": 0.5 * log_ridge, "ridge": log_ridge}
+    # Whether targets are divided by their deviation.
+    _scales_targets = True
+    _fewest_bins = 20
+
+    def _given_scales(self):
+        """Logarithms of inverse length-scales that the user gave, None if they are learned."""
         if self._bandwidth_is_learned:
-            return fixed
+            return None
         n_features = self.n_features_in_
         bandwidth = np.broadcast_to(check_bandwidth(self.bandwidth, n_features), n_features)
-        view = self.views_[0]
-        scale = -np.log(bandwidth)
-        scale[view["numeric"]] += np.log(view["scale"])
-        return fixed | {
-            "scale": np.tile(scale, (self.n_heads_, 1)),
-            "column": np.zeros(self.n_heads_ * len(view["feature"])),
-            "amplitude": np.full(self.n_heads_, -0.5 * np.log(self.n_heads_)),
-        }
+        standard, scales = self.encodings_[0], -np.log(bandwidth)
+        scales[standard.numeric] += np.log(standard.scale)
+        return scales
 
-    def _heads_for(self, n):
-        if self.n_heads != "auto":
-            return int(self.n_heads)
-        # Few rows cannot tell two kernels of one view apart, and where rows are so many that
-        # landmarks stand for them, smoother kernels do better.
-        return 2 if FEW_ROWS < n <= MOST_SOLVED_ROWS and self._bandwidth_is_learned else 1
-
-    def _judges(self, n, rng):
-        """Rows that judge each member, and that it does not learn from."""
-        n_estimators = self.n_estimators
-        if n_estimators == "auto":
-            n_estimators = _FOLDS if 2 * _FOLDS <= n <= FEW_ROWS else 1
-        if n_estimators > max(1, n // 2):
+    def _folds(self, n, rng):
+        """Rows that judge each fold's members, which do not learn from them."""
+        n_folds = self._usual_n_folds(n) if self.n_folds == "auto" else self.n_folds
+        if n_folds > max(1, n // 2):
             raise ValueError(
-                f"n_estimators={n_estimators!r} folds need two rows each, but only {n} rows "
+                f"n_folds={n_folds!r} folds need two rows each, but only {n} rows "
                 "have weight: pass fewer, or more rows."
             )
-        most = _MOST_JUDGED_OF_FEW if n <= FEW_ROWS else _MOST_JUDGED
         shuffled = rng.permutation(n)
         if not self._bandwidth_is_learned or n < _FEWEST_TO_SPARE:
-            return [np.sort(shuffled[:most])]
-        if n_estimators == 1:
-            return [np.sort(shuffled[: min(n // 4, most)])]
-        folds = np.array_split(shuffled, n_estimators)
-        return [np.sort(fold[: max(1, most // n_estimators)]) for fold in folds]
+            return [np.sort(shuffled[:_MOST_JUDGED_OF_FEW])]
+        most = _MOST_JUDGED
+        if n_folds < 4:
+            size = n // 4 if n <= _SMALL else min(n // 4, most)
+            folds = np.split(shuffled[: size * n_folds], n_folds)
+        else:
+            most = n if n <= _SMALL else most
+            folds = [fold[:most] for fold in np.array_split(shuffled, n_folds)]
+        return [np.sort(fold) for fold in folds]
 
     @property
-    def _memory(self):
-        if "memory" not in self._memo:
-            from ._memory import Memory  # torch takes a second to load
+    def _may_boost(self):
+        asked = self.boosting is not None and self._bandwidth_is_learned
+        return asked and len(self.keys_) >= FEWEST_ROWS
 
+    @property
+    def _training(self):
+        if "training" not in self._memo:
             values = self.values_.reshape(len(self.keys_), -1)
             targets = (values - self.center_) / self.scale_
-            self._memo["memory"] = Memory(
-                self.keys_, targets, self._averaged(targets, values), self.key_weights_,
-                views=self.views_, line_view=self.line_view_, n_heads=self.n_heads_,
-                kernel=self.kernel_, device=self.device,
-                n_landmarks=None if self.n_landmarks == "auto" else int(self.n_landmarks),
-            )  # fmt: skip
-        return self._memo["memory"]
+            self._memo["training"] = TrainingRows(
+                self.keys_, targets, self.key_weights_, self.encodings_
+            )
+        return self._memo["training"]
 
-    def _reader(self, member):
-        from ._reader import Reader
+    def _members_of(self, kind):
+        n_folds = len(self.members_) // len(self.kinds_)
+        first = self.kinds_.index(kind) * n_folds
+        return self.members_[first : first + n_folds]
 
-        readers = self._memo.setdefault("readers", {})
-        # Members are as many as they were after fit, so that they can be told by identity.
-        if id(member) not in readers:
-            readers[id(member)] = Reader(self._memory, member)
-        return readers[id(member)]
-
-    def _averaged(self, targets, values):
-        """What averages are taken of."""
-        return targets
-
-    def _answers(self, X):
-        """What each way says, the mean over its members; (n_ways, n_queries, n_outputs)."""
-        answers = []
-        for way in self.ways_:
-            members = [member for member in self.members_ if member["way"] == way]
-            answers.append(np.mean([self._reader(m)(X) for m in members], axis=0))
-        return np.stack(answers)
+    def _scores(self, X):
+        """Predictions of each kind, the mean over its members; (n_kinds, n, n_outputs)."""
+        scores = []
+        for kind in self.kinds_:
+            members = self._members_of(kind)
+            scores.append(sum(m.predict(self._training, X) for m in members) / len(members))
+        return np.stack(scores)
 
     def _effective_weights(self, X):
         total = 0.0
-        for way, share in zip(self.ways_, self._way_shares(), strict=True):
-            members = [member for member in self.members_ if member["way"] == way]
-            weights = [self._reader(member).weights(X) for member in members]
-            total = total + share * np.mean(weights, axis=0)
+        for kind, share in zip(self.kinds_, self._shares_of_kinds(), strict=True):
+            weights = [member.weights(self._training, X) for member in self._members_of(kind)]
+            total = total + share.mean() * np.mean(weights, axis=0)
         return total
 
     def _describe(self):
         """Set what was learned, for people to read."""
-        heads = [view for view in self.views_ for _ in range(self.n_heads_)]
         n_features = self.n_features_in_
-        log_scale = np.mean([member["scale"] for member in self.members_], axis=0)
-        self.length_scales_ = np.full((len(heads), n_features), np.inf)
+        kernels = [member.kernel for member in self.members_]
+        log_scale = np.mean([kernel.named()["scale"] for kernel in kernels], axis=0)
+        self.length_scales_ = np.full((len(self.encodings_), n_features), np.inf)
+        for own, encoding, log_scales in zip(
+            self.length_scales_, self.encodings_, log_scale, strict=True
+        ):
+            used = np.unique(encoding.feature)
+            own[used] = np.exp(-log_scales[used])
+            if encoding.name == "standard":
+                own[encoding.numeric] *= encoding.scale
+        self.bandwidth_ = self.length_scales_[0].copy()
+        sample = self._training.encode(self.keys_[:_MOST_DESCRIBED], np.float64)
+        columns = np.concatenate(self._training.features)
         relevance = np.zeros(n_features)
-        for head, view in enumerate(heads):
-            used = np.unique(view["feature"])
-            self.length_scales_[head, used] = np.exp(-log_scale[head, used])
-            if view["name"] == "standard":
-                self.length_scales_[head, view["numeric"]] *= view["scale"]
-        sample = self.keys_[:_MOST_DESCRIBED]
-        columns = np.concatenate([view["feature"] for view in heads])
-        for member in self.members_:
-            spread = self._memory.space(member, sample).var(axis=0)
-            np.add.at(relevance, columns, spread)
+        for kernel in kernels:
+            np.add.at(relevance, columns, kernel.space(sample).var(axis=0))
         total = relevance.sum()
         self.feature_relevance_ = relevance / total if total > 0 else relevance
-        standard = [h for h, view in enumerate(heads) if view["name"] == "standard"]
-        self.bandwidth_ = self.length_scales_[standard[0] if standard else 0].copy()

@@ -1,5 +1,7 @@
 """Kernel attention for numbers."""
 
+import dataclasses
+
 import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.callback import with_callbacks
@@ -9,85 +11,95 @@ from .._base import keeps_state_on_failure
 from .._blocks import blocks
 from .._validation import check_in_open_interval, check_quantiles
 from ._blend import blend
+from ._boosting import predict_trees, stack_regressor
 from ._distribution import calibrate, error_deviation, error_quantiles, error_weights
 from ._estimator import KernelAttention
-from ._ways import WAYS
+from ._losses import SquaredLoss
+from ._members import FEW_ROWS, KernelRidge, LocalAverage
 
-_QUERY_BLOCK = 4096
+_QUERY_BLOCK = 1024
+_FEW_FOLDS, _FEW, _MANY = 4, 600, 30_000
+# Of the first fold: an error so small that the other kind is not worth its time, one from
+# which it may be, and a share of the blend that is not.
+_CERTAIN, _NOISY, _LITTLE = 0.005, 0.25, 0.15
+# Rows whose errors choose how the distribution is made.
+_MOST_SCORED = 256
 
 
 class KernelAttentionRegressor(RegressorMixin, KernelAttention):
     r"""Regression by attention over the training rows, with a learned kernel.
 
-    The rows are remembered; a prediction is read from those that a kernel finds near. What
-    near means is learned: every feature has a length-scale, in each of several views of the
-    rows, by gradient descent on exact leave-one-out errors. Works out of the box on mixed
+    The rows are remembered; a prediction is made of those that a kernel finds near. What
+    near means is learned: every feature has a length-scale, in each of several encodings of
+    the rows, by gradient descent on exact leave-one-out errors. Works out of the box on mixed
     data frames, with missing values, without preprocessing.
 
     Parameters
     ----------
-    readout : {"blend", "solve", "local_linear", "average"}, default="blend"
-        How the memory is read; see Notes. ``"average"``: the weighted average of the
-        targets. ``"local_linear"``: the same of local lines. ``"solve"``: kernel ridge
-        regression. ``"blend"``: solve and local_linear, and up to 2000 rows a second, more
-        firmly held solve, mixed with the non-negative weights that fit their leave-one-out
-        predictions best.
+    readout : {"solve", "local_linear", "average"}, default="solve"
+        How predictions are made of the training rows; see Notes. ``"solve"``: kernel ridge
+        regression. ``"local_linear"``: local lines. ``"average"``: the weighted average of
+        the targets.
     kernel : str or RadialKernel, default="gaussian"
         A positive kernel of the distance, see :mod:`sklearn_attention.kernels`; for "solve"
-        and "blend" one that is positive definite, such as "matern52".
-    views : str or sequence of str, default=("standard", "quantile", "piecewise_linear")
+        one that is positive definite, such as "matern52".
+    encodings : str or sequence of str, default=("standard", "quantile", "piecewise_linear")
         How the kernel sees the features: ``"standard"`` in standard deviations,
         ``"quantile"`` as normal scores, ``"piecewise_linear"`` by how far they reach into
-        each of 12 to 48 bins between quantiles, which lets a smooth kernel take steps.
-        Categories have a column for each level in every view, missing cells one that says
+        each of 20 to 48 bins between quantiles, which lets a smooth kernel take steps.
+        Categories have a column for each level in every encoding, missing cells one that says
         so.
-    n_heads : int or "auto", default="auto"
-        Kernels in each view, each with length-scales of its own. "auto" is 2 from 2000 to
-        20 000 rows, and 1 for fewer and more, and where the bandwidth is given.
-    n_estimators : int or "auto", default="auto"
-        Members of each kind. Each is learned without one of as many folds, whose leave-one-
-        out predictions judge it, and they are averaged; a single member is judged by a
-        quarter of the rows. "auto" is 4 up to 2000 rows and 1 beyond.
-    max_steps : int, default=80
-        Gradient steps for each member. Time falls with it, accuracy slowly: 20 to 40 do for
-        searches. 0 leaves the length-scales where they start, all features alike.
+    n_folds : int or "auto", default="auto"
+        Members of each kind, which are averaged. Each is learned without the rows of its own
+        fold, a quarter of all or fewer, whose leave-one-out predictions judge it. "auto" is 4
+        up to 600 rows, 2 up to 30 000 and 1 beyond; 1 is the light setting.
+    max_steps : int or "auto", default="auto"
+        Gradient steps for each member. "auto" is 20 or 27 up to 2500 rows, and 80 beyond
+        and for averages. 0 leaves
+        the length-scales where they start, all features alike.
     bandwidth : "learned", float or array-like of shape (n_features,), default="learned"
         Given, it is the length-scales, in the features' own units, and nothing is learned
-        but the ridge; only with ``views="standard"``.
+        but the ridge; only with ``encodings="standard"``.
     ridge : "learned" or float, default="learned"
         Of "solve" the noise variance, in units of the targets' variance (in the targets' own
         where the bandwidth is given); of "local_linear" what holds the slopes to 0.
     clip : float or None, default=6.0
         Standard deviations from the mean beyond which a number, or its normal score, counts
         as that far away.
-    n_landmarks : int or "auto", default="auto"
-        Rows, drawn at random, that carry what "solve" solves: fewer make it faster, and
-        less exact. "auto" is all up to 20 000, and 2000 to 6000 beyond.
+    boosting : None or "auto", default=None
+        Whether boosted trees are stacked with kernel attention. "auto": for each fold
+        scikit-learn's `HistGradientBoosting` is fitted without the rows that judge, and joins
+        where these are then predicted better by at least 0.3 %. Never where the bandwidth is
+        given, or there are fewer than 50 rows.
     random_state : int, RandomState instance or None, default=0
         Draws folds, starting points and batches.
-    device : str, default="auto"
-        Where to compute; "auto" prefers CUDA.
 
     Attributes
     ----------
-    n_heads_ : int
-        Number of kernels in each view.
-    length_scales_ : ndarray of shape (n_views * n_heads, n_features)
+    length_scales_ : ndarray of shape (n_encodings, n_features)
         Geometric mean over the members; infinite where a feature has no part. In the
-        features' own units for the standard view, in the view's coordinates for others.
+        features' own units for the standard encoding, in its coordinates for others.
     feature_relevance_ : ndarray of shape (n_features,)
         Share of each feature in the mean squared distance that the kernels compare; sums
         to 1.
     blend_weights_ : dict of str to float or ndarray of shape (n_outputs,)
-        Weight of each way to read; ways of weight 0 are forgotten.
+        Weight of each kind of member: "solve", and up to 2500 rows "solve_small", learned on
+        smaller batches. Kinds of weight 0 are forgotten. The blend is the kernel part, of
+        which stacking takes a share.
+    boosting_share_ : float or ndarray of shape (n_outputs,)
+        Weight of the boosted trees in predictions; 0 where they are not used.
+    boosters_ : list of list of HistGradientBoostingRegressor
+        For each output those of the folds, none where they are not used. They predict in
+        standard deviations of the targets from the mean.
     bandwidth_ : ndarray of shape (n_features,)
-        Length-scales of the first standard head, or of the first if there is none.
+        Length-scales in the standard encoding, or in the first if it is not there.
     loo_residuals_ : ndarray of shape (n_judged,) or (n_judged, n_outputs)
-        Targets less leave-one-out predictions, of rows that no kernel was learned from.
+        Targets less leave-one-out predictions, of rows that no kernel was learned from, nor
+        trees, where these are stacked.
     judged_rows_ : ndarray of shape (n_judged,)
         Positions of these rows among the rows remembered.
-    members_ : list of dict
-        What was learned, as arrays.
+    encodings_, members_ : list
+        What was learned.
     keys_, values_ : ndarray
         The rows remembered, without those of weight 0 and copies, and their targets.
     columns_
@@ -100,39 +112,47 @@ class KernelAttentionRegressor(RegressorMixin, KernelAttention):
     See Also
     --------
     NadarayaWatsonRegressor : The average with a bandwidth that is not learned feature by
-        feature in views; has intervals with guarantees.
+        feature in encodings; has intervals with guarantees.
     sklearn.gaussian_process.GaussianProcessRegressor : "solve" with a likelihood.
 
     Notes
     -----
-    With views :math:`\phi_v` and length-scales :math:`\ell_v` the kernel is
+    With encodings :math:`\phi_e`, length-scales :math:`\ell_e` and distances
+    :math:`D_e = \lVert (\phi_e(x) - \phi_e(x')) / \ell_e \rVert^2` the kernel is
 
-    .. math:: K(x, x') = \sum_v s_v\,
-              k\bigl(\lVert (\phi_v(x) - \phi_v(x')) / \ell_v \rVert\bigr)
+    .. math:: K(x, x') = \sum_e s_e^2\, k(D_e) + 1 + r^2 \exp\Bigl(-\tau
+              \sqrt{\textstyle\sum_e D_e}\Bigr)
 
-    and the three ways to read the memory are
+    a smooth part for each encoding, and a rough one of them all, which follows what jumps.
+    Averages have the smooth parts alone. Predictions are
 
     .. math::
+       \hat y &= \sum_i K(x, x_i) \alpha_i, \quad \alpha = (K + \sigma^2 I)^{-1} y
+           &&\text{(solve)}\\
        \hat y &= \sum_i w_i y_i, \quad w_i = K(x, x_i) / \textstyle\sum_j K(x, x_j)
            &&\text{(average)}\\
        \hat y &= \sum_i w_i \bigl(y_i + \beta(x)^\top (x - x_i)\bigr)
-           &&\text{(local linear)}\\
-       \hat y &= \sum_i K(x, x_i) \alpha_i, \quad \alpha = (K + \sigma^2 I)^{-1} y
-           &&\text{(solve)}
+           &&\text{(local linear)}
 
     The slope :math:`\beta(x)` is that of weighted least squares with a small ridge, in
     closed form; [1]_ learns a network in its place. Solving learns from
-    :math:`[K^{-1} y]_i / [K^{-1}]_{ii}`, the exact leave-one-out errors [2]_, on 512 rows a
-    step. The averages learn from theirs on 2048 keys a step, and then have the temperature of
-    every head fitted to all keys. Members are judged, and blended [3]_, by leave-one-out
-    predictions of rows they have not learned from: the leave-one-out error of rows that
-    length-scales were learned from is too good to be true.
+    :math:`[K^{-1} y]_i / [K^{-1}]_{ii}`, the exact leave-one-out errors [2]_, with their
+    gradient in closed form, on batches of about 500 rows; beyond 2500 rows these are patches
+    of neighbours. The averages learn from theirs on 2048 keys a step. Members are judged, and
+    blended [3]_, by leave-one-out predictions of rows they have not learned from: the
+    leave-one-out error of rows that length-scales were learned from is too good to be true.
 
-    Up to 20 000 rows systems are solved as they are, by Cholesky factors, in single
-    precision beyond 12 000. Beyond 20 000, solving goes through 2000 to 6000 rows drawn at
-    random (subset of regressors [4]_), kernels are learned from 20 000 rows, and averages are
-    taken over 50 000 rows at most. Results are the same for the same `random_state` and
-    number of threads.
+    Boosted trees, if asked for, are stacked [3]_ on top: the prediction is
+    :math:`a \hat y + b \hat t`, where :math:`\hat t` is the mean over the folds' boosters, and
+    :math:`a, b \ge 0` are of least squares on the rows that judge, with large errors weighted
+    down.
+
+    Up to 3000 rows systems are solved as they are. Beyond, the learned space is split at
+    medians into overlapping blocks, each is solved, and predictions pass smoothly from one
+    block to the next. Systems are solved in single precision where there are more than 1500
+    rows and there is enough noise. Beyond 20 000 rows kernels are learned from a sample, and
+    averages are taken over 50 000 rows at most. Results are the same for the same
+    `random_state` and number of threads.
 
     Copies would predict one another without error. So rows that agree in all features and
     targets are remembered as one row of their joint weight, where one of the columns is a
@@ -147,8 +167,6 @@ class KernelAttentionRegressor(RegressorMixin, KernelAttention):
     .. [2] Rasmussen, C. E. and Williams, C. K. I. (2006). Gaussian processes for machine
        learning, section 5.4.2. MIT Press.
     .. [3] Breiman, L. (1996). Stacked regressions. Machine Learning 24, 49-64.
-    .. [4] Quinonero-Candela, J. and Rasmussen, C. E. (2005). A unifying view of sparse
-       approximate Gaussian process regression. JMLR 6, 1939-1959.
 
     Examples
     --------
@@ -157,7 +175,7 @@ class KernelAttentionRegressor(RegressorMixin, KernelAttention):
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(size=(200, 3))
     >>> y = np.sin(6 * X[:, 0]) + X[:, 1]  # the third feature does not matter
-    >>> model = KernelAttentionRegressor(max_steps=20).fit(X[:150], y[:150])
+    >>> model = KernelAttentionRegressor().fit(X[:150], y[:150])
     >>> bool(model.score(X[150:], y[150:]) > 0.99)
     True
     >>> int(model.feature_relevance_.argmin())
@@ -192,28 +210,26 @@ class KernelAttentionRegressor(RegressorMixin, KernelAttention):
         X, y = self._check_training(X, y, y_numeric=True)
         y = y.astype(np.float64)
         task_data = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
-        left_out, context = self._remember(
-            X, y, sample_weight, attending="local_linear", loss="squared", centered=True,
-            task_data=task_data,
-        )  # fmt: skip
-        table = self.values_.reshape(len(self.keys_), -1)[self.judged_rows_]
-        targets = (table - self.center_) / self.scale_
-        weights = self.key_weights_[self.judged_rows_]
-        if len(self.ways_) == 1:
-            shares = np.ones((1, targets.shape[1]))
-        else:
+        left_out, folds, context = self._remember(X, y, sample_weight, task_data)
+        rows = self.judged_rows_
+        table = self.values_.reshape(len(self.keys_), -1)[rows]
+        targets, weights = (table - self.center_) / self.scale_, self.key_weights_[rows]
+        shares = np.ones((1, targets.shape[1]))
+        if len(self.kinds_) > 1:
             shares = blend(left_out, targets, weights)
             left_out = self._drop_unused(shares.any(axis=1), left_out)
             shares = shares[shares.any(axis=1)]
         self._shares = shares
         self.blend_weights_ = {
-            way: float(share[0]) if y.ndim == 1 else share
-            for way, share in zip(self.ways_, shares, strict=True)
+            kind: float(share[0]) if y.ndim == 1 else share
+            for kind, share in zip(self.kinds_, shares, strict=True)
         }
-        errors = targets - np.einsum("wno,wo->no", left_out, shares)
+        stacked = self._stack(np.einsum("kno,ko->no", left_out, shares), folds)
+        errors = targets - stacked
+        share = self._stacking[1]
+        self.boosting_share_ = float(share[0]) if y.ndim == 1 else share
         self.loo_residuals_ = (errors * self.scale_).reshape(-1, *y.shape[1:])
-        likeness = self._likeness(self.keys_[self.judged_rows_])
-        self.sharpness_, self.everywhere_ = calibrate(likeness, errors, weights)
+        self.sharpness_, self.everywhere_ = self._calibrate(errors, weights)
         context.call_on_fit_task_end(estimator=self, **task_data, reconstruction_attributes={})
         return self
 
@@ -303,18 +319,77 @@ class KernelAttentionRegressor(RegressorMixin, KernelAttention):
         coverage = check_in_open_interval("coverage", coverage, 0, 1)
         return self.predict_quantiles(X, [(1 - coverage) / 2, (1 + coverage) / 2])
 
+    def _members(self, n_rows, n_folds):
+        if self.readout != "solve":
+            return {self.readout: LocalAverage(lines=self.readout == "local_linear")}
+        if n_rows > FEW_ROWS:
+            return {"solve": KernelRidge(rate=0.12, noise=0.03, n_steps=80)}
+        if n_folds == 1:
+            return {"solve": KernelRidge()}
+        small = KernelRidge(batch=256, share=0.4, rate=0.15, n_steps=27)
+        return {"solve": KernelRidge(), "solve_small": small}
+
+    def _usual_n_folds(self, n_rows):
+        if n_rows < 2 * _FEW_FOLDS:
+            return 1
+        return _FEW_FOLDS if n_rows <= _FEW else 2 if n_rows <= _MANY else 1
+
+    def _loss(self):
+        return SquaredLoss()
+
+    def _worth_their_time(self, left_out, rows):
+        targets = self._training.targets[rows]
+        weights = self.key_weights_[rows]
+        errors = {
+            kind: np.average(np.square(targets - left).mean(axis=1), weights=weights)
+            for kind, left in left_out.items()
+        }
+        if errors["solve"] < _CERTAIN:
+            return ["solve"]
+        shares = blend(np.stack(list(left_out.values())), targets, weights).mean(axis=1)
+        noisy = errors["solve_small"] > _NOISY and shares[0] < _LITTLE * shares.sum()
+        return ["solve_small"] if noisy else list(left_out)
+
     def _predict(self, X):
-        answers = np.einsum("wno,wo->no", self._answers(X), self._shares)
-        return answers * self.scale_ + self.center_
+        scores = np.einsum("kno,ko->no", self._scores(X), self._shares) * self._stacking[0]
+        for output, boosters in enumerate(self.boosters_):
+            if boosters:
+                trees = predict_trees(boosters, X, self.columns_)
+                scores[:, output] += self._stacking[1, output] * trees
+        return scores * self.scale_ + self.center_
+
+    def _stack(self, kernel, folds):
+        """Learn boosted trees where they help; held-out predictions with them."""
+        n_outputs = kernel.shape[1]
+        self.boosters_ = [[] for _ in range(n_outputs)]
+        self._stacking = np.repeat([[1.0], [0.0]], n_outputs, axis=1)
+        stacked = kernel.copy()
+        for output in range(n_outputs) if self._may_boost else ():
+            self.boosters_[output], self._stacking[:, output], stacked[:, output] = (
+                stack_regressor(
+                    self.keys_, self.columns_, self._training.targets[:, output],
+                    self.key_weights_, folds, kernel[:, output],
+                )
+            )  # fmt: skip
+        return stacked
 
     def _drop_unused(self, used, left_out):
-        """Forget the members of ways that the blend does without."""
-        self.ways_ = [way for way, kept in zip(self.ways_, used, strict=True) if kept]
-        self.members_ = [member for member in self.members_ if member["way"] in self.ways_]
+        """Forget the members of kinds that the blend does without."""
+        kinds = [kind for kind, kept in zip(self.kinds_, used, strict=True) if kept]
+        members = [member for kind in kinds for member in self._members_of(kind)]
+        self.kinds_, self.members_ = kinds, members
+        self._describe()
         return left_out[used]
 
-    def _way_shares(self):
-        return self._shares.mean(axis=1)
+    def _shares_of_kinds(self):
+        return self._shares
+
+    def _calibrate(self, errors, weights):
+        """How sharply errors are weighted: each of some by all the others."""
+        rng = np.random.default_rng(0)
+        scored = rng.choice(len(errors), min(len(errors), _MOST_SCORED), replace=False)
+        likeness = self._likeness(self.keys_[self.judged_rows_[scored]])
+        return calibrate(likeness, errors, weights, scored)
 
     @property
     def _judged_errors(self):
@@ -333,10 +408,12 @@ class KernelAttentionRegressor(RegressorMixin, KernelAttention):
         return error_weights(self._likeness(X), weights, self.sharpness_, self.everywhere_)
 
     def _likeness(self, X):
-        """Kernel between queries and the rows that judge, of a member that averages if any."""
-        attending = [m for m in self.members_ if WAYS[m["way"]].reads != "solve"]
-        member = (attending or self.members_)[0]
-        return self._reader(member).likeness(X, self.judged_rows_)
+        """Logarithm of the first member's kernel between queries and the rows that judge."""
+        training = self._training
+        keys = training.encode(self.keys_[self.judged_rows_], np.float64)
+        kernel = dataclasses.replace(self.members_[0].kernel, constant=0.0)
+        with np.errstate(divide="ignore"):
+            return np.log(kernel.matrix(training.encode(X, np.float64), keys))
 
     def _targets(self, rows):
         return self.values_[rows]

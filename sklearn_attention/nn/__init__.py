@@ -1,4 +1,4 @@
-"""Torch modules that know nothing of scikit-learn: transformers, and kernels to be learned.
+"""Torch modules that know nothing of scikit-learn: attention, transformers and their parts.
 
 * The weighted average on any kernel: :func:`attention`, :class:`MultiHeadAttention`.
 * Transformers: :class:`EncoderBlock`, :class:`DecoderBlock` and stacks of them,
@@ -8,7 +8,6 @@
   :class:`RotaryPositions`; :func:`make_positions` takes their names.
 * Series to tokens and back: :class:`Patches`, :class:`InstanceNorm`, :class:`PointHead`,
   :class:`QuantileHead`, :func:`pinball_loss`.
-* Kernels of table rows: :class:`ViewKernel` and how it is read.
 """
 
 from .._lazy import lazy_names
@@ -28,15 +27,11 @@ _LAZY = {
     "QuantileHead": "_heads",
     "RotaryPositions": "_positions",
     "SinusoidalPositions": "_positions",
-    "ViewKernel": "_view_kernel",
     "attention": "_attention",
     "initialize": "_initialize",
-    "leave_one_out_errors": "_leave_one_out_errors",
-    "local_average": "_local_average",
     "make_positions": "_positions",
     "pinball_loss": "_heads",
     "sinusoidal_encoding": "_positions",
-    "without_own": "_local_average",
 }
 
 __all__ = [*_LAZY]

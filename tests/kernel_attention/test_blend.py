@@ -1,19 +1,19 @@
-"""Ways blended by least squares, and the link from scores to probabilities."""
+"""Kinds of members blended by least squares, and the link from scores to probabilities."""
 
 import numpy as np
 import pytest
 from scipy.optimize import check_grad, minimize, nnls
-from scipy.special import log_softmax, softmax
+from scipy.special import expit, logit, softmax
 
 from sklearn_attention.kernel_attention import _blend as module
 from sklearn_attention.kernel_attention._blend import MultinomialLink, blend
 
 
 class TestBlend:
-    def make(self, n_ways=3, n=40, n_outputs=2, seed=0):
+    def make(self, n_kinds=3, n=40, n_outputs=2, seed=0):
         rng = np.random.default_rng(seed)
         targets = rng.normal(size=(n, n_outputs))
-        left_out = targets + 0.5 * rng.normal(size=(n_ways, n, n_outputs))
+        left_out = targets + 0.5 * rng.normal(size=(n_kinds, n, n_outputs))
         return left_out, targets, rng.uniform(0.2, 3, n)
 
     def test_equals_scipy(self):
@@ -40,8 +40,8 @@ class TestBlend:
 
     @pytest.mark.parametrize(("share", "expected"), [(0.01, 0.0), (0.05, 0.05)])
     def test_what_hardly_helps_has_no_weight(self, share, expected):
-        ways = np.eye(2, 6)[:, :, None]
-        found = blend(ways, ways[0] + share * ways[1], np.ones(6))
+        kinds = np.eye(2, 6)[:, :, None]
+        found = blend(kinds, kinds[0] + share * kinds[1], np.ones(6))
         np.testing.assert_allclose(found[:, 0], [1.0, expected])
 
     def test_what_misleads_has_no_weight(self):
@@ -58,18 +58,17 @@ class TestBlend:
         np.testing.assert_array_equal(blend(left_out, targets, weights)[:, 0], [0, 1, 0])
 
 
-# Ways whose scores are log-odds: neither of two.
-SCORES = np.array([False, False])
+FREQUENCIES = np.array([0.2, 0.3, 0.5])
 
 
 class TestMultinomialLink:
-    def make(self, n=300, n_ways=2, seed=0):
+    def make(self, n=300, n_kinds=2, seed=0):
         """Scores that are too timid, and one class that is forgotten by them."""
         rng = np.random.default_rng(seed)
         truth = softmax(rng.normal(size=(n, 3)) * 2 + [0, 0, 1], axis=1)
         labels = np.array([rng.choice(3, p=p) for p in truth])
-        timid = 0.6 / 3 + 0.4 * truth
-        scores = timid + 0.02 * rng.normal(size=(n_ways, n, 3))
+        timid = 0.4 * (truth - FREQUENCIES)
+        scores = timid + 0.02 * rng.normal(size=(n_kinds, n, 3))
         return scores, np.eye(3)[labels], rng.uniform(0.5, 2, n)
 
     def log_loss(self, probabilities, indicators, weights):
@@ -77,39 +76,57 @@ class TestMultinomialLink:
 
     def test_equals_its_formula(self):
         scores, _, _ = self.make(n=5)
-        link = MultinomialLink(np.array([0.5, 1.5]), np.array([0.1, 0.0, -0.3]), 0.01, SCORES)
+        theta, vartheta = [0.5, 1.5], [0.3, 0.0]
+        link = MultinomialLink(
+            FREQUENCIES, np.array(theta + vartheta), np.array([0.1, 0.0, -0.3]), 0.01
+        )
         for row, found in enumerate(link(scores)):
             raw = np.array(link.bias)
             for c in range(3):
-                for m, theta in enumerate(link.strengths):
+                for m in range(2):
                     f = scores[m, row, c]
-                    raw[c] += theta * np.log((f + np.sqrt(f**2 + 4 * 0.01**2)) / 2)
-            np.testing.assert_allclose(found, np.exp(raw) / np.exp(raw).sum(), rtol=1e-12)
+                    raw[c] += theta[m] * f
+                    raw[c] += vartheta[m] * np.arcsinh((f + FREQUENCIES[c]) / 0.04)
+            likely = FREQUENCIES * np.exp(raw)
+            expected = 0.99 * likely / likely.sum() + 0.01 * FREQUENCIES
+            np.testing.assert_allclose(found, expected, rtol=1e-12)
 
-    def test_improves_on_the_scores(self):
-        scores, indicators, weights = self.make()
-        link = MultinomialLink.fit(scores, indicators, weights, SCORES)
-        raw = np.clip(scores.mean(axis=0), 1e-3, None)
+    @pytest.mark.parametrize("n_kinds", [1, 2])
+    def test_improves_on_the_scores(self, n_kinds):
+        scores, indicators, weights = self.make(n_kinds=n_kinds)
+        link = MultinomialLink.fit(scores, indicators, weights, FREQUENCIES)
+        raw = np.clip(scores.mean(axis=0) + FREQUENCIES, 1e-3, None)
         raw /= raw.sum(axis=1, keepdims=True)
         before = self.log_loss(raw, indicators, weights)
         assert self.log_loss(link(scores), indicators, weights) < before - 0.05
+        assert link.strengths.shape == (2 * n_kinds,)
         assert (link.strengths >= 0).all()
         # Timid scores are believed more than they say.
-        assert link.strengths.sum() > 1.5
+        assert link.strengths.sum() > 2
 
-    def test_no_other_link_of_its_epsilon_fits_better(self):
+    def test_frequencies_answer_where_scores_say_nothing(self):
+        _, indicators, weights = self.make()
+        rates = weights @ indicators / weights.sum()
+        link = MultinomialLink.fit(np.zeros((1, 300, 3)), indicators, weights, rates)
+        found = link(np.zeros((1, 4, 3)))
+        np.testing.assert_allclose(found, np.tile(rates, (4, 1)), atol=0.01)
+
+    def test_no_other_link_fits_better(self):
         scores, indicators, weights = self.make(n=60)
-        link = MultinomialLink.fit(scores, indicators, weights, SCORES)
-        free = np.concatenate([link.strengths, link.bias])
+        link = MultinomialLink.fit(scores, indicators, weights, FREQUENCIES)
+        heads = module._heads(scores, FREQUENCIES)
+        units = heads.std(axis=(1, 2))
+        found = np.concatenate([link.strengths, link.bias, [logit(link.mix)]])
 
         def objective(free):
-            other = MultinomialLink(free[:2], free[2:], link.least, SCORES)
-            loss = weights.sum() * self.log_loss(other(scores), indicators, weights)
-            held = free - np.array([0.5, 0.5, 0, 0, 0])
-            return loss + 0.5 * module._LINK_PRECISION * held @ held
+            other = MultinomialLink(FREQUENCIES, free[:4], free[4:7], expit(free[7]))
+            value = weights.sum() * self.log_loss(other(scores), indicators, weights)
+            value += 0.5 * module._STRENGTH_PRECISION * np.square(free[:4] * units).sum()
+            value += 0.5 * module._BIAS_PRECISION * weights.sum() * free[4:7] @ free[4:7]
+            return value + 0.5 * module._MIX_PRECISION * (free[7] - module._USUAL_MIX) ** 2
 
-        best = minimize(objective, free, bounds=[(0, None)] * 2 + [(None, None)] * 3)
-        assert objective(free) == pytest.approx(best.fun, rel=1e-5)
+        best = minimize(objective, found, bounds=[(0, None)] * 4 + [(None, None)] * 4)
+        assert objective(found) == pytest.approx(best.fun, rel=1e-5)
 
     def test_gradient_equals_differences(self, monkeypatch):
         scores, indicators, weights = self.make(n=40)
@@ -120,46 +137,32 @@ class TestMultinomialLink:
             return minimize(loss, start, **options)
 
         monkeypatch.setattr(module, "minimize", listening)
-        MultinomialLink.fit(scores, indicators, weights, SCORES)
-        assert len(losses) == 4
-        for loss in losses:
-            for seed in range(3):
-                free = np.random.default_rng(seed).uniform(0.1, 2, 5)
-                error = check_grad(lambda free, f=loss: f(free)[0],
-                                   lambda free, f=loss: f(free)[1], free)  # fmt: skip
-                assert error < 1e-4 * np.linalg.norm(loss(free)[1])
+        MultinomialLink.fit(scores, indicators, weights, FREQUENCIES)
+        (loss,) = losses
+        for seed in range(3):
+            free = np.random.default_rng(seed).uniform(0.1, 2, 8)
+            error = check_grad(lambda free: loss(free)[0], lambda free: loss(free)[1], free)
+            assert error < 1e-5 * np.linalg.norm(loss(free)[1])
 
-    @pytest.mark.parametrize(
-        "far",
-        [
-            1e2,
-            1e6,
-        ],
-    )
+    @pytest.mark.parametrize("far", [1e2, 1e6])
     def test_probabilities_whatever_the_scores(self, far):
-        link = MultinomialLink.fit(*self.make(), SCORES)
+        link = MultinomialLink.fit(*self.make(), FREQUENCIES)
         scores = np.array([-far, -3.0, 0.0, 0.5, far])
         table = np.stack(np.meshgrid(scores, scores, scores), axis=-1).reshape(-1, 3)
         found = link(np.stack([table, table]))
         np.testing.assert_allclose(found.sum(axis=1), 1)
-        assert (found >= 0).all()
+        assert (found > 0).all()
 
-    def test_log_odds_are_taken_as_they_are(self):
-        scores, indicators, weights = self.make()
-        mixed = np.stack([np.log(scores[0]), scores[1]])
-        link = MultinomialLink.fit(mixed, indicators, weights, np.array([True, False]))
-        raw = link.bias + link.strengths[0] * mixed[0]
-        far = 4 * link.least**2
-        raw = raw + link.strengths[1] * np.log((scores[1] + np.sqrt(scores[1] ** 2 + far)) / 2)
-        np.testing.assert_allclose(link(mixed), softmax(raw, axis=1), rtol=1e-10)
+    def test_a_class_without_rows(self):
+        scores, indicators, weights = self.make(n=60)
+        scores = np.dstack([scores, np.zeros((2, 60, 1))])
+        indicators = np.column_stack([indicators, np.zeros(60)])
+        link = MultinomialLink.fit(scores, indicators, weights, np.append(FREQUENCIES, 1e-9))
+        found = link(scores)
+        np.testing.assert_allclose(found.sum(axis=1), 1)
+        assert (found[:, 3] < 1e-6).all()
 
     def test_one_class(self):
         scores = np.random.default_rng(0).uniform(size=(2, 10, 1))
-        link = MultinomialLink.fit(scores, np.ones((10, 1)), np.ones(10), SCORES)
-        np.testing.assert_array_equal(link(scores), np.ones((10, 1)))
-
-
-def test_log_scores_are_about_the_logarithm():
-    scores = np.array([0.5, 1.0, 2.0])
-    found = module._log_scores(scores.reshape(1, 3, 1), 1e-3, SCORES[:1])[0, :, 0]
-    np.testing.assert_allclose(found, log_softmax(np.log(scores)) + np.log(3.5), atol=1e-5)
+        link = MultinomialLink.fit(scores, np.ones((10, 1)), np.ones(10), np.ones(1))
+        np.testing.assert_allclose(link(scores), np.ones((10, 1)), rtol=1e-15)

@@ -67,7 +67,7 @@ def test_copies_change_nothing(estimator):
     X, y, _ = make()
     y = np.sin(X[:, 0]) + 0.3 * y
     y = (y > 0).astype(int) if estimator is KernelAttentionClassifier else y
-    options = {"max_steps": 5, "n_estimators": 2}
+    options = {"max_steps": 5, "n_folds": 2}
     once = estimator(**options).fit(X, y)
     thrice = estimator(**options).fit(np.tile(X, (3, 1)), np.tile(y, 3))
     np.testing.assert_array_equal(thrice.predict(X), once.predict(X))

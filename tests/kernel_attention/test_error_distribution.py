@@ -28,14 +28,18 @@ def test_crps_equals_its_integral(n):
     errors = np.append(rng.normal(size=n), [8.0, 8.0])[:n] if n > 5 else rng.normal(size=n)
     shares = rng.dirichlet(np.ones(n), n)
     expected = [slow_crps(*pair) for pair in zip(shares, [errors] * n, errors, strict=True)]
-    np.testing.assert_allclose(_crps(shares, errors), expected, atol=3e-4)
+    np.testing.assert_allclose(_crps(shares, errors, np.arange(n)), expected, atol=3e-4)
+    some = np.random.default_rng(0).permutation(n)[: n // 2 + 1]
+    np.testing.assert_allclose(
+        _crps(shares[some], errors, some), np.array(expected)[some], atol=3e-4
+    )
 
 
 def test_crps_of_errors_beyond_all_places():
     errors = np.array([-1.0, 0.0, 10.0])
     shares = np.array([[0.5, 0.5, 0.0], [0.0, 1.0, 0.0], [0.5, 0.5, 0.0]])
     expected = [slow_crps(*pair) for pair in zip(shares, [errors] * 3, errors, strict=True)]
-    np.testing.assert_allclose(_crps(shares, errors), expected, atol=3e-4)
+    np.testing.assert_allclose(_crps(shares, errors, np.arange(3)), expected, atol=3e-4)
 
 
 class TestErrorWeights:
@@ -78,7 +82,7 @@ class TestCalibration:
         rng = np.random.default_rng(seed)
         x = rng.uniform(-1, 1, n)
         errors = (spread_of(x) * rng.normal(size=n))[:, None]
-        return -np.square(x[:, None] - x) / (2 * 0.1**2), errors, np.ones(n)
+        return -np.square(x[:, None] - x) / (2 * 0.1**2), errors, np.ones(n), np.arange(n)
 
     def test_errors_alike_everywhere_are_weighted_alike(self):
         sharpness, _ = calibrate(*self.make(np.ones_like))
@@ -91,17 +95,25 @@ class TestCalibration:
 
     @pytest.mark.parametrize("n", [1, 2])
     def test_too_few_errors_are_weighted_alike(self, n):
-        assert calibrate(np.zeros((n, n)), np.ones((n, 1)), np.ones(n)) == (0.0, 1.0)
+        found = calibrate(np.zeros((n, n)), np.ones((n, 1)), np.ones(n), np.arange(n))
+        assert found == (0.0, 1.0)
 
     def test_units_of_the_outputs_do_not_matter(self):
-        likeness, errors, weights = self.make(lambda x: np.where(x > 0, 2.0, 0.1))
+        likeness, errors, *rest = self.make(lambda x: np.where(x > 0, 2.0, 0.1))
         both = np.column_stack([errors, np.random.default_rng(1).normal(size=200)])
-        found = calibrate(likeness, both, weights)
-        assert found == calibrate(likeness, both * [1.0, 1e6], weights)
+        found = calibrate(likeness, both, *rest)
+        assert found == calibrate(likeness, both * [1.0, 1e6], *rest)
 
     def test_no_errors_at_all(self):
-        sharpness, everywhere = calibrate(np.zeros((5, 5)), np.zeros((5, 1)), np.ones(5))
-        assert np.isfinite([sharpness, everywhere]).all()
+        found = calibrate(np.zeros((5, 5)), np.zeros((5, 1)), np.ones(5), np.arange(5))
+        assert np.isfinite(found).all()
+
+    def test_some_rows_are_enough_to_be_scored(self):
+        likeness, errors, weights, _ = self.make(lambda x: np.where(x > 0, 2.0, 0.1))
+        some = np.random.default_rng(0).permutation(200)[:60]
+        sharpness, everywhere = calibrate(likeness[some], errors, weights, some)
+        assert sharpness >= 0.25
+        assert everywhere < 0.2
 
 
 def test_deviation_is_unbiased():

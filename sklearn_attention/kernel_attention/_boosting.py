@@ -1,0 +1,185 @@
+"""Boosted trees of scikit-learn, stacked with kernel attention where they help."""
+
+import numpy as np
+from scipy.optimize import nnls
+
+from .._columns import UNORDERED
+from ._blend import MultinomialLink
+
+# Fewer rows than this are not split into trees.
+FEWEST_ROWS = 50
+# By how much the loss of held-out rows has to fall: this share of it, and more than one
+# further weight that means nothing lowers the loss of so many rows by chance.
+_LEAST_GAIN, _CHANCE = 0.003, 4.0
+# Typical errors beyond which an error counts less, so that few rows do not decide.
+_LARGE_ERROR = 9.0
+_N_ROUNDS = 5
+# HistGradientBoosting takes no category of more levels.
+_MOST_LEVELS = 255
+_LEAST_PROBABILITY = 1e-6
+
+
+def stack_regressor(X, columns, targets, weights, folds, kernel):
+    """Boosters of one output, and the weights with which they are stacked.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, n_features)
+        Training rows: numbers and codes.
+    columns : Columns
+    targets : ndarray of shape (n,)
+        In units of the members.
+    weights : ndarray of shape (n,)
+    folds : list of ndarray of int
+        Rows that judge; a booster is fitted without those of its fold.
+    kernel : ndarray of shape (n_judged,)
+        Held-out predictions of kernel attention, fold by fold.
+
+    Returns
+    -------
+    boosters : list of HistGradientBoostingRegressor
+        One for each fold; none if they are of no use.
+    shares : ndarray of shape (2,)
+        Weights of kernel attention and of the mean of the boosters.
+    held_out : ndarray of shape (n_judged,)
+        Predictions of the two together.
+    """
+    from sklearn.ensemble import HistGradientBoostingRegressor as Booster
+
+    judged = np.concatenate(folds)
+    judged_targets, judged_weights = targets[judged], weights[judged]
+
+    def stack(trees):
+        n = len(trees)
+        columns = np.column_stack([kernel[:n], trees])
+        return _robust_shares(
+            columns, judged_targets[:n], judged_weights[:n], _CHANCE / len(judged)
+        )
+
+    boosters, shares, trees = _boost(Booster, {}, X, columns, targets, weights, folds, stack)
+    if not boosters:
+        return [], np.array([1.0, 0.0]), kernel
+    return boosters, shares, shares[0] * kernel + shares[1] * trees
+
+
+def stack_classifier(X, columns, indicators, weights, folds, scores, frequencies):
+    """Boosters of one output, and the link that stacks them.
+
+    Parameters
+    ----------
+    X, columns, weights, folds
+        As for :func:`stack_regressor`.
+    indicators : ndarray of shape (n, n_classes)
+    scores : ndarray of shape (n_kinds, n_judged, n_classes)
+        Held-out scores of kernel attention, fold by fold.
+    frequencies : ndarray of shape (n_classes,)
+
+    Returns
+    -------
+    boosters : list of HistGradientBoostingClassifier
+        One for each fold; none if they are of no use.
+    link : MultinomialLink or None
+    """
+    from sklearn.ensemble import HistGradientBoostingClassifier as Booster
+
+    codes, judged = indicators.argmax(axis=1), np.concatenate(folds)
+    if not all(np.ptp(np.delete(codes, fold)) for fold in folds):
+        return [], None
+    judged_indicators, judged_weights = indicators[judged], weights[judged]
+
+    def stack(trees):
+        n, own = len(trees), judged_weights[: len(trees)]
+        data = scores[:, :n], judged_indicators[:n], own, frequencies
+        losses = []
+        for heads in (None, trees):
+            link = MultinomialLink.fit(*data, heads)
+            found = (link(scores[:, :n], heads) * judged_indicators[:n]).sum(axis=1)
+            losses.append(-np.average(np.log(found), weights=own))
+        # A deviance is twice the log-loss.
+        least = max(_LEAST_GAIN * losses[0], _CHANCE / 2 / len(judged))
+        return link if losses[0] - losses[1] >= least else None
+
+    parameters = {"learning_rate": 0.05, "max_iter": 200}
+    return _boost(
+        Booster, parameters, X, columns, codes, weights, folds, stack, frequencies
+    )[:2]  # fmt: skip
+
+
+def predict_trees(boosters, X, columns, frequencies=None):
+    """The mean of what the boosters of the folds predict.
+
+    Parameters
+    ----------
+    boosters : list
+    X : ndarray of shape (n, n_features)
+        Numbers and codes.
+    columns : Columns
+    frequencies : ndarray of shape (n_classes,), default=None
+        Given for classifiers.
+
+    Returns
+    -------
+    predictions : ndarray of shape (n,) or (n, n_classes)
+        Of classifiers logarithms of probabilities, less those of the frequencies.
+    """
+    # To trees a level that was not known when fitted is missing.
+    X = np.where((X < 0) & ~columns.is_numeric, np.nan, X)
+    return sum(_predict(booster, X, frequencies) for booster in boosters) / len(boosters)
+
+
+def _boost(Booster, parameters, X, columns, y, weights, folds, stack, frequencies=None):
+    """Boosters of all folds, what `stack` makes of them, and what they predict held out."""
+    levels = np.array(columns.n_levels)
+    categories = np.array([kind == UNORDERED for kind in columns.kinds])
+    categories &= levels <= _MOST_LEVELS
+    boosters, held_out = [], []
+    for number, fold in enumerate(folds):
+        rows = np.delete(np.arange(len(X)), fold)
+        booster = Booster(
+            **parameters, categorical_features=categories if categories.any() else None,
+            early_stopping=False, random_state=number,
+        )  # fmt: skip
+        boosters.append(booster.fit(X[rows], y[rows], weights[rows]))
+        held_out.append(_predict(booster, X[fold], frequencies))
+        if number == 0:
+            found = stack(held_out[0])
+            if found is None:
+                return [], None, None
+    held_out = np.concatenate(held_out)
+    found = found if len(folds) == 1 else stack(held_out)
+    return (boosters, found, held_out) if found is not None else ([], None, None)
+
+
+def _predict(booster, X, frequencies):
+    if frequencies is None:
+        return booster.predict(X)
+    # A class that a booster has not seen is as frequent as it is: it says nothing of it.
+    probabilities = np.tile(frequencies, (len(X), 1))
+    probabilities[:, booster.classes_] = booster.predict_proba(X)
+    return np.log(np.maximum(probabilities, _LEAST_PROBABILITY)) - np.log(
+        np.maximum(frequencies, _LEAST_PROBABILITY)
+    )
+
+
+def _robust_shares(columns, targets, weights, least_gain):
+    """Non-negative weights of two predictions, None if the first alone is about as good."""
+    errors = np.abs(targets[:, None] - columns)
+    # Where most errors are 0, the mean takes the place of the median.
+    limit = _LARGE_ERROR * (np.median(errors, axis=0).max() or errors.mean(axis=0).max())
+    if limit == 0:
+        return None
+    shares = np.array([1.0, 0.0])
+    for _ in range(_N_ROUNDS):
+        # Of large errors the absolute value counts, by reweighting (Huber).
+        errors = np.abs(targets - columns @ shares)
+        root = np.sqrt(weights * limit / np.maximum(errors, limit))
+        shares, _ = nnls(columns * root[:, None], targets * root)
+
+    def loss(predictions):
+        errors = np.abs(targets - predictions)
+        return np.average(np.square(np.minimum(errors, limit)), weights=weights)
+
+    alone = loss(columns[:, 0])
+    gain = alone - loss(columns @ shares)
+    worth = shares[1] > 0 and gain >= max(_LEAST_GAIN, least_gain) * alone
+    return shares if worth else None

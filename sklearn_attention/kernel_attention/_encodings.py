@@ -1,0 +1,254 @@
+"""Encodings: the same rows in coordinates in which distances mean different things."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtri
+
+from .._blocks import blocks
+from .._columns import UNORDERED
+
+ENCODINGS = ("standard", "quantile", "piecewise_linear")
+# Normal scores beyond this are rows at the edge, whose distance from one another is a guess.
+_FURTHEST_SCORE = 2.5
+_MOST_KNOTS = 1000
+_BLOCK = 2**15
+_MOST_BINS = 48
+
+
+@dataclass(frozen=True)
+class Encoding:
+    r"""Coordinates in which rows are compared.
+
+    Numbers become one column or several, categories one column for each level, and a feature
+    with missing cells has one more column that says so.
+
+    Parameters
+    ----------
+    name : {"standard", "quantile", "piecewise_linear"}
+        ``"standard"``: numbers less their mean, in standard deviations. ``"quantile"``:
+        their normal scores, :math:`\Phi^{-1}(F(x))`. ``"piecewise_linear"``: how far they
+        reach into each of the bins between quantiles,
+        :math:`\text{clip}((x - e_b) / (e_{b+1} - e_b), 0, 1)` [1]_, less its mean.
+    numeric : ndarray of int
+        Features that are numbers and vary.
+    knots, scores : list of ndarray
+        For each of them, edges of bins, or values with their normal scores.
+    levels : ndarray of shape (n_levels, 2)
+        Feature and code of each level of a category.
+    missing : ndarray of int
+        Features with missing cells.
+    feature : ndarray of shape (n_columns,)
+        The feature that each column belongs to.
+    center, scale : ndarray of shape (n_numbers,)
+        What numbers are less, and in units of.
+    limit : float
+        Beyond which a number counts as this far from the mean.
+    usual : ndarray of shape (n_numbers,)
+        Where missing cells lie: at the mean.
+
+    References
+    ----------
+    .. [1] Gorishniy, Y., Rubachev, I. and Babenko, A. (2022). On embeddings for numerical
+       features in tabular deep learning. NeurIPS 35.
+    """
+
+    name: str
+    numeric: np.ndarray
+    knots: list
+    scores: list
+    levels: np.ndarray
+    missing: np.ndarray
+    feature: np.ndarray
+    center: np.ndarray
+    scale: np.ndarray
+    limit: float
+    usual: np.ndarray
+
+    @classmethod
+    def learn(cls, name, X, kinds, clip, fewest_bins=12):
+        """The encoding of the columns of X.
+
+        Parameters
+        ----------
+        name : str
+        X : ndarray of shape (n_samples, n_features)
+            Numbers, NaN where missing, and codes of categories.
+        kinds : sequence of str
+            For each feature "numeric", "unordered" or "ordered".
+        clip : float or None
+            Standard deviations from the mean beyond which a number counts as this far away.
+        fewest_bins : int, default=12
+            The more rows, the more bins there are, up to 48.
+
+        Returns
+        -------
+        encoding : Encoding
+        """
+        learn = {"standard": _standard, "quantile": _quantile, "piecewise_linear": _bins}[name]
+        numeric, knots, scores = [], [], []
+        levels, missing = [], []
+        for j, kind in enumerate(kinds):
+            column = X[:, j]
+            known = column[~np.isnan(column)]
+            varies = len(known) > 0 and known.min() < known.max()
+            if kind == UNORDERED:
+                # The levels that occur: a column of zeros compares nothing.
+                levels += [(j, level) for level in np.unique(known)] if varies else []
+            elif varies:
+                x, u = learn(known, max(fewest_bins, _usual_n_bins(len(X))))
+                numeric.append(j)
+                knots.append(x)
+                scores.append(u)
+            if 0 < len(known) < len(X):
+                missing.append(j)
+        levels = np.array(levels, dtype=np.float64).reshape(-1, 2)
+        width = [len(x) - 1 if name == "piecewise_linear" else 1 for x in knots]
+        feature = np.concatenate([np.repeat(numeric, width), levels[:, 0], missing])
+        limit = np.inf if clip is None or name == "piecewise_linear" else float(clip)
+        center, scale, usual = [], [], []
+        for j, x, u in zip(numeric, knots, scores, strict=True):
+            for parts, found in zip(
+                (center, scale, usual), _moments(name, X[:, j], x, u, limit), strict=True
+            ):
+                parts.append(found)
+        return cls(
+            name, np.array(numeric, dtype=np.int64), knots, scores, levels,
+            np.array(missing, dtype=np.int64), feature.astype(np.int64),
+            *(np.concatenate([np.zeros(0), *parts]) for parts in (center, scale)), limit,
+            np.concatenate([np.zeros(0), *usual]),
+        )  # fmt: skip
+
+    def __len__(self):
+        return len(self.feature)
+
+    def encode(self, X, dtype=np.float64):
+        """Rows in the coordinates of the encoding.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, n_features)
+        dtype : dtype, default=float64
+
+        Returns
+        -------
+        coordinates : ndarray of shape (n, n_columns)
+        """
+        coordinates = np.empty((len(X), len(self)), dtype=dtype)
+        n_numbers, n_levels = len(self.center), len(self.levels)
+        features = self.levels[:, 0].astype(np.int64)
+        for rows in blocks(len(X), _BLOCK):
+            x, z = X[rows], coordinates[rows]
+            self._place(x, z[:, :n_numbers])
+            z[:, n_numbers : n_numbers + n_levels] = x[:, features] == self.levels[:, 1]
+            z[:, n_numbers + n_levels :] = np.isnan(x[:, self.missing])
+        return coordinates
+
+    def derivative(self, X):
+        """Derivative of each coordinate in its own feature; (n, n_columns).
+
+        0 for categories, missing cells and numbers beyond the limit; at an edge of bins that
+        of the bin below.
+        """
+        found = np.zeros((len(X), len(self)))
+        start = 0
+        for j, knots, scores in zip(self.numeric, self.knots, self.scores, strict=True):
+            x = X[:, [j]]
+            if self.name == "standard":
+                slopes = np.ones_like(x)
+            elif self.name == "quantile":
+                steps = np.diff(scores) / np.diff(knots)
+                bin_of = np.clip(np.searchsorted(knots, x) - 1, 0, len(steps) - 1)
+                slopes = np.where((x > knots[0]) & (x <= knots[-1]), steps[bin_of], 0.0)
+            else:
+                slopes = ((x > knots[:-1]) & (x <= knots[1:])) / np.diff(knots)
+            found[:, start : start + slopes.shape[1]] = np.where(np.isnan(x), 0.0, slopes)
+            start += slopes.shape[1]
+        numbers = np.empty((len(X), start))
+        self._place(X, numbers)
+        found[:, :start] *= (np.abs(numbers) < self.limit) / self.scale
+        return found
+
+    def column_names(self, names):
+        """Names of the columns, from those of the features."""
+        bins, columns = {}, []
+        for j in self.feature[: len(self.center)]:
+            bins[j] = bins.get(j, -1) + 1
+            several = self.name == "piecewise_linear"
+            columns.append(f"{self.name}__{names[j]}" + (f"_{bins[j]}" if several else ""))
+        columns += [f"{self.name}__{names[int(j)]}_level{level:g}" for j, level in self.levels]
+        columns += [f"{self.name}__{names[j]}_missing" for j in self.missing]
+        return columns
+
+    def _place(self, X, coordinates):
+        """Write the coordinates of the numbers; missing ones lie where the average row does."""
+        start = 0
+        for j, knots, scores in zip(self.numeric, self.knots, self.scores, strict=True):
+            n_columns = len(knots) - 1 if self.name == "piecewise_linear" else 1
+            columns = slice(start, start + n_columns)
+            place, start = coordinates[:, columns], columns.stop
+            x, center, scale = X[:, [j]], self.center[columns], self.scale[columns]
+            if self.name == "piecewise_linear":
+                bin_of, reach = _reach(x[:, 0], knots)
+                place[:] = np.arange(n_columns) < bin_of[:, None]
+                place[np.arange(len(x)), bin_of] = reach
+                place -= center.astype(coordinates.dtype)
+            else:
+                z = (_value(self.name, x, knots, scores) - center) / scale
+                place[:] = np.clip(z, -self.limit, self.limit)
+            unknown = np.isnan(X[:, j])
+            if unknown.any():
+                place[unknown] = self.usual[columns]
+
+
+def _value(name, x, knots, scores):
+    return np.interp(x, knots, scores) if name == "quantile" else x
+
+
+def _moments(name, x, knots, scores, limit):
+    """Mean and deviation of a number's coordinates, and the mean of those within limits."""
+    x = x[~np.isnan(x)]
+    if name != "piecewise_linear":
+        z = _value(name, x, knots, scores)
+        mean, deviation = z.mean(), z.std()
+        usual = np.clip((z - mean) / deviation, -limit, limit).mean()
+        return [mean], [deviation], [usual]
+    # Of a bin: how far those within it reach, and one for all beyond.
+    n_bins = len(knots) - 1
+    bin_of, reach = _reach(x, knots)
+    counts = np.bincount(bin_of, minlength=n_bins)
+    mean = np.bincount(bin_of, reach, minlength=n_bins) + len(x) - np.cumsum(counts)
+    return mean / len(x), np.ones(n_bins), np.zeros(n_bins)
+
+
+def _reach(x, knots):
+    """The bin of each number, and how far it reaches into it."""
+    bin_of = np.clip(np.searchsorted(knots, x, side="right") - 1, 0, len(knots) - 2)
+    return bin_of, np.clip((x - knots[bin_of]) / np.diff(knots)[bin_of], 0, 1)
+
+
+def _usual_n_bins(n_samples):
+    return min(round(n_samples**0.37), _MOST_BINS)
+
+
+def _standard(x, n_bins):
+    return np.zeros(1), np.zeros(1)
+
+
+def _quantile(x, n_bins):
+    """Normal scores at the values that occur, or at quantiles of many."""
+    values, counts = np.unique(x, return_counts=True)
+    share = (np.cumsum(counts) - counts / 2) / len(x)
+    if len(values) > _MOST_KNOTS:
+        kept = np.unique(np.searchsorted(share, np.linspace(0, 1, _MOST_KNOTS)))
+        kept = kept[kept < len(values)]
+        values, share = values[kept], share[kept]
+    return values, np.clip(ndtri(share), -_FURTHEST_SCORE, _FURTHEST_SCORE)
+
+
+def _bins(x, n_bins):
+    """Edges at quantiles; every value that occurs is one where there are few."""
+    edges = np.unique(x)
+    if len(edges) > n_bins + 1:
+        edges = np.unique(np.quantile(x, np.linspace(0, 1, n_bins + 1)))
+    return edges, np.zeros(1)

@@ -1,0 +1,373 @@
+"""A kernel that is learned: a smooth part for each encoding, and a rough one of them all."""
+
+import math
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from ..kernels import Gaussian
+
+# Mean squared distance in one feature, of coordinates of about unit variance, below which it
+# counts as this.
+_LEAST_DISTANCE = 0.01
+# Added to the squared distance that the rough part sees, where it has a kink.
+_KINK = 1e-4
+# Share of the kernel at distance 0: with less noise rounding to single precision would tell.
+_LITTLE_NOISE = 5e-6
+_START_ROUGH, _START_LINEAR = 0.3, 0.3
+# Relative step of the difference that stands for the derivative of a kernel's formula.
+_STEP = 1e-2
+
+
+@dataclass(frozen=True)
+class LearnedKernel:
+    r"""Sum of kernels of the distances in several encodings, with learned length-scales.
+
+    .. math:: K(x, x') = c + \sum_e s_e^2\, k(D_e)
+              + r^2 e^{-\tau \sqrt{\sum_e D_e}} + b^2\, \phi_1(x)^\top \phi_1(x') / d,
+              \quad D_e = \lVert (\phi_e(x) - \phi_e(x')) / \ell_e \rVert^2
+
+    with :math:`k(0) = 1`. The smooth parts share their length-scales with the rough one,
+    which follows what jumps, and the linear one is of the first encoding as it is.
+
+    Rows are lists of arrays, (n, n_columns) for each encoding.
+
+    Parameters
+    ----------
+    features : list of ndarray of int
+        For each encoding, the feature that each column belongs to.
+    n_features : int
+    formula : RadialKernel
+        The :math:`k`, from :mod:`sklearn_attention.kernels`.
+    values : ndarray of shape (n_parameters,)
+        Logarithms: of the inverse length-scales of all features in each encoding, of how much
+        columns of a feature with several deviate from them, then of :math:`s_e`, :math:`b`,
+        :math:`r`, :math:`\tau` and the noise.
+    constant : float, default=0.0
+        The :math:`c`.
+    """
+
+    features: list
+    n_features: int
+    formula: object
+    values: np.ndarray
+    constant: float = 0.0
+
+    @classmethod
+    def start(
+        cls, features, variances, n_features, formula, rng, *, jitter, constant=1.0,
+        rough=True, linear=False, noise=0.1,
+    ):  # fmt: skip
+        """A kernel before learning: all features count alike, but for a random jitter.
+
+        Parameters
+        ----------
+        features : list of ndarray of int
+        variances : list of ndarray
+            Of every column of each encoding.
+        n_features : int
+        formula : RadialKernel
+        rng : numpy.random.Generator
+        jitter : float
+            Standard deviation of the random part of the log-scales.
+        constant : float, default=1.0
+        rough, linear : bool
+            Whether it has these parts.
+        noise : float, default=0.1
+
+        Returns
+        -------
+        kernel : LearnedKernel
+        """
+        n = len(features)
+        scale = np.zeros((n, n_features))
+        for own, feature, variance in zip(scale, features, variances, strict=True):
+            # Twice the variance is the mean squared distance; all features together have 1.
+            distance = np.bincount(feature, weights=2 * variance, minlength=n_features)
+            # What hardly varies in these rows may vary in others: it gets no larger scale.
+            used = max(1, np.count_nonzero(distance > _LEAST_DISTANCE))
+            own[:] = -0.5 * np.log(np.maximum(distance, _LEAST_DISTANCE) * used)
+        scale += jitter * rng.standard_normal(scale.shape)
+        rest = [
+            math.log(_START_LINEAR) if linear else -np.inf,
+            math.log(_START_ROUGH) if rough else -np.inf,
+            0.0,
+            math.log(noise),
+        ]
+        values = [
+            scale.ravel(),
+            np.zeros(sum(map(len, features))),
+            np.full(n, -0.5 * math.log(n)),
+            rest,
+        ]
+        return cls(features, n_features, formula, np.concatenate(values), constant)
+
+    def named(self, values=None):
+        """Views of the parameters, or of numbers in their place, by name."""
+        values = self.values if values is None else values
+        n, n_columns = len(self.features), sum(map(len, self.features))
+        ends = np.cumsum([n * self.n_features, n_columns, n, 1, 1, 1, 1])
+        names = ("scale", "deviation", "amplitude", "linear", "rough", "rate", "noise")
+        found = dict(zip(names, np.split(values, ends[:-1]), strict=True))
+        found["scale"] = found["scale"].reshape(n, self.n_features)
+        return found
+
+    def with_values(self, values):
+        """The same kernel with other parameters."""
+        return replace(self, values=values)
+
+    @property
+    def noise(self):
+        """Variance of the noise."""
+        return math.exp(2 * self.values[-1])
+
+    @property
+    def precision(self):
+        """Data type to factorise its matrices in: double where there is little noise."""
+        named = self.named()
+        peak = np.exp(2 * named["amplitude"]).sum() + self.constant
+        peak += math.exp(2 * named["rough"][0])
+        return np.float64 if self.noise < _LITTLE_NOISE * peak else np.float32
+
+    @property
+    def column_scales(self):
+        """Inverse length-scale of every column, a list of arrays."""
+        named = self.named()
+        deviations = np.split(named["deviation"], np.cumsum(list(map(len, self.features)))[:-1])
+        return [
+            np.exp(scale[feature] + deviation)
+            for scale, feature, deviation in zip(
+                named["scale"], self.features, deviations, strict=True
+            )
+        ]
+
+    @property
+    def is_learned(self):
+        """Which parameters gradient descent moves: ndarray of bool.
+
+        A feature of one column has one scale, not two.
+        """
+        free = np.isfinite(self.values)
+        several = [np.bincount(f, minlength=self.n_features)[f] > 1 for f in self.features]
+        named = self.named(free)
+        named["deviation"][:] = np.concatenate(several) if several else ()
+        named["rate"][:] = named["rough"]
+        return free
+
+    def scaled(self, rows):
+        """Rows in length-scales: what the distances are between."""
+        return [
+            z * scale.astype(z.dtype) for z, scale in zip(rows, self.column_scales, strict=True)
+        ]
+
+    def space(self, rows):
+        """Scaled rows of all encodings side by side; the rough part falls with distances."""
+        return np.concatenate(self.scaled(rows), axis=1)
+
+    def matrix(self, queries, keys):
+        """The kernel between queries and keys, (n_queries, n_keys)."""
+        return Pairs(self, queries, keys).matrix
+
+
+class ScaledRows(NamedTuple):
+    """Rows in length-scales, as squared distances need them."""
+
+    rows: list
+    augmented: list
+
+    @classmethod
+    def of(cls, kernel, rows):
+        """Rows, unless they are scaled already."""
+        if isinstance(rows, ScaledRows):
+            return rows
+        return cls(rows, [_augment(x) for x in kernel.scaled(rows)])
+
+    def block(self, rows):
+        """Some of the rows."""
+        return ScaledRows([z[rows] for z in self.rows], [x[rows] for x in self.augmented])
+
+
+class Pairs:
+    """The kernel between two sets of rows, and derivatives from there.
+
+    Parameters
+    ----------
+    kernel : LearnedKernel
+    queries : list of ndarray of shape (n_queries, n_columns), or ScaledRows
+    keys : list of ndarray of shape (n_keys, n_columns), or ScaledRows, default=None
+        None for the queries themselves.
+
+    Attributes
+    ----------
+    matrix : ndarray of shape (n_queries, n_keys)
+        The kernel.
+    """
+
+    def __init__(self, kernel, queries, keys=None):
+        self.kernel, self._own = kernel, keys is None
+        self._named = kernel.named()
+        queries = ScaledRows.of(kernel, queries)
+        keys = queries if self._own else ScaledRows.of(kernel, keys)
+        self._rows = queries.rows, keys.rows
+        self._queries = [x[:, :-2] for x in queries.augmented]
+        self._keys = [x[:, :-2] for x in keys.augmented]
+        self._squared = [
+            _squared(q, k, self._own)
+            for q, k in zip(queries.augmented, keys.augmented, strict=True)
+        ]
+        self._shape = len(queries.rows[0]), len(keys.rows[0])
+        self._dtype = queries.rows[0].dtype
+        self._rough = self._distance = None
+        if np.isfinite(self._named["rough"][0]):
+            self._add_rough()
+        self._smooth = self._evaluate()
+        self.matrix = self._sum()
+
+    def _add_rough(self):
+        total = self._squared[0] + _KINK
+        for squared in self._squared[1:]:
+            total += squared
+        self._distance = np.sqrt(total, out=total)
+        self._rate = math.exp(self._named["rate"][0])
+        self._rough = np.multiply(self._distance, -self._rate)
+        np.exp(self._rough, out=self._rough)
+        self._rough *= math.exp(2 * self._named["rough"][0])
+
+    def _evaluate(self):
+        """The smooth parts, in place of the distances where these are not needed again."""
+        formula, parts = self.kernel.formula, []
+        for squared, amplitude in zip(self._squared, self._named["amplitude"], strict=True):
+            size = math.exp(2 * amplitude)
+            if isinstance(formula, Gaussian):
+                squared *= -0.5
+                part = np.exp(squared, out=squared)
+                part *= size
+            else:
+                part = formula.profile(squared)
+                part = part * (size / formula.profile(np.zeros(1))[0]).astype(part.dtype)
+            parts.append(part)
+        return parts
+
+    def _sum(self):
+        total = self._smooth[0].copy()
+        for part in self._smooth[1:]:
+            total += part
+        if self._rough is not None:
+            total += self._rough
+        if np.isfinite(linear := self._named["linear"][0]):
+            q, k = (rows[0] for rows in self._rows)
+            total += (q * (math.exp(2 * linear) / max(1, q.shape[1]))) @ k.T
+        if self.kernel.constant:
+            total += self.kernel.constant
+        return total
+
+    def _log_slope(self, e):
+        """Derivative of the logarithm of a smooth part in the squared distance."""
+        formula = self.kernel.formula
+        if isinstance(formula, Gaussian):
+            return -0.5
+        squared = self._squared[e] + _KINK
+        with np.errstate(invalid="ignore", divide="ignore"):
+            above = formula.log_profile(squared * (1 + _STEP))
+            below = formula.log_profile(squared * (1 - _STEP))
+            slope = (above - below) / (2 * _STEP * squared)
+        # None where a compact kernel ends.
+        return np.where(np.isfinite(slope), slope, 0.0).astype(squared.dtype)
+
+    def gradient(self, pull):
+        """Derivatives of a number in the parameters.
+
+        Parameters
+        ----------
+        pull : ndarray of shape (n_queries, n_keys)
+            Its derivatives in the kernel's values.
+
+        Returns
+        -------
+        gradient : ndarray of shape (n_parameters,)
+            0 for the noise.
+        """
+        kernel = self.kernel
+        gradient = np.zeros_like(kernel.values)
+        named = kernel.named(gradient)
+        rough = None
+        if self._rough is not None:
+            rough = pull * self._rough
+            named["rough"][:] = 2 * float(rough.sum())
+            along = float(np.einsum("ij,ij->", rough, self._distance))
+            named["rate"][:] = -self._rate * along
+            rough /= self._distance
+            rough *= -0.5 * self._rate
+            if self._own:
+                np.fill_diagonal(rough, 0)
+        if np.isfinite(named_linear := self._named["linear"][0]):
+            x, z = (rows[0] for rows in self._rows)
+            of_linear = np.einsum("ij,ij->", pull @ z, x) / max(1, x.shape[1])
+            named["linear"][:] = 2 * math.exp(2 * named_linear) * float(of_linear)
+        ends = np.cumsum([0, *map(len, kernel.features)])
+        for e, feature in enumerate(kernel.features):
+            part = pull * self._smooth[e]
+            named["amplitude"][e] = 2 * float(part.sum())
+            part *= self._log_slope(e)
+            if rough is not None:
+                part += rough
+            of_columns = 2 * _spread(part, self._queries[e], self._keys[e])
+            named["scale"][e] = np.bincount(
+                feature, weights=of_columns, minlength=kernel.n_features
+            )
+            named["deviation"][ends[e] : ends[e + 1]] = of_columns
+        return gradient
+
+    def slopes(self, coefficients):
+        """Derivatives of ``matrix @ coefficients`` in the queries' coordinates.
+
+        Parameters
+        ----------
+        coefficients : ndarray of shape (n_keys,)
+
+        Returns
+        -------
+        slopes : list of ndarray of shape (n_queries, n_columns)
+            In the coordinates before they are scaled.
+        """
+        found = []
+        for e, scale in enumerate(self.kernel.column_scales):
+            part = self._smooth[e] * self._log_slope(e)
+            if self._rough is not None:
+                part -= 0.5 * self._rate * self._rough / self._distance
+            part *= 2 * coefficients
+            q, k = self._queries[e], self._keys[e]
+            found.append((part.sum(axis=1)[:, None] * q - part @ k) * scale)
+        if np.isfinite(self._named["linear"][0]):
+            keys = self._rows[1][0]
+            linear = coefficients @ keys / max(1, keys.shape[1])
+            found[0] = found[0] + math.exp(2 * self._named["linear"][0]) * linear
+        return found
+
+
+def _augment(x):
+    """Rows with a one and their squared norm."""
+    augmented = np.ones((len(x), x.shape[1] + 2), x.dtype)
+    augmented[:, :-2] = x
+    augmented[:, -1] = np.einsum("ij,ij->i", x, x)
+    return augmented
+
+
+def _squared(queries, keys, own):
+    """Squared distances, (n_queries, n_keys), as one product of augmented rows."""
+    left = np.multiply(queries, -2)
+    left[:, -2], left[:, -1] = queries[:, -1], 1
+    squared = left @ keys.T
+    np.maximum(squared, 0, out=squared)
+    if own:
+        # Rounding must not part a row from itself, where some kernels have a kink.
+        np.fill_diagonal(squared, 0)
+    return squared
+
+
+def _spread(weights, queries, keys):
+    r"""Weighted squared differences :math:`\sum_{ij} w_{ij} (q_{ic} - k_{jc})^2` of columns."""
+    of_queries = weights.sum(axis=1) @ np.square(queries)
+    of_keys = weights.sum(axis=0) @ np.square(keys)
+    return of_queries + of_keys - 2 * np.einsum("ij,ij->j", queries, weights @ keys)

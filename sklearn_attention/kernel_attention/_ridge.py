@@ -1,0 +1,167 @@
+"""Kernel ridge regression by overlapping blocks."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .._blocks import blocks
+from ._kernel import LearnedKernel, Pairs, ScaledRows
+from ._partition import Partition
+from ._system import System
+
+# Rows that a block may have; where rows cannot be told apart, some of twice as many are drawn.
+_MOST = 3000
+_OVERLAP, _OVERLAP_OF_MANY, _MANY = 0.05, 0.03, 50_000
+# Up to so many rows there is time for double precision.
+_FEW_ROWS = 1500
+_QUERY_BLOCK = 256
+_SAMPLED, _MOST_AXES, _ROW_BLOCK = 4000, 32, 2**14
+
+
+@dataclass(frozen=True)
+class RidgeMember:
+    r"""A fitted kernel ridge regression.
+
+    .. math:: \hat y(x) = \sum_b w_b(x)\, k_b(x)^\top \alpha_b, \quad
+              \alpha_b = (K_b + \sigma^2 W_b^{-1})^{-1} y_b
+
+    over the blocks :math:`b` of a partition, which pass smoothly into each other.
+
+    Parameters
+    ----------
+    kernel : LearnedKernel
+    partition : Partition
+    axes : ndarray of shape (n_columns, n_axes)
+        From the learned space to the points that are split.
+    rows : list of ndarray of int
+        Training rows of each block.
+    coefficients : list of ndarray of shape (n_rows, n_outputs)
+    """
+
+    kernel: LearnedKernel
+    partition: Partition
+    axes: np.ndarray
+    rows: list
+    coefficients: list
+
+    @classmethod
+    def fit(cls, kernel, training, rng, judged):
+        """Solve for the coefficients of all blocks.
+
+        Parameters
+        ----------
+        kernel : LearnedKernel
+        training : TrainingRows
+        rng : numpy.random.Generator
+        judged : ndarray of int
+            Rows to be predicted without themselves.
+
+        Returns
+        -------
+        member : RidgeMember
+        left_out : ndarray of shape (n_judged, n_outputs)
+            Leave-one-out predictions, exact in every block.
+        """
+        n = len(training)
+        dtype = np.float64 if n <= _FEW_ROWS else kernel.precision
+        axes = np.zeros((sum(map(len, training.encodings)), 0), np.float32)
+        if n > _MOST:
+            axes = _principal_axes(kernel, training, rng)
+        points = _points(kernel, axes, n, lambda rows: training.coordinates(rows, np.float32))
+        partition = Partition.learn(
+            points, most=_MOST, overlap=_OVERLAP if n <= _MANY else _OVERLAP_OF_MANY, rng=rng
+        )
+        place = np.full(n, -1)
+        place[judged] = np.arange(len(judged))
+        left_out = np.zeros((len(judged), training.targets.shape[1]))
+        all_rows, coefficients = [], []
+        for rows, weights in partition.leaves(points):
+            if len(rows) == 0:
+                all_rows.append(rows)
+                coefficients.append(np.zeros((0, training.targets.shape[1]), dtype))
+                continue
+            is_judged = place[rows] >= 0
+            known, asked = rows[~is_judged], rows[is_judged]
+            if len(rows) > 2 * _MOST and len(known) > _MOST:
+                known = np.sort(rng.choice(known, _MOST, replace=False))
+            rows = np.concatenate([known, asked])
+            system = System(kernel, training, rows, dtype)
+            left_out[place[asked]] += weights[is_judged, None] * system.left_out(len(asked))
+            all_rows.append(rows)
+            coefficients.append(system.coefficients)
+        return cls(kernel, partition, axes, all_rows, coefficients), left_out
+
+    def predict(self, training, X):
+        """Predictions for queries; (n_queries, n_outputs)."""
+        found = np.zeros((len(X), self.coefficients[0].shape[1]))
+        for leaf, keys, queries, weights, _ in self._leaves(training, X):
+            at = training.encode(X[queries], self.coefficients[leaf].dtype)
+            values = self.kernel.matrix(at, keys) @ self.coefficients[leaf]
+            found[queries] += weights[:, None] * values
+        return found
+
+    def weights(self, training, X):
+        """Effective weight of every training row in the predictions; (n_queries, n)."""
+        found = np.zeros((len(X), len(training)))
+        systems = {}
+        for leaf, keys, queries, weights, _ in self._leaves(training, X):
+            if leaf not in systems:
+                dtype = self.coefficients[leaf].dtype
+                systems = {leaf: System(self.kernel, training, self.rows[leaf], dtype)}
+            at = training.encode(X[queries], self.coefficients[leaf].dtype)
+            part = systems[leaf].weights(self.kernel.matrix(at, keys))
+            found[np.ix_(queries, self.rows[leaf])] += weights[:, None] * part
+        return found
+
+    def slopes(self, training, X):
+        """Derivatives of the predictions; (n_queries, n_outputs, n_features)."""
+        n_outputs = self.coefficients[0].shape[1]
+        found = np.zeros((len(X), n_outputs, training.X.shape[1]))
+        features = np.concatenate(training.features)
+        of_feature = np.equal.outer(features, np.arange(training.X.shape[1])).astype(float)
+        scales = np.concatenate(self.kernel.column_scales)
+        for leaf, keys, queries, weights, points in self._leaves(training, X):
+            at = training.encode(X[queries], np.float64)
+            pairs = Pairs(self.kernel, at, [z.astype(np.float64) for z in keys.rows])
+            passing = self.partition.weight_slopes(leaf, points) @ self.axes.T * scales
+            chain = np.concatenate(
+                [encoding.derivative(X[queries]) for encoding in training.encodings], axis=1
+            )
+            values = pairs.matrix @ self.coefficients[leaf]
+            for output, alpha in enumerate(self.coefficients[leaf].T.astype(np.float64)):
+                steep = np.concatenate(pairs.slopes(alpha), axis=1) * weights[:, None]
+                steep += values[:, [output]] * passing
+                found[queries, output] += (steep * chain) @ of_feature
+        return found
+
+    def _leaves(self, training, X):
+        """Every leaf with its keys, and a block of the queries that reach it."""
+        points = _points(
+            self.kernel, self.axes, len(X), lambda rows: training.encode(X[rows], np.float32)
+        )
+        for leaf, (queries, weights) in enumerate(self.partition.leaves(points)):
+            if len(queries) == 0:
+                continue
+            keys = training.coordinates(self.rows[leaf], self.coefficients[leaf].dtype)
+            keys = ScaledRows.of(self.kernel, keys)
+            for block in blocks(len(queries), _QUERY_BLOCK):
+                chosen = queries[block]
+                yield leaf, keys, chosen, weights[block], points[chosen]
+
+
+def _principal_axes(kernel, training, rng):
+    """Directions in the learned space along which rows differ most; (n_columns, n_axes)."""
+    sample = np.sort(rng.choice(len(training), min(len(training), _SAMPLED), replace=False))
+    x = kernel.space(training.coordinates(sample, np.float32)).astype(np.float64)
+    axes = np.linalg.eigh(np.atleast_2d(np.cov(x.T)))[1]
+    return np.ascontiguousarray(axes[:, ::-1][:, :_MOST_AXES], dtype=np.float32)
+
+
+def _points(kernel, axes, n_rows, coordinates):
+    if axes.size == 0:
+        return np.zeros((n_rows, 0), np.float32)
+    parts = [
+        kernel.space(coordinates(np.arange(rows.start, rows.stop))) @ axes
+        for rows in blocks(n_rows, _ROW_BLOCK)
+    ]
+    return np.concatenate(parts) if parts else np.zeros((0, axes.shape[1]), np.float32)

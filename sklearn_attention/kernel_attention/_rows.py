@@ -1,0 +1,51 @@
+"""The training rows as members see them."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+# Numbers that are kept once they have been computed: 128 MB in single precision.
+_MOST_KEPT = 2**25
+
+
+@dataclass(frozen=True)
+class TrainingRows:
+    """Rows in their encodings, with targets and weights.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, n_features)
+        Numbers and codes.
+    targets : ndarray of shape (n, n_outputs)
+        Of mean 0 and about unit variance, unless the bandwidth is given.
+    weights : ndarray of shape (n,)
+        Of mean 1, positive.
+    encodings : list of Encoding
+    """
+
+    X: np.ndarray
+    targets: np.ndarray
+    weights: np.ndarray
+    encodings: list
+    _kept: dict = field(default_factory=dict, repr=False)
+
+    def __len__(self):
+        return len(self.X)
+
+    @property
+    def features(self):
+        """For each encoding, the feature that each column belongs to."""
+        return [encoding.feature for encoding in self.encodings]
+
+    def encode(self, X, dtype):
+        """Any rows in all encodings."""
+        return [encoding.encode(X, dtype) for encoding in self.encodings]
+
+    def coordinates(self, rows, dtype):
+        """Some of the rows in all encodings."""
+        n_columns = sum(map(len, self.encodings))
+        if len(self) * n_columns > _MOST_KEPT:
+            return self.encode(self.X[rows], dtype)
+        if dtype not in self._kept:
+            self._kept[dtype] = self.encode(self.X, dtype)
+        return [z[rows] for z in self._kept[dtype]]

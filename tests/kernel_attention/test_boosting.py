@@ -1,0 +1,326 @@
+"""Boosted trees stacked with kernel attention."""
+
+import copy
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.metrics import log_loss
+
+from sklearn_attention import Columns, KernelAttentionClassifier, KernelAttentionRegressor
+from sklearn_attention.kernel_attention._blend import MultinomialLink
+from sklearn_attention.kernel_attention._boosting import (
+    _robust_shares,
+    predict_trees,
+    stack_classifier,
+    stack_regressor,
+)
+
+ESTIMATORS = [KernelAttentionRegressor, KernelAttentionClassifier]
+# Hardly any learning: what trees add is what is tested.
+QUICK = {"max_steps": 3, "encodings": "standard"}
+
+
+def make_smooth(n=300, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, (n, 2))
+    return X, np.sin(3 * X[:, 0]) + X[:, 1] ** 2 + 0.05 * rng.normal(size=n)
+
+
+def make_steps(n=400, seed=0, noise=0.1):
+    """Steps in one feature, turned round by another."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(size=(n, 3))
+    step = (np.floor(7 * X[:, 0]) + (X[:, 1] > 0.5)) % 2
+    return X, step + noise * rng.normal(size=n)
+
+
+def make_classes(n=400, seed=0):
+    X, y = make_steps(n, seed)
+    return X, (y > 0.5).astype(int)
+
+
+def make_data(estimator, n=400, seed=0):
+    return (make_steps if estimator is KernelAttentionRegressor else make_classes)(n, seed)
+
+
+def both(estimator, X, y, weight=None, **parameters):
+    plain = estimator(**QUICK | parameters).fit(X, y, weight)
+    return plain, boosted(estimator, X, y, weight, **parameters)
+
+
+def boosted(estimator, X, y, weight=None, **parameters):
+    return estimator(boosting="auto", **QUICK | parameters).fit(X, y, weight)
+
+
+def outputs(model, X):
+    regression = isinstance(model, KernelAttentionRegressor)
+    return model.predict(X) if regression else model.predict_proba(X)
+
+
+class TestRegressor:
+    def test_no_trees_where_the_function_is_smooth(self):
+        X, y = make_smooth()
+        without, model = both(KernelAttentionRegressor, X, y)
+        assert model.boosting_share_ == without.boosting_share_ == 0.0
+        assert model.boosters_ == without.boosters_ == [[]]
+        np.testing.assert_array_equal(model.predict(X), without.predict(X))
+        np.testing.assert_array_equal(model.loo_residuals_, without.loo_residuals_)
+
+    @pytest.mark.parametrize("readout", ["solve", "local_linear", "average"])
+    def test_trees_where_they_win(self, readout):
+        X, y = make_steps()
+        queries, expected = make_steps(500, seed=1, noise=0)
+        without, model = both(KernelAttentionRegressor, X, y, readout=readout, n_folds=2)
+        assert model.boosting_share_ > 0.4
+        assert len(model.boosters_[0]) == 2
+        errors = [np.square(m.predict(queries) - expected).mean() for m in (without, model)]
+        assert errors[1] < 0.7 * errors[0]
+
+    def test_residuals_and_intervals_are_of_the_stack(self):
+        X, y = make_steps()
+        without, model = both(KernelAttentionRegressor, X, y, n_folds=2)
+        np.testing.assert_array_equal(model.judged_rows_, without.judged_rows_)
+        size = [np.square(m.loo_residuals_).mean() for m in (without, model)]
+        assert size[1] < 0.8 * size[0]
+        queries, targets = make_steps(500, seed=1)
+        low, high = model.predict_interval(queries, 0.8).T
+        assert abs(np.mean((low <= targets) & (targets <= high)) - 0.8) < 0.1
+        assert (high - low).mean() < np.diff(without.predict_interval(queries, 0.8)).mean()
+
+    def test_equals_a_stack_by_hand(self):
+        X, y = make_steps()
+        model = boosted(KernelAttentionRegressor, X, y, n_folds=1)
+        rows = np.delete(np.arange(len(X)), model.judged_rows_)
+        z = (y - y.mean()) / y.std()
+        trees = HistGradientBoostingRegressor(early_stopping=False).fit(X[rows], z[rows])
+        without = KernelAttentionRegressor(n_folds=1, **QUICK).fit(X, y)
+        held_out = trees.predict(X[model.judged_rows_]) * y.std()
+        kernel = y[model.judged_rows_] - without.loo_residuals_ - y.mean()
+        stacked = np.linalg.lstsq(
+            np.column_stack([kernel, held_out]), y[model.judged_rows_] - y.mean()
+        )[0]
+        # No error is so large that it would count less.
+        np.testing.assert_allclose(model.boosting_share_, stacked[1], rtol=1e-6)
+        found = stacked[0] * (without.predict(X) - y.mean())
+        found += stacked[1] * trees.predict(X) * y.std() + y.mean()
+        np.testing.assert_allclose(model.predict(X), found, rtol=1e-6)
+
+    def test_heavy_tails_do_not_break_it(self):
+        X, y = make_smooth(400)
+        y = y + 0.1 * np.random.default_rng(5).standard_cauchy(len(y))
+        y[:2] = [1e5, -3e4]
+        queries, expected = make_smooth(300, seed=1)
+        without, model = both(KernelAttentionRegressor, X, y)
+        errors = [np.median(np.abs(m.predict(queries) - expected)) for m in (without, model)]
+        assert errors[1] <= 1.05 * errors[0]
+
+    def test_outputs_have_their_own_trees(self):
+        X, steps = make_steps()
+        y = np.column_stack([X[:, 2], steps])  # a line, which the kernel hits
+        without, model = both(KernelAttentionRegressor, X, y, n_folds=2)
+        assert model.boosting_share_.shape == (2,)
+        assert model.boosting_share_[0] == 0 < model.boosting_share_[1]
+        assert [len(boosters) for boosters in model.boosters_] == [0, 2]
+        found, expected = model.predict(X), without.predict(X)
+        np.testing.assert_array_equal(found[:, 0], expected[:, 0])
+        assert not np.allclose(found[:, 1], expected[:, 1])
+
+    def test_explanations_and_slopes_are_of_the_kernel_part(self):
+        X, y = make_steps()
+        without, model = both(KernelAttentionRegressor, X, y, n_folds=2)
+        assert model.boosting_share_ > 0
+        np.testing.assert_array_equal(model.local_slopes(X[:9]), without.local_slopes(X[:9]))
+        for found, expected in zip(model.explain(X[:9]), without.explain(X[:9]), strict=True):
+            np.testing.assert_array_equal(found, expected)
+        assert model.blend_weights_ == without.blend_weights_
+
+    def test_units_do_not_matter(self):
+        X, y = make_steps()
+        model = boosted(KernelAttentionRegressor, X, y, n_folds=1)
+        other = boosted(KernelAttentionRegressor, X, 1e6 * y - 3e7, n_folds=1)
+        np.testing.assert_allclose(other.boosting_share_, model.boosting_share_, rtol=1e-3)
+        np.testing.assert_allclose((other.predict(X) + 3e7) / 1e6, model.predict(X), atol=1e-3)
+
+
+class TestClassifier:
+    @pytest.mark.parametrize("readout", ["solve", "local_linear", "average"])
+    def test_trees_where_they_win(self, readout):
+        X, y = make_classes()
+        queries, expected = make_classes(500, seed=1)
+        without, model = both(KernelAttentionClassifier, X, y, readout=readout, n_folds=2)
+        assert len(model.boosters_[0]) == 2
+        assert model.links_[0]["strengths"][-1] > 0
+        losses = [log_loss(expected, m.predict_proba(queries)) for m in (without, model)]
+        assert losses[1] < 0.9 * losses[0]
+
+    @pytest.mark.parametrize("readout", ["solve", "average"])
+    def test_no_trees_where_classes_are_smooth(self, readout):
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(300, 2))
+        y = (X.sum(axis=1) + 0.3 * rng.normal(size=300) > 0).astype(int)
+        without, model = both(KernelAttentionClassifier, X, y, readout=readout, n_folds=2)
+        if readout == "solve":
+            assert model.boosters_ == [[]]
+            np.testing.assert_array_equal(model.predict_proba(X), without.predict_proba(X))
+        assert without.boosters_ == [[]]
+        assert (without.links_ == [None]) == (readout == "average")
+
+    def test_outputs_have_their_own_trees(self):
+        X, steps = make_classes()
+        y = np.column_stack([np.where(X[:, 2] > 0.5, "b", "a"), np.array(["n", "y"])[steps]])
+        model = KernelAttentionClassifier(boosting="auto", n_folds=2, max_steps=10).fit(X, y)
+        assert len(model.boosters_[1]) == 2
+        assert (model.predict(X) == y).mean() > 0.9
+        for p in model.predict_proba(X):
+            np.testing.assert_allclose(p.sum(axis=1), 1)
+
+    def test_a_class_that_a_fold_has_not_seen(self):
+        X, y = make_classes()
+        y[:2] = 2
+        model = boosted(KernelAttentionClassifier, X, y, n_folds=2)
+        p = model.predict_proba(X)
+        assert p.shape == (400, 3)
+        assert np.isfinite(np.log(p)).all()
+
+    def test_a_single_class_that_is_left_to_learn_from(self):
+        X, _ = make_classes()
+        for labels in (np.zeros(400), np.arange(400) == 3):
+            assert boosted(KernelAttentionClassifier, X, labels).boosters_ == [[]]
+
+    def test_link_without_trees_is_what_it_was(self):
+        rng = np.random.default_rng(0)
+        scores, rates = rng.normal(size=(1, 50, 2)), np.array([0.4, 0.6])
+        indicators = np.eye(2)[rng.integers(0, 2, 50)]
+        plain = MultinomialLink.fit(scores, indicators, np.ones(50), rates)
+        mute = MultinomialLink.fit(scores, indicators, np.ones(50), rates, np.zeros((50, 2)))
+        assert (len(plain.strengths), len(mute.strengths)) == (2, 3)
+        np.testing.assert_allclose(mute(scores, np.zeros((50, 2))), plain(scores), atol=1e-4)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+class TestBoth:
+    def test_missing_cells_and_categories(self, estimator):
+        X, y = make_data(estimator)
+        frame = pd.DataFrame(X, columns=["a", "b", "c"])
+        frame["d"] = np.random.default_rng(1).choice(["r", "g", None], len(X))
+        frame["a"] = pd.Series(np.floor(7 * X[:, 0])).map("level {:.0f}".format)
+        frame.loc[::9, "c"] = np.nan
+        model = boosted(estimator, frame, y, n_folds=2)
+        assert len(model.boosters_[0]) == 2
+        assert model.boosters_[0][0].is_categorical_.tolist() == [True, False, False, True]
+        new = frame.assign(a="new").iloc[:20]
+        assert np.isfinite(outputs(model, new)).all()
+
+    def test_weight_0_is_absence(self, estimator):
+        X, y = make_data(estimator)
+        weight = np.where(np.arange(400) % 8 == 0, 0.0, 1.0)
+        model = boosted(estimator, X, y, weight, n_folds=2)
+        kept = weight > 0
+        other = boosted(estimator, X[kept], y[kept], n_folds=2)
+        assert model.boosters_[0]
+        np.testing.assert_allclose(outputs(model, X), outputs(other, X), rtol=1e-8)
+
+    @pytest.mark.parametrize("store", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
+    def test_copies(self, estimator, store):
+        X, y = make_data(estimator)
+        model = boosted(estimator, X, y, n_folds=1)
+        assert len(model.boosters_[0]) == 1
+        np.testing.assert_array_equal(outputs(store(model), X), outputs(model, X))
+
+    def test_float32_in_float32_out(self, estimator):
+        X, y = make_data(estimator)
+        model = boosted(estimator, X.astype(np.float32), y, n_folds=1)
+        assert model.boosters_[0]
+        assert outputs(model, X.astype(np.float32)).dtype == np.float32
+
+    def test_same_results_again(self, estimator):
+        X, y = make_data(estimator, 150)
+        first, second = (boosted(estimator, X, y, n_folds=1) for _ in range(2))
+        np.testing.assert_array_equal(outputs(first, X), outputs(second, X))
+
+    def test_nothing_is_added_to_few_rows_or_a_given_bandwidth(self, estimator):
+        X, y = make_data(estimator)
+        few = boosted(estimator, X[:49], y[:49])
+        given = boosted(estimator, X, y, bandwidth=0.5)
+        assert few.boosters_ == given.boosters_ == [[]]
+
+    def test_usual_is_none(self, estimator):
+        X, y = make_data(estimator, 100)
+        usual = estimator(**QUICK).fit(X, y)
+        without = estimator(boosting=None, **QUICK).fit(X, y)
+        np.testing.assert_array_equal(outputs(usual, X), outputs(without, X))
+        assert usual.boosters_ == [[]]
+
+    @pytest.mark.parametrize("value", ["yes", True, 3, []])
+    def test_bad_value(self, estimator, value):
+        X, y = make_data(estimator)
+        with pytest.raises(ValueError, match=r"boosting=.* is unknown: pass None, or 'auto'"):
+            estimator(boosting=value, **QUICK).fit(X, y)
+
+
+class TestFunctions:
+    def test_shares_of_the_better_prediction(self):
+        rng = np.random.default_rng(0)
+        targets = rng.normal(size=300)
+        good, bad = targets + 0.1 * rng.normal(size=300), rng.normal(size=300)
+        shares = _robust_shares(np.column_stack([bad, good]), targets, np.ones(300), 0.01)
+        np.testing.assert_allclose(shares, [0, 1], atol=0.05)
+        assert _robust_shares(np.column_stack([good, bad]), targets, np.ones(300), 0.01) is None
+
+    def test_one_outlier_does_not_decide(self):
+        rng = np.random.default_rng(0)
+        targets = rng.normal(size=300)
+        kernel = targets + 0.1 * rng.normal(size=300)
+        trees = targets + 0.3 * rng.normal(size=300)
+        targets[0] = trees[0] = 1e4
+        shares = _robust_shares(np.column_stack([kernel, trees]), targets, np.ones(300), 0)
+        assert shares is None or shares[1] < 0.5
+
+    def test_exact_predictions(self):
+        targets = np.arange(10.0)
+        exact = np.column_stack([targets, targets])
+        assert _robust_shares(exact, targets, np.ones(10), 0.1) is None
+        better = np.column_stack([0 * targets, targets])
+        np.testing.assert_allclose(_robust_shares(better, targets, np.ones(10), 0.1), [0, 1])
+
+    def test_a_category_of_many_levels_is_a_number(self):
+        rng = np.random.default_rng(0)
+        X = rng.integers(0, 400, (600, 1)).astype(float)
+        y = (X[:, 0] > 200).astype(float)
+        columns = Columns(("unordered",), (tuple(range(400)),))
+        folds = [np.arange(100), np.arange(100, 200)]
+        boosters, shares, _ = stack_regressor(
+            X, columns, y, np.ones(600), folds, np.full(200, y.mean())
+        )
+        assert boosters[0].is_categorical_ is None
+        assert shares[1] > 0.9
+        unknown = predict_trees(boosters, np.array([[-1.0]]), columns)
+        missing = np.mean([booster.predict(np.array([[np.nan]])) for booster in boosters])
+        np.testing.assert_allclose(unknown, missing)
+
+    def test_only_the_first_fold_is_fitted_where_trees_do_not_help(self, monkeypatch):
+        fitted = []
+        fit = HistGradientBoostingRegressor.fit
+        monkeypatch.setattr(
+            HistGradientBoostingRegressor,
+            "fit",
+            lambda self, *data: fitted.append(len(data[0])) or fit(self, *data),
+        )
+        X, y = make_smooth()
+        both(KernelAttentionRegressor, X, y, n_folds=3)
+        assert fitted == [225]
+
+    def test_trees_see_no_row_that_they_judge(self):
+        rng = np.random.default_rng(0)
+        X, codes = rng.normal(size=(400, 2)), rng.integers(0, 2, 400)
+        folds = [np.arange(0, 100), np.arange(100, 200)]
+        # Classes are noise: only rows that were learned from could be told.
+        boosters, link = stack_classifier(
+            *(X, Columns.numbers(2), np.eye(2)[codes], np.ones(400), folds),
+            *(np.zeros((1, 200, 2)), np.array([0.5, 0.5])),
+        )
+        assert boosters == []
+        assert link is None

@@ -1,0 +1,290 @@
+"""Rows in the coordinates of each encoding, against their formulas."""
+
+import numpy as np
+import pytest
+from scipy.special import ndtri
+
+from sklearn_attention.kernel_attention import _encodings
+from sklearn_attention.kernel_attention._encodings import ENCODINGS, Encoding
+
+NAN = np.nan
+
+
+def make_rows(n=50, seed=0):
+    """Two numbers, the second with missing cells, and a category of three levels."""
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([rng.exponential(size=n), rng.normal(size=n), rng.integers(3, size=n)])
+    X[::7, 1] = NAN
+    return X
+
+
+KINDS = ["numeric", "numeric", "unordered"]
+
+
+def learn(name, X, kinds=None, clip=None):
+    kinds = ["numeric"] * X.shape[1] if kinds is None else kinds
+    return Encoding.learn(name, X, kinds, clip)
+
+
+class TestStandard:
+    def test_numbers_are_standardised(self):
+        X = make_rows()[:, :1]
+        encoding = learn("standard", X)
+        queries = np.array([[-3.0], [0.2], [9.0]])
+        expected = (queries - X.mean()) / X.std()
+        np.testing.assert_allclose(encoding.encode(queries), expected, rtol=1e-12)
+
+    def test_numbers_are_clipped(self):
+        X = np.append(np.random.default_rng(0).normal(size=50), 30.0)[:, None]
+        found = learn("standard", X, clip=2.0).encode(X)
+        expected = np.clip((X - X.mean()) / X.std(), -2, 2)
+        assert (found == 2).sum() == 1
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+        assert learn("standard", X).encode(X).max() > 5
+
+    def test_normal_scores_are_clipped_and_shares_are_not(self):
+        X = make_rows()[:, :1]
+        free = learn("quantile", X).encode(X)
+        np.testing.assert_allclose(
+            learn("quantile", X, clip=0.5).encode(X), np.clip(free, -0.5, 0.5), rtol=1e-12
+        )
+        free = learn("piecewise_linear", X).encode(X)
+        np.testing.assert_array_equal(learn("piecewise_linear", X, clip=1.0).encode(X), free)
+
+    def test_a_column_that_hardly_varies_stays_within_the_clip(self):
+        X = np.zeros((500, 1))
+        X[0] = 1.0
+        assert learn("quantile", X).encode(X).max() > 20
+        assert learn("quantile", X, clip=6.0).encode(X).max() == 6
+
+
+class TestQuantile:
+    def test_few_values_have_their_normal_scores(self):
+        x = np.repeat([1.0, 5.0, 6.0], [2, 5, 3])
+        scores = ndtri(np.array([0.1, 0.45, 0.85]))[np.repeat([0, 1, 2], [2, 5, 3])]
+        expected = (scores - scores.mean()) / scores.std()
+        found = learn("quantile", x[:, None]).encode(x[:, None])
+        np.testing.assert_allclose(found[:, 0], expected, rtol=1e-12)
+
+    @pytest.mark.parametrize("n", [300, 3000])
+    def test_scores_are_monotone_and_about_normal(self, n):
+        rng = np.random.default_rng(0)
+        X = rng.exponential(size=(n, 1)) ** 3
+        encoding = learn("quantile", X)
+        found = encoding.encode(X)[:, 0]
+        assert (np.diff(found[np.argsort(X[:, 0])]) >= 0).all()
+        # Less than 1 in 150 lies beyond where scores end.
+        normal = ndtri((np.arange(n) + 0.5) / n)
+        near = np.abs(normal) < 2
+        np.testing.assert_allclose(np.sort(found)[near], normal[near], atol=0.05)
+        assert found.std() == pytest.approx(1)
+        assert len(encoding.knots[0]) <= 1000
+
+    def test_whatever_the_scale_of_the_numbers(self):
+        X = make_rows()[:, :1]
+        np.testing.assert_allclose(
+            learn("quantile", X).encode(X), learn("quantile", X**3).encode(X**3), rtol=1e-12
+        )
+
+    def test_queries_beyond_the_data_are_at_its_edge(self):
+        X = np.arange(20.0)[:, None]
+        encoding = learn("quantile", X)
+        edges = encoding.encode(np.array([[0.0], [19.0]]))
+        np.testing.assert_array_equal(encoding.encode(np.array([[-1e9], [1e9]])), edges)
+
+
+def slow_bins(x, edges):
+    """How far each number reaches into each bin."""
+    found = np.empty((len(x), len(edges) - 1))
+    for row, number in enumerate(x):
+        for b in range(len(edges) - 1):
+            reached = (number - edges[b]) / (edges[b + 1] - edges[b])
+            found[row, b] = min(max(reached, 0), 1)
+    return found
+
+
+class TestPiecewiseLinear:
+    def test_equals_its_formula(self):
+        X = make_rows(200)[:, :1]
+        encoding = learn("piecewise_linear", X)
+        queries = np.linspace(-1, 1.2 * X.max(), 40)
+        (edges,) = encoding.knots
+        expected = slow_bins(queries, edges) - slow_bins(X[:, 0], edges).mean(axis=0)
+        np.testing.assert_allclose(encoding.encode(queries[:, None]), expected, atol=1e-12)
+
+    def test_edges_are_quantiles(self):
+        X = make_rows(200)[:, :1]
+        (edges,) = learn("piecewise_linear", X).knots
+        expected = np.quantile(X, np.linspace(0, 1, len(edges)))
+        assert len(edges) - 1 == 12
+        np.testing.assert_allclose(edges, expected, rtol=1e-12)
+
+    def test_more_rows_have_more_bins(self):
+        bins = []
+        for n in (100, 8000, 20_000, 100_000):
+            X = np.random.default_rng(0).normal(size=(n, 1))
+            bins.append(len(learn("piecewise_linear", X).knots[0]))
+        assert bins == sorted(bins)
+        assert bins[0] < bins[1] < bins[2]
+        assert (bins[0], bins[-1]) == (13, 49)
+        X = np.random.default_rng(0).normal(size=(100, 1))
+        encoding = Encoding.learn("piecewise_linear", X, ["numeric"], None, fewest_bins=20)
+        assert len(encoding.knots[0]) == 21
+
+    @pytest.mark.parametrize("unit", [1e-100, 1.0, 1e100])
+    def test_edges_that_single_precision_does_not_tell_apart(self, unit):
+        x = unit * np.append([0.0, 0.0], 1.6e9 + np.arange(30))[:, None]
+        encoding = learn("piecewise_linear", x)
+        (edges,) = encoding.knots
+        expected = slow_bins(x[:, 0], edges)
+        expected = expected - expected.mean(axis=0)
+        np.testing.assert_allclose(encoding.encode(x, np.float32), expected, atol=1e-6)
+        np.testing.assert_allclose(encoding.encode(x), expected, atol=1e-12)
+
+    def test_where_values_are_few_each_is_an_edge(self):
+        X = np.array([3.0, 1.0, 1.0, 7.0, 3.0, 3.0])[:, None]
+        encoding = learn("piecewise_linear", X)
+        np.testing.assert_array_equal(encoding.knots[0], [1, 3, 7])
+        np.testing.assert_allclose(
+            encoding.encode(np.array([[1.0], [2.0], [3.0], [6.0], [9.0]])),
+            np.array([[0, 0], [0.5, 0], [1, 0], [1, 0.75], [1, 1]]) - [4 / 6, 1 / 6],
+        )
+
+    def test_quantiles_that_coincide_are_one_edge(self):
+        X = np.append(np.zeros(500), np.random.default_rng(0).uniform(size=500))[:, None]
+        (edges,) = learn("piecewise_linear", X).knots
+        assert (np.diff(edges) > 0).all()
+        assert np.isfinite(learn("piecewise_linear", X).encode(X)).all()
+
+
+@pytest.mark.parametrize("name", ENCODINGS)
+class TestEveryEncoding:
+    def test_missing_cells_lie_at_the_mean(self, name):
+        X = make_rows()[:, 1:2]
+        found = learn(name, X).encode(X)
+        numbers, missing = found[:, :-1], found[:, -1]
+        empty = np.isnan(X[:, 0])
+        np.testing.assert_array_equal(missing, empty)
+        expected = numbers[~empty].mean(axis=0)
+        np.testing.assert_allclose(
+            numbers[empty], np.broadcast_to(expected, numbers[empty].shape), atol=1e-12
+        )
+
+    def test_only_missing_cells_in_training_have_a_column(self, name):
+        X = make_rows()[:, [1]]
+        full = X[~np.isnan(X[:, 0])]
+        assert learn(name, X).encode(X).shape[1] == learn(name, full).encode(X).shape[1] + 1
+        # Queries with a cell that was never missing are there, where the average row is.
+        found = learn(name, full).encode(np.array([[NAN]]))
+        np.testing.assert_allclose(
+            found[0], learn(name, full).encode(full).mean(axis=0), atol=1e-9
+        )
+
+    def test_categories_have_a_column_for_each_level_that_occurs(self, name):
+        X = np.array([0.0, 2.0, 2.0, 5.0, 0.0])[:, None]
+        encoding = learn(name, X, ["unordered"])
+        np.testing.assert_array_equal(
+            encoding.encode(np.array([[0.0], [2.0], [5.0], [3.0], [-1.0]])),
+            [[1, 0, 0], [0, 1, 0], [0, 0, 1], [0, 0, 0], [0, 0, 0]],
+        )
+        assert encoding.column_names(["c"]) == [f"{name}__c_level{k}" for k in (0, 2, 5)]
+
+    def test_ordered_categories_are_numbers(self, name):
+        codes = np.random.default_rng(0).integers(4, size=(60, 1)).astype(float)
+        np.testing.assert_array_equal(
+            learn(name, codes, ["ordered"]).encode(codes), learn(name, codes).encode(codes)
+        )
+
+    def test_constant_and_empty_columns_have_none(self, name):
+        X = make_rows()[:, [0, 0, 0, 0]]
+        X[:, 1], X[:, 2], X[:, 3] = 3.3, NAN, 1.0
+        encoding = learn(name, X, ["numeric"] * 3 + ["unordered"])
+        assert set(encoding.feature) == {0}
+        alone = learn(name, X[:, :1]).encode(X[:, :1])
+        np.testing.assert_array_equal(encoding.encode(X), alone)
+        # Queries may have what they like there.
+        X[:, 1:] = np.random.default_rng(0).normal(size=(len(X), 3))
+        np.testing.assert_array_equal(encoding.encode(X), alone)
+
+    def test_a_constant_with_missing_cells_says_which(self, name):
+        X = np.array([[2.0], [NAN], [2.0]])
+        np.testing.assert_array_equal(learn(name, X).encode(X), [[0], [1], [0]])
+
+    def test_no_columns_at_all(self, name):
+        encoding = learn(name, np.ones((5, 2)))
+        assert encoding.encode(np.zeros((3, 2))).shape == (3, 0)
+        assert encoding.column_names(["a", "b"]) == []
+
+    def test_columns_have_names_and_features(self, name):
+        X = make_rows()
+        encoding = learn(name, X, KINDS)
+        found = encoding.encode(X)
+        names = encoding.column_names(["a", "b", "c"])
+        assert len(names) == len(set(names)) == found.shape[1] == len(encoding.feature)
+        for column, feature in zip(names, encoding.feature, strict=True):
+            assert column.startswith(f"{name}__{'abc'[feature]}")
+        assert names[-1] == f"{name}__b_missing"
+        # A column moves with its feature alone.
+        rng = np.random.default_rng(1)
+        for feature in range(3):
+            moved = X.copy()
+            moved[:, feature] = rng.permutation(X[:, feature])
+            changed = (encoding.encode(moved) != found).any(axis=0)
+            np.testing.assert_array_equal(changed, encoding.feature == feature)
+
+    def test_coordinates_in_single_precision(self, name):
+        X = make_rows()
+        encoding = learn(name, X, KINDS)
+        single = encoding.encode(X, np.float32)
+        assert single.dtype == np.float32
+        np.testing.assert_allclose(single, encoding.encode(X), atol=1e-6)
+
+    def test_rows_are_encoded_independently(self, name):
+        X = make_rows()
+        encoding = learn(name, X, KINDS)
+        np.testing.assert_array_equal(encoding.encode(X[[5]])[0], encoding.encode(X)[5])
+
+    @pytest.mark.parametrize("clip", [None, 1.0])
+    def test_derivatives_equal_differences(self, name, clip):
+        X = make_rows(30)
+        encoding = learn(name, X, KINDS, clip)
+        queries = np.random.default_rng(1).normal([1, 0, 1], size=(400, 3))
+        queries[::9, 1] = NAN
+        found = encoding.derivative(queries)
+        assert found.shape == (400, len(encoding.feature))
+        for feature in range(3):
+            step = 1e-6 * (np.arange(3) == feature)
+            up, down = encoding.encode(queries + step), encoding.encode(queries - step)
+            own = encoding.feature == feature
+            # Queries hardly ever lie as near to an edge as this.
+            np.testing.assert_allclose(
+                found[:, own], (up - down)[:, own] / 2e-6, rtol=1e-5, atol=1e-8
+            )
+        assert found[:, encoding.feature == 0].any()
+        assert not found[:, encoding.feature == 2].any()
+        assert not found[::9, encoding.feature == 1].any()
+
+    def test_numbers_beyond_the_data_do_not_move_what_is_limited(self, name):
+        X = make_rows()[:, :1]
+        found = learn(name, X, clip=2.0).derivative(np.array([[-1e6], [1e6]]))
+        np.testing.assert_array_equal(found, 0)
+
+    def test_rows_in_blocks(self, name, monkeypatch):
+        X = make_rows()
+        whole = learn(name, X, KINDS)
+        monkeypatch.setattr(_encodings, "_BLOCK", 7)
+        by_block = learn(name, X, KINDS)
+        np.testing.assert_allclose(by_block.encode(X), whole.encode(X), atol=1e-12)
+
+    def test_large_offsets_keep_their_digits(self, name):
+        X = make_rows()[:, :1]
+        moved = X + 1e6
+        found = learn(name, moved).encode(moved)
+        np.testing.assert_allclose(found, learn(name, X).encode(X), atol=1e-7)
+
+
+def test_derivatives_at_an_edge_are_those_below():
+    X = np.array([[0.0], [1.0], [3.0]])
+    encoding = learn("piecewise_linear", X)
+    found = encoding.derivative(np.array([[0.0], [1.0], [2.0], [3.0]]))
+    np.testing.assert_allclose(found, [[0, 0], [1, 0], [0, 0.5], [0, 0.5]])

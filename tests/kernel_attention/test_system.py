@@ -1,0 +1,326 @@
+"""Kernel ridge regression of training rows, in one block and in several, against numpy."""
+
+import numpy as np
+import pytest
+
+from sklearn_attention.kernel_attention import _ridge, _system
+from sklearn_attention.kernel_attention._encodings import ENCODINGS, Encoding
+from sklearn_attention.kernel_attention._kernel import LearnedKernel
+from sklearn_attention.kernel_attention._ridge import RidgeMember
+from sklearn_attention.kernel_attention._rows import TrainingRows
+from sklearn_attention.kernel_attention._system import System
+from sklearn_attention.kernels import Tricube, as_kernel
+
+every_part = pytest.mark.parametrize(("rough", "linear"), [(True, False), (False, True)])
+
+
+def make_training(n=90, encodings=ENCODINGS, seed=0, X=None):
+    """Rows of three features with weights and two outputs."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3)) if X is None else X
+    learned = [Encoding.learn(name, X, ["numeric"] * X.shape[1], None) for name in encodings]
+    targets = np.column_stack([np.sin(2 * X[:, 0]), X[:, -1]]) + 0.2 * rng.normal(size=(n, 2))
+    return TrainingRows(X, targets, rng.uniform(0.3, 2, n), learned)
+
+
+def make_kernel(training, formula="gaussian", *, rough=True, linear=False, noise=0.3):
+    rng = np.random.default_rng(1)
+    rows = training.coordinates(np.arange(len(training)), np.float64)
+    return LearnedKernel.start(
+        training.features, [z.var(axis=0) for z in rows], training.X.shape[1],
+        as_kernel(formula), rng, jitter=0.3, rough=rough, linear=linear, noise=noise,
+    )  # fmt: skip
+
+
+def slow_weights(kernel, training, rows, X):
+    """Effective weights of the rows at queries, from the normal equations."""
+    keys = training.encode(training.X[rows], np.float64)
+    square = kernel.matrix(keys, keys) + kernel.noise * np.diag(1 / training.weights[rows])
+    between = kernel.matrix(training.encode(X, np.float64), keys)
+    return np.linalg.solve(square, between.T).T
+
+
+def slow_predictions(kernel, training, rows, X):
+    return slow_weights(kernel, training, rows, X) @ training.targets[rows]
+
+
+def fit(kernel, training, judged=()):
+    judged = np.asarray(judged, dtype=int)
+    return RidgeMember.fit(kernel, training, np.random.default_rng(0), judged)
+
+
+class TestSystem:
+    @every_part
+    @pytest.mark.parametrize("block", [7, 256])
+    def test_equals_numpy(self, monkeypatch, block, rough, linear):
+        monkeypatch.setattr(_system, "_BLOCK", block)
+        training = make_training()
+        kernel = make_kernel(training, rough=rough, linear=linear)
+        rows = np.random.default_rng(2).permutation(90)[:50]
+        system = System(kernel, training, rows, np.float64)
+        queries = make_training(7, seed=1).X
+        between = kernel.matrix(training.encode(queries, np.float64), system.keys)
+        expected = slow_weights(kernel, training, rows, queries)
+        np.testing.assert_allclose(system.weights(between), expected, rtol=1e-9, atol=1e-11)
+        np.testing.assert_allclose(
+            between @ system.coefficients, expected @ training.targets[rows], rtol=1e-10
+        )
+
+    @every_part
+    def test_left_out_equals_solving_without_the_row(self, rough, linear):
+        training = make_training(40)
+        kernel = make_kernel(training, rough=rough, linear=linear)
+        rows = np.random.default_rng(2).permutation(40)
+        system = System(kernel, training, rows, np.float64)
+        for n_rows in (40, 6):
+            found = system.left_out(n_rows)
+            assert found.shape == (n_rows, 2)
+            for row, left in zip(rows[-n_rows:], found, strict=True):
+                others = np.setdiff1d(rows, [row])
+                expected = slow_predictions(kernel, training, others, training.X[[row]])[0]
+                np.testing.assert_allclose(left, expected, rtol=1e-9, atol=1e-11)
+        assert system.left_out(0).shape == (0, 2)
+
+    def test_single_precision(self):
+        training = make_training()
+        kernel, rows = make_kernel(training), np.arange(90)
+        single = System(kernel, training, rows, np.float32)
+        double = System(kernel, training, rows, np.float64)
+        assert single.coefficients.dtype == np.float32
+        np.testing.assert_allclose(single.coefficients, double.coefficients, atol=1e-2)
+        np.testing.assert_allclose(single.left_out(20), double.left_out(20), atol=1e-3)
+
+    @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+    def test_repeated_rows_without_noise(self, dtype):
+        X = np.repeat(make_training(30).X, 3, axis=0)
+        training = make_training(X=X)
+        targets = np.repeat(training.targets[::3], 3, axis=0)
+        training = TrainingRows(X, targets, training.weights, training.encodings)
+        kernel = make_kernel(training)
+        values = kernel.values.copy()
+        values[-1] = -np.inf
+        system = System(kernel.with_values(values), training, np.arange(90), dtype)
+        assert np.isfinite(system.coefficients).all()
+        assert np.isfinite(system.left_out(9)).all()
+        # Copies agree with each other, so that the targets can be reproduced.
+        found = system.weights(kernel.matrix(system.keys, system.keys)) @ targets
+        np.testing.assert_allclose(found, targets, atol=0.02)
+
+    def test_a_matrix_that_is_not_positive_definite_is_an_error(self, monkeypatch):
+        training = make_training()
+        kernel = make_kernel(training, Tricube(), rough=False)
+        wild = np.where(np.eye(90), 1.0, 1e12)
+        monkeypatch.setattr(
+            LearnedKernel, "matrix",
+            lambda self, queries, keys: wild[: len(queries.rows[0]), : len(keys.rows[0])],
+        )  # fmt: skip
+        monkeypatch.setattr(_system, "_BLOCK", 90)
+        with pytest.raises(np.linalg.LinAlgError, match="choose a positive definite kernel"):
+            System(kernel, training, np.arange(90), np.float64)
+
+
+class TestOneBlock:
+    @every_part
+    def test_equals_numpy(self, rough, linear, monkeypatch):
+        monkeypatch.setattr(_ridge, "_QUERY_BLOCK", 4)
+        training = make_training()
+        kernel = make_kernel(training, rough=rough, linear=linear)
+        judged = np.array([5, 3, 80])
+        member, left_out = fit(kernel, training, judged)
+        queries, rows = make_training(9, seed=1).X, np.arange(90)
+        weights = slow_weights(kernel, training, rows, queries)
+        np.testing.assert_allclose(
+            member.predict(training, queries), weights @ training.targets, rtol=1e-10
+        )
+        np.testing.assert_allclose(
+            member.weights(training, queries), weights, rtol=1e-9, atol=1e-11
+        )
+        assert len(member.rows) == 1
+        for row, left in zip(judged, left_out, strict=True):
+            expected = slow_predictions(
+                kernel, training, np.delete(rows, row), training.X[[row]]
+            )
+            np.testing.assert_allclose(left, expected[0], rtol=1e-10)
+
+    def test_no_row_is_judged(self):
+        training = make_training()
+        assert fit(make_kernel(training), training)[1].shape == (0, 2)
+
+
+class TestSeveralBlocks:
+    @pytest.fixture(autouse=True)
+    def _small_blocks(self, monkeypatch):
+        monkeypatch.setattr(_ridge, "_MOST", 40)
+
+    def make(self, n=200, **options):
+        training = make_training(n)
+        return make_kernel(training, **options), training
+
+    def of_blocks(self, member, training, X):
+        """Weights of the queries in each block."""
+        points = member.kernel.space(training.encode(X, np.float32)) @ member.axes
+        found = np.zeros((len(X), len(member.rows)))
+        for leaf, (rows, weights) in enumerate(member.partition.leaves(points)):
+            found[rows, leaf] = weights
+        return found
+
+    @every_part
+    def test_predictions_are_weighted_ones_of_the_blocks(self, rough, linear):
+        kernel, training = self.make(rough=rough, linear=linear)
+        member, _ = fit(kernel, training, [1, 2])
+        assert len(member.rows) > 4
+        queries = make_training(30, seed=1).X
+        shares = self.of_blocks(member, training, queries)
+        np.testing.assert_allclose(shares.sum(axis=1), 1)
+        expected = sum(
+            share[:, None] * slow_predictions(kernel, training, rows, queries)
+            for share, rows in zip(shares.T, member.rows, strict=True)
+        )
+        found = member.predict(training, queries)
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+        effective = member.weights(training, queries)
+        np.testing.assert_allclose(effective @ training.targets, found, rtol=1e-9, atol=1e-10)
+
+    def test_left_out_is_exact_in_every_block(self):
+        kernel, training = self.make()
+        judged = np.array([190, 3, 77, 20])
+        member, left_out = fit(kernel, training, judged)
+        shares = self.of_blocks(member, training, training.X[judged])
+        assert (shares.max(axis=1) < 1).any()
+        for row, share, left in zip(judged, shares, left_out, strict=True):
+            expected = sum(
+                weight * slow_predictions(
+                    kernel, training, np.setdiff1d(rows, [row]), training.X[[row]]
+                )[0]
+                for weight, rows in zip(share, member.rows, strict=True)
+                if weight
+            )  # fmt: skip
+            np.testing.assert_allclose(left, expected, rtol=1e-5, atol=1e-6)
+
+    def test_are_about_one_block(self, monkeypatch):
+        # Noise enough for other blocks' rows not to matter.
+        kernel, training = self.make(n=400, noise=0.5)
+        queries = make_training(50, seed=1).X
+        found = fit(kernel, training)[0].predict(training, queries)
+        monkeypatch.setattr(_ridge, "_MOST", 400)
+        whole = fit(kernel, training)[0].predict(training, queries)
+        assert 0 < np.abs(found - whole).mean() < 0.25
+
+    def test_rows_are_predicted_independently(self):
+        kernel, training = self.make()
+        member, _ = fit(kernel, training)
+        queries = make_training(30, seed=1).X
+        whole = member.predict(training, queries)
+        alone = np.concatenate([member.predict(training, queries[[i]]) for i in range(30)])
+        # Points that are split are in single precision.
+        np.testing.assert_allclose(alone, whole, rtol=0, atol=1e-5)
+
+    def test_equal_rows_are_drawn_from(self):
+        X = np.zeros((200, 3))
+        X[:5] = make_training(5).X
+        training = make_training(200, X=X)
+        judged = np.array([0, 100])
+        member, left_out = fit(make_kernel(training), training, judged)
+        queries = np.vstack([X[:8], make_training(10, seed=1).X])
+        assert max(map(len, member.rows)) <= 2 * 40
+        assert np.isfinite(member.predict(training, queries)).all()
+        assert np.isfinite(member.weights(training, queries)).all()
+        assert np.isfinite(left_out).all()
+
+    @pytest.mark.parametrize(
+        "X",
+        [
+            np.ones((200, 3)),
+            np.random.default_rng(0).integers(2, size=(200, 3)).astype(float),
+            (np.random.default_rng(0).uniform(size=(200, 1)) < 0.9).astype(float),
+        ],
+        ids=["constant", "binary", "mostly 1"],
+    )
+    def test_rows_that_cannot_be_split(self, X):
+        training = make_training(200, X=X)
+        member, left_out = fit(make_kernel(training), training, np.arange(9))
+        whole = member.predict(training, X)
+        assert np.isfinite(whole).all()
+        assert np.isfinite(left_out).all()
+        alone = np.concatenate([member.predict(training, X[[row]]) for row in range(20)])
+        np.testing.assert_allclose(alone, whole[:20], rtol=0, atol=1e-5)
+        queries = make_training(30, seed=1).X[:, : X.shape[1]]
+        effective = member.weights(training, queries)
+        np.testing.assert_allclose(
+            effective @ training.targets, member.predict(training, queries), atol=1e-9
+        )
+
+
+def smooth_at(training, X, step):
+    """Where no feature crosses an edge or knot of an encoding within a step."""
+    found = np.ones(X.shape, dtype=bool)
+    for feature in range(X.shape[1]):
+        moved = step * (np.arange(X.shape[1]) == feature)
+        for encoding in training.encodings:
+            slopes = [encoding.derivative(X + sign * moved) for sign in (1, 0, -1)]
+            found[:, feature] &= (np.ptp(slopes, axis=0) == 0).all(axis=1)
+    return found
+
+
+@pytest.mark.parametrize(("most", "step", "tolerance"), [(3000, 1e-6, 1e-5), (40, 1e-3, 0.02)])
+@pytest.mark.parametrize("formula", ["gaussian", "matern52"])
+@every_part
+def test_slopes_equal_differences(monkeypatch, formula, rough, linear, most, step, tolerance):
+    monkeypatch.setattr(_ridge, "_MOST", most)
+    training = make_training(120)
+    kernel = make_kernel(training, formula, rough=rough, linear=linear)
+    member, _ = fit(kernel, training)
+    assert len(member.rows) == 1 if most > 120 else len(member.rows) > 2
+    queries = make_training(60, seed=1).X
+    found = member.slopes(training, queries)
+    smooth = smooth_at(training, queries, step)
+    assert smooth.sum() > 60
+    # Slopes of other formulas than the Gaussian one are differences themselves.
+    tolerance = max(tolerance, 1e-3) if formula != "gaussian" else tolerance
+    for feature in range(3):
+        moved = step * (np.arange(3) == feature)
+        ends = [member.predict(training, queries + sign * moved) for sign in (1, -1)]
+        expected, inside = (ends[0] - ends[1]) / (2 * step), smooth[:, feature]
+        np.testing.assert_allclose(
+            found[inside][:, :, feature], expected[inside], rtol=tolerance, atol=tolerance
+        )
+
+
+def test_many_rows_are_solved_in_single_precision(monkeypatch):
+    monkeypatch.setattr(_ridge, "_FEW_ROWS", 50)
+    training = make_training(200)
+    queries = make_training(20, seed=1).X
+    for noise, dtype in ((0.3, np.float32), (1e-5, np.float64)):
+        kernel = make_kernel(training, noise=noise)
+        member, left_out = fit(kernel, training, np.arange(30))
+        assert {part.dtype for part in member.coefficients} == {np.dtype(dtype)}
+        with monkeypatch.context() as patched:
+            patched.setattr(_ridge, "_FEW_ROWS", 200)
+            double, left_double = fit(kernel, training, np.arange(30))
+        for found, expected in (
+            (member.predict(training, queries), double.predict(training, queries)),
+            (left_out, left_double),
+            (member.weights(training, queries), double.weights(training, queries)),
+            (member.slopes(training, queries), double.slopes(training, queries)),
+        ):
+            np.testing.assert_allclose(found, expected, rtol=2e-3, atol=2e-3)
+
+
+def test_weights_make_the_predictions_where_single_precision_does_not_do(monkeypatch):
+    monkeypatch.setattr(_ridge, "_FEW_ROWS", 50)
+    training = make_training(200)
+    kernel = make_kernel(training, noise=0.03)
+    factorise, dtypes = _system.System._factorise, []
+
+    def fails_in_single_precision(self, least):
+        dtypes.append(self.keys[0].dtype)
+        return dtypes[-1] == np.float64 and factorise(self, least)
+
+    monkeypatch.setattr(_system.System, "_factorise", fails_in_single_precision)
+    member, _ = fit(kernel, training)
+    assert set(dtypes) == {np.dtype(np.float32), np.dtype(np.float64)}
+    queries = make_training(20, seed=1).X
+    found = member.predict(training, queries)
+    np.testing.assert_allclose(
+        member.weights(training, queries) @ training.targets, found, rtol=1e-9, atol=1e-9
+    )

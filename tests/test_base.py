@@ -1,0 +1,110 @@
+"""State of estimators that hold dataclasses."""
+
+import copy
+import pickle
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from sklearn_attention._base import AttentionEstimator
+
+
+@dataclass(frozen=True)
+class Inner:
+    """Held in another one."""
+
+    numbers: np.ndarray
+
+
+@dataclass(frozen=True)
+class Outer:
+    """Holds others, one by one and in lists."""
+
+    name: str
+    inner: Inner
+    several: list
+
+
+@dataclass(frozen=True)
+class Foreign:
+    """Not among what the estimator says that it holds."""
+
+    number: int
+
+
+class Holder(AttentionEstimator):
+    """An estimator whose fitted attributes are dataclasses."""
+
+    _held = (Inner, Outer)
+
+    def __init__(self, parameter=1):
+        self.parameter = parameter
+
+    def fit(self):
+        """Set what is held."""
+        self.one_ = Inner(np.arange(3.0))
+        self.all_ = [Outer("a", Inner(np.zeros(2)), [Inner(np.ones(1)), 7])] * 2
+        self.plain_ = {"kind": "a dict", "list": [1, [2]]}
+        self.empty_ = []
+        self._memo = {"computed": 1}
+        return self
+
+
+def types_in(value):
+    """Types of all values in a state."""
+    if isinstance(value, dict):
+        return {dict}.union(*map(types_in, value.values()))
+    if isinstance(value, list):
+        return {list}.union(*map(types_in, value))
+    return {type(value)}
+
+
+def test_the_state_has_no_types_of_the_package():
+    state = Holder().fit().__getstate__()
+    assert types_in(state) <= {dict, list, str, int, np.ndarray}
+    assert state["_memo"] == {}
+
+
+@pytest.mark.parametrize("store", [copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))])
+def test_copies_hold_the_same(store):
+    model = Holder(parameter=3).fit()
+    loaded = store(model)
+    assert loaded.get_params() == {"parameter": 3}
+    assert type(loaded.one_) is Inner
+    np.testing.assert_array_equal(loaded.one_.numbers, [0, 1, 2])
+    assert len(loaded.all_) == 2
+    for outer in loaded.all_:
+        assert type(outer) is Outer
+        assert outer.name == "a"
+        assert type(outer.inner) is Inner
+        assert type(outer.several[0]) is Inner
+        assert outer.several[1] == 7
+    assert loaded.plain_ == model.plain_
+    assert loaded.empty_ == []
+    assert loaded._memo == {}
+    # The estimator itself keeps what it has.
+    assert type(model.one_) is Inner
+    assert model._memo == {"computed": 1}
+
+
+def test_skops_trusts_what_is_held():
+    skops = pytest.importorskip("skops.io")
+    binary = skops.dumps(Holder().fit())
+    unknown = skops.get_untrusted_types(data=binary)
+    assert len(unknown) == 1
+    assert unknown[0].endswith(".Holder")
+
+
+def test_an_estimator_that_is_not_fitted():
+    state = Holder().__getstate__()
+    assert "_memo" not in state
+    loaded = copy.deepcopy(Holder(parameter=2))
+    assert vars(loaded) == {"parameter": 2}
+
+
+def test_other_dataclasses_stay_as_they_are():
+    model = Holder().fit()
+    model.other_ = Foreign(4)
+    assert type(model.__getstate__()["other_"]) is Foreign
+    assert copy.deepcopy(model).other_ == Foreign(4)
