@@ -4,10 +4,10 @@ A kernel that learns what is near
 =================================
 
 A kernel compares rows, and what is near in one feature may be far in another.
-``KernelAttentionRegressor`` learns a length-scale for every feature, in three views of the
-data, by predicting each row from all others. Its predictions are weighted averages, local
-lines and kernel ridge regression, blended; every one of them can be traced to the rows that
-carry it, and has a distribution.
+``KernelAttentionRegressor`` learns a length-scale for every feature, in three encodings of the
+data, by predicting each row from all others. Its predictions are kernel ridge regression with
+that kernel; every one of them can be traced to the rows that carry it, and has a
+distribution.
 """
 
 # %%
@@ -114,12 +114,14 @@ for data, (X, y) in data_sets.items():
 # :math:`10 \sin(\pi x_0 x_1) + 20 (x_2 - \tfrac12)^2 + 10 x_3 + 5 x_4`.
 # ``feature_relevance_`` tells how fast the kernel falls along a feature, which is how much
 # predictions may bend there. A straight line does not bend: so the relevance of :math:`x_3`
-# and :math:`x_4` is small, though both have a say. ``local_slopes`` has that part, in units of
-# the target. The two together say which features matter and how.
+# and :math:`x_4` is small, though both have a say. ``local_slopes`` has that part, the gradient
+# of the prediction in units of the target. The two together say which features matter and how.
+# The gradient takes steps, since one of the encodings cuts features into bins: so it is
+# averaged, over rows that were held out.
 
 X, y = data_sets["friedman"]
 model, test = fits["friedman"][0]
-slopes = model.local_slopes(X)
+slopes = model.local_slopes(X[test])
 learned = pd.DataFrame(
     {
         "relevance": model.feature_relevance_,
@@ -129,18 +131,19 @@ learned = pd.DataFrame(
     index=[f"x{feature}" for feature in range(10)],
 )
 print(learned.round(2).to_string())
-print("blend:", {way: round(float(share), 2) for way, share in model.blend_weights_.items()})
+print("blend:", {kind: round(share, 2) for kind, share in model.blend_weights_.items()})
 
 # %%
-# The true slopes of :math:`x_3` and :math:`x_4` are 10 and 5.
+# The true slopes of :math:`x_3` and :math:`x_4` are 10 and 5. The blend is of members that were
+# learned on larger and on smaller batches of rows.
 #
 # The figure
 # ----------
 #
 # Left, both measures, as shares of their sums. Middle, one prediction for a row that was held
 # out: a line for each remembered row, at its target and as high as its weight. Many rows
-# share in it, and some count against: local lines and kernel ridge regression have negative
-# weights. Right, all rows when they were held out. The intervals that miss are orange.
+# share in it, and some count against: kernel ridge regression has negative weights. Right, all
+# rows when they were held out. The intervals that miss are orange.
 
 INK, GREY, BLUE, ORANGE = "#25313d", "#8a949e", "#2b6cb0", "#d9822b"
 plt.rc("font", size=11)
