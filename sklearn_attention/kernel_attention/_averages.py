@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._blocks import blocks
-from ._kernel import LearnedKernel, Pairs
+from ._kernel import LearnedKernel, Pairs, ScaledRows
 
 _QUERY_BLOCK = 256
 
@@ -62,7 +62,7 @@ class AverageMember:
         return found
 
     def _lines(self, training, X, own=None):
-        keys = training.coordinates(self.rows, np.float64)
+        keys = ScaledRows.of(self.kernel, training.coordinates(self.rows, np.float64))
         targets = training.targets[self.rows]
         for block in blocks(len(X), _QUERY_BLOCK):
             at = training.encode(X[block], np.float64)
@@ -71,7 +71,7 @@ class AverageMember:
                 None if own is None else own[block],
             )  # fmt: skip
             yield block, LocalLines(
-                pairs.weights, targets, at[0][:, self.columns], keys[0][:, self.columns],
+                pairs.weights, targets, at[0][:, self.columns], keys.rows[0][:, self.columns],
                 self.kernel.noise,
             )  # fmt: skip
 
@@ -83,7 +83,7 @@ class AveragePairs(Pairs):
     ----------
     kernel : LearnedKernel
         Without constant, rough and linear part.
-    queries, keys : list of ndarray
+    queries, keys : list of ndarray, or ScaledRows for keys
     counts : ndarray of shape (n_keys,)
         What each key counts.
     own : ndarray of int of shape (n_queries,), default=None
@@ -189,7 +189,7 @@ class LocalLines:
 
     @property
     def effective(self):
-        """What the target of each key counts in the predictions; (n_queries, n_keys)."""
+        """Weight of the target of each key in the predictions; (n_queries, n_keys)."""
         return self._weights * self._lever
 
     @property

@@ -37,13 +37,10 @@ class PatchBatches:
     coordinates : list of ndarray of shape (n, n_columns)
         All rows, for each encoding.
     rng : numpy.random.Generator
-    scale : int, default=1
-        Multiplies the number of patches, and of rows from elsewhere.
     """
 
-    def __init__(self, coordinates, rng, scale=1):
-        self._coordinates, self._rng = coordinates, rng
-        self._scale, self._age = scale, 0
+    def __init__(self, coordinates, rng):
+        self._coordinates, self._rng, self._age = coordinates, rng, 0
 
     def draw(self, kernel):
         """Positions of rows, and how many of them, the first ones, are judged."""
@@ -52,13 +49,13 @@ class PatchBatches:
             self._norms = np.einsum("ij,ij->i", self._space, self._space)
         self._age += 1
         n = len(self._space)
-        centers = self._rng.choice(n, min(n, _CENTERS * self._scale), replace=False)
+        centers = self._rng.choice(n, min(n, _CENTERS), replace=False)
         near = min(_NEAR, n - 1)
         squared = self._norms - 2 * (self._space[centers] @ self._space.T)
         found = np.argpartition(squared, near, axis=1)[:, :near]
         order = np.argsort(np.take_along_axis(squared, found, axis=1), axis=1)
         found = np.take_along_axis(found, order, axis=1)
         judged = np.unique(found[:, :_JUDGED_NEAR])
-        elsewhere = self._rng.choice(n, min(n, _ELSEWHERE * self._scale), replace=False)
+        elsewhere = self._rng.choice(n, min(n, _ELSEWHERE), replace=False)
         others = np.setdiff1d(np.concatenate([found.ravel(), elsewhere]), judged)
         return np.concatenate([judged, others]), len(judged)

@@ -1,4 +1,4 @@
-"""How the members' predictions become one."""
+"""One prediction from those of the members."""
 
 import numpy as np
 from scipy.optimize import minimize, nnls

@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+from types import MappingProxyType
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -14,9 +15,10 @@ from ._blend import MultinomialLink
 from ._boosting import predict_trees, stack_classifier
 from ._estimator import KernelAttention
 from ._losses import CrossEntropy, LogLossOfShares
-from ._members import KernelRidge, LocalAverage
+from ._members import KernelRidge
 
-_FEW_FOLDS, _FEW, _RANDOM, _MANY = 8, 1000, 5000, 30_000
+# Rows up to which kernels are held near their start, and batches are drawn at random.
+_FEW, _RANDOM = 1000, 5000
 # A class that weight 0 has left without rows.
 _LEAST_FREQUENCY = 1e-9
 
@@ -134,6 +136,7 @@ class KernelAttentionClassifier(ClassLabels, ClassifierMixin, KernelAttention):
         left_out, folds, context = self._remember(
             X, self._indicators(y, np.float64), sample_weight, task_data
         )
+        self._describe()
         rows = self.judged_rows_
         judged, weights = self.values_[rows], self.key_weights_[rows]
         self.links_, self.boosters_ = [], []
@@ -221,9 +224,10 @@ class KernelAttentionClassifier(ClassLabels, ClassifierMixin, KernelAttention):
         loss = LogLossOfShares if self.readout != "solve" else CrossEntropy
         return loss(self._frequencies, self._outputs)
 
-    def _members(self, n_rows, n_folds):
-        if self.readout != "solve":
-            return {self.readout: LocalAverage(lines=self.readout == "local_linear")}
+    # By the number of rows, at most.
+    _usual_folds = MappingProxyType({_FEW: 8, _RANDOM: 4, 30_000: 2, np.inf: 1})
+
+    def _ridges(self, n_rows, n_folds):
         usual = KernelRidge(
             share=0.4, n_steps=25 if n_rows <= _RANDOM else 60, most_at_random=_RANDOM,
             noise=0.5, rough=False, linear=True, constant=False,
@@ -231,13 +235,6 @@ class KernelAttentionClassifier(ClassLabels, ClassifierMixin, KernelAttention):
         if n_rows <= _FEW:
             usual = dataclasses.replace(usual, batch=256, rate=0.1, precision=0.2)
         return {"solve": usual}
-
-    def _usual_n_folds(self, n_rows):
-        if n_rows < 2 * _FEW_FOLDS:
-            return 1
-        if n_rows <= _RANDOM:
-            return _FEW_FOLDS if n_rows <= _FEW else 4
-        return 2 if n_rows <= _MANY else 1
 
     def _shares_of_kinds(self):
         return np.ones((1, self.values_.shape[1]))

@@ -11,7 +11,7 @@ _EVERYWHERE = (0.02, 0.1, 0.3)
 
 
 def calibrate(likeness, errors, weights, scored):
-    """How sharply errors are to be weighted, by the continuous ranked probability score.
+    """Choose how sharply errors are weighted, by the continuous ranked probability score.
 
     Parameters
     ----------

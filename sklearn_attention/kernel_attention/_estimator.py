@@ -1,4 +1,4 @@
-"""What the regressor and the classifier share: encodings, members, and what they learned."""
+"""Base of the regressor and the classifier: encodings, members, and what they learned."""
 
 import math
 import numbers
@@ -17,7 +17,7 @@ from ._boosting import FEWEST_ROWS
 from ._copies import join_copies
 from ._encodings import ENCODINGS, Encoding
 from ._kernel import LearnedKernel
-from ._members import Options
+from ._members import LocalAverage, Options
 from ._partition import Partition
 from ._ridge import RidgeMember
 from ._rows import TrainingRows
@@ -304,9 +304,14 @@ class KernelAttention(TransformerMixin, MixedRows):
         self.judged_rows_ = np.concatenate(judged)
         self.kinds_ = list(found)
         self.members_ = [member for fits in found.values() for member, _ in fits]
-        self._describe()
         left_out = [np.concatenate([left for _, left in fits]) for fits in found.values()]
         return np.stack(left_out), judged, context
+
+    def _members(self, n_rows, n_folds):
+        """The kinds of members to learn: a dict of names to what learns them."""
+        if self.readout == "solve":
+            return self._ridges(n_rows, n_folds)
+        return {self.readout: LocalAverage(lines=self.readout == "local_linear")}
 
     def _worth_their_time(self, left_out, rows):
         """Kinds to go on with after the first fold."""
@@ -347,7 +352,10 @@ class KernelAttention(TransformerMixin, MixedRows):
 
     def _folds(self, n, rng):
         """Rows that judge each fold's members, which do not learn from them."""
-        n_folds = self._usual_n_folds(n) if self.n_folds == "auto" else self.n_folds
+        n_folds = self.n_folds
+        if n_folds == "auto":
+            n_folds = next(folds for most, folds in self._usual_folds.items() if n <= most)
+            n_folds = 1 if n < 2 * n_folds else n_folds
         if n_folds > max(1, n // 2):
             raise ValueError(
                 f"n_folds={n_folds!r} folds need two rows each, but only {n} rows "
@@ -356,12 +364,10 @@ class KernelAttention(TransformerMixin, MixedRows):
         shuffled = rng.permutation(n)
         if not self._bandwidth_is_learned or n < _FEWEST_TO_SPARE:
             return [np.sort(shuffled[:_MOST_JUDGED_OF_FEW])]
-        most = _MOST_JUDGED
+        most = n if n <= _SMALL else _MOST_JUDGED
         if n_folds < 4:
-            size = n // 4 if n <= _SMALL else min(n // 4, most)
-            folds = np.split(shuffled[: size * n_folds], n_folds)
+            folds = np.split(shuffled[: min(n // 4, most) * n_folds], n_folds)
         else:
-            most = n if n <= _SMALL else most
             folds = [fold[:most] for fold in np.array_split(shuffled, n_folds)]
         return [np.sort(fold) for fold in folds]
 
@@ -415,9 +421,10 @@ class KernelAttention(TransformerMixin, MixedRows):
                 own[encoding.numeric] *= encoding.scale
         self.bandwidth_ = self.length_scales_[0].copy()
         sample = self._training.encode(self.keys_[:_MOST_DESCRIBED], np.float64)
-        columns = np.concatenate(self._training.features)
-        relevance = np.zeros(n_features)
-        for kernel in kernels:
-            np.add.at(relevance, columns, kernel.space(sample).var(axis=0))
+        variances = np.concatenate([z.var(axis=0) for z in sample])
+        squares = sum(np.square(np.concatenate(kernel.column_scales)) for kernel in kernels)
+        relevance = np.bincount(
+            np.concatenate(self._training.features), variances * squares, n_features
+        )
         total = relevance.sum()
         self.feature_relevance_ = relevance / total if total > 0 else relevance

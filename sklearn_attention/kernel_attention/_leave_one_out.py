@@ -1,7 +1,7 @@
 """Leave-one-out predictions of kernel ridge regression, with their gradient in closed form."""
 
 import numpy as np
-from scipy.linalg import lapack
+from scipy.linalg import get_lapack_funcs
 
 # Noise that rounding makes, as a share of the diagonal: what single precision needs.
 LEAST_NOISE = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-10}
@@ -71,9 +71,7 @@ def leave_one_out(pairs, targets, weights, loss):
 
 
 def _inverse(matrix):
-    single = matrix.dtype == np.float32
-    factorise = lapack.spotrf if single else lapack.dpotrf
-    invert = lapack.spotri if single else lapack.dpotri
+    factorise, invert = get_lapack_funcs(("potrf", "potri"), (matrix,))
     # The transpose of a symmetric matrix is the same in the order that LAPACK reads.
     factor, info = factorise(matrix.T, lower=1, clean=0)
     if info == 0:

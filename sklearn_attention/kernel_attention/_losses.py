@@ -31,7 +31,25 @@ class SquaredLoss:
         return float((weighted * errors).sum()), 2 * weighted
 
 
-class CrossEntropy:
+class _LossOfClasses:
+    """Base class of losses of classes: the mean over outputs."""
+
+    def __init__(self, frequencies, outputs):
+        self._frequencies, self._outputs = frequencies, outputs
+
+    def __call__(self, errors, targets, weights):
+        """Loss and its derivatives in the errors, as for :class:`SquaredLoss`."""
+        slopes, loss = np.empty(errors.shape), 0.0
+        for classes in self._outputs:
+            pi = self._frequencies[classes]
+            labels = targets[:, classes] + pi > 0.5
+            scores = (targets - errors)[:, classes]
+            value, slopes[:, classes] = self._of_output(scores, labels, pi, weights)
+            loss += value
+        return loss / len(self._outputs), slopes / len(self._outputs)
+
+
+class CrossEntropy(_LossOfClasses):
     r"""Log-loss of :math:`P(c) \propto \pi_c\, e^{\theta f_c}`, for scores f of classes.
 
     Targets are indicators less the frequencies :math:`\pi`. The sharpness :math:`\theta` is
@@ -45,55 +63,39 @@ class CrossEntropy:
         Classes of each output.
     """
 
-    def __init__(self, frequencies, outputs):
-        self._frequencies, self._outputs = frequencies, outputs
-
-    def __call__(self, errors, targets, weights):
-        """Loss and its derivatives in the errors, as for :class:`SquaredLoss`."""
-        slopes, loss = np.empty(errors.shape), 0.0
-        for classes in self._outputs:
-            pi = self._frequencies[classes]
-            labels = (targets[:, classes] + pi > 0.5).astype(np.float64)
-            scores = (targets - errors)[:, classes].astype(np.float64)
-            value, slopes[:, classes] = _cross_entropy(scores, labels, pi, weights)
-            loss += value / len(self._outputs)
-        return loss, slopes / len(self._outputs)
-
-
-class LogLossOfShares(CrossEntropy):
-    """Log-loss of predictions that are shares of the classes, less their frequencies."""
-
-    def __call__(self, errors, targets, weights):
-        """Loss and its derivatives in the errors, as for :class:`SquaredLoss`."""
-        slopes, loss = np.zeros(errors.shape), 0.0
-        for classes in self._outputs:
-            pi = self._frequencies[classes]
-            labels = targets[:, classes] + pi > 0.5
-            shares = (targets - errors)[:, classes] + pi
-            mixed = (1 - _EQUAL) * np.maximum(shares, 0) + _EQUAL / len(pi)
-            loss -= (weights[:, None] * np.log(mixed))[labels].sum()
-            counted = labels & (shares > 0)
-            slopes[:, classes] = weights[:, None] * counted * (1 - _EQUAL) / mixed
-        return loss / len(self._outputs), slopes / len(self._outputs)
-
-
-def _cross_entropy(scores, labels, frequencies, weights):
-    log_prior = np.log(frequencies)
-    equal = _EQUAL / len(frequencies)
-    log_sharpness = np.log(_FIRST_SHARPNESS)
-    for _ in range(_NEWTON_STEPS):
+    def _of_output(self, scores, labels, frequencies, weights):
+        scores, log_prior = scores.astype(np.float64), np.log(frequencies)
+        log_sharpness = np.log(_FIRST_SHARPNESS)
+        for _ in range(_NEWTON_STEPS):
+            sharpness = np.exp(log_sharpness)
+            p = softmax(log_prior + sharpness * scores, axis=1)
+            mean = (p * scores).sum(axis=1)
+            slope = weights @ (mean - (labels * scores).sum(axis=1))
+            curvature = weights @ ((p * scores**2).sum(axis=1) - mean**2)
+            # In the logarithm; convex in the sharpness itself.
+            step = sharpness * slope / max(sharpness**2 * curvature, 1e-12)
+            log_sharpness = np.clip(log_sharpness - np.clip(step, -1, 1), -2, 6)
         sharpness = np.exp(log_sharpness)
         p = softmax(log_prior + sharpness * scores, axis=1)
-        mean = (p * scores).sum(axis=1)
-        slope = weights @ (mean - (labels * scores).sum(axis=1))
-        curvature = weights @ ((p * scores**2).sum(axis=1) - mean**2)
-        # In the logarithm; convex in the sharpness itself.
-        step = sharpness * slope / max(sharpness**2 * curvature, 1e-12)
-        log_sharpness = np.clip(log_sharpness - np.clip(step, -1, 1), -2, 6)
-    sharpness = np.exp(log_sharpness)
-    p = softmax(log_prior + sharpness * scores, axis=1)
-    own = (p * labels).sum(axis=1)
-    mixed = (1 - _EQUAL) * own + equal
-    share = (1 - _EQUAL) * own / mixed
-    slopes = -sharpness * (weights * share)[:, None] * (p - labels)
-    return float(-weights @ np.log(mixed)), slopes
+        own = (p * labels).sum(axis=1)
+        mixed = (1 - _EQUAL) * own + _EQUAL / len(frequencies)
+        share = (1 - _EQUAL) * own / mixed
+        slopes = -sharpness * (weights * share)[:, None] * (p - labels)
+        return float(-weights @ np.log(mixed)), slopes
+
+
+class LogLossOfShares(_LossOfClasses):
+    """Log-loss of predictions that are shares of the classes, less their frequencies.
+
+    Parameters
+    ----------
+    frequencies, outputs
+        As for :class:`CrossEntropy`.
+    """
+
+    def _of_output(self, scores, labels, frequencies, weights):
+        shares = scores + frequencies
+        mixed = (1 - _EQUAL) * np.maximum(shares, 0) + _EQUAL / len(frequencies)
+        loss = -(weights[:, None] * np.log(mixed))[labels].sum()
+        counted = labels & (shares > 0)
+        return loss, weights[:, None] * counted * (1 - _EQUAL) / mixed

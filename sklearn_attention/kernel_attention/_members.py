@@ -176,7 +176,7 @@ class LocalAverage:
 
 @dataclass(frozen=True)
 class Options:
-    """What the user asks of every member.
+    """Wishes of the user for every member.
 
     Parameters
     ----------

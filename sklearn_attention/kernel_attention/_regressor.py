@@ -1,6 +1,7 @@
 """Kernel attention for numbers."""
 
 import dataclasses
+from types import MappingProxyType
 
 import numpy as np
 from sklearn.base import RegressorMixin
@@ -14,11 +15,11 @@ from ._blend import blend
 from ._boosting import predict_trees, stack_regressor
 from ._distribution import calibrate, error_deviation, error_quantiles, error_weights
 from ._estimator import KernelAttention
+from ._kernel import ScaledRows
 from ._losses import SquaredLoss
-from ._members import FEW_ROWS, KernelRidge, LocalAverage
+from ._members import FEW_ROWS, KernelRidge
 
 _QUERY_BLOCK = 1024
-_FEW_FOLDS, _FEW, _MANY = 4, 600, 30_000
 # Of the first fold: an error so small that the other kind is not worth its time, one from
 # which it may be, and a share of the blend that is not.
 _CERTAIN, _NOISY, _LITTLE = 0.005, 0.25, 0.15
@@ -219,6 +220,7 @@ class KernelAttentionRegressor(RegressorMixin, KernelAttention):
             shares = blend(left_out, targets, weights)
             left_out = self._drop_unused(shares.any(axis=1), left_out)
             shares = shares[shares.any(axis=1)]
+        self._describe()
         self._shares = shares
         self.blend_weights_ = {
             kind: float(share[0]) if y.ndim == 1 else share
@@ -319,20 +321,16 @@ class KernelAttentionRegressor(RegressorMixin, KernelAttention):
         coverage = check_in_open_interval("coverage", coverage, 0, 1)
         return self.predict_quantiles(X, [(1 - coverage) / 2, (1 + coverage) / 2])
 
-    def _members(self, n_rows, n_folds):
-        if self.readout != "solve":
-            return {self.readout: LocalAverage(lines=self.readout == "local_linear")}
+    # By the number of rows, at most.
+    _usual_folds = MappingProxyType({600: 4, 30_000: 2, np.inf: 1})
+
+    def _ridges(self, n_rows, n_folds):
         if n_rows > FEW_ROWS:
             return {"solve": KernelRidge(rate=0.12, noise=0.03, n_steps=80)}
         if n_folds == 1:
             return {"solve": KernelRidge()}
         small = KernelRidge(batch=256, share=0.4, rate=0.15, n_steps=27)
         return {"solve": KernelRidge(), "solve_small": small}
-
-    def _usual_n_folds(self, n_rows):
-        if n_rows < 2 * _FEW_FOLDS:
-            return 1
-        return _FEW_FOLDS if n_rows <= _FEW else 2 if n_rows <= _MANY else 1
 
     def _loss(self):
         return SquaredLoss()
@@ -378,14 +376,13 @@ class KernelAttentionRegressor(RegressorMixin, KernelAttention):
         kinds = [kind for kind, kept in zip(self.kinds_, used, strict=True) if kept]
         members = [member for kind in kinds for member in self._members_of(kind)]
         self.kinds_, self.members_ = kinds, members
-        self._describe()
         return left_out[used]
 
     def _shares_of_kinds(self):
         return self._shares
 
     def _calibrate(self, errors, weights):
-        """How sharply errors are weighted: each of some by all the others."""
+        """Choose how sharply errors are weighted: each of some by all the others."""
         rng = np.random.default_rng(0)
         scored = rng.choice(len(errors), min(len(errors), _MOST_SCORED), replace=False)
         likeness = self._likeness(self.keys_[self.judged_rows_[scored]])
@@ -396,7 +393,7 @@ class KernelAttentionRegressor(RegressorMixin, KernelAttention):
         return self.loo_residuals_.reshape(len(self.judged_rows_), -1)
 
     def _of_errors(self, X, describe):
-        """What ``describe(shares, errors)`` says of the errors at queries, block by block."""
+        """Results of ``describe(shares, errors)`` at queries, block by block."""
         parts = [
             describe(self._error_shares(X[rows]), self._judged_errors)
             for rows in blocks(len(X), _QUERY_BLOCK)
@@ -409,11 +406,13 @@ class KernelAttentionRegressor(RegressorMixin, KernelAttention):
 
     def _likeness(self, X):
         """Logarithm of the first member's kernel between queries and the rows that judge."""
-        training = self._training
-        keys = training.encode(self.keys_[self.judged_rows_], np.float64)
-        kernel = dataclasses.replace(self.members_[0].kernel, constant=0.0)
+        if "judges" not in self._memo:
+            kernel = dataclasses.replace(self.members_[0].kernel, constant=0.0)
+            keys = self._training.encode(self.keys_[self.judged_rows_], np.float64)
+            self._memo["judges"] = kernel, ScaledRows.of(kernel, keys)
+        kernel, keys = self._memo["judges"]
         with np.errstate(divide="ignore"):
-            return np.log(kernel.matrix(training.encode(X, np.float64), keys))
+            return np.log(kernel.matrix(self._training.encode(X, np.float64), keys))
 
     def _targets(self, rows):
         return self.values_[rows]

@@ -103,13 +103,13 @@ class RidgeMember:
     def weights(self, training, X):
         """Effective weight of every training row in the predictions; (n_queries, n)."""
         found = np.zeros((len(X), len(training)))
-        systems = {}
+        solved = system = None
         for leaf, keys, queries, weights, _ in self._leaves(training, X):
-            if leaf not in systems:
-                dtype = self.coefficients[leaf].dtype
-                systems = {leaf: System(self.kernel, training, self.rows[leaf], dtype)}
-            at = training.encode(X[queries], self.coefficients[leaf].dtype)
-            part = systems[leaf].weights(self.kernel.matrix(at, keys))
+            dtype = self.coefficients[leaf].dtype
+            if leaf != solved:
+                solved, system = leaf, System(self.kernel, training, self.rows[leaf], dtype)
+            at = training.encode(X[queries], dtype)
+            part = system.weights(self.kernel.matrix(at, keys))
             found[np.ix_(queries, self.rows[leaf])] += weights[:, None] * part
         return found
 

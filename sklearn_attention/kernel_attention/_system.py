@@ -1,7 +1,7 @@
 """The linear system of kernel ridge regression among some rows."""
 
 import numpy as np
-from scipy.linalg import lapack
+from scipy.linalg import get_lapack_funcs
 
 from .._blocks import blocks
 from ._kernel import ScaledRows
@@ -62,13 +62,13 @@ class System:
         if n_rows == 0:
             return self._targets[:0]
         # Of the last rows the inverse needs the last block of the factor alone.
-        invert = lapack.strtri if self._factor.dtype == np.float32 else lapack.dtrtri
+        (invert,) = get_lapack_funcs(("trtri",), (self._factor,))
         inverse = invert(self._factor[-n_rows:, -n_rows:], lower=0)[0]
         own = np.square(np.triu(inverse)).sum(axis=1)[:, None]
         return self._targets[-n_rows:] - self.coefficients[-n_rows:] / own
 
     def weights(self, matrix):
-        """What targets count in predictions; (n_queries, n_rows).
+        """Weights of the targets in predictions; (n_queries, n_rows).
 
         Parameters
         ----------
@@ -87,11 +87,11 @@ class System:
             matrix[rows, : rows.stop] = self._kernel.matrix(keys.block(rows), before)
         diagonal = matrix.diagonal().mean()
         matrix.flat[:: n + 1] += (self._noise + least * diagonal).astype(matrix.dtype)
-        factorise = lapack.spotrf if matrix.dtype == np.float32 else lapack.dpotrf
+        (factorise,) = get_lapack_funcs(("potrf",), (matrix,))
         # The transpose is in the order that LAPACK reads.
         self._factor, info = factorise(matrix.T, lower=0, clean=0, overwrite_a=1)
         return info == 0
 
     def _solve(self, right):
-        solve = lapack.spotrs if self._factor.dtype == np.float32 else lapack.dpotrs
+        (solve,) = get_lapack_funcs(("potrs",), (self._factor,))
         return solve(self._factor, right.astype(self._factor.dtype), lower=0)[0]

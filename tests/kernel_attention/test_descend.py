@@ -112,22 +112,21 @@ class TestRandomBatches:
 
 
 class TestPatchBatches:
-    def make(self, n=1000, scale=1):
+    def make(self, n=1000):
         rng = np.random.default_rng(0)
         coordinates = [rng.normal(size=(n, 2)).astype("float32")]
         kernel = LearnedKernel.start(
             [np.array([0, 1])], [np.ones(2)], 2, as_kernel("gaussian"), rng, jitter=0.0
         )
-        return kernel, coordinates, PatchBatches(coordinates, rng, scale)
+        return kernel, coordinates, PatchBatches(coordinates, rng)
 
-    @pytest.mark.parametrize("scale", [1, 2])
-    def test_judged_come_first_and_none_twice(self, scale):
-        kernel, _, batches = self.make(scale=scale)
+    def test_judged_come_first_and_none_twice(self):
+        kernel, _, batches = self.make()
         drawn = [batches.draw(kernel) for _ in range(12)]
         for rows, n_judged in drawn:
             assert len(set(rows)) == len(rows)
-            assert _batches._JUDGED_NEAR <= n_judged <= 8 * scale * _batches._JUDGED_NEAR
-            assert n_judged < len(rows) <= scale * (8 * _batches._NEAR + _batches._ELSEWHERE)
+            assert _batches._JUDGED_NEAR <= n_judged <= 8 * _batches._JUDGED_NEAR
+            assert n_judged < len(rows) <= 8 * _batches._NEAR + _batches._ELSEWHERE
         assert len({tuple(rows) for rows, _ in drawn}) == 12
 
     def test_judged_have_their_neighbours_with_them(self):
