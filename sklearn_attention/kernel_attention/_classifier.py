@@ -16,6 +16,7 @@ from ._boosting import predict_trees, stack_classifier
 from ._estimator import KernelAttention
 from ._losses import CrossEntropy, LogLossOfShares
 from ._members import KernelRidge
+from ._threads import one_blas_thread
 
 # Rows up to which kernels are held near their start, and batches are drawn at random.
 _FEW, _RANDOM = 1000, 5000
@@ -106,6 +107,7 @@ class KernelAttentionClassifier(ClassLabels, ClassifierMixin, KernelAttention):
     """
 
     @keeps_state_on_failure
+    @one_blas_thread()
     @with_callbacks
     def fit(self, X, y, sample_weight=None):
         """Remember the training data and learn the kernel.

@@ -18,6 +18,7 @@ from ._estimator import KernelAttention
 from ._kernel import ScaledRows
 from ._losses import SquaredLoss
 from ._members import FEW_ROWS, KernelRidge
+from ._threads import one_blas_thread
 
 _QUERY_BLOCK = 1024
 # Of the first fold: an error so small that the other kind is not worth its time, one from
@@ -184,6 +185,7 @@ class KernelAttentionRegressor(RegressorMixin, KernelAttention):
     """
 
     @keeps_state_on_failure
+    @one_blas_thread()
     @with_callbacks
     def fit(self, X, y, sample_weight=None):
         """Remember the training data and learn the kernel.
@@ -404,6 +406,7 @@ class KernelAttentionRegressor(RegressorMixin, KernelAttention):
         weights = self.key_weights_[self.judged_rows_]
         return error_weights(self._likeness(X), weights, self.sharpness_, self.everywhere_)
 
+    @one_blas_thread()
     def _likeness(self, X):
         """Logarithm of the first member's kernel between queries and the rows that judge."""
         if "judges" not in self._memo:
