@@ -154,7 +154,7 @@ class KernelAttentionRegressor(RegressorMixin, KernelAttention):
     block to the next. Systems are solved in single precision where there are more than 1500
     rows and there is enough noise. Beyond 20 000 rows kernels are learned from a sample, and
     averages are taken over 50 000 rows at most. Results are the same for the same
-    `random_state` and number of threads.
+    `random_state`. Linear algebra in fits and predictions uses one thread.
 
     Copies would predict one another without error. So rows that agree in all features and
     targets are remembered as one row of their joint weight, where one of the columns is a
