@@ -40,22 +40,29 @@ class PatchBatches:
     """
 
     def __init__(self, coordinates, rng):
-        self._coordinates, self._rng, self._age = coordinates, rng, 0
+        self._coordinates, self._rng, self._patches = coordinates, rng, []
 
     def draw(self, kernel):
         """Positions of rows, and how many of them, the first ones, are judged."""
-        if self._age % _REFRESH == 0:
-            self._space = kernel.space(self._coordinates)
-            self._norms = np.einsum("ij,ij->i", self._space, self._space)
-        self._age += 1
-        n = len(self._space)
-        centers = self._rng.choice(n, min(n, _CENTERS), replace=False)
-        near = min(_NEAR, n - 1)
-        squared = self._norms - 2 * (self._space[centers] @ self._space.T)
-        found = np.argpartition(squared, near, axis=1)[:, :near]
-        order = np.argsort(np.take_along_axis(squared, found, axis=1), axis=1)
-        found = np.take_along_axis(found, order, axis=1)
+        if not self._patches:
+            self._patches = self._find(kernel.space(self._coordinates))
+        n, found = len(self._coordinates[0]), self._patches.pop()
         judged = np.unique(found[:, :_JUDGED_NEAR])
         elsewhere = self._rng.choice(n, min(n, _ELSEWHERE), replace=False)
         others = np.setdiff1d(np.concatenate([found.ravel(), elsewhere]), judged)
         return np.concatenate([judged, others]), len(judged)
+
+    def _find(self, space):
+        """Rows of the patches of some steps, the nearest first."""
+        n = len(space)
+        centers = [
+            self._rng.choice(n, min(n, _CENTERS), replace=False) for _ in range(_REFRESH)
+        ]
+        near = min(_NEAR, n - 1)
+        # All at once, so that all rows are read but once.
+        squared = space[np.concatenate(centers)] @ space.T
+        squared *= -2
+        squared += np.einsum("ij,ij->i", space, space)
+        found = np.argpartition(squared, near, axis=1)[:, :near]
+        order = np.argsort(np.take_along_axis(squared, found, axis=1), axis=1)
+        return np.split(np.take_along_axis(found, order, axis=1), _REFRESH)

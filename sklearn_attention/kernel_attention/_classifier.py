@@ -16,6 +16,7 @@ from ._boosting import predict_trees, stack_classifier
 from ._estimator import KernelAttention
 from ._losses import CrossEntropy, LogLossOfShares
 from ._members import KernelRidge
+from ._threads import one_blas_thread
 
 # Rows up to which kernels are held near their start, and batches are drawn at random.
 _FEW, _RANDOM = 1000, 5000
@@ -106,6 +107,7 @@ class KernelAttentionClassifier(ClassLabels, ClassifierMixin, KernelAttention):
     """
 
     @keeps_state_on_failure
+    @one_blas_thread()
     @with_callbacks
     def fit(self, X, y, sample_weight=None):
         """Remember the training data and learn the kernel.
@@ -229,7 +231,7 @@ class KernelAttentionClassifier(ClassLabels, ClassifierMixin, KernelAttention):
 
     def _ridges(self, n_rows, n_folds):
         usual = KernelRidge(
-            share=0.4, n_steps=25 if n_rows <= _RANDOM else 60, most_at_random=_RANDOM,
+            share=0.4, n_steps=25 if n_rows <= _RANDOM else 150, most_at_random=_RANDOM,
             noise=0.5, rough=False, linear=True, constant=False,
         )  # fmt: skip
         if n_rows <= _FEW:

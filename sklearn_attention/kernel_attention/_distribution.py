@@ -31,13 +31,17 @@ def calibrate(likeness, errors, weights, scored):
         return 0.0, 1.0
     others = np.ones(likeness.shape, dtype=bool)
     others[np.arange(len(scored)), scored] = False
-    scale = np.abs(errors).mean(0) + np.finfo(float).tiny
+    errors = errors / (np.abs(errors).mean(0) + np.finfo(float).tiny)
+    # Scores are compared, for which single precision will do.
+    errors, likeness = errors.astype(np.float32), likeness.astype(np.float32)
+    alike = error_weights(likeness, weights, 0.0, 1.0, others)
     found = []
     for sharpness in _SHARPNESS:
+        near = error_weights(likeness, weights, sharpness, 0.0, others)
         for everywhere in _EVERYWHERE if sharpness else (1.0,):
-            shares = error_weights(likeness, weights, sharpness, everywhere, others)
+            shares = (1 - everywhere) * near + everywhere * alike
             scores = [_crps(shares, error, scored) for error in errors.T]
-            score = np.mean(np.average(scores, axis=1, weights=weights[scored]) / scale)
+            score = np.average(np.mean(scores, axis=0), weights=weights[scored])
             found.append((score, sharpness, everywhere))
     return min(found)[1:]
 
@@ -59,7 +63,7 @@ def error_weights(likeness, weights, sharpness, everywhere, counted=None):
     -------
     shares : ndarray of shape (n_queries, n)
     """
-    counts = np.broadcast_to(np.log(weights), likeness.shape)
+    counts = np.broadcast_to(np.log(weights).astype(likeness.dtype), likeness.shape)
     if counted is not None:
         counts = np.where(counted, counts, -np.inf)
     alike = softmax(counts, axis=1)
@@ -80,12 +84,10 @@ def _crps(shares, errors, scored):
     order = np.argsort(errors)
     places = errors[order]
     reached = np.cumsum(shares[:, order], axis=1)[:, :-1]
-    gaps = np.diff(places)
-    own = (errors[scored] + shares @ errors)[:, None]  # where the error lies before the move
-    # The step of the error itself may fall within a gap, or beyond all places.
-    left = np.clip(own - places[:-1], 0, gaps)
-    score = (reached**2 * left + (reached - 1) ** 2 * (gaps - left)).sum(axis=1)
-    return score + np.maximum(places[0] - own[:, 0], 0) + np.maximum(own[:, 0] - places[-1], 0)
+    own = errors[scored] + shares @ errors  # where the error lies before the move
+    away = np.abs(errors - own[:, None])
+    # The mean distance to the error, less half of that between two draws.
+    return np.einsum("ij,ij->i", shares, away) - (reached * (1 - reached)) @ np.diff(places)
 
 
 def error_deviation(shares, errors):

@@ -21,6 +21,7 @@ from ._members import LocalAverage, Options
 from ._partition import Partition
 from ._ridge import RidgeMember
 from ._rows import TrainingRows
+from ._threads import one_blas_thread
 
 READOUTS = ("average", "local_linear", "solve")
 _DTYPES = (np.float64, np.float32)
@@ -391,6 +392,7 @@ class KernelAttention(TransformerMixin, MixedRows):
         first = self.kinds_.index(kind) * n_folds
         return self.members_[first : first + n_folds]
 
+    @one_blas_thread()
     def _scores(self, X):
         """Predictions of each kind, the mean over its members; (n_kinds, n, n_outputs)."""
         scores = []

@@ -7,6 +7,8 @@ from scipy.linalg import get_lapack_funcs
 LEAST_NOISE = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-10}
 # Rows of less weight have too much noise to be told.
 _LEAST_WEIGHT = 1e-6
+# Rows of a triangular matrix that LAPACK inverts as fast as products do.
+_UNDIVIDED = 64
 
 
 def leave_one_out(pairs, targets, weights, loss):
@@ -62,22 +64,33 @@ def leave_one_out(pairs, targets, weights, loss):
         pull = columns @ columns.T  # of one array: half the work
     else:
         pull = (columns * h) @ columns.T
-    pulled = (inverse @ g) @ solved.T
-    pull -= 0.5 * pulled
-    pull -= 0.5 * pulled.T
+    u = -0.5 * (inverse @ g)
+    pull += np.hstack([u, solved]) @ np.hstack([solved, u]).T
     gradient = pairs.gradient(pull)
     gradient[-1] = 2 * float(pull.diagonal() @ noise)
     return value, gradient
 
 
 def _inverse(matrix):
-    factorise, invert = get_lapack_funcs(("potrf", "potri"), (matrix,))
+    factorise, square = get_lapack_funcs(("potrf", "lauum"), (matrix,))
     # The transpose of a symmetric matrix is the same in the order that LAPACK reads.
-    factor, info = factorise(matrix.T, lower=1, clean=0)
-    if info == 0:
-        inverse, info = invert(factor, lower=1, overwrite_c=1)
+    factor, info = factorise(matrix.T, lower=1)
     if info:
         raise np.linalg.LinAlgError("the kernel's matrix is not positive definite.")
-    inverse = np.tril(inverse)
-    inverse += np.tril(inverse, -1).T
+    half = square(_inverse_of_lower(factor), lower=1, overwrite_c=1)[0]
+    inverse = half + half.T
+    inverse.flat[:: len(inverse) + 1] *= 0.5
+    return inverse
+
+
+def _inverse_of_lower(factor):
+    """The inverse of a lower triangular matrix, in half the time of OpenBLAS's trtri."""
+    n = len(factor)
+    if n <= _UNDIVIDED:
+        (invert,) = get_lapack_funcs(("trtri",), (factor,))
+        return invert(factor, lower=1)[0]
+    inverse, half = np.zeros_like(factor), n // 2
+    first = inverse[:half, :half] = _inverse_of_lower(factor[:half, :half])
+    last = inverse[half:, half:] = _inverse_of_lower(factor[half:, half:])
+    inverse[half:, :half] = -last @ (factor[half:, :half] @ first)
     return inverse

@@ -18,6 +18,7 @@ from ._estimator import KernelAttention
 from ._kernel import ScaledRows
 from ._losses import SquaredLoss
 from ._members import FEW_ROWS, KernelRidge
+from ._threads import one_blas_thread
 
 _QUERY_BLOCK = 1024
 # Of the first fold: an error so small that the other kind is not worth its time, one from
@@ -153,7 +154,7 @@ class KernelAttentionRegressor(RegressorMixin, KernelAttention):
     block to the next. Systems are solved in single precision where there are more than 1500
     rows and there is enough noise. Beyond 20 000 rows kernels are learned from a sample, and
     averages are taken over 50 000 rows at most. Results are the same for the same
-    `random_state` and number of threads.
+    `random_state`. Linear algebra in fits and predictions uses one thread.
 
     Copies would predict one another without error. So rows that agree in all features and
     targets are remembered as one row of their joint weight, where one of the columns is a
@@ -184,6 +185,7 @@ class KernelAttentionRegressor(RegressorMixin, KernelAttention):
     """
 
     @keeps_state_on_failure
+    @one_blas_thread()
     @with_callbacks
     def fit(self, X, y, sample_weight=None):
         """Remember the training data and learn the kernel.
@@ -404,6 +406,7 @@ class KernelAttentionRegressor(RegressorMixin, KernelAttention):
         weights = self.key_weights_[self.judged_rows_]
         return error_weights(self._likeness(X), weights, self.sharpness_, self.everywhere_)
 
+    @one_blas_thread()
     def _likeness(self, X):
         """Logarithm of the first member's kernel between queries and the rows that judge."""
         if "judges" not in self._memo:

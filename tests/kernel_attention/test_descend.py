@@ -151,8 +151,9 @@ class TestPatchBatches:
                 found.append(np.abs(z[rows[near], 0] - z[row, 0]).mean())
             return np.mean(found)
 
-        before = np.mean([width(*batches.draw(kernel)) for _ in range(_batches._REFRESH)])
-        after = np.mean([width(*batches.draw(narrow)) for _ in range(_batches._REFRESH)])
+        n_draws = 4 * _batches._REFRESH
+        before = np.mean([width(*batches.draw(kernel)) for _ in range(n_draws)])
+        after = np.mean([width(*batches.draw(narrow)) for _ in range(n_draws)])
         assert after < 0.5 * before
 
     @pytest.mark.parametrize("n", [1, 2, 5, 40])

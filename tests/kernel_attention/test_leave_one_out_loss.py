@@ -22,6 +22,15 @@ BOTH = np.append(FREQUENCIES, [0.25, 0.75]), [slice(0, 3), slice(3, 5)]
 PARTS = [(True, False), (False, True), (True, True)]
 
 
+@pytest.mark.parametrize("n", [1, 2, 65, 150])
+def test_inverse_of_few_and_of_many_rows(n):
+    x = np.random.default_rng(n).normal(size=(n, n))
+    matrix = x @ x.T + np.eye(n)
+    found = module._inverse(matrix)
+    np.testing.assert_allclose(found @ matrix, np.eye(n), atol=1e-10)
+    np.testing.assert_array_equal(found, found.T)
+
+
 def make_rows(n=30, seed=0):
     rng = np.random.default_rng(seed)
     return [rng.normal(size=(n, len(feature))) for feature in FEATURES]

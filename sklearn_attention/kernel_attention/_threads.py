@@ -1,0 +1,41 @@
+"""Linear algebra by one thread."""
+
+import threading
+from contextlib import contextmanager
+from functools import cache
+
+from threadpoolctl import ThreadpoolController
+
+_lock = threading.Lock()
+_active, _limits = 0, None
+
+
+@contextmanager
+def one_blas_thread():
+    """Context in which NumPy's and SciPy's linear algebra use one thread each.
+
+    Both have threads of their own, which wait for the next product by spinning. Where matrices
+    are small and the two libraries take turns, they keep each other from work: fits take many
+    times as long as by one thread.
+
+    The setting is the whole process's. So whoever comes first takes the numbers before, and
+    whoever leaves last restores them.
+    """
+    global _active, _limits
+    with _lock:
+        if _active == 0:
+            _limits = _libraries().limit(limits=1)
+        _active += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _active -= 1
+            if _active == 0:
+                _limits.restore_original_limits()
+
+
+@cache
+def _libraries():
+    # To look for them takes milliseconds. NumPy's and SciPy's are loaded by now.
+    return ThreadpoolController().select(user_api="blas")

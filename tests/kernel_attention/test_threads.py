@@ -1,0 +1,70 @@
+"""Linear algebra by one thread, and what is left of that afterwards."""
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from sklearn_attention import KernelAttentionClassifier, KernelAttentionRegressor
+from sklearn_attention.kernel_attention import _leave_one_out, _ridge
+from sklearn_attention.kernel_attention._threads import one_blas_thread
+
+
+def numbers_of_threads():
+    return {lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas"}
+
+
+@pytest.fixture(autouse=True)
+def several_threads():
+    with threadpool_limits(3, user_api="blas"):
+        if numbers_of_threads() != {3}:
+            pytest.skip("the number of threads cannot be set here")
+        yield
+
+
+def test_restores_what_was_before():
+    with one_blas_thread():
+        assert numbers_of_threads() == {1}
+        with one_blas_thread():
+            pass
+        assert numbers_of_threads() == {1}
+    assert numbers_of_threads() == {3}
+
+
+def test_restores_after_an_error():
+    with pytest.raises(ZeroDivisionError), one_blas_thread():
+        1 / 0  # noqa: B018
+    assert numbers_of_threads() == {3}
+
+
+def test_whoever_leaves_last_restores():
+    first, second = one_blas_thread(), one_blas_thread()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert numbers_of_threads() == {1}
+    second.__exit__(None, None, None)
+    assert numbers_of_threads() == {3}
+
+
+@pytest.mark.parametrize("estimator", [KernelAttentionRegressor, KernelAttentionClassifier])
+def test_fits_and_predictions_use_one_thread(estimator, monkeypatch):
+    seen = []
+
+    def listen(where, name):
+        usual = getattr(where, name)
+
+        def listening(*args, **kwargs):
+            seen.append((name, numbers_of_threads()))
+            return usual(*args, **kwargs)
+
+        monkeypatch.setattr(where, name, listening)
+
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    listen(_leave_one_out, "_inverse")
+    listen(_ridge.RidgeMember, "predict")
+    model = estimator(max_steps=2).fit(X, X[:, 0] > 0)
+    assert numbers_of_threads() == {3}
+    model.predict(X)
+    assert {name for name, _ in seen} == {"_inverse", "predict"}
+    assert all(number == {1} for _, number in seen)
+    assert numbers_of_threads() == {3}
