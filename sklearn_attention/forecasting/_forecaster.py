@@ -8,11 +8,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._base import AttentionEstimator, keeps_state_on_failure
 from .._validation import check_in_open_interval, check_positive, check_quantiles
+from ._append import appended, match
 from ._backtest import backtest
 from ._calibration import interval_margin, quantile_shift
 from ._features import place_rows, refuse_leakage
 from ._measures import Measures, measure
-from ._observe import appended, match, read_later, read_training, resolve_past
+from ._observe import read_later, read_training, resolve_past
 from ._question import ask, build, remembered
 from ._season import season_of
 from ._windows import Windows, choose_lookback, evenly_spread
@@ -178,7 +179,11 @@ class Forecaster(AttentionEstimator, ABC):
             If observations overlap with those known, or leave a gap.
         """
         check_is_fitted(self)
-        self.observed_ = appended(self, X, y)
+        self.observed_, added = appended(self, X, y)
+        if added:
+            known = Measures(self.scale_, self.level_, self.unit_)
+            both = zip(known, measure(added), strict=True)
+            self.scale_, self.level_, self.unit_ = map(np.concatenate, both)
         return self
 
     def predict(self, X=None, *, history=None):
