@@ -1,10 +1,13 @@
 """Dates in the place of a number of steps."""
 
 import datetime
+import re
 
 import numpy as np
 import pandas as pd
 
+# A text ends with a time zone, which periods would drop.
+_HAS_ZONE = re.compile(r":\d\d.*([+-]\d\d(:?\d\d)?|[A-Za-z]+)$")
 _NO_DATE = (
     "X={!r} is no date: pass one such as '2024-06', a number of steps, an index, or features."
 )
@@ -55,6 +58,7 @@ def steps_until(time, date):
             f"X={date!r} has a time zone, but the series have none: drop it with "
             "tz_localize(None)."
         )
+    last = last.tz_convert(time.tz) if time.tz else last
     if last < first:
         return 0
     if last <= end:
@@ -75,12 +79,13 @@ def _periods_until(time, last):
 def _moment(date):
     """The last moment of a date."""
     try:
-        moment = date if isinstance(date, pd.Period) else pd.Timestamp(date)
-        # A text has the resolution that it is written in, unless it has a time zone.
-        if isinstance(date, str) and moment is not pd.NaT and moment.tz is None:
-            moment = pd.Period(date)
-        elif type(date) is datetime.date:
+        if type(date) is datetime.date:
             moment = pd.Period(date, "D")
+        elif isinstance(date, str) and not _HAS_ZONE.search(date):
+            # As long as what is written: a day, a month, a quarter, a year.
+            moment = pd.Period(date)
+        else:
+            moment = date if isinstance(date, pd.Period) else pd.Timestamp(date)
     except ValueError as error:
         raise ValueError(_NO_DATE.format(date)) from error
     if moment is pd.NaT:

@@ -7,7 +7,7 @@ from sklearn.callback import with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
 from .._base import AttentionEstimator, keeps_state_on_failure
-from .._validation import check_in_open_interval, check_positive, check_quantiles
+from .._validation import check_in_open_interval, check_list, check_positive, check_quantiles
 from ._append import appended, match
 from ._backtest import backtest
 from ._calibration import interval_margin, quantile_shift
@@ -41,8 +41,10 @@ class Forecaster(AttentionEstimator, ABC):
         Steps in a season. "auto" goes by the frequency, or by the autocorrelation.
     past_features : sequence of str or int, default=None
         Columns of X that are known only up to now, by name, or by position in arrays.
-    missing : {"raise", "interpolate"}, default="raise"
-        What is done about missing values between others.
+    missing : {"raise", "interpolate", "seasonal"}, default="raise"
+        What is done about missing values between others: an error, values on the line between
+        their neighbours, or values as one season before and after, a trend apart. Features
+        are interpolated by both.
     validation_fraction : float, default=0.2
         Share of the windows, the last ones, that are held out of learning to judge by.
 
@@ -186,25 +188,31 @@ class Forecaster(AttentionEstimator, ABC):
             self.scale_, self.level_, self.unit_ = map(np.concatenate, both)
         return self
 
-    def predict(self, X=None, *, history=None):
+    def predict(self, X=None, *, history=None, coverage=None):
         """Forecast.
 
         Parameters
         ----------
-        X : None, int, Index, DataFrame or array, default=None
+        X : None, int, date, Index, DataFrame or array, default=None
             What to forecast: None for `horizon` steps after the last observation, a number
-            for so many, a frame of features or an index for one step each row, an array of
+            for so many, a date for all up to it (a text such as "2024-06" or a Period up to
+            its end), a frame of features or an index for one step each row, an array of
             features for the steps that follow. Steps after a gap are forecast across it.
             Steps already observed are forecast one ahead, from the observations before them.
         history : Series, DataFrame, dict or array, default=None
             Fresh observations to forecast from in the place of those known; an array of
             shape (n_windows, lookback) is answered row by row. A forecaster with features
             finds those of `history` in further rows of X, which then needs an index.
+        coverage : float or list of float, default=None
+            Probabilities of intervals, as for :meth:`predict_interval`, to be returned beside
+            the forecasts.
 
         Returns
         -------
         forecasts : Series, DataFrame, dict or ndarray
-            In the form of the series, with the index of X or the continued one.
+            In the form of the series, with the index of X or the continued one. With a
+            `coverage` as for :meth:`predict_interval`, with the columns "forecast", and for a
+            coverage of 0.9 "lower_90" and "upper_90".
 
         Notes
         -----
@@ -214,8 +222,16 @@ class Forecaster(AttentionEstimator, ABC):
         observation.
         """
         check_is_fitted(self)
+        levels = [] if coverage is None else check_list("coverage", coverage).tolist()
+        levels = [check_in_open_interval("coverage", level, 0, 1) for level in levels]
         question = ask(self, X, history)
-        return question.wrap(self._answer(question))
+        parts, columns = [self._answer(question)], ["forecast"]
+        for level in levels:
+            parts.append(self._interval(question, level))
+            columns += [f"{end}_{100 * level:g}" for end in ("lower", "upper")]
+        if coverage is None:
+            return question.wrap(parts[0])
+        return question.wrap(list(map(np.column_stack, zip(*parts, strict=True))), columns)
 
     def predict_interval(self, X=None, coverage=0.9, *, history=None):
         """Intervals that contain an observation with a given probability, step by step.
@@ -246,12 +262,7 @@ class Forecaster(AttentionEstimator, ABC):
         check_is_fitted(self)
         coverage = check_in_open_interval("coverage", coverage, 0, 1)
         question = ask(self, X, history)
-        errors, levels = self.calibration_["errors"], self.calibration_["levels"]
-        margin = interval_margin(errors, levels, coverage)  # (horizon,)
-        ends = [(1 - coverage) / 2, (1 + coverage) / 2]
-        shifts = np.stack([-margin, margin], axis=-1)
-        answers = self._answer(question, ends, shifts)
-        return question.wrap(answers, ["lower", "upper"])
+        return question.wrap(self._interval(question, coverage), ["lower", "upper"])
 
     def predict_quantiles(self, X=None, quantiles=(0.1, 0.5, 0.9), *, history=None):
         """Quantiles of the distribution of each step.
@@ -322,27 +333,36 @@ class Forecaster(AttentionEstimator, ABC):
         ]
         return -float(np.mean(errors))
 
-    def backtest(self, X, y=None, *, cv=5, refit=False):
+    def backtest(self, X, y=None, *, cv=5, refit=False, coverage=None):
         """Forecasts from several points in the past, beside what happened.
 
         Parameters
         ----------
         X, y
-            As for :meth:`fit`: one series, or several as the columns of a frame or array.
+            As for :meth:`fit`.
         cv : int or cross-validation splitter, default=5
-            How rows are split into the past and what is to be forecast. A number stands for
-            so many folds of `horizon` rows at the end,
-            ``TimeSeriesSplit(cv, test_size=horizon)``.
+            How steps, from the first of any series to the last of any, are split into the
+            past and what is to be forecast. A number stands for so many folds of `horizon`
+            steps at the end, ``TimeSeriesSplit(cv, test_size=horizon)``.
         refit : bool, default=False
             Whether to learn anew for every fold. Otherwise a fold learns nothing but the
             observations before it: learning ends with the past of the first.
+        coverage : float or list of float, default=None
+            Probabilities of intervals to be returned as well.
 
         Returns
         -------
         forecasts : DataFrame
-            Columns "fold", "time", "actual" and "forecast", and "series" if there are several.
+            Columns "fold", "cutoff" (the last step before the forecasts are made), "time",
+            "actual" and "forecast", for a coverage of 0.9 "lower_90" and "upper_90", and
+            first "series" unless `fit` takes a single series for it. Steps without an
+            observation, and series that begin after the cutoff, are left out.
+
+        See Also
+        --------
+        mase, msis, crps : Errors of forecasts, intervals and quantiles.
         """
-        return backtest(self, X, y, cv, refit)
+        return backtest(self, X, y, cv, refit, coverage)
 
     @abstractmethod
     def _learn(self, train, holdout, context, task_data):
@@ -440,6 +460,13 @@ class Forecaster(AttentionEstimator, ABC):
             return np.sort(found, axis=2)[:, :, ranks]
 
         return question.answer(measures, self._forecast_windows, describe)
+
+    def _interval(self, question, coverage):
+        """Lower and upper ends of the intervals of a coverage, for each series."""
+        errors, levels = self.calibration_["errors"], self.calibration_["levels"]
+        margin = interval_margin(errors, levels, coverage)  # (horizon,)
+        ends = [(1 - coverage) / 2, (1 + coverage) / 2]
+        return self._answer(question, ends, np.stack([-margin, margin], axis=-1))
 
     def _measures_of(self, question):
         """Of each series; fresh ones are measured where training says nothing."""

@@ -3,6 +3,8 @@
 import numpy as np
 import pandas as pd
 
+from ._tidy import is_tidy
+
 # Columns of these names are time if the index is not: with the least and greatest value.
 _FIELDS = {
     "year": (1000, 2999), "quarter": (1, 4), "month": (1, 12), "week": (1, 53), "day": (1, 31),
@@ -38,14 +40,14 @@ def refuse_time(y, what):
     what : str
         What it is, for messages.
     """
-    if not isinstance(y, pd.DataFrame) or y.shape[1] < 2:
+    if not isinstance(y, pd.DataFrame) or y.shape[1] < 2 or is_tidy(y):
         return
     dated = isinstance(y.index, pd.DatetimeIndex | pd.PeriodIndex)
     found = {}
     for i, name in enumerate(y):
         column = y.iloc[:, i]
-        if column.dtype.kind in "Mm" or isinstance(column.dtype, pd.PeriodDtype):
-            found[name] = f"of dtype {column.dtype}"
+        if _has_dates(column):
+            found[name] = "dates"
         elif column.dtype.kind in "iuf":
             values = column.to_numpy(np.float64, na_value=np.nan)
             same = _same_as_index(values, y.index) if dated else _by_name(name, values)
@@ -54,18 +56,34 @@ def refuse_time(y, what):
     if not found or len(found) == y.shape[1]:
         return
     name, same = next(iter(found.items()))
-    remedies = f"as a feature pass it as X, fit(frame[[{name!r}]], y), or drop it"
-    if not dated:
-        remedies = f"make it the index, {remedies}, or rename it if it is a series"
+    remedy = f"as a feature pass it in X, fit(frame[[{name!r}]], y), or drop it"
+    if same == "dates":
+        remedy = f"make it the index, frame.set_index({name!r}), as dates of pandas.to_datetime"
+    elif not dated:
+        remedy = f"make it the index, {remedy}, or rename it if it is a series"
     raise ValueError(
-        f"{what} has the column {name!r}, which is {same} and no series: {remedies}."
+        f"{what} has the column {name!r} beside series, which has {same}: {remedy}."
     )
+
+
+def _has_dates(column):
+    """Whether a column has dates, as such or as text that is no number."""
+    if column.dtype.kind == "M" or isinstance(column.dtype, pd.PeriodDtype):
+        return True
+    first = column.iloc[0] if len(column) else None
+    if not isinstance(first, str) or first.replace(".", "", 1).strip("+- ").isdigit():
+        return False
+    try:
+        return pd.Timestamp(first) is not pd.NaT
+    except ValueError:
+        return False
 
 
 def _same_as_index(values, index):
     """What of a regular index some values are, or None."""
     known = ~np.isnan(values)
     values, index = values[known], index[known]
+    index = index.to_timestamp() if isinstance(index, pd.PeriodIndex) else index
     if len(values) < 2 or (values == values[0]).all():
         return None
     names = ["year", "quarter", "month", "day", "day_of_week", "day_of_year", "hour", "minute"]
@@ -74,7 +92,7 @@ def _same_as_index(values, index):
         if np.array_equal(values, field) or np.array_equal(values, field + 1):
             return f"the {name} of its index"
     if np.array_equal(values, index.day_of_week >= 5):
-        return "the weekend by its index"
+        return "the weekends of its index"
     return "a running count" if (np.diff(values) == 1).all() else None
 
 
@@ -85,4 +103,4 @@ def _by_name(name, values):
         return None
     low, high = _FIELDS[field]
     inside = values.min() >= low and values.max() <= high
-    return f"the {field} by its name and values" if inside else None
+    return f"the {field}, by its name" if inside else None

@@ -144,7 +144,8 @@ class Panel:
             return self.time.between(0, 0)
         start, stop = int(positions.min()), int(positions.max()) + 1
         index = self.time.between(start, stop)
-        return index if len(positions) == stop - start else index[positions - start]
+        following = len(positions) == stop - start and (np.diff(positions) == 1).all()
+        return index if following else index[positions - start]
 
     def _wide(self, answers, steps, columns):
         levels = len(self.labels)

@@ -67,7 +67,7 @@ def read_panel(
         own = like is not None and kind_of(found, what) == like.kind
         return TimeIndex.read(found, like=like if own else None, what=what)
 
-    if isinstance(index, pd.MultiIndex) and not isinstance(y, pd.Series | pd.DataFrame):
+    if isinstance(index, pd.MultiIndex) and not isinstance(y, pd.Series | pd.DataFrame | dict):
         y = pd.Series(_as_array(y, what), index=index)
     if isinstance(y, dict):
         return _read_dict(y, times, fill, what)
