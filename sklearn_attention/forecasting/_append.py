@@ -70,8 +70,7 @@ def appended(forecaster, X, y):
     Returns
     -------
     observed : dict
-    added : list of ndarray
-        Observations of the series that were not known before, which come last in `observed`.
+        Series that were not known before come last.
     """
     panel, features = remembered(forecaster)
     new, table, index = read_later(forecaster, X, y, panel)
@@ -96,8 +95,7 @@ def appended(forecaster, X, y):
             forecaster, panel, new, features + nothing, table, index, which
         )
         flat = np.concatenate(features)
-    observed = replace(panel, time=time, values=values).state() | {"features": flat}
-    return observed, values[n_known:]
+    return replace(panel, time=time, values=values).state() | {"features": flat}
 
 
 def _with_empty(panel, new, which, begins):

@@ -110,10 +110,11 @@ class Forecaster(AttentionEstimator, ABC):
         X : Series, DataFrame, dict, array, or features
             The series if `y` is None: a Series or 1-D array; a frame or 2-D array with a
             series in each column, whose missing values at the ends mean that a series is
-            shorter; a dict of Series or of arrays; or a Series with an index of two levels,
-            series and time. Otherwise features, a row for each observation: a frame, an
-            array, an empty frame with an index, or the index itself. One of plain time is
-            for all series alike.
+            shorter; a dict of Series or of arrays; a Series with an index of two levels,
+            series and time; or a frame with the columns "unique_id", "ds" (time) and "y", whose
+            further columns are features. Otherwise features, a row for each observation: a
+            frame, an array, an empty frame with an index, or the index itself. One of plain
+            time is for all series alike.
         y : Series, DataFrame, dict or array, default=None
             The series, if X is not. An array takes its index from X, and an array X from `y`.
 
@@ -168,7 +169,7 @@ class Forecaster(AttentionEstimator, ABC):
         ----------
         X, y
             As for :meth:`fit`: observations that follow the last ones. An array has no index,
-            and follows.
+            and follows. Series of new names are forecast as well from then on.
 
         Returns
         -------
@@ -179,13 +180,14 @@ class Forecaster(AttentionEstimator, ABC):
         ------
         ValueError
             If observations overlap with those known, or leave a gap.
+
+        Notes
+        -----
+        Intervals of a new series are in units of the differences between its neighbours so
+        far, which a handful of observations do not tell well.
         """
         check_is_fitted(self)
-        self.observed_, added = appended(self, X, y)
-        if added:
-            known = Measures(self.scale_, self.level_, self.unit_)
-            both = zip(known, measure(added), strict=True)
-            self.scale_, self.level_, self.unit_ = map(np.concatenate, both)
+        self.observed_ = appended(self, X, y)
         return self
 
     def predict(self, X=None, *, history=None, coverage=None):
@@ -327,9 +329,9 @@ class Forecaster(AttentionEstimator, ABC):
             placed = (*place_rows(index, len(table), panel, begins_all), table)
         question = build(self, panel, features, asked, placed)
         answers = self._answer(question)
+        scale = self._known_measures().scale
         errors = [
-            np.abs(answers[i] - found.values[j]).mean() / self.scale_[i]
-            for j, i in enumerate(which)
+            np.abs(answers[i] - found.values[j]).mean() / scale[i] for j, i in enumerate(which)
         ]
         return -float(np.mean(errors))
 
@@ -468,9 +470,17 @@ class Forecaster(AttentionEstimator, ABC):
         ends = [(1 - coverage) / 2, (1 + coverage) / 2]
         return self._answer(question, ends, np.stack([-margin, margin], axis=-1))
 
+    def _known_measures(self):
+        """Of all series observed; those that are no training series by what is known so far."""
+        measures = Measures(self.scale_, self.level_, self.unit_)
+        added = remembered(self)[0].values[len(self.scale_) :]
+        if not added:
+            return measures
+        return Measures(*map(np.concatenate, zip(measures, measure(added), strict=True)))
+
     def _measures_of(self, question):
         """Of each series; fresh ones are measured where training says nothing."""
-        measures = Measures(self.scale_, self.level_, self.unit_)
+        measures = self._known_measures()
         known, names = self.observed_["names"], question.panel.names
         if question.fresh is None:
             return measures

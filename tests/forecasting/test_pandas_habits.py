@@ -284,59 +284,69 @@ class TestSharedFeatures:
             new().fit(whole, numbers)
 
 
+def formed(series, form):
+    """A dict of Series in another form."""
+    if form in ("dict", "frame"):
+        return series if form == "dict" else pd.DataFrame(series)
+    if form == "arrays":
+        return {name: own.to_numpy() for name, own in series.items()}
+    long = pd.concat(series, names=["site", "month"]).rename("load")
+    return {"long": long, "long_frame": long.to_frame(), "tidy": tidy_of(long)}[form]
+
+
 class TestNewSeries:
-    C = make_series(seed=2)[45:58]
+    C = make_series(seed=2)[50:58]
 
-    @pytest.mark.parametrize("form", ["dict", "frame", "arrays", "long", "long_frame", "tidy"])
+    @pytest.mark.parametrize("form", ["dict", "arrays", "long", "long_frame", "tidy"])
     def test_are_forecast_from_then_on(self, form):
-        known, added = {"a": A[:50], "b": B[:50]}, {"a": A[50:58], "c": self.C[5:]}
-        both = {"a": A[:58], "b": B[:50], "c": self.C[5:]}
-
-        def formed(series):
-            if form == "dict":
-                return series
-            if form == "arrays":
-                return {name: own.to_numpy() for name, own in series.items()}
-            if form == "frame":
-                return pd.DataFrame(series)
-            long = pd.concat(series, names=["site", "month"])
-            return {"long": long, "long_frame": long.to_frame(), "tidy": tidy_of(long)}[form]
-
-        model = fit(formed(known))
+        model = fit(formed({"a": A[:50], "b": B[:50]}, form))
         learned = model.calibration_
-        model.update(formed(added))
+        model.update(formed({"a": A[50:58], "c": self.C}, form))
         assert model.calibration_ is learned
-        steps = pd.date_range("2019-11-01", periods=3, freq="MS")
-        found, history = (
-            model.predict(),
-            fit(formed(known)).predict(history=formed(both))
-            if form not in ("frame",)
-            else None,
-        )
-        if history is not None:
-            flat = [
-                np.concatenate(list(part.values())) if isinstance(part, dict) else part
-                for part in (found, history)
-            ]
-            values = [part["forecast"] if form == "tidy" else np.ravel(part) for part in flat]
-            np.testing.assert_allclose(*values)
+        fresh = {"a": A[:58], "b": B[:50], "c": self.C}
+        found = model.predict()
+        # With all that has been observed as the history forecasts are the same.
+        expected = model.predict(history=formed(fresh, form))
+        if form == "tidy":
+            pd.testing.assert_frame_equal(found, expected)
+        elif form == "arrays":
+            assert list(found) == list("abc")
+            for name in "abc":
+                np.testing.assert_array_equal(found[name], expected[name])
         else:
-            pd.testing.assert_index_equal(found.index, steps)
-            assert list(found) == ["a", "b", "c"]
-        widths = model.predict_interval(1)
-        assert len(model.scale_) == len(model.level_) == len(model.unit_) == 3
-        assert model.scale_[2] == pytest.approx(np.abs(np.diff(self.C[5:])).mean())
-        del widths
-        loaded = pickle.loads(pickle.dumps(model))
-        np.testing.assert_array_equal(loaded.observed_["starts"], model.observed_["starts"])
-        assert (
-            np.isfinite(loaded.score(formed({"c": make_series(seed=2)[58:]})))
-            or form == "arrays"
+            found, expected = (
+                formed(part, "long") if form == "dict" else part for part in (found, expected)
+            )
+            np.testing.assert_array_equal(found, expected)
+            assert found.index.equals(expected.index)
+        loaded = pickle.loads(pickle.dumps(model)).update(
+            formed({"c": make_series()[58:]}, form)
         )
+        assert loaded.observed_["lengths"].tolist() == [58, 50, 10]
+
+    def test_of_a_frame_begin_after_its_last_row(self):
+        model = fit(WIDE[:50]).update(WIDE[50:55].assign(c=np.arange(5) % 2))
+        found = model.predict()
+        assert list(found) == ["a", "b", "c"]
+        np.testing.assert_array_equal(
+            found[["a", "b"]], fit(WIDE[:50]).update(WIDE[50:55]).predict()
+        )
+        assert found.index[0] == A.index[55]
+
+    def test_have_units_of_their_own(self):
+        model = fit({"a": A[:50], "b": B[:50]}).update({"c": 1000 * self.C[:2]})
+        model.update({"c": 1000 * self.C[2:]})
+        scale = 1000 * np.abs(np.diff(self.C)).mean()
+        error = np.abs(1000 * A[58:] - model.predict("2019-12")["c"]).mean() / scale
+        assert model.score({"c": 1000 * A[58:]}) == pytest.approx(-error)
+        same = {"a": A[:50], "c": 1000 * self.C}
+        intervals, expected = model.predict_interval(), model.predict_interval(history=same)
+        pd.testing.assert_frame_equal(intervals["c"], expected["c"])
+        assert (np.diff(intervals["c"], axis=1) > 50 * np.diff(intervals["a"], axis=1)).all()
 
     def test_with_features(self):
         model = fit(X[:50], {"a": A[:50], "b": B[:50]})
-        model.update(X[45:58], {"a": A[50:58], "c": self.C})
+        model.update(X[45:58], {"a": A[50:58], "c": make_series(seed=2)[45:58]})
         assert list(model.observed_["names"]) == ["a", "b", "c"]
         expected = np.concatenate([X[:58], X[:50], X[45:58]])
         np.testing.assert_array_equal(model.observed_["features"], expected)
@@ -361,6 +371,22 @@ class TestNewSeries:
 
 
 class TestDates:
+    @pytest.mark.parametrize("form", ["dict", "long", "tidy"])
+    def test_steps_of_a_plain_index_in_any_order(self, form):
+        model = fit(formed({"a": A, "b": A + 1}, form))
+        steps = pd.date_range("2020-01-01", periods=4, freq="MS")
+        found, expected = model.predict(steps[::-1]), model.predict(4)
+        if form == "dict":
+            found, expected = found["b"], expected["b"]
+        elif form == "tidy":
+            found, expected = (
+                part.set_index(["unique_id", "ds"]).loc["b"] for part in (found, expected)
+            )
+        else:
+            found, expected = found["b"], expected["b"]
+        assert list(found.index) == list(steps[::-1])
+        np.testing.assert_array_equal(found[::-1], expected)
+
     @pytest.mark.parametrize(
         ("date", "steps"),
         [
