@@ -55,12 +55,12 @@ def read_table(forecaster, table, n_rows, *, reset, may_lack=()):
         if reset:
             forecaster.n_features_in_ = 0
             vars(forecaster).pop("feature_names_in_", None)
-        elif forecaster.n_features_in_:
+        elif forecaster.n_features_in_ > len(may_lack):
             raise ValueError(
                 f"X has 0 features, but {type(forecaster).__name__} was fitted with "
                 f"{forecaster.n_features_in_}: pass X with their columns."
             )
-        return np.empty((n_rows, 0))
+        return np.full((n_rows, 0 if reset else forecaster.n_features_in_), np.nan)
     if isinstance(table, pd.DataFrame):
         table = _numeric(table)
         if set(may_lack) - set(table.columns):

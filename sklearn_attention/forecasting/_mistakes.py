@@ -59,8 +59,13 @@ def refuse_time(y, what):
     remedy = f"as a feature pass it in X, fit(frame[[{name!r}]], y), or drop it"
     if same == "dates":
         remedy = f"make it the index, frame.set_index({name!r}), as dates of pandas.to_datetime"
+        if y[name].duplicated().any():
+            remedy = (
+                "if these are of several series one below the other, name their column 'ds', "
+                "that of the series' names 'unique_id', and that of the values 'y'"
+            )
     elif not dated:
-        remedy = f"make it the index, {remedy}, or rename it if it is a series"
+        remedy = f"make it the index; {remedy}; or rename it if it is a series"
     raise ValueError(
         f"{what} has the column {name!r} beside series, which has {same}: {remedy}."
     )

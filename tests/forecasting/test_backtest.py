@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from forecasting_data import make_series
+from forecasting_data import make_long, make_panel, tidy_of
 from sklearn.base import clone
 from sklearn.model_selection import TimeSeriesSplit
 
@@ -11,10 +11,9 @@ from sklearn_attention import KernelForecaster
 from sklearn_attention.forecasting import mase, naive_scale
 
 MODEL = KernelForecaster(4, lookback=8, bandwidth=1.0)
-A, B = make_series(), make_series(seed=1)[:53]
+A, B = make_panel().values()
 WIDE = pd.DataFrame({"a": A, "b": B}).rename_axis("site", axis=1)
-LONG = pd.concat({"a": A, "b": B}, names=["site", "month"])
-TIDY = LONG.rename_axis(["unique_id", "ds"]).rename("y").reset_index()
+LONG, TIDY = make_long(), tidy_of(make_long())
 FORMS = {
     "frame": WIDE,
     "dict": {"a": A, "b": B},

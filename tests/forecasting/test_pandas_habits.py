@@ -1,20 +1,19 @@
 """What users of pandas and of other libraries do, and expect."""
 
 import datetime
-import pickle
 import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
-from forecasting_data import make_indexes, make_series
+from forecasting_data import make_indexes, make_long, make_panel, make_series, tidy_of
 from sklearn.model_selection import KFold, TimeSeriesSplit, cross_val_score
 
 from sklearn_attention import KernelForecaster
 
-A, B = make_series(), make_series(seed=1)[:53]
+A, B = make_panel().values()
+TIDY = tidy_of(make_long())
 WIDE = pd.DataFrame({"a": A, "b": make_series(seed=1)})
-LONG = pd.concat({"a": A, "b": B}, names=["site", "month"]).rename("load")
 X = pd.DataFrame(
     np.random.default_rng(0).normal(size=(60, 2)), A.index, columns=["wind", "sun"]
 )
@@ -98,6 +97,10 @@ class TestTimeAmongSeries:
         with pytest.raises(ValueError, match=message):
             new().fit(frame)
 
+    def test_dates_of_several_series(self):
+        with pytest.raises(ValueError, match=r"name their column 'ds', that of .* 'unique_id'"):
+            new().fit(TIDY.rename(columns={"unique_id": "shop", "ds": "day"}))
+
     def test_what_may_be_a_series(self):
         still = A.to_frame().assign(zero=0.0)  # the hour of the days, too
         counts = pd.DataFrame({"a": np.arange(60), "b": np.arange(60) + 7}, A.index)
@@ -109,271 +112,12 @@ class TestTimeAmongSeries:
         fit(months)
 
 
-def tidy_of(long):
-    return long.rename_axis(["unique_id", "ds"]).rename("y").reset_index()
-
-
-TIDY = tidy_of(LONG)
-
-
-class TestTidy:
-    @pytest.mark.parametrize("kind", ["dates", "numbers", "periods"])
-    def test_a_row_for_each_observation(self, kind):
-        frame = TIDY
-        if kind == "numbers":
-            frame = frame.assign(ds=A.index.get_indexer(frame["ds"]) + 5)
-        elif kind == "periods":
-            frame = frame.assign(ds=frame["ds"].dt.to_period("M"))
-        shuffled = frame.sample(frac=1, random_state=0)
-        model, long = fit(shuffled), fit(frame.set_index(["unique_id", "ds"])["y"])
-        found, expected = model.predict(4), long.predict(4)
-        assert list(found) == ["unique_id", "ds", "forecast"]
-        pd.testing.assert_index_equal(found.index, pd.RangeIndex(8))
-        keyed = found.set_index(["unique_id", "ds"])["forecast"]
-        pd.testing.assert_series_equal(keyed, expected, check_names=False)
-        intervals = model.predict_interval(4)
-        assert list(intervals) == ["unique_id", "ds", "lower", "upper"]
-        np.testing.assert_array_equal(intervals[["lower", "upper"]], long.predict_interval(4))
-        quantiles = model.predict_quantiles(4)
-        np.testing.assert_array_equal(
-            quantiles[[0.1, 0.9]], long.predict_quantiles(4)[[0.1, 0.9]]
-        )
-        merged = shuffled.merge(found, on=["unique_id", "ds"], how="right")
-        assert merged["ds"].dtype == frame["ds"].dtype
-
-    def test_other_ids(self):
-        expected = fit(TIDY).predict()["forecast"]
-        for ids in ({"a": 7, "b": 9}, {"a": "x", "b": "y"}):
-            found = fit(TIDY.assign(unique_id=TIDY["unique_id"].map(ids))).predict()
-            np.testing.assert_array_equal(found["forecast"], expected)
-            assert set(found["unique_id"]) == set(ids.values())
-        category = TIDY.astype({"unique_id": "category"})
-        X = category[["unique_id", "ds"]].assign(x=np.sin(np.arange(113)))
-        model = fit(X.assign(y=TIDY["y"])[category["ds"] < "2019-01-01"])
-        assert model.predict(X[category["ds"] >= "2019-01-01"]).shape == (17, 3)
-
-    def test_further_columns_are_features(self):
-        x = np.random.default_rng(0).normal(size=113)
-        frame, features = TIDY.assign(x=x), pd.DataFrame({"x": x}, LONG.index)
-        past = (TIDY["ds"] < "2019-01-01").to_numpy()
-        long = fit(features[past], LONG[past])
-        ahead = frame[~past].sample(frac=1, random_state=0)
-        models = [
-            fit(frame[past]),
-            fit(frame[past].drop(columns="y"), frame["y"][past]),
-            fit(frame[past].drop(columns="y"), frame["y"][past].to_numpy()),
-            fit(frame.loc[past, ["x"]], TIDY[past]),
-            pickle.loads(pickle.dumps(fit(frame[past].sample(frac=1, random_state=1)))),
-        ]
-        assert models[0].feature_names_in_ == ["x"]
-        expected = long.predict(features[~past])
-        for model in models:
-            # Whether what happened stands beside makes no difference.
-            for rows in (ahead, ahead.drop(columns="y")):
-                found = model.predict(rows)
-                pd.testing.assert_index_equal(found.index, ahead.index)
-                pd.testing.assert_frame_equal(
-                    found[["unique_id", "ds"]], ahead[["unique_id", "ds"]]
-                )
-                keys = pd.MultiIndex.from_frame(found[["unique_id", "ds"]])
-                np.testing.assert_allclose(found["forecast"], expected.reindex(keys))
-            score = long.score(features[~past], LONG[~past])
-            assert model.score(ahead) == pytest.approx(score)
-        later = (TIDY["ds"] == "2019-01-01").to_numpy()
-        long.update(features[later], LONG[later])
-        models[0].update(frame[later])
-        np.testing.assert_array_equal(
-            models[0].observed_["features"], long.observed_["features"]
-        )
-
-    def test_rows_without_features_are_steps(self):
-        model = fit(TIDY)
-        rows = pd.DataFrame({"unique_id": ["b", "a", "b"], "ds": A.index[[58, 59, 53]]})
-        found = model.predict(rows.set_axis([7, 5, 3]))
-        assert list(found.index) == [7, 5, 3]
-        expected = fit(LONG).predict(8)
-        assert found["forecast"][7] == pytest.approx(expected["b", A.index[58]])
-        assert found["forecast"][3] == pytest.approx(expected["b", A.index[53]])
-
-    def test_history_and_new_observations(self):
-        model = fit(TIDY)
-        recent = TIDY[TIDY["ds"] > "2017-01-01"]
-        found = model.predict(2, history=recent)
-        np.testing.assert_allclose(found["forecast"], model.predict(2)["forecast"])
-
-    @pytest.mark.parametrize(
-        ("frame", "message"),
-        [
-            (TIDY.drop(columns="y"), "'unique_id' and 'ds', but none of the values"),
-            (TIDY.astype({"ds": str}), r"dtype str.*pandas.to_datetime"),
-            (TIDY.drop(index=7), "X.*gaps in its index: 2015-08-01"),
-            (TIDY.assign(place="here"), r"not numeric, \['place'\]"),
-            (
-                TIDY.assign(unique_id=TIDY["unique_id"].mask(TIDY.index == 4)),
-                "without 'unique_id'",
-            ),
-        ],
-    )
-    def test_bad_frames(self, frame, message):
-        with pytest.raises(ValueError, match=message):
-            new().fit(frame)
-
-    def test_bad_companions(self):
-        with pytest.raises(ValueError, match=r"y has the features \['x'\] beside X"):
-            new().fit(X, TIDY.assign(x=1.0))
-        with pytest.raises(ValueError, match="X is of type ndarray beside a frame"):
-            new().fit(X.to_numpy(), TIDY)
-        model = fit(TIDY)
-        with pytest.raises(ValueError, match=r"unknown series, \['c'\]"):
-            model.predict(TIDY[:3].assign(unique_id="c"))
-        with pytest.raises(ValueError, match=r"2 levels.*columns 'unique_id' and 'ds'"):
-            model.predict(LONG.index)
-
-
-class TestSharedFeatures:
-    @pytest.mark.parametrize("form", ["long", "long_frame", "tidy", "dict"])
-    def test_of_plain_time_are_those_of_every_series(self, form):
-        y = {"long_frame": LONG.to_frame(), "tidy": TIDY, "dict": {"a": A, "b": B}}.get(
-            form, LONG
-        )
-        before = LONG.index.get_level_values(1) < "2019-01-01"
-        past = y[before] if form != "dict" else {"a": A[:48], "b": B[:48]}
-        model = fit(X[:48], past)
-        ahead = model.predict(X[48:54])
-        score = model.score(
-            X[48:], y[~before] if form != "dict" else {"a": A[48:], "b": B[48:]}
-        )
-        parts = []
-        for name, own in {"a": A, "b": B}.items():
-            one = fit(X[:48], {name: own[:48], "other": (B if name == "a" else A)[:48]})
-            parts.append(one.score(X[48:], {name: own[48:]}))
-            expected = one.predict(X[48:54])[name]
-            if form == "tidy":
-                found = ahead[ahead["unique_id"] == name].set_index("ds")["forecast"]
-            else:
-                found = ahead[name] if form != "long_frame" else ahead["load"][name]
-            np.testing.assert_allclose(found, expected)
-        assert score == pytest.approx(np.mean(parts))
-
-    def test_longer_calendars(self):
-        later = X.reindex(
-            A.index[:50].union(pd.date_range("2019-03-01", periods=30, freq="MS"))
-        )
-        later = later.fillna(0.0)
-        model = fit(later, LONG)
-        np.testing.assert_array_equal(model.observed_["features"][:50], X[:50])
-        assert len(model.predict(later[53:])) == 7 + 20 + 27
-
-    def test_one_series(self):
-        one = LONG[["a"]]
-        np.testing.assert_allclose(fit(X, one).predict(X[50:]), fit(X, A).predict(X[50:]))
-
-    def test_updates(self):
-        before = LONG.index.get_level_values(1) < "2019-01-01"
-        model = fit(X[:48], LONG[before]).update(X[48:], LONG[~before])
-        expected = fit(X, LONG)
-        np.testing.assert_array_equal(
-            model.observed_["features"], expected.observed_["features"]
-        )
-
-    def test_rows_of_another_order_are_refused(self):
-        whole = pd.concat([X, X]).reset_index(drop=True)
-        numbers = pd.concat({"a": A, "b": A}).droplevel(1)
-        numbers.index = pd.MultiIndex.from_arrays([numbers.index, [*range(60)] * 2])
-        with pytest.raises(ValueError, match="different indexes"):
-            new().fit(whole, numbers)
-
-
-def formed(series, form):
-    """A dict of Series in another form."""
-    if form in ("dict", "frame"):
-        return series if form == "dict" else pd.DataFrame(series)
-    if form == "arrays":
-        return {name: own.to_numpy() for name, own in series.items()}
-    long = pd.concat(series, names=["site", "month"]).rename("load")
-    return {"long": long, "long_frame": long.to_frame(), "tidy": tidy_of(long)}[form]
-
-
-class TestNewSeries:
-    C = make_series(seed=2)[50:58]
-
-    @pytest.mark.parametrize("form", ["dict", "arrays", "long", "long_frame", "tidy"])
-    def test_are_forecast_from_then_on(self, form):
-        model = fit(formed({"a": A[:50], "b": B[:50]}, form))
-        learned = model.calibration_
-        model.update(formed({"a": A[50:58], "c": self.C}, form))
-        assert model.calibration_ is learned
-        fresh = {"a": A[:58], "b": B[:50], "c": self.C}
-        found = model.predict()
-        # With all that has been observed as the history forecasts are the same.
-        expected = model.predict(history=formed(fresh, form))
-        if form == "tidy":
-            pd.testing.assert_frame_equal(found, expected)
-        elif form == "arrays":
-            assert list(found) == list("abc")
-            for name in "abc":
-                np.testing.assert_array_equal(found[name], expected[name])
-        else:
-            found, expected = (
-                formed(part, "long") if form == "dict" else part for part in (found, expected)
-            )
-            np.testing.assert_array_equal(found, expected)
-            assert found.index.equals(expected.index)
-        loaded = pickle.loads(pickle.dumps(model)).update(
-            formed({"c": make_series()[58:]}, form)
-        )
-        assert loaded.observed_["lengths"].tolist() == [58, 50, 10]
-
-    def test_of_a_frame_begin_after_its_last_row(self):
-        model = fit(WIDE[:50]).update(WIDE[50:55].assign(c=np.arange(5) % 2))
-        found = model.predict()
-        assert list(found) == ["a", "b", "c"]
-        np.testing.assert_array_equal(
-            found[["a", "b"]], fit(WIDE[:50]).update(WIDE[50:55]).predict()
-        )
-        assert found.index[0] == A.index[55]
-
-    def test_have_units_of_their_own(self):
-        model = fit({"a": A[:50], "b": B[:50]}).update({"c": 1000 * self.C[:2]})
-        model.update({"c": 1000 * self.C[2:]})
-        scale = 1000 * np.abs(np.diff(self.C)).mean()
-        error = np.abs(1000 * A[58:] - model.predict("2019-12")["c"]).mean() / scale
-        assert model.score({"c": 1000 * A[58:]}) == pytest.approx(-error)
-        same = {"a": A[:50], "c": 1000 * self.C}
-        intervals, expected = model.predict_interval(), model.predict_interval(history=same)
-        pd.testing.assert_frame_equal(intervals["c"], expected["c"])
-        assert (np.diff(intervals["c"], axis=1) > 50 * np.diff(intervals["a"], axis=1)).all()
-
-    def test_with_features(self):
-        model = fit(X[:50], {"a": A[:50], "b": B[:50]})
-        model.update(X[45:58], {"a": A[50:58], "c": make_series(seed=2)[45:58]})
-        assert list(model.observed_["names"]) == ["a", "b", "c"]
-        expected = np.concatenate([X[:58], X[:50], X[45:58]])
-        np.testing.assert_array_equal(model.observed_["features"], expected)
-        assert list(model.predict(X[50:])["c"].index) == list(A.index[50:])
-
-    def test_one_among_named_ones_is_new(self):
-        model = fit({"a": A[:50]}).update({"c": self.C})
-        assert list(model.predict()) == ["a", "c"]
-        assert model.predict()["a"].index[0] == A.index[50]
-
-    def test_a_single_series_has_no_others(self):
-        model = fit(A[:50])
-        with pytest.raises(ValueError, match=r"y has the series \['c'\], but"):
-            model.update({"load": A[50:], "c": self.C})
-        table = fit(WIDE[:50].to_numpy())
-        with pytest.raises(ValueError, match=r"y has the series \[2\], but"):
-            table.update(np.ones((3, 3)))
-        before = pickle.dumps(model)
-        with pytest.raises(ValueError, match="begins at"):
-            fit({"a": A[10:50]}).update({"c": A[:40]})
-        assert pickle.dumps(model) == before
-
-
 class TestDates:
     @pytest.mark.parametrize("form", ["dict", "long", "tidy"])
     def test_steps_of_a_plain_index_in_any_order(self, form):
-        model = fit(formed({"a": A, "b": A + 1}, form))
+        long = pd.concat({"a": A, "b": A + 1})
+        panel = {"dict": {"a": A, "b": A + 1}, "long": long, "tidy": tidy_of(long)}
+        model = fit(panel[form])
         steps = pd.date_range("2020-01-01", periods=4, freq="MS")
         found, expected = model.predict(steps[::-1]), model.predict(4)
         if form == "dict":
@@ -501,6 +245,11 @@ class TestCrossValidation:
         assert len(texts) == 2
         assert all("cv=TimeSeriesSplit(...)" in text for text in texts)
         assert np.isnan(scores).tolist() == [True, True, True, True, False]
+
+    def test_rows_sorted_in_time(self):
+        rows = TIDY.sort_values("ds")
+        scores = cross_val_score(new(), rows, cv=TimeSeriesSplit(3, test_size=10))
+        assert np.isfinite(scores).all()
 
     def test_rows_before_the_series(self):
         with pytest.raises(ValueError, match=r"y begins at 2015-01-01.*begin at 2016-01-01"):
