@@ -40,7 +40,7 @@ def refuse_time(y, what):
     what : str
         What it is, for messages.
     """
-    if not isinstance(y, pd.DataFrame) or y.shape[1] < 2 or is_tidy(y):
+    if not isinstance(y, pd.DataFrame) or len(y) == 0 or y.shape[1] < 2 or is_tidy(y):
         return
     dated = isinstance(y.index, pd.DatetimeIndex | pd.PeriodIndex)
     found = {}
@@ -75,7 +75,7 @@ def _has_dates(column):
     """Whether a column has dates, as such or as text that is no number."""
     if column.dtype.kind == "M" or isinstance(column.dtype, pd.PeriodDtype):
         return True
-    first = column.iloc[0] if len(column) else None
+    first = column.iloc[0]
     if not isinstance(first, str) or first.replace(".", "", 1).strip("+- ").isdigit():
         return False
     try:

@@ -140,7 +140,9 @@ def _shared(X, y):
     rows = getattr(y, "index", None)
     if not isinstance(index, pd.Index) or not isinstance(rows, pd.MultiIndex):
         return False
-    # As many rows as all series have together are meant to be theirs.
+    if isinstance(index, pd.DatetimeIndex | pd.PeriodIndex):
+        return True
+    # Numbers may count rows: as many as all series have together are meant to be theirs.
     own = len(index) == len(rows) and rows.get_level_values(0).nunique() > 1
     return not isinstance(index, pd.MultiIndex) and not own
 

@@ -103,11 +103,18 @@ class TestTidy:
         assert found["forecast"][7] == pytest.approx(expected["b", A.index[58]])
         assert found["forecast"][3] == pytest.approx(expected["b", A.index[53]])
 
-    def test_history_and_new_observations(self):
+    def test_history(self):
         model = fit(TIDY)
-        recent = TIDY[TIDY["ds"] > "2017-01-01"]
-        found = model.predict(2, history=recent)
-        np.testing.assert_allclose(found["forecast"], model.predict(2)["forecast"])
+        found = model.predict(2, history=TIDY[TIDY["ds"] > "2017-01-01"])
+        pd.testing.assert_frame_equal(found, model.predict(2))
+        with_features = TIDY.assign(x=np.random.default_rng(0).normal(size=113))
+        early = with_features["ds"] < "2018-06-01"
+        known = with_features["ds"] < "2019-01-01"
+        model = fit(with_features[early])
+        rows = with_features[with_features["ds"] >= "2018-01-01"].drop(columns="y")
+        found = model.predict(rows, history=with_features[known])
+        model.update(with_features[known & ~early])
+        pd.testing.assert_frame_equal(found, model.predict(with_features[~known]))
 
     def test_rows_may_lack_what_is_not_known_yet(self):
         model = fit(TIDY.assign(x=np.arange(113.0) % 7), past_features=["x"])
@@ -180,6 +187,13 @@ class TestSharedFeatures:
         model = fit(later, LONG)
         np.testing.assert_array_equal(model.observed_["features"][:50], X[:50])
         assert len(model.predict(later[53:])) == 7 + 20 + 27
+
+    def test_as_many_times_as_rows(self):
+        before = LONG.index.get_level_values(1) < "2019-01-01"
+        model = fit(X[:48], LONG[before])
+        few = LONG[~before].groupby(level=0).head(3)
+        model.update(X[48:54], few)
+        np.testing.assert_array_equal(model.observed_["features"][48:51], X[48:51])
 
     def test_one_series(self):
         one = LONG[["a"]]
