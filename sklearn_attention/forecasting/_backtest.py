@@ -8,47 +8,76 @@ from sklearn.base import clone
 from sklearn.model_selection import TimeSeriesSplit, check_cv
 
 from .._validation import check_positive
+from ._panel import ALIGNED
+from ._record import Record
 
 
-def backtest(forecaster, X, y, cv, refit):
+def backtest(forecaster, X, y, cv, refit, coverage):
     """Forecast every fold from what came before it.
 
     Parameters
     ----------
     forecaster : Forecaster
         Whose parameters are judged; it is not changed, and need not be fitted.
-    X, y, cv, refit
+    X, y, cv, refit, coverage
         As for :meth:`Forecaster.backtest`.
 
     Returns
     -------
     forecasts : DataFrame
     """
-    features, target = (None, X) if y is None else (X, y)
-    if isinstance(target, dict) or isinstance(getattr(target, "index", None), pd.MultiIndex):
-        raise ValueError(
-            "backtest splits rows, which series in a dict or one below the other do not share: "
-            "pass a frame with a column for each series, for example by unstack(level=0)."
-        )
-    if not isinstance(target, pd.Series | pd.DataFrame):
-        target = np.asarray(target)
-    folds, model, known = [], None, 0
-    for fold, (first, last, start, stop) in enumerate(_folds(target, cv, forecaster.horizon)):
+    record = Record.read(X, y)
+    panel = record.panel
+    rows = X if y is None else y
+    rows = rows if panel.form in ALIGNED else np.empty(len(panel.time))
+    folds, model, known, begin = [], None, 0, 0
+    for fold, (first, last, start, stop) in enumerate(_folds(rows, cv, forecaster.horizon)):
         if refit or model is None:
-            model, known = clone(forecaster).fit(*_cut(features, target, first, last)), last
-        if last < known:
+            begin, ends = first, np.full(len(panel), -1)
+            model = clone(forecaster).fit(*record.observed(ends, begin, last))
+        elif last < known:
             raise ValueError(
                 f"cv={cv!r} ends the past of fold {fold} before that of the fold before: sort "
                 "its folds in time, or pass refit=True."
             )
-        if last > known:
-            model.update(*_cut(features, target, known, last))
-            known = last
-        # Rows between the past and the test are forecast too, since their features are needed.
-        asked = stop - last if features is None else _cut(features, target, last, stop)[0]
-        forecast = np.asarray(model.predict(asked)).reshape(stop - last, -1)
-        folds.append(_tidy(fold, features, target, start, stop, forecast[start - last :]))
-    return pd.concat(folds, ignore_index=True)
+        elif (record.ends(ends, begin, last) > ends).any():
+            season = model.season_length_
+            model.update(*record.observed(ends, begin, last, forecaster.missing, season))
+        ends, known = record.ends(ends, begin, last), last
+        found = _compare(record, model, ends, start, stop, coverage)
+        cutoff = panel.time.between(last - 1, last)[0]
+        folds += [part.assign(fold=fold, cutoff=cutoff) for part in found]
+    if not folds:
+        raise ValueError(f"cv={cv!r} has no test rows of series that have a past: pass others.")
+    keys = ["fold", "cutoff", "time", "actual"]
+    if panel.form not in ("array", "series"):
+        keys.insert(0, "series")
+    table = pd.concat(folds, ignore_index=True)
+    named = ["series", *keys]
+    return table[keys + [name for name in table if name not in named]]
+
+
+def _compare(record, model, ends, start, stop, coverage):
+    """For each series that has a past a frame of its forecasts, and of what happened."""
+    happened = record.happened(ends, start, stop)
+    if not happened:
+        return []
+    forecasts = model.predict(record.asked(ends, start, stop), coverage=coverage)
+    parts = []
+    for i, (times, actual) in happened.items():
+        found = pd.DataFrame(forecasts[record.names[i]]).reindex(times)
+        if found.isna().any(axis=None):
+            lost = times[found.isna().any(axis=1)][0]
+            raise ValueError(f"X has no rows for {lost}, where y has values: add them.")
+        if coverage is None:
+            found.columns = ["forecast"]
+        found = found.rename_axis(None).reset_index(drop=True)
+        name = pd.Series([record.panel.names[i]] * len(times), dtype=object)
+        found.insert(0, "series", name.infer_objects())
+        found.insert(1, "time", times)
+        found.insert(2, "actual", actual)
+        parts.append(found)
+    return parts
 
 
 def _folds(target, cv, horizon):
@@ -66,34 +95,3 @@ def _folds(target, cv, horizon):
                 "training rows: pass a TimeSeriesSplit."
             )
         yield train[0], train[-1] + 1, test[0], test[-1] + 1
-
-
-def _cut(features, target, start, stop):
-    """Rows of what is passed to `fit` and `update`."""
-    parts = [target] if features is None else [features, target]
-    return [
-        part.iloc[start:stop] if hasattr(part, "iloc") else part[start:stop] for part in parts
-    ]
-
-
-def _tidy(fold, features, target, start, stop, forecast):
-    indexed = target if hasattr(target, "index") else features
-    if not hasattr(indexed, "index") or not isinstance(indexed, pd.Series | pd.DataFrame):
-        time = indexed if isinstance(indexed, pd.Index) else pd.RangeIndex(len(target))
-    else:
-        time = indexed.index
-    (actual,) = _cut(None, target, start, stop)
-    n_series = forecast.shape[1]
-    table = pd.DataFrame(
-        {
-            "fold": fold,
-            "time": time[start:stop].repeat(n_series),
-            "actual": np.asarray(actual, dtype=np.float64).ravel(),
-            "forecast": forecast.ravel(),
-        }
-    )
-    if np.ndim(target) == 2:
-        names = target.columns if isinstance(target, pd.DataFrame) else range(n_series)
-        table.insert(2, "series", list(names) * (stop - start))
-    # A series that has ended has no observation to compare with.
-    return table.dropna(subset="actual", ignore_index=True)

@@ -5,6 +5,8 @@ import pandas as pd
 from scipy.sparse import issparse
 from sklearn.utils.validation import validate_data
 
+from ._panel import LONG
+
 
 def split_index(X):
     """The table of features and the index of what is passed as X.
@@ -53,12 +55,12 @@ def read_table(forecaster, table, n_rows, *, reset, may_lack=()):
         if reset:
             forecaster.n_features_in_ = 0
             vars(forecaster).pop("feature_names_in_", None)
-        elif forecaster.n_features_in_:
+        elif forecaster.n_features_in_ > len(may_lack):
             raise ValueError(
                 f"X has 0 features, but {type(forecaster).__name__} was fitted with "
                 f"{forecaster.n_features_in_}: pass X with their columns."
             )
-        return np.empty((n_rows, 0))
+        return np.full((n_rows, 0 if reset else forecaster.n_features_in_), np.nan)
     if isinstance(table, pd.DataFrame):
         table = _numeric(table)
         if set(may_lack) - set(table.columns):
@@ -112,16 +114,20 @@ def place_rows(index, n_rows, panel, begins):
         return [begin + rows[0] for begin in begins], rows
     if not isinstance(index, pd.MultiIndex):
         return [panel.time.positions(index)] * len(panel), rows
-    if panel.form not in ("long", "long_frame") or index.nlevels != 2:
+    tidy = panel.form == "tidy"
+    if panel.form not in (*LONG, "dict") or index.nlevels != (3 if tidy else 2):
+        wanted = "the columns 'unique_id' and 'ds', or " if tidy else ""
         raise ValueError(
-            f"X has an index of {index.nlevels} levels, but y is not long: give X the index of "
-            "the time alone."
+            f"X has an index of {index.nlevels} levels, but y is not long: give X {wanted}the "
+            "index of the time alone."
         )
     of_row, steps = index.get_level_values(0), index.get_level_values(1)
-    unknown = sorted(map(str, set(of_row) - set(panel.names)))
-    if unknown:
+    series = pd.Index(panel.names, tupleize_cols=False).get_indexer(of_row)
+    if (series < 0).any():
+        unknown = sorted(map(str, set(of_row[series < 0])))
         raise ValueError(f"X has rows of unknown series, {unknown}: fit them first.")
-    rows = [np.flatnonzero(of_row == name) for name in panel.names]
+    order = np.argsort(series, kind="stable")
+    rows = np.split(order, np.searchsorted(series[order], np.arange(1, len(panel))))
     return [panel.time.positions(steps[own]) for own in rows], rows
 
 
@@ -134,7 +140,7 @@ def training_features(table, positions, rows, panel, missing):
     positions, rows : list of ndarray of int
         From :func:`place_rows`.
     panel : Panel
-    missing : {"raise", "interpolate"}
+    missing : {"raise", "interpolate", "seasonal"}
 
     Returns
     -------
@@ -213,7 +219,7 @@ def filled(table, start, time, missing):
     start : int
         Position of the first row.
     time : TimeIndex
-    missing : {"raise", "interpolate"}
+    missing : {"raise", "interpolate", "seasonal"}
 
     Returns
     -------

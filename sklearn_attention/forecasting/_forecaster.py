@@ -7,12 +7,13 @@ from sklearn.callback import with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
 from .._base import AttentionEstimator, keeps_state_on_failure
-from .._validation import check_in_open_interval, check_positive, check_quantiles
+from .._validation import check_in_open_interval, check_list, check_positive, check_quantiles
+from ._append import appended, match
 from ._backtest import backtest
 from ._calibration import interval_margin, quantile_shift
 from ._features import place_rows, refuse_leakage
 from ._measures import Measures, measure
-from ._observe import appended, match, read_later, read_training, resolve_past
+from ._observe import read_later, read_training, resolve_past
 from ._question import ask, build, remembered
 from ._season import season_of
 from ._windows import Windows, choose_lookback, evenly_spread
@@ -40,8 +41,10 @@ class Forecaster(AttentionEstimator, ABC):
         Steps in a season. "auto" goes by the frequency, or by the autocorrelation.
     past_features : sequence of str or int, default=None
         Columns of X that are known only up to now, by name, or by position in arrays.
-    missing : {"raise", "interpolate"}, default="raise"
-        What is done about missing values between others.
+    missing : {"raise", "interpolate", "seasonal"}, default="raise"
+        What is done about missing values between others: an error, values on the line between
+        their neighbours, or values as one season before and after, a trend apart. Features
+        are interpolated by both.
     validation_fraction : float, default=0.2
         Share of the windows, the last ones, that are held out of learning to judge by.
 
@@ -107,10 +110,11 @@ class Forecaster(AttentionEstimator, ABC):
         X : Series, DataFrame, dict, array, or features
             The series if `y` is None: a Series or 1-D array; a frame or 2-D array with a
             series in each column, whose missing values at the ends mean that a series is
-            shorter; a dict of Series or of arrays; or a Series with an index of two levels,
-            series and time. Otherwise features, a row for each observation: a frame, an
-            array, an empty frame with an index, or the index itself. One of plain time is
-            for all series alike.
+            shorter; a dict of Series or of arrays; a Series with an index of two levels,
+            series and time; or a frame with the columns "unique_id", "ds" (time) and "y", whose
+            further columns are features. Otherwise features, a row for each observation: a
+            frame, an array, an empty frame with an index, or the index itself. One of plain
+            time is for all series alike.
         y : Series, DataFrame, dict or array, default=None
             The series, if X is not. An array takes its index from X, and an array X from `y`.
 
@@ -165,7 +169,7 @@ class Forecaster(AttentionEstimator, ABC):
         ----------
         X, y
             As for :meth:`fit`: observations that follow the last ones. An array has no index,
-            and follows.
+            and follows. Series of new names are forecast as well from then on.
 
         Returns
         -------
@@ -176,30 +180,41 @@ class Forecaster(AttentionEstimator, ABC):
         ------
         ValueError
             If observations overlap with those known, or leave a gap.
+
+        Notes
+        -----
+        Intervals of a new series are in units of the differences between its neighbours so
+        far, which a handful of observations do not tell well.
         """
         check_is_fitted(self)
         self.observed_ = appended(self, X, y)
         return self
 
-    def predict(self, X=None, *, history=None):
+    def predict(self, X=None, *, history=None, coverage=None):
         """Forecast.
 
         Parameters
         ----------
-        X : None, int, Index, DataFrame or array, default=None
+        X : None, int, date, Index, DataFrame or array, default=None
             What to forecast: None for `horizon` steps after the last observation, a number
-            for so many, a frame of features or an index for one step each row, an array of
+            for so many, a date for all up to it (a text such as "2024-06" or a Period up to
+            its end), a frame of features or an index for one step each row, an array of
             features for the steps that follow. Steps after a gap are forecast across it.
             Steps already observed are forecast one ahead, from the observations before them.
         history : Series, DataFrame, dict or array, default=None
             Fresh observations to forecast from in the place of those known; an array of
             shape (n_windows, lookback) is answered row by row. A forecaster with features
             finds those of `history` in further rows of X, which then needs an index.
+        coverage : float or list of float, default=None
+            Probabilities of intervals, as for :meth:`predict_interval`, to be returned beside
+            the forecasts.
 
         Returns
         -------
         forecasts : Series, DataFrame, dict or ndarray
-            In the form of the series, with the index of X or the continued one.
+            In the form of the series, with the index of X or the continued one. With a
+            `coverage` as for :meth:`predict_interval`, with the columns "forecast", and for a
+            coverage of 0.9 "lower_90" and "upper_90".
 
         Notes
         -----
@@ -209,8 +224,16 @@ class Forecaster(AttentionEstimator, ABC):
         observation.
         """
         check_is_fitted(self)
+        levels = [] if coverage is None else check_list("coverage", coverage).tolist()
+        levels = [check_in_open_interval("coverage", level, 0, 1) for level in levels]
         question = ask(self, X, history)
-        return question.wrap(self._answer(question))
+        parts, columns = [self._answer(question)], ["forecast"]
+        for level in levels:
+            parts.append(self._interval(question, level))
+            columns += [f"{end}_{100 * level:g}" for end in ("lower", "upper")]
+        if coverage is None:
+            return question.wrap(parts[0])
+        return question.wrap(list(map(np.column_stack, zip(*parts, strict=True))), columns)
 
     def predict_interval(self, X=None, coverage=0.9, *, history=None):
         """Intervals that contain an observation with a given probability, step by step.
@@ -241,12 +264,7 @@ class Forecaster(AttentionEstimator, ABC):
         check_is_fitted(self)
         coverage = check_in_open_interval("coverage", coverage, 0, 1)
         question = ask(self, X, history)
-        errors, levels = self.calibration_["errors"], self.calibration_["levels"]
-        margin = interval_margin(errors, levels, coverage)  # (horizon,)
-        ends = [(1 - coverage) / 2, (1 + coverage) / 2]
-        shifts = np.stack([-margin, margin], axis=-1)
-        answers = self._answer(question, ends, shifts)
-        return question.wrap(answers, ["lower", "upper"])
+        return question.wrap(self._interval(question, coverage), ["lower", "upper"])
 
     def predict_quantiles(self, X=None, quantiles=(0.1, 0.5, 0.9), *, history=None):
         """Quantiles of the distribution of each step.
@@ -311,33 +329,42 @@ class Forecaster(AttentionEstimator, ABC):
             placed = (*place_rows(index, len(table), panel, begins_all), table)
         question = build(self, panel, features, asked, placed)
         answers = self._answer(question)
+        scale = self._known_measures().scale
         errors = [
-            np.abs(answers[i] - found.values[j]).mean() / self.scale_[i]
-            for j, i in enumerate(which)
+            np.abs(answers[i] - found.values[j]).mean() / scale[i] for j, i in enumerate(which)
         ]
         return -float(np.mean(errors))
 
-    def backtest(self, X, y=None, *, cv=5, refit=False):
+    def backtest(self, X, y=None, *, cv=5, refit=False, coverage=None):
         """Forecasts from several points in the past, beside what happened.
 
         Parameters
         ----------
         X, y
-            As for :meth:`fit`: one series, or several as the columns of a frame or array.
+            As for :meth:`fit`.
         cv : int or cross-validation splitter, default=5
-            How rows are split into the past and what is to be forecast. A number stands for
-            so many folds of `horizon` rows at the end,
-            ``TimeSeriesSplit(cv, test_size=horizon)``.
+            How steps, from the first of any series to the last of any, are split into the
+            past and what is to be forecast. A number stands for so many folds of `horizon`
+            steps at the end, ``TimeSeriesSplit(cv, test_size=horizon)``.
         refit : bool, default=False
             Whether to learn anew for every fold. Otherwise a fold learns nothing but the
             observations before it: learning ends with the past of the first.
+        coverage : float or list of float, default=None
+            Probabilities of intervals to be returned as well.
 
         Returns
         -------
         forecasts : DataFrame
-            Columns "fold", "time", "actual" and "forecast", and "series" if there are several.
+            Columns "fold", "cutoff" (the last step before the forecasts are made), "time",
+            "actual" and "forecast", for a coverage of 0.9 "lower_90" and "upper_90", and
+            first "series" unless `fit` takes a single series for it. Steps without an
+            observation, and series that begin after the cutoff, are left out.
+
+        See Also
+        --------
+        mase, msis, crps : Errors of forecasts, intervals and quantiles.
         """
-        return backtest(self, X, y, cv, refit)
+        return backtest(self, X, y, cv, refit, coverage)
 
     @abstractmethod
     def _learn(self, train, holdout, context, task_data):
@@ -436,9 +463,24 @@ class Forecaster(AttentionEstimator, ABC):
 
         return question.answer(measures, self._forecast_windows, describe)
 
+    def _interval(self, question, coverage):
+        """Lower and upper ends of the intervals of a coverage, for each series."""
+        errors, levels = self.calibration_["errors"], self.calibration_["levels"]
+        margin = interval_margin(errors, levels, coverage)  # (horizon,)
+        ends = [(1 - coverage) / 2, (1 + coverage) / 2]
+        return self._answer(question, ends, np.stack([-margin, margin], axis=-1))
+
+    def _known_measures(self):
+        """Of all series observed; those that are no training series by what is known so far."""
+        measures = Measures(self.scale_, self.level_, self.unit_)
+        added = remembered(self)[0].values[len(self.scale_) :]
+        if not added:
+            return measures
+        return Measures(*map(np.concatenate, zip(measures, measure(added), strict=True)))
+
     def _measures_of(self, question):
         """Of each series; fresh ones are measured where training says nothing."""
-        measures = Measures(self.scale_, self.level_, self.unit_)
+        measures = self._known_measures()
         known, names = self.observed_["names"], question.panel.names
         if question.fresh is None:
             return measures

@@ -7,6 +7,8 @@ import numpy as np
 import pandas as pd
 
 _MIDNIGHT = " 00:00:00"
+# What else leaves rows out.
+_FOLDS = "In cross-validation pass cv=TimeSeriesSplit(...), whose folds have no gaps."
 _NAMED = 5  # dates that a message names before it only counts
 
 
@@ -338,7 +340,8 @@ def _frequency_with_gaps(index, what):
         size //= 2
     raise ValueError(
         f"{what} has timestamps of no frequency that can be told, such as "
-        f"{_name(index[:3])}: give them one with asfreq, or resample to regular steps."
+        f"{_name(index[:3])}: give them one with asfreq, or resample to regular steps. "
+        f"{_FOLDS}"
     )
 
 
@@ -363,11 +366,12 @@ def _refuse_irregular(index, grid, freq, what):
         insert = f"asfreq({freq!r})" if isinstance(freq, str) else "reindex"
         raise ValueError(
             f"{what} has gaps in its index: {_name(missing)} missing at frequency {freq!r}. "
-            f"Insert them with {insert} and pass missing='interpolate'."
+            f"Insert them with {insert} and pass missing='interpolate'. {_FOLDS}"
         )
     raise ValueError(
         f"{what} has an index that does not go on at frequency {freq!r} as of "
-        f"{index[0]}, {_name(index[~index.isin(grid)])} for one: resample it to regular steps."
+        f"{index[0]}, {_name(index[~index.isin(grid)])} for one: resample it to regular steps. "
+        f"{_FOLDS}"
     )
 
 

@@ -1,4 +1,4 @@
-"""Reading series together with their features, and appending to them."""
+"""Reading series together with their features."""
 
 import numbers
 
@@ -7,9 +7,67 @@ import pandas as pd
 from sklearn.utils.validation import check_consistent_length
 
 from ._features import place_rows, read_table, split_index, training_features
-from ._panel import Panel
-from ._question import remembered, rows_of
+from ._mistakes import refuse_swapped, refuse_time
+from ._question import rows_of
+from ._season import season_of
 from ._series import read_panel
+from ._tidy import SERIES, TIME, features_of, is_tidy, split_tidy
+
+
+def separate(X, y):
+    """Features and series, of what is passed to `fit`.
+
+    Parameters
+    ----------
+    X, y
+        As for `fit`.
+
+    Returns
+    -------
+    features : DataFrame, Index, array or None
+        None if there are none.
+    target : Series, DataFrame, dict or array
+    what : {"X", "y"}
+        What the series were passed as.
+    """
+    if y is None:
+        if isinstance(X, pd.Index):
+            raise ValueError(
+                "X is an index alone, and y is None: pass the series as X or as y."
+            )
+        features, target = split_tidy(X) if is_tidy(X) else (None, X)
+        return features, target, "X"
+    refuse_swapped(X, y)
+    features, target = X, y
+    if is_tidy(y):
+        features, target = _beside_tidy(X, y)
+    elif is_tidy(X):
+        check_consistent_length(X, y)
+        _check_index(X.index, y)
+        features, target = split_tidy(X, y)
+    elif X is not None and not isinstance(y, dict) and not _shared(X, y):
+        check_consistent_length(X, y)
+    return features, target, "y"
+
+
+def _beside_tidy(X, y):
+    """Features beside a tidy frame of series: a row for each of its rows, or for each time."""
+    further, target = split_tidy(y, what="y")
+    if further is not None:
+        raise ValueError(
+            f"y has the features {list(further)} beside X: pass them in X, or all in one frame."
+        )
+    if X is None or isinstance(X, pd.Index):
+        return X, target
+    if not isinstance(X, pd.Series | pd.DataFrame):
+        raise ValueError(
+            f"X is of type {type(X).__name__} beside a frame with the column {SERIES!r}: pass "
+            "features as further columns of that frame."
+        )
+    if X.index.equals(y.index):
+        keys = {name: y[name] for name in (SERIES, TIME)}
+        X = features_of(pd.DataFrame(X).assign(**keys))
+    return X, target
 
 
 def read_training(forecaster, X, y):
@@ -28,28 +86,65 @@ def read_training(forecaster, X, y):
     features : list of ndarray of shape (n_steps, n_features) or None
         None if there are none.
     """
-    if y is None:
-        if isinstance(X, pd.Index):
-            raise ValueError(
-                "X is an index alone, and y is None: pass the series as X or as y."
-            )
-        read_table(forecaster, None, 0, reset=True)
-        return read_panel(X, missing=forecaster.missing, what="X"), None
+    X, y, what = separate(X, y)
+    refuse_time(y, what)
     table, index = split_index(X)
-    if X is not None and not isinstance(y, dict):
-        check_consistent_length(X, y)
-    panel = read_panel(y, missing=forecaster.missing, index=index)
+    panel = _read_series(forecaster, y, index, what)
     if X is None:
         read_table(forecaster, None, 0, reset=True)
         return panel, None
     table = read_table(forecaster, table, len(X), reset=True)
-    _check_index(index, y)
-    if index is None and isinstance(y, pd.Series | pd.DataFrame):
-        index = y.index
+    index = steps_of_rows(index, X, y, panel)
     begins = np.zeros(len(panel), dtype=np.int64)
     placed = place_rows(index, len(table), panel, begins)
     features = training_features(table, *placed, panel, forecaster.missing)
     return panel, features if table.shape[1] else None
+
+
+def _read_series(forecaster, y, index, what):
+    """The series of `fit`; seasons have to be known before gaps are filled by them."""
+    options = {"index": index, "what": what}
+    if forecaster.missing != "seasonal":
+        return read_panel(y, missing=forecaster.missing, **options)
+    panel = read_panel(y, missing="interpolate", **options)
+    season = season_of(panel, forecaster.season_length)
+    return read_panel(y, missing="seasonal", season_length=season, **options)
+
+
+def steps_of_rows(index, X, y, panel):
+    """Index of rows of features: their own, which has to be that of the series, or the series'.
+
+    Parameters
+    ----------
+    index : Index or None
+        Of the rows of features.
+    X, y
+        Features and series, from :func:`separate`.
+    panel : Panel
+        The series.
+
+    Returns
+    -------
+    index : Index or None
+        None where rows follow one another.
+    """
+    if panel.form == "tidy" or _shared(X, y):
+        return index
+    _check_index(index, y)
+    return y.index if index is None and isinstance(y, pd.Series | pd.DataFrame) else index
+
+
+def _shared(X, y):
+    """Whether rows of features are about times, and series one below the other."""
+    index = X if isinstance(X, pd.Index) else getattr(X, "index", None)
+    rows = getattr(y, "index", None)
+    if not isinstance(index, pd.Index) or not isinstance(rows, pd.MultiIndex):
+        return False
+    if isinstance(index, pd.DatetimeIndex | pd.PeriodIndex):
+        return True
+    # Numbers may count rows: as many as all series have together are meant to be theirs.
+    own = len(index) == len(rows) and rows.get_level_values(0).nunique() > 1
+    return not isinstance(index, pd.MultiIndex) and not own
 
 
 def resolve_past(forecaster):
@@ -89,37 +184,6 @@ def resolve_past(forecaster):
     return [names[i] for i in past if names], np.setdiff1d(np.arange(n_features), past)
 
 
-def match(panel, new):
-    """Which of the known series new ones are, and where they begin.
-
-    Parameters
-    ----------
-    panel : Panel
-        What is known.
-    new : Panel
-
-    Returns
-    -------
-    which : list of int
-        For each new series its number among those known.
-    begins : ndarray of int
-        Its first position, on the index of `panel`.
-    """
-    if len(panel) == len(new) == 1:
-        which = [0]
-    else:
-        unknown = [name for name in new.names if name not in panel.names]
-        if unknown:
-            raise ValueError(
-                f"y has the series {unknown}, but the forecaster was fitted on "
-                f"{panel.names}: pass those."
-            )
-        which = [panel.names.index(name) for name in new.names]
-    if "position" in (panel.time.kind, new.time.kind):
-        return which, panel.origins[which] + new.starts
-    return which, panel.time.positions(new.time.between(0, 1), "y")[0] + new.starts
-
-
 def read_later(forecaster, X, y, panel):
     """Observations after those of `fit`, with their features.
 
@@ -140,79 +204,25 @@ def read_later(forecaster, X, y, panel):
     index : Index or None
         Of these rows.
     """
-    options = {"missing": forecaster.missing, "like": panel.time, "may_lack": True}
-    if y is None:
+    options = {
+        "missing": forecaster.missing, "season_length": forecaster.season_length_,
+        "like": panel.time, "may_lack": True,
+    }  # fmt: skip
+    if y is not None and (X is None or isinstance(X, numbers.Integral)):
+        raise ValueError(f"X={X!r} is not valid: pass features or an index beside y.")
+    features, target, what = separate(X, y)
+    if features is None:
         if forecaster.n_features_in_:
             raise ValueError(
                 f"y=None, but {type(forecaster).__name__} was fitted with features: pass them "
                 "as X, and the series as y."
             )
-        return read_panel(X, **options, what="X"), None, None
-    if X is None or isinstance(X, numbers.Integral):
-        raise ValueError(f"X={X!r} is not valid: pass features or an index beside y.")
-    table, index, _ = rows_of(forecaster, X, panel)
-    if not isinstance(y, dict):
-        check_consistent_length(table, y)
-    _check_index(index, y)
-    new = read_panel(y, **options, index=index)
-    has_steps = isinstance(y, pd.Series | pd.DataFrame) and panel.time.kind != "position"
-    return new, table, y.index if index is None and has_steps else index
-
-
-def appended(forecaster, X, y):
-    """What a forecaster has observed, with further observations.
-
-    Parameters
-    ----------
-    forecaster : Forecaster
-        Fitted.
-    X, y
-        As for `update`.
-
-    Returns
-    -------
-    observed : dict
-    """
-    panel, features = remembered(forecaster)
-    new, table, index = read_later(forecaster, X, y, panel)
-    which, begins = match(panel, new)
-    values = list(panel.values)
-    time = panel.time
-    for j, i in enumerate(which):
-        end = panel.ends[i]
-        if begins[j] != end:
-            expected, found = time.name_steps([end]), time.name_steps([begins[j]])
-            raise ValueError(
-                f"y of series {panel.names[i]!r} begins at {found}, but the next step is "
-                f"{expected}: pass the observations that follow, without gap or overlap."
-            )
-        values[i] = np.concatenate([values[i], new.values[j]])
-        time = time.extended(max(0, end + len(new.values[j]) - len(time)))
-    longer = Panel(
-        time, values, panel.starts, panel.names, panel.form, panel.dtype, panel.labels
-    )
-    flat = None
-    if features is not None:
-        flat = np.concatenate(
-            _more_features(forecaster, panel, new, features, table, index, which)
-        )
-    return longer.state() | {"features": flat}
-
-
-def _more_features(forecaster, panel, new, features, table, index, which):
-    """Features of each series with those of the new observations."""
-    features = list(features)
-    first_rows = panel.ends.copy()
-    first_rows[which] -= new.starts
-    positions, rows = place_rows(index, len(table), panel, first_rows)
-    for j, i in enumerate(which):
-        later = Panel(
-            panel.time, [new.values[j]], panel.ends[[i]], [panel.names[i]], panel.form,
-            panel.dtype, panel.labels,
-        )  # fmt: skip
-        found = training_features(table, [positions[i]], [rows[i]], later, forecaster.missing)
-        features[i] = np.concatenate([features[i], found[0]])
-    return features
+        return read_panel(target, **options, what=what), None, None
+    table, index, _ = rows_of(forecaster, features, panel)
+    new = read_panel(target, **options, index=index, what=what)
+    if index is None and panel.time.kind == "position":
+        return new, table, None
+    return new, table, steps_of_rows(index, features, target, new)
 
 
 def _check_index(index, y):

@@ -6,9 +6,12 @@ import numpy as np
 import pandas as pd
 
 from ._index import TimeIndex
+from ._tidy import tidy_answer
 
 # Forms in which all series share their rows, so that forecasts begin where the rows end.
 ALIGNED = ("array", "series", "table", "frame")
+# Forms that have all series one below the other.
+LONG = ("long", "long_frame", "tidy")
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +31,8 @@ class Panel:
     form : str
         How the series came: "array" (one), "table" (a 2-D array, a column each), "windows"
         (a 2-D array, a row each), "series", "frame" (a column each), "arrays" and
-        "dict" (by name), "long" and "long_frame" (one below the other).
+        "dict" (by name), "long" and "long_frame" (one below the other), "tidy" (a row for
+        each observation, with columns of series and time).
     dtype : str
         Precision in which forecasts go back.
     labels : list
@@ -140,7 +144,8 @@ class Panel:
             return self.time.between(0, 0)
         start, stop = int(positions.min()), int(positions.max()) + 1
         index = self.time.between(start, stop)
-        return index if len(positions) == stop - start else index[positions - start]
+        following = len(positions) == stop - start and (np.diff(positions) == 1).all()
+        return index if following else index[positions - start]
 
     def _wide(self, answers, steps, columns):
         levels = len(self.labels)
@@ -162,6 +167,8 @@ class Panel:
             names = pd.Index(self.names, tupleize_cols=False).take(names)
             index = pd.MultiIndex.from_arrays([names, steps], names=self.labels[:2])
         values = np.concatenate(answers)
+        if self.form == "tidy":
+            return tidy_answer(values, index, columns)
         if self.form == "long":
             return _labelled(values, index, self.labels[2], columns)
         names = [self.labels[2]] if columns is None else columns

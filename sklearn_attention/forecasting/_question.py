@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from .._validation import check_positive
+from ._dates import is_date, steps_until
 from ._features import (
     filled,
     later_features,
@@ -16,9 +17,10 @@ from ._features import (
     training_features,
 )
 from ._index import TimeIndex
-from ._panel import Panel
+from ._panel import LONG, Panel
 from ._roll import ends_of, inside, roll
 from ._series import read_panel
+from ._tidy import features_of, is_tidy
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,8 +170,8 @@ def ask(forecaster, X, history):
     ----------
     forecaster : Forecaster
         Fitted.
-    X : None, int, Index, DataFrame or array
-        What to forecast: the next steps, or one for each row.
+    X : None, int, date, Index, DataFrame or array
+        What to forecast: the next steps, those up to a date, or one for each row.
     history : series of any form, or None
         What to forecast from; None for what has been observed.
 
@@ -187,15 +189,13 @@ def ask(forecaster, X, history):
 
 
 def _ask(forecaster, X, panel, features, fresh):
-    if X is None or (isinstance(X, numbers.Integral) and not isinstance(X, bool)):
-        n_steps = forecaster.horizon_ if X is None else check_positive("X", X, integer=True)
+    if X is None or is_date(X) or _is_count(X):
         if fresh and forecaster.n_features_in_:
             raise ValueError(
                 "history comes without features: pass X with an index, and rows for the last "
                 f"{forecaster.lookback_} steps of history and the steps to forecast."
             )
-        asked = [origin + np.arange(n_steps) for origin in panel.origins]
-        return build(forecaster, panel, features, asked)
+        return build(forecaster, panel, features, _following(forecaster, X, panel))
     table, index, n_rows = rows_of(forecaster, X, panel)
     placed = place_rows(index, n_rows, panel, panel.origins)
     asked, wanted = placed
@@ -216,13 +216,32 @@ def _ask(forecaster, X, panel, features, fresh):
             index = None
             asked = [origin + np.arange(forecaster.horizon_) for origin in panel.origins]
     question = build(forecaster, panel, features, asked, (*placed, table))
-    if index is None:
+    if index is None or panel.form == "dict":
         return question
     if isinstance(index, pd.MultiIndex):
         rows = np.concatenate(wanted)
         return replace(question, index=index[rows], order=np.argsort(rows))
-    long = panel.form in ("long", "long_frame")
-    return question if long else replace(question, index=index[wanted[0]])
+    return question if panel.form in LONG else replace(question, index=index[wanted[0]])
+
+
+def _is_count(X):
+    return isinstance(X, numbers.Integral) and not isinstance(X, bool)
+
+
+def _following(forecaster, X, panel):
+    """Steps of each series from its end on: a number of them, or those up to a date."""
+    if not is_date(X):
+        n_steps = forecaster.horizon_ if X is None else check_positive("X", X, integer=True)
+        return [origin + np.arange(n_steps) for origin in panel.origins]
+    end = steps_until(panel.time, X)
+    asked = [np.arange(origin, end) for origin in panel.origins]
+    if not any(len(steps) for steps in asked):
+        last = panel.time.name_steps([min(panel.origins) - 1])
+        raise ValueError(
+            f"X={X!r} is not after the end of the series, {last}: pass a later date, or an "
+            "index of the steps."
+        )
+    return asked
 
 
 def rows_of(forecaster, X, panel):
@@ -244,8 +263,13 @@ def rows_of(forecaster, X, panel):
     """
     if isinstance(X, dict) or np.ndim(X) == 0:
         raise ValueError(
-            f"X={X!r} is not valid: pass None, the number of steps, an index, or features."
+            f"X={X!r} is not valid: pass None, the number of steps, a date, an index, or "
+            "features."
         )
+    if panel.form == "tidy" and is_tidy(X):
+        # What is to be forecast, or was not known then, is not read.
+        lacks = "y" not in getattr(forecaster, "feature_names_in_", ())
+        X = features_of(X.drop(columns="y", errors="ignore") if lacks else X)
     if isinstance(X, pd.Series) and not forecaster.n_features_in_:
         X = X.index
     table, index = split_index(X)
@@ -334,8 +358,9 @@ def _fresh(forecaster, history):
     """Fresh observations, of which there must be enough."""
     time = TimeIndex(**forecaster.observed_["time"])
     panel = read_panel(
-        history, missing=forecaster.missing, like=time, rows_are_series=True, what="history"
-    )
+        history, missing=forecaster.missing, season_length=forecaster.season_length_,
+        like=time, rows_are_series=True, what="history",
+    )  # fmt: skip
     for name, values in zip(panel.names, panel.values, strict=True):
         if len(values) < forecaster.lookback_:
             raise ValueError(

@@ -1,19 +1,22 @@
 """Reading series: pandas, dicts, arrays and lists become a panel."""
 
+from dataclasses import replace
+from functools import partial
+
 import numpy as np
 import pandas as pd
 
-from .._validation import check_choice
 from ._index import TimeIndex, kind_of
+from ._missing import check_missing, fill_missing
 from ._panel import Panel
-
-MISSING = ("interpolate", "raise")
+from ._tidy import is_tidy, long_of
 
 
 def read_panel(
     y,
     *,
     missing="raise",
+    season_length=1,
     index=None,
     like=None,
     rows_are_series=False,
@@ -26,11 +29,14 @@ def read_panel(
     ----------
     y : Series, DataFrame, dict, array or list
         One series; a frame or 2-D array of one series a column, where missing values at the
-        ends mean that a series is shorter; a dict of Series or of arrays; or a Series, or a
-        frame of one column, with an index of two levels, series and time.
-    missing : {"raise", "interpolate"}, default="raise"
-        What is done about missing values between others: an error that names them, or values
-        on the line between their neighbours.
+        ends mean that a series is shorter; a dict of Series or of arrays; a Series, or a
+        frame of one column, with an index of two levels, series and time; or a frame with the
+        columns "unique_id", "ds" and "y".
+    missing : {"raise", "interpolate", "seasonal"} or None, default="raise"
+        What is done about missing values between others: an error that names them, values on
+        the line between their neighbours, or as in the seasons beside them. None leaves them.
+    season_length : int, default=1
+        Steps in a season, for "seasonal".
     index : Index, default=None
         The index of an array, which has none.
     like : TimeIndex, default=None
@@ -53,19 +59,23 @@ def read_panel(
     ValueError
         If `y` is empty, not numeric, infinite or not regular; the message names the steps.
     """
-    check_choice("missing", missing, MISSING)
+    if missing is not None:
+        check_missing(missing)
+    fill = partial(fill_missing, missing=missing, season_length=season_length, what=what)
 
     def times(found):
         own = like is not None and kind_of(found, what) == like.kind
         return TimeIndex.read(found, like=like if own else None, what=what)
 
-    if isinstance(index, pd.MultiIndex) and not isinstance(y, pd.Series | pd.DataFrame):
+    if isinstance(index, pd.MultiIndex) and not isinstance(y, pd.Series | pd.DataFrame | dict):
         y = pd.Series(_as_array(y, what), index=index)
     if isinstance(y, dict):
-        return _read_dict(y, times, missing, what)
+        return _read_dict(y, times, fill, what)
+    if is_tidy(y):
+        return replace(_read_long(long_of(y, what), times, fill, what), form="tidy")
     if isinstance(y, pd.DataFrame | pd.Series):
         if isinstance(y.index, pd.MultiIndex):
-            return _read_long(y, times, missing, what)
+            return _read_long(y, times, fill, what)
         _refuse_empty(y, what)
         time = times(y.index)
         if isinstance(y, pd.Series):
@@ -92,11 +102,11 @@ def read_panel(
     there = [i for i, column in enumerate(columns) if not np.isnan(column).all()]
     if may_lack and there:
         columns, names = ([part[i] for i in there] for part in (columns, names))
-    values, starts = _trimmed(columns, names, several, time, missing, what)
+    values, starts = _trimmed(columns, names, several, time, fill, what)
     return Panel(time, values, starts, names, form, dtype, labels)
 
 
-def _read_dict(y, times, missing, what):
+def _read_dict(y, times, fill, what):
     _refuse_empty(y, what)
     if not all(isinstance(series, pd.Series) for series in y.values()):
         if any(isinstance(series, pd.Series) for series in y.values()):
@@ -109,16 +119,13 @@ def _read_dict(y, times, missing, what):
                 )
         time = TimeIndex.of_positions(max(map(len, arrays.values())))
         dtype = _common_dtype([array.dtype for array in arrays.values()])
-        values = [
-            _filled(_floats(array, what), 0, time, name, missing, what)
-            for name, array in arrays.items()
-        ]
+        values = [fill(_floats(array, what), 0, time, name) for name, array in arrays.items()]
         starts = np.zeros(len(values), dtype=np.int64)
         return Panel(time, values, starts, list(arrays), "arrays", dtype, [])
-    return _of_series(y, times, missing, what, "dict", [])
+    return _of_series(y, times, fill, what, "dict", [])
 
 
-def _read_long(y, times, missing, what):
+def _read_long(y, times, fill, what):
     form, column = "long", y.name if isinstance(y, pd.Series) else None
     if isinstance(y, pd.DataFrame):
         if y.shape[1] != 1:
@@ -134,10 +141,10 @@ def _read_long(y, times, missing, what):
     _refuse_empty(y, what)
     parts = {name: part.droplevel(0) for name, part in y.groupby(level=0, sort=False)}
     labels = [*y.index.names, column]
-    return _of_series(parts, times, missing, what, form, labels)
+    return _of_series(parts, times, fill, what, form, labels)
 
 
-def _of_series(parts, times, missing, what, form, labels):
+def _of_series(parts, times, fill, what, form, labels):
     """A panel of Series that have indexes of their own."""
     for name, part in parts.items():
         _refuse_empty(part, f"{what}[{name!r}]")
@@ -153,11 +160,11 @@ def _of_series(parts, times, missing, what, form, labels):
         time = time.extended(max(0, starts[-1] + len(own) - len(time)))
     dtype = _common_dtype([part.dtype for part in parts.values()])
     for start, (name, part) in zip(starts, parts.items(), strict=True):
-        values.append(_filled(_floats(part, what), start, time, name, missing, what))
+        values.append(fill(_floats(part, what), start, time, name))
     return Panel(time, values, np.array(starts), list(parts), form, dtype, labels)
 
 
-def _trimmed(columns, names, several, time, missing, what):
+def _trimmed(columns, names, several, time, fill, what):
     """Columns, of several without the missing values at the ends of shorter series."""
     values, starts = [], []
     for name, column in zip(names, columns, strict=True):
@@ -169,34 +176,8 @@ def _trimmed(columns, names, several, time, missing, what):
         start, stop = (known[0], known[-1] + 1) if several else (0, len(column))
         starts.append(int(start))
         part = column[start:stop]
-        values.append(_filled(part, int(start), time, name, missing, what))
+        values.append(fill(part, int(start), time, name))
     return values, np.array(starts, dtype=np.int64)
-
-
-def _filled(values, start, time, name, missing, what):
-    """Values that are finite, missing ones between others interpolated if that is wanted."""
-    infinite = np.flatnonzero(np.isinf(values))
-    if len(infinite):
-        raise ValueError(
-            f"{what} has infinite values (inf) in {name!r} at "
-            f"{time.name_steps(start + infinite)}: replace them."
-        )
-    lost = np.isnan(values)
-    if not lost.any():
-        return np.ascontiguousarray(values)
-    known = np.flatnonzero(~lost)
-    at_ends = len(known) == 0 or lost[0] or lost[-1]
-    if missing == "raise" or at_ends:
-        remedy = (
-            "drop the rows at the ends"
-            if at_ends
-            else "pass missing='interpolate' or fill them"
-        )
-        raise ValueError(
-            f"{what} has missing values (NaN) in {name!r} at "
-            f"{time.name_steps(start + np.flatnonzero(lost))}: {remedy}."
-        )
-    return np.interp(np.arange(len(values)), known, values[known])
 
 
 def _as_array(y, what):

@@ -28,3 +28,18 @@ def make_values(n=N, seed=0):
 def make_series(kind="MS", n=N, seed=0):
     index = make_indexes(n)[kind] if kind != "range" else pd.RangeIndex(n)
     return pd.Series(make_values(n, seed), index=index, name="load")
+
+
+def make_panel():
+    """Two series of different lengths, by name."""
+    return {"a": make_series(), "b": make_series(seed=1)[:53]}
+
+
+def make_long():
+    """The same one below the other."""
+    return pd.concat(make_panel(), names=["site", "month"]).rename("load")
+
+
+def tidy_of(long):
+    """A long series as a frame with a row for each observation."""
+    return long.rename_axis(["unique_id", "ds"]).rename("y").reset_index()

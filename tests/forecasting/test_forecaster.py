@@ -443,7 +443,7 @@ class TestBacktest:
         model = KernelForecaster(4, lookback=12)
         cv = TimeSeriesSplit(3, test_size=4, gap=2)
         found = model.backtest(series, cv=cv, refit=refit)
-        assert list(found) == ["fold", "time", "actual", "forecast"]
+        assert list(found) == ["fold", "cutoff", "time", "actual", "forecast"]
         first = clone(model).fit(series[: 60 - 3 * 4 - 2])
         for fold in range(3):
             start = 60 - (3 - fold) * 4
@@ -454,6 +454,7 @@ class TestBacktest:
                 expected = first.predict(test.index, history=known)
             rows = found[found["fold"] == fold]
             np.testing.assert_array_equal(rows["time"], test.index)
+            assert (rows["cutoff"] == series.index[start - 3]).all()
             np.testing.assert_array_equal(rows["actual"], test)
             np.testing.assert_allclose(rows["forecast"], expected)
         assert not hasattr(model, "observed_")
@@ -482,8 +483,6 @@ class TestBacktest:
 
     def test_what_cannot_be_split(self):
         series = make_series()
-        with pytest.raises(ValueError, match="backtest splits rows"):
-            Drift().backtest({"a": series})
         with pytest.raises(ValueError, match="no stretch of time"):
             Drift(lookback=4).backtest(series, cv=[(np.arange(9), np.array([20, 25]))])
         with pytest.raises(ValueError, match="cv=1"):

@@ -178,7 +178,7 @@ def test_later_observations():
     panel = KernelForecaster(2, lookback=5, bandwidth=1.0)
     panel.fit({"a": SERIES[:50], "b": SERIES[:50]})
     with pytest.raises(ValueError, match=r"series \['c'\], but .* fitted on \['a', 'b'\]"):
-        panel.update({"c": SERIES[50:]})
+        panel.score({"c": SERIES[50:]})
     with pytest.raises(ValueError, match="timestamps with UTC"):
         panel.update({"a": SERIES[50:].tz_localize("UTC")})
 

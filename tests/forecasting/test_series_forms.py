@@ -207,6 +207,7 @@ def changed(places, value, dtype=float):
         (SERIES.index.to_series(), "dtype datetime64.*pass numbers"),
         (SERIES.to_numpy() * 1j, "Complex data not supported"),
         (SERIES[:0], "X is empty"),
+        (SERIES[:0].to_frame().assign(month=1), "X is empty"),
         (np.empty((0,)), "X is empty"),
         ({}, "X is empty"),
         (np.ones((3, 3, 3)), r"3 dimensions \(shape \(3, 3, 3\)\)"),

@@ -1,0 +1,173 @@
+"""Errors of forecasts in units of the naive forecast, and of distributions."""
+
+import numpy as np
+from sklearn.utils import check_consistent_length
+
+from .._validation import check_in_open_interval, check_positive, check_quantiles
+
+
+def naive_scale(y, season_length=1):
+    r"""Mean absolute error of repeating the last season, on the training series.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_steps,)
+        The training series.
+    season_length : int, default=1
+        Steps in a season; 1 repeats the last value.
+
+    Returns
+    -------
+    scale : float
+        :math:`\frac{1}{n-m} \sum_{t>m} |y_t - y_{t-m}|`.
+
+    Examples
+    --------
+    >>> from sklearn_attention.forecasting import naive_scale
+    >>> naive_scale([1.0, 3.0, 2.0])
+    1.5
+    """
+    season_length = check_positive("season_length", season_length, integer=True)
+    y = _numbers("y", y)
+    if len(y) <= season_length:
+        raise ValueError(
+            f"y has {len(y)} steps, which is not more than season_length={season_length}: pass "
+            "a longer series."
+        )
+    return float(np.abs(y[season_length:] - y[:-season_length]).mean())
+
+
+def mase(y_true, y_pred, scale):
+    r"""Mean absolute scaled error.
+
+    Parameters
+    ----------
+    y_true, y_pred : array-like of shape (n_steps,)
+        What happened, and the forecasts.
+    scale : float or array-like of shape (n_steps,)
+        Of the training series, see :func:`naive_scale`; one for each step if steps are of
+        several series.
+
+    Returns
+    -------
+    error : float
+        :math:`\frac{1}{n} \sum_t |y_t - \hat y_t| / s_t`; below 1 forecasts are better than the
+        naive ones were in training [1]_.
+
+    References
+    ----------
+    .. [1] Hyndman, R. J. and Koehler, A. B. (2006). Another look at measures of forecast
+       accuracy. International Journal of Forecasting 22, 679-688.
+
+    Examples
+    --------
+    >>> from sklearn_attention.forecasting import mase
+    >>> mase([1.0, 2.0], [2.0, 4.0], scale=3.0)
+    0.5
+    """
+    y_true, y_pred = _numbers("y_true", y_true), _numbers("y_pred", y_pred)
+    check_consistent_length(y_true, y_pred)
+    return float((np.abs(y_true - y_pred) / _scale(scale, len(y_true))).mean())
+
+
+def msis(y_true, lower, upper, coverage, scale):
+    r"""Mean scaled interval score.
+
+    Parameters
+    ----------
+    y_true, lower, upper : array-like of shape (n_steps,)
+        What happened, and the ends of the intervals.
+    coverage : float
+        Probability with which intervals are to contain what happens.
+    scale : float or array-like of shape (n_steps,)
+        As for :func:`mase`.
+
+    Returns
+    -------
+    error : float
+        With :math:`\alpha = 1 - c` the mean over steps [1]_ of
+
+        .. math:: \frac{1}{s_t} \left(u_t - l_t + \tfrac{2}{\alpha} \max(l_t - y_t, 0)
+                  + \tfrac{2}{\alpha} \max(y_t - u_t, 0)\right).
+
+    References
+    ----------
+    .. [1] Gneiting, T. and Raftery, A. E. (2007). Strictly proper scoring rules, prediction,
+       and estimation. Journal of the American Statistical Association 102, 359-378.
+
+    Examples
+    --------
+    >>> from sklearn_attention.forecasting import msis
+    >>> msis([1.0, 7.0], [0.0, 0.0], [2.0, 6.0], coverage=0.5, scale=2.0)
+    3.0
+    """
+    coverage = check_in_open_interval("coverage", coverage, 0, 1)
+    y_true = _numbers("y_true", y_true)
+    lower, upper = _numbers("lower", lower), _numbers("upper", upper)
+    check_consistent_length(y_true, lower, upper)
+    outside = np.maximum(lower - y_true, 0) + np.maximum(y_true - upper, 0)
+    score = upper - lower + 2 / (1 - coverage) * outside
+    return float((score / _scale(scale, len(y_true))).mean())
+
+
+def crps(y_true, y_quantiles, quantiles, scale=1.0):
+    r"""Continuous ranked probability score, approximated from quantiles.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_steps,)
+        What happened.
+    y_quantiles : array-like of shape (n_steps, n_quantiles)
+        Forecasts of quantiles, as `predict_quantiles` returns them.
+    quantiles : array-like of shape (n_quantiles,)
+        Their probabilities, evenly spread between 0 and 1, such as 0.1, 0.2, ..., 0.9.
+    scale : float or array-like of shape (n_steps,), default=1.0
+        As for :func:`mase`.
+
+    Returns
+    -------
+    error : float
+        Twice the mean pinball loss of all steps and quantiles [1]_, which is the score for
+        quantiles as many as one likes.
+
+    References
+    ----------
+    .. [1] Gneiting, T. and Ranjan, R. (2011). Comparing density forecasts using threshold- and
+       quantile-weighted scoring rules. Journal of Business & Economic Statistics 29, 411-422.
+
+    See Also
+    --------
+    sklearn.metrics.mean_pinball_loss : The loss of one quantile.
+
+    Examples
+    --------
+    >>> from sklearn_attention.forecasting import crps
+    >>> crps([3.0], [[1.0, 2.0, 3.0]], [0.25, 0.5, 0.75])
+    0.6666666666666666
+    """
+    levels, y_true = check_quantiles(quantiles), _numbers("y_true", y_true)
+    found = np.asarray(y_quantiles, dtype=np.float64)
+    if found.shape != (len(y_true), len(levels)):
+        raise ValueError(
+            f"y_quantiles has shape {found.shape}: pass {(len(y_true), len(levels))}, a row "
+            "for each of y_true and a column for each of quantiles."
+        )
+    error = y_true[:, None] - found
+    loss = np.maximum(levels * error, (levels - 1) * error).mean(axis=1)
+    return float((2 * loss / _scale(scale, len(y_true))).mean())
+
+
+def _numbers(name, values):
+    values = np.asarray(values, dtype=np.float64)
+    if values.ndim != 1 or len(values) == 0:
+        raise ValueError(f"{name} has shape {values.shape}: pass a 1-D array of numbers.")
+    return values
+
+
+def _scale(scale, n_steps):
+    scale = np.asarray(scale, dtype=np.float64)
+    if scale.shape not in ((), (n_steps,)) or not (scale > 0).all():
+        raise ValueError(
+            f"scale={scale!r} is not valid: pass a number greater than 0, or {n_steps} of them."
+        )
+    return scale

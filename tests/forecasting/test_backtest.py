@@ -1,0 +1,163 @@
+"""Backtests of series in every form."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from forecasting_data import make_long, make_panel, tidy_of
+from sklearn.base import clone
+from sklearn.model_selection import TimeSeriesSplit
+
+from sklearn_attention import KernelForecaster
+from sklearn_attention.forecasting import mase, naive_scale
+
+MODEL = KernelForecaster(4, lookback=8, bandwidth=1.0)
+A, B = make_panel().values()
+WIDE = pd.DataFrame({"a": A, "b": B}).rename_axis("site", axis=1)
+LONG, TIDY = make_long(), tidy_of(make_long())
+FORMS = {
+    "frame": WIDE,
+    "dict": {"a": A, "b": B},
+    "long": LONG,
+    "long_frame": LONG.to_frame(),
+    "tidy": TIDY.sample(frac=1, random_state=0),
+}
+COLUMNS = ["series", "fold", "cutoff", "time", "actual", "forecast"]
+
+
+def features_of(index):
+    return pd.DataFrame({"x": np.sin(np.arange(len(index)))}, index)
+
+
+@pytest.mark.parametrize("refit", [False, True])
+@pytest.mark.parametrize("form", FORMS)
+def test_all_forms_are_a_loop(form, refit):
+    found = MODEL.backtest(FORMS[form], cv=3, refit=refit, coverage=[0.5, 0.8])
+    assert list(found) == [*COLUMNS, "lower_50", "upper_50", "lower_80", "upper_80"]
+    model = None
+    for fold, start in enumerate((48, 52, 56)):
+        known = {"a": A[:start], "b": B[:start]}
+        model = clone(MODEL).fit(known) if refit or model is None else model
+        rows = found[found["fold"] == fold]
+        assert (rows["cutoff"] == A.index[start - 1]).all()
+        assert list(rows["series"].unique()) == (["a", "b"] if fold < 2 else ["a"])
+        expected = model.predict(A.index[start : start + 4], history=known, coverage=0.8)
+        for name, own in rows.groupby("series"):
+            actual = known[name].index.union(A.index)[start : start + 4]
+            actual = LONG[name].reindex(actual).dropna()
+            np.testing.assert_array_equal(own["time"], actual.index)
+            np.testing.assert_array_equal(own["actual"], actual)
+            parts = own[["forecast", "lower_80", "upper_80"]]
+            np.testing.assert_allclose(parts, expected[name][: len(own)])
+
+
+def test_a_dict_of_arrays():
+    found = MODEL.backtest({"a": A.to_numpy(), "b": B.to_numpy()}, cv=3)
+    expected = MODEL.backtest(WIDE, cv=3)
+    np.testing.assert_array_equal(found["time"], A.index.get_indexer(expected["time"]))
+    kept = ["series", "fold", "actual", "forecast"]
+    pd.testing.assert_frame_equal(found[kept], expected[kept])
+
+
+def test_a_series_that_begins_later_joins():
+    late = {"a": A, "late": B[49:], "later": B[52:]}
+    found = MODEL.backtest(late, cv=TimeSeriesSplit(3, test_size=4))
+    assert found.groupby("fold")["series"].unique().map(list).to_list() == [
+        ["a"], ["a", "late"], ["a"],
+    ]  # fmt: skip
+    joined = found[(found["fold"] == 1) & (found["series"] == "late")]
+    model = clone(MODEL).fit({"a": A[:48]}).update({"a": A[48:52], "late": B[49:52]})
+    assert joined["forecast"].item() == pytest.approx(model.predict(1)["late"].item())
+
+
+@pytest.mark.parametrize("refit", [False, True])
+@pytest.mark.parametrize("shared", [False, True])
+def test_features_of_long_series(shared, refit):
+    own = features_of(LONG.index)
+    shared_rows = features_of(A.index)
+    X = shared_rows if shared else own
+    found = MODEL.backtest(X, LONG, cv=3, refit=refit)
+    model = None
+    for fold, start in enumerate((48, 52, 56)):
+        past = LONG.index.get_level_values(1) < A.index[start]
+        before = shared_rows[:start] if shared else own[past]
+        fresh = refit or model is None
+        model = clone(MODEL).fit(before, LONG[past]) if fresh else model
+        if not fresh:
+            new = past & (LONG.index.get_level_values(1) >= A.index[start - 4])
+            model.update(shared_rows[start - 4 : start] if shared else own[new], LONG[new])
+        rows = found[found["fold"] == fold].set_index(["series", "time"])["forecast"]
+        later = own.loc[rows.index[:0].union(LONG.index[~past])]
+        ends = {"a": start, "b": min(start, 53)}
+        ahead = shared_rows[min(ends.values()) :] if shared else later
+        expected = model.predict(ahead).reindex(rows.index.set_names(LONG.index.names))
+        np.testing.assert_allclose(rows, expected)
+
+
+def test_features_in_a_tidy_frame():
+    X = features_of(LONG.index)
+    expected = MODEL.backtest(X, LONG, cv=3)
+    frame = TIDY.assign(x=X["x"].to_numpy())
+    found = MODEL.backtest(frame.sample(frac=1, random_state=0), cv=3)
+    pd.testing.assert_frame_equal(found, expected)
+
+
+@pytest.mark.parametrize("missing", ["interpolate", "seasonal"])
+def test_gaps_are_filled_from_the_past_alone(missing):
+    holes = WIDE.copy()
+    holes.iloc[[30, 47, 48, 51], 0] = np.nan
+    model = clone(MODEL).set_params(missing=missing, season_length=12)
+    found = model.backtest(holes, cv=3)
+    assert not found.isna().any(axis=None)
+    known = {"a": holes["a"][:47], "b": B[:48]}
+    expected = clone(model).fit(known).predict(A.index[48:52])
+    rows = found[(found["fold"] == 0) & (found["series"] == "a")]
+    np.testing.assert_array_equal(rows["time"], A.index[[49, 50]])
+    np.testing.assert_allclose(rows["forecast"], expected["a"].loc[A.index[[49, 50]]])
+    # What happens later says nothing about earlier forecasts.
+    changed = holes.copy()
+    changed.iloc[52:] += 100.0
+    again = model.backtest(changed, cv=3)
+    early = found["fold"] < 1
+    pd.testing.assert_frame_equal(again[early], found[early])
+
+
+def test_a_series_has_no_column_for_its_name():
+    assert list(MODEL.backtest(A, cv=2)) == COLUMNS[1:]
+    unnamed = MODEL.backtest(A.rename(None), cv=2)
+    pd.testing.assert_frame_equal(unnamed, MODEL.backtest(A, cv=2))
+    assert list(MODEL.backtest(A.to_frame(), cv=2)) == COLUMNS
+    single = MODEL.backtest(A.astype("float32"), cv=2)
+    assert single["forecast"].dtype == np.float32
+
+
+def test_names_of_several_levels():
+    names = pd.MultiIndex.from_tuples([("x", "a"), ("x", "b")])
+    found = MODEL.backtest(WIDE.set_axis(names, axis=1), cv=2)
+    assert set(found["series"]) == {("x", "a"), ("x", "b")}
+
+
+def test_errors_are_those_of_the_score():
+    found = MODEL.backtest(A, cv=TimeSeriesSplit(2, test_size=10))
+    last = found[found["fold"] == 0]
+    past = A[:40]
+    error = mase(last["actual"], last["forecast"], naive_scale(past))
+    assert -clone(MODEL).fit(past).score(A[40:50]) == pytest.approx(error)
+
+
+def test_training_rows_that_are_not_learned_from():
+    cv = [(np.arange(40), np.arange(40, 44)), (np.arange(44, 48), np.arange(48, 52))]
+    found = MODEL.backtest(A, cv=cv)
+    known = clone(MODEL).fit(A[:40]).update(A[40:48])
+    np.testing.assert_allclose(found["forecast"][4:], known.predict(4))
+
+
+def test_what_cannot_be_compared():
+    cv = [(np.arange(40), np.arange(54, 58))]
+    with pytest.raises(ValueError, match="has no test rows of series that have a past"):
+        MODEL.backtest({"b": B, "late": A[50:]}, cv=cv)
+    rows = features_of(A.index)
+    lacking = pd.concat({"a": rows[:-1], "b": rows[:53]}, names=["site", "month"])
+    with pytest.raises(ValueError, match=r"X has no rows for .*2019-12-01"):
+        MODEL.backtest(lacking, {"a": A, "b": B}, cv=3)
+    with pytest.raises(ValueError, match="coverage=2"):
+        MODEL.backtest(A, cv=2, coverage=2)

@@ -1,0 +1,62 @@
+"""Errors of forecasts, computed by hand."""
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+from sklearn.metrics import mean_pinball_loss
+
+from sklearn_attention.forecasting import crps, mase, msis, naive_scale
+
+
+def test_the_scale_is_the_error_of_the_last_season():
+    y = [1.0, 4.0, 2.0, 10.0]
+    assert naive_scale(y) == pytest.approx((3 + 2 + 8) / 3)
+    assert naive_scale(y, season_length=2) == pytest.approx((1 + 6) / 2)
+
+
+def test_absolute_errors():
+    assert mase([1.0, 2.0, 3.0], [2.0, 0.0, 3.0], 2.0) == pytest.approx((1 + 2 + 0) / 3 / 2)
+    own = mase([1.0, 2.0], [2.0, 0.0], [0.5, 4.0])
+    assert own == pytest.approx((1 / 0.5 + 2 / 4) / 2)
+
+
+def test_intervals():
+    y, lower, upper = [1.0, 5.0, 0.0], [0.0, 0.0, 1.0], [2.0, 4.0, 3.0]
+    # Widths 2, 4 and 2; 1 above the second and 1 below the third interval, times 2 / 0.2.
+    found = msis(y, lower, upper, coverage=0.8, scale=[1.0, 1.0, 4.0])
+    assert found == pytest.approx((2 + (4 + 10) + (2 + 10) / 4) / 3)
+
+
+def test_quantiles():
+    y, found, levels = np.array([1.0, 3.0]), np.array([[0.0, 2.0], [4.0, 5.0]]), [0.2, 0.6]
+    losses = [mean_pinball_loss(y, found[:, i], alpha=levels[i]) for i in (0, 1)]
+    assert crps(y, found, levels) == pytest.approx(2 * np.mean(losses))
+    assert crps(y, found, levels, scale=2.0) == pytest.approx(np.mean(losses))
+    # 0.2 + 0.4 for the first, 0.8 + 0.8 for the second.
+    assert crps(y, found, levels) == pytest.approx(2 * (0.6 + 1.6) / 4)
+
+
+def test_many_quantiles_of_a_normal_distribution():
+    levels = (np.arange(2000) + 0.5) / 2000
+    y = 0.7
+    exact = y * (2 * norm.cdf(y) - 1) + 2 * norm.pdf(y) - 1 / np.sqrt(np.pi)
+    assert crps([y], norm.ppf(levels)[None], levels) == pytest.approx(exact, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        (lambda: naive_scale([1.0], 1), "y has 1 steps.*season_length=1"),
+        (lambda: naive_scale([1.0, 2.0], 0), "season_length=0"),
+        (lambda: mase([1.0], [1.0], 0.0), "scale=.*greater than 0"),
+        (lambda: mase([1.0, 2.0], [1.0, 2.0], [1.0, 2.0, 3.0]), "scale=.*2 of them"),
+        (lambda: mase([1.0, 2.0], [1.0], 1.0), "inconsistent numbers of samples"),
+        (lambda: mase([[1.0]], [1.0], 1.0), r"y_true has shape \(1, 1\)"),
+        (lambda: msis([1.0], [0.0], [2.0], 90, 1.0), "coverage=90"),
+        (lambda: crps([1.0], [[1.0, 2.0]], [0.5]), r"y_quantiles has shape \(1, 2\)"),
+        (lambda: crps([1.0], [[1.0]], [1.5]), "quantiles="),
+    ],
+)
+def test_bad_input(ask, message):
+    with pytest.raises(ValueError, match=message):
+        ask()

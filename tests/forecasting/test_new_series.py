@@ -1,0 +1,111 @@
+"""Series that begin after a forecaster has learned."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from forecasting_data import make_panel, make_series, tidy_of
+
+from sklearn_attention import KernelForecaster
+
+A, B = make_panel().values()
+WIDE = pd.DataFrame({"a": A, "b": make_series(seed=1)})
+C = make_series(seed=2)[50:58]
+X = pd.DataFrame(
+    np.random.default_rng(0).normal(size=(60, 2)), A.index, columns=["wind", "sun"]
+)
+
+
+def new(horizon=3, **parameters):
+    return KernelForecaster(horizon, **({"lookback": 6, "bandwidth": 1.0} | parameters))
+
+
+def fit(*data, **parameters):
+    return new(**parameters).fit(*data)
+
+
+def formed(series, form):
+    """A dict of Series in another form."""
+    if form in ("dict", "frame"):
+        return series if form == "dict" else pd.DataFrame(series)
+    if form == "arrays":
+        return {name: own.to_numpy() for name, own in series.items()}
+    long = pd.concat(series, names=["site", "month"]).rename("load")
+    return {"long": long, "long_frame": long.to_frame(), "tidy": tidy_of(long)}[form]
+
+
+@pytest.mark.parametrize("form", ["dict", "arrays", "long", "long_frame", "tidy"])
+def test_new_series_are_forecast_from_then_on(form):
+    model = fit(formed({"a": A[:50], "b": B[:50]}, form))
+    learned = model.calibration_
+    model.update(formed({"a": A[50:58], "c": C}, form))
+    assert model.calibration_ is learned
+    fresh = {"a": A[:58], "b": B[:50], "c": C}
+    found = model.predict()
+    # With all that has been observed as the history forecasts are the same.
+    expected = model.predict(history=formed(fresh, form))
+    if form == "tidy":
+        pd.testing.assert_frame_equal(found, expected)
+    elif form == "arrays":
+        assert list(found) == list("abc")
+        for name in "abc":
+            np.testing.assert_array_equal(found[name], expected[name])
+    else:
+        found, expected = (
+            formed(part, "long") if form == "dict" else part for part in (found, expected)
+        )
+        np.testing.assert_array_equal(found, expected)
+        assert found.index.equals(expected.index)
+    loaded = pickle.loads(pickle.dumps(model)).update(formed({"c": make_series()[58:]}, form))
+    assert loaded.observed_["lengths"].tolist() == [58, 50, 10]
+
+
+def test_those_of_a_frame_begin_after_its_last_row():
+    model = fit(WIDE[:50]).update(WIDE[50:55].assign(c=np.arange(5) % 2))
+    found = model.predict()
+    assert list(found) == ["a", "b", "c"]
+    np.testing.assert_array_equal(
+        found[["a", "b"]], fit(WIDE[:50]).update(WIDE[50:55]).predict()
+    )
+    assert found.index[0] == A.index[55]
+
+
+def test_they_have_units_of_their_own():
+    model = fit({"a": A[:50], "b": B[:50]}).update({"c": 1000 * C[:2]})
+    model.update({"c": 1000 * C[2:]})
+    scale = 1000 * np.abs(np.diff(C)).mean()
+    error = np.abs(1000 * A[58:] - model.predict("2019-12")["c"]).mean() / scale
+    assert model.score({"c": 1000 * A[58:]}) == pytest.approx(-error)
+    same = {"a": A[:50], "c": 1000 * C}
+    intervals, expected = model.predict_interval(), model.predict_interval(history=same)
+    pd.testing.assert_frame_equal(intervals["c"], expected["c"])
+    assert (np.diff(intervals["c"], axis=1) > 50 * np.diff(intervals["a"], axis=1)).all()
+
+
+def test_they_need_features():
+    model = fit(X[:50], {"a": A[:50], "b": B[:50]})
+    model.update(X[45:58], {"a": A[50:58], "c": make_series(seed=2)[45:58]})
+    assert list(model.observed_["names"]) == ["a", "b", "c"]
+    expected = np.concatenate([X[:58], X[:50], X[45:58]])
+    np.testing.assert_array_equal(model.observed_["features"], expected)
+    assert list(model.predict(X[50:])["c"].index) == list(A.index[50:])
+
+
+def test_one_beside_a_named_one_is_new():
+    model = fit({"a": A[:50]}).update({"c": C})
+    assert list(model.predict()) == ["a", "c"]
+    assert model.predict()["a"].index[0] == A.index[50]
+
+
+def test_a_single_series_has_no_others():
+    model = fit(A[:50])
+    with pytest.raises(ValueError, match=r"y has the series \['c'\], but"):
+        model.update({"load": A[50:], "c": C})
+    table = fit(WIDE[:50].to_numpy())
+    with pytest.raises(ValueError, match=r"y has the series \[2\], but"):
+        table.update(np.ones((3, 3)))
+    before = pickle.dumps(model)
+    with pytest.raises(ValueError, match="begins at"):
+        fit({"a": A[10:50]}).update({"c": A[:40]})
+    assert pickle.dumps(model) == before

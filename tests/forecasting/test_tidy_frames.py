@@ -1,0 +1,215 @@
+"""Frames with a row for each observation, and features that series share."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from forecasting_data import make_long, make_panel, tidy_of
+
+from sklearn_attention import KernelForecaster
+
+A, B = make_panel().values()
+LONG, TIDY = make_long(), tidy_of(make_long())
+X = pd.DataFrame(
+    np.random.default_rng(0).normal(size=(60, 2)), A.index, columns=["wind", "sun"]
+)
+
+
+def new(horizon=3, **parameters):
+    return KernelForecaster(horizon, **({"lookback": 6, "bandwidth": 1.0} | parameters))
+
+
+def fit(*data, **parameters):
+    return new(**parameters).fit(*data)
+
+
+class TestTidy:
+    @pytest.mark.parametrize("kind", ["dates", "numbers", "periods"])
+    def test_a_row_for_each_observation(self, kind):
+        frame = TIDY
+        if kind == "numbers":
+            frame = frame.assign(ds=A.index.get_indexer(frame["ds"]) + 5)
+        elif kind == "periods":
+            frame = frame.assign(ds=frame["ds"].dt.to_period("M"))
+        shuffled = frame.sample(frac=1, random_state=0)
+        model, long = fit(shuffled), fit(frame.set_index(["unique_id", "ds"])["y"])
+        found, expected = model.predict(4), long.predict(4)
+        assert list(found) == ["unique_id", "ds", "forecast"]
+        pd.testing.assert_index_equal(found.index, pd.RangeIndex(8))
+        keyed = found.set_index(["unique_id", "ds"])["forecast"]
+        pd.testing.assert_series_equal(keyed, expected, check_names=False)
+        intervals = model.predict_interval(4)
+        assert list(intervals) == ["unique_id", "ds", "lower", "upper"]
+        np.testing.assert_array_equal(intervals[["lower", "upper"]], long.predict_interval(4))
+        quantiles = model.predict_quantiles(4)
+        np.testing.assert_array_equal(
+            quantiles[[0.1, 0.9]], long.predict_quantiles(4)[[0.1, 0.9]]
+        )
+        merged = shuffled.merge(found, on=["unique_id", "ds"], how="right")
+        assert merged["ds"].dtype == frame["ds"].dtype
+
+    def test_other_ids(self):
+        expected = fit(TIDY).predict()["forecast"]
+        for ids in ({"a": 7, "b": 9}, {"a": "x", "b": "y"}):
+            found = fit(TIDY.assign(unique_id=TIDY["unique_id"].map(ids))).predict()
+            np.testing.assert_array_equal(found["forecast"], expected)
+            assert set(found["unique_id"]) == set(ids.values())
+        category = TIDY.astype({"unique_id": "category"})
+        X = category[["unique_id", "ds"]].assign(x=np.sin(np.arange(113)))
+        model = fit(X.assign(y=TIDY["y"])[category["ds"] < "2019-01-01"])
+        assert model.predict(X[category["ds"] >= "2019-01-01"]).shape == (17, 3)
+
+    def test_further_columns_are_features(self):
+        x = np.random.default_rng(0).normal(size=113)
+        frame, features = TIDY.assign(x=x), pd.DataFrame({"x": x}, LONG.index)
+        past = (TIDY["ds"] < "2019-01-01").to_numpy()
+        long = fit(features[past], LONG[past])
+        ahead = frame[~past].sample(frac=1, random_state=0)
+        models = [
+            fit(frame[past]),
+            fit(frame[past].drop(columns="y"), frame["y"][past]),
+            fit(frame[past].drop(columns="y"), frame["y"][past].to_numpy()),
+            fit(frame.loc[past, ["x"]], TIDY[past]),
+            pickle.loads(pickle.dumps(fit(frame[past].sample(frac=1, random_state=1)))),
+        ]
+        assert models[0].feature_names_in_ == ["x"]
+        expected = long.predict(features[~past])
+        for model in models:
+            # Whether what happened stands beside makes no difference.
+            for rows in (ahead, ahead.drop(columns="y")):
+                found = model.predict(rows)
+                pd.testing.assert_index_equal(found.index, ahead.index)
+                pd.testing.assert_frame_equal(
+                    found[["unique_id", "ds"]], ahead[["unique_id", "ds"]]
+                )
+                keys = pd.MultiIndex.from_frame(found[["unique_id", "ds"]])
+                np.testing.assert_allclose(found["forecast"], expected.reindex(keys))
+            score = long.score(features[~past], LONG[~past])
+            assert model.score(ahead) == pytest.approx(score)
+        later = (TIDY["ds"] == "2019-01-01").to_numpy()
+        long.update(features[later], LONG[later])
+        models[0].update(frame[later])
+        np.testing.assert_array_equal(
+            models[0].observed_["features"], long.observed_["features"]
+        )
+
+    def test_rows_without_features_are_steps(self):
+        model = fit(TIDY)
+        rows = pd.DataFrame({"unique_id": ["b", "a", "b"], "ds": A.index[[58, 59, 53]]})
+        found = model.predict(rows.set_axis([7, 5, 3]))
+        assert list(found.index) == [7, 5, 3]
+        expected = fit(LONG).predict(8)
+        assert found["forecast"][7] == pytest.approx(expected["b", A.index[58]])
+        assert found["forecast"][3] == pytest.approx(expected["b", A.index[53]])
+
+    def test_history(self):
+        model = fit(TIDY)
+        found = model.predict(2, history=TIDY[TIDY["ds"] > "2017-01-01"])
+        pd.testing.assert_frame_equal(found, model.predict(2))
+        with_features = TIDY.assign(x=np.random.default_rng(0).normal(size=113))
+        early = with_features["ds"] < "2018-06-01"
+        known = with_features["ds"] < "2019-01-01"
+        model = fit(with_features[early])
+        rows = with_features[with_features["ds"] >= "2018-01-01"].drop(columns="y")
+        found = model.predict(rows, history=with_features[known])
+        model.update(with_features[known & ~early])
+        pd.testing.assert_frame_equal(found, model.predict(with_features[~known]))
+
+    def test_rows_may_lack_what_is_not_known_yet(self):
+        model = fit(TIDY.assign(x=np.arange(113.0) % 7), past_features=["x"])
+        rows = pd.DataFrame(
+            {"unique_id": ["a", "b"], "ds": A.index[[59, 53]] + pd.DateOffset(months=1)}
+        )
+        found = model.predict(rows)["forecast"]
+        expected = model.predict(2)["forecast"]
+        np.testing.assert_allclose(found, expected.iloc[[0, 3]])
+
+    @pytest.mark.parametrize(
+        ("frame", "message"),
+        [
+            (TIDY.drop(columns="y"), "'unique_id' and 'ds', but none of the values"),
+            (TIDY.astype({"ds": str}), r"dtype str.*pandas.to_datetime"),
+            (TIDY.drop(index=7), "X.*gaps in its index: 2015-08-01"),
+            (TIDY.assign(place="here"), r"not numeric, \['place'\]"),
+            (
+                TIDY.assign(unique_id=TIDY["unique_id"].mask(TIDY.index == 4)),
+                "without 'unique_id'",
+            ),
+        ],
+    )
+    def test_bad_frames(self, frame, message):
+        with pytest.raises(ValueError, match=message):
+            new().fit(frame)
+
+    def test_bad_companions(self):
+        with pytest.raises(ValueError, match=r"y has the features \['x'\] beside X"):
+            new().fit(X, TIDY.assign(x=1.0))
+        with pytest.raises(ValueError, match="X is of type ndarray beside a frame"):
+            new().fit(X.to_numpy(), TIDY)
+        model = fit(TIDY)
+        with pytest.raises(ValueError, match=r"unknown series, \['c'\]"):
+            model.predict(TIDY[:3].assign(unique_id="c"))
+        with pytest.raises(ValueError, match=r"2 levels.*columns 'unique_id' and 'ds'"):
+            model.predict(LONG.index)
+
+
+class TestSharedFeatures:
+    @pytest.mark.parametrize("form", ["long", "long_frame", "tidy", "dict"])
+    def test_of_plain_time_are_those_of_every_series(self, form):
+        y = {"long_frame": LONG.to_frame(), "tidy": TIDY, "dict": {"a": A, "b": B}}.get(
+            form, LONG
+        )
+        before = LONG.index.get_level_values(1) < "2019-01-01"
+        past = y[before] if form != "dict" else {"a": A[:48], "b": B[:48]}
+        model = fit(X[:48], past)
+        ahead = model.predict(X[48:54])
+        score = model.score(
+            X[48:], y[~before] if form != "dict" else {"a": A[48:], "b": B[48:]}
+        )
+        parts = []
+        for name, own in {"a": A, "b": B}.items():
+            one = fit(X[:48], {name: own[:48], "other": (B if name == "a" else A)[:48]})
+            parts.append(one.score(X[48:], {name: own[48:]}))
+            expected = one.predict(X[48:54])[name]
+            if form == "tidy":
+                found = ahead[ahead["unique_id"] == name].set_index("ds")["forecast"]
+            else:
+                found = ahead[name] if form != "long_frame" else ahead["load"][name]
+            np.testing.assert_allclose(found, expected)
+        assert score == pytest.approx(np.mean(parts))
+
+    def test_longer_calendars(self):
+        later = X.reindex(
+            A.index[:50].union(pd.date_range("2019-03-01", periods=30, freq="MS"))
+        )
+        later = later.fillna(0.0)
+        model = fit(later, LONG)
+        np.testing.assert_array_equal(model.observed_["features"][:50], X[:50])
+        assert len(model.predict(later[53:])) == 7 + 20 + 27
+
+    def test_as_many_times_as_rows(self):
+        before = LONG.index.get_level_values(1) < "2019-01-01"
+        model = fit(X[:48], LONG[before])
+        few = LONG[~before].groupby(level=0).head(3)
+        model.update(X[48:54], few)
+        np.testing.assert_array_equal(model.observed_["features"][48:51], X[48:51])
+
+    def test_one_series(self):
+        one = LONG[["a"]]
+        np.testing.assert_allclose(fit(X, one).predict(X[50:]), fit(X, A).predict(X[50:]))
+
+    def test_updates(self):
+        before = LONG.index.get_level_values(1) < "2019-01-01"
+        model = fit(X[:48], LONG[before]).update(X[48:], LONG[~before])
+        expected = fit(X, LONG)
+        np.testing.assert_array_equal(
+            model.observed_["features"], expected.observed_["features"]
+        )
+
+    def test_rows_of_another_order_are_refused(self):
+        whole = pd.concat([X, X]).reset_index(drop=True)
+        numbers = pd.concat({"a": A, "b": A}).droplevel(1)
+        numbers.index = pd.MultiIndex.from_arrays([numbers.index, [*range(60)] * 2])
+        with pytest.raises(ValueError, match="different indexes"):
+            new().fit(whole, numbers)
