@@ -34,7 +34,7 @@ bench: $(PACKAGE) $(call group,bench)
 	$(BIN)/python benchmarks/smoothing_speed.py
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/kernel_sums.py
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/random_features.py
-	$(BIN)/python benchmarks/forecasting.py speed
+	$(BIN)/python benchmarks/forecasting.py speed --results .venv/forecasting.jsonl
 	$(BIN)/python benchmarks/language_model.py --steps 200
 	$(BIN)/python benchmarks/encoders.py run --sets digits,titanic --splits 1 --results .venv/encoders.jsonl
 	$(BIN)/python benchmarks/encoders.py report --results .venv/encoders.jsonl

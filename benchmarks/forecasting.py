@@ -1,316 +1,453 @@
-"""Forecasters beside linear maps, published transformers and exponential smoothing.
+"""Forecasters without any tuning beside peers: errors, intervals and seconds.
 
-    python benchmarks/forecasting.py [ett] [series] [speed]
-                                     [--seed N] [--data FOLDER] [--save FILE]
+    python benchmarks/forecasting.py TABLE... [--models A,B] [--sets A,B] [--horizons N,M]
+                                     [--tag TAG] [--again] [--results FILE] [--data FOLDER]
+    python benchmarks/forecasting.py report [--results FILE]
 
-* ett: ETTh1 and ETTh2, 96 and 336 steps ahead, seven channels as a panel: error of
-  `TransformerForecaster` on all test windows, beside the ridge that it starts from, the last
-  day again, and what is published of transformers and linear models. Expected: the ridge is
-  level with the transformers, so a correction of it finds little; the gate closes where it
-  finds nothing, and the forecaster then is that ridge, of training and validation rows.
-* series: three single series of different character, five folds at the end of each, learned
-  anew for every fold: mean absolute scaled error of both forecasters at their defaults,
-  beside seasonal naive and AutoETS (dependency group `bench`; left out where it is missing).
-  Expected: AutoETS is hard to beat on a short series with trend and season, and on a long one
-  once it is told the long season; a cycle without fixed length is hard for all.
-* speed: a forecast of one horizon after `fit`, thousands of fresh windows in one call, and
-  two processes that fit at the same time against one after the other. Expected: a few
-  milliseconds; seconds; and half the time on two idle cores, or as much as two loops in plain
-  Python take, since neither process takes the other's threads.
+Each TABLE measures every set, horizon and model that the file of results does not have yet, and
+appends a JSON line for each, so that an interrupted run goes on where it stopped; with
+several lines for the same, the last one counts. `--models` takes names, "peers" or "ours".
+`--tag` marks the lines of our models, to stand beside those of another version; peers have
+none. `report` prints Markdown tables of the file alone.
 
-About five minutes on two idle cores for each of the first two parts, one for the last.
-Progress goes to stderr.
+* square: square waves of periods that are no whole number of steps, 1000 to learn from, 200
+  ahead. Expected: what repeats a rounded season is wrong at more and more edges.
+* single: six series, five folds of one horizon at the end, learned anew for each. Expected:
+  no model leads everywhere.
+* nn3, m3, m4_weekly, m4_hourly: all series of competitions, official horizons.
+* national_illness: seven weekly columns, 24 weeks ahead from every eighth week of the last
+  fifth. Models that learn do so once, on the rows before it, and then only observe.
+* beijing: air quality with gaps, 24 and 168 hours ahead from 52 origins, one a week, in the
+  last year. Weather is known for the hours forecast too, to all models that take features.
+  Models that learn do so once, on the four years before; AutoETS is fitted to the last 1000
+  hours at each origin. Missing hours are not scored. Expected: features tell more than the last
+  hours do, a day or more ahead.
+* ett: seven channels at published horizons, from every row of the test part; beside published
+  transformers, and the ridge that is level with them.
+* speed: one forecast after `fit`, and thousands of fresh windows in one call, of our models.
+
+Errors are mean absolute errors scaled by that of the seasonal naive forecast on the first past
+(MASE), and symmetric percentages (sMAPE, to 200). Of intervals of 90 % there are the coverage
+and the mean scaled interval score (MSIS, with the scale of MASE). Seconds are of the
+processor, in one thread: of fits and forecasts, over all folds; those that intervals take
+beyond that stand apart.
+
+Models whose library is missing (dependency group `bench`) are left out, and the run says so.
+All peers together take about forty minutes of a processor. Progress goes to stderr.
 """
 
 import argparse
+import json
 import os
 import platform
 import sys
 import time
 import warnings
-from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-import joblib
 import numpy as np
 import pandas as pd
-import torch
-from numpy.lib.stride_tricks import sliding_window_view
-from sklearn.model_selection import TimeSeriesSplit
+from _forecasting_data import TABLES, single_task
+from _forecasting_models import COVERAGE, MODELS, OURS, WINDOW_MODELS
+from threadpoolctl import threadpool_limits
 
-from sklearn_attention import KernelForecaster, TransformerForecaster, __version__
-from sklearn_attention.forecasting import fit_ridge, seasonal_naive
-
-try:
-    from statsforecast.models import AutoETS
-except ImportError:
-    AutoETS = None
+from sklearn_attention import __version__
 
 HERE = Path(__file__).resolve().parent
-PACKAGES = ("scikit-learn", "torch", "numpy", "pandas", "statsforecast")
+KEYS = ["table", "set", "horizon", "model", "tag"]
+PACKAGES = ("statsforecast", "lightgbm", "torch", "numpy", "pandas")
 
-# Rows of training, of validation and of test, as published results have them.
-TRAIN, VALIDATION, TEST = 8640, 2880, 2880
-LOOKBACK, DAY = 336, 24
-TASKS = (("ETTh1", 96), ("ETTh1", 336), ("ETTh2", 96), ("ETTh2", 336))
-# Mean squared and mean absolute errors as their authors print them, for TASKS in order.
-# PatchTST drops up to a batch of the last test windows, which flatters it.
+PANEL_PEERS = ("seasonal naive", "Naive2", "AutoTheta", "AutoETS", "LightGBM")
+PEERS = {
+    "square": ("seasonal naive", "AutoETS", "MSTL", "LightGBM"),
+    "single": ("seasonal naive", "AutoTheta", "AutoETS", "MSTL", "AutoARIMA", "LightGBM"),
+    "nn3": PANEL_PEERS,
+    "national_illness": ("seasonal naive", "AutoTheta", "AutoETS", "MSTL", "LightGBM"),
+    "m4_hourly": PANEL_PEERS,
+    "m4_weekly": PANEL_PEERS,
+    "m3": PANEL_PEERS,
+    "ett": ("seasonal naive", "ridge"),
+    "beijing": ("seasonal naive", "AutoETS", "LightGBM"),
+    "speed": (),
+}
+# Errors as printed by their authors, beside ours in the order of the rows of a table.
+# sMAPE / MASE; M3 by group and for all.
 PUBLISHED = {
-    "PatchTST/64": (".370 / .400", ".422 / .440", ".274 / .337", ".329 / .384"),
-    "PatchTST/42": (".375 / .399", ".431 / .436", ".274 / .336", ".331 / .380"),
-    "NLinear": (".374 / .394", ".429 / .427", ".277 / .338", ".357 / .400"),
-    "DLinear": (".375 / .399", ".439 / .443", ".289 / .353", ".448 / .465"),
-    "iTransformer": (".386 / .405", ".487 / .458", ".297 / .349", ".428 / .432"),
+    "m3": {
+        "Theta, published": ("16.97 / 2.81", "8.96 / 1.09", "13.89 / .86", "", "12.76 / 1.39"),
+        "ForecastPro": ("17.27 / 3.03", "9.82 / 1.20", "13.90 / .85", "", "13.06 / 1.47"),
+    },
+    "m4_hourly": {
+        "ES-RNN, the winner": ("9.328 / .893",),
+        "PatchTST": ("14.3 / 1.40",),
+        "Chronos-2": ("8.47 / .788",),
+        "TiRex": ("7.85 / .722",),
+    },
+    "m4_weekly": {
+        "AutoARIMA": ("8.99 / 2.36",),
+        "PatchTST": ("6.94 / 2.34",),
+        "Chronos-2": ("5.97 / 2.026",),
+        "TiRex": ("6.01 / 1.990",),
+    },
+    # Mean squared / mean absolute errors, four horizons of each set. PatchTST drops up to a
+    # batch of the last test windows, which flatters it.
+    "ett": {
+        "PatchTST/64": (
+            *(".370 / .400", ".413 / .429", ".422 / .440", ".447 / .468"),
+            *(".274 / .337", ".341 / .382", ".329 / .384", ".379 / .422"),
+            *(".293 / .346", ".333 / .370", ".369 / .392", ".416 / .420"),
+        ),
+        "PatchTST/42": (
+            *(".375 / .399", ".414 / .421", ".431 / .436", ".449 / .466"),
+            *(".274 / .336", ".339 / .379", ".331 / .380", ".379 / .422"),
+            *(".290 / .342", ".332 / .369", ".366 / .392", ".420 / .424"),
+        ),
+        "NLinear": (
+            *(".374 / .394", ".408 / .415", ".429 / .427", ".440 / .453"),
+            *(".277 / .338", ".344 / .381", ".357 / .400", ".394 / .436"),
+            *(".306 / .348", ".349 / .375", ".375 / .388", ".433 / .422"),
+        ),
+        "DLinear": (
+            *(".375 / .399", ".405 / .416", ".439 / .443", ".472 / .490"),
+            *(".289 / .353", ".383 / .418", ".448 / .465", ".605 / .551"),
+            *(".299 / .343", ".335 / .365", ".369 / .386", ".425 / .421"),
+        ),
+        "iTransformer": (
+            *(".386 / .405", ".441 / .436", ".487 / .458", ".503 / .491"),
+            *(".297 / .349", ".380 / .400", ".428 / .432", ".427 / .445"),
+            *(".334 / .368", ".377 / .391", ".426 / .420", ".491 / .459"),
+        ),
+    },
 }
 
-# Steps ahead, steps in the season that the naive forecast and AutoETS are told, and the index.
-SERIES = {
-    "air_passengers": (12, 12, ("1949-01", "MS")),
-    "sunspots_monthly": (24, 132, ("1749-01", "MS")),
-    "taylor_elec": (336, 336, ("2000-06-05", "30min")),
-}
-FOLDS = 5
-# AutoETS cannot follow eleven years of months, and is told those of a year.
-ETS_SEASON = {"sunspots_monthly": 12}
+
+# Measure.
 
 
-# Seven channels, many windows.
+class Watch:
+    """Process seconds of each part."""
+
+    def __init__(self):
+        self.seconds = {}
+
+    def __call__(self, part, function, *arguments):
+        start = time.process_time()
+        result = function(*arguments)
+        taken = time.process_time() - start
+        self.seconds[part] = self.seconds.get(part, 0.0) + taken
+        return result
 
 
-def read_channels(folder, name):
-    """Rows of all channels up to the end of the test, standardised by those of training."""
-    table = pd.read_csv(
-        folder / "forecasting" / f"{name}.csv.gz", index_col="date", parse_dates=True
-    )
-    table = table.iloc[: TRAIN + VALIDATION + TEST]
-    first = table.iloc[:TRAIN]
-    return (table - first.mean()) / first.std(ddof=0)
+def measure_folds(task, name):
+    """Scores of every fold and series, averaged, and seconds."""
+    watch, rows, models = Watch(), [], []
+    scales, horizon = task.scales(task.season), task.horizon
+    for past, future, known in task.folds:
+        if task.refit or not models:
+            models.append(MODELS[name](task))
+            observe = models[-1].fit
+        else:
+            observe = models[-1].update
+        model = models[-1]
+        watch("cpu_s", observe, past, before(known, past))
+        forecasts = watch("cpu_s", model.predict, horizon, known)
+        ends = watch("interval_s", model.predict_interval, horizon, known)
+        rows += [scores(future[own], forecasts[own], ends[own], scales[own]) for own in future]
+    means = pd.DataFrame(rows).mean().to_dict()
+    n_failed = sum(getattr(model, "n_failed", 0) for model in models)
+    sizes = {"n_folds": len(task.folds), "n_series": len(future), "n_failed": n_failed}
+    return sizes | means | watch.seconds
 
 
-def windows_of(values, start, stop, horizon):
-    """Windows and targets of all channels, with targets in these rows; (channel, window, step).
-
-    Windows look back into the rows before.
-    """
-    rows = values[max(0, start - LOOKBACK) : stop].T
-    both = sliding_window_view(rows, LOOKBACK + horizon, axis=1)
-    return both[..., :LOOKBACK], both[..., LOOKBACK:]
+def before(known, past):
+    """Features up to the origin; a model must not look for others there."""
+    return None if known is None else known.iloc[: len(next(iter(past.values())))]
 
 
-def flat(windows):
-    return [part.reshape(-1, part.shape[-1]) for part in windows]
+def scores(actual, forecast, ends, scale):
+    seen = ~np.isnan(actual)
+    if not seen.any():
+        return {}
+    actual, forecast, ends = actual[seen], forecast[seen], ends[seen]
+    if not np.all(np.isfinite(forecast)):
+        raise ValueError("forecasts are not finite")
+    missed = np.abs(actual - forecast)
+    sizes = np.maximum(np.abs(actual) + np.abs(forecast), 1e-9)
+    covered, loss = interval_scores(actual, ends[:, 0], ends[:, 1])
+    return {
+        "mase": missed.mean() / scale,
+        "smape": np.mean(200 * missed / sizes),
+        "mae": missed.mean(),
+        "mse": np.mean(missed**2),
+        "coverage90": covered.mean(),
+        "msis": loss.mean() / scale,
+    }
 
 
-def errors(forecasts, targets):
-    missed = forecasts - targets
-    return f"{np.mean(missed**2):.4f} / {np.mean(np.abs(missed)):.4f}"
+def interval_scores(actual, lower, upper):
+    """Whether intervals contain what they should, and their width with what misses cost."""
+    below, above = np.maximum(lower - actual, 0), np.maximum(actual - upper, 0)
+    loss = upper - lower + 2 / (1 - COVERAGE) * (below + above)
+    return (lower <= actual) & (actual <= upper), loss
 
 
-def ridges(values, horizon):
-    """Linear maps of the training rows, and of the validation rows too, with one penalty."""
-    known = TRAIN + VALIDATION
-    later = flat(windows_of(values, TRAIN, known, horizon))
-    first = fit_ridge(*flat(windows_of(values, 0, TRAIN, horizon)), holdout=later)
-    every = flat(windows_of(values, 0, known, horizon))
-    return first, fit_ridge(*every, alphas=[first.alpha])
-
-
-def ett_table(folder, seed):
-    """Errors on all test windows, a row for each set and horizon."""
+def measure_windows(channels, horizon, name):
+    """Mean scores over all windows of the test part and all channels, and seconds."""
+    watch, model = Watch(), WINDOW_MODELS[name]()
+    watch("cpu_s", model.fit, channels, horizon)
+    watch("interval_s", model.calibrate, channels, horizon)
+    stop = len(channels.table)
+    windows = channels.targets(channels.known, stop, model.lookback_, horizon)
+    train = channels.table.to_numpy()[: channels.train]
+    units = np.abs(train[channels.season :] - train[: -channels.season]).mean(axis=0)
     rows = []
-    for i, (name, horizon) in enumerate(TASKS):
-        table, known = read_channels(folder, name), TRAIN + VALIDATION
-        values = table.to_numpy()
-        n_origins = known - LOOKBACK - horizon + 1
-        model = TransformerForecaster(
-            horizon,
-            lookback=LOOKBACK,
-            season_length=DAY,
-            # The windows held out are those whose targets are validation rows.
-            validation_fraction=(VALIDATION - horizon + 1) / n_origins,
-            random_state=seed,
+    for i, (past, target) in enumerate(windows):
+        forecasts = watch("cpu_s", model.predict, past, i)
+        lower, upper = watch("interval_s", model.predict_interval, past, i)
+        missed = forecasts - target
+        covered, loss = interval_scores(target, lower, upper)
+        rows.append(
+            {
+                "mse": np.mean(missed**2),
+                "mae": np.mean(np.abs(missed)),
+                "coverage90": covered.mean(),
+                "msis": loss.mean() / units[i],
+            }
         )
-        start = time.perf_counter()
-        model.fit(table.iloc[:known])
-        seconds = time.perf_counter() - start
-        past, targets = windows_of(values, known, len(values), horizon)
-        forecasts = np.stack([model.predict(history=np.array(own)) for own in past])
-        (past, targets), forecasts = flat((past, targets)), forecasts.reshape(-1, horizon)
-        found = [errors(forecasts, targets)]
-        found += [errors(ridge.predict(past), targets) for ridge in ridges(values, horizon)]
-        found.append(errors(seasonal_naive(past, horizon, DAY), targets))
-        published = [column[i] for column in PUBLISHED.values()]
-        rows.append([name, str(horizon), f"{model.gate_:.2f}", *found, *published])
-        rows[-1].append(f"{seconds:.0f}")
-        print(" | ".join(rows[-1]), file=sys.stderr)
-    header = ["set", "horizon", "gate", "TransformerForecaster", "ridge, training rows"]
-    header += ["ridge, validation rows too", "seasonal naive", *PUBLISHED, "fit, s"]
-    return [
-        "## ETT: mean squared / mean absolute error",
-        "",
-        f"Rows {TRAIN}/{VALIDATION}/{TEST}, standardised by the training rows; all "
-        f"{TEST} − horizon + 1 test windows of all seven channels. Our columns look back "
-        f"{LOOKBACK} steps, and were computed in this run; published columns are as printed by "
-        "their authors, iTransformer with 96 steps. The forecaster is fitted on training and "
-        "validation rows, of which the latter set penalty and gate, and answers the windows of "
-        "each channel in one call. The penalty of both ridges is that with the least error on "
-        "the validation rows. Where the gate is shut, the forecaster is the second ridge.",
-        "",
-        *markdown(header, rows),
-    ]
+    means = pd.DataFrame(rows).mean().to_dict()
+    return {"n_series": len(rows), "n_windows": len(target)} | means | watch.seconds
 
 
-# Single series.
+def measure_speed(task, name):
+    """Milliseconds of a forecast after `fit`, and seconds of many fresh windows."""
+    model = MODELS[name](task)
+    ((own, past),) = task.folds[0].past.items()
+    model.fit({own: past})
+    ours = model.model
+    times = [seconds_of(ours.predict) for _ in range(101)]
+    windows = np.lib.stride_tricks.sliding_window_view(past.to_numpy(), ours.lookback_)
+    windows = np.array(windows[np.arange(3000) % len(windows)])
+    return {
+        "median_ms": 1e3 * np.median(times),
+        "best_ms": 1e3 * min(times),
+        "windows_s": min(seconds_of(lambda: ours.predict(history=windows)) for _ in range(3)),
+    }
 
 
-def read_series(folder, name):
-    values = pd.read_csv(folder / "forecasting" / f"{name}.csv.gz").iloc[:, -1]
-    start, freq = SERIES[name][2]
-    index = pd.date_range(start, periods=len(values), freq=freq)
-    return pd.Series(values.to_numpy(float), index=index, name=name)
-
-
-def backtest(series, horizon, forecast):
-    """Forecasts of all folds by a function of the values before each of them."""
-    values, folds = series.to_numpy(), []
-    for before, rows in TimeSeriesSplit(FOLDS, test_size=horizon).split(values):
-        found = np.ravel(forecast(values[before]))
-        folds.append(pd.DataFrame({"actual": values[rows], "forecast": found}))
-    return pd.concat(folds)
-
-
-def smoothing(values, horizon, season):
-    return AutoETS(season_length=season).fit(values).predict(horizon)["mean"]
-
-
-def series_table(folder, seed):
-    """Scaled errors, a row for each series."""
-    rows, seconds = [], []
-    for name, (horizon, season, _) in SERIES.items():
-        series = read_series(folder, name)
-        # The unit is the error of the naive forecast on the rows before all tests.
-        first = series.to_numpy()[: -FOLDS * horizon]
-        scale = np.abs(np.diff(first)).mean()
-        models = {
-            "TransformerForecaster": TransformerForecaster(horizon, random_state=seed),
-            "KernelForecaster": KernelForecaster(horizon),
-        }
-        runs = {
-            label: partial(model.backtest, series, cv=FOLDS, refit=True)
-            for label, model in models.items()
-        }
-        naive = partial(seasonal_naive, horizon=horizon, season_length=season)
-        runs["seasonal naive"] = partial(
-            backtest, series, horizon, lambda x, f=naive: f(x[None])
-        )
-        if AutoETS is not None:
-            told = ETS_SEASON.get(name, season)
-            exponential = partial(smoothing, horizon=horizon, season=told)
-            runs["AutoETS"] = partial(backtest, series, horizon, exponential)
-        found, spent = {}, {}
-        for label, run in runs.items():
-            start = time.perf_counter()
-            table = run()
-            spent[label] = f"{time.perf_counter() - start:.0f}"
-            found[label] = np.abs(table["forecast"] - table["actual"]).mean() / scale
-            print(f"{name} {label} {found[label]:.3f} {spent[label]} s", file=sys.stderr)
-        cells = {label: f"{error:.3f}" for label, error in found.items()}
-        best = min(found, key=found.get)
-        cells[best] = f"**{cells[best]}**"
-        head = [name, str(len(series)), str(horizon)]
-        rows.append(head + [cells.get(label, "not installed") for label in COLUMNS])
-        seconds.append(head + [spent.get(label, "–") for label in COLUMNS])
-    header = ["series", "rows", "horizon", *COLUMNS]
-    return [
-        f"## Single series: mean absolute scaled error over {FOLDS} folds",
-        "",
-        f"The last {FOLDS} stretches of one horizon, each forecast from all rows before it, "
-        "everything learned anew. Errors are in units of the mean absolute difference between "
-        "neighbours in the rows before the first of them. Both forecasters are at their "
-        "defaults. Seasons for naive and AutoETS: a year of months, the 11 years of sunspots "
-        "(for AutoETS one year), a week of half hours.",
-        "",
-        *markdown(header, rows),
-        "",
-        "Seconds, all folds together:",
-        "",
-        *markdown(header, seconds),
-    ]
-
-
-COLUMNS = ("TransformerForecaster", "KernelForecaster", "seasonal naive", "AutoETS")
-
-
-# Speed.
-
-
-def fit_and_count(values):
-    """Fit, and how many threads torch has in this process."""
-    TransformerForecaster(96, lookback=LOOKBACK, max_steps=60, base=None).fit(values)
-    return torch.get_num_threads()
-
-
-def seconds_of(function, *arguments):
+def seconds_of(function):
     start = time.perf_counter()
-    function(*arguments)
+    function()
     return time.perf_counter() - start
 
 
-def together_or_in_turn(parallel, work):
-    """Time of doing it twice in two processes, as a share of doing it twice in this one."""
-    together = seconds_of(parallel, [joblib.delayed(work)()] * 2)
-    return together / seconds_of(lambda: [work(), work()])
+# Run.
 
 
-def speed_table(folder, seed):
-    """Times of forecasts, and of fits side by side."""
-    values = read_channels(folder, "ETTh1").to_numpy()
-    past, _ = windows_of(values, TRAIN + VALIDATION, len(values), 96)
-    fresh, rows = np.array(past[-1]), []
-    oil = values[: TRAIN + VALIDATION, -1]
-    for label, series, options in (
-        ("144 months, defaults, horizon 12", read_series(folder, "air_passengers"), {}),
-        (f"oil temperature, {LOOKBACK} steps, horizon 96", oil, {"lookback": LOOKBACK}),
-    ):
-        horizon = 96 if options else 12
-        # Without a base, the network is asked for sure.
-        model = TransformerForecaster(
-            horizon, base=None, max_steps=20, random_state=seed, **options
-        ).fit(series)
-        model.predict()
-        times = [seconds_of(model.predict) for _ in range(101)]
-        cell = f"{1e3 * np.median(times):.1f} ms, at best {1e3 * min(times):.1f} ms"
-        rows.append([f"one horizon: {label}", cell])
-        print(rows[-1], file=sys.stderr)
-    times = [seconds_of(lambda: model.predict(history=fresh)) for _ in range(3)]
-    rows.append([f"{len(fresh)} fresh windows in one call", f"{np.median(times):.2f} s"])
-    parallel = joblib.Parallel(n_jobs=2, backend="loky")
-    n_threads, _ = parallel([joblib.delayed(fit_and_count)(oil[:4000])] * 2)
-    # What the machine has to give at this moment is what plain Python gets of it.
-    for label, work in (
-        (f"fits, torch with {n_threads} thread in each", partial(fit_and_count, oil[:4000])),
-        ("loops in plain Python", partial(sum, range(100_000_000))),
-    ):
-        ratios = [together_or_in_turn(parallel, work) for _ in range(3)]
-        cell = "time × " + ", ".join(f"{ratio:.2f}" for ratio in ratios)
-        rows.append([f"two processes at once against one after the other: {label}", cell])
-        print(rows[-1], file=sys.stderr)
-    return [
-        "## Speed",
-        "",
-        "The network without a base, so that every forecast asks it.",
-        "",
-        *markdown(["", ""], rows),
-    ]
+def cells_of(table, data):
+    """The cells of a table, by set and horizon: functions that load what is measured."""
+    if table != "speed":
+        return TABLES[table](data)
+    task = single_task(data, "air_passengers")
+    return {("air_passengers", task.horizon): lambda: task}
+
+
+def measure(table, load, horizon, model):
+    with warnings.catch_warnings(), threadpool_limits(1):
+        # Models say what they leave out, or do not converge; their scores show it.
+        warnings.simplefilter("ignore")
+        try:
+            if table == "ett":
+                found = measure_windows(load(), horizon, model)
+            elif table == "speed":
+                found = measure_speed(load(), model)
+            else:
+                found = measure_folds(load(), model)
+        except ImportError:
+            raise
+        except Exception as error:
+            return {"error": f"{type(error).__name__}: {error}"[:300]}
+    return {name: float(f"{value:.6g}") for name, value in found.items()}
+
+
+def run(table, options):
+    known = results(options.results)
+    measured = set() if options.again else set(known[KEYS].itertuples(index=False, name=None))
+    missing = set()
+    for (name, horizon), load in cells_of(table, options.data).items():
+        if options.sets and name not in options.sets:
+            continue
+        if options.horizons and horizon not in options.horizons:
+            continue
+        for model in (*PEERS[table], *OURS):
+            tag = options.tag if model in OURS else ""
+            keys = (table, name, horizon, model, tag)
+            if options.models and model not in options.models:
+                continue
+            if keys in measured or model in missing:
+                continue
+            try:
+                found = measure(table, load, horizon, model)
+            except ImportError as error:
+                missing.add(model)
+                print(f"{model} is left out: {error}", file=sys.stderr)
+                continue
+            append(dict(zip(KEYS, keys, strict=True)) | found, options.results)
+
+
+def append(cell, path):
+    line = json.dumps(cell)
+    print(line, file=sys.stderr)
+    with open(path, "a") as file:
+        file.write(line + "\n")
+
+
+def results(path):
+    """A row for each cell; the last line counts."""
+    lines = path.read_text().splitlines() if path.exists() else []
+    frame = pd.DataFrame([json.loads(line) for line in lines])
+    frame = frame.reindex(columns=list(dict.fromkeys([*KEYS, "error", *frame.columns])))
+    return frame.drop_duplicates(KEYS, keep="last")
 
 
 # Report.
+
+TITLES = {
+    "square": ("Square waves", ("mse",), "Mean squared error over 200 steps."),
+    "single": (
+        "Single series",
+        ("mase",),
+        "MASE, mean over five folds. AutoTheta and AutoETS are told the longest season, but a "
+        "year for sunspots. MSTL takes out all seasons, and AutoETS forecasts the rest. "
+        "AutoARIMA has seasons of up to 24 steps itself, and longer ones from MSTL. AutoETS on "
+        "10 000 half hours of taxis with the season of a week is left out for its time.",
+    ),
+    "nn3": ("NN3", ("smape", "mase"), "sMAPE / MASE of 111 monthly series."),
+    "national_illness": (
+        "National illness",
+        ("mase", "smape"),
+        "MASE / sMAPE, 22 origins. Seconds of all models but LightGBM and ours are of a fit at "
+        "each origin.",
+    ),
+    "m4_hourly": (
+        "M4 hourly",
+        ("smape", "mase"),
+        "sMAPE / MASE of all 414 series. LightGBM is told the week besides the day.",
+    ),
+    "m4_weekly": (
+        "M4 weekly",
+        ("smape", "mase"),
+        "sMAPE / MASE of all 359 series. LightGBM alone is told the season of a year.",
+    ),
+    "m3": ("M3", ("smape", "mase"), "sMAPE / MASE of all 3003 series."),
+    "ett": ("ETT", ("mse", "mae"), "Mean squared / mean absolute error, standardised."),
+    "beijing": (
+        "Beijing",
+        ("mae", "mase"),
+        "Mean absolute error / MASE, 52 origins. Seasonal naive and AutoETS know no weather; "
+        "AutoETS is fitted to the last 1000 hours at each origin.",
+    ),
+    "speed": (
+        "Speed",
+        ("median_ms", "windows_s"),
+        "Milliseconds of one forecast / seconds of 3000 windows in one call.",
+    ),
+}
+
+
+def with_all(frame):
+    """Rows of M3, and those of all its series, where every group was measured."""
+    rows = []
+    for (model, tag), own in frame.groupby(["model", "tag"], sort=False):
+        if len(own) == 4 and own["error"].isna().all():
+            weights = own["n_series"] / own["n_series"].sum()
+            fields = own.select_dtypes("number").columns.drop("horizon")
+            means = own[fields].mul(weights, axis=0).sum()
+            totals = own[["cpu_s", "interval_s", "n_series", "n_failed"]].sum()
+            names = {"table": "m3", "set": "all", "horizon": "", "model": model, "tag": tag}
+            rows.append({**means, **totals, **names, "error": np.nan})
+    return pd.concat([frame, pd.DataFrame(rows)]) if rows else frame
+
+
+def columns_of(table, frame):
+    """Models in order, ours last, a column for each tag."""
+    named = frame["model"] + frame["tag"].map(lambda tag: f" ({tag})" if tag else "")
+    order = [*PEERS[table], *OURS]
+    places = frame["model"].map(order.index)
+    return named, list(dict.fromkeys(named[places.sort_values(kind="stable").index]))
+
+
+def number(value):
+    if np.isnan(value):
+        return "–"
+    return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
+def grid(table, frame, text, best=None, published=None):
+    """Lines of a table: sets and horizons, and a `text` of every model's cell."""
+    named, models = columns_of(table, frame)
+    frame = frame.assign(column=named)
+    rows, published = [], published or {}
+    for (name, horizon), own in frame.groupby(["set", "horizon"], sort=False):
+        own = own.set_index("column")
+        least = own[best].min() if best else None
+        row = [name, str(horizon)]
+        for model in models:
+            row.append("–" if model not in own.index else cell_text(own.loc[model], text))
+            if best and model in own.index and own.loc[model, best] == least:
+                row[-1] = f"**{row[-1]}**"
+        rows.append(row + [cells[name, horizon] for cells in published.values()])
+    return markdown(["set", "horizon", *models, *published], rows)
+
+
+def cell_text(row, text):
+    return "failed" if isinstance(row["error"], str) else text(row)
+
+
+def numbers(*fields):
+    return lambda row: " / ".join(number(row[field]) for field in fields)
+
+
+def seconds(row):
+    shown = [row["cpu_s"], row["interval_s"]]
+    return " / ".join("< 0.01" if value < 0.01 else f"{value:.3g}" for value in shown)
 
 
 def markdown(header, rows):
     lines = [header, ["---"] * len(header), *rows]
     return ["| " + " | ".join(line) + " |" for line in lines]
+
+
+def section(table, frame, data):
+    title, fields, note = TITLES[table]
+    cells = list(cells_of(table, data))
+    places = [cells.index(cell) for cell in zip(frame["set"], frame["horizon"], strict=True)]
+    frame = frame.iloc[np.argsort(places, kind="stable")]
+    if table == "m3":
+        frame, cells = with_all(frame), [*cells, ("all", "")]
+    published = {
+        name: dict(zip(cells, column, strict=True))
+        for name, column in PUBLISHED.get(table, {}).items()
+    }
+    errors = grid(table, frame, numbers(*fields), fields[0], published)
+    lines = [f"## {title}", "", note, "", *errors, ""]
+    if table == "speed":
+        return lines
+    frame = frame.assign(coverage=(frame["coverage90"] * 100).round(1))
+    lines += ["Intervals of 90 %: coverage in % / MSIS.", ""]
+    lines += [*grid(table, frame, numbers("coverage", "msis"), "msis"), ""]
+    lines += ["Seconds of the processor: fits and forecasts / intervals.", ""]
+    lines += [*grid(table, frame, seconds), ""]
+    fallen = frame[frame.get("n_failed", 0) > 0]
+    for row in fallen[fallen["set"] != "all"].itertuples():
+        lines += [
+            f"{row.model} failed on {row.n_failed:.0f} of {row.n_series * row.n_folds:.0f} "
+            f"series of {row.set}, which it forecasts by their last value.",
+            "",
+        ]
+    for row in frame.dropna(subset="error").itertuples():
+        lines += [f"{row.model}, {row.set}, {row.horizon}: {row.error}", ""]
+    return lines
 
 
 def package_version(name):
@@ -320,40 +457,56 @@ def package_version(name):
         return f"{name} is missing"
 
 
-PARTS = {"ett": ett_table, "series": series_table, "speed": speed_table}
-
-
-def report(parts, folder, seed):
-    threads = os.environ.get("OMP_NUM_THREADS", "not set")
-    load = os.getloadavg()[0]
+def report(options):
+    frame = results(options.results)
     lines = [
-        "# Forecasters",
+        "# Forecasters without tuning",
         "",
-        f"{platform.platform()}, {platform.machine()}, {os.cpu_count()} processors, "
-        f"with a load of {load:.1f} before the run; `OMP_NUM_THREADS` {threads}. "
-        f"Python {platform.python_version()}, sklearn-attention {__version__}, "
-        f"{', '.join(map(package_version, PACKAGES))}. Seed {seed}.",
+        f"{platform.platform()}, {platform.machine()}, {os.cpu_count()} processors, one "
+        f"thread. Python {platform.python_version()}, sklearn-attention {__version__}, "
+        f"{', '.join(map(package_version, PACKAGES))}.",
+        "",
+        "`forecasting.py` says what is measured. –: not measured. Bold: the least in a row, by "
+        "the first number of errors and by the MSIS of intervals.",
+        "",
     ]
-    for part in parts:
-        lines += ["", *PARTS[part](folder, seed)]
-    return "\n".join(lines)
+    for table in TITLES:
+        own = frame[frame["table"] == table]
+        if len(own):
+            lines += section(table, own, options.data)
+    print("\n".join(lines).rstrip())
+
+
+# Command line.
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "tables", nargs="+", metavar="TABLE", help=f"{', '.join(PEERS)}; report"
+    )
+    for name in ("models", "sets", "horizons"):
+        parser.add_argument(f"--{name}", type=lambda text: text.split(","), help="some of them")
+    parser.add_argument("--tag", default="", help="marks lines of our models")
+    parser.add_argument("--again", action="store_true", help="also what is measured already")
+    parser.add_argument("--results", type=Path, default=HERE / "forecasting.jsonl")
+    beside = HERE.parents[1] / "shared" / "data"
+    folder = os.environ.get("SKLEARN_ATTENTION_DATA", beside)
+    parser.add_argument("--data", type=Path, default=folder)
+    options = parser.parse_args()
+    groups = {"ours": OURS, "peers": [m for m in {*MODELS, *WINDOW_MODELS} if m not in OURS]}
+    if options.models:
+        options.models = [m for name in options.models for m in groups.get(name, [name])]
+    if options.horizons:
+        options.horizons = [int(horizon) for horizon in options.horizons]
+    unknown = set(options.models or ()) - {*MODELS, *WINDOW_MODELS}
+    unknown |= set(options.tables) - {*PEERS, "report"}
+    if unknown:
+        parser.error(f"unknown: {', '.join(sorted(unknown))}")
+    return options
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("parts", nargs="*", help=f"some of {', '.join(PARTS)}; default all")
-    parser.add_argument("--seed", type=int, default=0, help="of the networks; default 0")
-    beside = HERE.parents[1] / "shared" / "data"
-    shared = os.environ.get("SKLEARN_ATTENTION_DATA", beside)
-    parser.add_argument("--data", type=Path, default=shared)
-    parser.add_argument("--save", metavar="FILE", help="also write the tables to this file")
-    arguments = parser.parse_args()
-    if unknown := set(arguments.parts) - set(PARTS):
-        parser.error(f"no parts: {', '.join(sorted(unknown))}")
-    with warnings.catch_warnings():
-        # Of the peer: it says what it leaves out of a long season.
-        warnings.filterwarnings("ignore", module="statsforecast")
-        text = report(arguments.parts or PARTS, arguments.data, arguments.seed)
-    print(text)
-    if arguments.save:
-        Path(arguments.save).write_text(text + "\n")
+    options = parse()
+    for table in options.tables:
+        report(options) if table == "report" else run(table, options)

@@ -4,8 +4,8 @@ Forecasting a pandas Series
 ===========================
 
 A forecaster takes a Series with its index and returns one: dates in, dates out. This example
-follows a monthly series from ``fit`` to a forecast with intervals, and asks how good such
-forecasts would have been in the past.
+follows a monthly series from ``fit`` to a forecast with intervals, looks at which methods it
+comes from, and asks how good such forecasts would have been in the past.
 """
 
 # %%
@@ -14,19 +14,19 @@ forecasts would have been in the past.
 #
 # Made by a formula, after those of the sun: cycles of about eleven years, each of another
 # height; a high one rises faster than a low one, and all fall more slowly than they rise.
-# There is no season that repeats, and what comes next depends on more than a linear map of
-# the last years can say.
+# No season repeats to the month, and the year that goes with months means nothing.
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+from matplotlib.dates import YearLocator
 
 from sklearn_attention import KernelForecaster, TransformerForecaster
-from sklearn_attention.forecasting import seasonal_naive
+from sklearn_attention.forecasting import mase, naive_scale, seasonal_naive
 
 random = np.random.default_rng(1)
 months = pd.date_range("1900-01", periods=1500, freq="MS", name="month")
-time, activity, start = np.arange(len(months)), np.zeros(len(months)), -60.0
+time, activity, start = np.arange(len(months)), np.full(len(months), 10.0), -60.0
 while start < len(months):
     height = random.uniform(50, 200)
     since = np.clip((time - start) / (48 * (110 / height) ** 0.3), 0, None)
@@ -40,23 +40,62 @@ past, future = spots[:"2019"], spots["2020":]
 # Fit and forecast
 # ----------------
 #
-# Forecasts of two years are made from the five and a half before. The forecaster starts from
-# a linear map of the window, and adds what its transformer has learned beyond that, as far as
-# windows that were held out support it: that share is the gate.
+# The forecaster asks many methods for two years at once, and weighs them by how well they would
+# have forecast from moments in the past. All it is told is the horizon. That spots are better
+# looked at as logarithms, and that there is a cycle of eleven years, it finds by itself.
 
-model = TransformerForecaster(horizon=24, lookback=66, max_steps=300).fit(past)
-print(f"base: {model.base_}; gate: {model.gate_:.2f}")
+model = TransformerForecaster(horizon=24).fit(past)
+print("logarithms:", model.log_, "  seasons:", [round(own, 1) for own in model.seasons_])
 print(model.predict().head(3).round(1))
 
 # %%
 # The forecast continues the index, and rolls on beyond the horizon when more steps are asked
-# for. Intervals come from errors on the windows that were held out, whatever the noise is
-# like; they widen where forecasts are made from forecasts.
+# for. Intervals come from errors on what was held out, whatever the noise is like; they widen
+# where forecasts are made from forecasts.
 
-forecast = model.predict(60)
-interval = model.predict_interval(60, coverage=0.9)
-inside = future.between(interval["lower"], interval["upper"])
+forecast = model.predict(60, coverage=0.9)
+inside = future.between(forecast["lower_90"], forecast["upper_90"])
 print(f"{inside.sum()} of {len(future)} months are inside the 90 % intervals")
+
+# %%
+# Where it comes from
+# -------------------
+#
+# ``candidate_weights_`` has the weights of the methods, and ``explain`` puts the forecasts of
+# those that have one beside them. Linear maps of windows and analogs, at several lengths, share
+# most of the weight: none is clearly the best, and their errors partly cancel.
+
+explained = model.explain()
+print(explained[["candidate", "weight", 1, 12, 24]].round(2).to_string(index=False))
+
+# %%
+# How good would it have been?
+# ----------------------------
+#
+# ``backtest`` forecasts the last ten years, two at a time, each from what came before, and
+# returns what it said beside what happened. Errors are in units of the usual difference
+# between one month and the next. :class:`~sklearn_attention.KernelForecaster` averages what
+# followed similar windows, and everybody can repeat what was seen eleven years before. With
+# other random numbers the averages of similar windows are sometimes ahead: try both.
+
+models = {
+    "candidates": TransformerForecaster(horizon=24),
+    "similar windows": KernelForecaster(horizon=24, lookback=66),
+}
+folds = {name: each.backtest(spots, cv=5, coverage=0.9) for name, each in models.items()}
+repeated = folds["candidates"].copy()
+first = len(spots) - len(repeated)
+repeated["forecast"] = np.concatenate(
+    [
+        seasonal_naive(spots.to_numpy()[None, :end], 24, season_length=132)[0]
+        for end in range(first, len(spots), 24)
+    ]
+)
+folds["eleven years ago"] = repeated
+scale = naive_scale(spots[:first])
+for name, table in folds.items():
+    missed = [mase(own["actual"], own["forecast"], scale) for _, own in table.groupby("fold")]
+    print(f"{name:<18}{np.mean(missed):.2f}   in each fold", *np.round(missed, 2))
 
 # %%
 # News without learning anew
@@ -68,41 +107,8 @@ model.update(spots["2020":"2020-06"])
 print(model.predict(3).round(1))
 
 # %%
-# How good would it have been?
-# ----------------------------
-#
-# ``backtest`` forecasts the last ten years, two at a time, each from what came before, and
-# returns what it said beside what happened. Errors are in units of the usual difference
-# between one month and the next. :class:`~sklearn_attention.KernelForecaster` averages what
-# followed similar windows; the linear map alone is a transformer with one step of training;
-# and everybody can repeat what was seen eleven years before.
-#
-# With other random numbers the averages of similar windows are sometimes ahead of the
-# transformer: try both.
-
-models = {
-    "transformer": model,
-    "linear map": TransformerForecaster(horizon=24, lookback=66, max_steps=1),
-    "similar windows": KernelForecaster(horizon=24, lookback=66),
-}
-folds = {name: each.backtest(spots, cv=5) for name, each in models.items()}
-repeated = folds["similar windows"].copy()
-first = len(spots) - len(repeated)
-repeated["forecast"] = np.concatenate(
-    [
-        seasonal_naive(spots.to_numpy()[None, :end], 24, season_length=132)[0]
-        for end in range(first, len(spots), 24)
-    ]
-)
-folds["eleven years ago"] = repeated
-scale = spots[:first].diff().abs().mean()
-for name, table in folds.items():
-    missed = (table["forecast"] - table["actual"]).abs().groupby(table["fold"]).mean() / scale
-    print(f"{name:<18}{missed.mean():.2f}   in each fold", *missed.round(2))
-
-# %%
-# The figure
-# ----------
+# The figures
+# -----------
 #
 # Left, the forecast of five years, the last three from forecasts, with its intervals. Right,
 # the five folds of the backtest.
@@ -114,18 +120,42 @@ plt.rc("axes.spines", top=False, right=False)
 figure, (left, right) = plt.subplots(1, 2, figsize=(13, 4.6), layout="constrained", sharey=True)
 
 recent = spots["1995":]
-left.fill_between(interval.index, *interval.T.to_numpy(), color=BLUE, alpha=0.2, lw=0)
+ends = forecast["lower_90"], forecast["upper_90"]
+left.fill_between(forecast.index, *ends, color=BLUE, alpha=0.2, lw=0)
 left.plot(recent, color=INK, lw=1, label="observed")
-left.plot(forecast, color=BLUE, lw=2.2, label="forecast, and 90 % interval")
+left.plot(forecast["forecast"], color=BLUE, lw=2.2, label="forecast, and 90 % interval")
 left.axvline(forecast.index[0], color=GREY, lw=1, ls="--")
-left.set(title="Five years ahead", ylabel="spots", ylim=(0, None))
+left.set(title="Five years ahead", ylabel="spots", ylim=(0, 330))
 
 right.plot(recent, color=INK, lw=1)
-for fold, table in folds["transformer"].groupby("fold"):
+for fold, table in folds["candidates"].groupby("fold"):
     label = "forecast, two years at a time" if fold == 0 else None
+    ends = table["lower_90"], table["upper_90"]
+    right.fill_between(table["time"], *ends, color=ORANGE, alpha=0.2, lw=0)
     right.plot(table["time"], table["forecast"], color=ORANGE, lw=2.2, label=label)
     right.axvline(table["time"].iloc[0], color=GREY, lw=1, ls="--")
 right.set(title="The backtest")
 for axis in (left, right):
     axis.legend(frameon=False, loc="upper left")
+
+# %%
+# The methods behind the forecast: their weights, and what each of them says of the first two
+# years, the heavier the darker.
+
+figure, (left, right) = plt.subplots(1, 2, figsize=(13, 4.6), layout="constrained")
+shown = explained.iloc[::-1]
+left.barh(shown["candidate"], shown["weight"], color=BLUE)
+left.set(title="Weights of the candidates", xlabel="weight")
+
+two_years = forecast.index[:24]
+for _, own in explained.iterrows():
+    shade = 0.15 + 0.85 * own["weight"] / explained["weight"].max()
+    right.plot(two_years, own[range(1, 25)].to_numpy(), color=BLUE, alpha=shade, lw=1.2)
+right.plot([], [], color=BLUE, lw=1.2, label="candidates")
+right.plot(forecast["forecast"][:24], color=ORANGE, lw=2.6, label="their average")
+right.plot(spots["2016":"2021"], color=INK, lw=1, label="observed")
+right.xaxis.set_major_locator(YearLocator())
+right.axvline(two_years[0], color=GREY, lw=1, ls="--")
+right.set(title="What each of them says", ylabel="spots", ylim=(0, None))
+right.legend(frameon=False, loc="upper left")
 plt.show()

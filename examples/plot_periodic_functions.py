@@ -5,7 +5,7 @@ A transformer learns to be periodic
 
 A sine, a sine that grows, and a square wave: a published comparison trains transformers on the
 first 1000 steps of each and forecasts the next 200, from their own forecasts.
-``TransformerForecaster(base=None)``, the transformer alone, does the same here. Then its
+``TransformerForecaster(candidates=None)``, the transformer alone, does the same here. Then its
 attention shows that it has found the period.
 """
 
@@ -31,7 +31,7 @@ forecasts, errors = {}, {}
 for name in names:
     series = make_periodic_series(name)
     past, future = series[:1000], series[1000:]
-    forecaster = TransformerForecaster(horizon=50, lookback=200, base=None, max_steps=300)
+    forecaster = TransformerForecaster(horizon=50, lookback=200, candidates=None, max_steps=300)
     forecasts[name] = forecaster.fit(past).predict(200)
     errors[name] = np.mean((forecasts[name] - future) ** 2)
 
@@ -52,7 +52,7 @@ for ax, (name, title) in zip(axes, names.items(), strict=True):
     )
     ax.plot(steps[1000:], forecasts[name], color="tab:orange", label="forecast")
     ax.set_title(title, loc="left")
-figure.legend(*axes[0].get_legend_handles_labels(), loc="upper right", ncols=3)
+figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper right", ncols=3)
 axes[-1].set_xlabel("step")
 
 # %%
@@ -68,7 +68,7 @@ sine = make_periodic_series("sine")
 forecaster = TransformerForecaster(
     horizon=50,
     lookback=200,
-    base=None,
+    candidates=None,
     patch_length=1,
     positions="learned",
     d_model=32,

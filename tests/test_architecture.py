@@ -36,7 +36,7 @@ TORCH = {
     "attention",
     "nn",
     "training",
-    *(f"forecasting.{name}" for name in ("_correction", "_network")),
+    *(f"forecasting.{name}" for name in ("_candidate_network", "_correction", "_network")),
     *(f"sequence.{name}" for name in ("_beam_search", "_pair_batches", "_seq2seq_network")),
     *(f"sequence.{name}" for name in ("_language_network", "_language_reading")),
     *(

@@ -6,7 +6,7 @@ from scipy.special import softmax
 
 from ..kernels import RadialKernel
 from ._measures import dividing, spread_of
-from ._windows import evenly_spread
+from ._observations import evenly_spread
 
 NORMALIZE = ("last", "standard")
 # Of more windows than these, evenly spread ones are predicted, and predicted from, as the
@@ -46,14 +46,13 @@ def units_of(past, normalize):
     return level, dividing(spread_of(past, axis=1))[:, None]
 
 
-def keys_of(batch, known, level, unit):
+def keys_of(origins, lookback, level, unit):
     """What windows are compared by.
 
     Parameters
     ----------
-    batch : WindowBatch
-    known : ndarray of int
-        Columns of the features that are known beforehand.
+    origins : Origins
+    lookback : int
     level, unit : ndarray of shape (n_windows, 1)
 
     Returns
@@ -62,12 +61,13 @@ def keys_of(batch, known, level, unit):
         The normalised window, features known only up to now in its steps, and those known
         beforehand in the steps to forecast.
     """
-    parts = [(batch.past - level) / unit]
-    if batch.past_features is not None:
-        past_only = np.delete(batch.past_features, known, axis=2)
-        parts.append(past_only.reshape(len(past_only), -1))
-    if batch.future_features is not None:
-        parts.append(batch.future_features.reshape(len(parts[0]), -1))
+    parts = [(origins.past(lookback) - level) / unit]
+    past, later = origins.past_features(lookback), origins.future_features()
+    if past is not None:
+        past = np.delete(past, origins.observations.known, axis=2)
+        parts.append(past.reshape(len(past), -1))
+    if later is not None:
+        parts.append(later.reshape(len(later), -1))
     return np.concatenate(parts, axis=1)
 
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 
 from ._features import place_rows, training_features
+from ._forecast_steps import remembered
 from ._observe import read_later
-from ._question import remembered
 
 # Forms in which series have the names that the user gave them.
 _NAMED = ("frame", "dict", "arrays", "long", "long_frame", "tidy")

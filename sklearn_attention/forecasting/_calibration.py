@@ -2,8 +2,12 @@
 
 import numpy as np
 
+from ._measures import naive_scales
+
 # Rounding must not ask for one more error than needed.
 _SLACK = 1e-9
+# Origins that the errors of all series count as among those of one.
+_BORROWED = 2.0
 
 
 def errors_at(errors, levels, level):
@@ -27,6 +31,59 @@ def errors_at(errors, levels, level):
     return errors[..., below] + (place - below) * (errors[..., above] - errors[..., below])
 
 
+def error_units(errors, series, scale):
+    """Size of the errors of each series, in part that of all series.
+
+    Parameters
+    ----------
+    errors : ndarray of shape (n_origins, horizon, n_levels)
+        Truth less quantile forecasts; NaN where nothing was observed.
+    series : ndarray of int of shape (n_origins,)
+        Which series each origin lies in.
+    scale : ndarray of shape (n_series,)
+        Of each series the error of the naive forecast.
+
+    Returns
+    -------
+    unit : ndarray of shape (n_series,)
+        Positive.
+    usual : float
+        Unit of a series that nothing is known of, in units of its scale.
+    """
+    seen = ~np.isnan(errors)
+    size = np.where(seen, np.abs(errors), 0).sum(axis=(1, 2)) / np.maximum(seen.sum((1, 2)), 1)
+    ratio = size / scale[series]
+    count = np.bincount(series, minlength=len(scale))
+    total = np.bincount(series, ratio, minlength=len(scale))
+    own = total / np.maximum(count, 1)
+    usual = float(own[count > 0].mean()) or 1.0
+    mixed = (total + _BORROWED * usual) / (count + _BORROWED)
+    return scale * mixed, usual
+
+
+def calibration_without_origins(origins, levels):
+    """Errors of a random walk, for series too short to hold anything out.
+
+    Parameters
+    ----------
+    origins : Origins
+        None, in the series.
+    levels : sequence of float
+
+    Returns
+    -------
+    calibration : dict
+        Steps of all series, times the root of the number of steps ahead.
+    """
+    values = origins.observations.values
+    scale = naive_scales(values)
+    pairs = zip(values, scale, strict=True)
+    steps = np.concatenate([np.zeros(1), *(np.diff(own) / size for own, size in pairs)])
+    growth = np.sqrt(np.arange(1, origins.horizon + 1))
+    errors = np.repeat((steps[:, None] * growth)[:, :, None], len(levels), axis=2)
+    return {"levels": np.array(levels), "errors": errors, "unit": scale, "usual": 1.0}
+
+
 def interval_margin(errors, levels, coverage):
     r"""By how much an interval between two quantiles has to be widened.
 
@@ -41,15 +98,15 @@ def interval_margin(errors, levels, coverage):
     Returns
     -------
     margin : ndarray of shape (horizon,)
-        For each step ahead; negative where the quantiles are too far apart, infinite where
-        the hold-out has too few windows for the coverage.
+        For each step ahead; negative where the quantiles are too far apart.
 
     Notes
     -----
     Conformalised quantile regression [1]_: the score of a window is how far the truth lies
     outside of the interval, :math:`E_i = \max(\hat q_{lo} - y_i, y_i - \hat q_{hi})`, and the
     margin its :math:`\lceil (n + 1) c \rceil`-th smallest value. With point forecasts it is
-    that of the absolute errors.
+    that of the absolute errors. A step with too few scores for the coverage has the margin of
+    the scores of all steps, each in units of the largest root mean square up to its step.
 
     References
     ----------
@@ -58,11 +115,20 @@ def interval_margin(errors, levels, coverage):
     """
     below = errors_at(errors, levels, (1 - coverage) / 2)
     above = errors_at(errors, levels, (1 + coverage) / 2)
-    scores = np.sort(np.maximum(-below, above), axis=0)
-    rank = int(np.ceil((len(scores) + 1) * coverage - _SLACK))
-    if rank > len(scores):
-        return np.full(scores.shape[1], np.inf)
-    return scores[rank - 1]
+    scores = np.maximum(-below, above)  # NaN where nothing was observed
+    counts = np.sum(~np.isnan(scores), axis=0)
+    ranks = np.ceil((counts + 1) * coverage - _SLACK).astype(np.int64)
+    ordered = np.sort(scores, axis=0)  # NaN last
+    squares = np.where(np.isnan(scores), 0, scores) ** 2
+    size = np.sqrt(squares.sum(axis=0) / np.maximum(counts, 1))
+    # Sizes do not shrink with the horizon: a step without any score has that of those before.
+    size = np.maximum.accumulate(np.where(counts > 0, size, 0))
+    # Steps with too few scores borrow those of all steps, in units of their size.
+    pooled = np.sort((scores / np.where(size > 0, size, 1.0)).ravel())
+    pooled = pooled[~np.isnan(pooled)]
+    rank = min(len(pooled), int(np.ceil((len(pooled) + 1) * coverage - _SLACK)))
+    own = ordered[np.clip(ranks, 1, len(scores)) - 1, np.arange(scores.shape[1])]
+    return np.where(ranks <= counts, own, size * pooled[rank - 1])
 
 
 def quantile_shift(errors, levels, level):
@@ -81,4 +147,9 @@ def quantile_shift(errors, levels, level):
     shift : ndarray of shape (horizon,)
         The quantile of that level of its own errors.
     """
-    return np.quantile(errors_at(errors, levels, level), level, axis=0)
+    errors = errors_at(errors, levels, level)
+    seen = ~np.isnan(errors).all(axis=0)
+    shift = np.zeros(errors.shape[1])
+    shift[seen] = np.nanquantile(errors[:, seen], level, axis=0)
+    # A step that nothing was observed of is moved as the last one that was.
+    return shift[np.maximum.accumulate(np.where(seen, np.arange(len(seen)), 0))]

@@ -8,14 +8,14 @@ from ..training import threads_of_pass
 _BLOCK = 2048
 
 
-def squared_error(windows, base, scaling):
-    """The loss of a network that learns what a base leaves of windows.
+def squared_error(origins, base, scaling):
+    """The loss of a network that learns what a base leaves of what followed.
 
     Parameters
     ----------
-    windows : Windows
-    base : callable
-        ``base(batch)`` returns forecasts (n_windows, horizon), which the network adds to.
+    origins : Origins
+    base : ndarray of shape (n_origins, horizon)
+        Forecasts that the network adds to.
     scaling : Scaling
         In which units the network sees windows.
 
@@ -26,15 +26,17 @@ def squared_error(windows, base, scaling):
     """
 
     def batch_loss(network, rows):
-        batch = windows.batch(rows.cpu().numpy())
-        aim = torch.from_numpy(scaling.targets(batch, base(batch))).to(rows.device)
+        numbers = rows.cpu().numpy()
+        batch = origins.take(numbers)
+        aim = (batch.targets() - base[numbers]) / scaling.units(batch)[1]
+        aim = torch.from_numpy(aim).to(rows.device, torch.float32)
         return (network(*_inputs(scaling, batch, rows.device))[0] - aim).square().mean()
 
     return batch_loss
 
 
 @torch.no_grad()
-def ask_network(network, scaling, batch, *, need_weights=False):
+def ask_network(network, scaling, origins, *, need_weights=False):
     """What a network says of windows.
 
     Parameters
@@ -42,27 +44,26 @@ def ask_network(network, scaling, batch, *, need_weights=False):
     network : ForecastNetwork
         In evaluation mode, on the device to compute on.
     scaling : Scaling
-    batch : WindowBatch
+    origins : Origins
     need_weights : bool, default=False
-        Whether to return the weights of the attention in place of the answers.
+        Whether to return the weights of the attention in place of the forecasts.
 
     Returns
     -------
-    answers : ndarray of shape (n_windows, horizon) or (n_windows, n_layers, n_heads, \
+    found : ndarray of shape (n_origins, horizon) or (n_origins, n_layers, n_heads, \
 n_tokens, n_tokens)
         In the units of the network.
     """
     device = next(network.parameters()).device
-    inputs = _inputs(scaling, batch, device)
     found = []
-    with threads_of_pass(network, len(batch.past) * network.n_tokens):
-        for rows in torch.arange(len(batch.past)).split(_BLOCK):
-            part = [None if x is None else x[rows] for x in inputs]
-            forecasts, maps = network(*part, need_weights=need_weights)
+    with threads_of_pass(network, len(origins) * network.n_tokens):
+        for rows in torch.arange(len(origins)).split(_BLOCK):
+            inputs = _inputs(scaling, origins.take(rows.numpy()), device)
+            forecasts, maps = network(*inputs, need_weights=need_weights)
             found.append(torch.stack(maps, dim=1) if need_weights else forecasts)
     return torch.cat(found).double().cpu().numpy()
 
 
-def _inputs(scaling, batch, device):
-    parts = scaling.inputs(batch)
+def _inputs(scaling, origins, device):
+    parts = scaling.inputs(origins)
     return [None if x is None else torch.from_numpy(x).to(device) for x in parts]

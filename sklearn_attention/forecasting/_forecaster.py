@@ -10,25 +10,25 @@ from .._base import AttentionEstimator, keeps_state_on_failure
 from .._validation import check_in_open_interval, check_list, check_positive, check_quantiles
 from ._append import appended, match
 from ._backtest import backtest
-from ._calibration import interval_margin, quantile_shift
+from ._calibration import (
+    calibration_without_origins,
+    error_units,
+    interval_margin,
+    quantile_shift,
+)
 from ._features import place_rows, refuse_leakage
-from ._measures import Measures, measure
+from ._forecast_steps import build, read_steps, remembered
+from ._measures import naive_scales
+from ._observations import Observations
 from ._observe import read_later, read_training, resolve_past
-from ._question import ask, build, remembered
 from ._season import season_of
-from ._windows import Windows, choose_lookback, evenly_spread
-
-# Windows of the hold-out that are kept to calibrate by, evenly spread.
-_MOST_JUDGED = 250
-_JUDGED_AT_A_TIME = 50
 
 
 class Forecaster(AttentionEstimator, ABC):
     """Base class of forecasters: reads series, keeps time, calibrates.
 
-    A subclass says how to learn from windows, :meth:`_learn`, and what follows a window,
-    :meth:`_forecast_windows`. If it knows a distribution, it also defines
-    :meth:`_quantile_windows` and `_levels`.
+    A subclass says how to learn from series, :meth:`_learn`, and what follows origins in them,
+    :meth:`_forecast`. If it knows a distribution, it also defines :meth:`_quantiles`.
 
     Parameters
     ----------
@@ -45,20 +45,17 @@ class Forecaster(AttentionEstimator, ABC):
         What is done about missing values between others: an error, values on the line between
         their neighbours, or values as one season before and after, a trend apart. Features
         are interpolated by both.
-    validation_fraction : float, default=0.2
-        Share of the windows, the last ones, that are held out of learning to judge by.
 
     Attributes
     ----------
     lookback_, horizon_, season_length_ : int
         Steps of a window, of what is forecast at once, and of a season.
-    scale_, level_, unit_ : ndarray of shape (n_series,)
-        Of each training series the mean absolute difference between neighbours, and of what
-        is not held out of it the mean and the standard deviation.
+    scale_ : ndarray of shape (n_series,)
+        Of each training series the mean absolute difference between neighbours.
     observed_ : dict
         The series and features observed so far, as plain arrays.
     calibration_ : dict
-        Errors on the hold-out, in units of `scale_`.
+        Held-out ``errors``, in units of those of their series, which are the ``unit``.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -71,13 +68,16 @@ class Forecaster(AttentionEstimator, ABC):
     Examples
     --------
     >>> import numpy as np
-    >>> from sklearn_attention.forecasting import Forecaster, seasonal_naive
+    >>> from sklearn_attention.forecasting import Forecaster
     >>> class SeasonalNaive(Forecaster):
-    ...     def _learn(self, train, holdout, context, task_data):
-    ...         pass
+    ...     def _learn(self, observations, context, task_data):
+    ...         self.lookback_ = self.season_length_
+    ...         origins = observations.origins(self.horizon_, self.lookback_)
+    ...         self._calibrate(origins, self._forecast(origins))
     ...
-    ...     def _forecast_windows(self, batch):
-    ...         return seasonal_naive(batch.past, self.horizon_, self.season_length_)
+    ...     def _forecast(self, origins):
+    ...         steps = np.arange(self.horizon_) % self.lookback_
+    ...         return origins.past(self.lookback_)[:, steps]
     >>> model = SeasonalNaive(3, season_length=4).fit(np.tile([1.0, 2.0, 5.0, 3.0], 10))
     >>> model.predict(6)
     array([1., 2., 5., 3., 1., 2.])
@@ -91,14 +91,12 @@ class Forecaster(AttentionEstimator, ABC):
         season_length="auto",
         past_features=None,
         missing="raise",
-        validation_fraction=0.2,
     ):
         self.horizon = horizon
         self.lookback = lookback
         self.season_length = season_length
         self.past_features = past_features
         self.missing = missing
-        self.validation_fraction = validation_fraction
 
     @keeps_state_on_failure
     @with_callbacks
@@ -136,28 +134,16 @@ class Forecaster(AttentionEstimator, ABC):
             refuse_leakage(features, self.known_columns_, panel, names)
         self.horizon_ = int(self.horizon)
         self.season_length_ = season_of(panel, self.season_length)
-        self.lookback_ = choose_lookback(
-            panel, self.lookback, self.horizon_, self.season_length_
-        )
-        sizes = self.lookback_, self.horizon_
-        # What is held out must not choose the units either.
-        measures = measure(panel.values, 1 - self.validation_fraction)
-        self.scale_, self.level_, self.unit_ = measures
-        windows = Windows(panel, features, self.known_columns_, *sizes, measures)
-        train, holdout = windows.split(self.validation_fraction)
-        if len(train) == 0:
-            raise ValueError(
-                f"validation_fraction={self.validation_fraction!r} leaves none of "
-                f"{len(windows)} windows to learn from: pass a smaller one, or longer series."
-            )
+        self.scale_ = naive_scales(panel.values)
         flat = None if features is None else np.concatenate(features)
         self.observed_ = panel.state() | {"features": flat}
+        observations = Observations.of(
+            panel.values, panel.starts, features=features, known=self.known_columns_
+        )
         task_data = {"X": X, "y": y, "metadata": {}}
         context = self._init_callback_context(max_subtasks=self._max_subtasks)
         context.call_on_fit_task_begin(estimator=self, **task_data)
-        self._learn(train, holdout, context, task_data)
-        self.calibration_ = self._calibrate(holdout)
-        self._include_holdout(windows)
+        self._learn(observations, context, task_data)
         context.call_on_fit_task_end(estimator=self, **task_data, reconstruction_attributes={})
         return self
 
@@ -226,14 +212,14 @@ class Forecaster(AttentionEstimator, ABC):
         check_is_fitted(self)
         levels = [] if coverage is None else check_list("coverage", coverage).tolist()
         levels = [check_in_open_interval("coverage", level, 0, 1) for level in levels]
-        question = ask(self, X, history)
-        parts, columns = [self._answer(question)], ["forecast"]
+        steps = read_steps(self, X, history)
+        parts, columns = [self._answer(steps)], ["forecast"]
         for level in levels:
-            parts.append(self._interval(question, level))
+            parts.append(self._interval(steps, level))
             columns += [f"{end}_{100 * level:g}" for end in ("lower", "upper")]
         if coverage is None:
-            return question.wrap(parts[0])
-        return question.wrap(list(map(np.column_stack, zip(*parts, strict=True))), columns)
+            return steps.wrap(parts[0])
+        return steps.wrap(list(map(np.column_stack, zip(*parts, strict=True))), columns)
 
     def predict_interval(self, X=None, coverage=0.9, *, history=None):
         """Intervals that contain an observation with a given probability, step by step.
@@ -255,16 +241,16 @@ class Forecaster(AttentionEstimator, ABC):
         Notes
         -----
         Split-conformal, for each step ahead: intervals are widened until they contain the
-        share wanted, a little more for finite samples, of the last windows in training, which
-        were held out. If these are too few for the coverage, intervals are infinite. The
-        guarantee is for windows that are exchangeable; those of a series are only about so. In
+        share wanted, a little more for finite samples, of held-out windows in training. A step
+        with too few of these for the coverage borrows the errors of all steps. The guarantee
+        is for windows that are exchangeable; those of a series are only about so. In
         the i-th block of forecasts made from forecasts, distances to the forecast are
         multiplied by the root of i, as in a random walk: a rule without guarantee.
         """
         check_is_fitted(self)
         coverage = check_in_open_interval("coverage", coverage, 0, 1)
-        question = ask(self, X, history)
-        return question.wrap(self._interval(question, coverage), ["lower", "upper"])
+        steps = read_steps(self, X, history)
+        return steps.wrap(self._interval(steps, coverage), ["lower", "upper"])
 
     def predict_quantiles(self, X=None, quantiles=(0.1, 0.5, 0.9), *, history=None):
         """Quantiles of the distribution of each step.
@@ -287,11 +273,11 @@ class Forecaster(AttentionEstimator, ABC):
         """
         check_is_fitted(self)
         levels = check_quantiles(quantiles)
-        question = ask(self, X, history)
+        steps = read_steps(self, X, history)
         errors, kept = self.calibration_["errors"], self.calibration_["levels"]
         shifts = [quantile_shift(errors, kept, level) for level in levels]
-        answers = self._answer(question, levels, np.stack(shifts, axis=-1))
-        return question.wrap(answers, levels.tolist())
+        answers = self._answer(steps, levels, np.stack(shifts, axis=-1))
+        return steps.wrap(answers, levels.tolist())
 
     def score(self, X, y=None):
         """Minus the mean absolute scaled error; higher is better.
@@ -327,9 +313,10 @@ class Forecaster(AttentionEstimator, ABC):
         placed = None
         if table is not None:
             placed = (*place_rows(index, len(table), panel, begins_all), table)
-        question = build(self, panel, features, asked, placed)
-        answers = self._answer(question)
-        scale = self._known_measures().scale
+        steps = build(self, panel, features, asked, placed)
+        answers = self._answer(steps)
+        scale = naive_scales(panel.values)
+        scale[: len(self.scale_)] = self.scale_
         errors = [
             np.abs(answers[i] - found.values[j]).mean() / scale[i] for j, i in enumerate(which)
         ]
@@ -367,13 +354,13 @@ class Forecaster(AttentionEstimator, ABC):
         return backtest(self, X, y, cv, refit, coverage)
 
     @abstractmethod
-    def _learn(self, train, holdout, context, task_data):
-        """Learn from windows.
+    def _learn(self, observations, context, task_data):
+        """Learn from series, and set `lookback_` and `calibration_`.
 
         Parameters
         ----------
-        train, holdout : Windows
-            What to learn from, and what follows in time, to choose by.
+        observations : Observations
+            The training series.
         context : CallbackContext
             Of the fit; further tasks are its subcontexts.
         task_data : dict
@@ -381,42 +368,46 @@ class Forecaster(AttentionEstimator, ABC):
         """
 
     @abstractmethod
-    def _forecast_windows(self, batch):
-        """What follows some windows.
+    def _forecast(self, origins):
+        """Forecasts at some origins.
 
         Parameters
         ----------
-        batch : WindowBatch
-            Without targets.
+        origins : Origins
+            Their targets are not known.
 
         Returns
         -------
-        forecasts : ndarray of shape (n_windows, horizon)
+        forecasts : ndarray of shape (n_origins, horizon)
         """
 
-    def _quantile_windows(self, batch, forecasts, levels):
-        """Quantiles of what follows some windows; the forecasts if there is no distribution.
+    def _quantiles(self, origins, forecasts, levels):
+        """Quantiles of what follows origins; the forecasts if there is no distribution.
 
         Parameters
         ----------
-        batch : WindowBatch
-        forecasts : ndarray of shape (n_windows, horizon)
+        origins : Origins
+        forecasts : ndarray of shape (n_origins, horizon)
         levels : sequence of float
 
         Returns
         -------
-        quantiles : ndarray of shape (n_windows, horizon, n_levels)
+        quantiles : ndarray of shape (n_origins, horizon, n_levels)
         """
         return np.repeat(forecasts[:, :, None], len(levels), axis=2)
 
-    @property
-    def _levels(self):
-        """Levels at which quantiles are calibrated; one if there is no distribution."""
-        return (0.5,)
+    def _encode(self, values):
+        """Values of a series in the units that are computed in."""
+        return values
 
-    def _include_holdout(self, windows):
-        """Make use of all windows, once errors on the hold-out are known."""
-        return
+    def _decode(self, values):
+        """The reverse of :meth:`_encode`."""
+        return values
+
+    @property
+    def _least_history(self):
+        """How many steps a fresh series needs to have."""
+        return self.lookback_
 
     @property
     def _max_subtasks(self):
@@ -425,7 +416,6 @@ class Forecaster(AttentionEstimator, ABC):
 
     def _check_parameters(self):
         check_positive("horizon", self.horizon, integer=True)
-        check_in_open_interval("validation_fraction", self.validation_fraction, 0, 1)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -433,59 +423,67 @@ class Forecaster(AttentionEstimator, ABC):
         tags.target_tags.multi_output = True
         return tags
 
-    def _calibrate(self, holdout):
-        """Errors of the quantiles on windows that were not learned from."""
-        rows = evenly_spread(len(holdout), _MOST_JUDGED)
-        levels, errors = np.array(self._levels), []
-        for some in np.array_split(rows, -(-len(rows) // _JUDGED_AT_A_TIME)):
-            batch = holdout.batch(some)
-            forecasts = self._forecast_windows(batch)
-            found = self._quantile_windows(batch, forecasts, levels)
-            scale = self.scale_[holdout.series[some]][:, None, None]
-            errors.append((batch.target[:, :, None] - found) / scale)
-        return {"levels": levels, "errors": np.concatenate(errors)}
+    def _calibrate(self, origins, forecasts, levels=(0.5,)):
+        """Remember errors of held-out forecasts, in units of the errors of each series.
 
-    def _answer(self, question, levels=None, shifts=None):
-        """Forecasts, or quantiles of some levels that are shifted by multiples of the scale."""
-        measures = self._measures_of(question)
+        Parameters
+        ----------
+        origins : Origins
+            That were not learned from.
+        forecasts : ndarray of shape (n_origins, horizon)
+        levels : sequence of float, default=(0.5,)
+            Whose quantiles are calibrated.
+        """
+        if len(origins) == 0:
+            self.calibration_ = calibration_without_origins(origins, levels)
+            return
+        found = self._quantiles(origins, forecasts, levels)
+        missed = origins.targets()[:, :, None] - found
+        scale = naive_scales(origins.observations.values)
+        unit, usual = error_units(missed, origins.series, scale)
+        self.calibration_ = {
+            "levels": np.array(levels),
+            "errors": missed / unit[origins.series][:, None, None],
+            "unit": unit,
+            "usual": usual,
+        }
+
+    def _answer(self, steps, levels=None, shifts=None):
+        """Forecasts, or quantiles of some levels that are shifted in units of the errors."""
+        identity = self._identity(steps)
+        observations = steps.observations(identity, self._encode)
         if levels is not None:
             ranks = np.argsort(np.argsort(levels))
+            unit = naive_scales(observations.values) * self.calibration_["usual"]
+            unit = np.where(identity >= 0, self.calibration_["unit"][identity], unit)
 
-        def describe(batch, forecasts, series, block):
+        def describe(origins, forecasts, block):
             if levels is None:
-                return forecasts
-            found = self._quantile_windows(batch, forecasts, levels)
-            found = found + measures.scale[series][:, None, None] * shifts
+                return self._decode(forecasts)
+            found = self._quantiles(origins, forecasts, levels)
+            found = found + unit[origins.series][:, None, None] * shifts
             center = forecasts[:, :, None]
             found = center + np.sqrt(block + 1) * (found - center)
             # Corrections may make quantiles cross.
-            return np.sort(found, axis=2)[:, :, ranks]
+            return self._decode(np.sort(found, axis=2)[:, :, ranks])
 
-        return question.answer(measures, self._forecast_windows, describe)
+        return steps.forecast(observations, self._forecast, describe)
 
-    def _interval(self, question, coverage):
+    def _interval(self, steps, coverage):
         """Lower and upper ends of the intervals of a coverage, for each series."""
         errors, levels = self.calibration_["errors"], self.calibration_["levels"]
         margin = interval_margin(errors, levels, coverage)  # (horizon,)
         ends = [(1 - coverage) / 2, (1 + coverage) / 2]
-        return self._answer(question, ends, np.stack([-margin, margin], axis=-1))
+        return self._answer(steps, ends, np.stack([-margin, margin], axis=-1))
 
-    def _known_measures(self):
-        """Of all series observed; those that are no training series by what is known so far."""
-        measures = Measures(self.scale_, self.level_, self.unit_)
-        added = remembered(self)[0].values[len(self.scale_) :]
-        if not added:
-            return measures
-        return Measures(*map(np.concatenate, zip(measures, measure(added), strict=True)))
-
-    def _measures_of(self, question):
-        """Of each series; fresh ones are measured where training says nothing."""
-        measures = self._known_measures()
-        known, names = self.observed_["names"], question.panel.names
-        if question.fresh is None:
-            return measures
-        if len(known) == 1:
-            return measures.take(np.zeros(len(names), dtype=int))
-        if set(names) <= set(known) and question.panel.form != "windows":
-            return measures.take([known.index(name) for name in names])
-        return measure(question.fresh)
+    def _identity(self, steps):
+        """Which training series each series is; -1 for others."""
+        names, n_training = steps.panel.names, len(self.scale_)
+        training = self.observed_["names"][:n_training]
+        if not steps.fresh:
+            return np.where(np.arange(len(names)) < n_training, np.arange(len(names)), -1)
+        if n_training == 1:
+            return np.zeros(len(names), dtype=np.int64)
+        if steps.panel.form == "windows":
+            return np.full(len(names), -1)
+        return np.array([training.index(n) if n in training else -1 for n in names])

@@ -7,7 +7,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import attention
 from .._explanation import heaviest
-from .._validation import check_bandwidth, check_choice, check_positive
+from .._validation import (
+    check_bandwidth,
+    check_choice,
+    check_in_open_interval,
+    check_positive,
+)
 from ..kernels import as_kernel
 from ._analogs import (
     NORMALIZE,
@@ -18,11 +23,17 @@ from ._analogs import (
     search_bandwidth,
     units_of,
 )
+from ._forecast_steps import read_steps
 from ._forecaster import Forecaster
 from ._index import TimeIndex
-from ._question import ask
+from ._lookback import choose_lookback
+from ._measures import naive_scales
+from ._observations import evenly_spread, split_at_ends
 
 _LEVELS = (0.01, 0.025, 0.05, *np.arange(0.1, 0.91, 0.1).round(1).tolist(), 0.95, 0.975, 0.99)
+# Held-out windows that intervals are calibrated on, evenly spread; windows whose distributions
+# are computed at once.
+_MOST_CALIBRATED, _AT_A_TIME = 250, 50
 
 
 class KernelForecaster(Forecaster):
@@ -46,7 +57,7 @@ class KernelForecaster(Forecaster):
         Steps in a season. "auto" goes by the frequency, or by the autocorrelation.
     past_features : sequence of str or int, default=None
         Columns of X that are known only up to now, by name, or by position in arrays.
-    missing : {"raise", "interpolate"}, default="raise"
+    missing : {"raise", "interpolate", "seasonal"}, default="raise"
         What is done about missing values between others.
     validation_fraction : float, default=0.2
         Share of the windows, the last ones, on which intervals are calibrated. They are
@@ -60,7 +71,8 @@ class KernelForecaster(Forecaster):
         targets with it, which would tell them.
     normalize : {"standard", "last", None}, default="standard"
         How windows are made alike: by subtracting the mean and dividing by the standard
-        deviation, by subtracting the last value, or not at all.
+        deviation, by subtracting the last value, or not at all. Of several series "last"
+        divides by the mean absolute difference between neighbours.
 
     Attributes
     ----------
@@ -84,13 +96,12 @@ class KernelForecaster(Forecaster):
         The step after each window, as a position on the training index.
     key_series_ : ndarray of int of shape (n_windows,)
         Which series each window is of.
-    scale_, level_, unit_ : ndarray of shape (n_series,)
-        Of each training series the mean absolute difference between neighbours, and of what
-        is not held out of it the mean and the standard deviation.
+    scale_ : ndarray of shape (n_series,)
+        Of each training series the mean absolute difference between neighbours.
     observed_ : dict
         The series and features observed so far, as plain arrays.
     calibration_ : dict
-        Errors on the hold-out, in units of `scale_`.
+        Held-out ``errors``, in units of those of their series, which are the ``unit``.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -158,8 +169,8 @@ class KernelForecaster(Forecaster):
             season_length=season_length,
             past_features=past_features,
             missing=missing,
-            validation_fraction=validation_fraction,
         )
+        self.validation_fraction = validation_fraction
         self.kernel = kernel
         self.bandwidth = bandwidth
         self.normalize = normalize
@@ -184,10 +195,11 @@ class KernelForecaster(Forecaster):
         """
         check_is_fitted(self)
         k = min(check_positive("k", k, integer=True), len(self.keys_))
-        question = ask(self, X, history)
-        if not question.n_blocks:
+        steps = read_steps(self, X, history)
+        if not steps.n_blocks:
             raise ValueError(f"X={X!r} has no steps after the series: pass some to explain.")
-        keys, _, _ = self._queries(question.first_batch(self._measures_of(question)))
+        observations = steps.observations(self._identity(steps), self._encode)
+        keys, _, _ = self._queries(observations.ends(self.horizon_))
         rows, weights = heaviest(
             lambda block: self._weights(keys[block]), len(keys), len(self.keys_), k
         )
@@ -200,10 +212,21 @@ class KernelForecaster(Forecaster):
         if len(keys) > 1 or len(names) > 1:
             analogs = [names[i] for i in self.key_series_[rows.ravel()]]
             found.insert(0, "analog", analogs)
-            found.insert(0, "series", np.repeat(question.panel.names, k))
+            found.insert(0, "series", np.repeat(steps.panel.names, k))
         return found
 
-    def _learn(self, train, holdout, context, task_data):
+    def _learn(self, observations, context, task_data):
+        length = observations.lengths.max()
+        self.lookback_ = choose_lookback(
+            length, self.lookback, self.horizon_, self.season_length_
+        )
+        origins = observations.origins(self.horizon_, self.lookback_)
+        train, holdout = split_at_ends(origins, self.validation_fraction)
+        if len(train) == 0:
+            raise ValueError(
+                f"validation_fraction={self.validation_fraction!r} leaves none of "
+                f"{len(origins)} windows to learn from: pass a smaller one, or longer series."
+            )
         self.kernel_ = as_kernel(clone(self.kernel, safe=False))
         self.normalize_ = self.normalize
         self._remember(train)
@@ -215,38 +238,42 @@ class KernelForecaster(Forecaster):
         else:
             given = check_bandwidth(self.bandwidth, self.keys_.shape[1])
             self.bandwidth_ = np.broadcast_to(given, self.keys_.shape[1]).copy()
+        holdout = holdout.take(evenly_spread(len(holdout), _MOST_CALIBRATED))
+        self._calibrate(holdout, self._forecast(holdout), _LEVELS)
+        self._remember(origins)
 
-    def _include_holdout(self, windows):
-        self._remember(windows)
-
-    def _remember(self, windows):
+    def _remember(self, origins):
         """Make windows the memory that is averaged."""
         if self.normalize_ == "standard":
-            windows = windows.take(comparable(windows.batch().past, windows.series))
-        batch = windows.batch()
-        self.keys_, level, unit = self._queries(batch)
-        self.values_ = (batch.target - level) / unit
-        self.key_origins_, self.key_series_ = windows.origins, windows.series
+            origins = origins.take(comparable(origins.past(self.lookback_), origins.series))
+        self.keys_, level, unit = self._queries(origins)
+        self.values_ = (origins.targets() - level) / unit
+        self.key_origins_ = origins.observations.phases[origins.series] + origins.known
+        self.key_series_ = origins.series
 
-    def _queries(self, batch):
-        """Keys of windows, with the level and unit to bring answers back by."""
-        level, unit = units_of(batch.past, self.normalize_)
-        return keys_of(batch, self.known_columns_, level, unit), level, unit
+    def _queries(self, origins):
+        """Keys of windows, with the level and unit to bring forecasts back by."""
+        level, unit = units_of(origins.past(self.lookback_), self.normalize_)
+        if self.normalize_ == "last" and len(self.scale_) > 1:
+            # Series of different sizes are only alike in units of their own.
+            own = origins.identity
+            fresh = naive_scales(origins.observations.values)[origins.series]
+            unit = np.where(own >= 0, self.scale_[own], fresh)[:, None]
+        return keys_of(origins, self.lookback_, level, unit), level, unit
 
-    def _forecast_windows(self, batch):
-        keys, level, unit = self._queries(batch)
+    def _forecast(self, origins):
+        keys, level, unit = self._queries(origins)
         options = {"bandwidth": self.bandwidth_, "empty": "nearest"}
         found, _ = attention.attend(keys, self.keys_, self.values_, self.kernel_, **options)
         return level + unit * found
 
-    def _quantile_windows(self, batch, forecasts, levels):
-        keys, level, unit = self._queries(batch)
-        found = distribution_quantiles(self._weights(keys), self.values_, levels)
-        return level[:, :, None] + unit[:, :, None] * found
-
-    @property
-    def _levels(self):
-        return _LEVELS
+    def _quantiles(self, origins, forecasts, levels):
+        keys, level, unit = self._queries(origins)
+        found = [
+            distribution_quantiles(self._weights(part), self.values_, levels)
+            for part in np.array_split(keys, -(-len(keys) // _AT_A_TIME) or 1)
+        ]
+        return level[:, :, None] + unit[:, :, None] * np.concatenate(found)
 
     def _weights(self, keys):
         options = {"bandwidth": self.bandwidth_, "empty": "nearest"}
@@ -256,6 +283,7 @@ class KernelForecaster(Forecaster):
 
     def _check_parameters(self):
         super()._check_parameters()
+        check_in_open_interval("validation_fraction", self.validation_fraction, 0, 1)
         if self.normalize is not None:
             check_choice("normalize", self.normalize, NORMALIZE)
         if isinstance(self.bandwidth, str):

@@ -7,8 +7,8 @@ import pandas as pd
 from sklearn.utils.validation import check_consistent_length
 
 from ._features import place_rows, read_table, split_index, training_features
+from ._forecast_steps import rows_of
 from ._mistakes import refuse_swapped, refuse_time
-from ._question import rows_of
 from ._season import season_of
 from ._series import read_panel
 from ._tidy import SERIES, TIME, features_of, is_tidy, split_tidy

@@ -18,6 +18,11 @@ _DAY, _HOUR, _MINUTE = pd.Timedelta(1, "D"), pd.Timedelta(1, "h"), pd.Timedelta(
 _FEWEST_SEASONS = 2
 # A peak of the autocorrelation counts as a season from here on.
 _CLEAR_PEAK = 0.3
+# Longer seasons that go with a frequency: a year of days.
+_YEAR = 365.25
+_LONGER = {"D": _YEAR}
+# Seasons that differ by less than this share are one.
+_ALIKE = 0.05
 
 
 def season_of(panel, season_length):
@@ -39,12 +44,67 @@ def season_of(panel, season_length):
         1 if there is no season.
     """
     if not (isinstance(season_length, str) and season_length == "auto"):
-        return check_positive("season_length", season_length, integer=True)
+        return max(1, round(check_positive("season_length", season_length)))
     longest = max(panel.values, key=len)
     usual = season_of_frequency(panel.time.offset)
     if usual is not None and len(longest) >= _FEWEST_SEASONS * usual:
         return usual
     return season_of_values(longest)
+
+
+def seasons_of(panel, season_length):
+    """All seasons that series may have, the one that is adjusted for first.
+
+    Parameters
+    ----------
+    panel : Panel
+        The series.
+    season_length : float or "auto"
+        What the user passed. "auto" is the usual season of the frequency, which is adjusted
+        for, a longer usual one, and the season that the autocorrelation of the longest series
+        shows, which need not have a whole number of steps.
+
+    Returns
+    -------
+    seasons : list of float
+        At least one; 1 if there is no season.
+    """
+    if season_length != "auto":
+        return [float(season_length)]
+    longest = max(panel.values, key=len)
+    usual, offset = season_of_frequency(panel.time.offset), panel.time.offset
+    seasons = [] if usual is None else [usual, _LONGER.get(_stem(offset))]
+    if usual is not None and isinstance(offset, pd.offsets.Tick) and offset < _DAY:
+        seasons[1] = 7 * usual if pd.Timedelta(offset) >= _MINUTE else None
+    if _stem(offset) == "W" and usual is not None:
+        seasons[0] = _YEAR / 7 / offset.n
+    shown = season_of_values(longest)
+    if shown > 1:
+        shown = _refined(longest, shown)
+        known = [season for season in seasons if season]
+        if not any(abs(shown - season) < _ALIKE * season for season in known):
+            seasons.append(shown)
+    most = len(longest) / _FEWEST_SEASONS
+    return [float(own) for own in seasons if own and 1 < own <= most] or [1.0]
+
+
+def _stem(offset):
+    return None if offset is None else offset.rule_code.partition("-")[0]
+
+
+def _refined(values, season):
+    """A season to a fraction of a step, by the peaks of the autocorrelation at multiples."""
+    correlation, season = autocorrelation(values), float(season)
+    for count in range(2, len(values) // (2 * int(season)) + 1):
+        near = np.arange(round(count * season) - 1, round(count * season) + 2)
+        if near[-1] >= len(correlation) - 1:
+            break
+        top = near[correlation[near].argmax()]
+        left, middle, right = correlation[top - 1 : top + 2]
+        bend = left - 2 * middle + right
+        shift = 0.5 * (left - right) / bend if bend < 0 else 0.0
+        season = (top + np.clip(shift, -0.5, 0.5)) / count
+    return season
 
 
 def season_of_frequency(offset):
@@ -84,18 +144,11 @@ def season_of_values(values):
     season_length : int
         1 if no peak reaches 0.3, which is also where series are shorter than two seasons.
     """
-    n = len(values)
-    if n < 2 * _FEWEST_SEASONS:
+    if len(values) < 2 * _FEWEST_SEASONS:
         return 1
-    line = np.polynomial.Polynomial.fit(np.arange(n), values, 1)
-    rest = values - line(np.arange(n))
-    size = np.abs(rest).max()
-    if size <= 1e-9 * np.abs(values).max():
-        return 1  # nothing is left but rounding
-    # Zeros at the end keep the circular correlation of the transform from wrapping around.
-    spectrum = np.abs(np.fft.rfft(rest / size, 2 * n)) ** 2
-    correlation = np.fft.irfft(spectrum)[: n // _FEWEST_SEASONS + 1]
-    correlation = correlation / correlation[0]
+    correlation = autocorrelation(values)
+    if correlation is None:
+        return 1
     below = np.flatnonzero(correlation < 0)
     if len(below) == 0:
         return 1  # it never leaves the slope around lag 0
@@ -108,3 +161,28 @@ def season_of_values(values):
         return 1
     lag = lags[correlation[lags].argmax()]
     return int(lag) if correlation[lag] >= _CLEAR_PEAK else 1
+
+
+def autocorrelation(values):
+    """Autocorrelation up to half of a series, once a straight line is subtracted.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_steps,)
+
+    Returns
+    -------
+    correlation : ndarray of shape (n_steps // 2 + 1,) or None
+        None where nothing but rounding is left.
+    """
+    n = len(values)
+    line = np.polynomial.Polynomial.fit(np.arange(n), values, 1)
+    rest = values - line(np.arange(n))
+    size = np.abs(rest).max()
+    if size <= 1e-9 * np.abs(values).max():
+        return None
+    # Zeros at the end keep the circular correlation of the transform from wrapping around.
+    spectrum = np.abs(np.fft.rfft(rest / size, 2 * n)) ** 2
+    correlation = np.fft.irfft(spectrum)[: n // _FEWEST_SEASONS + 1]
+    correlation = correlation / correlation[0]
+    return correlation

@@ -1,56 +1,85 @@
-"""Forecasting with a transformer, on top of a linear base."""
+"""Forecasting by candidates, attention over them, and a transformer."""
+
+from dataclasses import replace
 
 import numpy as np
+import pandas as pd
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._validation import check_choice, check_positive
 from ..training import NetworkEstimator, batch_sizes
-from ._baselines import RidgeMap, fit_ridge, seasonal_naive
+from ._candidate_attention import CandidateAttention, fit_attention
+from ._classical import Classical
+from ._combination import PANEL
+from ._combined_forecast import CANDIDATES, CombinedForecast, fit_combined
+from ._feature_ridge import FeatureRidge
+from ._forecast_steps import read_steps
 from ._forecaster import Forecaster
-from ._gate import fit_gate
-from ._measures import dividing, spread_of
-from ._question import ask
+from ._lookback import choose_lookback, least_length
+from ._measures import naive_scales
+from ._observations import evenly_spread, split_at_ends
+from ._own_analogs import OwnAnalogs
+from ._panel import Panel
+from ._profiles import SeasonalProfiles
+from ._ridges import WindowRidge
 from ._scaling import Scaling
-from ._windows import evenly_spread
+from ._season import seasons_of
 
-BASES = ("auto", "ridge", "seasonal")
-POSITIONS = ("learned", "rotary", "sinusoidal")
-_CENTERS = ("last", "mean")
+POSITIONS = ("sinusoidal", "learned", "rotary")
+_CENTERS = ("mean", "last")
+# A patch has so many steps, or as many as leave so many patches.
 _PATCH, _FEWEST_PATCHES = 8, 4
-# Windows that linear maps are learned from, at most, and that the gate is set on.
-_MOST_FITTED, _MOST_GATED = 100_000, 2000
+# Share of the windows that a transformer without candidates is calibrated on, and how many.
+_HELD_OUT, _MOST_CALIBRATED = 0.2, 250
+# Series that logarithms are tried on.
+_MOST_TRIED = 50
+# Logarithms of what is not positive are those of this share of the least positive value.
+_FLOOR = 0.1
+_LARGEST_LOG = 700.0
+# What is added where there are zeros, or values below the first share of their median: a share
+# of the median of positive values.
+_NEAR_ZERO, _SHIFT = 0.1, 0.2
+# Weight of the classical candidates from which on attention over them is learned.
+_LEAST_CLASSICAL = 1 / 3
+# Windows that a transformer is worth training on as a candidate.
+_FEWEST_WINDOWS = 100
 
 
 class TransformerForecaster(NetworkEstimator, Forecaster):
-    r"""Forecasting with a transformer encoder, on top of a linear base.
+    r"""Forecasting by attention over candidate forecasts, of which a transformer is one.
 
-    .. math:: \hat y = \text{base}(x) + g \cdot u\, \text{transformer}(x / u)
+    .. math:: \hat y = \sum_c w_c\, f_c(x)
 
-    The base is ridge regression from a window of the past to all steps of the horizon, in
-    closed form, or the last season again. The transformer learns what the base leaves over;
-    the gate :math:`g`, between 0 and 1, is set on the last windows, which neither has learned
-    from, and closes where the transformer adds nothing. With ``base=None`` the transformer
-    forecasts alone.
+    Candidates :math:`f_c` are the forecasts of cheap methods: exponential smoothing and theta,
+    seasonal profiles, linear maps of windows and of features, analogs, and where there are
+    features a transformer. Weights :math:`w_c` are a softmax of their errors at origins in the
+    past that they have not learned from, so that they can be read. In panels of 30 series or
+    more a network learns to weigh the classical ones by what it sees of a series. With
+    ``candidates=None`` the transformer forecasts alone.
 
     Parameters
     ----------
     horizon : int, default=1
         How many steps are forecast at once. Further ones are forecast from forecasts.
     lookback : int or "auto", default="auto"
-        How many past steps a forecast is made from. "auto" is three seasons, at least the
-        horizon and 10, and at most a quarter of the longest series.
-    season_length : int or "auto", default="auto"
-        Steps in a season. "auto" goes by the frequency, or by the autocorrelation.
+        How many past steps windows have. "auto" lets ridges and analogs of several lengths
+        compete; for the transformer it is three seasons, at least the horizon and 10, and at
+        most a quarter of the longest series.
+    season_length : float or "auto", default="auto"
+        Steps in a season. "auto" goes by the frequency and by the autocorrelation.
     past_features : sequence of str or int, default=None
         Columns of X that are known only up to now, by name, or by position in arrays.
-    missing : {"raise", "interpolate"}, default="raise"
+    missing : {"raise", "interpolate", "seasonal"}, default="raise"
         What is done about missing values between others.
-    validation_fraction : float, default=0.2
-        Share of the windows, the last ones, that are held out to set the gate and to calibrate
-        intervals. The base is fitted to them too, after that.
-    base : {"auto", "ridge", "seasonal"} or None, default="auto"
-        What the transformer adds to. "auto" is whichever of the two has the smaller squared
-        error on the windows held out. None is the transformer alone.
+    candidates : "auto", sequence of str or None, default="auto"
+        Which candidates there are, of "classical", "seasonal", "ridge", "analogs" and
+        "features"; "auto" is all, and a transformer where there are features. None is the
+        transformer alone.
+    log : bool or "auto", default="auto"
+        Whether candidates work on logarithms. "auto" tries both where no value is negative.
+    bounds : (float, float), default=None
+        What forecasts and intervals are clipped to; None for an open end.
     patch_length : int or "auto", default="auto"
         Consecutive steps that make one token; 1 makes every step a token. "auto" is 8, or a
         quarter of the lookback if that is less.
@@ -105,26 +134,35 @@ class TransformerForecaster(NetworkEstimator, Forecaster):
     Attributes
     ----------
     lookback_, horizon_, season_length_ : int
-        Steps of a window, of what is forecast at once, and of a season.
-    base_ : {"ridge", "seasonal"} or None
-        What the transformer adds to.
-    ridge_ : dict or None
-        Of a ridge base: ``coef`` (lookback, horizon), from the steps of a window less its last
-        value, and ``alpha``, the penalty.
-    gate_ : float
-        Share of the transformer's correction that is added; 0 where it did not help.
-    training_history_ : dict
-        Of every epoch the ``loss``, ``learning_rate`` and ``seconds``; ``n_steps``, and why
-        the training ``stopped``.
-    network_ : dict of str to ndarray
+        Steps of the longest window, of what is forecast at once, and of a season.
+    seasons_ : list of float
+        All seasons that candidates know of.
+    log_ : bool
+        Whether candidates work on logarithms.
+    shift_ : float
+        What is added before logarithms are taken: 0 where values stay clear of zero, and
+        otherwise a fifth of the median of positive ones.
+    candidate_weights_ : DataFrame of shape (n_series, n_candidates)
+        Weights of the candidates for each training series.
+    transformer_weight_ : float
+        Mean weight of the transformer among the candidates; 0 where it was not worth training.
+    attention_share_ : float
+        Share of the learned attention over candidates; 0 where fixed weights do better.
+    combined_ : CombinedForecast
+        The candidates.
+    attention_ : CandidateAttention or None
+        The learned attention over them.
+    network_ : dict of str to ndarray or None
         Weights of the transformer.
-    scale_, level_, unit_ : ndarray of shape (n_series,)
-        Of each training series the mean absolute difference between neighbours, and of what
-        is not held out of it the mean and the standard deviation.
+    training_history_ : dict or None
+        Of every epoch of the transformer the ``loss``, ``learning_rate`` and ``seconds``;
+        ``n_steps``, and why the training ``stopped``.
+    scale_ : ndarray of shape (n_series,)
+        Of each training series the mean absolute difference between neighbours.
     observed_ : dict
         The series and features observed so far, as plain arrays.
     calibration_ : dict
-        Errors on the hold-out, in units of `scale_`.
+        Held-out ``errors``, in units of those of their series, which are the ``unit``.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -136,18 +174,18 @@ class TransformerForecaster(NetworkEstimator, Forecaster):
 
     Notes
     -----
-    A window is cut into patches [1]_, which with their features become the tokens of an encoder
-    [2]_; known features of the horizon are further tokens. All tokens together are mapped
-    linearly to the horizon. The loss is the mean squared error, in units of the series'
-    standard deviations. Why there is a base: linear maps of windows equal most transformers at
-    long horizons [3]_. It sees the series alone; features speak through the transformer.
+    Candidates are compared at validation origins in five blocks of time. Those that learn
+    forecast a block by what does not overlap with it; classical ones know nothing but what
+    came before each origin. Of a long series origins span 60 % of it, of a panel its last six
+    horizons, of short series three. The temperature of the softmax, and how much a series goes
+    by the errors of all of them, are chosen on blocks that did not choose the weights.
 
-    The gate is that of least squares on the windows held out, less its uncertainty, for which
-    stretches of them are compared. It stays shut where fewer than three horizons of time, and
-    three series, are held out.
-
-    Of more than 100 000 windows evenly spread ones make the base. KeyboardInterrupt ends the
-    training, with a warning, and leaves a forecaster with the weights at that time.
+    The transformer cuts a window into patches [1]_, which with their features become the tokens
+    of an encoder [2]_; known features of the horizon are further tokens. All tokens together
+    are mapped linearly to the horizon. As a candidate it adds to a linear map of the window
+    [3]_, and learns from what came before the validation origins. The loss is the mean squared
+    error, in units of the series' standard deviations. KeyboardInterrupt ends the training,
+    with a warning, and leaves a forecaster with the weights at that time.
 
     References
     ----------
@@ -180,8 +218,9 @@ class TransformerForecaster(NetworkEstimator, Forecaster):
         season_length="auto",
         past_features=None,
         missing="raise",
-        validation_fraction=0.2,
-        base="auto",
+        candidates="auto",
+        log="auto",
+        bounds=None,
         patch_length="auto",
         d_model=64,
         n_heads=4,
@@ -213,9 +252,10 @@ class TransformerForecaster(NetworkEstimator, Forecaster):
             season_length=season_length,
             past_features=past_features,
             missing=missing,
-            validation_fraction=validation_fraction,
         )
-        self.base = base
+        self.candidates = candidates
+        self.log = log
+        self.bounds = bounds
         self.patch_length = patch_length
         self.d_model = d_model
         self.n_heads = n_heads
@@ -242,7 +282,7 @@ class TransformerForecaster(NetworkEstimator, Forecaster):
         self.device = device
 
     def attention_maps(self, X=None, *, history=None):
-        """Weights of the attention when forecasting the next steps.
+        """Weights of the attention of the transformer when forecasting the next steps.
 
         Parameters
         ----------
@@ -256,75 +296,254 @@ class TransformerForecaster(NetworkEstimator, Forecaster):
             patches of the window, the earliest first, and then of known features.
         """
         check_is_fitted(self)
-        question = ask(self, X, history)
-        if not question.n_blocks:
-            raise ValueError(f"X={X!r} has no steps after the series: pass some to look at.")
-        batch = question.first_batch(self._measures_of(question))
-        return self._ask_network(batch, need_weights=True)
+        if self.network_ is None:
+            raise ValueError(
+                "attention_maps is of the transformer, which is not among the candidates, "
+                "since there are no features or too few windows: see "
+                "candidate_weights_, or pass candidates=None."
+            )
+        return self._ask_network(self._ends(X, history)[0], need_weights=True)
 
-    def _learn(self, train, holdout, context, task_data):
+    def explain(self, X=None, *, history=None):
+        """Candidate forecasts of the next steps beside their weights.
+
+        Parameters
+        ----------
+        X, history
+            As for :meth:`predict`. What is explained is the first `horizon` steps after the
+            end of each series.
+
+        Returns
+        -------
+        candidates : DataFrame
+            A row for each candidate with weight, the heaviest first: its "candidate" name,
+            its "weight", and its forecast of each step, in columns 1, 2, ... With several
+            series "series" is the one that is forecast.
+        """
+        check_is_fitted(self)
+        self._require_candidates("explain")
+        origins, series = self._ends(X, history)
+        weights = self.combined_.weights_at(origins)
+        forecasts = self.combined_.each(origins, weights.any(axis=0))
+        forecasts = np.append(forecasts, self._further(origins), axis=1)
+        parts = []
+        for name, own, steps in zip(series, weights, self._decode(forecasts), strict=True):
+            order = np.argsort(-own, kind="stable")[: np.sum(own > 0)]
+            part = pd.DataFrame(steps[order], columns=range(1, self.horizon_ + 1))
+            part.insert(0, "weight", own[order])
+            part.insert(0, "candidate", [self._candidate_names[j] for j in order])
+            if len(series) > 1:
+                part.insert(0, "series", [name] * len(part))
+            parts.append(part)
+        return pd.concat(parts, ignore_index=True)
+
+    @property
+    def candidate_weights_(self):
+        """Weights of the candidates; DataFrame of shape (n_series, n_candidates)."""
+        self._require_candidates("candidate_weights_")
+        names = self.observed_["names"][: len(self.scale_)]
+        index = pd.Index(names, tupleize_cols=False)
+        return pd.DataFrame(self.combined_.weights, index=index, columns=self._candidate_names)
+
+    @property
+    def _candidate_names(self):
+        return self.combined_.names + ["transformer"] * (self.network_ is not None)
+
+    def _require_candidates(self, what):
+        if self.candidates is None:
+            raise AttributeError(f"{what} is of candidates, but candidates=None: pass 'auto'.")
+
+    def _ends(self, X, history):
+        """Origins at the ends of the series to forecast, and their names."""
+        steps = read_steps(self, X, history)
+        if not steps.n_blocks:
+            raise ValueError(f"X={X!r} has no steps after the series: pass some to look at.")
+        observations = steps.observations(self._identity(steps), self._encode)
+        return observations.ends(self.horizon_), steps.panel.names
+
+    def _learn(self, observations, context, task_data):
+        panel = Panel.from_state({k: v for k, v in self.observed_.items() if k != "features"})
+        self.seasons_ = seasons_of(panel, self.season_length)
+        self.log_, self.attention_share_, self.transformer_weight_ = False, 0.0, 0.0
+        self.attention_ = self.ridge_ = None
+        if self.candidates is None:
+            self.combined_, self.transformer_weight_ = None, 1.0
+            self._learn_alone(observations, context, task_data)
+            return
+        self.shift_ = _shift_of(observations.values)
+        self.log_, fitted = self._choose_log(observations)
+        observations = observations.with_values(list(map(self._encode, observations.values)))
+        others = []
+        if self.n_features_in_ and self.candidates == "auto":
+            others = [_TransformerCandidate(self, context, task_data)]
+        else:
+            self._forget_network()
+        if fitted is None or others:
+            fitted = self._fit_candidates(observations, self.log_, others)
+        combined, combination, training = fitted
+        held_out, self.combined_ = combination.held_out, combined
+        lookbacks = [getattr(own, "lookback", 1) for own in combined.candidates]
+        self.lookback_ = max(lookbacks + ([self.ridge_.lookback] if self.ridge_ else []))
+        if others and self.network_ is not None:
+            self.transformer_weight_ = float(combination.weights[:, -1].mean())
+        elif others:
+            self.combined_ = combined.without_last()
+        classical = [own for own in combined.candidates if isinstance(own, Classical)]
+        if (
+            len(observations.values) >= PANEL
+            and len(training.block)
+            and self._share_of(classical) >= _LEAST_CLASSICAL
+        ):
+            task = context.subcontext(task_name="attention over candidates")
+            task.call_on_fit_task_begin(estimator=self, **task_data)
+            random_state = check_random_state(self.random_state)
+            self.attention_, held_out = fit_attention(
+                training, combination, classical[0], random_state
+            )
+            self.attention_share_ = self.attention_.share
+            task.call_on_fit_task_end(estimator=self, **task_data)
+        self._calibrate(training.validation, held_out)
+
+    def _share_of(self, candidates):
+        """Mean weight of some candidates, all their names together."""
+        columns = self.combined_.weights.mean(axis=0)
+        names = {name for one in candidates for name in one.names}
+        pairs = zip(self.combined_.names, columns, strict=False)
+        return sum(weight for name, weight in pairs if name in names)
+
+    def _learn_alone(self, observations, context, task_data):
+        """Train the transformer without candidates."""
+        length = observations.lengths.max()
+        self.lookback_ = choose_lookback(
+            length, self.lookback, self.horizon_, self.season_length_
+        )
+        origins = observations.origins(self.horizon_, self.lookback_)
+        train, holdout = split_at_ends(origins, _HELD_OUT)
+        self._fit_network(train, None, context, task_data)
+        holdout = holdout.take(evenly_spread(len(holdout), _MOST_CALIBRATED))
+        self._calibrate(holdout, self._forecast(holdout))
+
+    def _fit_candidates(self, observations, log, others=()):
+        lookback = None if self.lookback == "auto" else int(self.lookback)
+        kinds = CANDIDATES if self.candidates == "auto" else self.candidates
+        sizes = self.horizon_, self.seasons_, lookback
+        return fit_combined(observations, *sizes, log, kinds, others)
+
+    def _choose_log(self, observations):
+        """Whether candidates do better on logarithms, by their errors on some series.
+
+        Also returns what was fitted then, if that was on all series.
+        """
+        least = min(own.min() for own in observations.values)
+        possible = least >= 0 and any(own.any() for own in observations.values)
+        if self.log != "auto":
+            if self.log and not possible:
+                raise ValueError(
+                    f"log=True is for series that are not negative, nor all 0, but the least "
+                    f"value is {least}: pass log='auto', or add a constant to the series."
+                )
+            return bool(self.log), None
+        if not possible:
+            return False, None
+        rows = evenly_spread(len(observations.values), _MOST_TRIED)
+        few = replace(
+            observations,
+            values=[observations.values[i] for i in rows],
+            phases=observations.phases[rows],
+            identity=np.arange(len(rows)),
+            features=observations.features and [observations.features[i] for i in rows],
+        )
+        errors, fits = [], []
+        for self.log_ in (False, True):
+            trial = few.with_values(list(map(self._encode, few.values)))
+            fits.append(self._fit_candidates(trial, self.log_))
+            _, combination, training = fits[-1]
+            if len(training.block) == 0:
+                return True, None
+            where = training.validation.series, training.validation.known
+            origins = few.ends(self.horizon_).at(*where)
+            scale = naive_scales(few.values)[origins.series, None]
+            missed = (self._decode(combination.held_out) - origins.targets()) / scale
+            errors.append(np.nanmean(np.abs(missed)))
+        log = bool(errors[1] < errors[0])
+        return log, fits[log] if len(rows) == len(observations.values) else None
+
+    def _encode(self, values):
+        if not self.log_:
+            return values
+        values = values + self.shift_
+        positive = values[values > 0]
+        if len(positive) == 0:
+            raise ValueError(
+                "history has no positive value, but the forecaster works on logarithms, since "
+                "no training series is negative: fit it with log=False."
+            )
+        return np.log(np.maximum(values, _FLOOR * positive.min()))
+
+    def _decode(self, values):
+        if self.log_:
+            values = np.exp(np.minimum(values, _LARGEST_LOG)) - self.shift_
+        return values if self.bounds is None else np.clip(values, *self.bounds)
+
+    def _forecast(self, origins):
+        if self.candidates is None:
+            return self._transformer(origins)
+        combined = self.combined_.forecast(origins, self._further(origins))
+        return (
+            combined if self.attention_ is None else self.attention_.forecast(origins, combined)
+        )
+
+    def _further(self, origins):
+        """Forecasts of the transformer if it is a candidate, (n_origins, 1 or 0, horizon)."""
+        if self.network_ is None:
+            return np.empty((len(origins), 0, self.horizon_))
+        return self._transformer(origins)[:, None]
+
+    def _transformer(self, origins):
+        """Forecasts of the transformer and its base; (n_origins, horizon)."""
+        level, unit = Scaling(**self.scaling_).units(origins)
+        if self.ridge_ is not None:
+            level = self.ridge_.forecast(origins)[:, 0]
+            level = np.where(np.isnan(level), origins.past(1), level)
+        return level + unit * self._ask_network(origins)
+
+    def _forget_network(self):
+        """Be without a transformer, after fits that may have had one."""
+        self.network_ = self.training_history_ = None
+        for name in ("shape_", "scaling_", "_memo"):
+            vars(self).pop(name, None)
+
+    def _fit_network(self, origins, base, context, task_data):
+        """Train the transformer on what a base leaves, None for the level of the series."""
         from ._correction import squared_error  # torch takes a second to load
 
-        self.scaling_ = _learn_scaling(train, self.known_columns_)._asdict()
-        self._fit_base(train, holdout)
+        if len(origins) == 0:
+            raise ValueError(
+                f"horizon={self.horizon!r} and lookback_={self.lookback_!r} leave no windows "
+                "to learn from: pass smaller ones, or longer series."
+            )
+        scaling = Scaling.of(origins, self.lookback_)
+        if base is None:
+            base = np.repeat(scaling.units(origins)[0], self.horizon_, axis=1)
+        self.scaling_ = scaling._asdict()
+        shape = self._network_shape()
         task = context.subcontext(
-            task_name="training", max_subtasks=len(batch_sizes(self._plan(), len(train)))
+            task_name="training", max_subtasks=len(batch_sizes(self._plan(), len(origins)))
         )
         task.call_on_fit_task_begin(estimator=self, **task_data)
-        scaling, shape = Scaling(**self.scaling_), self._network_shape()
         self._train_network(
-            shape, squared_error(train, self._base_forecasts, scaling), len(train),
-            context=task, task_data=task_data, data=[*scaling, *train.arrays()],
+            shape, squared_error(origins, base, scaling), len(origins),
+            context=task, task_data=task_data,
+            data=[*map(np.asarray, scaling), origins.series, origins.known,
+                  *origins.observations.values],
             n_tokens=-(-self.lookback_ // shape["patch_length"]),
         )  # fmt: skip
         task.call_on_fit_task_end(estimator=self, **task_data)
-        self.gate_ = 1.0 if self.base_ is None else self._fit_gate(holdout)
 
-    def _include_holdout(self, windows):
-        if self.base_ == "ridge":
-            self.ridge_ = _fit_ridge(windows, [self.ridge_["alpha"]])
-
-    def _fit_base(self, train, holdout):
-        self.base_, self.ridge_ = self.base, None
-        if self.base in ("auto", "ridge"):
-            self.ridge_ = _fit_ridge(train, None, holdout)
-        if self.base == "auto":
-            batch = holdout.batch(evenly_spread(len(holdout), _MOST_GATED))
-            errors = {}
-            for self.base_ in ("ridge", "seasonal"):
-                errors[self.base_] = np.mean(self._missed(batch) ** 2)
-            self.base_ = min(errors, key=errors.get)
-        if self.base_ != "ridge":
-            self.ridge_ = None
-
-    def _fit_gate(self, holdout):
-        rows = evenly_spread(len(holdout), _MOST_GATED)
-        batch = holdout.batch(rows)
-        origins, series = holdout.origins[rows], holdout.series[rows]
-        return fit_gate(self._missed(batch), self._ask_network(batch), origins, series)
-
-    def _missed(self, batch):
-        """What the base leaves of windows, in units of their series."""
-        return (batch.target - self._base_forecasts(batch)) / batch.unit[:, None]
-
-    def _base_forecasts(self, batch):
-        if self.base_ == "ridge":
-            return RidgeMap(**self.ridge_).predict(batch.past)
-        if self.base_ == "seasonal":
-            season = min(self.season_length_, batch.past.shape[1])
-            return seasonal_naive(batch.past, self.horizon_, season)
-        return np.repeat(batch.level[:, None], self.horizon_, axis=1)
-
-    def _forecast_windows(self, batch):
-        forecasts = self._base_forecasts(batch)
-        if self.gate_ == 0:
-            return forecasts
-        return forecasts + self.gate_ * batch.unit[:, None] * self._ask_network(batch)
-
-    def _ask_network(self, batch, **options):
+    def _ask_network(self, origins, **options):
         from ._correction import ask_network
 
-        return ask_network(self._network, Scaling(**self.scaling_), batch, **options)
+        return ask_network(self._network, Scaling(**self.scaling_), origins, **options)
 
     @staticmethod
     def _network_kind():
@@ -334,7 +553,11 @@ class TransformerForecaster(NetworkEstimator, Forecaster):
 
     @property
     def _max_subtasks(self):
-        return 1
+        return None
+
+    @property
+    def _least_history(self):
+        return self.lookback_ if self.candidates is None else 2
 
     def _network_shape(self):
         patch_length = self.patch_length
@@ -348,14 +571,14 @@ class TransformerForecaster(NetworkEstimator, Forecaster):
             "patch_length": int(patch_length),
             "d_position": self.d_position,
             "center": self.instance_norm,
-            "relative": self.base_ is not None,
+            "relative": self.candidates is not None,
             **self._transformer_shape(),
         }
 
     def _check_parameters(self):
         super()._check_parameters()
-        if self.base is not None:
-            check_choice("base", self.base, BASES)
+        self._check_candidates()
+        self._check_values()
         check_choice("positions", self.positions, POSITIONS)
         if self.instance_norm is not None:
             check_choice("instance_norm", self.instance_norm, _CENTERS)
@@ -374,20 +597,98 @@ class TransformerForecaster(NetworkEstimator, Forecaster):
                 "number that does."
             )
 
+    def _check_candidates(self):
+        if self.candidates is None or self.candidates == "auto":
+            return
+        if isinstance(self.candidates, str) or not len(self.candidates):
+            raise ValueError(
+                f"candidates={self.candidates!r} is not valid: pass 'auto', None, or a list of "
+                f"{list(CANDIDATES)}."
+            )
+        for kind in self.candidates:
+            check_choice("candidates", kind, CANDIDATES)
 
-def _fit_ridge(windows, alphas, holdout=None):
-    """A ridge base, as a dict; alphas=None chooses the penalty on the hold-out."""
-    batch = windows.batch(evenly_spread(len(windows), _MOST_FITTED))
-    options = {} if alphas is None else {"alphas": alphas}
-    if holdout is not None:
-        later = holdout.batch(evenly_spread(len(holdout), _MOST_FITTED))
-        options["holdout"] = later.past, later.target, later.unit
-    return fit_ridge(batch.past, batch.target, scale=batch.unit, **options)._asdict()
+    def _check_values(self):
+        if self.log not in (True, False, "auto"):
+            raise ValueError(f"log={self.log!r} is not valid: pass True, False or 'auto'.")
+        if self.bounds is None:
+            return
+        ends = () if np.ndim(self.bounds) == 0 else tuple(self.bounds)
+        if len(ends) != 2 or (None not in ends and not ends[0] < ends[1]):
+            raise ValueError(
+                f"bounds={self.bounds!r} is not valid: pass a lower and a larger upper end, "
+                "either of which may be None."
+            )
+
+    _held = (
+        CombinedForecast, Classical, SeasonalProfiles, WindowRidge, OwnAnalogs, FeatureRidge,
+        CandidateAttention,
+    )  # fmt: skip
 
 
-def _learn_scaling(windows, known):
-    features = windows.batch(evenly_spread(len(windows), _MOST_GATED)).past_features
-    if features is None:
-        return Scaling(np.empty(0), np.empty(0), known)
-    spread = dividing(spread_of(features, axis=(0, 1)))
-    return Scaling(features.mean(axis=(0, 1)), spread, known)
+def _shift_of(values):
+    """What is added to series that are not negative before logarithms are taken.
+
+    Nothing where they stay clear of zero: below, logarithms tell more of differences between
+    small values than there is to tell. Of many series nothing either, unless there are zeros.
+    """
+    flat = np.concatenate(values)
+    positive = flat[flat > 0]
+    few = len(values) < PANEL
+    near = [own.min() < _NEAR_ZERO * np.median(own) for own in values] if few else [False]
+    if len(positive) == 0 or (len(positive) == len(flat) and not any(near)):
+        return 0.0
+    return float(_SHIFT * np.median(positive))
+
+
+class _TransformerCandidate:
+    """The transformer of a forecaster, on top of a linear map, as a candidate.
+
+    Parameters
+    ----------
+    forecaster : TransformerForecaster
+        Keeps the network.
+    context, task_data
+        Of the fit.
+    """
+
+    names = ("transformer",)
+
+    def __init__(self, forecaster, context, task_data):
+        self.forecaster, self.context, self.task_data = forecaster, context, task_data
+
+    def fit(self, training):
+        """Learn from what came before the validation origins, and forecast these.
+
+        Parameters
+        ----------
+        training : Training
+
+        Returns
+        -------
+        held_out : ndarray of shape (n_validation, 1, horizon)
+            NaN where nothing came before.
+        """
+        forecaster, origins = self.forecaster, training.origins
+        validation, lengths = training.validation, origins.observations.lengths
+        first = lengths.copy()
+        np.minimum.at(first, validation.series, validation.known)
+        nothing = np.full((len(validation), 1, forecaster.horizon_), np.nan)
+        if lengths.max() < least_length(forecaster.horizon_):
+            forecaster._forget_network()
+            return nothing
+        sizes = forecaster.lookback, forecaster.horizon_, forecaster.season_length_
+        forecaster.lookback_ = choose_lookback(lengths.max(), *sizes)
+        before = origins.known + forecaster.horizon_ <= first[origins.series]
+        origins = origins.take(before & (origins.known >= forecaster.lookback_))
+        if len(origins) < _FEWEST_WINDOWS:
+            forecaster._forget_network()
+            return nothing
+        forecaster.ridge_ = WindowRidge(
+            forecaster.lookback_, forecaster.seasons_[0], pooled=True
+        )
+        forecaster.ridge_.fit(training)
+        base = forecaster.ridge_.forecast(origins)[:, 0]
+        base = np.where(np.isnan(base), origins.past(1), base)
+        forecaster._fit_network(origins, base, self.context, self.task_data)
+        return forecaster._transformer(validation)[:, None]

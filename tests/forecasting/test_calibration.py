@@ -6,22 +6,28 @@ import pytest
 from forecasting_data import make_series
 
 from sklearn_attention import KernelForecaster
-from sklearn_attention.forecasting import Forecaster
+from sklearn_attention.forecasting import Forecaster, Observations
 from sklearn_attention.forecasting._calibration import (
+    calibration_without_origins,
+    error_units,
     errors_at,
     interval_margin,
     quantile_shift,
 )
+from sklearn_attention.forecasting._observations import split_at_ends
 
 
 class Last(Forecaster):
     """Repeats the last value."""
 
-    def _learn(self, train, holdout, context, task_data):
-        pass
+    def _learn(self, observations, context, task_data):
+        self.lookback_ = self.lookback
+        origins = observations.origins(self.horizon_, self.lookback_)
+        _, holdout = split_at_ends(origins, 0.2)
+        self._calibrate(holdout, self._forecast(holdout))
 
-    def _forecast_windows(self, batch):
-        return np.repeat(batch.past[:, -1:], self.horizon_, axis=1)
+    def _forecast(self, origins):
+        return np.repeat(origins.past(1), self.horizon_, axis=1)
 
 
 def make_errors(n=39, horizon=2, n_levels=1):
@@ -35,9 +41,49 @@ def test_the_margin_of_point_forecasts_is_an_absolute_error(n, coverage, rank):
     np.testing.assert_array_equal(found, np.sort(np.abs(errors[..., 0]), axis=0)[rank - 1])
 
 
-def test_too_few_errors_say_nothing():
-    found = interval_margin(make_errors(8), np.array([0.5]), 0.9)
-    assert np.isinf(found).all()
+@pytest.mark.parametrize(("coverage", "rank"), [(0.9, 16), (0.99, 16)])
+def test_steps_with_too_few_errors_borrow_those_of_all_in_units_of_their_size(coverage, rank):
+    errors = make_errors(8)
+    sizes = [np.sqrt(np.mean(errors[:, step, 0] ** 2)) for step in range(2)]
+    sizes[1] = max(sizes)
+    pooled = [abs(errors[i, step, 0]) / sizes[step] for i in range(8) for step in range(2)]
+    expected = sorted(pooled)[rank - 1] * np.array(sizes)
+    found = interval_margin(errors, np.array([0.5]), coverage)
+    np.testing.assert_allclose(found, expected)
+
+
+def test_a_step_that_was_never_observed_is_as_uncertain_as_the_one_before():
+    errors = make_errors(30, horizon=3)
+    errors[:, 2] = np.nan
+    margin = interval_margin(errors, np.array([0.5]), 0.8)
+    assert np.isfinite(margin).all()
+    size = np.maximum.accumulate(np.sqrt(np.mean(errors[:, :2, 0] ** 2, axis=0)))
+    pooled = np.sort((np.abs(errors[:, :2, 0]) / size).ravel())
+    expected = size.max() * pooled[int(np.ceil(61 * 0.8)) - 1]
+    assert margin[2] == pytest.approx(expected)
+    shift = quantile_shift(errors, np.array([0.5]), 0.3)
+    assert shift[2] == shift[1] == np.quantile(errors[:, 1, 0], 0.3)
+
+
+def test_units_of_series_are_in_part_those_of_all():
+    errors = np.array([[1.0, 3.0], [np.nan, 4.0], [2.0, 2.0]])[:, :, None]
+    series, scale = np.array([0, 0, 2]), np.array([1.0, 5.0, 0.5])
+    unit, usual = error_units(errors, series, scale)
+    # Mean absolute errors 2, 4 and 2, in units of the series 2, 4 and 4.
+    assert usual == pytest.approx((3 + 4) / 2)
+    expected = scale * [(6 + 2 * 3.5) / 4, 3.5, (4 + 2 * 3.5) / 3]
+    np.testing.assert_allclose(unit, expected)
+    assert error_units(np.zeros((2, 1, 1)), np.array([0, 0]), np.ones(1))[1] == 1
+
+
+def test_without_origins_errors_are_those_of_a_random_walk():
+    series = [np.array([1.0, 3.0, 2.0]), np.array([5.0])]
+    found = calibration_without_origins(Observations.of(series).ends(4), [0.1, 0.5])
+    assert found["errors"].shape == (3, 4, 2)
+    steps = np.array([0, 2 / 1.5, -1 / 1.5])
+    expected = steps[:, None] * np.sqrt([1, 2, 3, 4])
+    np.testing.assert_allclose(found["errors"][:, :, 1], expected)
+    np.testing.assert_array_equal(found["unit"], [1.5, 1.0])
 
 
 def test_the_margin_of_quantiles_is_how_far_the_truth_lies_outside():
@@ -101,7 +147,7 @@ def test_coverage_on_simulated_series(forecaster, coverage):
     noise, values = rng.normal(size=n), np.zeros(n)
     for t in range(1, n):  # noise twice as strong where the series is high
         values[t] = 0.7 * values[t - 1] + (1.5 + np.tanh(values[t - 1])) * noise[t]
-    model = forecaster(horizon, lookback=5, validation_fraction=0.3).fit(values[:1500])
+    model = forecaster(horizon, lookback=5).fit(values[:1500])
     windows = np.lib.stride_tricks.sliding_window_view(values[1500:], 5 + horizon)
     intervals = model.predict_interval(coverage=coverage, history=windows[:, :5])
     truth = windows[:, 5:]

@@ -7,7 +7,7 @@ from sklearn_attention import TransformerForecaster
 from sklearn_attention.datasets import make_periodic_series
 from sklearn_attention.kernels import PositiveFeatures
 
-TINY = {"d_model": 8, "n_heads": 2, "n_layers": 1, "max_steps": 3, "random_state": 0}
+TINY = {"d_model": 8, "n_heads": 2, "n_layers": 1, "max_steps": 3, "candidates": None}
 
 
 def test_the_number_of_features_can_be_searched():

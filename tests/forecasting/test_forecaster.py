@@ -20,11 +20,12 @@ from sklearn_attention.forecasting import Forecaster
 
 every_kind = pytest.mark.parametrize("kind", [*make_indexes(), "range"])
 GRID = {"normalize": ["standard", "last"]}
-TINY = {"d_model": 4, "n_heads": 1, "n_layers": 1, "max_steps": 2}
+TINY = {"d_model": 4, "n_heads": 1, "n_layers": 1, "max_steps": 2, "log": False}
+CHEAP = ["seasonal", "ridge", "analogs"]
 # Estimators without their sizes, and what may be searched over.
 PUBLIC = {
     KernelForecaster: ({}, GRID),
-    TransformerForecaster: (TINY, {"base": ["ridge", None]}),
+    TransformerForecaster: (TINY | {"candidates": CHEAP}, {"candidates": [CHEAP, None]}),
 }
 every_forecaster = pytest.mark.parametrize("forecaster", PUBLIC)
 
@@ -32,16 +33,22 @@ every_forecaster = pytest.mark.parametrize("forecaster", PUBLIC)
 class Drift(Forecaster):
     """Goes on with the mean difference of the window, and with the features: easy to follow."""
 
-    def _learn(self, train, holdout, context, task_data):
-        self.n_learned_ = len(train)
+    def _learn(self, observations, context, task_data):
+        self.lookback_ = self.lookback
+        origins = observations.origins(self.horizon_, self.lookback_)
+        self.n_learned_ = len(origins)
+        self._calibrate(origins, self._forecast(origins))
 
-    def _forecast_windows(self, batch):
-        slope = (batch.past[:, -1:] - batch.past[:, :1]) / (batch.past.shape[1] - 1)
-        found = batch.past[:, -1:] + slope * np.arange(1, self.horizon_ + 1)
-        if batch.past_features is not None:
-            found = found + 100 * batch.past_features.sum(axis=(1, 2))[:, None]
-        if batch.future_features is not None:
-            found = found + batch.future_features.sum(axis=2)
+    def _forecast(self, origins):
+        past = origins.past(self.lookback_)
+        slope = (past[:, -1:] - past[:, :1]) / (past.shape[1] - 1)
+        found = past[:, -1:] + slope * np.arange(1, self.horizon_ + 1)
+        past_features = origins.past_features(self.lookback_)
+        if past_features is not None:
+            found = found + 100 * past_features.sum(axis=(1, 2))[:, None]
+        future_features = origins.future_features()
+        if future_features is not None:
+            found = found + future_features.sum(axis=2)
         return found
 
 
@@ -260,13 +267,13 @@ class TestHistory:
         model = KernelForecaster(4, lookback=12, bandwidth=1.0).fit(values[:200])
         windows = np.lib.stride_tricks.sliding_window_view(values, 12)[150:]
         calls = []
-        answer = KernelForecaster._forecast_windows
+        answer = KernelForecaster._forecast
 
-        def counted(self, batch):
-            calls.append(len(batch.past))
-            return answer(self, batch)
+        def counted(self, origins):
+            calls.append(len(origins))
+            return answer(self, origins)
 
-        monkeypatch.setattr(KernelForecaster, "_forecast_windows", counted)
+        monkeypatch.setattr(KernelForecaster, "_forecast", counted)
         found = model.predict(history=windows)
         assert calls == [len(windows)]
         assert found.shape == (len(windows), 4)

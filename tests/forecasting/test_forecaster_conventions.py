@@ -19,7 +19,9 @@ VARIANTS = [
     KernelForecaster(bandwidth=0.5, normalize="last"),
     KernelForecaster(3, lookback=2, kernel="epanechnikov", normalize=None),
     TransformerForecaster(**TINY),
-    TransformerForecaster(**TINY, base=None, instance_norm=None, attention_kernel="gaussian"),
+    TransformerForecaster(
+        **TINY, candidates=None, instance_norm=None, attention_kernel="gaussian"
+    ),
 ]
 
 

@@ -215,3 +215,47 @@ class TestExplain:
             model.explain(X[40:45])
         with pytest.raises(ValueError, match="k=0"):
             model.explain(X[50:], k=0)
+
+
+class TestSeriesOfMixedScales:
+    def make(self):
+        """The same walk in three units, and another one."""
+        walk, other = make_series("MS", 60), make_series("MS", 60, seed=1)
+        return {"small": 0.01 * walk, "large": 1000 * walk - 7e4, "other": other}
+
+    def test_are_answered_alike_in_their_own_units(self):
+        model = KernelForecaster(3, lookback=6, normalize="last").fit(self.make())
+        found = model.predict(7)
+        expected = 1e5 * found["small"] - 7e4
+        np.testing.assert_allclose(found["large"], expected)
+        intervals = model.predict_interval()
+        widths = {name: own["upper"] - own["lower"] for name, own in intervals.items()}
+        np.testing.assert_allclose(widths["large"], 1e5 * widths["small"])
+        fresh = model.predict(history={"new": 50 * self.make()["other"]})["new"]
+        np.testing.assert_allclose(fresh, 50 * found["other"][:3])
+
+    def test_forecasts_are_averages_in_units_of_each_series(self):
+        series = self.make()
+        model = KernelForecaster(2, lookback=4, normalize="last", bandwidth=0.8).fit(series)
+        keys, values = [], []
+        for own in series.values():
+            own, scale = own.to_numpy(), np.abs(np.diff(own)).mean()
+            for t in range(4, 60 - 2 + 1):
+                keys.append((own[t - 4 : t] - own[t - 1]) / scale)
+                values.append((own[t : t + 2] - own[t - 1]) / scale)
+        found = model.predict()
+        for name, own in series.items():
+            scale, last = np.abs(np.diff(own)).mean(), own.iloc[-1]
+            query = (own.to_numpy()[-4:] - last) / scale
+            distances = np.sum((np.array(keys) - query) ** 2, axis=1)
+            weights = np.exp(-distances / (2 * 0.8**2))
+            expected = last + scale * (weights @ np.array(values)) / weights.sum()
+            np.testing.assert_allclose(found[name], expected)
+
+    def test_units_stay_those_of_training(self):
+        series = self.make()
+        model = KernelForecaster(2, lookback=4, normalize="last").fit(series)
+        history = {name: own[-4:] for name, own in series.items()}
+        expected, found = model.predict(8), model.predict(8, history=history)
+        for name, own in found.items():
+            np.testing.assert_allclose(own, expected[name])

@@ -1,4 +1,7 @@
-"""The transformer forecaster: base, network and gate, and what training it promises."""
+"""The transformer forecaster: its candidates, and what training promises."""
+
+import copy
+import pickle
 
 import numpy as np
 import pandas as pd
@@ -8,7 +11,7 @@ from sklearn.base import clone
 
 from sklearn_attention import TransformerForecaster
 from sklearn_attention.datasets import make_periodic_series
-from sklearn_attention.forecasting import seasonal_naive
+from sklearn_attention.forecasting import _candidate_attention, _candidate_network
 from sklearn_attention.forecasting._network import ForecastNetwork
 
 QUICK = {"max_steps": 4, "d_model": 8, "n_heads": 2, "n_layers": 1, "lookback": 12}
@@ -28,59 +31,40 @@ def fit(series=None, X=None, **parameters):
     return model.fit(series) if X is None else model.fit(X, series)
 
 
-def test_is_base_plus_gate_times_network():
+def test_alone_it_is_the_network_in_units_of_the_series():
     series = make_series()
-    model = fit(series, base="ridge")
-    for gate in (0.0, 0.3, 1.0):
-        model.gate_ = gate
-        network = ForecastNetwork(**model.shape_)
-        network.load_state_dict(
-            {name: torch.as_tensor(value) for name, value in model.network_.items()}
-        )
-        window = series.to_numpy()[-12:]
-        unit = series[:128].std(ddof=0)  # a fifth is held out
-        relative = torch.tensor((window - series[:128].mean()) / unit, dtype=torch.float32)
-        with torch.no_grad():
-            correction = network(relative[None])[0][0].numpy()
-        last = window[-1]
-        base = last + (window - last) @ model.ridge_["coef"]
-        expected = base + gate * unit * correction
-        np.testing.assert_allclose(model.predict(), expected, rtol=1e-5)
+    model = fit(series, candidates=None)
+    network = ForecastNetwork(**model.shape_)
+    network.load_state_dict(
+        {name: torch.as_tensor(value) for name, value in model.network_.items()}
+    )
+    # A fifth of the windows is held out; what follows the others ends before.
+    n_windows = 160 - 12 - 3 + 1
+    end = 12 + n_windows - int(0.2 * n_windows) - 3
+    level, unit = series[:end].mean(), series[:end].std(ddof=0)
+    window = series.to_numpy()[-12:]
+    with torch.no_grad():
+        past = torch.tensor((window - level) / unit, dtype=torch.float32)
+        answer = network(past[None])[0][0].numpy()
+    np.testing.assert_allclose(model.predict(), level + unit * answer, rtol=1e-5)
+    assert model.transformer_weight_ == 1
 
 
-def test_seasonal_base_repeats_the_last_season():
-    series = make_series()
-    model = fit(series, base="seasonal", season_length=7)
-    model.gate_ = 0.0
-    expected = seasonal_naive(series.to_numpy()[None, -12:], 3, 7)[0]
-    np.testing.assert_allclose(model.predict(), expected)
-
-
-def test_the_better_base_is_taken():
-    assert fit(base="auto").base_ == "ridge"
-    rng = np.random.default_rng(0)
-    # Fourteen levels in turn: only the last season knows them, and few windows do.
-    levels = 10 * rng.normal(size=14)
-    series = pd.Series(np.tile(levels, 5) + 0.01 * rng.normal(size=70))
-    model = fit(series, base="auto", season_length=14, lookback=14, horizon=14)
-    assert model.base_ == "seasonal"
-    assert model.ridge_ is None
-
-
-def test_without_a_base_the_network_answers():
+def test_alone_it_learns_a_sine():
     series = pd.Series(make_periodic_series("sine", 400))
     model = TransformerForecaster(
-        horizon=10, lookback=70, base=None, d_model=32, max_steps=120
+        horizon=10, lookback=70, candidates=None, d_model=32, max_steps=120
     ).fit(series[:360])
-    assert model.base_ is None
-    assert model.gate_ == 1
     assert np.abs(model.predict(40) - series[360:]).max() < 0.2
 
 
-@pytest.mark.filterwarnings("ignore:.*interval.*:UserWarning")
 def test_level_and_unit_of_the_series_do_not_matter():
     series = make_series()
-    for parameters in ({"base": None}, {"base": "ridge"}, {"instance_norm": None}):
+    for parameters in (
+        {"candidates": None},
+        {"candidates": None, "instance_norm": None},
+        {"log": False},
+    ):
         plain, moved = fit(series, **parameters), fit(1000 * series - 5e4, **parameters)
         expected = 1000 * plain.predict() - 5e4
         np.testing.assert_allclose(moved.predict(), expected, rtol=1e-4, atol=2)
@@ -108,7 +92,7 @@ def test_level_and_unit_of_the_series_do_not_matter():
     ],
 )
 def test_every_form_learns_and_answers(parameters):
-    model = fit(base=None, **parameters)
+    model = fit(candidates=None, **parameters)
     losses = model.training_history_["loss"]
     assert np.isfinite(losses).all()
     assert np.isfinite(model.predict(7)).all()
@@ -127,7 +111,13 @@ class TestFeatures:
 
     def test_known_ones_are_seen_ahead(self):
         X, y = self.make()
-        options = {"horizon": 2, "base": None, "max_steps": 300, "d_model": 16, "n_layers": 1}
+        options = {
+            "horizon": 2,
+            "candidates": None,
+            "max_steps": 300,
+            "d_model": 16,
+            "n_layers": 1,
+        }
         model = fit(y[:140], X[:140], **options)
         better = np.abs(model.predict(X[140:142]) - y[140:142]).mean()
         other = X[140:142].assign(promotion=1 - X["promotion"][140:142])
@@ -136,22 +126,22 @@ class TestFeatures:
 
     def test_past_ones_are_not_asked_for(self):
         X, y = self.make()
-        model = fit(y[:140], X[:140], base=None, past_features=["rain", "promotion"])
+        model = fit(y[:140], X[:140], candidates=None, past_features=["rain", "promotion"])
         assert model.shape_["n_past"] == 2
         assert model.shape_["n_future"] == 0
         np.testing.assert_array_equal(model.predict(), model.predict(3))
 
     def test_units_of_features_do_not_matter(self):
         X, y = self.make()
-        plain = fit(y[:140], X[:140], base=None)
-        moved = fit(y[:140], 1e4 * X[:140] + 7, base=None)
+        plain = fit(y[:140], X[:140], candidates=None)
+        moved = fit(y[:140], 1e4 * X[:140] + 7, candidates=None)
         expected = plain.predict(X[140:143])
         np.testing.assert_allclose(moved.predict(1e4 * X[140:143] + 7), expected, rtol=1e-4)
 
 
 class TestAttentionMaps:
     def test_rows_are_averages_of_tokens(self):
-        model = fit(n_layers=2, patch_length=3)
+        model = fit(n_layers=2, patch_length=3, candidates=None)
         maps = model.attention_maps()
         assert maps.shape == (1, 2, 2, 4, 4)
         np.testing.assert_allclose(maps.sum(axis=-1), 1, atol=1e-6)
@@ -159,38 +149,52 @@ class TestAttentionMaps:
 
     def test_of_fresh_windows(self):
         windows = make_series().to_numpy()[:36].reshape(3, 12)
-        assert fit(patch_length=3).attention_maps(history=windows).shape == (3, 1, 2, 4, 4)
+        model = fit(patch_length=3, candidates=None)
+        assert model.attention_maps(history=windows).shape == (3, 1, 2, 4, 4)
 
     def test_steps_within_the_series_have_none(self):
         series = make_series()
         with pytest.raises(ValueError, match="has no steps after the series"):
-            fit(series).attention_maps(series.index[-2:])
+            fit(series, candidates=None).attention_maps(series.index[-2:])
+
+    def test_there_are_none_where_no_transformer_was_trained(self):
+        with pytest.raises(ValueError, match="attention_maps is of the transformer, which is"):
+            fit(candidates=["ridge"]).attention_maps()
 
 
 class TestTraining:
     def test_the_same_random_state_makes_the_same_forecaster(self):
-        first, again, other = fit(base=None), fit(base=None), fit(base=None, random_state=1)
+        first, again, other = (
+            fit(candidates=None),
+            fit(candidates=None),
+            fit(candidates=None, random_state=1),
+        )
         np.testing.assert_array_equal(first.predict(), again.predict())
         assert not np.array_equal(first.predict(), other.predict())
 
     def test_leaves_torch_as_it_was(self):
         before = torch.random.get_rng_state(), torch.get_num_threads()
-        fit().predict()
+        fit(candidates=None).predict()
         assert torch.equal(before[0], torch.random.get_rng_state())
         assert before[1] == torch.get_num_threads()
 
     def test_a_second_fit_starts_afresh_unless_told(self):
-        model = fit(base=None)
+        model = fit(candidates=None)
         first = model.predict()
         np.testing.assert_array_equal(model.fit(make_series()).predict(), first)
         model.set_params(warm_start=True).fit(make_series())
         assert not np.array_equal(model.predict(), first)
-        assert model.training_history_["loss"][0] < fit(base=None).training_history_["loss"][0]
+        assert (
+            model.training_history_["loss"][0]
+            < fit(candidates=None).training_history_["loss"][0]
+        )
 
     def test_warm_start_of_another_shape_starts_afresh(self):
-        model = fit(base=None, warm_start=True)
+        model = fit(candidates=None, warm_start=True)
         model.set_params(d_model=16).fit(make_series())
-        np.testing.assert_array_equal(model.predict(), fit(base=None, d_model=16).predict())
+        np.testing.assert_array_equal(
+            model.predict(), fit(candidates=None, d_model=16).predict()
+        )
 
     def test_an_interrupt_leaves_a_usable_forecaster(self, monkeypatch):
         calls, forward = [], ForecastNetwork.forward
@@ -203,12 +207,12 @@ class TestTraining:
 
         monkeypatch.setattr(ForecastNetwork, "forward", interrupted)
         with pytest.warns(UserWarning, match="interrupted after 2 steps"):
-            model = fit(base=None)
+            model = fit(candidates=None)
         assert model.training_history_["stopped"] == "interrupted"
         assert np.isfinite(model.predict_interval(coverage=0.5)).all(axis=None)
 
     def test_goes_on_from_a_checkpoint(self, tmp_path, monkeypatch):
-        options = {"base": None, "max_epochs": 4, "max_steps": None, "dropout": 0.1}
+        options = {"candidates": None, "max_epochs": 4, "max_steps": None, "dropout": 0.1}
         expected = fit(**options)
         options["checkpoint"] = str(tmp_path / "training.pt")
         calls, forward = [], ForecastNetwork.forward
@@ -229,12 +233,12 @@ class TestTraining:
 
     def test_a_checkpoint_of_other_data_is_refused(self, tmp_path):
         path = tmp_path / "training.pt"
-        fit(checkpoint=path)
+        fit(checkpoint=path, candidates=None)
         with pytest.raises(ValueError, match="is of another training"):
-            fit(2 * make_series(seed=1), checkpoint=path)
+            fit(2 * make_series(seed=1), checkpoint=path, candidates=None)
 
     def test_a_failed_fit_changes_nothing(self):
-        model = fit()
+        model = fit(candidates=["ridge"])
         before = model.predict()
         with pytest.raises(ValueError, match="d_model=0 is not valid"):
             model.set_params(d_model=0).fit(make_series())
@@ -261,7 +265,8 @@ class TestTraining:
             def on_fit_task_end(self, estimator, context):
                 return len(self.names) == 4  # after the second epoch
 
-        model = TransformerForecaster(**QUICK | {"max_epochs": 5, "max_steps": None})
+        options = {"max_epochs": 5, "max_steps": None, "candidates": None}
+        model = TransformerForecaster(**QUICK | options)
         recorder = Recorder()
         model.set_callbacks(recorder).fit(make_series())
         assert recorder.names == ["fit", "training", "epoch", "epoch"]
@@ -272,7 +277,12 @@ class TestBadParameters:
     @pytest.mark.parametrize(
         ("parameters", "message"),
         [
-            ({"base": "linear"}, "base='linear' is unknown"),
+            ({"candidates": "ridge"}, "candidates='ridge' is not valid"),
+            ({"candidates": []}, "candidates=.. is not valid"),
+            ({"candidates": ["linear"]}, "candidates='linear' is unknown"),
+            ({"log": "yes"}, "log='yes' is not valid"),
+            ({"bounds": (1, 0)}, r"bounds=\(1, 0\) is not valid"),
+            ({"bounds": 3}, "bounds=3 is not valid"),
             ({"patch_length": 0}, "patch_length=0 is not valid"),
             ({"d_model": 1.5}, "d_model=1.5 is not valid"),
             ({"n_heads": 3}, "n_heads=3 does not divide the tokens' width 8"),
@@ -296,18 +306,353 @@ class TestBadParameters:
     )
     def test_are_named(self, parameters, message):
         with pytest.raises(ValueError, match=message):
-            fit(**parameters)
+            fit(**{"candidates": None} | parameters)
 
 
 def test_a_clone_is_not_fitted_and_has_the_same_parameters():
-    model = fit(d_position=2)
+    model = fit(d_position=2, candidates=None)
     again = clone(model)
     assert again.get_params() == model.get_params()
     assert not hasattr(again, "network_")
 
 
-def test_constant_series_stay_constant():
-    model = fit(pd.Series(np.full(60, 7.0)))
-    assert model.gate_ == 0
-    np.testing.assert_allclose(model.predict(9), 7.0)
-    assert np.isfinite(fit(pd.Series(np.full(60, 7.0)), base=None).predict(9)).all()
+@pytest.mark.parametrize("value", [7.0, 0.0, -2.5])
+def test_constant_series_stay_constant(value):
+    series = pd.Series(np.full(60, value))
+    np.testing.assert_allclose(fit(series).predict(9), value)
+    np.testing.assert_allclose(fit(series).predict_interval(9), value)
+    assert np.isfinite(fit(series, candidates=None).predict(9)).all()
+
+
+class TestCandidates:
+    def test_a_square_wave(self):
+        values = np.where(np.sin(0.137 * np.arange(1200)) >= 0, 1.0, -1.0)
+        model = TransformerForecaster(horizon=200, random_state=0).fit(values[:1000])
+        assert np.mean((model.predict() - values[1000:]) ** 2) <= 0.01
+
+    def test_weights_are_named_and_sum_to_1(self):
+        series = make_series()
+        model = fit({"a": series, "b": series[:60] ** 2})
+        weights = model.candidate_weights_
+        assert list(weights.index) == ["a", "b"]
+        np.testing.assert_allclose(weights.sum(axis=1), 1)
+        assert (weights >= 0).all(axis=None)
+        assert {"theta", "classical mean", "last season of 7 steps"} <= set(weights)
+        assert {"own ridge of 12 steps", "pooled ridge of 12 steps"} <= set(weights)
+        assert "analogs of 12 steps" in weights
+        assert "transformer" not in weights
+
+    @pytest.mark.parametrize("candidates", [["classical"], ["seasonal", "ridge"], ["analogs"]])
+    def test_only_those_that_are_wanted(self, candidates):
+        names = {
+            "classical": "theta", "seasonal": "last season of 7 steps",
+            "ridge": "own ridge of 12 steps", "analogs": "analogs of 12 steps",
+        }  # fmt: skip
+        found = fit(candidates=candidates, log=False).candidate_weights_
+        for kind, name in names.items():
+            assert (name in found) == (kind in candidates)
+
+    def test_the_forecast_is_their_weighted_sum(self):
+        model = fit()
+        found = model.explain()
+        assert found["weight"].sum() == pytest.approx(1)
+        assert found["weight"].is_monotonic_decreasing
+        assert list(found.columns) == ["candidate", "weight", 1, 2, 3]
+        forecasts = found[[1, 2, 3]].to_numpy()
+        if model.log_:  # averages are of logarithms
+            forecasts = np.log(forecasts)
+        expected = found["weight"].to_numpy() @ forecasts
+        expected = np.exp(expected) if model.log_ else expected
+        np.testing.assert_allclose(model.predict(), expected)
+        weights = model.candidate_weights_.iloc[0]
+        for name, weight in zip(found["candidate"], found["weight"], strict=True):
+            assert weights[name] == weight
+
+    def test_the_explanation_of_several_series_and_of_fresh_ones(self):
+        series = make_series()
+        model = fit({"a": series, "b": series[:60] ** 2}, log=False)
+        found = model.explain()
+        assert list(found.columns[:3]) == ["series", "candidate", "weight"]
+        np.testing.assert_allclose(found.groupby("series")["weight"].sum(), 1)
+        expected = model.predict()
+        for name in "ab":
+            own = found[found["series"] == name]
+            total = own["weight"].to_numpy() @ own[[1, 2, 3]].to_numpy()
+            np.testing.assert_allclose(total, expected[name])
+        fresh = model.explain(history={"a": series[:50]})
+        own = fresh["weight"].to_numpy() @ fresh[[1, 2, 3]].to_numpy()
+        np.testing.assert_allclose(own, model.predict(history={"a": series[:50]})["a"])
+
+    def test_without_candidates_there_is_nothing_to_explain(self):
+        model = fit(candidates=None)
+        with pytest.raises(AttributeError, match="explain is of candidates"):
+            model.explain()
+        assert not hasattr(model, "candidate_weights_")
+
+    def test_the_future_does_not_matter_to_the_held_out_errors(self):
+        series = make_series(80)
+        model = fit(series, log=False, season_length=7)
+        errors = model.calibration_["errors"] * model.calibration_["unit"][0]
+        assert np.isfinite(errors[:, 0]).all()
+        # Errors of the held-out forecasts are about those of forecasts of new values.
+        scale = np.abs(np.diff(series)).mean()
+        assert 0.2 * scale < np.abs(errors[:, 0]).mean() < 2 * scale
+
+    def test_every_series_that_is_long_enough_has_held_out_origins(self, monkeypatch):
+        found, calibrate = [], TransformerForecaster._calibrate
+
+        def looked_at(self, origins, forecasts):
+            found.append((origins, forecasts))
+            calibrate(self, origins, forecasts)
+
+        monkeypatch.setattr(TransformerForecaster, "_calibrate", looked_at)
+        series = make_series()
+        lengths = 4, 5, 9, 30, 160
+        fit({n: series[:n] for n in lengths}, candidates=["seasonal", "ridge"], log=False)
+        ((origins, forecasts),) = found
+        assert set(origins.series) == {1, 2, 3, 4}
+        assert np.isfinite(forecasts).all()
+
+    @pytest.mark.parametrize("kind", ["ridge", "analogs"])
+    def test_where_no_candidate_has_a_forecast_the_last_value_stays(self, kind):
+        values = make_series(10)
+        model = fit(values, candidates=[kind], lookback=8, log=False)
+        np.testing.assert_array_equal(model.predict(), values.iloc[-1])
+        assert np.isfinite(model.predict_interval()).all(axis=None)
+
+    @pytest.mark.parametrize("kind", ["seasonal", "ridge", "analogs"])
+    def test_where_no_candidate_can_be_fitted_the_classical_ones_are(self, kind):
+        model = TransformerForecaster(2, candidates=[kind]).fit(np.array([3.0, 5.0, 4.0, 6.0]))
+        assert np.isfinite(model.predict(5)).all()
+        assert np.isfinite(model.predict_interval(5)).all()
+
+    @pytest.mark.parametrize("horizon", [1, 4])
+    @pytest.mark.parametrize("n", [1, 2, 3, 5, 9, 13])
+    def test_short_series(self, n, horizon):
+        values = 10 + np.random.default_rng(n).normal(size=n)
+        model = TransformerForecaster(horizon).fit(values)
+        assert np.isfinite(model.predict(7)).all()
+        intervals = model.predict_interval(7)
+        assert np.isfinite(intervals).all()
+        assert (intervals[:, 0] <= model.predict(7)).all()
+        assert (intervals[:, 1] >= model.predict(7)).all()
+        if n > 2:
+            assert (np.diff(intervals, axis=1) > 0).any()
+        np.testing.assert_allclose(model.candidate_weights_.sum(axis=1), 1)
+        assert np.isfinite(model.explain()["weight"]).all()
+
+    @pytest.mark.parametrize("n", [1, 2, 3, 5, 9, 13])
+    def test_a_short_series_in_the_company_of_others(self, n):
+        frame = {"long": make_series(60), "short": make_series(n)}
+        found = TransformerForecaster(4, log=False).fit(frame).predict_interval(6)
+        assert all(np.isfinite(own).all(axis=None) for own in found.values())
+
+    @pytest.mark.parametrize("n", [1, 2, 5, 7, 9, 15, 25])
+    def test_short_series_with_features(self, n):
+        series = make_series(n)
+        X = pd.DataFrame({"x": np.arange(n) % 2.0}, index=series.index)
+        model = TransformerForecaster(3, **{k: v for k, v in QUICK.items() if k != "lookback"})
+        model.fit(X, series)
+        days = pd.date_range(series.index[-1], periods=4)[1:]
+        later = pd.DataFrame({"x": np.ones(3)}, index=days)
+        assert np.isfinite(model.predict(later)).all()
+        np.testing.assert_allclose(model.candidate_weights_.sum(axis=1), 1)
+        assert model.network_ is None  # there are too few windows
+        assert model.transformer_weight_ == 0
+        assert "transformer" not in model.candidate_weights_
+
+
+class TestTransformerAsCandidate:
+    def options(self):
+        return {"log": False, "max_steps": 150, "d_model": 16, "lookback": 4}
+
+    def make(self):
+        """Two features that only together tell something, which a linear map cannot say."""
+        table = np.random.default_rng(1).integers(0, 2, (403, 2)) * 2.0 - 1
+        X = pd.DataFrame(table, pd.date_range("2024-01-01", periods=403), ["a", "b"])
+        noise = 0.1 * np.random.default_rng(0).normal(size=403)
+        return X, (10 + 3 * X["a"] * X["b"] + noise)[:400]
+
+    def test_it_has_weight_where_features_tell_something(self):
+        X, y = self.make()
+        model = fit(y, X[:400], **self.options())
+        assert model.transformer_weight_ > 0.3
+        assert model.candidate_weights_["transformer"].iloc[0] == model.transformer_weight_
+        found = model.explain(X[400:])
+        assert found["candidate"].iloc[0] == "transformer"
+        expected = found["weight"].to_numpy() @ found[[1, 2, 3]].to_numpy()
+        np.testing.assert_allclose(model.predict(X[400:]), expected)
+        changed = model.predict(X[400:].assign(a=-X["a"]))
+        assert np.abs(changed - model.predict(X[400:])).max() > 1
+        maps = model.attention_maps(X[400:])
+        np.testing.assert_allclose(maps.sum(axis=-1), 1, atol=1e-6)
+
+    def test_a_warm_start_goes_on_from_its_weights(self):
+        X, y = self.make()
+        model = fit(y, X[:400], **self.options())
+        first = model.training_history_["loss"][0]
+        model.set_params(warm_start=True).fit(X[:400], y)
+        assert model.training_history_["loss"][0] < first
+
+    def test_it_has_no_weight_where_it_learns_nothing(self):
+        X, y = self.make()
+        model = fit(y, 0 * X[:400], log=False, max_steps=1, learning_rate=10.0)
+        assert model.transformer_weight_ == 0
+        np.testing.assert_allclose(model.candidate_weights_.sum(axis=1), 1)
+        found = model.explain(0 * X[400:])
+        assert found["weight"].sum() == pytest.approx(1)
+        assert "transformer" not in set(found["candidate"])
+
+    def test_among_given_candidates_there_is_none(self):
+        X, y = self.make()
+        model = fit(y, X[:400], log=False, candidates=["ridge", "features"])
+        assert model.network_ is None
+        assert {"feature ridge", "own ridge of 12 steps"} == set(model.candidate_weights_)
+
+    def test_a_fit_without_features_forgets_it(self):
+        X, y = self.make()
+        options = self.options() | {"warm_start": True}
+        model = fit(y, X[:400], **options)
+        assert model.network_ is not None
+        model.fit(y)
+        assert model.network_ is None
+        assert vars(model).keys() == vars(fit(y, **options)).keys()
+        np.testing.assert_array_equal(model.predict(), fit(y, **options).predict())
+        model.fit(X[:400], y)
+        expected = fit(y, X[:400], **options)
+        np.testing.assert_array_equal(model.predict(X[400:]), expected.predict(X[400:]))
+
+
+class TestLog:
+    def make(self, n=144):
+        """Growth and a season that grows along, as of air passengers."""
+        steps = np.arange(n)
+        noise = np.random.default_rng(0).normal(size=n)
+        values = np.exp(
+            4.8 + 0.01 * steps + 0.2 * np.sin(2 * np.pi * steps / 12) + 0.03 * noise
+        )
+        return pd.Series(values, pd.date_range("1949-01-01", periods=n, freq="MS"))
+
+    def test_is_chosen_where_a_season_grows_with_the_level(self):
+        series = self.make()
+        model = TransformerForecaster(12).fit(series[:132])
+        assert model.log_
+        assert np.abs(model.predict() / series[132:] - 1).mean() < 0.05
+
+    def test_is_not_chosen_where_the_season_stays(self):
+        steps = np.arange(120)
+        noise = np.random.default_rng(0).normal(size=120)
+        values = 12 + 0.5 * steps + 8 * np.sin(2 * np.pi * steps / 12) + noise
+        assert not TransformerForecaster(12, season_length=12).fit(values).log_
+
+    def test_as_told(self):
+        series = self.make(60)
+        for log in (False, True):
+            assert fit(series, log=log, candidates=["seasonal"]).log_ == log
+        assert not fit(series - series.mean(), candidates=["seasonal"]).log_
+        for other in (series - series.mean(), 0 * series):
+            with pytest.raises(ValueError, match="log=True is for series that are not negat"):
+                fit(other, log=True)
+
+    def test_units_do_not_matter(self):
+        series = self.make(60)
+        plain = fit(series, log=True, candidates=["seasonal", "ridge"])
+        moved = fit(1000 * series, log=True, candidates=["seasonal", "ridge"])
+        np.testing.assert_allclose(moved.predict(), 1000 * plain.predict(), rtol=1e-6)
+
+    def test_intervals_are_positive_and_of_ratios(self):
+        model = fit(self.make(60), log=True, candidates=["seasonal", "ridge"])
+        found = model.predict_interval(8)
+        assert (found > 0).all(axis=None)
+        center = model.predict(8)
+        np.testing.assert_allclose(found["upper"] / center, center / found["lower"])
+
+    def test_fresh_observations_that_are_not_positive(self):
+        model = fit(self.make(60), log=True, candidates=["seasonal", "ridge"])
+        history = self.make(60)[:30].copy()
+        history.iloc[7] = -1.0
+        assert np.isfinite(model.predict(history=history)).all()
+        with pytest.raises(ValueError, match="history has no positive value"):
+            model.predict(history=-history.abs())
+
+
+class TestBounds:
+    def test_clip_forecasts_intervals_and_quantiles(self):
+        series = make_series()
+        options = {"candidates": ["seasonal", "ridge"], "log": False}
+        free, low = fit(series, **options), series.iloc[-1]
+        bounded = fit(series, bounds=(low, low + 0.3), **options)
+        for method in ("predict", "predict_interval", "predict_quantiles"):
+            expected = getattr(free, method)(5).clip(low, low + 0.3)
+            np.testing.assert_array_equal(getattr(bounded, method)(5), expected)
+        np.testing.assert_array_equal(
+            bounded.explain()[[1, 2, 3]], free.explain()[[1, 2, 3]].clip(low, low + 0.3)
+        )
+
+    def test_one_end_may_be_open(self):
+        series = make_series()
+        options = {"candidates": ["seasonal", "ridge"], "log": False}
+        free = fit(series, **options).predict_interval(5)
+        for bounds in ((10.5, None), (None, 12.9)):
+            found = fit(series, bounds=bounds, **options).predict_interval(5)
+            np.testing.assert_array_equal(found, free.clip(*bounds))
+
+
+class TestPanel:
+    @pytest.fixture(autouse=True)
+    def few_steps(self, monkeypatch):
+        monkeypatch.setattr(_candidate_network, "_STEPS", 20)
+
+    def make(self):
+        rng = np.random.default_rng(0)
+        lengths = rng.integers(20, 40, size=30)
+        return {f"s{i}": 50 + np.cumsum(rng.normal(size=n)) for i, n in enumerate(lengths)}
+
+    def test_has_attention_over_its_candidates(self):
+        before = torch.random.get_rng_state()
+        model = TransformerForecaster(3, candidates=["classical"], log=False).fit(self.make())
+        assert 0 <= model.attention_share_ <= 1
+        assert model.attention_share_ == model.attention_.share
+        found = model.predict()
+        assert all(np.isfinite(own).all() for own in found.values())
+        again = clone(model).fit(self.make())
+        for name, own in again.predict().items():
+            np.testing.assert_array_equal(own, found[name])
+        assert torch.equal(before, torch.random.get_rng_state())
+
+    @pytest.mark.parametrize("store", ["pickle", "deepcopy", "skops"])
+    def test_files(self, store, monkeypatch):
+        # Networks have to be stored too, whether they are worth their share or not.
+        monkeypatch.setattr(_candidate_attention, "_SHARES", np.array([0.5]))
+        model = TransformerForecaster(3, log=False).fit(self.make())
+        assert len(model.attention_.networks) == 2
+        loaded = stored(model, store)
+        for method in ("predict", "predict_interval"):
+            expected = getattr(model, method)()
+            for name, own in getattr(loaded, method)().items():
+                np.testing.assert_array_equal(own, expected[name])
+        pd.testing.assert_frame_equal(loaded.candidate_weights_, model.candidate_weights_)
+        pd.testing.assert_frame_equal(loaded.explain(), model.explain())
+
+
+@pytest.mark.parametrize("features", [False, True])
+@pytest.mark.parametrize("store", ["pickle", "deepcopy", "skops"])
+def test_files(store, features):
+    series = make_series(80)
+    X = pd.DataFrame({"x": np.arange(83) % 2.0}, pd.date_range("2024-01-01", periods=83))
+    model = fit(series, X[:80] if features else None, log=False)
+    loaded, ahead = stored(model, store), X[80:] if features else None
+    np.testing.assert_array_equal(loaded.predict(ahead), model.predict(ahead))
+    pd.testing.assert_frame_equal(loaded.explain(ahead), model.explain(ahead))
+
+
+def stored(model, store):
+    if store == "pickle":
+        return pickle.loads(pickle.dumps(model))
+    if store == "deepcopy":
+        return copy.deepcopy(model)
+    skops = pytest.importorskip("skops.io")
+    binary = skops.dumps(model)
+    types = skops.get_untrusted_types(data=binary)
+    assert all(name.startswith("sklearn_attention.") for name in types)
+    return skops.loads(binary, trusted=types)

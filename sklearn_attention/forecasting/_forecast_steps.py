@@ -1,4 +1,4 @@
-"""What is asked of a forecaster, as windows and positions."""
+"""The steps that a forecaster is asked for, and what is known at the time."""
 
 import numbers
 from dataclasses import dataclass, replace
@@ -17,14 +17,14 @@ from ._features import (
     training_features,
 )
 from ._index import TimeIndex
+from ._observations import Observations
 from ._panel import LONG, Panel
-from ._roll import ends_of, inside, roll
 from ._series import read_panel
 from ._tidy import features_of, is_tidy
 
 
 @dataclass(frozen=True, eq=False)
-class Question:
+class ForecastSteps:
     """Steps to forecast, and what is known at the time.
 
     Attributes
@@ -39,14 +39,14 @@ class Question:
         Known features after the end of each series.
     positions : list of ndarray of int
         Steps that are asked for, of each series.
-    lookback, horizon, n_blocks : int
-        Sizes of windows, and how many follow one another.
+    horizon, n_blocks : int
+        Steps that are forecast at once, and how often one such block follows another.
     index : Index, default=None
         Index of the answer; None continues that of the series.
     order : ndarray of int, default=None
         How rows of the answer, one series after the other, are to be sorted.
-    fresh : list of ndarray, default=None
-        Fresh series as long as they came; None for those known.
+    fresh : bool, default=False
+        Whether the series are others than those observed so far.
     """
 
     panel: Panel
@@ -54,75 +54,85 @@ class Question:
     known: np.ndarray
     later: np.ndarray | None
     positions: list
-    lookback: int
     horizon: int
     n_blocks: int
     index: pd.Index | None = None
     order: np.ndarray | None = None
-    fresh: list | None = None
+    fresh: bool = False
 
-    def first_batch(self, measures):
-        """The windows that the series end with, one each.
+    def observations(self, identity, encode):
+        """The series with their features, as far as these are known.
 
         Parameters
         ----------
-        measures : Measures
-            Of each series.
+        identity : ndarray of int of shape (n_series,)
+            Which training series each is; -1 for others.
+        encode : callable
+            Brings values into the units that are computed in.
 
         Returns
         -------
-        batch : WindowBatch
+        observations : Observations
         """
-        sizes = self.lookback, self.horizon
-        batch = ends_of(self.panel.values, self.features, self.known, self.later, *sizes)
-        return batch._replace(level=measures.level, unit=measures.unit)
+        features = self.features
+        if features is not None:
+            n_later = self.n_blocks * self.horizon
+            features = [
+                np.concatenate([own, np.repeat(own[-1:], n_later, 0)]) for own in features
+            ]
+            if self.later is not None:
+                for own, later in zip(features, self.later, strict=True):
+                    own[len(own) - n_later :, self.known] = later
+        values = list(map(encode, self.panel.values))
+        return Observations(values, self.panel.starts, identity, features, self.known)
 
-    def answer(self, measures, forecast, describe):
-        """Answer it, step by step of each series.
+    def forecast(self, observations, forecast, describe):
+        """Forecast the steps, block after block, each from the forecasts of those before.
 
         Parameters
         ----------
-        measures : Measures
-            Of each series.
+        observations : Observations
+            From :meth:`observations`.
         forecast : callable
-            ``forecast(batch)`` returns forecasts (n_windows, horizon) of a batch of windows.
+            ``forecast(origins)`` returns forecasts (n_origins, horizon).
         describe : callable
-            ``describe(batch, forecasts, series, block)`` returns what is wanted of each step,
-            (n_windows, horizon) or (n_windows, horizon, n_columns), for windows of some
-            series that follow `block` blocks of forecasts.
+            ``describe(origins, forecasts, block)`` returns what is wanted of each step,
+            (n_origins, horizon) or (n_origins, horizon, n_columns), where origins follow
+            `block` blocks of forecasts.
 
         Returns
         -------
-        answers : list of ndarray of shape (n_steps,) or (n_steps, n_columns)
+        found : list of ndarray of shape (n_steps,) or (n_steps, n_columns)
             For each series, in the order of `positions`.
         """
-        sizes = self.lookback, self.horizon
-        values, features, known = self.panel.values, self.features, self.known
-        everyone, blocks = np.arange(len(self.panel)), []
-        if self.n_blocks:
-            batch = self.first_batch(measures)
-            rolled = roll(forecast, batch, known, self.later, self.n_blocks, self.horizon)
-            for block, (batch, found) in enumerate(rolled):
-                blocks.append(describe(batch, found, everyone, block))
+        horizon, blocks, later = self.horizon, [], observations
+        for block in range(self.n_blocks):
+            origins = later.ends(horizon)
+            forecasts = forecast(origins)
+            blocks.append(describe(origins, forecasts, block))
+            later = later.extended(forecasts)
+        if blocks:
             table = np.concatenate(blocks, axis=1)  # (n_series, n_blocks * horizon, ...)
-        answers, ends = [], self.panel.ends
-        for i, positions in enumerate(self.positions):
-            steps = positions - ends[i]
-            before = steps < 0
-            parts = [table[i, steps[~before]]] if self.n_blocks else []
-            if before.any():
-                own = None if features is None else features[i]
-                within = positions[before] - self.panel.starts[i]
-                batch = inside(values[i], own, known, within, *sizes)
-                series = np.full(len(within), i)
-                own = measures.take(series)
-                batch = batch._replace(level=own.level, unit=own.unit)
-                parts.insert(0, describe(batch, forecast(batch), series, 0)[:, 0])
+        steps = [own - end for own, end in zip(self.positions, self.panel.ends, strict=True)]
+        within = [own[own < 0] + n for own, n in zip(steps, observations.lengths, strict=True)]
+        counts = [len(own) for own in within]
+        if any(counts):
+            series = np.repeat(np.arange(len(counts)), counts)
+            # Nothing is known before the first step, which stands for itself.
+            origins = observations.ends(horizon).at(
+                series, np.maximum(np.concatenate(within), 0)
+            )
+            inside = describe(origins, forecast(origins), 0)[:, 0]
+            inside = np.split(inside, np.cumsum(counts)[:-1])
+        found = []
+        for i, own in enumerate(steps):
+            parts = [inside[i]] if any(counts) else []
+            parts += [table[i, own[own >= 0]]] if blocks else []
             both = np.concatenate(parts)
-            found = np.empty_like(both)
-            found[np.argsort(~before, kind="stable")] = both
-            answers.append(found)
-        return answers
+            ordered = np.empty_like(both)
+            ordered[np.argsort(own >= 0, kind="stable")] = both
+            found.append(ordered)
+        return found
 
     def wrap(self, answers, columns=None):
         """Bring answers into the form that the series came in.
@@ -130,7 +140,7 @@ class Question:
         Parameters
         ----------
         answers : list of ndarray
-            From :meth:`answer`.
+            From :meth:`forecast`.
         columns : list, default=None
             What several numbers for each step are called.
 
@@ -163,8 +173,8 @@ def remembered(forecaster):
     return panel, features
 
 
-def ask(forecaster, X, history):
-    """The question that `predict` is asked.
+def read_steps(forecaster, X, history):
+    """The steps that `predict` is asked.
 
     Parameters
     ----------
@@ -177,18 +187,20 @@ def ask(forecaster, X, history):
 
     Returns
     -------
-    question : Question
+    steps : ForecastSteps
     """
     if history is None:
-        return _ask(forecaster, X, *remembered(forecaster), fresh=False)
+        return _read_steps(forecaster, X, *remembered(forecaster), fresh=False)
     panel = _fresh(forecaster, history)
-    whole, lookback = panel.values, forecaster.lookback_
-    values = [values[-lookback:] for values in whole]
-    panel = replace(panel, values=values, starts=panel.ends - lookback)
-    return replace(_ask(forecaster, X, panel, None, fresh=True), fresh=whole)
+    if forecaster.n_features_in_:
+        # Features are asked for the last steps alone.
+        lookback = forecaster.lookback_
+        values = [values[-lookback:] for values in panel.values]
+        panel = replace(panel, values=values, starts=panel.ends - lookback)
+    return replace(_read_steps(forecaster, X, panel, None, fresh=True), fresh=True)
 
 
-def _ask(forecaster, X, panel, features, fresh):
+def _read_steps(forecaster, X, panel, features, fresh):
     if X is None or is_date(X) or _is_count(X):
         if fresh and forecaster.n_features_in_:
             raise ValueError(
@@ -215,13 +227,13 @@ def _ask(forecaster, X, panel, features, fresh):
         if not any(len(own) for own in asked):
             index = None
             asked = [origin + np.arange(forecaster.horizon_) for origin in panel.origins]
-    question = build(forecaster, panel, features, asked, (*placed, table))
+    steps = build(forecaster, panel, features, asked, (*placed, table))
     if index is None or panel.form == "dict":
-        return question
+        return steps
     if isinstance(index, pd.MultiIndex):
         rows = np.concatenate(wanted)
-        return replace(question, index=index[rows], order=np.argsort(rows))
-    return question if panel.form in LONG else replace(question, index=index[wanted[0]])
+        return replace(steps, index=index[rows], order=np.argsort(rows))
+    return steps if panel.form in LONG else replace(steps, index=index[wanted[0]])
 
 
 def _is_count(X):
@@ -297,7 +309,7 @@ def rows_of(forecaster, X, panel):
 
 
 def build(forecaster, panel, features, asked, placed=None):
-    """The question for some steps.
+    """The steps for some steps.
 
     Parameters
     ----------
@@ -312,7 +324,7 @@ def build(forecaster, panel, features, asked, placed=None):
 
     Returns
     -------
-    question : Question
+    steps : ForecastSteps
     """
     horizon, known = forecaster.horizon_, forecaster.known_columns_
     positions, rows, table = placed or ([np.empty(0, dtype=int)] * len(panel),) * 2 + (None,)
@@ -336,8 +348,8 @@ def build(forecaster, panel, features, asked, placed=None):
                 part = filled(part, end, panel.time, forecaster.missing)
             parts.append(part)
         later = np.stack(parts)
-    sizes = forecaster.lookback_, horizon, n_blocks
-    return Question(panel, features, known, later, asked, *sizes)
+    sizes = horizon, n_blocks
+    return ForecastSteps(panel, features, known, later, asked, *sizes)
 
 
 def _overridden(forecaster, features, panel, i, placed):
@@ -362,9 +374,9 @@ def _fresh(forecaster, history):
         like=time, rows_are_series=True, what="history",
     )  # fmt: skip
     for name, values in zip(panel.names, panel.values, strict=True):
-        if len(values) < forecaster.lookback_:
+        if len(values) < forecaster._least_history:
             raise ValueError(
                 f"history has {len(values)} steps of {name!r}, but "
-                f"lookback_={forecaster.lookback_}: pass at least as many."
+                f"lookback_={forecaster._least_history}: pass at least as many."
             )
     return panel

@@ -1,0 +1,318 @@
+"""The sets of `forecasting.py`: what is known, what is asked, and in which units errors are.
+
+Files lie in the folder `forecasting/` of a data folder. A task is one cell of a table: folds
+of past and future values, which `forecasting.py` goes through. `ett` has its own, since there
+every row of the test part is an origin.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from sklearn_attention.datasets import make_periodic_series
+
+
+class Fold(NamedTuple):
+    """One origin: series up to it, and what follows each of them.
+
+    Attributes
+    ----------
+    past : dict of Series or ndarray
+        Every series up to the origin; arrays where the time between steps is unknown.
+    future : dict of ndarray
+        What follows; missing values are not scored.
+    known : DataFrame or None
+        Features of all times, of the past and of the steps to be forecast.
+    """
+
+    past: dict
+    future: dict
+    known: pd.DataFrame | None = None
+
+
+class Task(NamedTuple):
+    """A cell's data.
+
+    Attributes
+    ----------
+    horizon : int
+        Steps ahead.
+    season : int
+        Steps in the season of the naive forecast and of the units of errors.
+    seasons : tuple of int
+        The seasons that peers are told, shortest first; (1,) for none. Those longer than
+        `season` are for models of all series together.
+    folds : list of Fold
+        In order of time.
+    refit : bool
+        Whether models learn anew in every fold. Otherwise they learn in the first one, and
+        only observe what comes between; statistical models are fitted to each origin anyway.
+    recent : int or None
+        How many of the last observations a statistical model is fitted to; None for all.
+    """
+
+    horizon: int
+    season: int
+    seasons: tuple
+    folds: list
+    refit: bool = True
+    recent: int | None = None
+
+    def scales(self, season):
+        """For each series, the mean absolute error of repeating what was `season` before."""
+        first = self.folds[0].past
+        return {name: naive_error(np.asarray(x), season) for name, x in first.items()}
+
+
+def naive_error(values, season):
+    missed = np.abs(values[season:] - values[:-season])
+    missed = missed[~np.isnan(missed)]
+    return missed.mean() if len(missed) and missed.mean() > 0 else np.nan
+
+
+def read(data, name, **options):
+    return pd.read_csv(data / "forecasting" / f"{name}.csv.gz", **options)
+
+
+# Panels of a competition: one origin, official horizons.
+
+
+class PanelKind(NamedTuple):
+    horizon: int
+    season: int
+    seasons: tuple
+    freq: str | None
+
+
+M3_GROUPS = {
+    "yearly": PanelKind(6, 1, (1,), "YS"),
+    "quarterly": PanelKind(8, 4, (4,), "QS"),
+    "monthly": PanelKind(18, 12, (12,), "MS"),
+    "other": PanelKind(8, 1, (1,), None),
+}
+PANELS = {
+    "m4_weekly": PanelKind(13, 1, (1, 52), "W"),
+    "m4_hourly": PanelKind(48, 24, (24, 168), "h"),
+    "nn3": PanelKind(18, 12, (12,), "MS"),
+}
+
+
+def panel_task(frame, kind):
+    """A task of a long frame; files have no dates, so every series begins in 1970."""
+    past, future = {}, {}
+    for name, own in frame.groupby("unique_id", sort=False):
+        values = own["y"].to_numpy(float)
+        test = own["is_test"].to_numpy(bool)
+        past[name], future[name] = values[~test], values[test]
+        if kind.freq is not None:
+            index = pd.date_range("1970-01-01", periods=len(past[name]), freq=kind.freq)
+            past[name] = pd.Series(past[name], index, name=name)
+    return Task(kind.horizon, kind.season, kind.seasons, [Fold(past, future)])
+
+
+def m3(data):
+    period = read(data, "m3_meta").set_index("unique_id")["period"].str.lower()
+    frame = read(data, "m3")
+    groups = frame["unique_id"].map(period)
+    return {
+        (name, kind.horizon): lambda name=name, kind=kind: panel_task(
+            frame[groups == name], kind
+        )
+        for name, kind in M3_GROUPS.items()
+    }
+
+
+def panel(name):
+    kind = PANELS[name]
+    return lambda data: {(name, kind.horizon): lambda: panel_task(read(data, name), kind)}
+
+
+# Single series: five folds at the end, learned anew.
+
+
+class SingleKind(NamedTuple):
+    horizon: int
+    season: int
+    seasons: tuple
+    start: str
+    freq: str
+
+
+FOLDS = 5
+# Sunspots have a cycle of about eleven years, which statistical models cannot follow; they are
+# told a year. The file of daily temperatures leaves out two leap days, which moves the season
+# of its years by as many days.
+SINGLES = {
+    "air_passengers": SingleKind(12, 12, (12,), "1949-01-01", "MS"),
+    "co2_weekly": SingleKind(26, 52, (52,), "1958-03-29", "W-SAT"),
+    "sunspots_monthly": SingleKind(24, 132, (12,), "1749-01-01", "MS"),
+    "taylor_elec": SingleKind(336, 336, (48, 336), "2000-06-05", "30min"),
+    "nyc_taxi_counts": SingleKind(48, 336, (48, 336), "2014-07-01", "30min"),
+    "daily_min_temp": SingleKind(28, 365, (365,), "1981-01-01", "D"),
+}
+
+
+def single_task(data, name):
+    kind = SINGLES[name]
+    values = read(data, name).iloc[:, -1].to_numpy(float)
+    index = pd.date_range(kind.start, periods=len(values), freq=kind.freq)
+    series, folds = pd.Series(values, index, name=name), []
+    for origin in range(len(values) - FOLDS * kind.horizon, len(values), kind.horizon):
+        # Of the series here only that of carbon dioxide has gaps.
+        past = series.iloc[:origin].interpolate()
+        folds.append(Fold({name: past}, {name: values[origin : origin + kind.horizon]}))
+    return Task(kind.horizon, kind.season, kind.seasons, folds)
+
+
+def single(data):
+    return {
+        (name, kind.horizon): lambda name=name: single_task(data, name)
+        for name, kind in SINGLES.items()
+    }
+
+
+# Square waves whose period is no whole number of steps.
+
+FREQUENCIES = (0.137, 0.11, 0.19, 0.23)
+SQUARE_ROWS, SQUARE_AHEAD = 1000, 200
+
+
+def square_task(frequency):
+    series = make_periodic_series("square", SQUARE_ROWS + SQUARE_AHEAD, step=frequency)
+    season = round(2 * np.pi / frequency)
+    fold = Fold({"square": series[:SQUARE_ROWS]}, {"square": series[SQUARE_ROWS:]})
+    return Task(SQUARE_AHEAD, season, (season,), [fold])
+
+
+def square(data):
+    return {
+        (f"{frequency:g}", SQUARE_AHEAD): lambda frequency=frequency: square_task(frequency)
+        for frequency in FREQUENCIES
+    }
+
+
+# Rolling origins: learned once, then observed.
+
+ILLNESS_HORIZON, ILLNESS_STEP, ILLNESS_TEST = 24, 8, 0.2
+
+
+def national_illness(data):
+    """Seven weekly columns; an origin every eight weeks of the last fifth."""
+
+    def task():
+        frame = read(data, "national_illness", index_col="date", parse_dates=True)
+        frame = frame.astype(float).asfreq("7D")
+        first = len(frame) - int(ILLNESS_TEST * len(frame))
+        last = len(frame) - ILLNESS_HORIZON
+        folds = []
+        for origin in range(first, last + 1, ILLNESS_STEP):
+            future = frame.iloc[origin : origin + ILLNESS_HORIZON]
+            folds.append(
+                Fold(
+                    {name: frame[name].iloc[:origin] for name in frame},
+                    {name: future[name].to_numpy() for name in frame},
+                )
+            )
+        return Task(ILLNESS_HORIZON, 52, (52,), folds, refit=False)
+
+    return {("national_illness", ILLNESS_HORIZON): task}
+
+
+BEIJING_HORIZONS = (24, 168)
+BEIJING_FIRST, BEIJING_STEP, BEIJING_ORIGINS = "2014-01-01", 168, 52
+
+
+def beijing_frame(data):
+    """Concentrations, with gaps, and features: weather and place in the day and the year."""
+    frame = read(data, "beijing_pm25")
+    index = pd.DatetimeIndex(pd.to_datetime(frame[["year", "month", "day", "hour"]]), freq="h")
+    X = pd.get_dummies(frame[["cbwd"]], dtype=float).join(
+        frame[["DEWP", "TEMP", "PRES", "Iws", "Is", "Ir"]].astype(float)
+    )
+    places = {"day": index.hour / 24, "year": (index.dayofyear - 1) / 365.25}
+    for name, place in places.items():
+        angle = 2 * np.pi * place
+        X[f"sin_{name}"], X[f"cos_{name}"] = np.sin(angle), np.cos(angle)
+    series = pd.Series(frame["pm2.5"].to_numpy(float), index, name="pm2.5")
+    # The file begins with a day without concentrations.
+    first = series.first_valid_index()
+    return series.loc[first:], X.set_index(index).loc[first:]
+
+
+def beijing(data):
+    def task(horizon):
+        series, X = beijing_frame(data)
+        first = series.index.get_loc(pd.Timestamp(BEIJING_FIRST))
+        origins = first + BEIJING_STEP * np.arange(BEIJING_ORIGINS)
+        folds = [
+            Fold(
+                {"pm2.5": series.iloc[:origin]},
+                {"pm2.5": series.iloc[origin : origin + horizon].to_numpy()},
+                X.iloc[: origin + horizon],
+            )
+            for origin in origins
+        ]
+        return Task(horizon, 24, (24,), folds, refit=False, recent=1000)
+
+    return {
+        ("beijing_pm25", horizon): lambda horizon=horizon: task(horizon)
+        for horizon in BEIJING_HORIZONS
+    }
+
+
+# Every row of a test part an origin.
+
+
+class Channels(NamedTuple):
+    """Standardised channels, and where training, validation and test end."""
+
+    table: pd.DataFrame
+    train: int
+    known: int
+    season: int
+
+    def targets(self, start, stop, lookback, horizon):
+        """Windows and what follows, with all of it between these rows; one channel a time.
+
+        Windows look back into the rows before `start`.
+        """
+        rows = self.table.to_numpy()[max(0, start - lookback) : stop].T
+        for own in rows:
+            both = np.lib.stride_tricks.sliding_window_view(own, lookback + horizon)
+            yield both[:, :lookback], both[:, lookback:]
+
+
+# Rows of a month of 30 days, per set; 12, 4 and 4 months are training, validation and test.
+ETT = {"ETTh1": 720, "ETTh2": 720, "ETTm1": 2880}
+ETT_HORIZONS = (96, 192, 336, 720)
+
+
+def channels(data, name):
+    month = ETT[name]
+    table = read(data, name, index_col="date", parse_dates=True).iloc[: 20 * month]
+    table = table.asfreq(table.index[1] - table.index[0])
+    first = table.iloc[: 12 * month]
+    table = (table - first.mean()) / first.std(ddof=0)
+    return Channels(table, 12 * month, 16 * month, month // 30)
+
+
+def ett(data):
+    return {
+        (name, horizon): lambda name=name: channels(data, name)
+        for name in ETT
+        for horizon in ETT_HORIZONS
+    }
+
+
+TABLES = {
+    "square": square,
+    "single": single,
+    "nn3": panel("nn3"),
+    "national_illness": national_illness,
+    "m4_hourly": panel("m4_hourly"),
+    "m4_weekly": panel("m4_weekly"),
+    "m3": m3,
+    "ett": ett,
+    "beijing": beijing,
+}

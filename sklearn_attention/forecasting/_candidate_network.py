@@ -1,0 +1,132 @@
+"""The network that attends over candidate forecasts, and its training."""
+
+import numpy as np
+import torch
+from torch import nn
+
+_HIDDEN = 128, 64
+_DROPOUT = 0.1
+# Advantage of the last candidate as training begins, in the logits.
+_HEAD_START = 2.0
+_STEPS, _BATCH, _RATE, _DECAY, _CLIP = 600, 256, 2e-3, 0.1, 1.0
+# Units of logarithms above which a series does not count more.
+_LARGEST_UNIT = 5.0
+
+
+class CandidateNetwork(nn.Module):
+    """Weights of candidate forecasts and a correction, from a window and the candidates.
+
+    Parameters
+    ----------
+    window, horizon, n_candidates, n_statistics : int
+        Sizes of the inputs.
+    """
+
+    def __init__(self, window, horizon, n_candidates, n_statistics):
+        super().__init__()
+        n_inputs = window + n_candidates * horizon + n_statistics
+        self.body = nn.Sequential(
+            nn.Linear(n_inputs, _HIDDEN[0]), nn.GELU(), nn.Dropout(_DROPOUT),
+            nn.Linear(*_HIDDEN), nn.GELU(),
+        )  # fmt: skip
+        self.logits = nn.Linear(_HIDDEN[1], n_candidates * horizon)
+        self.correction = nn.Linear(_HIDDEN[1], horizon)
+        start = torch.zeros(n_candidates, 1)
+        start[-1] = _HEAD_START
+        self.register_buffer("start", start)
+        # Training begins at fixed weights, without correction.
+        for layer in (self.logits, self.correction):
+            nn.init.zeros_(layer.weight)
+            nn.init.zeros_(layer.bias)
+
+    def forward(self, past, candidates, statistics):
+        """Forecasts relative to the origin, (B, horizon), in units of the series.
+
+        Parameters
+        ----------
+        past : Tensor of shape (B, window)
+        candidates : Tensor of shape (B, n_candidates, horizon)
+        statistics : Tensor of shape (B, n_statistics)
+        """
+        inputs = [torch.asinh(past), torch.asinh(candidates).flatten(1), statistics]
+        hidden = self.body(torch.cat(inputs, dim=1))
+        logits = self.logits(hidden).view(candidates.shape) + self.start
+        weights = torch.softmax(logits, dim=1)
+        return (weights * candidates).sum(dim=1) + self.correction(hidden)
+
+
+def train(inputs, seen, series, logs, seed, on_step=None):
+    """Train a network on origins of many series.
+
+    Parameters
+    ----------
+    inputs : Inputs
+    seen : ndarray of bool of shape (n_origins, horizon)
+        Targets that may be learned from.
+    series : ndarray of int of shape (n_origins,)
+        Which series each origin lies in; one with many origins counts as the root of them.
+    logs : bool
+        Whether series are logarithms, whose units say how volatile they are.
+    seed : int
+    on_step : callable, default=None
+        Called with the share of the steps that is done.
+
+    Returns
+    -------
+    weights : dict of str to ndarray
+    """
+    seen = seen & ~np.isnan(inputs.targets)
+    rows = np.flatnonzero(seen.any(axis=1))
+    chance = 1 / np.sqrt(np.bincount(series[rows])[series[rows]])
+    volatility = np.sqrt(np.minimum(inputs.unit, _LARGEST_UNIT)) if logs else 1.0
+    importance = _tensor(seen * volatility)
+    targets = _tensor(np.nan_to_num(inputs.targets))
+    tensors = _tensors(inputs)
+    draws = np.random.default_rng(seed)
+    draws = draws.choice(rows, size=(_STEPS, _BATCH), p=chance / chance.sum())
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        network = _build(inputs)
+        optimizer = torch.optim.AdamW(network.parameters(), _RATE, weight_decay=_DECAY)
+        schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, _RATE, total_steps=_STEPS)
+        for step, batch in enumerate(torch.from_numpy(draws)):
+            missed = network(*(part[batch] for part in tensors)) - targets[batch]
+            counted = importance[batch]
+            loss = (missed.abs() * counted).sum() / (counted > 0).sum()
+            optimizer.zero_grad()
+            loss.backward()
+            nn.utils.clip_grad_norm_(network.parameters(), _CLIP)
+            optimizer.step()
+            schedule.step()
+            if on_step is not None:
+                on_step((step + 1) / _STEPS)
+    return {name: value.numpy() for name, value in network.state_dict().items()}
+
+
+@torch.no_grad()
+def ask(weights, inputs):
+    """Forecasts of a network, in the units of the series; (n_origins, horizon).
+
+    Parameters
+    ----------
+    weights : dict of str to ndarray
+    inputs : Inputs
+    """
+    with torch.random.fork_rng(devices=[]):  # building draws weights
+        network = _build(inputs).eval()
+    network.load_state_dict({name: torch.from_numpy(own) for name, own in weights.items()})
+    found = network(*_tensors(inputs)).double().numpy()
+    return found * inputs.unit + inputs.level
+
+
+def _build(inputs):
+    sizes = inputs.past.shape[1], inputs.candidates.shape[2], inputs.candidates.shape[1]
+    return CandidateNetwork(*sizes, inputs.statistics.shape[1])
+
+
+def _tensors(inputs):
+    return [_tensor(part) for part in (inputs.past, inputs.candidates, inputs.statistics)]
+
+
+def _tensor(array):
+    return torch.from_numpy(np.ascontiguousarray(array, dtype=np.float32))

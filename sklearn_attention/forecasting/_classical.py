@@ -1,0 +1,179 @@
+"""Classical forecasts of many series at every origin: exponential smoothing and its kin."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ._adjustment import SeasonalAdjustment
+from ._smoothing import damped, holt, simple, slopes
+
+# Lengths of the blocks whose means are forecast too, by the number of steps in a season.
+_BLOCKS = {1: (1, 2, 3), 4: (1, 2, 4), 12: (1, 2, 3, 4, 6)}
+_OTHER_BLOCKS = (1, 2, 4)
+# Series are padded to a common length in groups of at most this many values.
+_GROUP = 2_000_000
+# Forecasts in the units before logarithms stay above this share of the mean.
+_FLOOR = 0.05
+
+
+@dataclass(frozen=True, eq=False)
+class Classical:
+    """Exponential smoothing, theta and the like, of seasonally adjusted series.
+
+    Nothing is learned beforehand: at every origin parameters are those that did best so far.
+
+    Parameters
+    ----------
+    season_length : float
+        Steps in a season.
+    logs : bool
+        Whether series are logarithms, so that trends of the series themselves are tried too.
+    further : bool, default=False
+        Whether the season is not the usual one, and is named therefore.
+    """
+
+    season_length: float
+    logs: bool
+    further: bool = False
+
+    @property
+    def names(self):
+        """Names of the forecasts."""
+        raw = ("raw theta", "raw Holt", "raw damped") if self.logs else ()
+        names = ("naive", "drift", "SES", "Holt", "damped", "theta", *raw)
+        names = (*names, "median", "blocks", "classical mean")
+        season = f", season of {self.season_length:.4g} steps" if self.further else ""
+        return tuple(name + season for name in names)
+
+    def fit(self, training):
+        """Forecasts of validation origins, patterns being learned before their block.
+
+        Parameters
+        ----------
+        training : Training
+
+        Returns
+        -------
+        held_out : ndarray of shape (n_validation, n_names, horizon)
+        """
+        validation = training.validation
+        held_out = np.empty((len(validation), len(self.names), validation.horizon))
+        for block in range(training.n_blocks):
+            rows = np.flatnonzero(training.block == block)
+            until = validation.observations.lengths.copy()
+            np.minimum.at(until, validation.series[rows], validation.known[rows])
+            held_out[rows] = self.forecast(validation.take(rows), until)
+        return held_out
+
+    def forecast(self, origins, adjust_until=None):
+        """Forecasts at some origins.
+
+        Parameters
+        ----------
+        origins : Origins
+        adjust_until : ndarray of int of shape (n_series,), default=None
+            Steps of each series that seasonal patterns are learned from; None for all of them.
+
+        Returns
+        -------
+        forecasts : ndarray of shape (n_origins, n_names, horizon)
+        """
+        observations = origins.observations
+        values = observations.values
+        ends = observations.lengths if adjust_until is None else adjust_until
+        learned = [own[:end] for own, end in zip(values, ends, strict=True)]
+        season = SeasonalAdjustment.of(learned, self.season_length, observations.phases)
+        known = np.maximum(origins.known, 1)  # the first step stands for itself
+        last = np.zeros(len(values), dtype=np.int64)
+        np.maximum.at(last, origins.series, known)
+        found = np.empty((len(origins), len(self.names), origins.horizon))
+        for group in _groups(np.unique(origins.series), last):
+            table = np.zeros((len(group), last[group].max()))
+            for row, i in zip(table, group, strict=True):
+                row[: last[i]] = values[i][: last[i]] - season.at(i, np.arange(last[i]))
+                row[last[i] :] = row[last[i] - 1]
+            rows = np.flatnonzero(np.isin(origins.series, group))
+            place = np.searchsorted(group, origins.series[rows])
+            found[rows] = self._adjusted(table, place, known[rows] - 1, origins.horizon)
+        return found + season.at(origins.series[:, None], origins.steps)[:, None]
+
+    def _adjusted(self, table, series, last, horizon):
+        """Forecasts of adjusted series (n_series, n_steps) after some of their steps."""
+        ahead = np.arange(1, horizon + 1)
+        now = table[series, last][:, None]
+        naive = np.repeat(now, horizon, axis=1)
+        drift = now + (now - table[series, :1]) / np.maximum(last, 1)[:, None] * ahead
+        level, line = simple(table).path(series, last, horizon), slopes(table)
+        theta = level + line[series, last][:, None] / 2 * ahead
+        trend = holt(table).path(series, last, horizon)
+        bent = damped(table)
+        calm = bent.path(series, last, horizon)
+        parts = [naive, drift, level, trend, calm, theta]
+        central = [level, theta, trend, calm]
+        if self.logs:
+            base = table[:, :1]
+            raw = np.exp(np.clip(table - base, -50, 50))
+            means = np.cumsum(raw, axis=1)[series, last] / (last + 1)
+            floor = _FLOOR * means[:, None]
+            raw_theta = simple(raw).path(series, last, horizon)
+            raw_theta = raw_theta + slopes(raw)[series, last][:, None] / 2 * ahead
+            for own in (
+                raw_theta,
+                holt(raw).path(series, last, horizon),
+                damped(raw).path(series, last, horizon),
+            ):
+                parts.append(np.log(np.maximum(own, floor)) + base[series])
+            central += [parts[-3], parts[-1]]
+        median = np.median(central, axis=0)
+        blocks = np.mean(
+            [(theta + calm) / 2]
+            + [
+                _of_blocks(table, size, series, last, horizon, (theta + calm) / 2)
+                for size in _BLOCKS.get(round(self.season_length), _OTHER_BLOCKS)
+                if size > 1
+            ],
+            axis=0,
+        )
+        return np.stack([*parts, median, blocks, (median + blocks) / 2], axis=1)
+
+
+def _groups(needed, lengths):
+    """Series in groups of similar length, each sorted by number."""
+    order, groups, start = needed[np.argsort(lengths[needed], kind="stable")], [], 0
+    for stop in range(1, len(order) + 1):
+        full = stop == len(order)
+        if not full:
+            longest = lengths[order[stop]]
+            full = longest * (stop + 1 - start) > _GROUP or longest > 2 * lengths[order[start]]
+        if full:
+            groups.append(np.sort(order[start:stop]))
+            start = stop
+    return groups
+
+
+def _of_blocks(table, size, series, last, horizon, otherwise):
+    """Theta and damped trend of the means of blocks that end at each origin, interpolated.
+
+    Means of k steps have less noise, and their trend is that of the longer run.
+    """
+    found, n_ahead = otherwise.copy(), -(-horizon // size) + 2
+    sums = np.cumsum(np.pad(table, ((0, 0), (1, 0))), axis=1)
+    for shift in range(size):
+        n_blocks = (table.shape[1] - shift) // size
+        rows = np.flatnonzero(((last + 1) % size == shift) & ((last + 1 - shift) // size >= 2))
+        if n_blocks < 2 or len(rows) == 0:
+            continue
+        edges = shift + size * np.arange(n_blocks + 1)
+        means = np.diff(sums[:, edges], axis=1) / size
+        block, own = (last[rows] + 1 - shift) // size - 1, series[rows]
+        theta = simple(means).path(own, block, n_ahead)
+        theta = theta + slopes(means)[own, block][:, None] / 2 * np.arange(1, n_ahead + 1)
+        both = (theta + damped(means).path(own, block, n_ahead)) / 2
+        both = np.concatenate([means[own, block][:, None], both], axis=1)
+        # Centres of the blocks, in steps after the origin.
+        centers = np.arange(n_ahead + 1) * size - (size - 1) / 2
+        steps = np.arange(1, horizon + 1)
+        left = np.clip(np.searchsorted(centers, steps) - 1, 0, n_ahead - 1)
+        share = (steps - centers[left]) / size
+        found[rows] = both[:, left] * (1 - share) + both[:, left + 1] * share
+    return found

@@ -1,0 +1,66 @@
+"""Seasonal forecasts: the last season again, and the mean of some seasons at today's level."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+# Seasons that are averaged.
+_COUNTS = (2, 4, 8)
+
+
+@dataclass(frozen=True, eq=False)
+class SeasonalProfiles:
+    """The last season again, and means of the last seasons, moved to the level of the last.
+
+    Parameters
+    ----------
+    season_length : float
+        Steps in a season, which need not be a whole number.
+    """
+
+    season_length: float
+
+    @property
+    def names(self):
+        """Names of the forecasts."""
+        season = f"of {self.season_length:.4g} steps"
+        return (
+            f"last season {season}",
+            *(f"mean of {count} seasons {season}" for count in _COUNTS),
+        )
+
+    def fit(self, training):
+        """Forecasts of validation origins; there is nothing to learn."""
+        return self.forecast(training.validation)
+
+    def forecast(self, origins):
+        """Forecasts at some origins; NaN where there are too few seasons.
+
+        Parameters
+        ----------
+        origins : Origins
+
+        Returns
+        -------
+        forecasts : ndarray of shape (n_origins, n_names, horizon)
+        """
+        m, found = self.season_length, []
+        ahead = np.arange(1, origins.horizon + 1)
+        whole = np.ceil(ahead / m - 1e-9)
+        width = max(1, round(m))
+        levels = []
+        for age in range(max(_COUNTS)):
+            lags = np.round(m * (whole + age)).astype(np.int64)
+            found.append(origins.before(lags))
+            levels.append(_mean_before(origins, round(m * age), width))
+        season, levels = np.array(found), np.array(levels)[:, :, None]
+        shifted = season - levels + levels[0]
+        means = [shifted[:count].mean(axis=0) for count in _COUNTS]
+        return np.stack([season[0], *means], axis=1)
+
+
+def _mean_before(origins, gap, width):
+    """Mean of so many steps that end so many steps before each origin, NaN where too few."""
+    shifted = origins.at(origins.series, np.maximum(origins.known - gap, 1))
+    mean = shifted.past(width).mean(axis=1)
+    return np.where(origins.known - gap >= width, mean, np.nan)

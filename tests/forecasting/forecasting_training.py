@@ -1,0 +1,41 @@
+"""Series and training that the tests of candidates share."""
+
+import numpy as np
+
+from sklearn_attention.forecasting import Observations
+from sklearn_attention.forecasting._measures import naive_scales
+from sklearn_attention.forecasting._validation_origins import make_training
+
+
+def make_walks(lengths, season=6, seed=0):
+    """Walks with a season and different units."""
+    rng = np.random.default_rng(seed)
+    series = []
+    for i, n in enumerate(lengths):
+        wave = 3 * np.sin(2 * np.pi * np.arange(n) / season + i)
+        series.append((1 + 9 * i) * (20 + wave + 0.5 * np.cumsum(rng.normal(size=n))))
+    return series
+
+
+def make_training_of(series, horizon=4, lookback=5):
+    """Training with validation origins in five blocks."""
+    observations = Observations.of(series)
+    return make_training(observations, horizon, lookback, naive_scales(series))
+
+
+def overlapping_rows(training, series, block):
+    """Origins of a series whose targets overlap with those of a block, by a loop."""
+    horizon = training.origins.horizon
+    own = (training.validation.series == series) & (training.block == block)
+    forecast = {
+        step
+        for known in training.validation.known[own]
+        for step in range(known, known + horizon)
+    }
+    if forecast:  # a block is one stretch of time
+        forecast = set(range(min(forecast), max(forecast) + 1))
+    return [
+        known
+        for known in training.origins.known[training.origins.series == series]
+        if forecast & set(range(known, known + horizon))
+    ]

@@ -1,0 +1,157 @@
+"""Attention over candidates: what it sees, and what its training promises."""
+
+from functools import cache
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+
+from sklearn_attention.forecasting import Observations
+from sklearn_attention.forecasting import _candidate_network as network
+from sklearn_attention.forecasting._candidate_attention import fit_attention, inputs_at
+from sklearn_attention.forecasting._classical import Classical
+from sklearn_attention.forecasting._combined_forecast import fit_combined
+
+HORIZON = 3
+
+
+@pytest.fixture(autouse=True)
+def few_steps(monkeypatch):
+    monkeypatch.setattr(network, "_STEPS", 40)
+
+
+def make(n_series=30, seed=0):
+    """Series that return to a level: classical forecasts can be corrected."""
+    rng = np.random.default_rng(seed)
+    series = []
+    for _ in range(n_series):
+        values = np.zeros(rng.integers(25, 45))
+        for t in range(1, len(values)):
+            values[t] = 0.5 * values[t - 1] + rng.normal()
+        series.append(100 + 10 ** rng.uniform(0, 2) * values)
+    return series
+
+
+@cache
+def fit(seed=0):
+    observations = Observations.of(make())
+    _, combination, training = fit_combined(
+        observations, HORIZON, [1.0], None, False, kinds=["classical"]
+    )
+    classical = Classical(1.0, False)
+    random_state = np.random.RandomState(seed)
+    attention, held_out = fit_attention(training, combination, classical, random_state)
+    return SimpleNamespace(
+        observations=observations, combination=combination, training=training,
+        attention=attention, held_out=held_out, classical=classical,
+    )  # fmt: skip
+
+
+def test_the_share_is_that_of_the_least_error():
+    model = fit()
+    share = model.attention.share
+    assert 0 <= share <= 1
+    validation, lengths = model.training.validation, model.observations.lengths
+    near = lengths[validation.series] - validation.known <= HORIZON
+    np.testing.assert_array_equal(model.held_out[~near], model.combination.held_out[~near])
+    scale = model.training.scale[validation.series[near], None]
+    targets = validation.targets()[near]
+    errors = [
+        np.nanmean(np.abs(found[near] - targets) / scale)
+        for found in (model.held_out, model.combination.held_out)
+    ]
+    assert errors[0] <= errors[1]
+
+
+def test_forecasts_are_in_between_by_the_share():
+    model = fit()
+    ends = model.observations.ends(HORIZON)
+    combined = np.full((30, HORIZON), 50.0)
+    parts = []
+    for share in (0.0, 0.4, 1.0):
+        attention = type(model.attention)(1.0, False, share, fit().attention.networks)
+        parts.append(attention.forecast(ends, combined))
+    np.testing.assert_array_equal(parts[0], combined)
+    np.testing.assert_allclose(parts[1], 0.6 * parts[0] + 0.4 * parts[2])
+    assert np.isfinite(parts[2]).all()
+
+
+def test_the_random_state_decides():
+    first, again, other = fit(), fit.__wrapped__(), fit(seed=1)
+    for name, value in first.attention.networks[0].items():
+        np.testing.assert_array_equal(again.attention.networks[0][name], value)
+    np.testing.assert_array_equal(first.held_out, again.held_out)
+    assert not np.array_equal(first.held_out, other.held_out)
+
+
+def test_leaves_torch_as_it_was():
+    torch.manual_seed(7)
+    before = torch.random.get_rng_state()
+    fit.__wrapped__()
+    assert torch.equal(before, torch.random.get_rng_state())
+
+
+def test_an_untrained_network_prefers_the_last_candidate_without_correction():
+    model = fit()
+    ends = model.observations.ends(HORIZON)
+    inputs = inputs_at(ends, model.classical, model.observations.lengths)
+    torch.manual_seed(0)
+    weights = {k: v.numpy() for k, v in network._build(inputs).state_dict().items()}
+    found = network.ask(weights, inputs)
+    candidates = model.classical.forecast(ends)
+    logits = np.zeros(candidates.shape[1])
+    logits[-1] = 2.0
+    shares = np.exp(logits) / np.exp(logits).sum()
+    np.testing.assert_allclose(found, np.einsum("c,nch->nh", shares, candidates), rtol=1e-4)
+
+
+def test_inputs_are_relative_to_the_origin_in_units_of_the_series():
+    series = make(4)
+    moved = [1000 * own + 5 for own in series]
+    classical, parts = Classical(1.0, False), []
+    for values in (series, moved):
+        observations = Observations.of(values)
+        ends = observations.ends(HORIZON)
+        parts.append(inputs_at(ends, classical, observations.lengths))
+    for name in ("past", "candidates", "statistics"):
+        np.testing.assert_allclose(getattr(parts[0], name), getattr(parts[1], name), atol=1e-6)
+    np.testing.assert_allclose(parts[1].unit, 1000 * parts[0].unit, rtol=1e-9)
+    np.testing.assert_allclose(parts[0].past[:, -1], 0, atol=1e-12)
+
+
+def test_inputs_know_nothing_of_what_comes_after():
+    series = make(3)
+    classical = Classical(4.0, False)
+    until = np.array([20, 18, 15])
+    changed = [
+        np.concatenate([own[:end], 1e4 * np.random.default_rng(0).normal(size=len(own) - end)])
+        for own, end in zip(series, until, strict=True)
+    ]
+    parts = []
+    for values in (series, changed):
+        origins = Observations.of(values).ends(HORIZON).at(np.arange(3), until)
+        parts.append(inputs_at(origins, classical, until))
+    for name in ("past", "candidates", "statistics"):
+        found, expected = getattr(parts[1], name), getattr(parts[0], name)
+        np.testing.assert_allclose(found, expected, rtol=1e-6, err_msg=name)
+
+
+def test_training_lowers_the_error(monkeypatch):
+    monkeypatch.setattr(network, "_STEPS", 300)
+    observations = Observations.of(make(60))
+    classical = Classical(1.0, False)
+    origins = observations.origins(HORIZON, 8)
+    inputs = inputs_at(origins, classical, observations.lengths)
+    seen, errors, told = np.ones((len(origins), HORIZON), bool), [], []
+    half = origins.series < 30
+    trained = network.train(inputs, seen & half[:, None], origins.series, False, 0, told.append)
+    monkeypatch.setattr(network, "_STEPS", 1)
+    untrained = network.train(inputs, seen, origins.series, False, 0)
+    targets = inputs.targets * inputs.unit + inputs.level
+    for weights in (trained, untrained):
+        missed = np.abs(network.ask(weights, inputs) - targets) / inputs.unit
+        errors.append(missed[~half].mean())
+    assert errors[0] < 0.97 * errors[1]
+    assert told[-1] == 1
+    assert len(told) == 300

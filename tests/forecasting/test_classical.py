@@ -1,0 +1,145 @@
+"""Classical forecasts against their definitions, series by series."""
+
+import numpy as np
+import pytest
+from forecasting_training import make_training_of, make_walks
+
+from sklearn_attention.forecasting import Observations
+from sklearn_attention.forecasting import _classical as module
+from sklearn_attention.forecasting._adjustment import SeasonalAdjustment
+from sklearn_attention.forecasting._classical import Classical
+from sklearn_attention.forecasting._smoothing import damped, holt, simple
+
+HORIZON = 7
+AHEAD = np.arange(1, HORIZON + 1)
+
+
+def by_name(classical, series, horizon=HORIZON):
+    """Forecasts after the end of a single series, by name."""
+    found = classical.forecast(Observations.of([np.asarray(series)]).ends(horizon))[0]
+    return dict(zip(classical.names, found, strict=True))
+
+
+def end_of(kind, values, n_steps=HORIZON):
+    values = np.asarray(values)[None]
+    last = np.array([values.shape[1] - 1])
+    return kind(values).path(np.array([0]), last, n_steps)[0]
+
+
+def make(n=40, seed=0):
+    return np.cumsum(0.2 + np.random.default_rng(seed).normal(size=n)) + 50
+
+
+def slow_theta(values, n_steps=HORIZON):
+    """Simple smoothing, with half the slope of the straight line."""
+    slope = np.polyfit(np.arange(len(values)), values, 1)[0]
+    return end_of(simple, values, n_steps) + slope / 2 * np.arange(1, n_steps + 1)
+
+
+def test_each_is_what_its_name_says():
+    values = make()
+    found = by_name(Classical(1.0, False), values)
+    np.testing.assert_allclose(found["naive"], values[-1])
+    drift = (values[-1] - values[0]) / 39
+    np.testing.assert_allclose(found["drift"], values[-1] + drift * AHEAD)
+    for name, kind in (("SES", simple), ("Holt", holt), ("damped", damped)):
+        np.testing.assert_allclose(found[name], end_of(kind, values))
+    np.testing.assert_allclose(found["theta"], slow_theta(values))
+    four = [found[name] for name in ("SES", "theta", "Holt", "damped")]
+    np.testing.assert_allclose(found["median"], np.median(four, axis=0))
+    both = (found["median"] + found["blocks"]) / 2
+    np.testing.assert_allclose(found["classical mean"], both)
+
+
+def test_of_logarithms_trends_of_the_series_themselves_are_tried_too():
+    values = make()
+    logs = np.log(values)
+    found = by_name(Classical(1.0, True), logs)
+    np.testing.assert_allclose(found["raw theta"], np.log(slow_theta(values)))
+    np.testing.assert_allclose(found["raw Holt"], np.log(end_of(holt, values)))
+    np.testing.assert_allclose(found["raw damped"], np.log(end_of(damped, values)))
+    six = ("SES", "theta", "Holt", "damped", "raw theta", "raw damped")
+    median = np.median([found[name] for name in six], axis=0)
+    np.testing.assert_allclose(found["median"], median)
+
+
+def test_trends_of_the_series_themselves_do_not_fall_below_a_share_of_the_mean():
+    values = np.linspace(100, 5, 20)
+    found = by_name(Classical(1.0, True), np.log(values), horizon=9)
+    np.testing.assert_allclose(np.exp(found["raw Holt"][-1]), 0.05 * values.mean())
+
+
+@pytest.mark.parametrize("n", [40, 41, 43])
+@pytest.mark.parametrize(("season", "sizes"), [(1.0, (1, 2, 3)), (4.0, (1, 2, 4))])
+def test_blocks_are_forecasts_of_means_interpolated(n, season, sizes, monkeypatch):
+    pattern = np.zeros(max(1, round(season)))
+    monkeypatch.setattr(module.SeasonalAdjustment, "of", staticmethod(
+        lambda values, m, phases: SeasonalAdjustment(np.tile(pattern, (1, 1)), m, phases)
+    ))  # fmt: skip
+    values, parts = make(n), []
+    for size in sizes:
+        n_blocks = n // size
+        means = values[n - n_blocks * size :].reshape(n_blocks, size).mean(axis=1)
+        ahead = slow_theta(means, HORIZON + 2), end_of(damped, means, HORIZON + 2)
+        path = [means[-1], *np.mean(ahead, axis=0)]
+        # The last mean is of steps whose centre lies so far before the last step.
+        centers = -(size - 1) / 2 + size * np.arange(len(path))
+        parts.append(np.interp(AHEAD, centers, path))
+    found = by_name(Classical(season, False), values)
+    np.testing.assert_allclose(found["blocks"], np.mean(parts, axis=0))
+
+
+def test_seasons_are_subtracted_and_added_again():
+    steps = np.arange(77)
+    season = 10 * np.sin(2 * np.pi * steps / 12)
+    found = by_name(Classical(12.0, False), 5 + 0.3 * steps[:70] + season[:70])
+    for name in ("drift", "Holt"):
+        np.testing.assert_allclose(found[name], 5 + 0.3 * steps[70:] + season[70:], atol=0.02)
+
+
+@pytest.mark.parametrize("logs", [False, True])
+@pytest.mark.parametrize("group", [1, 100, 10**6])
+def test_a_panel_gives_the_same_as_each_series_alone(logs, group, monkeypatch):
+    monkeypatch.setattr(module, "_GROUP", group)
+    classical = Classical(6.0, logs)
+    series = make_walks([50, 1, 2, 3, 4, 26, 31, 120])
+    series = [np.log(own) for own in series] if logs else series
+    found = classical.forecast(Observations.of(series).ends(HORIZON))
+    for own, several in zip(series, found, strict=True):
+        alone = classical.forecast(Observations.of([own]).ends(HORIZON))[0]
+        np.testing.assert_allclose(several, alone, rtol=1e-9)
+
+
+def test_nothing_after_an_origin_matters_to_it():
+    series = make_walks([60, 40])
+    training = make_training_of(series, horizon=4)
+    classical = Classical(6.0, False)
+    expected = classical.fit(training)
+    for origin in (0, len(training.block) // 2, len(training.block) - 1):
+        i, known = training.validation.series[origin], training.validation.known[origin]
+        changed = [own.copy() for own in series]
+        changed[i][known:] = 1000 * np.random.default_rng(1).normal(size=len(series[i]) - known)
+        found = classical.fit(make_training_of(changed, horizon=4))
+        np.testing.assert_array_equal(found[origin], expected[origin])
+
+
+def test_held_out_patterns_are_those_before_the_block():
+    series = make_walks([60])
+    training = make_training_of(series, horizon=4)
+    classical = Classical(6.0, False)
+    held_out = classical.fit(training)
+    for block in range(training.n_blocks):
+        rows = np.flatnonzero(training.block == block)
+        first = training.validation.known[rows].min()
+        own = Observations.of([series[0]])
+        for row in rows:
+            origin = own.ends(4).at(np.array([0]), training.validation.known[[row]])
+            expected = classical.forecast(origin, np.array([first]))
+            np.testing.assert_allclose(held_out[row], expected[0])
+
+
+def test_the_first_step_stands_for_itself():
+    origins = Observations.of([make()]).ends(HORIZON)
+    first = origins.at(np.zeros(2, dtype=int), np.array([0, 1]))
+    found = Classical(1.0, False).forecast(first)
+    np.testing.assert_allclose(found, make()[0])

@@ -1,0 +1,115 @@
+"""Linear maps from features and the last steps against least squares on explicit columns."""
+
+import numpy as np
+import pytest
+from forecasting_training import overlapping_rows
+
+from sklearn_attention.forecasting import Observations
+from sklearn_attention.forecasting import _feature_ridge as module
+from sklearn_attention.forecasting._feature_ridge import FeatureRidge
+from sklearn_attention.forecasting._measures import naive_scales
+from sklearn_attention.forecasting._validation_origins import make_training
+
+HORIZON, LOOKBACK = 3, 8  # eight steps are the fewest that are seen
+
+
+def make(lengths=(80, 60), known=(0, 2)):
+    """Series that follow a bent feature, a flag, and what is only known up to now."""
+    rng = np.random.default_rng(0)
+    values, features = [], []
+    for n in lengths:
+        table = rng.normal(size=(n + HORIZON, 3))
+        table[:, 2] = table[:, 2] > 0
+        effect = np.maximum(table[:, 0], 0) + 2 * table[:, 2]
+        values.append(20 + effect[:n] + 0.1 * rng.normal(size=n))
+        features.append(table)
+    observations = Observations.of(values, features=features, known=np.array(known))
+    return make_training(observations, HORIZON, LOOKBACK, naive_scales(values))
+
+
+def slow_basis(ridge, row, columns):
+    row = (row - ridge.center) / ridge.scale
+    bent = [
+        max(row[i] - knot, 0)
+        for i, knot in zip(ridge.bends, ridge.knots, strict=True)
+        if i in columns
+    ]
+    return [*row[list(columns)], *bent]
+
+
+def slow_columns(ridge, training, i, t, step, known):
+    """What is seen at an origin of the step that lies so many steps ahead."""
+    observations = training.origins.observations
+    values, table = observations.values[i], observations.features[i]
+    past = (values[t - LOOKBACK : t] - values[t - 1]) / training.scale[i]
+    ahead = [slow_basis(ridge, table[t + k], known) for k in range(step + 1)]
+    now = slow_basis(ridge, table[t - 1], range(3))
+    return [*past, *now, 1.0, *ahead[-1], *np.mean(ahead, axis=0)]
+
+
+def slow_map(ridge, training, step, alpha, known, left_out=()):
+    x, y = [], []
+    for i, values in enumerate(training.origins.observations.values):
+        for t in range(LOOKBACK, len(values) - HORIZON + 1):
+            if (i, t) not in left_out:
+                x.append(slow_columns(ridge, training, i, t, step, known))
+                y.append((values[t + step] - values[t - 1]) / training.scale[i])
+    x, y = np.array(x), np.array(y)
+    n = x.shape[1]
+    penalty = alpha * np.mean(np.sum(x**2, axis=0))
+    x = np.concatenate([x, np.sqrt(penalty) * np.eye(n)])
+    return np.linalg.lstsq(x, np.concatenate([y, np.zeros(n)]), rcond=None)[0]
+
+
+@pytest.mark.parametrize("known", [(0, 2), (0, 1, 2), ()])
+def test_forecasts_are_those_of_least_squares(known, monkeypatch):
+    monkeypatch.setattr(module, "_ALPHAS", (0.01,))
+    training = make(known=known)
+    ridge = FeatureRidge(1.0)
+    held_out = ridge.fit(training)[:, 0]
+    assert ridge.lookback == LOOKBACK
+    # The flag has too few values to bend.
+    assert set(ridge.bends) == {0, 1}
+    found = ridge.forecast(training.origins.observations.ends(HORIZON))[:, 0]
+    observations = training.origins.observations
+    for step in range(HORIZON):
+        coef = slow_map(ridge, training, step, 0.01, known)
+        for i, values in enumerate(observations.values):
+            row = slow_columns(ridge, training, i, len(values), step, known)
+            expected = values[-1] + training.scale[i] * (row @ coef)
+            assert found[i, step] == pytest.approx(expected, rel=1e-6)
+    block = 1
+    left_out = {(i, t) for i in range(2) for t in overlapping_rows(training, i, block)}
+    coef = slow_map(ridge, training, 1, 0.01, known, left_out)
+    for k in np.flatnonzero(training.block == block)[::5]:
+        i, t = training.validation.series[k], training.validation.known[k]
+        row = slow_columns(ridge, training, i, t, 1, known)
+        expected = observations.values[i][t - 1] + training.scale[i] * (row @ coef)
+        assert held_out[k, 1] == pytest.approx(expected, rel=1e-6)
+
+
+def test_features_that_are_known_beforehand_are_used():
+    training = make((200,))
+    held_out = FeatureRidge(1.0).fit(training)[:, 0]
+    missed = held_out - training.validation.targets()
+    assert np.sqrt(np.nanmean(missed**2)) < 0.3
+
+
+def test_unknown_series_have_units_of_their_own():
+    training = make()
+    ridge = FeatureRidge(1.0)
+    ridge.fit(training)
+    seen = training.origins.observations
+    fresh = Observations(
+        [1000 * own - 5 for own in seen.values], seen.phases, np.array([-1, -1]),
+        seen.features, seen.known,
+    )  # fmt: skip
+    expected = 1000 * ridge.forecast(seen.ends(HORIZON)) - 5
+    np.testing.assert_allclose(ridge.forecast(fresh.ends(HORIZON)), expected)
+
+
+def test_series_too_short_have_none():
+    training = make((10, 9))
+    ridge = FeatureRidge(1.0)
+    assert np.isnan(ridge.fit(training)).all()
+    assert np.isnan(ridge.forecast(training.origins.observations.ends(HORIZON))).all()

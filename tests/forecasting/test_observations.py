@@ -1,0 +1,136 @@
+"""Observations and origins against loops."""
+
+import numpy as np
+import pytest
+
+from sklearn_attention.forecasting import Observations
+from sklearn_attention.forecasting._observations import evenly_spread, split_at_ends
+
+LOOKBACK, HORIZON = 5, 3
+LENGTHS = 30, 24, 9, 6
+
+
+def make(features=True):
+    """Series of several lengths, the last too short for a window and a horizon."""
+    rng = np.random.default_rng(0)
+    values = [rng.normal(size=n) for n in LENGTHS]
+    parts = [rng.normal(size=(n + 2, 4)) for n in LENGTHS] if features else None
+    return Observations.of(values, features=parts, known=np.array([1, 3]))
+
+
+def slow_origins(lookback=LOOKBACK, ahead=HORIZON):
+    for i, n in enumerate(LENGTHS):
+        for t in range(n + 1):
+            if t >= lookback and t + ahead <= n:
+                yield i, t
+
+
+def row(table, step):
+    """A row of a table, the first or last beyond its ends."""
+    return table[min(max(step, 0), len(table) - 1)]
+
+
+@pytest.mark.parametrize(("lookback", "ahead"), [(LOOKBACK, HORIZON), (1, 0), (8, 1)])
+def test_origins_are_those_of_a_loop(lookback, ahead):
+    found = make().origins(HORIZON, lookback, ahead)
+    expected = list(slow_origins(lookback, ahead))
+    np.testing.assert_array_equal(np.stack([found.series, found.known], axis=1), expected)
+    assert len(found) == len(expected)
+    whole = make().origins(HORIZON, lookback)
+    assert len(whole) == len(list(slow_origins(lookback, HORIZON)))
+
+
+def test_what_is_known_and_what_follows_are_those_of_a_loop():
+    observations = make()
+    origins = observations.origins(HORIZON, 0, ahead=0)
+    assert set(zip(origins.series, origins.known, strict=True)) >= {(0, 0), (0, 30), (3, 6)}
+    lags = np.array([1, 4, 3])
+    past, targets = origins.past(LOOKBACK), origins.targets()
+    before, steps = origins.before(lags), origins.steps
+    past_features = origins.past_features(LOOKBACK)
+    future_features = origins.future_features()
+    for k, (i, t) in enumerate(zip(origins.series, origins.known, strict=True)):
+        values, table = observations.values[i], observations.features[i]
+        window = [row(values, max(s, 0)) for s in range(t - LOOKBACK, t)]
+        np.testing.assert_array_equal(past[k], window)
+        ahead = list(range(t, t + HORIZON))
+        np.testing.assert_array_equal(steps[k], ahead)
+        expected = [values[s] if s < len(values) else np.nan for s in ahead]
+        np.testing.assert_array_equal(targets[k], expected)
+        expected = [row(table, s) for s in range(t - LOOKBACK, t)]
+        np.testing.assert_array_equal(past_features[k], expected)
+        expected = [row(table, s)[[1, 3]] for s in ahead]
+        np.testing.assert_array_equal(future_features[k], expected)
+        if t > 0:
+            found = [s - lag for s, lag in zip(ahead, lags, strict=True)]
+            expected = [values[s] if s >= 0 else np.nan for s in found]
+            np.testing.assert_array_equal(before[k], expected)
+
+
+def test_without_features_there_are_none():
+    origins = make(features=False).ends(HORIZON)
+    assert origins.past_features(LOOKBACK) is None
+    assert origins.future_features() is None
+
+
+def test_features_that_are_only_known_up_to_now_have_no_future():
+    observations = make()
+    past_only = Observations.of(observations.values, features=observations.features)
+    assert past_only.ends(HORIZON).future_features() is None
+    assert past_only.ends(HORIZON).past_features(2).shape == (4, 2, 4)
+
+
+def test_ends_are_the_lengths():
+    ends = make().ends(HORIZON)
+    np.testing.assert_array_equal(ends.known, LENGTHS)
+    np.testing.assert_array_equal(ends.series, range(4))
+    assert np.isnan(ends.targets()).all()
+
+
+def test_some_of_the_origins():
+    origins = make().origins(HORIZON, LOOKBACK)
+    some = origins.take([4, 20])
+    np.testing.assert_array_equal(some.past(3), origins.past(3)[[4, 20]])
+    np.testing.assert_array_equal(some.targets(), origins.targets()[[4, 20]])
+    others = origins.at(np.array([1]), np.array([7]))
+    np.testing.assert_array_equal(others.past(2)[0], make().values[1][5:7])
+
+
+def test_origins_are_of_the_training_series_of_their_series():
+    observations = Observations(make().values, np.zeros(4, dtype=int), np.array([2, -1, 0, 5]))
+    origins = observations.origins(HORIZON, LOOKBACK)
+    np.testing.assert_array_equal(origins.identity, np.array([2, -1, 0, 5])[origins.series])
+
+
+def test_forecasts_are_appended():
+    observations, forecasts = make(), np.arange(8.0).reshape(4, 2)
+    longer = observations.extended(forecasts)
+    for own, before, added in zip(longer.values, observations.values, forecasts, strict=True):
+        np.testing.assert_array_equal(own, [*before, *added])
+    np.testing.assert_array_equal(longer.lengths, np.array(LENGTHS) + 2)
+    np.testing.assert_array_equal(observations.lengths, LENGTHS)
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 100])
+@pytest.mark.parametrize("most", [1, 3, 50])
+def test_evenly_spread_positions(n, most):
+    rows = evenly_spread(n, most)
+    assert len(rows) == min(n, most)
+    assert rows[0] == 0
+    if most > 1:
+        assert rows[-1] == n - 1
+        assert np.ptp(np.diff(rows)) <= 1 if len(rows) > 1 else True
+
+
+@pytest.mark.parametrize("fraction", [0.05, 0.2, 0.6])
+def test_the_last_origins_of_each_series_are_held_out(fraction):
+    train, holdout = split_at_ends(make().origins(HORIZON, LOOKBACK), fraction)
+    for i in range(4):
+        own = [t for j, t in slow_origins() if j == i]
+        n_held_out = max(1, int(len(own) * fraction)) if own else 0
+        held_out = own[len(own) - n_held_out :]
+        np.testing.assert_array_equal(holdout.known[holdout.series == i], held_out)
+        learned = [t for t in own if t + HORIZON <= held_out[0]] if own else []
+        np.testing.assert_array_equal(train.known[train.series == i], learned)
+    assert set(holdout.series) == {0, 1, 2}
+    assert 0 in train.series

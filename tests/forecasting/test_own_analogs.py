@@ -1,0 +1,99 @@
+"""Analogs of the own series against loops."""
+
+import numpy as np
+import pytest
+from forecasting_training import make_training_of, make_walks, overlapping_rows
+
+from sklearn_attention.forecasting import Observations
+from sklearn_attention.forecasting._own_analogs import OwnAnalogs
+
+LOOKBACK, HORIZON, SEASON = 8, 4, 6
+TEMPERATURES = 0.25, 0.5, 1.0
+
+
+def slow_average(values, past, temperature, left_out=()):
+    """Average of what followed the windows of a series, weighted by distance."""
+    level = past[-SEASON:].mean()
+    distances, followed = [], []
+    for t in range(LOOKBACK, len(values) - HORIZON + 1):
+        if t in left_out:
+            continue
+        window = values[t - LOOKBACK : t]
+        base = window[-SEASON:].mean()
+        distances.append(np.sum((window - base - (past - level)) ** 2))
+        followed.append(values[t : t + HORIZON] - base)
+    ratio = np.array(distances) / min(distances) - 1
+    weights = np.exp(-ratio / (2 * temperature**2))
+    return level + weights @ np.array(followed) / weights.sum()
+
+
+def fit(lengths=(80, 60)):
+    series = make_walks(lengths)
+    training = make_training_of(series, HORIZON, LOOKBACK)
+    analogs = OwnAnalogs(LOOKBACK, SEASON)
+    return series, training, analogs, analogs.fit(training)
+
+
+def slow_held_out(series, training, temperature):
+    validation = training.validation
+    found = []
+    for i, t, block in zip(validation.series, validation.known, training.block, strict=True):
+        left_out = set(overlapping_rows(training, i, block))
+        past = series[i][t - LOOKBACK : t]
+        found.append(slow_average(series[i], past, temperature, left_out))
+    return np.array(found)
+
+
+def test_held_out_forecasts_and_the_temperature_are_those_of_a_loop():
+    series, training, analogs, held_out = fit()
+    scale = training.scale[training.validation.series, None]
+    tried = [slow_held_out(series, training, temperature) for temperature in TEMPERATURES]
+    errors = [
+        np.nansum(((found - training.validation.targets()) / scale) ** 2) for found in tried
+    ]
+    best = int(np.argmin(errors))
+    assert analogs.temperature == TEMPERATURES[best]
+    np.testing.assert_allclose(held_out[:, 0], tried[best], rtol=1e-6)
+
+
+@pytest.mark.parametrize("temperature", TEMPERATURES)
+def test_forecasts_are_those_of_a_loop(temperature):
+    series, _, analogs, _ = fit()
+    analogs.temperature = temperature
+    later = [own[-LOOKBACK:] + 0.3 * np.sin(np.arange(LOOKBACK)) for own in series]
+    fresh = Observations(later, np.zeros(2, dtype=int), np.array([1, 0]))
+    found = analogs.forecast(fresh.ends(HORIZON))[:, 0]
+    for i in range(2):
+        expected = slow_average(series[1 - i], later[i], temperature)
+        np.testing.assert_allclose(found[i], expected, rtol=1e-6)
+
+
+def test_an_exact_repetition_is_answered_by_what_followed_it():
+    values = np.tile(np.random.default_rng(0).normal(size=12), 8)
+    training = make_training_of([values], HORIZON, 12)
+    analogs = OwnAnalogs(12, 12)
+    held_out = analogs.fit(training)[:, 0]
+    targets = training.validation.targets()
+    np.testing.assert_allclose(held_out[~np.isnan(targets)], targets[~np.isnan(targets)])
+    ends = training.origins.observations.ends(HORIZON)
+    np.testing.assert_allclose(analogs.forecast(ends)[0, 0], values[:HORIZON])
+
+
+def test_unknown_and_short_series_have_none():
+    series, training, analogs, held_out = fit((80, 25))
+    there = ~np.isnan(held_out[:, 0, 0])
+    assert set(training.validation.series[there]) == {0}
+    found = analogs.forecast(training.origins.observations.ends(HORIZON))
+    assert np.isfinite(found[0]).all()
+    assert np.isnan(found[1]).all()
+    unknown = Observations([series[0]], np.zeros(1, dtype=int), np.array([-1]))
+    assert np.isnan(analogs.forecast(unknown.ends(HORIZON))).all()
+    short = Observations([series[0][:5]], np.zeros(1, dtype=int), np.array([0]))
+    assert np.isnan(analogs.forecast(short.ends(HORIZON))).all()
+
+
+def test_level_and_unit_do_not_matter():
+    series, _, _, held_out = fit()
+    moved = make_training_of([1000 * own - 5 for own in series], HORIZON, LOOKBACK)
+    again = OwnAnalogs(LOOKBACK, SEASON).fit(moved)
+    np.testing.assert_allclose(again, 1000 * held_out - 5, rtol=1e-6)
