@@ -6,7 +6,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 # Penalties that are tried, relative to the mean square of a step of the windows.
-ALPHAS = (1e-6, 1e-4, 1e-2, 0.1, 0.3, 1.0, 3.0)
+ALPHAS = (1e-6, 1e-4, 1e-2, 0.1, 0.3, 1.0, 3.0, 10.0)
 # Windows that are learned from, and series that penalties are chosen by; evenly spread.
 _MOST_WINDOWS, _MOST_SERIES = 60_000, 20
 # Windows there have to be, as a share of the steps that they look back.
