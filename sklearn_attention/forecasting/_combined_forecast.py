@@ -7,7 +7,7 @@ import numpy as np
 from ._classical import Classical
 from ._combination import PANEL, Combination, choose_weights, combine
 from ._feature_ridge import FeatureRidge
-from ._measures import dividing, naive_scales, spread_of
+from ._measures import naive_scales
 from ._own_analogs import OwnAnalogs
 from ._profiles import SeasonalProfiles
 from ._ridges import WindowRidge
@@ -136,9 +136,6 @@ def fit_combined(observations, horizon, seasons, lookback, logs, kinds=CANDIDATE
     else:
         every = own = pooled = [lookback]
     scale = naive_scales(observations.values)
-    if n_series < PANEL:
-        # Squared errors of few series are comparable in units of their variation.
-        scale = dividing(np.array([spread_of(own) for own in observations.values]))
     sizes = horizon, max(own, default=_SHORTEST)
     # A candidate that is trained on what came before all validation origins needs most of it.
     options = {"share": _SHARE_BEHIND} if others else {}

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
+from ._measures import dividing, spread_of
+
 # Penalties that are tried, relative to the mean square of a step of the windows.
 ALPHAS = (1e-6, 1e-4, 1e-2, 0.1, 0.3, 1.0, 3.0, 10.0)
 # Windows that are learned from, and series that penalties are chosen by; evenly spread.
@@ -36,7 +38,7 @@ class WindowRidge:
     Notes
     -----
     Windows and what followed are taken relative to a level :math:`l`, their last value or the
-    mean of their last season, in units of the series, without intercept:
+    mean of their last season, in units of the series' standard deviations, without intercept:
 
     .. math:: \min_B \sum_i \lVert y_i - l_i - B^\top (x_i - l_i) \rVert^2
               + \alpha \lVert B \rVert^2 .
@@ -72,6 +74,8 @@ class WindowRidge:
             NaN where a series is too short.
         """
         origins, validation = training.origins, training.validation
+        # Squared errors of different series are comparable in units of their variation.
+        unit = dividing(np.array([spread_of(own) for own in origins.observations.values]))
         usable = np.flatnonzero(origins.known >= self.lookback)
         group = np.zeros_like(origins.series) if self.pooled else origins.series
         groups, counts = np.unique(group[usable], return_counts=True)
@@ -84,12 +88,12 @@ class WindowRidge:
         products = {}
         errors = np.zeros((2, len(ALPHAS)))
         for g in groups[:: -(-len(groups) // _MOST_SERIES)] if len(groups) else ():
-            products[g] = self._products(training, usable[group[usable] == g], tests[g])
+            products[g] = self._products(training, usable[group[usable] == g], tests[g], unit)
             for level in range(2):
                 for j, alpha in enumerate(ALPHAS):
                     found = self._held_out(training, tests[g], products[g], level, alpha)
                     missed = found - validation.take(tests[g]).targets()
-                    missed /= training.scale[validation.series[tests[g]], None]
+                    missed /= unit[validation.series[tests[g]], None]
                     errors[level, j] += np.nansum(missed**2)
         level, best = np.unravel_index(errors.argmin(), errors.shape)
         self.relative_to_season, self.alpha = bool(level), ALPHAS[best]
@@ -97,7 +101,9 @@ class WindowRidge:
         self.coef = np.empty((len(groups), self.lookback, origins.horizon))
         for place, g in enumerate(groups):
             if g not in products:
-                products[g] = self._products(training, usable[group[usable] == g], tests[g])
+                products[g] = self._products(
+                    training, usable[group[usable] == g], tests[g], unit
+                )
             self.coef[place] = self._solve(products[g][0], level, self.alpha)
             held_out[tests[g], 0] = self._held_out(
                 training, tests[g], products.pop(g), level, self.alpha
@@ -133,24 +139,24 @@ class WindowRidge:
         base = past[:, -1:] if not level else past[:, -self._season :].mean(1, keepdims=True)
         return base + (past - base) @ coef
 
-    def _products(self, training, rows, tests):
+    def _products(self, training, rows, tests, unit):
         """Products of windows and what follows, of all rows and less those of each block."""
         if len(rows) > _MOST_WINDOWS:
             rows = rows[:: -(-len(rows) // _MOST_WINDOWS)]
         origins = training.origins.take(rows)
-        every = self._gram(training, origins)
+        every = self._gram(origins, unit)
         blocks = {}
         for block in np.unique(training.block[tests]):
             out = training.overlapping(origins.series, origins.known, block)
-            blocks[block] = every - self._gram(training, origins.take(out))
+            blocks[block] = every - self._gram(origins.take(out), unit)
         return every, blocks
 
-    def _gram(self, training, origins):
+    def _gram(self, origins, unit):
         size = self.lookback + origins.horizon
         total = np.zeros((self.lookback, size))
         for part in np.array_split(np.arange(len(origins)), -(-len(origins) // _CHUNK) or 1):
             own = origins.take(part)
-            past, scale = own.past(self.lookback), training.scale[own.series, None]
+            past, scale = own.past(self.lookback), unit[own.series, None]
             x = (past - past[:, -1:]) / scale
             y = (own.targets() - past[:, -1:]) / scale
             total += x.T @ np.concatenate([x, y], axis=1)

@@ -11,6 +11,11 @@ from sklearn_attention.forecasting._ridges import ALPHAS, WindowRidge
 LOOKBACK, HORIZON, SEASON = 8, 4, 6
 
 
+def deviations(series):
+    """Units that series are compared in."""
+    return np.array([np.std(values) for values in series])
+
+
 def windows(series, scale, level, left_out=()):
     """Windows relative to a level, and what followed, in units of the series."""
     x, y = [], []
@@ -69,7 +74,7 @@ def test_maps_are_those_of_least_squares(pooled, level, alpha, monkeypatch):
     forecasts = ridge.forecast(training.origins.observations.ends(HORIZON))[:, 0]
     for i, own in enumerate(series):
         which = series if pooled else [own]
-        scale = training.scale if pooled else training.scale[[i]]
+        scale = deviations(series) if pooled else deviations(series)[[i]]
         coef = slow_ridge(*windows(which, scale, level), alpha)
         np.testing.assert_allclose(ridge.coef[0 if pooled else i], coef, atol=1e-7)
         np.testing.assert_allclose(
@@ -91,10 +96,10 @@ def test_held_out_forecasts_are_those_of_maps_that_have_not_seen_them(
         for row in np.flatnonzero(training.block == block)[::7]:
             i, t = validation.series[row], validation.known[row]
             if pooled:
-                found = windows(series, training.scale, level, left_out)
+                found = windows(series, deviations(series), level, left_out)
             else:
                 own = {(0, step) for j, step in left_out if j == i}
-                found = windows([series[i]], training.scale[[i]], level, own)
+                found = windows([series[i]], deviations(series)[[i]], level, own)
             coef = slow_ridge(*found, 0.01)
             expected = slow_forecast(series[i][t - LOOKBACK : t], coef, level)
             np.testing.assert_allclose(held_out[row, 0], expected, rtol=1e-6)
@@ -108,7 +113,9 @@ def test_level_and_penalty_are_those_of_the_least_error(pooled, monkeypatch):
             with monkeypatch.context() as patch:
                 _, training, _, held_out = fit(pooled, level, alpha, patch)
             missed = held_out[:, 0] - training.validation.targets()
-            missed /= training.scale[training.validation.series, None]
+            missed /= deviations(training.origins.observations.values)[
+                training.validation.series, None
+            ]
             errors[bool(level), alpha] = np.nansum(missed**2)
     ridge = WindowRidge(LOOKBACK, SEASON, pooled)
     ridge.fit(training)
