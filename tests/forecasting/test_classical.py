@@ -143,3 +143,15 @@ def test_the_first_step_stands_for_itself():
     first = origins.at(np.zeros(2, dtype=int), np.array([0, 1]))
     found = Classical(1.0, False).forecast(first)
     np.testing.assert_allclose(found, make()[0])
+
+
+def test_a_further_season_is_adjusted_for_and_named():
+    steps = np.arange(90)
+    values = np.sin(2 * np.pi * steps / 10) + 0.3 * make(90)
+    usual, further = Classical(4.0, False), Classical(10.0, False, further=True)
+    assert set(usual.names).isdisjoint(further.names)
+    ahead = np.sin(2 * np.pi * (90 + np.arange(HORIZON)) / 10)
+    flat, seasonal = by_name(usual, values)["naive"], by_name(further, values)
+    seasonal = seasonal["naive, season of 10 steps"]
+    assert np.ptp(flat) == 0
+    np.testing.assert_allclose(seasonal - seasonal.mean(), ahead - ahead.mean(), atol=0.35)
