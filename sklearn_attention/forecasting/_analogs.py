@@ -12,6 +12,8 @@ NORMALIZE = ("last", "standard")
 # Of more windows than these, evenly spread ones are predicted, and predicted from, as the
 # bandwidth is chosen.
 _MOST_ROWS, _MOST_KEYS = 500, 4000
+# Windows that a series needs to have to be forecast from its own.
+FEWEST_OWN = 20
 # Multiples of the keys' spread that are tried: first these, then some around the best.
 _SCALES, _FINER = (
     2.0 ** np.arange(-7, 3.1, 0.5),
@@ -92,63 +94,106 @@ def comparable(past, series):
     return kept
 
 
-def search_bandwidth(keys, values, origins, lookback, kernel):
+def left_out(origins, horizon, series=None):
+    """Windows to be predicted from others, and from which.
+
+    Parameters
+    ----------
+    origins : ndarray of int of shape (n_windows,)
+        The first step that followed. Windows that share such steps, or would if they were of
+        one series, do not predict one another.
+    horizon : int
+    series : ndarray of int of shape (n_windows,), default=None
+        Which series each window is of, if it is predicted from those of its own where there
+        are enough.
+
+    Returns
+    -------
+    groups : list of tuple
+        Windows to be predicted, those to predict from, and which of these each of them may
+        be predicted from. The windows to be predicted do not depend on `series`.
+    """
+    few = evenly_spread(len(origins), _MOST_KEYS)
+    rest, groups = few[evenly_spread(len(few), _MOST_ROWS)], []
+    sources = [] if series is None else np.unique(series[rest])
+    for memory, fewest in [(i, FEWEST_OWN) for i in sources] + [(None, 1)]:
+        if memory is None:
+            rows, memory = rest, few
+        else:
+            rows, memory = rest[series[rest] == memory], np.flatnonzero(series == memory)
+            memory = memory[evenly_spread(len(memory), _MOST_KEYS)]
+        apart = np.abs(origins[rows, None] - origins[memory]) >= horizon
+        kept = apart.sum(axis=1) >= fewest
+        if kept.any():
+            groups.append((rows[kept], memory, apart[kept]))
+            rest = np.setdiff1d(rest, rows[kept])
+    return groups
+
+
+def search_bandwidth(groups, keys, values, lookback, kernel, given=None):
     """Bandwidth of least squared error, windows predicted from others.
 
     Parameters
     ----------
+    groups : list of tuple
+        Which from which; see :func:`left_out`.
     keys : ndarray of shape (n_windows, n_columns)
         The first `lookback` columns are the window, the others features.
     values : ndarray of shape (n_windows, horizon)
         What followed.
-    origins : ndarray of int of shape (n_windows,)
-        The first step that followed. Windows that share such steps, or would if they were of
-        one series, do not predict one another.
     lookback : int
     kernel : Kernel
         Positive.
+    given : ndarray of shape (n_columns,), default=None
+        The only bandwidth to try.
 
     Returns
     -------
     bandwidth : ndarray of shape (n_columns,)
         The widest of those tried, if there is no window to predict another from.
-    score : float
-        The mean squared error there; NaN if there is none.
+    errors : ndarray of shape (n_rows,)
+        The mean squared error of each window that was predicted, group by group.
     """
-    few = evenly_spread(len(keys), _MOST_KEYS)
-    keys, values, origins = keys[few], values[few], origins[few]
-    rows = evenly_spread(len(keys), _MOST_ROWS)
-    apart = np.abs(origins[rows, None] - origins) >= values.shape[1]
-    rows, apart = rows[apart.any(axis=1)], apart[apart.any(axis=1)]
-    spread = _spread(keys, lookback)
+    spread = _spread(keys, lookback) if given is None else given / np.sqrt(lookback)
 
     def candidate(scale, feature_scale):
         bandwidth = scale * np.sqrt(lookback) * spread
         bandwidth[lookback:] *= feature_scale
         return bandwidth
 
-    if len(rows) == 0:
-        return candidate(_SCALES[-1], 1.0), np.nan
+    scales, finer = (_SCALES, _FINER) if given is None else ([1.0], [])
+    if not groups:
+        return candidate(scales[-1], 1.0), np.empty(0)
     scaled = keys / spread
-    windows = cdist(scaled[rows, :lookback], scaled[:, :lookback], "sqeuclidean")
-    features = cdist(scaled[rows, lookback:], scaled[:, lookback:], "sqeuclidean")
+    columns = slice(lookback), slice(lookback, None)
+    distances = [
+        [cdist(scaled[rows, part], scaled[memory, part], "sqeuclidean") for part in columns]
+        for rows, memory, _ in groups
+    ]
 
-    def error(scale, feature_scale):
-        squared = (windows + features / feature_scale**2) / (scale**2 * lookback)
-        if isinstance(kernel, RadialKernel):
-            log_weights = kernel.log_profile(squared)
-        else:
-            units = kernel.rescale(keys, candidate(scale, feature_scale))
-            refuse_negative((kernel(units[rows], units) < 0).any(), kernel)
-            log_weights = kernel.log(units[rows], units)
-        found = softmax(_of_those_apart(log_weights, squared, apart), axis=1) @ values
-        return float(np.mean((found - values[rows]) ** 2))
+    def errors(scale, feature_scale):
+        found = []
+        for (rows, memory, apart), (windows, features) in zip(groups, distances, strict=True):
+            squared = (windows + features / feature_scale**2) / (scale**2 * lookback)
+            if isinstance(kernel, RadialKernel):
+                log_weights = kernel.log_profile(squared)
+            else:
+                units = kernel.rescale(keys, candidate(scale, feature_scale))
+                refuse_negative((kernel(units[rows], units[memory]) < 0).any(), kernel)
+                log_weights = kernel.log(units[rows], units[memory])
+            weights = softmax(_of_those_apart(log_weights, squared, apart), axis=1)
+            found.append(np.mean((weights @ values[memory] - values[rows]) ** 2, axis=1))
+        return np.concatenate(found)
 
-    feature_scales = _FEATURE_SCALES if keys.shape[1] > lookback else (1.0,)
-    tried = {(s, f): error(s, f) for s in _SCALES for f in feature_scales}
-    scale, feature_scale = min(tried, key=tried.get)
-    tried |= {(scale * s, feature_scale): error(scale * s, feature_scale) for s in _FINER}
-    best = min(tried, key=tried.get)
+    def size(tried_at):
+        return tried[tried_at].mean()
+
+    several = given is None and keys.shape[1] > lookback
+    feature_scales = _FEATURE_SCALES if several else (1.0,)
+    tried = {(s, f): errors(s, f) for s in scales for f in feature_scales}
+    scale, feature_scale = min(tried, key=size)
+    tried |= {(scale * s, feature_scale): errors(scale * s, feature_scale) for s in finer}
+    best = min(tried, key=size)
     return candidate(*best), tried[best]
 
 

@@ -15,10 +15,12 @@ from .._validation import (
 )
 from ..kernels import as_kernel
 from ._analogs import (
+    FEWEST_OWN,
     NORMALIZE,
     comparable,
     distribution_quantiles,
     keys_of,
+    left_out,
     refuse_negative,
     search_bandwidth,
     units_of,
@@ -34,6 +36,8 @@ _LEVELS = (0.01, 0.025, 0.05, *np.arange(0.1, 0.91, 0.1).round(1).tolist(), 0.95
 # Held-out windows that intervals are calibrated on, evenly spread; windows whose distributions
 # are computed at once.
 _MOST_CALIBRATED, _AT_A_TIME = 250, 50
+# "auto" may look back over so many seasons as well.
+_LONGER = 7
 
 
 class KernelForecaster(Forecaster):
@@ -194,62 +198,108 @@ class KernelForecaster(Forecaster):
             With several series "series" is the one that is forecast, "analog" the window's.
         """
         check_is_fitted(self)
-        k = min(check_positive("k", k, integer=True), len(self.keys_))
+        k = check_positive("k", k, integer=True)
         steps = read_steps(self, X, history)
         if not steps.n_blocks:
             raise ValueError(f"X={X!r} has no steps after the series: pass some to explain.")
-        observations = steps.observations(self._identity(steps), self._encode)
-        keys, _, _ = self._queries(observations.ends(self.horizon_))
-        rows, weights = heaviest(
-            lambda block: self._weights(keys[block]), len(keys), len(self.keys_), k
-        )
+        origins = steps.observations(self._identity(steps), self._encode).ends(self.horizon_)
+        keys, _, _ = self._queries(origins)
+        parts = []
+        for rows, memory in self._groups(origins):
+
+            def weights_of(block, rows=rows, memory=memory):
+                return self._weights(keys[rows[block]], memory)
+
+            n_keys = memory.stop - memory.start
+            found, weights = heaviest(weights_of, len(rows), n_keys, min(k, n_keys))
+            series = np.repeat(rows, found.shape[1])
+            parts.append((series, memory.start + found.ravel(), weights.ravel()))
+        series, found, weights = map(np.concatenate, zip(*parts, strict=True))
+        order = np.argsort(series, kind="stable")
+        series, found, weights = series[order], found[order], weights[order]
         time = TimeIndex(**self.observed_["time"])
-        ends = self.key_origins_[rows.ravel()] - 1
-        found = pd.DataFrame(
-            {"time": time.between(0, len(time))[ends], "weight": weights.ravel()}
-        )
+        ends = self.key_origins_[found] - 1
+        table = pd.DataFrame({"time": time.between(0, len(time))[ends], "weight": weights})
         names = self.observed_["names"]
         if len(keys) > 1 or len(names) > 1:
-            analogs = [names[i] for i in self.key_series_[rows.ravel()]]
-            found.insert(0, "analog", analogs)
-            found.insert(0, "series", np.repeat(steps.panel.names, k))
-        return found
+            table.insert(0, "analog", [names[i] for i in self.key_series_[found]])
+            table.insert(0, "series", [steps.panel.names[i] for i in series])
+        return table
 
     def _learn(self, observations, context, task_data):
-        length = observations.lengths.max()
-        self.lookback_ = choose_lookback(
-            length, self.lookback, self.horizon_, self.season_length_
-        )
-        origins = observations.origins(self.horizon_, self.lookback_)
+        sizes = observations.lengths.max(), self.lookback, self.horizon_, self.season_length_
+        lookbacks = [choose_lookback(*sizes)]
+        searched = isinstance(self.bandwidth, str)
+        if searched and isinstance(self.lookback, str):
+            lookbacks.append(choose_lookback(*sizes, seasons=_LONGER))
+        self.kernel_ = as_kernel(clone(self.kernel, safe=False))
+        self.normalize_ = self.normalize
+        self._choose(self._split(observations, lookbacks[0])[0], sorted(set(lookbacks)))
+        if not searched:
+            del self.loo_score_
+        train, holdout = self._split(observations, self.lookback_)
+        self._remember(train)
+        holdout = holdout.take(evenly_spread(len(holdout), _MOST_CALIBRATED))
+        self._calibrate(holdout, self._forecast(holdout), _LEVELS)
+        self._remember(observations.origins(self.horizon_, self.lookback_))
+
+    def _split(self, observations, lookback):
+        """Windows to learn from, and those held out to calibrate on."""
+        origins = observations.origins(self.horizon_, lookback)
         train, holdout = split_at_ends(origins, self.validation_fraction)
         if len(train) == 0:
             raise ValueError(
                 f"validation_fraction={self.validation_fraction!r} leaves none of "
                 f"{len(origins)} windows to learn from: pass a smaller one, or longer series."
             )
-        self.kernel_ = as_kernel(clone(self.kernel, safe=False))
-        self.normalize_ = self.normalize
-        self._remember(train)
-        vars(self).pop("loo_score_", None)
-        if isinstance(self.bandwidth, str):
-            self.bandwidth_, self.loo_score_ = search_bandwidth(
-                self.keys_, self.values_, self.key_origins_, self.lookback_, self.kernel_
-            )
-        else:
-            given = check_bandwidth(self.bandwidth, self.keys_.shape[1])
-            self.bandwidth_ = np.broadcast_to(given, self.keys_.shape[1]).copy()
-        holdout = holdout.take(evenly_spread(len(holdout), _MOST_CALIBRATED))
-        self._calibrate(holdout, self._forecast(holdout), _LEVELS)
-        self._remember(origins)
+        return train, holdout
+
+    def _choose(self, train, lookbacks):
+        """Lookback, bandwidth, and windows of all or of the own series, of least error."""
+        # The shortest windows tell; longer ones do not vary much less.
+        self.lookback_ = lookbacks[0]
+        train = self._comparable(train.take(train.known >= lookbacks[-1]))
+        first = _positions(train)
+        tried = {True: left_out(first, self.horizon_)}
+        counts = np.bincount(train.series)
+        if len(self.scale_) > 1 and counts.max() >= FEWEST_OWN + self.horizon_:
+            tried[False] = left_out(first, self.horizon_, train.series)
+        found, usual = [], None
+        for self.lookback_ in lookbacks:
+            keys, values, unit = self._windows(train)
+            usual = unit if usual is None else usual
+            given = None
+            if not isinstance(self.bandwidth, str):
+                given = check_bandwidth(self.bandwidth, keys.shape[1])
+                given = np.broadcast_to(given, keys.shape[1]).copy()
+            for pooled, groups in tried.items():
+                bandwidth, errors = search_bandwidth(
+                    groups, keys, values, self.lookback_, self.kernel_, given
+                )
+                # Errors in units of windows of different lengths are not alike.
+                rows = [rows for rows, _, _ in groups]
+                ratio = (unit / usual)[np.concatenate(rows), 0] if rows else 1.0
+                error = float(np.mean(errors * ratio**2)) if rows else np.nan
+                found.append((error, self.lookback_, pooled, bandwidth))
+        self.loo_score_, self.lookback_, self.pooled_, self.bandwidth_ = min(
+            found, key=lambda own: own[0]
+        )
 
     def _remember(self, origins):
         """Make windows the memory that is averaged."""
-        if self.normalize_ == "standard":
-            origins = origins.take(comparable(origins.past(self.lookback_), origins.series))
-        self.keys_, level, unit = self._queries(origins)
-        self.values_ = (origins.targets() - level) / unit
-        self.key_origins_ = origins.observations.phases[origins.series] + origins.known
-        self.key_series_ = origins.series
+        origins = self._comparable(origins)
+        self.keys_, self.values_, _ = self._windows(origins)
+        self.key_origins_, self.key_series_ = _positions(origins), origins.series
+
+    def _comparable(self, origins):
+        if self.normalize_ != "standard":
+            return origins
+        return origins.take(comparable(origins.past(self.lookback_), origins.series))
+
+    def _windows(self, origins):
+        """Keys of windows, what followed them, and the unit of both."""
+        keys, level, unit = self._queries(origins)
+        return keys, (origins.targets() - level) / unit, unit
 
     def _queries(self, origins):
         """Keys of windows, with the level and unit to bring forecasts back by."""
@@ -261,23 +311,37 @@ class KernelForecaster(Forecaster):
             unit = np.where(own >= 0, self.scale_[own], fresh)[:, None]
         return keys_of(origins, self.lookback_, level, unit), level, unit
 
+    def _groups(self, origins):
+        """Rows of origins, each time with the slice of windows that they are forecast from."""
+        own = np.where(self.pooled_, -1, origins.identity)
+        counts = np.bincount(self.key_series_, minlength=len(self.scale_))
+        own = np.where(counts[own] >= FEWEST_OWN, own, -1)
+        for i in np.unique(own):
+            ends = np.searchsorted(self.key_series_, [i, i + 1])
+            memory = slice(*ends) if i >= 0 else slice(0, len(self.keys_))
+            yield np.flatnonzero(own == i), memory
+
     def _forecast(self, origins):
         keys, level, unit = self._queries(origins)
         options = {"bandwidth": self.bandwidth_, "empty": "nearest"}
-        found, _ = attention.attend(keys, self.keys_, self.values_, self.kernel_, **options)
+        found = np.empty((len(keys), self.horizon_))
+        for rows, memory in self._groups(origins):
+            remembered = self.keys_[memory], self.values_[memory]
+            found[rows], _ = attention.attend(keys[rows], *remembered, self.kernel_, **options)
         return level + unit * found
 
     def _quantiles(self, origins, forecasts, levels):
         keys, level, unit = self._queries(origins)
-        found = [
-            distribution_quantiles(self._weights(part), self.values_, levels)
-            for part in np.array_split(keys, -(-len(keys) // _AT_A_TIME) or 1)
-        ]
-        return level[:, :, None] + unit[:, :, None] * np.concatenate(found)
+        found = np.empty((len(keys), self.horizon_, len(levels)))
+        for rows, memory in self._groups(origins):
+            for part in np.array_split(rows, -(-len(rows) // _AT_A_TIME)):
+                weights = self._weights(keys[part], memory)
+                found[part] = distribution_quantiles(weights, self.values_[memory], levels)
+        return level[:, :, None] + unit[:, :, None] * found
 
-    def _weights(self, keys):
+    def _weights(self, keys, memory):
         options = {"bandwidth": self.bandwidth_, "empty": "nearest"}
-        weights = attention.attention_weights(keys, self.keys_, self.kernel_, **options)
+        weights = attention.attention_weights(keys, self.keys_[memory], self.kernel_, **options)
         refuse_negative((weights < 0).any(), self.kernel_)
         return weights
 
@@ -289,3 +353,8 @@ class KernelForecaster(Forecaster):
         if isinstance(self.bandwidth, str):
             check_choice("bandwidth", self.bandwidth, ("loo",))
         refuse_negative(bool(as_kernel(self.kernel).signed), self.kernel)
+
+
+def _positions(origins):
+    """First steps to forecast, on the index that is common to all series."""
+    return origins.observations.phases[origins.series] + origins.known

@@ -16,7 +16,7 @@ def least_length(horizon):
     return 2 * horizon + _FEWEST_WINDOWS
 
 
-def choose_lookback(length, lookback, horizon, season_length):
+def choose_lookback(length, lookback, horizon, season_length, seasons=_SEASONS):
     """How many steps of the past a window has.
 
     Parameters
@@ -24,9 +24,10 @@ def choose_lookback(length, lookback, horizon, season_length):
     length : int
         Steps of the longest series.
     lookback : int or "auto"
-        What the user passed. "auto" is three seasons, at least the horizon and 10 steps, and at
-        most a quarter of the longest series.
+        What the user passed. "auto" is so many seasons, at least the horizon and 10 steps, and
+        at most a quarter of the longest series.
     horizon, season_length : int
+    seasons : int, default=3
 
     Returns
     -------
@@ -47,7 +48,7 @@ def choose_lookback(length, lookback, horizon, season_length):
             "series or a smaller horizon."
         )
     if isinstance(lookback, str) and lookback == "auto":
-        wanted = max(_SEASONS * season_length, horizon, _FEWEST_STEPS)
+        wanted = max(seasons * season_length, horizon, _FEWEST_STEPS)
         return max(1, min(wanted, int(_LARGEST_SHARE * length), longest))
     lookback = check_positive("lookback", lookback, integer=True)
     if lookback > longest:
