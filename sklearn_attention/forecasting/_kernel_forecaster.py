@@ -55,8 +55,9 @@ class KernelForecaster(Forecaster):
     horizon : int, default=1
         How many steps are forecast at once. Further ones are forecast from forecasts.
     lookback : int or "auto", default="auto"
-        How many past steps are compared. "auto" is three seasons, at least the horizon and 10,
-        and at most a quarter of the longest series.
+        How many past steps are compared. "auto" is three or seven seasons, whichever has the
+        least leave-one-out error; at least the horizon and 10, and at most a quarter of the
+        longest series. Beside a given bandwidth it is three seasons.
     season_length : int or "auto", default="auto"
         Steps in a season. "auto" goes by the frequency, or by the autocorrelation.
     past_features : sequence of str or int, default=None
@@ -85,9 +86,12 @@ class KernelForecaster(Forecaster):
     bandwidth_ : ndarray of shape (n_columns,)
         The bandwidth of each column of the keys: the steps of the window, then the features
         of these steps, then the known features of the steps to forecast.
+    pooled_ : bool
+        Whether a series is forecast from the windows of all series, as a single one always is,
+        or from its own.
     loo_score_ : float
-        Mean squared leave-one-out error at that bandwidth, in units of the windows; only with
-        "loo".
+        Mean squared leave-one-out error of what was chosen, in units of windows of the
+        shortest lookback that was tried; only with the bandwidth "loo".
     kernel_ : Kernel
         The kernel, resolved.
     normalize_ : str or None
@@ -130,9 +134,11 @@ class KernelForecaster(Forecaster):
     not remembered, since what followed is measured in their unit. Of more than 4000 windows
     evenly spread ones are looked at as the bandwidth is chosen.
 
-    Several series are remembered together: a series finds analogs in all of them. What
-    :meth:`update` appends is forecast from, but not remembered as an analog: that takes a
-    `fit`.
+    Of several series either all windows are averaged, or only those of the series that is
+    forecast: whichever has the smaller leave-one-out error over all series. Series with less
+    than 20 windows, and those that were not learned from, in `history` or after :meth:`update`,
+    are forecast from the windows of all series in any case. What :meth:`update` appends is
+    forecast from, but not remembered as an analog: that takes a `fit`.
 
     References
     ----------
@@ -188,7 +194,7 @@ class KernelForecaster(Forecaster):
             As for :meth:`predict`. What is explained is the first `horizon` steps after the
             end of each series.
         k : int, default=5
-            How many windows; at most all of them.
+            How many windows; at most all that the forecast is averaged from.
 
         Returns
         -------

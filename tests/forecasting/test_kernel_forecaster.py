@@ -264,3 +264,163 @@ class TestSeriesOfMixedScales:
         expected, found = model.predict(8), model.predict(8, history=history)
         for name, own in found.items():
             np.testing.assert_allclose(own, expected[name])
+
+
+def make_shapes(n=240, noise=0.1):
+    """Series of which each has a shape of twelve steps of its own, with the same beginning."""
+    rng = np.random.default_rng(0)
+    shapes = rng.normal(size=(6, 12))
+    shapes[:, :6] = shapes[0, :6]
+    months = pd.date_range("2000-01-01", periods=n, freq="MS")
+    return {
+        f"s{i}": pd.Series(np.tile(shape, n // 12) + noise * rng.normal(size=n), months)
+        for i, shape in enumerate(shapes)
+    }
+
+
+def make_alike(n=34, n_series=20):
+    """Short series of one shape: a rise or fall that lasts."""
+    rng = np.random.default_rng(1)
+    months = pd.date_range("2000-01-01", periods=n, freq="MS")
+    waves = np.sin(2 * np.pi * (np.arange(n) + rng.uniform(0, 12, (n_series, 1))) / 12)
+    return {
+        f"s{i}": pd.Series(own + 0.3 * rng.normal(size=n), months)
+        for i, own in enumerate(waves)
+    }
+
+
+class TestOwnOrPooled:
+    def test_own_windows_where_shapes_differ(self):
+        panel = make_shapes()
+        model = KernelForecaster(6, lookback=6).fit({k: v[:-6] for k, v in panel.items()})
+        assert model.pooled_ is False
+        found = model.predict()
+        for name, own in panel.items():
+            # The average over the windows of this series alone.
+            past = own.to_numpy()[:-6]
+            keys, after = lag_matrix(past, 6, 6)
+            level, unit = units_of(keys, "standard")
+            query_level, query_unit = units_of(past[None, -6:], "standard")
+            kept = keys.std(axis=1) >= 0.1 * np.median(keys.std(axis=1))
+            query = (past[-6:] - query_level[0]) / query_unit[0]
+            squared = ((((keys - level) / unit - query) / model.bandwidth_) ** 2).sum(axis=1)
+            weights = np.exp(-squared / 2) * kept
+            slow = weights @ ((after - level) / unit) / weights.sum()
+            expected = query_level[0] + query_unit[0] * slow
+            np.testing.assert_allclose(found[name], expected, rtol=1e-6, atol=1e-9)
+            assert np.abs(found[name] - own[-6:]).mean() < 0.3
+
+    def test_all_windows_where_series_are_short_and_alike(self):
+        panel = make_alike()
+        model = KernelForecaster(2, lookback=8).fit(panel)
+        assert model.pooled_ is True
+        first = model.explain(k=10_000).query("series == 's0'")
+        assert set(first["analog"]) == set(panel)
+        assert first["weight"].sum() == pytest.approx(1)
+
+    def test_the_error_is_that_of_a_loop(self):
+        panel = make_shapes(60)
+        model = KernelForecaster(6, lookback=6, validation_fraction=1e-9).fit(panel)
+        assert not model.pooled_
+        # All but the last horizon of each series is learned from.
+        train = model.key_origins_ + 6 <= 60 - 6
+        keys, values = model.keys_[train], model.values_[train]
+        origins, series = model.key_origins_[train], model.key_series_[train]
+        rows, errors = np.flatnonzero(train), []
+        for key, value, origin, one in zip(keys, values, origins, series, strict=True):
+            own = (np.abs(origins - origin) >= 6) & (series == one)
+            squared = (((keys[own] - key) / model.bandwidth_) ** 2).sum(axis=1)
+            weights = np.exp(-squared / 2)
+            errors.append(np.mean((weights @ values[own] / weights.sum() - value) ** 2))
+        assert len(rows) == len(errors) <= 500
+        assert model.loo_score_ == pytest.approx(np.mean(errors))
+
+    def test_what_is_held_out_does_not_choose(self):
+        panel = make_shapes()
+        model = KernelForecaster(6, lookback=6).fit(panel)
+        # A last fifth without any shape changes intervals, and nothing that was chosen.
+        rng = np.random.default_rng(3)
+        changed = {name: own.copy() for name, own in panel.items()}
+        for own in changed.values():
+            own.iloc[-40:] = 5 * rng.normal(size=40)
+        other = KernelForecaster(6, lookback=6).fit(changed)
+        assert other.pooled_ == model.pooled_
+        assert other.loo_score_ == pytest.approx(model.loo_score_)
+        np.testing.assert_allclose(other.bandwidth_, model.bandwidth_)
+        widths = [
+            np.diff(own.predict_interval()["s0"], axis=1).mean() for own in (model, other)
+        ]
+        assert widths[1] > 3 * widths[0]
+
+    def test_series_without_windows_of_their_own_have_those_of_all(self):
+        panel = make_shapes()
+        short = panel["s0"][:20]
+        model = KernelForecaster(6, lookback=6).fit(panel | {"short": short})
+        assert not model.pooled_
+        short_of = set(model.explain(k=10_000).query("series == 'short'")["analog"])
+        assert short_of == {*panel, "short"}
+        renamed = model.predict(history={"short": short, "new": short, "s0": short})
+        np.testing.assert_allclose(renamed["new"], renamed["short"])
+        assert not np.allclose(renamed["new"], renamed["s0"])
+        windows = model.predict(history=short.to_numpy()[None, -6:])
+        np.testing.assert_allclose(windows[0], renamed["new"])
+        model.update({"late": panel["s0"][-20:]})
+        assert set(model.explain(k=10_000).query("series == 'late'")["analog"]) == short_of
+
+    def test_analogs_are_of_the_own_series_and_in_order(self):
+        model = KernelForecaster(6, lookback=6).fit(make_shapes())
+        found = model.explain(k=3)
+        assert list(found["series"]) == list(np.repeat([f"s{i}" for i in range(6)], 3))
+        assert (found["series"] == found["analog"]).all()
+        assert (found.groupby("series")["weight"].sum() <= 1 + 1e-9).all()
+        totals = model.explain(k=10_000).groupby("series")["weight"].sum()
+        np.testing.assert_allclose(totals, 1)
+
+    def test_intervals_cover(self):
+        panel = make_shapes(480, noise=0.4)
+        past = {name: own[:-120] for name, own in panel.items()}
+        model = KernelForecaster(6, lookback=6).fit(past)
+        assert not model.pooled_
+        model.update({name: own[-120:] for name, own in panel.items()})
+        index = panel["s0"].index[-120:]
+        ends = model.predict_interval(index, 0.8)
+        covered = [
+            (own["lower"] <= panel[name][-120:]) & (panel[name][-120:] <= own["upper"])
+            for name, own in ends.items()
+        ]
+        assert 0.72 < np.mean(covered) < 0.88
+
+    def test_a_given_bandwidth_chooses_too(self):
+        assert not KernelForecaster(6, lookback=6, bandwidth=0.2).fit(make_shapes()).pooled_
+        model = KernelForecaster(2, lookback=8, bandwidth=1.0).fit(make_alike())
+        assert model.pooled_
+        assert not hasattr(model, "loo_score_")
+
+    def test_a_single_series_has_all(self):
+        assert KernelForecaster(2, lookback=8).fit(make_series()).pooled_
+
+
+class TestAutoLookback:
+    def test_seven_seasons_where_they_tell(self):
+        # The fourth last block of twelve tells which shape comes next.
+        rng = np.random.default_rng(0)
+        shapes = rng.normal(size=(2, 12))
+        kinds = list(rng.integers(0, 2, 4))
+        while len(kinds) < 60:
+            kinds.append(1 - kinds[-4])
+        values = np.concatenate([shapes[kind] for kind in kinds])
+        values = values + 0.05 * rng.normal(size=720)
+        model = KernelForecaster(12, season_length=12).fit(values[:-12])
+        assert model.lookback_ == 84
+        assert np.abs(model.predict() - values[-12:]).mean() < 0.1
+
+    def test_three_where_more_only_blur(self):
+        # Chaos: the last step tells the next one, and nothing before it does.
+        values = [0.3]
+        while len(values) < 400:
+            values.append(3.9 * values[-1] * (1 - values[-1]))
+        assert KernelForecaster(1, season_length=12).fit(values).lookback_ == 36
+
+    def test_a_given_bandwidth_has_three_seasons(self):
+        model = KernelForecaster(1, season_length=12, bandwidth=[0.5] * 36)
+        assert model.fit(make_values(400)).lookback_ == 36
