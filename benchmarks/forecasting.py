@@ -37,19 +37,18 @@ All peers together take about forty minutes of a processor. Progress goes to std
 """
 
 import argparse
-import json
 import os
 import platform
 import sys
 import time
 import warnings
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from _forecasting_data import TABLES, single_task
 from _forecasting_models import COVERAGE, MODELS, OURS, WINDOW_MODELS
+from _results import append, package_version, results
 from threadpoolctl import threadpool_limits
 
 from sklearn_attention import __version__
@@ -271,7 +270,7 @@ def measure(table, load, horizon, model):
 
 
 def run(table, options):
-    known = results(options.results)
+    known = results(options.results, KEYS)
     measured = set() if options.again else set(known[KEYS].itertuples(index=False, name=None))
     missing = set()
     for (name, horizon), load in cells_of(table, options.data).items():
@@ -293,21 +292,6 @@ def run(table, options):
                 print(f"{model} is left out: {error}", file=sys.stderr)
                 continue
             append(dict(zip(KEYS, keys, strict=True)) | found, options.results)
-
-
-def append(cell, path):
-    line = json.dumps(cell)
-    print(line, file=sys.stderr)
-    with open(path, "a") as file:
-        file.write(line + "\n")
-
-
-def results(path):
-    """A row for each cell; the last line counts."""
-    lines = path.read_text().splitlines() if path.exists() else []
-    frame = pd.DataFrame([json.loads(line) for line in lines])
-    frame = frame.reindex(columns=list(dict.fromkeys([*KEYS, "error", *frame.columns])))
-    return frame.drop_duplicates(KEYS, keep="last")
 
 
 # Report.
@@ -450,15 +434,8 @@ def section(table, frame, data):
     return lines
 
 
-def package_version(name):
-    try:
-        return f"{name} {version(name)}"
-    except PackageNotFoundError:
-        return f"{name} is missing"
-
-
 def report(options):
-    frame = results(options.results)
+    frame = results(options.results, KEYS)
     lines = [
         "# Forecasters without tuning",
         "",

@@ -26,17 +26,16 @@ All of it takes many hours on one core. Progress goes to stderr.
 """
 
 import argparse
-import json
 import os
 import platform
 import sys
 import time
 import warnings
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from _results import append, package_version, results
 from _tabular_data import SETS, SPLITS, load_split
 from _tabular_models import BEFORE, LEVELS, MODELS, MOST_ROWS, OURS, UNRANKED
 from sklearn.metrics import accuracy_score, mean_pinball_loss, root_mean_squared_error
@@ -158,7 +157,7 @@ def wanted(options, measured):
 def run(options):
     for library in ("OMP", "NUMBA"):  # for what is loaded later
         os.environ[f"{library}_NUM_THREADS"] = str(options.jobs)
-    known = results(options.results)
+    known = results(options.results, [*KEYS, "machine"])
     measured = set() if options.again else set(known[KEYS].itertuples(index=False, name=None))
     missing, loaded = set(), None
     for task, name, split, model_name in wanted(options, measured):
@@ -180,23 +179,6 @@ def run(options):
         with threadpool_limits(options.jobs):
             cell |= measure(task, model, *parts)
         append(cell, options.results)
-
-
-def append(cell, path):
-    line = json.dumps(cell)
-    print(line, file=sys.stderr)
-    with open(path, "a") as file:
-        file.write(line + "\n")
-
-
-def results(path):
-    """A row for each cell and machine; the last line counts."""
-    lines = path.read_text().splitlines() if path.exists() else []
-    frame = pd.DataFrame([json.loads(line) for line in lines])
-    columns = dict.fromkeys([*KEYS, "error", "jobs", "machine", *frame.columns])
-    frame = frame.reindex(columns=list(columns))
-    frame["machine"] = frame["machine"].astype(object).fillna("")
-    return frame.drop_duplicates([*KEYS, "machine"], keep="last")
 
 
 # Report.
@@ -396,15 +378,9 @@ def failures(frame):
     return ["## Failures", "", *(table([*KEYS, "error"], rows) if rows else ["None."])]
 
 
-def package_version(name):
-    try:
-        return f"{name} {version(name)}"
-    except PackageNotFoundError:
-        return f"{name} is missing"
-
-
 def report(options):
-    frame = results(options.results)
+    frame = results(options.results, [*KEYS, "machine"], ["jobs"])
+    frame["machine"] = frame["machine"].astype(object).fillna("")
     cells = zip(frame["set"], frame["split"], strict=True)
     shown = [split in SPLITS.get(name, ()) for name, split in cells]
     frame = frame.loc[np.array(shown, dtype=bool)]

@@ -15,7 +15,7 @@ def errors_at(errors, levels, level):
 
     Parameters
     ----------
-    errors : ndarray of shape (n_windows, horizon, n_levels)
+    errors : ndarray of shape (n_origins, horizon, n_levels)
         Truth less the quantile forecast at each level.
     levels : ndarray of shape (n_levels,)
         Increasing.
@@ -23,7 +23,7 @@ def errors_at(errors, levels, level):
 
     Returns
     -------
-    errors : ndarray of shape (n_windows, horizon)
+    errors : ndarray of shape (n_origins, horizon)
     """
     place = np.interp(level, levels, np.arange(len(levels)))
     below = int(place)
@@ -89,7 +89,7 @@ def interval_margin(errors, levels, coverage):
 
     Parameters
     ----------
-    errors : ndarray of shape (n_windows, horizon, n_levels)
+    errors : ndarray of shape (n_origins, horizon, n_levels)
         Truth less the quantile forecast at each level, on the hold-out.
     levels : ndarray of shape (n_levels,)
         Increasing; one level if there are only point forecasts.
@@ -102,7 +102,7 @@ def interval_margin(errors, levels, coverage):
 
     Notes
     -----
-    Conformalised quantile regression [1]_: the score of a window is how far the truth lies
+    Conformalised quantile regression [1]_: the score of an origin is how far the truth lies
     outside of the interval, :math:`E_i = \max(\hat q_{lo} - y_i, y_i - \hat q_{hi})`, and the
     margin its :math:`\lceil (n + 1) c \rceil`-th smallest value. With point forecasts it is
     that of the absolute errors. A step with too few scores for the coverage has the margin of
@@ -136,7 +136,7 @@ def quantile_shift(errors, levels, level):
 
     Parameters
     ----------
-    errors : ndarray of shape (n_windows, horizon, n_levels)
+    errors : ndarray of shape (n_origins, horizon, n_levels)
         Truth less the quantile forecast at each level, on the hold-out.
     levels : ndarray of shape (n_levels,)
         Increasing.

@@ -6,7 +6,7 @@ import numpy as np
 
 from ._adjustment import SeasonalAdjustment
 from ._classical import Classical
-from ._observations import Observations
+from ._observations import Observations, positions
 
 # Seasons and steps of the window that a network sees.
 _SEASONS, _FEWEST_STEPS, _MOST_STEPS = 2, 16, 64
@@ -104,7 +104,7 @@ class CandidateAttention:
         return np.mean([ask(weights, inputs) for weights in self.networks], axis=0)
 
 
-def fit_attention(training, combination, classical, random_state, on_step=None):
+def fit_attention(training, combination, classical, random_state):
     """Train networks on a panel, and choose their share by the ends of its series.
 
     Parameters
@@ -115,8 +115,6 @@ def fit_attention(training, combination, classical, random_state, on_step=None):
     classical : Classical
         The candidates that networks attend over.
     random_state : RandomState
-    on_step : callable, default=None
-        Called with the share of all steps that is done.
 
     Returns
     -------
@@ -130,8 +128,7 @@ def fit_attention(training, combination, classical, random_state, on_step=None):
     validation, observations = training.validation, training.validation.observations
     lengths, horizon = observations.lengths, validation.horizon
     near = np.flatnonzero(lengths[validation.series] - validation.known <= horizon)
-    until = lengths.copy()
-    np.minimum.at(until, validation.series[near], validation.known[near])
+    until = training.earliest(near)
     n_runs = 1 + _N_NETWORKS
     seeds = random_state.randint(np.iinfo(np.int32).max, size=n_runs)
 
@@ -139,9 +136,7 @@ def fit_attention(training, combination, classical, random_state, on_step=None):
         origins = _training_origins(observations, end, horizon, random_state)
         inputs = inputs_at(origins, classical, end)
         seen = origins.steps < end[origins.series][:, None]
-        report = on_step and (lambda part: on_step((number + part) / n_runs))
-        series = origins.series
-        return train(inputs, seen, series, classical.logs, int(seeds[number]), report)
+        return train(inputs, seen, origins.series, classical.logs, int(seeds[number]))
 
     trial = CandidateAttention(classical.season_length, classical.logs, 1.0, [run(0, until)])
     origins = validation.take(near)
@@ -216,10 +211,7 @@ def inputs_at(origins, classical, until):
 def _training_origins(observations, until, horizon, random_state):
     """Recent origins of all series that something is known after."""
     first = np.maximum(until - _RECENT, _LEAST_KNOWN)
-    counts = np.maximum(until - first, 0)
-    series = np.repeat(np.arange(len(counts)), counts)
-    steps = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-    known = first[series] + steps
+    series, known = positions(first, np.maximum(until - first, 0))
     if len(series) > _MOST_ORIGINS:
         rows = random_state.choice(len(series), _MOST_ORIGINS, replace=False)
         series, known = series[rows], known[rows]

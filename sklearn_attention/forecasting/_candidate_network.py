@@ -55,7 +55,7 @@ class CandidateNetwork(nn.Module):
         return (weights * candidates).sum(dim=1) + self.correction(hidden)
 
 
-def train(inputs, seen, series, logs, seed, on_step=None):
+def train(inputs, seen, series, logs, seed):
     """Train a network on origins of many series.
 
     Parameters
@@ -68,8 +68,6 @@ def train(inputs, seen, series, logs, seed, on_step=None):
     logs : bool
         Whether series are logarithms, whose units say how volatile they are.
     seed : int
-    on_step : callable, default=None
-        Called with the share of the steps that is done.
 
     Returns
     -------
@@ -89,7 +87,7 @@ def train(inputs, seen, series, logs, seed, on_step=None):
         network = _build(inputs)
         optimizer = torch.optim.AdamW(network.parameters(), _RATE, weight_decay=_DECAY)
         schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, _RATE, total_steps=_STEPS)
-        for step, batch in enumerate(torch.from_numpy(draws)):
+        for batch in torch.from_numpy(draws):
             missed = network(*(part[batch] for part in tensors)) - targets[batch]
             counted = importance[batch]
             loss = (missed.abs() * counted).sum() / (counted > 0).sum()
@@ -98,8 +96,6 @@ def train(inputs, seen, series, logs, seed, on_step=None):
             nn.utils.clip_grad_norm_(network.parameters(), _CLIP)
             optimizer.step()
             schedule.step()
-            if on_step is not None:
-                on_step((step + 1) / _STEPS)
     return {name: value.numpy() for name, value in network.state_dict().items()}
 
 

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from ._adjustment import SeasonalAdjustment
-from ._smoothing import damped, holt, simple, slopes
+from ._smoothing import damped, holt, theta
 
 # Lengths of the blocks whose means are forecast too, by the number of steps in a season.
-_BLOCKS = {1: (1, 2, 3), 4: (1, 2, 4), 12: (1, 2, 3, 4, 6)}
-_OTHER_BLOCKS = (1, 2, 4)
+_BLOCKS = {1: (2, 3), 4: (2, 4), 12: (2, 3, 4, 6)}
+_OTHER_BLOCKS = (2, 4)
 # Series are padded to a common length in groups of at most this many values.
 _GROUP = 2_000_000
 # Forecasts in the units before logarithms stay above this share of the mean.
@@ -60,9 +60,7 @@ class Classical:
         held_out = np.empty((len(validation), len(self.names), validation.horizon))
         for block in range(training.n_blocks):
             rows = np.flatnonzero(training.block == block)
-            until = validation.observations.lengths.copy()
-            np.minimum.at(until, validation.series[rows], validation.known[rows])
-            held_out[rows] = self.forecast(validation.take(rows), until)
+            held_out[rows] = self.forecast(validation.take(rows), training.earliest(rows))
         return held_out
 
     def forecast(self, origins, adjust_until=None):
@@ -103,37 +101,27 @@ class Classical:
         now = table[series, last][:, None]
         naive = np.repeat(now, horizon, axis=1)
         drift = now + (now - table[series, :1]) / np.maximum(last, 1)[:, None] * ahead
-        level, line = simple(table).path(series, last, horizon), slopes(table)
-        theta = level + line[series, last][:, None] / 2 * ahead
+        line = theta(table)
+        level = np.repeat(line.level[series, last][:, None], horizon, axis=1)
+        line = line.path(series, last, horizon)
         trend = holt(table).path(series, last, horizon)
-        bent = damped(table)
-        calm = bent.path(series, last, horizon)
-        parts = [naive, drift, level, trend, calm, theta]
-        central = [level, theta, trend, calm]
+        calm = damped(table).path(series, last, horizon)
+        parts = [naive, drift, level, trend, calm, line]
+        central = [level, line, trend, calm]
         if self.logs:
             base = table[:, :1]
             raw = np.exp(np.clip(table - base, -50, 50))
             means = np.cumsum(raw, axis=1)[series, last] / (last + 1)
             floor = _FLOOR * means[:, None]
-            raw_theta = simple(raw).path(series, last, horizon)
-            raw_theta = raw_theta + slopes(raw)[series, last][:, None] / 2 * ahead
-            for own in (
-                raw_theta,
-                holt(raw).path(series, last, horizon),
-                damped(raw).path(series, last, horizon),
-            ):
+            for method in (theta, holt, damped):
+                own = method(raw).path(series, last, horizon)
                 parts.append(np.log(np.maximum(own, floor)) + base[series])
             central += [parts[-3], parts[-1]]
         median = np.median(central, axis=0)
-        blocks = np.mean(
-            [(theta + calm) / 2]
-            + [
-                _of_blocks(table, size, series, last, horizon, (theta + calm) / 2)
-                for size in _BLOCKS.get(round(self.season_length), _OTHER_BLOCKS)
-                if size > 1
-            ],
-            axis=0,
-        )
+        both = (line + calm) / 2
+        sizes = _BLOCKS.get(round(self.season_length), _OTHER_BLOCKS)
+        means = [_of_blocks(table, size, series, last, both) for size in sizes]
+        blocks = np.mean([both, *means], axis=0)
         return np.stack([*parts, median, blocks, (median + blocks) / 2], axis=1)
 
 
@@ -151,12 +139,13 @@ def _groups(needed, lengths):
     return groups
 
 
-def _of_blocks(table, size, series, last, horizon, otherwise):
+def _of_blocks(table, size, series, last, otherwise):
     """Theta and damped trend of the means of blocks that end at each origin, interpolated.
 
     Means of k steps have less noise, and their trend is that of the longer run.
     """
-    found, n_ahead = otherwise.copy(), -(-horizon // size) + 2
+    found, horizon = otherwise.copy(), otherwise.shape[1]
+    n_ahead = -(-horizon // size) + 2
     sums = np.cumsum(np.pad(table, ((0, 0), (1, 0))), axis=1)
     for shift in range(size):
         n_blocks = (table.shape[1] - shift) // size
@@ -166,9 +155,7 @@ def _of_blocks(table, size, series, last, horizon, otherwise):
         edges = shift + size * np.arange(n_blocks + 1)
         means = np.diff(sums[:, edges], axis=1) / size
         block, own = (last[rows] + 1 - shift) // size - 1, series[rows]
-        theta = simple(means).path(own, block, n_ahead)
-        theta = theta + slopes(means)[own, block][:, None] / 2 * np.arange(1, n_ahead + 1)
-        both = (theta + damped(means).path(own, block, n_ahead)) / 2
+        both = sum(kind(means).path(own, block, n_ahead) for kind in (theta, damped)) / 2
         both = np.concatenate([means[own, block][:, None], both], axis=1)
         # Centres of the blocks, in steps after the origin.
         centers = np.arange(n_ahead + 1) * size - (size - 1) / 2

@@ -47,7 +47,7 @@ class CombinedForecast:
         return [name for candidate in self.candidates for name in candidate.names]
 
     def without_last(self):
-        """The same without a further candidate that came to nothing."""
+        """The same without a further candidate that has no weight."""
         weights, usual = self.weights[:, :-1], self.usual[:-1]
         total = weights.sum(axis=1, keepdims=True)
         return replace(self, weights=weights / total, usual=usual / usual.sum())

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from ._measures import dividing, naive_scales, spread_of
-from ._observations import evenly_spread
+from ._observations import chunks, evenly_spread
 
 # Penalties that are tried, relative to the mean square of a column.
 _ALPHAS = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1)
@@ -83,11 +83,11 @@ class FeatureRidge:
         origins = origins.take(evenly_spread(len(origins), _MOST_ORIGINS))
         self._measure(origins)
         self.unit = training.scale
-        every = self._products(training, origins)
+        every = self._products(origins)
         blocks = []
         for block in range(training.n_blocks):
             out = training.overlapping(origins.series, origins.known, block)
-            part = self._products(training, origins.take(out))
+            part = self._products(origins.take(out))
             blocks.append([own - less for own, less in zip(every, part, strict=True)])
         found, errors = [], []
         scale = training.scale[validation.series, None]
@@ -151,26 +151,23 @@ class FeatureRidge:
             moving = np.concatenate([basis, np.cumsum(basis, axis=1) / steps], axis=2)
         return fixed, moving, past[:, -1:]
 
-    def _products(self, training, origins):
-        n_chunks = -(-len(origins) // _CHUNK)
+    def _products(self, origins):
         gram = cross = 0.0
-        for rows in np.array_split(np.arange(len(origins)), n_chunks) if n_chunks else ():
+        for rows in chunks(np.arange(len(origins)), _CHUNK):
             own = origins.take(rows)
             (steps, *fixed), moving, level = self._columns(own)
-            scale = training.scale[own.series, None]
-            fixed = np.concatenate([steps / scale, *fixed], axis=1)
-            missed = (own.targets() - level) / scale
+            unit = self.unit[own.series, None]
+            fixed = np.concatenate([steps / unit, *fixed], axis=1)
+            missed = (own.targets() - level) / unit
             every = np.repeat(fixed[:, None], own.horizon, axis=1)
             columns = np.concatenate([every, moving], axis=2).swapaxes(0, 1)
             gram = gram + columns.swapaxes(1, 2) @ columns
             cross = cross + np.einsum("hnc,nh->hc", columns, missed)
-        if n_chunks == 0:
-            return np.zeros(()), np.zeros(())
         return gram, cross
 
     def _apply(self, origins):
-        n_chunks, found = -(-len(origins) // _CHUNK), []
-        for rows in np.array_split(np.arange(len(origins)), n_chunks) if n_chunks else ():
+        found = []
+        for rows in chunks(np.arange(len(origins)), _CHUNK):
             own = origins.take(rows)
             (steps, *fixed), moving, level = self._columns(own)
             identity = own.identity[:, None]
@@ -181,7 +178,7 @@ class FeatureRidge:
             ahead = fixed @ self.coef[:, :n].T
             ahead += np.einsum("nhc,hc->nh", moving, self.coef[:, n:])
             found.append(level + unit * ahead)
-        return np.concatenate(found) if found else np.empty((0, origins.horizon))
+        return np.concatenate(found)
 
 
 def _solve(gram, cross, alpha):

@@ -95,9 +95,7 @@ class Observations:
         """
         after = horizon if ahead is None else ahead
         counts = np.maximum(self.lengths - lookback - after + 1, 0)
-        series = np.repeat(np.arange(len(counts)), counts)
-        steps = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-        return Origins(self, series, lookback + steps, horizon)
+        return Origins(self, *positions(lookback, counts), horizon)
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,6 +197,42 @@ class Origins:
         flat, starts, lengths = self.observations.flat_features
         rows = np.clip(steps, 0, lengths[self.series][:, None] - 1)
         return flat[starts[self.series][:, None] + rows]
+
+
+def positions(first, counts):
+    """So many consecutive positions in each series.
+
+    Parameters
+    ----------
+    first : int or ndarray of int of shape (n_series,)
+    counts : ndarray of int of shape (n_series,)
+
+    Returns
+    -------
+    series, steps : ndarray of int of shape (n_positions,)
+        Series by series, ascending.
+    """
+    series = np.repeat(np.arange(len(counts)), counts)
+    return series, np.arange(len(series)) + (first + counts - np.cumsum(counts))[series]
+
+
+def chunks(rows, most, cost=1):
+    """Arrays in about equal parts.
+
+    Parameters
+    ----------
+    rows : ndarray
+    most : int
+        What a part costs at most.
+    cost : int, default=1
+        Of a row.
+
+    Returns
+    -------
+    parts : list of ndarray
+        At least one.
+    """
+    return np.array_split(rows, -(-len(rows) * cost // most) or 1)
 
 
 def evenly_spread(n, most):

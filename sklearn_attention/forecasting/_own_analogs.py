@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ._observations import Observations, evenly_spread
+from ._observations import Observations, chunks, evenly_spread
 
 # Temperatures that are tried.
 _TEMPERATURES = (0.25, 0.5, 1.0)
@@ -98,7 +98,7 @@ class OwnAnalogs:
             if len(memory) < _FEWEST:
                 continue
             rows = np.flatnonzero(own == i)
-            for part in np.array_split(rows, -(-len(rows) * len(memory) // _PAIRS)):
+            for part in chunks(rows, _PAIRS, len(memory)):
                 taken = origins.take(part)
                 found[part, 0] = self._average(taken, memory, [self.temperature])[0]
         return found

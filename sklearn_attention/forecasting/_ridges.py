@@ -6,6 +6,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from ._measures import dividing, spread_of
+from ._observations import chunks
 
 # Penalties that are tried, relative to the mean square of a step of the windows.
 ALPHAS = (1e-6, 1e-4, 1e-2, 0.1, 0.3, 1.0, 3.0, 10.0)
@@ -126,7 +127,7 @@ class WindowRidge:
         group = np.zeros_like(origins.series) if self.pooled else origins.identity
         for g, coef in zip(self.groups, self.coef, strict=True):
             rows = np.flatnonzero(seen & (group == g))
-            for part in np.array_split(rows, -(-len(rows) // _CHUNK) or 1):
+            for part in chunks(rows, _CHUNK):
                 found[part, 0] = self._apply(origins.take(part), coef, self.relative_to_season)
         return found
 
@@ -154,7 +155,7 @@ class WindowRidge:
     def _gram(self, origins, unit):
         size = self.lookback + origins.horizon
         total = np.zeros((self.lookback, size))
-        for part in np.array_split(np.arange(len(origins)), -(-len(origins) // _CHUNK) or 1):
+        for part in chunks(np.arange(len(origins)), _CHUNK):
             own = origins.take(part)
             past, scale = own.past(self.lookback), unit[own.series, None]
             x = (past - past[:, -1:]) / scale

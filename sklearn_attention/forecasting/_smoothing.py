@@ -1,6 +1,6 @@
 """Exponential smoothing of many series at every origin, by linear filters."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
@@ -129,6 +129,11 @@ def slopes(values):
 def simple(values):
     """States of simple exponential smoothing."""
     return smooth(values, [(rate, None) for rate in LEVEL_RATES])
+
+
+def theta(values):
+    """States of the theta method: simple smoothing with half the slope of a straight line."""
+    return replace(simple(values), trend=slopes(values) / 2)
 
 
 def holt(values):

@@ -34,6 +34,18 @@ class Training:
         """How many blocks there are."""
         return int(self.block.max()) + 1 if len(self.block) else 0
 
+    def earliest(self, rows=slice(None)):
+        """First validation origin of each series, the end of those without; (n_series,).
+
+        Parameters
+        ----------
+        rows : ndarray of int, default=slice(None)
+            Which validation origins there are; all unless said otherwise.
+        """
+        first = self.validation.observations.lengths.copy()
+        np.minimum.at(first, self.validation.series[rows], self.validation.known[rows])
+        return first
+
     @cached_property
     def _spans(self):
         """First and last validation origin of each series in each block; inf, -inf if none."""

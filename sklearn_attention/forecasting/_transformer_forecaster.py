@@ -1,7 +1,5 @@
 """Forecasting by candidates, attention over them, and a transformer."""
 
-from dataclasses import replace
-
 import numpy as np
 import pandas as pd
 from sklearn.utils import check_random_state
@@ -16,8 +14,8 @@ from ._combined_forecast import CANDIDATES, CombinedForecast, fit_combined
 from ._feature_ridge import FeatureRidge
 from ._forecast_steps import read_steps
 from ._forecaster import Forecaster
-from ._lookback import choose_lookback, least_length
-from ._measures import naive_scales
+from ._logarithms import Transform, choose_transform
+from ._lookback import choose_lookback
 from ._observations import evenly_spread, split_at_ends
 from ._own_analogs import OwnAnalogs
 from ._panel import Panel
@@ -25,6 +23,7 @@ from ._profiles import SeasonalProfiles
 from ._ridges import WindowRidge
 from ._scaling import Scaling
 from ._season import seasons_of
+from ._transformer_candidate import TransformerCandidate, linear_base
 
 POSITIONS = ("sinusoidal", "learned", "rotary")
 _CENTERS = ("mean", "last")
@@ -32,18 +31,8 @@ _CENTERS = ("mean", "last")
 _PATCH, _FEWEST_PATCHES = 8, 4
 # Share of the windows that a transformer without candidates is calibrated on, and how many.
 _HELD_OUT, _MOST_CALIBRATED = 0.2, 250
-# Series that logarithms are tried on.
-_MOST_TRIED = 50
-# Logarithms of what is not positive are those of this share of the least positive value.
-_FLOOR = 0.1
-_LARGEST_LOG = 700.0
-# What is added where there are zeros, or values below the first share of their median: a share
-# of the median of positive values.
-_NEAR_ZERO, _SHIFT = 0.1, 0.2
 # Weight of the classical candidates from which on attention over them is learned.
 _LEAST_CLASSICAL = 1 / 3
-# Windows that a transformer is worth training on as a candidate.
-_FEWEST_WINDOWS = 100
 
 
 class TransformerForecaster(NetworkEstimator, Forecaster):
@@ -299,8 +288,8 @@ class TransformerForecaster(NetworkEstimator, Forecaster):
         if self.network_ is None:
             raise ValueError(
                 "attention_maps is of the transformer, which is not among the candidates, "
-                "since there are no features or too few windows: see "
-                "candidate_weights_, or pass candidates=None."
+                "since there are no features, too few windows, or better forecasts without "
+                "it: see candidate_weights_, or pass candidates=None."
             )
         return self._ask_network(self._ends(X, history)[0], need_weights=True)
 
@@ -364,30 +353,35 @@ class TransformerForecaster(NetworkEstimator, Forecaster):
     def _learn(self, observations, context, task_data):
         panel = Panel.from_state({k: v for k, v in self.observed_.items() if k != "features"})
         self.seasons_ = seasons_of(panel, self.season_length)
-        self.log_, self.attention_share_, self.transformer_weight_ = False, 0.0, 0.0
+        self.log_, self.shift_ = False, 0.0
+        self.attention_share_ = self.transformer_weight_ = 0.0
         self.attention_ = self.ridge_ = None
         if self.candidates is None:
             self.combined_, self.transformer_weight_ = None, 1.0
             self._learn_alone(observations, context, task_data)
             return
-        self.shift_ = _shift_of(observations.values)
-        self.log_, fitted = self._choose_log(observations)
+        transform, fitted = choose_transform(
+            observations, self.horizon_, self.log, self.bounds, self._fit_candidates
+        )
+        self.log_, self.shift_ = transform.log, transform.shift
         observations = observations.with_values(list(map(self._encode, observations.values)))
         others = []
         if self.n_features_in_ and self.candidates == "auto":
-            others = [_TransformerCandidate(self, context, task_data)]
+            others = [TransformerCandidate(self, context, task_data)]
         else:
             self._forget_network()
         if fitted is None or others:
             fitted = self._fit_candidates(observations, self.log_, others)
         combined, combination, training = fitted
         held_out, self.combined_ = combination.held_out, combined
+        if others:
+            if self.network_ is not None:
+                self.transformer_weight_ = float(combination.weights[:, -1].mean())
+            if not self.transformer_weight_:
+                self.combined_ = combined.without_last()
+                self._forget_network()
         lookbacks = [getattr(own, "lookback", 1) for own in combined.candidates]
         self.lookback_ = max(lookbacks + ([self.ridge_.lookback] if self.ridge_ else []))
-        if others and self.network_ is not None:
-            self.transformer_weight_ = float(combination.weights[:, -1].mean())
-        elif others:
-            self.combined_ = combined.without_last()
         classical = [own for own in combined.candidates if isinstance(own, Classical)]
         if (
             len(observations.values) >= PANEL
@@ -429,61 +423,15 @@ class TransformerForecaster(NetworkEstimator, Forecaster):
         sizes = self.horizon_, self.seasons_, lookback
         return fit_combined(observations, *sizes, log, kinds, others)
 
-    def _choose_log(self, observations):
-        """Whether candidates do better on logarithms, by their errors on some series.
-
-        Also returns what was fitted then, if that was on all series.
-        """
-        least = min(own.min() for own in observations.values)
-        possible = least >= 0 and any(own.any() for own in observations.values)
-        if self.log != "auto":
-            if self.log and not possible:
-                raise ValueError(
-                    f"log=True is for series that are not negative, nor all 0, but the least "
-                    f"value is {least}: pass log='auto', or add a constant to the series."
-                )
-            return bool(self.log), None
-        if not possible:
-            return False, None
-        rows = evenly_spread(len(observations.values), _MOST_TRIED)
-        few = replace(
-            observations,
-            values=[observations.values[i] for i in rows],
-            phases=observations.phases[rows],
-            identity=np.arange(len(rows)),
-            features=observations.features and [observations.features[i] for i in rows],
-        )
-        errors, fits = [], []
-        for self.log_ in (False, True):
-            trial = few.with_values(list(map(self._encode, few.values)))
-            fits.append(self._fit_candidates(trial, self.log_))
-            _, combination, training = fits[-1]
-            if len(training.block) == 0:
-                return True, None
-            where = training.validation.series, training.validation.known
-            origins = few.ends(self.horizon_).at(*where)
-            scale = naive_scales(few.values)[origins.series, None]
-            missed = (self._decode(combination.held_out) - origins.targets()) / scale
-            errors.append(np.nanmean(np.abs(missed)))
-        log = bool(errors[1] < errors[0])
-        return log, fits[log] if len(rows) == len(observations.values) else None
+    @property
+    def _transform(self):
+        return Transform(self.log_, self.shift_, self.bounds)
 
     def _encode(self, values):
-        if not self.log_:
-            return values
-        values = values + self.shift_
-        positive = values[values > 0]
-        if len(positive) == 0:
-            raise ValueError(
-                "history has no positive value, but the forecaster works on logarithms, since "
-                "no training series is negative: fit it with log=False."
-            )
-        return np.log(np.maximum(values, _FLOOR * positive.min()))
+        return self._transform.encode(values)
 
     def _decode(self, values):
-        if self.log_:
-            values = np.exp(np.minimum(values, _LARGEST_LOG)) - self.shift_
-        return values if self.bounds is None else np.clip(values, *self.bounds)
+        return self._transform.decode(values)
 
     def _forecast(self, origins):
         if self.candidates is None:
@@ -503,13 +451,12 @@ class TransformerForecaster(NetworkEstimator, Forecaster):
         """Forecasts of the transformer and its base; (n_origins, horizon)."""
         level, unit = Scaling(**self.scaling_).units(origins)
         if self.ridge_ is not None:
-            level = self.ridge_.forecast(origins)[:, 0]
-            level = np.where(np.isnan(level), origins.past(1), level)
+            level = linear_base(self.ridge_, origins)
         return level + unit * self._ask_network(origins)
 
     def _forget_network(self):
         """Be without a transformer, after fits that may have had one."""
-        self.network_ = self.training_history_ = None
+        self.network_ = self.training_history_ = self.ridge_ = None
         for name in ("shape_", "scaling_", "_memo"):
             vars(self).pop(name, None)
 
@@ -624,71 +571,3 @@ class TransformerForecaster(NetworkEstimator, Forecaster):
         CombinedForecast, Classical, SeasonalProfiles, WindowRidge, OwnAnalogs, FeatureRidge,
         CandidateAttention,
     )  # fmt: skip
-
-
-def _shift_of(values):
-    """What is added to series that are not negative before logarithms are taken.
-
-    Nothing where they stay clear of zero: below, logarithms tell more of differences between
-    small values than there is to tell. Of many series nothing either, unless there are zeros.
-    """
-    flat = np.concatenate(values)
-    positive = flat[flat > 0]
-    few = len(values) < PANEL
-    near = [own.min() < _NEAR_ZERO * np.median(own) for own in values] if few else [False]
-    if len(positive) == 0 or (len(positive) == len(flat) and not any(near)):
-        return 0.0
-    return float(_SHIFT * np.median(positive))
-
-
-class _TransformerCandidate:
-    """The transformer of a forecaster, on top of a linear map, as a candidate.
-
-    Parameters
-    ----------
-    forecaster : TransformerForecaster
-        Keeps the network.
-    context, task_data
-        Of the fit.
-    """
-
-    names = ("transformer",)
-
-    def __init__(self, forecaster, context, task_data):
-        self.forecaster, self.context, self.task_data = forecaster, context, task_data
-
-    def fit(self, training):
-        """Learn from what came before the validation origins, and forecast these.
-
-        Parameters
-        ----------
-        training : Training
-
-        Returns
-        -------
-        held_out : ndarray of shape (n_validation, 1, horizon)
-            NaN where nothing came before.
-        """
-        forecaster, origins = self.forecaster, training.origins
-        validation, lengths = training.validation, origins.observations.lengths
-        first = lengths.copy()
-        np.minimum.at(first, validation.series, validation.known)
-        nothing = np.full((len(validation), 1, forecaster.horizon_), np.nan)
-        if lengths.max() < least_length(forecaster.horizon_):
-            forecaster._forget_network()
-            return nothing
-        sizes = forecaster.lookback, forecaster.horizon_, forecaster.season_length_
-        forecaster.lookback_ = choose_lookback(lengths.max(), *sizes)
-        before = origins.known + forecaster.horizon_ <= first[origins.series]
-        origins = origins.take(before & (origins.known >= forecaster.lookback_))
-        if len(origins) < _FEWEST_WINDOWS:
-            forecaster._forget_network()
-            return nothing
-        forecaster.ridge_ = WindowRidge(
-            forecaster.lookback_, forecaster.seasons_[0], pooled=True
-        )
-        forecaster.ridge_.fit(training)
-        base = forecaster.ridge_.forecast(origins)[:, 0]
-        base = np.where(np.isnan(base), origins.past(1), base)
-        forecaster._fit_network(origins, base, self.context, self.task_data)
-        return forecaster._transformer(validation)[:, None]

@@ -11,8 +11,7 @@ from sklearn.base import clone
 
 from sklearn_attention import TransformerForecaster
 from sklearn_attention.datasets import make_periodic_series
-from sklearn_attention.forecasting import _candidate_attention, _candidate_network
-from sklearn_attention.forecasting import _transformer_forecaster as module
+from sklearn_attention.forecasting import _candidate_attention, _candidate_network, _logarithms
 from sklearn_attention.forecasting._network import ForecastNetwork
 
 QUICK = {"max_steps": 4, "d_model": 8, "n_heads": 2, "n_layers": 1, "lookback": 12}
@@ -502,7 +501,13 @@ class TestTransformerAsCandidate:
         np.testing.assert_allclose(model.candidate_weights_.sum(axis=1), 1)
         found = model.explain(0 * X[400:])
         assert found["weight"].sum() == pytest.approx(1)
-        assert "transformer" not in set(found["candidate"])
+        # It is not kept either, so that no forecast has to compute it.
+        assert model.network_ is None
+        assert "transformer" not in model.candidate_weights_
+        without = fit(y, 0 * X[:400], log=False, candidates=["ridge"])
+        assert vars(model).keys() == vars(without).keys()
+        with pytest.raises(ValueError, match="better forecasts without it"):
+            model.attention_maps(0 * X[400:])
 
     def test_among_given_candidates_there_is_none(self):
         X, y = self.make()
@@ -541,10 +546,10 @@ class TestLog:
     )
     def test_is_shifted_where_values_come_close_to_zero(self, values, shift):
         series = [np.array(values)]
-        np.testing.assert_allclose(module._shift_of(series), shift)
+        np.testing.assert_allclose(_logarithms.shift_of(series), shift)
         # Of many series the small ones would be lost in a shift for all.
         if min(values) > 0:
-            assert module._shift_of(series * module.PANEL) == 0
+            assert _logarithms.shift_of(series * _logarithms.PANEL) == 0
 
     def test_is_chosen_where_a_season_grows_with_the_level(self):
         series = self.make()
