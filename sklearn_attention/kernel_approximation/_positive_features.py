@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
-from .._validation import check_choice
-from ..kernels import Gaussian, opposite_pairs
+from .._validation import check_bandwidth, check_choice
+from ..kernels import Gaussian, opposite_pairs, spread_directions
 from ._random_features import RandomFeatures, peak
 
 _KERNELS = ("gaussian", "scaled_dot_product")
@@ -14,17 +14,23 @@ _KERNELS = ("gaussian", "scaled_dot_product")
 class PositiveRandomFeatures(RandomFeatures):
     r"""Exponentials along random directions and their opposites.
 
-    For the scaled dot product, with rows in bandwidths and divided by :math:`d^{1/4}`,
+    For the scaled dot product, with rows in bandwidths and divided by :math:`d^{1/4}`, with
+    :math:`a` their mean in training and :math:`x' = x - a`,
 
-    .. math:: \phi(x) = \frac{e^{-\lVert x \rVert^2 / 2}}{\sqrt D}
-              \bigl[e^{\omega_j^\top x},\, e^{-\omega_j^\top x}\bigr]_{j \le D / 2},
+    .. math:: \phi(x) = \frac{e^{-\lVert x' \rVert^2 / 2 + a^\top (x - a / 2)}}{\sqrt D}
+              \bigl[\sqrt{p_j} e^{\omega_j^\top x'},\,
+              \sqrt{p_j} e^{-\omega_j^\top x'}\bigr]_{j \le D / 2},
               \qquad E\, \phi(x)^\top \phi(y) = \exp(x^\top y)
 
-    and for the Gaussian, with rows in bandwidths relative to their mean in training,
+    and for the Gaussian, with rows in bandwidths,
 
-    .. math:: \phi(x) = \frac{e^{-\lVert x \rVert^2}}{(2 \pi)^{1/4} \sqrt D}
-              \bigl[e^{\omega_j^\top x},\, e^{-\omega_j^\top x}\bigr]_{j \le D / 2},
+    .. math:: \phi(x) = \frac{e^{-\lVert x' \rVert^2}}{(2 \pi)^{1/4} \sqrt D}
+              \bigl[\sqrt{p_j} e^{\omega_j^\top x'},\,
+              \sqrt{p_j} e^{-\omega_j^\top x'}\bigr]_{j \le D / 2},
               \qquad E\, \phi(x)^\top \phi(y) = K(x - y).
+
+    Directions reach as far as the rows in training need; the weights :math:`p_j` make up for
+    that, so that means stay.
 
     All products are positive, as those of a kernel used as weights have to be.
 
@@ -45,10 +51,12 @@ class PositiveRandomFeatures(RandomFeatures):
     Attributes
     ----------
     directions_ : ndarray of shape (ceil(n_components / 2), n_features)
-        The directions :math:`\omega_j`, standard normal.
+        The directions :math:`\omega_j`, normal, with the covariance that suits the rows.
+    log_weights_ : ndarray of shape (ceil(n_components / 2),)
+        Logarithms of :math:`p_j`: the standard normal density at each direction, divided by
+        the one that it was drawn from.
     center_ : ndarray of shape (n_features,)
-        What rows are taken relative to: their mean for the Gaussian, which depends on
-        differences alone, and 0 for the scaled dot product.
+        Mean of the rows, :math:`a` in their own units.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
         Where `X` has names.
@@ -60,15 +68,19 @@ class PositiveRandomFeatures(RandomFeatures):
 
     Notes
     -----
-    The hyperbolic features of Choromanski et al. (2021) [1]_. Of rows that are several
-    bandwidths from the center they say little: the relative variance of a product grows with
-    :math:`e^{\lVert x + y \rVert^2}`. For Gaussians, :class:`RandomFourierFeatures` have the
-    smaller error where rows lie near to each other, and these where the kernel is small.
+    The hyperbolic features of Choromanski et al. (2021) [1]_, with directions from the normal
+    distribution that makes the relative variance of a product of two rows smallest [2]_, see
+    :func:`~sklearn_attention.kernels.spread_directions`. Of rows that are several bandwidths
+    from the center they still say little. For Gaussians, :class:`RandomFourierFeatures` have
+    the smaller error where rows lie near to each other, and these where the kernel is small.
 
     References
     ----------
     .. [1] Choromanski, K., Likhosherstov, V., Dohan, D. et al. (2021). Rethinking attention
        with Performers. ICLR.
+    .. [2] Likhosherstov, V., Choromanski, K., Dubey, A., Liu, F., Sarlos, T. and Weller, A.
+       (2023). Dense-exponential random features: sharp positive estimators of the Gaussian
+       kernel. NeurIPS 36.
 
     Examples
     --------
@@ -86,17 +98,32 @@ class PositiveRandomFeatures(RandomFeatures):
         return Gaussian()
 
     def _learn(self, X, random_state):
-        self.center_ = np.zeros(X.shape[1])
-        if self.kernel == "gaussian":
-            self.center_ = X.mean(axis=0, dtype=np.float64)
+        bandwidth = check_bandwidth(self.bandwidth, X.shape[1])
+        self.center_ = X.mean(axis=0, dtype=np.float64)
+        rows = self._scaled(X - self.center_, bandwidth)
+        # The covariance of the sum of two rows.
+        self.directions_, self.log_weights_ = spread_directions(
+            self.directions_, 2 * rows.T @ rows / len(rows)
+        )
 
     def _features(self, X, bandwidth):
-        rows = (X - self.center_.astype(X.dtype)) / bandwidth
+        directions, log_weights, center = (
+            a.astype(X.dtype) for a in (self.directions_, self.log_weights_, self.center_)
+        )
+        rows = self._scaled(X - center, bandwidth)
+        exponents = opposite_pairs(rows @ directions.T) + 0.5 * np.tile(log_weights, 2)
+        squares = np.square(rows).sum(axis=1, keepdims=True)
         if self.kernel == "gaussian":
-            shrink, top = 1.0, peak(self.kernel)
+            top, exponents = peak(self.kernel), exponents - squares
         else:
-            shrink, top, rows = 0.5, 1.0, rows / rows.shape[1] ** 0.25
-        squares = shrink * np.square(rows).sum(axis=1, keepdims=True)
-        exponents = opposite_pairs(rows @ self.directions_.astype(X.dtype).T)
-        exponents = exponents[:, : self.n_components] - squares
+            # x.y = (x - a).(y - a) + (a.x - a.a / 2) + (a.y - a.a / 2)
+            center = self._scaled(center, bandwidth)
+            top, tilt = 1.0, (rows + 0.5 * center) @ center
+            exponents = exponents - 0.5 * squares + tilt[:, None]
+        exponents = exponents[:, : self.n_components]
         return math.sqrt(top / self.n_components) * np.exp(exponents)
+
+    def _scaled(self, X, bandwidth):
+        """Rows in units in which the kernel is that of exp(x.y)."""
+        gaussian = self.kernel == "gaussian"
+        return X / bandwidth if gaussian else X / bandwidth / X.shape[-1] ** 0.25

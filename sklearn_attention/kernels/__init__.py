@@ -52,6 +52,7 @@ from ._feature_kernels import (
 )
 from ._frequencies import random_frequencies
 from ._gaussian import DotProductForm, Gaussian
+from ._importance_sampling import spread_directions
 from ._numerics import squared_distances
 from ._product_kernel import ProductKernel, mixed_kernel
 from ._radial import RadialKernel, SmoothingKernel
@@ -66,5 +67,5 @@ __all__ = [
     "RationalQuadratic", "ScaledDotProduct", "Sigmoid", "Silverman", "SmoothingKernel",
     "Sum", "Triangular", "Tricube", "TrigonometricFeatures", "Triweight", "WangVanRyzin",
     "as_kernel", "level_table", "mixed_kernel", "opposite_pairs",
-    "random_frequencies", "squared_distances", "wave_pairs",
+    "random_frequencies", "spread_directions", "squared_distances", "wave_pairs",
 ]  # fmt: skip

@@ -7,12 +7,14 @@ from abc import abstractmethod
 from typing import Any, NamedTuple
 
 import numpy as np
-from array_api_compat import array_namespace
+from array_api_compat import array_namespace, is_torch_array
+from sklearn.base import clone
 
 from .._validation import check_choice, check_positive
 from ._base import Kernel
 from ._frequencies import random_frequencies
 from ._gaussian import Gaussian
+from ._importance_sampling import spread_directions
 from ._numerics import as_floats, log
 
 _LARGEST_SEED = 2**32 - 1
@@ -101,20 +103,23 @@ class FeatureKernel(Kernel):
         check_choice("kernel", self.kernel, ("gaussian", "scaled_dot_product"))
         X = as_floats(X)
         xp = array_namespace(X)
-        directions = xp.asarray(
-            self.directions(X.shape[-1]), dtype=X.dtype, device=X.device, copy=True
-        )
-        growth, log_gain = self._growth, self._log_gain - 0.5 * math.log(self.n_features)
+        growth, log_gain = self._growth, self._log_gain
         if self.kernel == "scaled_dot_product":
             X = X / X.shape[-1] ** 0.25
         else:
             # The Gaussian is exp(q.k) times a factor of the query and one of the key.
             growth, log_gain = growth - 0.5, log_gain - 0.25 * math.log(2 * math.pi)
-        offsets = growth * xp.sum(X * X, axis=-1, keepdims=True) + log_gain
-        return FeatureForm(*self._features(X @ directions.T), offsets)
+        X, tilt = self._center(X)
+        features = self._features(X)
+        offsets = growth * xp.sum(X * X, axis=-1, keepdims=True) + tilt
+        return FeatureForm(*features, offsets + log_gain - 0.5 * math.log(self.n_features))
+
+    def _center(self, X):
+        """Rows relative to a center, and the logarithm of the factor that this leaves out."""
+        return X, 0.0
 
     @abstractmethod
-    def _features(self, projections):
+    def _features(self, X):
         """Factors and exponents of the features of exp(q.k)."""
 
 
@@ -143,6 +148,12 @@ class PositiveFeatures(FeatureKernel, name="positive_features"):
         Whether directions are orthogonal in blocks, which makes the error smaller.
     random_state : int, default=0
         Seed of the directions, which depend on it and on the dimension alone.
+    center : array of shape (d,) or (n_heads, d), default=None
+        Mean of queries and keys, which features are taken relative to; None stands for 0.
+    covariance : array of shape (d, d) or (n_heads, d, d), default=None
+        Of the sum of a query and a key; None stands for 0. It says how far directions have to
+        reach. :meth:`adapt` finds it and `center`. Any values leave the mean of
+        :math:`\phi(q)^\top \phi(k)` as it is, and good ones make its variance smaller.
 
     Notes
     -----
@@ -155,10 +166,24 @@ class PositiveFeatures(FeatureKernel, name="positive_features"):
     and keys, whose weights are spread over many keys; long ones, whose weights concentrate
     on a few, need more features than there are keys.
 
+    :meth:`adapt` lowers that, the more so the more entries differ in size or lie off 0: with
+    :math:`a` the center, :math:`x' = x - a`, and directions from :math:`N(0, \Sigma)`, as
+    :func:`spread_directions` draws them [2]_,
+
+    .. math:: \phi_j(x) = \frac{e^{-\lVert x' \rVert^2 / 2 + a^\top (x - a / 2)}}{\sqrt D}
+              \sqrt{\frac{N(\omega_j; 0, I)}{N(\omega_j; 0, \Sigma)}}
+              \, e^{\pm \omega_j^\top x'}.
+
+    Directions stay as they are once adapted. Those that followed each input would let earlier
+    steps see later ones, and padding change results.
+
     References
     ----------
     .. [1] Choromanski, K., Likhosherstov, V., Dohan, D. et al. (2021). Rethinking attention
        with Performers. ICLR.
+    .. [2] Likhosherstov, V., Choromanski, K., Dubey, A., Liu, F., Sarlos, T. and Weller, A.
+       (2023). Dense-exponential random features: sharp positive estimators of the Gaussian
+       kernel. NeurIPS 36.
 
     Examples
     --------
@@ -172,8 +197,101 @@ class PositiveFeatures(FeatureKernel, name="positive_features"):
 
     _growth = -0.5
 
-    def _features(self, projections):
-        return None, opposite_pairs(projections)
+    def __init__(
+        self,
+        n_features=256,
+        *,
+        kernel="scaled_dot_product",
+        orthogonal=True,
+        random_state=0,
+        center=None,
+        covariance=None,
+    ):
+        super().__init__(
+            n_features, kernel=kernel, orthogonal=orthogonal, random_state=random_state
+        )
+        self.center = center
+        self.covariance = covariance
+
+    def adapt(self, queries, keys):
+        """The same kernel with directions that suit some queries and keys.
+
+        Parameters
+        ----------
+        queries : array or tensor of shape (n_queries, d) or (B, n_heads, T_q, d)
+            In units of the bandwidth, like the keys. Typical ones: any others may follow.
+        keys : array or tensor of shape (n_keys, d) or (B, n_heads, T_k, d)
+            With heads, directions are adapted to each head by itself.
+
+        Returns
+        -------
+        kernel : PositiveFeatures
+            A new one, with `center` and `covariance`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn_attention.kernels import PositiveFeatures, ScaledDotProduct
+        >>> rng = np.random.default_rng(0)
+        >>> queries = rng.normal(size=(50, 8)) * [3, 1, 1, 1, 1, 1, 1, 1] + 0.5
+        >>> keys = rng.normal(size=(60, 8)) + 0.5
+        >>> exact = ScaledDotProduct().log(queries, keys)
+        >>> kernel = PositiveFeatures(256)
+        >>> float(abs(kernel.log(queries, keys) - exact).mean().round(1))
+        0.7
+        >>> adapted = kernel.adapt(queries, keys)
+        >>> float(abs(adapted.log(queries, keys) - exact).mean().round(1))
+        0.2
+        """
+        moments = [_moments(name, x) for name, x in (("queries", queries), ("keys", keys))]
+        (mean_q, covariance_q), (mean_k, covariance_k) = moments
+        if mean_q.shape != mean_k.shape:
+            raise ValueError(
+                f"queries of shape {tuple(queries.shape)} and keys of shape "
+                f"{tuple(keys.shape)} do not fit: give both the same heads and entries."
+            )
+        return clone(self).set_params(
+            center=(mean_q + mean_k) / 2, covariance=covariance_q + covariance_k
+        )
+
+    def _center(self, X):
+        if self.center is None:
+            return X, 0.0
+        center = self._checked("center", X, 1)
+        if self.kernel == "gaussian":
+            return X - _like(center, X)[..., None, :], 0.0
+        # q.k = (q - a).(k - a) + (a.q - a.a / 2) + (a.k - a.a / 2)
+        center = _like(center / X.shape[-1] ** 0.25, X)[..., None, :]
+        return X - center, ((X - 0.5 * center) * center).sum(-1)[..., None]
+
+    def _features(self, X):
+        xp, dimension = array_namespace(X), X.shape[-1]
+        normals = self.directions(dimension)
+        if self.covariance is None:
+            return None, opposite_pairs(X @ _like(normals, X).T)
+        covariance = self._checked("covariance", X, 2)
+        if self.kernel == "scaled_dot_product":
+            covariance = covariance / dimension**0.5
+        directions, log_weights = _spread(
+            len(normals), bool(self.orthogonal), int(self.random_state),
+            covariance.shape, covariance.tobytes(),
+        )  # fmt: skip
+        log_weights = 0.5 * _like(log_weights, X)[..., None, :]
+        exponents = opposite_pairs(X @ _like(directions, X).mT)
+        return None, exponents + xp.concat([log_weights, log_weights], axis=-1)
+
+    def _checked(self, name, X, n_axes):
+        """A parameter of one or two axes for entries, and before these one for heads."""
+        value = np.asarray(getattr(self, name), dtype=np.float64)
+        heads = value.shape[: value.ndim - n_axes]
+        fits = value.shape[len(heads) :] == n_axes * (X.shape[-1],) and len(heads) <= 1
+        if not fits or (heads and (X.ndim < 3 or heads[0] != X.shape[-3])):
+            raise ValueError(
+                f"{name} of shape {value.shape} does not fit rows of shape "
+                f"{tuple(X.shape)}: adapt the kernel to queries and keys of the same heads "
+                "and entries."
+            )
+        return value
 
     def _log_values(self, queries, keys):
         xp = array_namespace(queries, keys)
@@ -253,8 +371,8 @@ class TrigonometricFeatures(FeatureKernel, name="trigonometric_features"):
     def stationary(self):
         return self.kernel == "gaussian"
 
-    def _features(self, projections):
-        return wave_pairs(projections), 0.0 * projections[..., :1]
+    def _features(self, X):
+        return wave_pairs(X @ _like(self.directions(X.shape[-1]), X).T), 0.0 * X[..., :1]
 
     def _values(self, queries, keys):
         xp = array_namespace(queries, keys)
@@ -272,6 +390,35 @@ def wave_pairs(projections):
     """Waves along some projections, (..., 2 n): all sines, then all cosines."""
     xp = array_namespace(projections)
     return xp.concat([xp.sin(projections), xp.cos(projections)], axis=-1)
+
+
+def _like(array, X):
+    """An array of NumPy in the library, precision and device of some rows."""
+    return array_namespace(X).asarray(array, dtype=X.dtype, device=X.device, copy=True)
+
+
+def _moments(name, X):
+    """Mean and covariance of rows, of each head by itself."""
+    X = as_floats(X)
+    if X.ndim not in (2, 4) or 0 in X.shape:
+        raise ValueError(
+            f"{name} must have shape (n_{name}, d) or (B, n_heads, T, d) and not be empty, "
+            f"got {tuple(X.shape)}."
+        )
+    if is_torch_array(X):
+        X = X.detach().cpu().numpy()
+    X = X.astype(np.float64)
+    if X.ndim == 4:
+        X = np.moveaxis(X, 1, 0).reshape(X.shape[1], -1, X.shape[3])
+    mean = X.mean(axis=-2)
+    X = X - mean[..., None, :]
+    return mean, X.mT @ X / X.shape[-2]
+
+
+@functools.lru_cache(maxsize=64)
+def _spread(n_directions, orthogonal, seed, shape, covariance):
+    normals = _directions(n_directions, shape[-1], orthogonal, seed)
+    return spread_directions(normals, np.frombuffer(covariance).reshape(shape))
 
 
 @functools.lru_cache(maxsize=64)

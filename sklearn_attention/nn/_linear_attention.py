@@ -37,7 +37,8 @@ def linear_attention(queries, keys, values, kernel, *, mask=None, causal=False):
     -------
     averages : Tensor of shape (B, n_heads, T_q, d_value)
         0 where a query has no key, or where the sum of signed weights is not greater than
-        the root of the sum of squares of what each feature adds to it.
+        the root of the sum of squares of what each feature adds to it. Of positive weights,
+        with a causal mask, 0 where their sum is next to nothing beside those of later keys.
 
     Notes
     -----
@@ -203,5 +204,9 @@ def _divide(sums, total, terms):
     error of their sum.
     """
     with torch.no_grad():
-        usable = total > (0 if terms is None else terms.square().sum(-1, keepdim=True).sqrt())
+        # The reciprocal of what is smaller would overflow in the gradient.
+        least = torch.full_like(total, torch.finfo(total.dtype).tiny ** 0.5)
+        if terms is not None:
+            least = torch.maximum(least, terms.square().sum(-1, keepdim=True).sqrt())
+        usable = total > least
     return (sums / total.masked_fill(~usable, 1.0)).masked_fill(~usable, 0.0)

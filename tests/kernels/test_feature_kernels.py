@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from kernel_contracts import KernelContract
+from sklearn.base import clone
 
 from sklearn_attention.kernels import (
     Gaussian,
@@ -13,6 +14,7 @@ from sklearn_attention.kernels import (
     ScaledDotProduct,
     TrigonometricFeatures,
     random_frequencies,
+    spread_directions,
 )
 
 EXACT = {"gaussian": Gaussian(), "scaled_dot_product": ScaledDotProduct()}
@@ -176,6 +178,88 @@ def test_orthogonal_directions_make_the_variance_smaller(kind, approximated):
         for choice in (True, False)
     )
     assert orthogonal < 0.85 * independent
+
+
+# Directions that suit queries and keys
+
+
+def skewed(n, seed, d=4):
+    rng = np.random.default_rng(seed)
+    return 0.6 + 0.7 * rng.normal(size=(n, d)) @ rng.normal(size=(d, d)) / d**0.5
+
+
+@each_approximated
+class TestAdapted:
+    def test_features_are_the_printed_ones(self, approximated):
+        queries, keys = skewed(20, 0), skewed(30, 1)
+        kernel = PositiveFeatures(6, kernel=approximated).adapt(queries, keys)
+        center, covariance = (queries.mean(0) + keys.mean(0)) / 2, np.cov(queries.T, ddof=0)
+        covariance = covariance + np.cov(keys.T, ddof=0)
+        dot_product = approximated == "scaled_dot_product"
+        if dot_product:
+            center, covariance = center / 4**0.25, covariance / 2
+        directions, log_weights = spread_directions(kernel.directions(4), covariance)
+        form = kernel.feature_form(queries[:3])
+        found = np.exp(form.exponents + form.offsets)
+        for i, x in enumerate(queries[:3]):
+            x = np.array(scaled(kernel, x))
+            moved = x - center
+            factor = math.exp(
+                dot(center, x - center / 2) if dot_product else -dot(moved, moved) / 2
+            )
+            factor *= 1 if dot_product else (2 * math.pi) ** -0.25
+            factor *= math.exp(-dot(moved, moved) / 2) / math.sqrt(6)
+            expected = [
+                factor * math.exp(weight / 2 + sign * dot(w, moved))
+                for sign in (1, -1)
+                for w, weight in zip(directions, log_weights, strict=True)
+            ]
+            np.testing.assert_allclose(found[i], expected, rtol=1e-11)
+
+    def test_unbiased_for_other_rows_too(self, approximated):
+        kernel = PositiveFeatures(64, kernel=approximated).adapt(skewed(20, 0), skewed(30, 1))
+        queries, keys = skewed(6, 2), skewed(5, 3)
+        exact = EXACT[approximated](queries, keys)
+        found = np.array(
+            [clone(kernel).set_params(random_state=r)(queries, keys) for r in range(800)]
+        )
+        standard = found.std(axis=0) / math.sqrt(len(found))
+        assert (np.abs(found.mean(axis=0) - exact) < 5 * standard).all()
+
+    @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+    def test_each_head_by_itself(self, approximated, dtype):
+        heads = torch.from_numpy(np.stack([skewed(40, seed) for seed in range(8)]))
+        queries, keys = heads.view(2, 2, 2, 40, 4).to(dtype)
+        kernel = PositiveFeatures(8, kernel=approximated)
+        together = kernel.adapt(queries.requires_grad_(True), keys)
+        form = together.feature_form(queries)
+        assert form.exponents.dtype == form.offsets.dtype == dtype
+        for h in (0, 1):
+            alone = kernel.adapt(*(x[:, h].flatten(0, 1) for x in (queries, keys)))
+            expected = alone.feature_form(queries[:, h])
+            torch.testing.assert_close(form.exponents[:, h], expected.exponents)
+            torch.testing.assert_close(form.offsets[:, h], expected.offsets)
+
+    def test_other_shapes(self, approximated):
+        kernel = PositiveFeatures(8, kernel=approximated)
+        with pytest.raises(ValueError, match="same heads and entries"):
+            kernel.adapt(skewed(5, 0), skewed(5, 0, d=3))
+        for rows in (skewed(5, 0)[None], np.empty((0, 4))):
+            with pytest.raises(ValueError, match=r"must have shape \(n_keys, d\) or \(B"):
+                kernel.adapt(skewed(5, 0), rows)
+        with pytest.raises(ValueError, match=r"center of shape \(4,\) does not fit rows"):
+            kernel.adapt(skewed(5, 0), skewed(5, 1))(skewed(5, 0, d=3))
+        of_heads = kernel.adapt(*(np.stack([skewed(5, r)] * 2)[None] for r in (0, 1)))
+        for rows in (skewed(5, 0), np.zeros((1, 3, 5, 4))):
+            with pytest.raises(ValueError, match=r"center of shape \(2, 4\) does not fit rows"):
+                of_heads.feature_form(rows)
+
+    def test_equal_and_cloned_by_values(self, approximated):
+        kernel = PositiveFeatures(8, kernel=approximated)
+        adapted = kernel.adapt(skewed(5, 0), skewed(5, 1))
+        assert adapted == clone(adapted) == kernel.adapt(skewed(5, 0), skewed(5, 1))
+        assert adapted != kernel
+        assert kernel.center is None
 
 
 # The directions

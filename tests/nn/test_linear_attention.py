@@ -14,10 +14,11 @@ from sklearn_attention.nn import _linear_attention as module
 KERNELS = [
     PositiveFeatures(32),
     PositiveFeatures(32, kernel="gaussian", orthogonal=False),
+    PositiveFeatures(32, center=[0.2, 0.0, -0.3], covariance=np.diag([2.0, 1.0, 0.0]) + 0.2),
     TrigonometricFeatures(32),
     TrigonometricFeatures(32, kernel="gaussian"),
 ]
-POSITIVE = KERNELS[:2]
+POSITIVE = KERNELS[:3]
 each_kernel = pytest.mark.parametrize("kernel", KERNELS, ids=repr)
 each_causal = pytest.mark.parametrize("causal", [False, True])
 TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-10}
@@ -173,6 +174,28 @@ class TestApproximation:
         assert -0.65 < slope < -0.35
         assert errors[-1] < 0.03 * expected.norm(dim=-1).median()
 
+    @each_causal
+    def test_adapted_directions_have_a_fraction_of_the_error(self, causal):
+        def draw(seed):
+            # Entries of each head of their own sizes, around a center.
+            sizes = torch.tensor([[3.0, 1.0, 0.3, 0.3], [0.3, 0.3, 0.3, 2.0], [1.0] * 4])
+            queries, keys, values = make_heads(60, 60, 4, seed=seed)
+            return queries * sizes[:, None] + 0.5, keys * sizes[:, None] + 0.5, values
+
+        heads, plain = draw(0), PositiveFeatures(256)
+        expected, _ = attention(*heads, causal=causal)
+        adapted = plain.adapt(*draw(1)[:2])
+        errors = {}
+        for kernel in (plain, adapted):
+            found = [
+                attention(*heads, clone(kernel).set_params(random_state=r), causal=causal)[0]
+                for r in range(5)
+            ]
+            error = (torch.stack(found) - expected).square().mean((0, 1, 3, 4)).sqrt()
+            errors[kernel is adapted] = error
+        assert (errors[True] < 0.5 * errors[False]).all()
+        assert errors[True].max() < 0.1
+
     def test_positive_averages_stay_within_the_values(self):
         for spread in (0.5, 5.0, 50.0):
             queries, keys, values = make_heads(spread=spread)
@@ -284,7 +307,7 @@ class TestNumbers:
     @each_causal
     def test_gradient_equals_differences(self, kernel, causal):
         small = clone(kernel).set_params(n_features=8)
-        heads = [x[:1, :1].requires_grad_(True) for x in make_heads(6, 6, 2, spread=0.4)]
+        heads = [x[:1, :1].requires_grad_(True) for x in make_heads(6, 6, 3, spread=0.4)]
         assert torch.autograd.gradcheck(
             lambda *x: attention(*x, small, causal=causal)[0], heads, atol=1e-4
         )

@@ -1,0 +1,91 @@
+"""Directions of the smallest variance against integrals, and what must not change."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.optimize import minimize_scalar
+from scipy.stats import multivariate_normal, norm
+
+from sklearn_attention.kernels import PositiveFeatures, ScaledDotProduct, spread_directions
+
+
+def log_second_moment(precision, s):
+    """Of one direction's estimate of exp(q.k), relative to the square of its mean."""
+    g = norm(scale=precision**-0.5)
+
+    def squared(w):
+        return math.exp(2 * norm.logpdf(w) - g.logpdf(w) + 2 * w * s - s * s)
+
+    return math.log(quad(squared, -40, 40, points=[0, s, 2 * s], limit=400)[0])
+
+
+def skewed_rows(n, d, seed, center=0.3):
+    rng = np.random.default_rng(seed)
+    return center + rng.normal(size=(n, d)) @ rng.normal(size=(d, d)) / d**0.5
+
+
+def test_variance_is_the_minimiser_of_the_mean_over_pairs():
+    sums = np.random.default_rng(0).normal(size=9) * 1.3
+    found = minimize_scalar(
+        lambda precision: np.mean([log_second_moment(precision, s) for s in sums]),
+        bounds=(0.05, 1.5), method="bounded",
+    )  # fmt: skip
+    directions, _ = spread_directions(np.ones((1, 1)), np.mean(sums**2)[None, None])
+    assert directions.item() ** 2 == pytest.approx(1 / found.x, rel=1e-4)
+
+
+def test_variance_is_the_printed_one():
+    for precision, s in ((1.0, 0.7), (0.6, 1.5), (0.4, 0.0)):
+        expected = precision * s**2 / (2 - precision)
+        expected -= 0.5 * math.log(precision * (2 - precision))
+        assert log_second_moment(precision, s) == pytest.approx(expected, abs=1e-8)
+
+
+def test_weights_are_quotients_of_densities():
+    rows = skewed_rows(50, 4, seed=0)
+    covariance = np.cov(rows.T)
+    normals = np.random.default_rng(1).normal(size=(7, 4))
+    directions, log_weights = spread_directions(normals, covariance)
+    root = spread_directions(np.eye(4), covariance)[0]
+    np.testing.assert_allclose(root @ covariance, covariance @ root, atol=1e-12)
+    drawn_from = multivariate_normal(np.zeros(4), root @ root)
+    expected = multivariate_normal(np.zeros(4)).logpdf(directions) - drawn_from.logpdf(
+        directions
+    )
+    np.testing.assert_allclose(log_weights, expected, rtol=1e-10, atol=1e-12)
+
+
+def test_several_heads_and_no_spread():
+    covariances = np.stack([np.cov(skewed_rows(20, 3, seed).T) for seed in (0, 1)])
+    normals = np.random.default_rng(0).normal(size=(5, 3))
+    directions, log_weights = spread_directions(normals, covariances)
+    assert (directions.shape, log_weights.shape) == ((2, 5, 3), (2, 5))
+    for head in (0, 1):
+        alone = spread_directions(normals, covariances[head])
+        np.testing.assert_allclose(directions[head], alone[0])
+        np.testing.assert_allclose(log_weights[head], alone[1])
+    directions, log_weights = spread_directions(normals, np.zeros((3, 3)))
+    np.testing.assert_allclose(directions, normals)
+    np.testing.assert_allclose(log_weights, 0.0, atol=1e-14)
+
+
+def test_monte_carlo_finds_no_smaller_second_moment_around():
+    # Independent directions, and rows so short that second moments can be measured.
+    queries, keys = (0.8 * skewed_rows(12, 3, seed) for seed in (0, 1))
+    exact = ScaledDotProduct()(queries, keys)
+    options = {"orthogonal": False, "n_features": 2}
+    best = PositiveFeatures(**options).adapt(queries, keys)
+
+    def mean_log_second_moment(center, covariance):
+        options.update(center=center, covariance=covariance)
+        draws = [PositiveFeatures(**options, random_state=r)(queries, keys) for r in range(600)]
+        return np.log(np.mean(np.square(draws / exact), axis=0)).mean()
+
+    least = mean_log_second_moment(best.center, best.covariance)
+    assert mean_log_second_moment(None, None) > least + 0.2
+    for factor in (0.2, 4.0):
+        assert mean_log_second_moment(best.center, factor * best.covariance) > least + 0.05
+    for shift in (-0.5, 0.5):
+        assert mean_log_second_moment(best.center + shift, best.covariance) > least + 0.05
