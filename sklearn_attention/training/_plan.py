@@ -5,8 +5,8 @@ import math
 
 from .._validation import check_choice, check_in_interval, check_positive
 
-OPTIMIZERS = ("adam", "adamw", "lbfgs")
-SCHEDULES = ("constant", "cosine", "one_cycle")
+OPTIMIZERS = ("adam", "adamw", "lbfgs", "muon")
+SCHEDULES = ("constant", "cosine", "linear", "one_cycle")
 # Where the one-cycle policy starts and ends, and between which values the momentum moves.
 _START, _END = 1 / 25, 1 / 25e4
 _MOST_MOMENTUM, _LEAST_MOMENTUM = 0.95, 0.85
@@ -18,20 +18,22 @@ class Plan:
 
     Parameters
     ----------
-    optimizer : {"adamw", "adam", "lbfgs"}, default="adamw"
+    optimizer : {"adamw", "muon", "adam", "lbfgs"}, default="adamw"
+        "muon" steps along the orthogonal factor of the momentum of each matrix of an encoder
+        or decoder block (Jordan et al. 2024), and is "adamw" for all other parameters.
         "lbfgs" is L-BFGS with a line search for the strong Wolfe conditions, on all rows at
         once: a step is an epoch, of up to 20 iterations. For it, `learning_rate`,
         `schedule`, `warm_up`, `clip_norm` and `batch_size` have no meaning.
     learning_rate : float, default=1e-3
         The highest.
-    schedule : {"one_cycle", "cosine", "constant"}, default="one_cycle"
+    schedule : {"one_cycle", "cosine", "linear", "constant"}, default="one_cycle"
         How the learning rate moves from step to step, see Notes.
     warm_up : float, default=0.1
         Share of the steps, in [0, 1), in which the learning rate rises; "constant" has none.
     weight_decay : float, default=0.01
-        Of matrices only, see :func:`decay_groups`. With "adamw" they shrink by this times
-        the learning rate in every step. With the others half of this times their sum of
-        squares is added to what is minimised.
+        Of matrices only, see :func:`decay_groups`. With "adamw" and "muon" they shrink by
+        this times the learning rate in every step. With the others half of this times their
+        sum of squares is added to what is minimised.
     clip_norm : float, default=1.0
         Longest gradient, of all parameters together; None clips none.
     batch_size : int or (int, int), default=64
@@ -61,6 +63,7 @@ class Plan:
       :math:`c(1 - f)` down to 1/250 000, where :math:`c(t) = (1 - \cos \pi t)/2`. The
       momentum (first beta of Adam) goes the other way, 0.95 to 0.85 and back.
     * "cosine" [2]_: :math:`r`, then :math:`c(1 - f)`.
+    * "linear": :math:`r`, then :math:`1 - f`.
     * "constant": 1.
 
     References
@@ -170,11 +173,12 @@ def pace(plan, step, n_steps):
     """
     if plan.schedule == "constant":
         return plan.learning_rate, None
-    if plan.schedule == "cosine":
+    if plan.schedule in ("cosine", "linear"):
         rising = round(plan.warm_up * n_steps)
         if step < rising:
             return plan.learning_rate * (step + 1) / (rising + 1), None
-        return plan.learning_rate * _wave(1 - (step - rising) / (n_steps - rising)), None
+        left = 1 - (step - rising) / (n_steps - rising)
+        return plan.learning_rate * (_wave(left) if plan.schedule == "cosine" else left), None
     top = max(0.0, plan.warm_up * n_steps - 1)
     if step < top:
         height, base = _wave(step / top), _START
