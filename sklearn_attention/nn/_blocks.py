@@ -2,28 +2,16 @@
 
 from functools import partial
 
-import torch
 from torch import nn
 
 from .._validation import check_choice, check_positive
 from ._dropout import Dropout
-from ._initialize import initialize, start_at_zero
+from ._initialize import initialize
 from ._multi_head import MultiHeadAttention
 
 _NORMS = ("pre", "post", "lecture")
-
-
-class _SquaredReLU(nn.Module):
-    def forward(self, x):
-        return torch.relu_(x).square()
-
-
 # Nobody needs the hidden layer as it was before the ReLU, and a second one is costly.
-_ACTIVATIONS = {
-    "relu": partial(nn.ReLU, inplace=True),
-    "relu2": _SquaredReLU,
-    "gelu": nn.GELU,
-}
+_ACTIVATIONS = {"relu": partial(nn.ReLU, inplace=True), "gelu": nn.GELU}
 
 
 class EncoderBlock(nn.Module):
@@ -50,8 +38,8 @@ class EncoderBlock(nn.Module):
         Width of the network's hidden layer.
     norm : {"pre", "post", "lecture"}, default="pre"
         Where layer normalisation stands; see the table.
-    activation : {"relu", "relu2", "gelu"}, default="relu"
-        Between the two layers of the network; "relu2" is the square of the ReLU.
+    activation : {"relu", "gelu"}, default="relu"
+        Between the two layers of the network.
     dropout : float, default=0.0
         Probability with which, while training, weights of the attention, hidden units, and
         entries of what is added to the stream are dropped.
@@ -63,14 +51,10 @@ class EncoderBlock(nn.Module):
         Whether queries and keys are rotated by their positions (:class:`RotaryPositions`).
     projections : {"full", "separate", "shared", "none"}, default="full"
         As for :class:`MultiHeadAttention`.
-    qk_norm : bool, default=False
-        Whether queries and keys are normalised, as for :class:`MultiHeadAttention`.
 
     Notes
     -----
     For "pre" and "post" this is :class:`torch.nn.TransformerEncoderLayer` with any kernel.
-    The last layers of both sublayers start at 0, so that a new block with "pre" adds nothing
-    to the stream.
 
     Examples
     --------
@@ -95,15 +79,12 @@ class EncoderBlock(nn.Module):
         bias=True,
         rotary=False,
         projections="full",
-        qk_norm=False,
     ):
         super().__init__()
         self.attention = MultiHeadAttention(
             d_model, n_heads, kernel=kernel, projections=projections, bias=bias,
-            rotary=rotary, dropout=dropout, qk_norm=qk_norm,
+            rotary=rotary, dropout=dropout,
         )  # fmt: skip
-        if projections == "full":
-            start_at_zero(self.attention.out)
         self.feedforward = _FeedForward(d_model, d_feedforward, activation, dropout, bias)
         self.around_attention = _Residual(d_model, norm, dropout, bias)
         self.around_feedforward = _Residual(d_model, norm, dropout, bias)
@@ -153,8 +134,8 @@ class DecoderBlock(nn.Module):
         As for :class:`EncoderBlock`.
     d_source : int, default=None
         Width of the source's tokens; None stands for `d_model`.
-    norm, activation, dropout, kernel, bias, projections, qk_norm
-        As for :class:`EncoderBlock`; the last four are those of both attentions.
+    norm, activation, dropout, kernel, bias, projections
+        As for :class:`EncoderBlock`; kernel and projections are those of both attentions.
     rotary : bool, default=False
         Whether queries and keys of the self-attention are rotated by their positions.
 
@@ -187,20 +168,16 @@ class DecoderBlock(nn.Module):
         bias=True,
         rotary=False,
         projections="full",
-        qk_norm=False,
     ):
         super().__init__()
         self.attention = MultiHeadAttention(
             d_model, n_heads, kernel=kernel, projections=projections, bias=bias,
-            rotary=rotary, dropout=dropout, qk_norm=qk_norm,
+            rotary=rotary, dropout=dropout,
         )  # fmt: skip
         self.cross_attention = MultiHeadAttention(
             d_model, n_heads, kernel=kernel, projections=projections, bias=bias,
-            d_source=d_source, dropout=dropout, qk_norm=qk_norm,
+            d_source=d_source, dropout=dropout,
         )  # fmt: skip
-        if projections == "full":
-            start_at_zero(self.attention.out)
-            start_at_zero(self.cross_attention.out)
         self.feedforward = _FeedForward(d_model, d_feedforward, activation, dropout, bias)
         self.around_attention = _Residual(d_model, norm, dropout, bias)
         self.around_cross_attention = _Residual(d_model, norm, dropout, bias)
@@ -297,8 +274,8 @@ class _FeedForward(nn.Module):
         self.widen = nn.Linear(d_model, width, bias=bias)
         self.activation = _ACTIVATIONS[activation]()
         self.dropout = Dropout(dropout)
-        self.narrow = start_at_zero(nn.Linear(width, d_model, bias=bias))
-        initialize(self.widen)
+        self.narrow = nn.Linear(width, d_model, bias=bias)
+        initialize(self)
 
     def forward(self, x):
         hidden = self.dropout(self.activation(self.widen(x)))  # (B, T, d_feedforward)

@@ -4,7 +4,6 @@ import torch
 from torch import nn
 
 _TABLE_SPREAD = 0.02
-_MARK = "starts_at_zero"
 
 
 @torch.no_grad()
@@ -15,7 +14,6 @@ def initialize(module, generator=None):
       spread of signals and of gradients alike (Glorot and Bengio 2010). Queries, keys and
       values count as three matrices, although one product computes them.
     * Biases: 0.
-    * What :func:`start_at_zero` marks, such as the last layer of each sublayer of a block: 0.
     * Layer normalisation: slope 1, bias 0.
     * Tables (embeddings, learned positions): normal with standard deviation 0.02.
 
@@ -42,10 +40,7 @@ def initialize(module, generator=None):
     """
     for part in module.modules():
         if isinstance(part, nn.Linear):
-            if getattr(part, _MARK, False):
-                part.weight.zero_()
-            else:
-                nn.init.xavier_uniform_(part.weight, generator=generator)
+            nn.init.xavier_uniform_(part.weight, generator=generator)
             if part.bias is not None:
                 part.bias.zero_()
         elif isinstance(part, nn.LayerNorm):
@@ -53,21 +48,3 @@ def initialize(module, generator=None):
         elif isinstance(part, nn.Embedding):
             part.weight.normal_(0.0, _TABLE_SPREAD, generator=generator)
     return module
-
-
-@torch.no_grad()
-def start_at_zero(linear):
-    """Let a layer be 0 now, and after :func:`initialize`.
-
-    Parameters
-    ----------
-    linear : torch.nn.Linear
-        Changed in place.
-
-    Returns
-    -------
-    linear : torch.nn.Linear
-        The same.
-    """
-    setattr(linear, _MARK, True)
-    return initialize(linear)

@@ -2,7 +2,7 @@
 
 import torch
 from torch import nn
-from torch.nn.functional import layer_norm, linear
+from torch.nn.functional import linear
 
 from .._validation import check_choice, check_in_interval, check_positive
 from ..kernels import as_kernel
@@ -49,10 +49,6 @@ class MultiHeadAttention(nn.Module):
         Whether queries and keys are rotated by their positions (:class:`RotaryPositions`).
     dropout : float, default=0.0
         Probability with which a weight is dropped while training.
-    qk_norm : bool, default=False
-        Whether queries and keys are normalised to mean 0 and variance 1 in every head, and
-        multiplied by a gain of the head, which is learned: how
-        sharp the weights can be is then learned by itself [1]_.
 
     Attributes
     ----------
@@ -67,11 +63,6 @@ class MultiHeadAttention(nn.Module):
     :math:`A \propto \exp(x^\top z)`, then :math:`\exp((U x)^\top (U z))`, then
     :math:`\exp((U_q x)^\top (U_k z))`. The kernel divides these dot products by
     :math:`\sqrt{\text{head\_dim}}`, which a factor of :math:`U`, or of the tokens, undoes.
-
-    References
-    ----------
-    .. [1] Henry, A. et al. (2020). Query-key normalization for transformers. Findings of
-       EMNLP.
 
     Examples
     --------
@@ -95,7 +86,6 @@ class MultiHeadAttention(nn.Module):
         bias=True,
         rotary=False,
         dropout=0.0,
-        qk_norm=False,
     ):
         super().__init__()
         self.d_model = check_positive("d_model", d_model, integer=True)
@@ -128,7 +118,6 @@ class MultiHeadAttention(nn.Module):
             self.out = nn.Linear(self.d_model, self.d_model, bias=bias)
         head_dim = self.d_model // self.n_heads
         self.rotary = RotaryPositions(head_dim) if rotary else None
-        self.qk_gain = nn.Parameter(torch.ones(self.n_heads)) if qk_norm else None
         initialize(self)
 
     def forward(
@@ -200,8 +189,7 @@ class MultiHeadAttention(nn.Module):
     def _remembered(self, queries, source, memory):
         """Queries, and the keys and values of new and old, (B, n_heads, T or S, head_dim)."""
         if source is not None and memory is not None and memory.n_tokens:
-            q = self._placed(self._heads(self._asking(queries)), 0)
-            return q, memory.keys, memory.values
+            return self._heads(self._asking(queries)), memory.keys, memory.values
         q, k, v = self._project(queries, source, 0 if memory is None else memory.n_tokens)
         return (q, k, v) if memory is None else (q, *memory.grow(k, v))
 
@@ -216,7 +204,7 @@ class MultiHeadAttention(nn.Module):
             bias = torch.cat([part.bias for part in parts]) if biased else None
             packed = self._heads(linear(queries, weight, bias))  # (B, 3 n_heads, T, head_dim)
             compared, v = packed.split([2 * self.n_heads, self.n_heads], dim=1)
-            q, k = self._placed(compared, first).chunk(2, dim=1)
+            q, k = self._rotated(compared, first).chunk(2, dim=1)
             return q, k, v
         q = self._asking(queries)
         if self.projections == "none":
@@ -225,13 +213,9 @@ class MultiHeadAttention(nn.Module):
             k = q if self.projections == "shared" and source is None else self.key(keys)
         v = self.value(keys) if self.projections == "full" else keys
         q, k, v = (self._heads(x) for x in (q, k, v))
-        return self._placed(q, first), self._placed(k, first), v
+        return self._rotated(q, first), self._rotated(k, first), v
 
-    def _placed(self, x, first):
-        """Heads of queries, of keys, or of both, normalised and rotated if so chosen."""
-        if self.qk_gain is not None:
-            gain = self.qk_gain.repeat(x.shape[1] // self.n_heads)
-            x = layer_norm(x, x.shape[-1:]) * gain[:, None, None]
+    def _rotated(self, x, first):
         return x if self.rotary is None else self.rotary(x, first)
 
     def _asking(self, queries):

@@ -47,7 +47,7 @@ class Encoder(_Stack):
         As for :class:`EncoderBlock`.
     **options
         What else :class:`EncoderBlock` takes, for every block: `activation`, `dropout`,
-        `kernel`, `bias`, `rotary`, `projections`, `qk_norm`.
+        `kernel`, `bias`, `rotary`, `projections`.
 
     Attributes
     ----------
@@ -108,7 +108,7 @@ class Decoder(_Stack):
         As for :class:`DecoderBlock`.
     **options
         What else :class:`DecoderBlock` takes, for every block: `d_source`, `activation`,
-        `dropout`, `kernel`, `bias`, `rotary`, `projections`, `qk_norm`.
+        `dropout`, `kernel`, `bias`, `rotary`, `projections`.
 
     Attributes
     ----------

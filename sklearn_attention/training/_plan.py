@@ -6,7 +6,7 @@ import math
 from .._validation import check_choice, check_in_interval, check_positive
 
 OPTIMIZERS = ("adam", "adamw", "lbfgs", "muon")
-SCHEDULES = ("constant", "cosine", "linear", "one_cycle")
+SCHEDULES = ("constant", "cosine", "one_cycle")
 # Where the one-cycle policy starts and ends, and between which values the momentum moves.
 _START, _END = 1 / 25, 1 / 25e4
 _MOST_MOMENTUM, _LEAST_MOMENTUM = 0.95, 0.85
@@ -26,7 +26,7 @@ class Plan:
         `schedule`, `warm_up`, `clip_norm` and `batch_size` have no meaning.
     learning_rate : float, default=1e-3
         The highest.
-    schedule : {"one_cycle", "cosine", "linear", "constant"}, default="one_cycle"
+    schedule : {"one_cycle", "cosine", "constant"}, default="one_cycle"
         How the learning rate moves from step to step, see Notes.
     warm_up : float, default=0.1
         Share of the steps, in [0, 1), in which the learning rate rises; "constant" has none.
@@ -61,9 +61,8 @@ class Plan:
 
     * "one_cycle" [1]_: :math:`\frac{1}{25} + \frac{24}{25} c(r)`, then
       :math:`c(1 - f)` down to 1/250 000, where :math:`c(t) = (1 - \cos \pi t)/2`. The
-      momentum (first beta of Adam) goes the other way, 0.95 to 0.85 and back.
+      momentum (that of Muon, the first beta of Adam) goes the other way, 0.95 to 0.85 and back.
     * "cosine" [2]_: :math:`r`, then :math:`c(1 - f)`.
-    * "linear": :math:`r`, then :math:`1 - f`.
     * "constant": 1.
 
     References
@@ -173,12 +172,11 @@ def pace(plan, step, n_steps):
     """
     if plan.schedule == "constant":
         return plan.learning_rate, None
-    if plan.schedule in ("cosine", "linear"):
+    if plan.schedule == "cosine":
         rising = round(plan.warm_up * n_steps)
         if step < rising:
             return plan.learning_rate * (step + 1) / (rising + 1), None
-        left = 1 - (step - rising) / (n_steps - rising)
-        return plan.learning_rate * (_wave(left) if plan.schedule == "cosine" else left), None
+        return plan.learning_rate * _wave(1 - (step - rising) / (n_steps - rising)), None
     top = max(0.0, plan.warm_up * n_steps - 1)
     if step < top:
         height, base = _wave(step / top), _START

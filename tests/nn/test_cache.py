@@ -12,7 +12,6 @@ OPTIONS = [
     {},
     {"norm": "post"},
     {"rotary": True},
-    {"qk_norm": True, "rotary": True},
     {"kernel": "gaussian"},
     {"kernel": "polynomial"},
     *({"projections": name} for name in ("none", "shared", "separate")),

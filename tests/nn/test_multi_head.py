@@ -211,39 +211,6 @@ def test_rotary_answers_depend_on_differences_of_positions():
     assert (layer(x[:, order])[0] - layer(x)[0][:, order]).abs().max() > 1e-3
 
 
-@pytest.mark.parametrize("rotary", [False, True])
-@pytest.mark.parametrize("projections", ["full", *SIMPLE])
-def test_normalised_queries_and_keys_are_their_formula(projections, rotary):
-    layer = scatter(
-        MultiHeadAttention(8, 2, projections=projections, rotary=rotary, qk_norm=True).double()
-    )
-    x = tokens(2, 5, 8, dtype=torch.float64)
-    of_key = torch.nn.Identity() if projections == "none" else layer.key
-    of_query = layer.query if projections in ("full", "separate") else of_key
-    of_value = layer.value if projections == "full" else torch.nn.Identity()
-    averages = []
-    for head, gain in enumerate(layer.qk_gain):
-        part = slice(4 * head, 4 * head + 4)
-        q, k = (project(x)[..., part] for project in (of_query, of_key))
-        q, k = (
-            gain * (z - z.mean(-1, keepdim=True))
-            / (z.var(-1, correction=0, keepdim=True) + 1e-5).sqrt()
-            for z in (q, k)
-        )  # fmt: skip
-        if rotary:
-            q, k = (layer.rotary(z[:, None], 0)[:, 0] for z in (q, k))
-        averages.append(torch.softmax(q @ k.mT / 2, dim=-1) @ of_value(x)[..., part])
-    expected = torch.cat(averages, dim=-1)
-    expected = layer.out(expected) if projections == "full" else expected
-    for source in (None, x.clone()):
-        torch.testing.assert_close(layer(x, source)[0], expected)
-    # The size of the tokens does not matter where nothing is added to them.
-    if projections == "none":
-        _, small = layer(x, need_weights=True)
-        _, large = layer(100 * x, need_weights=True)
-        torch.testing.assert_close(small, large, atol=1e-3, rtol=0)
-
-
 def test_dropout_only_while_training():
     layer = scatter(MultiHeadAttention(8, 2, dropout=0.5))
     x = tokens(2, 6, 8)

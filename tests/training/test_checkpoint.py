@@ -85,7 +85,7 @@ CASES = {
         (26,),
     ),
     "lbfgs": (Plan("lbfgs", max_epochs=3), (30,)),
-    "muon": (Plan("muon", 0.01, "linear", batch_size=16, max_epochs=5), (6, 9)),
+    "muon": (Plan("muon", 0.01, "cosine", batch_size=16, max_epochs=5), (6, 9)),
     "muon, one cycle": (Plan("muon", 0.01, batch_size=16, max_epochs=5), (11,)),
 }  # fmt: skip
 
