@@ -54,7 +54,7 @@ RECIPES = {
     "Muon, a tenth init": (MUON, 0.1),
     "Muon, zero init": (MUON, 0),
 }
-# Measured when the package had them, and then left out, as they gained nothing.
+# Measured when the package had them, and then left out: no clear gain for what they cost.
 LEFT_OUT = (
     "Muon, zero init, linear decay",
     "Muon, zero init, linear decay, ReLU²",
@@ -195,7 +195,7 @@ def report(_):
     print(f"{', '.join(processors)}, one thread, torch {torch.__version__}.\n")
     print("Mean and standard deviation over seeds, whose number is in brackets; seconds of the")
     print("processor. See benchmarks/learning.py for what is measured. Linear decay, ReLU² and")
-    print("QK-norm are no longer in the package: they did not gain at equal seconds.")
+    print("QK-norm are no longer in the package: no clear gain for what they cost.")
     for task, (_, unit) in TASKS.items():
         if not any(key[0] == task for key in found):
             continue
