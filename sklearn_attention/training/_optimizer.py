@@ -1,6 +1,9 @@
-"""What changes the parameters, and which of them decay."""
+"""Optimizers, and which parameters decay."""
 
 import torch
+
+from ..nn import DecoderBlock, EncoderBlock
+from ._muon import Muon
 
 _NORMS = (
     torch.nn.LayerNorm,
@@ -49,8 +52,8 @@ def decay_groups(module, weight_decay):
     return [group for group in groups if group["params"]]
 
 
-def make_optimizer(plan, module):
-    """The optimizer of a plan, for a module.
+def make_optimizers(plan, module):
+    """The optimizers of a plan, for a module; each parameter is in one of them.
 
     Parameters
     ----------
@@ -59,7 +62,7 @@ def make_optimizer(plan, module):
 
     Returns
     -------
-    optimizer : torch.optim.Optimizer
+    optimizers : list of torch.optim.Optimizer
     """
     groups = decay_groups(module, plan.weight_decay)
     if not groups:
@@ -70,9 +73,34 @@ def make_optimizer(plan, module):
     if plan.optimizer == "lbfgs":
         # It knows no groups: what decays is added to the loss, see `decay_penalty`.
         parameters = [parameter for group in groups for parameter in group["params"]]
-        return torch.optim.LBFGS(parameters, line_search_fn="strong_wolfe")
-    kind = torch.optim.AdamW if plan.optimizer == "adamw" else torch.optim.Adam
-    return kind(groups, lr=plan.learning_rate, fused=True)
+        return [torch.optim.LBFGS(parameters, line_search_fn="strong_wolfe")]
+    if plan.optimizer == "adam":
+        return [torch.optim.Adam(groups, lr=plan.learning_rate, fused=True)]
+    if plan.optimizer == "adamw":
+        return [torch.optim.AdamW(groups, lr=plan.learning_rate, fused=True)]
+    inner = _matrices_of_blocks(module)
+    if not inner:
+        raise ValueError(
+            f"optimizer='muon' is for the matrices of encoder and decoder blocks, but "
+            f"module={type(module).__name__} has none that require a gradient: pass 'adamw'."
+        )
+    ids = {id(matrix) for matrix in inner}
+    for group in groups:
+        group["params"] = [p for p in group["params"] if id(p) not in ids]
+    muon = Muon(inner, lr=plan.learning_rate, weight_decay=plan.weight_decay)
+    rest = [group for group in groups if group["params"]]
+    if not rest:
+        return [muon]
+    return [muon, torch.optim.AdamW(rest, lr=plan.learning_rate, fused=True)]
+
+
+def _matrices_of_blocks(module):
+    """What Muon changes, each once."""
+    blocks = (
+        part for part in module.modules() if isinstance(part, EncoderBlock | DecoderBlock)
+    )
+    found = {id(p): p for block in blocks for p in block.parameters()}
+    return [p for p in found.values() if p.ndim == 2 and p.requires_grad]
 
 
 def decay_penalty(module, weight_decay):

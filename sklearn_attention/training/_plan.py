@@ -5,7 +5,7 @@ import math
 
 from .._validation import check_choice, check_in_interval, check_positive
 
-OPTIMIZERS = ("adam", "adamw", "lbfgs")
+OPTIMIZERS = ("adam", "adamw", "lbfgs", "muon")
 SCHEDULES = ("constant", "cosine", "one_cycle")
 # Where the one-cycle policy starts and ends, and between which values the momentum moves.
 _START, _END = 1 / 25, 1 / 25e4
@@ -18,7 +18,9 @@ class Plan:
 
     Parameters
     ----------
-    optimizer : {"adamw", "adam", "lbfgs"}, default="adamw"
+    optimizer : {"adamw", "muon", "adam", "lbfgs"}, default="adamw"
+        "muon" steps along the orthogonal factor of the momentum of each matrix of an encoder
+        or decoder block (Jordan et al. 2024), and is "adamw" for all other parameters.
         "lbfgs" is L-BFGS with a line search for the strong Wolfe conditions, on all rows at
         once: a step is an epoch, of up to 20 iterations. For it, `learning_rate`,
         `schedule`, `warm_up`, `clip_norm` and `batch_size` have no meaning.
@@ -29,9 +31,9 @@ class Plan:
     warm_up : float, default=0.1
         Share of the steps, in [0, 1), in which the learning rate rises; "constant" has none.
     weight_decay : float, default=0.01
-        Of matrices only, see :func:`decay_groups`. With "adamw" they shrink by this times
-        the learning rate in every step. With the others half of this times their sum of
-        squares is added to what is minimised.
+        Of matrices only, see :func:`decay_groups`. With "adamw" and "muon" they shrink by
+        this times the learning rate in every step. With the others half of this times their
+        sum of squares is added to what is minimised.
     clip_norm : float, default=1.0
         Longest gradient, of all parameters together; None clips none.
     batch_size : int or (int, int), default=64
@@ -59,7 +61,7 @@ class Plan:
 
     * "one_cycle" [1]_: :math:`\frac{1}{25} + \frac{24}{25} c(r)`, then
       :math:`c(1 - f)` down to 1/250 000, where :math:`c(t) = (1 - \cos \pi t)/2`. The
-      momentum (first beta of Adam) goes the other way, 0.95 to 0.85 and back.
+      momentum (that of Muon, the first beta of Adam) goes the other way, 0.95 to 0.85 and back.
     * "cosine" [2]_: :math:`r`, then :math:`c(1 - f)`.
     * "constant": 1.
 

@@ -11,7 +11,7 @@ import torch
 from ..attention import torch_threads
 from ._checkpoint import Checkpoint, fingerprint
 from ._history import History
-from ._optimizer import decay_penalty, make_optimizer
+from ._optimizer import decay_penalty, make_optimizers
 from ._order import shuffled_batches
 from ._plan import batch_sizes, pace
 from ._random import random_states, set_random_states, torch_seed
@@ -149,14 +149,19 @@ class _Run:
         self.batch_loss, self.validation_loss = batch_loss, validation_loss
         self.sizes = batch_sizes(plan, n_samples)
         self.n_steps = sum(len(sizes) for sizes in self.sizes)
-        self.optimizer = make_optimizer(plan, module)
-        self.parameters = [p for group in self.optimizer.param_groups for p in group["params"]]
+        self.optimizers = make_optimizers(plan, module)
+        self.parameters = [p for group in self.groups for p in group["params"]]
         self.device = self.parameters[0].device
         self.shuffler = torch.Generator().manual_seed(random_state)
         # Another stream of numbers than the order of the rows.
         self.seed = int(torch.randint(2**62, (), generator=self.shuffler))
         self.history = History()
         self.last, self.best, self.random = _weights(module), None, None
+
+    @property
+    def groups(self):
+        """Parameters with their learning rates, of all optimizers."""
+        return [group for each in self.optimizers for group in each.param_groups]
 
     def fingerprint(self, key):
         """What tells this training from others."""
@@ -170,7 +175,7 @@ class _Run:
         return {
             "last": self.last,
             "best": self.best,
-            "optimizer": self.optimizer.state_dict(),
+            "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
             "shuffler": self.shuffler.get_state(),
             "random": random_states(self.device),
             "history": dataclasses.asdict(self.history),
@@ -180,7 +185,8 @@ class _Run:
         """Go on from where the other was."""
         self.last, self.best, self.random = state["last"], state["best"], state["random"]
         self.module.load_state_dict(self.last)
-        self.optimizer.load_state_dict(state["optimizer"])
+        for optimizer, its_state in zip(self.optimizers, state["optimizers"], strict=True):
+            optimizer.load_state_dict(its_state)
         self.shuffler.set_state(state["shuffler"])
         self.history = History(**state["history"])
 
@@ -209,7 +215,7 @@ class _Run:
         self.last, self.best, self.history = last, best, History(
             loss=[*history.loss, total / sum(sizes)],
             validation_loss=history.validation_loss + validation,
-            learning_rate=[*history.learning_rate, self.optimizer.param_groups[0]["lr"]],
+            learning_rate=[*history.learning_rate, self.groups[0]["lr"]],
             seconds=[*history.seconds, time.perf_counter() - start],
             n_steps=history.n_steps + len(sizes),
             best_epoch=best_epoch,
@@ -236,15 +242,18 @@ class _Run:
     def _step(self, rows, step):
         plan = self.plan
         rate, momentum = pace(plan, self.history.n_steps + step, self.n_steps)
-        for group in self.optimizer.param_groups:
+        for group in self.groups:
             group["lr"] = rate
-            if momentum is not None:
+            if momentum is not None and "betas" in group:
                 group["betas"] = (momentum, group["betas"][1])
+            elif momentum is not None:
+                group["momentum"] = momentum
         loss, norm = self._gradient(rows)
         self._check_batch(loss, norm, step, rows)
         if plan.clip_norm is not None:
             torch.nn.utils.clip_grads_with_norm_(self.parameters, plan.clip_norm, norm)
-        self.optimizer.step()
+        for optimizer in self.optimizers:
+            optimizer.step()
         return loss
 
     def _line_search(self, rows, step):
@@ -262,7 +271,7 @@ class _Run:
             return loss + penalty.item()
 
         try:
-            self.optimizer.step(evaluate)
+            self.optimizers[0].step(evaluate)
         except KeyboardInterrupt:
             # In the midst of a search the parameters are those of a trial.
             self.module.load_state_dict(self.last)
@@ -271,7 +280,8 @@ class _Run:
 
     def _gradient(self, rows):
         """The loss, and the norm of its gradient, which the parameters then hold."""
-        self.optimizer.zero_grad()
+        for parameter in self.parameters:
+            parameter.grad = None
         autocast = self.plan.autocast
         with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=autocast):
             loss = self.batch_loss(self.module, rows)

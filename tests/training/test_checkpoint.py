@@ -14,12 +14,21 @@ from sklearn_attention.training import Plan
 SCRIPT = """
 import os, signal, sys
 import torch
+from sklearn_attention.nn import Encoder
 from sklearn_attention.training import Plan, torch_seed, train
 
 root, cases = sys.argv[1], eval(sys.argv[2])
 generator = torch.Generator().manual_seed(7)
 x = torch.randn(50, 2, generator=generator)
 y = torch.sin(x[:, 0])
+
+class Attentive(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.encoder, self.head = Encoder(2, 8, 2, 16, dropout=0.1), torch.nn.Linear(8, 1)
+
+    def forward(self, x):
+        return self.head(self.encoder(x.repeat(1, 4)[:, None])[0][:, 0])
 
 def fit(plan, checkpoint, kill_at, result):
     n_calls = 0
@@ -32,7 +41,7 @@ def fit(plan, checkpoint, kill_at, result):
         return (module(x[rows])[:, 0] - y[rows]).square().mean()
 
     with torch_seed(0):
-        module = torch.nn.Sequential(
+        module = Attentive() if plan.optimizer == "muon" else torch.nn.Sequential(
             torch.nn.Linear(2, 8), torch.nn.BatchNorm1d(8), torch.nn.Dropout(0.3),
             torch.nn.Linear(8, 1),
         )
@@ -76,6 +85,8 @@ CASES = {
         (26,),
     ),
     "lbfgs": (Plan("lbfgs", max_epochs=3), (30,)),
+    "muon": (Plan("muon", 0.01, "cosine", batch_size=16, max_epochs=5), (6, 9)),
+    "muon, one cycle": (Plan("muon", 0.01, batch_size=16, max_epochs=5), (11,)),
 }  # fmt: skip
 
 PLAN = Plan(learning_rate=0.01, batch_size=16, max_epochs=3)

@@ -1,0 +1,229 @@
+"""What makes small networks learn faster in a second of the processor, row by row.
+
+    python benchmarks/learning.py run [--only dates ...] [--recipes Muon ...] [--seeds 3]
+    python benchmarks/learning.py report > benchmarks/learning.md
+
+Tasks, at the sizes that the estimators have by default:
+
+* language: Tiny Shakespeare by characters, nanoGPT's small network, 500 steps of 12 windows of
+  64. The loss, in nats, is that of the last tenth.
+* dates: 1000 pairs such as "March 5, 1998" and "1998-03-05" by characters, 320 steps of 64; the
+  share of 500 other dates that are right in every character.
+* concrete, energy (UCI): TransformerRegressor; the mean squared error in units of the variance.
+* vowels, power (UEA): TransformerClassifier of series; log-loss.
+
+For the last four, a third of the official training rows is held out, another one for each seed;
+official test rows are never read. "A tenth init" and "zero init" are of the last matrix of
+every sublayer. Results are kept in benchmarks/learning.jsonl, and what is there is not measured
+again. Seconds are of the processor, for the fit, on one thread.
+"""
+
+import argparse
+import collections
+import dataclasses
+import datetime
+import gzip
+import json
+import os
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import torch
+from attend import processor
+from torch import nn
+
+from sklearn_attention import (
+    TransformerClassifier,
+    TransformerLanguageModel,
+    TransformerRegressor,
+    TransformerSeq2Seq,
+)
+from sklearn_attention.attention import torch_threads
+
+RESULTS = Path(__file__).with_name("learning.jsonl")
+REPOSITORY = Path(__file__).resolve().parents[1]
+# AdamW at the same rate too: no row is to be better by its rate alone.
+MUON = {"optimizer": "muon", "learning_rate": 3e-3}
+# How to train, and by what the first values of the last layers of sublayers are multiplied.
+RECIPES = {
+    "AdamW": ({}, 1),
+    "AdamW at 3e-3": ({"learning_rate": 3e-3}, 1),
+    "Muon": (MUON, 1),
+    "Muon, a tenth init": (MUON, 0.1),
+    "Muon, zero init": (MUON, 0),
+}
+# Measured when the package had them, and then left out: no clear gain for what they cost.
+LEFT_OUT = (
+    "Muon, zero init, linear decay",
+    "Muon, zero init, linear decay, ReLU²",
+    "Muon, zero init, linear decay, ReLU², QK-norm",
+)
+
+
+def by_recipe(kind, training, start):
+    """An estimator whose training and whose first weights are those of a recipe."""
+
+    class ByRecipe(kind):
+        def _plan(self, **chosen):
+            return dataclasses.replace(super()._plan(**chosen), **training)
+
+        @staticmethod
+        def _network_kind():
+            def build(**shape):
+                network = kind._network_kind()(**shape)
+                for name, value in network.named_parameters():
+                    if name.endswith(("attention.out.weight", "feedforward.narrow.weight")):
+                        nn.init.xavier_uniform_(value, start)
+                return network
+
+            return build
+
+    return ByRecipe
+
+
+def language(recipe, seed, data):
+    with gzip.open(data / "text" / "tinyshakespeare.txt.gz", "rt") as file:
+        text = file.read()
+    model = by_recipe(TransformerLanguageModel, *recipe)(
+        batch_size=12, max_steps=500, random_state=seed, device="cpu"
+    )
+    seconds = fit(model, [text])
+    return min(model.training_history_["validation_loss"]), seconds
+
+
+def dates(recipe, seed, _):
+    rng = np.random.default_rng(seed)
+    first = datetime.date(1900, 1, 1)
+    days = [first + datetime.timedelta(days=int(d)) for d in rng.permutation(47_000)[:1500]]
+    X = [f"{day:%B} {day.day}, {day.year}" for day in days]
+    y = [day.isoformat() for day in days]
+    model = by_recipe(TransformerSeq2Seq, *recipe)(
+        "characters", max_epochs=20, random_state=seed, device="cpu"
+    )
+    seconds = fit(model, X[:1000], y[:1000])
+    found = model.predict(X[1000:])
+    return np.mean([a == b for a, b in zip(found, y[1000:], strict=True)]), seconds
+
+
+def table(name):
+    def measure(recipe, seed, data):
+        frame = pd.read_csv(data / "uci" / f"{name}.csv.gz")
+        official = np.load(data / "uci" / f"{name}_splits.npz")["test_00"]
+        rows = np.setdiff1d(np.arange(len(frame)), official)
+        learned, held = halves(rows, seed)
+        X, y = frame.iloc[:, :-1], frame.iloc[:, -1]
+        model = by_recipe(TransformerRegressor, *recipe)(random_state=seed, device="cpu")
+        seconds = fit(model, X.iloc[learned], y.iloc[learned])
+        wrong = y.iloc[held] - model.predict(X.iloc[held])
+        return np.mean(np.square(wrong)) / np.var(y.iloc[held]), seconds
+
+    return measure
+
+
+def series(name):
+    def measure(recipe, seed, data):
+        file = np.load(data / "series" / f"{name}.npz")
+        ends = np.cumsum(file["length_train"])[:-1]
+        X, y = np.split(file["X_train"], ends), file["y_train"]
+        learned, held = halves(np.arange(len(X)), seed)
+        model = by_recipe(TransformerClassifier, *recipe)(random_state=seed, device="cpu")
+        seconds = fit(model, [X[i] for i in learned], y[learned])
+        proba = model.predict_proba([X[i] for i in held])
+        columns = np.searchsorted(model.classes_, y[held])
+        return -np.mean(np.log(proba[np.arange(len(held)), columns])), seconds
+
+    return measure
+
+
+def halves(rows, seed):
+    """Two thirds of the rows, and the others."""
+    rows = np.random.default_rng(seed).permutation(rows)
+    return rows[len(rows) // 3 :], rows[: len(rows) // 3]
+
+
+def fit(model, *data):
+    """Seconds of the processor."""
+    start = time.process_time()
+    model.fit(*data)
+    return time.process_time() - start
+
+
+TASKS = {
+    "language": (language, "loss"),
+    "dates": (dates, "share right"),
+    "concrete": (table("concrete"), "error"),
+    "energy": (table("energy"), "error"),
+    "vowels": (series("JapaneseVowels"), "log-loss"),
+    "power": (series("ItalyPowerDemand"), "log-loss"),
+}
+
+
+def read_results():
+    """What was measured, by task, recipe and seed."""
+    if not RESULTS.exists():
+        return {}
+    lines = map(json.loads, RESULTS.read_text().splitlines())
+    return {(line["task"], line["recipe"], line["seed"]): line for line in lines}
+
+
+def run(options):
+    for seed in range(options.seeds):
+        for task in options.only:
+            for name in options.recipes:
+                if (task, name, seed) in read_results():
+                    continue
+                with torch_threads(1):
+                    value, seconds = TASKS[task][0](RECIPES[name], seed, options.data)
+                line = {
+                    "task": task, "recipe": name, "seed": seed, "value": round(float(value), 5),
+                    "seconds": round(seconds, 2), "processor": processor(),
+                }  # fmt: skip
+                print(line, flush=True)
+                with RESULTS.open("a") as file:
+                    file.write(json.dumps(line, ensure_ascii=False) + "\n")
+
+
+def report(_):
+    results = read_results()
+    found = collections.defaultdict(list)
+    for (task, name, _), line in results.items():
+        found[task, name].append((line["value"], line["seconds"]))
+    processors = sorted({line["processor"] for line in results.values()})
+    print("# What makes small networks learn faster\n")
+    print(f"{', '.join(processors)}, one thread, torch {torch.__version__}.\n")
+    print("Mean and standard deviation over seeds, whose number is in brackets; seconds of the")
+    print("processor. See benchmarks/learning.py for what is measured. Linear decay, ReLU² and")
+    print("QK-norm are no longer in the package: no clear gain for what they cost.")
+    for task, (_, unit) in TASKS.items():
+        if not any(key[0] == task for key in found):
+            continue
+        print(f"\n## {task}\n\n| recipe | {unit} | seconds |\n| --- | --- | --- |")
+        for name in (*RECIPES, *LEFT_OUT):
+            if (task, name) in found:
+                values, seconds = np.array(found[task, name]).T
+                spread = f" ± {values.std(ddof=1):.4f}" if len(values) > 1 else ""
+                print(
+                    f"| {name} | {values.mean():.4f}{spread} ({len(values)}) "
+                    f"| {seconds.mean():.1f} |"
+                )
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("command", choices=["run", "report"])
+    parser.add_argument("--only", nargs="+", choices=TASKS, default=list(TASKS))
+    parser.add_argument("--recipes", nargs="+", choices=RECIPES, default=list(RECIPES))
+    parser.add_argument("--seeds", type=int, default=3)
+    beside = REPOSITORY.parent / "shared" / "data"
+    parser.add_argument(
+        "--data", type=Path, default=os.environ.get("SKLEARN_ATTENTION_DATA", beside)
+    )
+    options = parser.parse_args()
+    options.data = Path(options.data)
+    {"run": run, "report": report}[options.command](options)
+
+
+if __name__ == "__main__":
+    main()

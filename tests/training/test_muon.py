@@ -1,0 +1,179 @@
+"""Muon for the matrices of blocks, AdamW for all else."""
+
+import copy
+
+import pytest
+import torch
+
+from sklearn_attention.nn import Encoder, initialize
+from sklearn_attention.training import Plan, batch_sizes, pace, train
+from sklearn_attention.training._muon import Muon, orthogonalize
+from sklearn_attention.training._optimizer import make_optimizers
+
+
+class Network(torch.nn.Module):
+    """An encoder between other layers."""
+
+    def __init__(self, dropout=0.0):
+        super().__init__()
+        self.embed = torch.nn.Linear(2, 8)
+        self.encoder = Encoder(2, 8, 2, 16, dropout=dropout)
+        self.head = torch.nn.Linear(8, 1)
+
+    def forward(self, x):
+        return self.head(self.encoder(self.embed(x))[0].mean(dim=1))[:, 0]
+
+
+@pytest.fixture
+def network():
+    return initialize(Network(), torch.Generator().manual_seed(0))
+
+
+@pytest.fixture(scope="module")
+def rows():
+    generator = torch.Generator().manual_seed(1)
+    x = torch.randn(40, 5, 2, generator=generator)
+    return x, x[:, :, 0].amax(dim=1)
+
+
+def loss_of(rows):
+    x, y = rows
+    return lambda module, batch: (
+        (module(x[batch].to(next(module.parameters()).dtype)) - y[batch]).square().mean()
+    )
+
+
+def inner(name):
+    """Whether Muon changes a parameter of the network."""
+    return name.startswith("encoder.blocks") and name.endswith("weight") and "norm" not in name
+
+
+@pytest.mark.parametrize("shape", [(3, 8, 8), (2, 32, 8), (2, 8, 32)])
+@pytest.mark.parametrize("scale", [1e-12, 1.0, 1e6])
+def test_singular_values_come_near_to_1(shape, scale):
+    generator = torch.Generator().manual_seed(0)
+    matrices = torch.randn(shape, generator=generator)
+    left, _, right = torch.linalg.svd(matrices, full_matrices=False)
+    spectrum = torch.logspace(0, -2, 8)
+    found = orthogonalize(scale * (left * spectrum) @ right).float()
+    cores = left.mT @ found @ right.mT
+    values = cores.diagonal(dim1=1, dim2=2)
+    assert values.min() > 0.6 if scale == 1.0 else values.min() > 0
+    assert values.max() < 1.3
+    assert (cores - torch.diag_embed(values)).abs().max() < 0.05
+
+
+def test_of_nothing_is_nothing():
+    assert (orthogonalize(torch.zeros(2, 4, 3)) == 0).all()
+
+
+@pytest.mark.parametrize("options", [{}, {"weight_decay": 0.3, "momentum": 0.85}], ids=str)
+def test_steps_are_those_of_torch(options):
+    generator = torch.Generator().manual_seed(0)
+    shapes = [(8, 8), (24, 8), (8, 8), (8, 24), (5, 3)]
+    start = [torch.randn(shape, generator=generator) for shape in shapes]
+    ours, theirs = ([torch.nn.Parameter(w.clone()) for w in start] for _ in range(2))
+    rate = 0.05
+    mine = Muon(ours, lr=rate, **options)
+    reference = torch.optim.Muon(
+        theirs, lr=rate, adjust_lr_fn="match_rms_adamw", **{"weight_decay": 0.0} | options
+    )
+    for _ in range(5):
+        for ours_one, theirs_one in zip(ours, theirs, strict=True):
+            ours_one.grad = torch.randn(ours_one.shape, generator=generator)
+            theirs_one.grad = ours_one.grad.clone()
+        ours[-1].grad = theirs[-1].grad = None
+        mine.step()
+        reference.step()
+    for before, found, expected in zip(start, ours, theirs, strict=True):
+        moved = (expected - before).norm()
+        # They round to bfloat16 in another order.
+        assert (found - expected).norm() <= 0.02 * moved
+    assert torch.equal(ours[-1], start[-1])
+
+
+def test_each_parameter_has_the_optimizer_it_needs(network):
+    network.encoder.blocks[0].attention.query.weight.requires_grad_(False)
+    muon, adamw = make_optimizers(Plan("muon", 0.02, weight_decay=0.3), network)
+    (group,) = muon.param_groups
+    names = {id(p): name for name, p in network.named_parameters()}
+    found = {names[id(p)] for p in group["params"]}
+    assert found == {name for name in names.values() if inner(name)} - {
+        "encoder.blocks.0.attention.query.weight"
+    }
+    assert len(found) == 11
+    assert (group["weight_decay"], group["lr"]) == (0.3, 0.02)
+    decaying, others = adamw.param_groups
+    assert {names[id(p)] for p in decaying["params"]} == {"embed.weight", "head.weight"}
+    assert (decaying["weight_decay"], others["weight_decay"]) == (0.3, 0.0)
+    n_trained = sum(p.requires_grad for p in network.parameters())
+    assert len(found) + len(decaying["params"]) + len(others["params"]) == n_trained
+
+
+def test_without_blocks_there_is_nothing_for_it(task):
+    with pytest.raises(ValueError, match=r"optimizer='muon'.*module=Sequential.*pass 'adamw'"):
+        task.fit(Plan("muon"))
+
+
+@pytest.mark.parametrize("schedule", ["one_cycle", "cosine"])
+def test_is_the_loop_written_out(network, rows, schedule):
+    plan = Plan(
+        "muon", 0.02, schedule, weight_decay=0.1, clip_norm=0.5, batch_size=8, max_epochs=3
+    )
+    theirs, order, loss = copy.deepcopy(network.double()), [], loss_of(rows)
+    start = copy.deepcopy(network.state_dict())
+
+    def recording(module, batch):
+        order.append(batch)
+        return loss(module, batch)
+
+    train(network, recording, 40, plan, random_state=0)
+    named = dict(theirs.named_parameters())
+    matrices = [theirs.embed.weight, theirs.head.weight]
+    others = [p for name, p in named.items() if not inner(name) and "d.weight" not in name]
+    groups = [
+        {"params": matrices, "weight_decay": 0.1},
+        {"params": others, "weight_decay": 0.0},
+    ]
+    muon = Muon([p for name, p in named.items() if inner(name)], lr=0.0, weight_decay=0.1)
+    adamw = torch.optim.AdamW(groups)
+    for step, batch in enumerate(order):
+        rate, momentum = pace(plan, step, len(order))
+        for group in (*muon.param_groups, *adamw.param_groups):
+            group["lr"] = rate
+        if momentum is not None:
+            muon.param_groups[0]["momentum"] = momentum
+            for group in adamw.param_groups:
+                group["betas"] = (momentum, 0.999)
+        theirs.zero_grad()
+        loss(theirs, batch).backward()
+        torch.nn.utils.clip_grad_norm_(theirs.parameters(), 0.5)
+        muon.step()
+        adamw.step()
+    for name, expected in theirs.state_dict().items():
+        if name.endswith("key.bias"):
+            continue  # Its gradient is 0 but for rounding, which AdamW enlarges.
+        moved = (expected - start[name]).norm()
+        assert (network.state_dict()[name] - expected).norm() <= 1e-3 * moved, name
+
+
+@pytest.mark.parametrize("autocast", [False, True])
+def test_it_learns_and_the_seed_decides(rows, autocast):
+    plan = Plan("muon", 0.01, "cosine", batch_size=8, max_epochs=10, autocast=autocast)
+    found = []
+    for seed in (0, 0, 1):
+        network = initialize(Network(dropout=0.1), torch.Generator().manual_seed(0))
+        found.append(train(network, loss_of(rows), 40, plan, random_state=seed).loss)
+    assert found[0] == found[1] != found[2]
+    assert found[0][-1] < 0.3 * found[0][0]
+
+
+def test_double_precision_stays(network, rows):
+    network, before = network.double(), copy.deepcopy(network.double().state_dict())
+    plan = Plan("muon", max_epochs=1)
+    assert batch_sizes(plan, 40) == [[40]]
+    train(network, loss_of(rows), 40, plan, random_state=0)
+    for name, value in network.state_dict().items():
+        assert value.dtype == torch.float64
+        if name.endswith(("narrow.weight", "out.weight")):
+            assert not torch.equal(value, before[name])
