@@ -309,7 +309,7 @@ def tables_section(frame, columns, ours):
             for column in ours:
                 both = cells.loc[name, [BOOSTING, column]].dropna()
                 theirs, mine = both.mean()
-                shown = [number(mine), number(theirs), f"{mine / theirs:.3f}"]
+                shown = [number(mine), number(theirs), fixed(mine / theirs)]
                 row += [f"{shown[0]} / {shown[1]} ({len(both)})", shown[2]]
             rows.append(row)
     header = [h for c in ours for h in (f"{c} / {BOOSTING}", "ratio")]
