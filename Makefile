@@ -36,7 +36,7 @@ bench: $(PACKAGE) $(call group,bench)
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/random_features.py
 	$(BIN)/python benchmarks/forecasting.py speed --results .venv/forecasting.jsonl
 	$(BIN)/python benchmarks/language_model.py --steps 200
-	$(BIN)/python benchmarks/encoders.py run --sets digits,titanic --splits 1 --results .venv/encoders.jsonl
+	$(BIN)/python benchmarks/encoders.py tables --sets titanic,penguins --seeds 0 --results .venv/encoders.jsonl
 	$(BIN)/python benchmarks/encoders.py report --results .venv/encoders.jsonl
 	$(BIN)/python benchmarks/tabular.py run --sets yacht,penguins --results .venv/tabular.jsonl
 	$(BIN)/python benchmarks/tabular.py report --results .venv/tabular.jsonl

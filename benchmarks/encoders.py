@@ -1,202 +1,402 @@
-"""Transformer encoders of rows beside gradient boosting, both at their defaults.
+"""Transformers of series, texts and tables at their defaults beside simpler models.
 
-    python benchmarks/encoders.py run [--sets A,B] [--splits N] [--data FOLDER] [--results FILE]
-    python benchmarks/encoders.py report [--results FILE] [--save FILE]
+    python benchmarks/encoders.py TABLE... [--models A,B] [--sets A,B] [--seeds 0,1]
+                                  [--tag TAG] [--again] [--peer-python PYTHON]
+                                  [--results FILE] [--data FOLDER]
+    python benchmarks/encoders.py report [--results FILE]
 
-* digits: scikit-learn's handwritten digits, each a sequence of 8 rows of 8 pixels, for
-  `TransformerClassifier`; `HistGradientBoostingClassifier` sees the 64 pixels side by side.
-  Random stratified splits with a quarter of the digits as test rows. Expected: the encoder
-  makes fewer errors on every split.
-* tables: every feature a token. Sets and splits are those of `tabular.py`: numbers alone (mpg
-  has one category), numbers and categories with missing cells (titanic, penguins), and many
-  rows (california_housing, adult). Expected: errors near those of boosting, below them where
-  targets are smooth; fits take longer by one or two orders of magnitude. The defaults of
-  learning rate, epochs and dropout, and the embedding of numbers, were chosen by errors on two
-  splits, 5 and 6, of mpg, energy, concrete and titanic; the other sets had no part in it.
+Each TABLE measures every set, model and seed that the file of results does not have yet, and
+appends a JSON line for each, so that an interrupted run goes on where it stopped; with several
+lines for the same, the last one counts. `--models` takes names, "peers" or "ours". `--tag`
+marks the lines of our models, to stand beside those of another version; peers have none.
+`report` prints Markdown tables of the file alone.
 
-`run` appends a line for each fit and leaves out those that are there. All sets with two splits
-take about ten minutes on an idle core. Progress goes to stderr.
+* series: seven sets of the UCR and UEA archive, official splits. Beside boosting, which sees
+  all steps as columns, there are MiniRocket and the nearest neighbour by dynamic time warping.
+  Those two are aeon's, which needs an older pandas: `--peer-python`, or the variable
+  PEER_PYTHON, names a Python that has it, in an environment of its own
+  (`python -m venv FOLDER && FOLDER/bin/pip install aeon`). Without it, the stored lines count.
+  MiniRocket and boosting see short series with zeros behind their end.
+  Expected: MiniRocket leads, and what compares steps by their number falls behind it.
+* text: summaries of docstrings, to be told which of eight installed packages they are from;
+  names of packages are left out. The set depends on their versions and is named by a hash.
+  Expected: TF-IDF with logistic regression is hard to beat on 3000 texts.
+* tables: numbers, levels and missing cells. Seeds 0, 1, 2 are splits 7, 8, 9 of `tabular.py`,
+  which had no part in choosing defaults. Expected: errors near those of boosting.
+
+Seconds are of the processor, in one thread. Progress goes to stderr.
 """
 
 import argparse
 import json
 import os
 import platform
+import subprocess
 import sys
 import time
+import warnings
+from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import torch
-from _tabular_data import SPLITS, load_split
-from sklearn import __version__ as sklearn_version
-from sklearn.datasets import load_digits
+from _encoders_data import SERIES, docstrings, padded, series
+from _tabular_data import load_split
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, log_loss, root_mean_squared_error
-from sklearn.model_selection import train_test_split
+from sklearn.pipeline import make_pipeline
+from threadpoolctl import threadpool_limits
 
 from sklearn_attention import TransformerClassifier, TransformerRegressor, __version__
 
 HERE = Path(__file__).resolve().parent
-DIGITS = "digits, row by row"
+KEYS = ["table", "set", "model", "seed", "tag"]
+OURS, BOOSTING, MINIROCKET, DTW = (
+    "transformer",
+    "HistGradientBoosting",
+    "MiniRocket",
+    "1-NN DTW",
+)
+TF_IDF = "TF-IDF + logistic regression"
+# How often each is measured: once where nothing is drawn.
+SEEDS = {
+    "series": {MINIROCKET: 3, DTW: 1, BOOSTING: 1, OURS: 3},
+    "text": {TF_IDF: 1, OURS: 3},
+    "tables": {BOOSTING: 3, OURS: 3},
+}
+BY_AEON = (MINIROCKET, DTW)
 TABLES = {
     "mpg": "regression",
-    "energy": "regression",
-    "concrete": "regression",
-    "kin8nm": "regression",
+    "ames": "regression",
+    "nyc_taxis": "regression",
     "california_housing": "regression",
+    "cps1988": "regression",
     "penguins": "classification",
     "titanic": "classification",
     "adult": "classification",
 }
-N_SPLITS = 5
+FIRST_SPLIT = 7
+PACKAGES = ("scikit-learn", "torch", "numpy", "pandas")
 
 
-def digits(split):
-    """Training and test images, training and test targets."""
-    X, y = load_digits(return_X_y=True)
-    return train_test_split(
-        X.reshape(-1, 8, 8), y, test_size=0.25, random_state=split, stratify=y
-    )
+# Measure.
 
 
-def models(name):
-    """For each side its estimator, and what it sees of X."""
-    if name == DIGITS:
-        return {
-            "transformer": (TransformerClassifier(), lambda X: X),
-            "boosting": (
-                HistGradientBoostingClassifier(random_state=0),
-                lambda X: X.reshape(len(X), -1),
-            ),
-        }
-    regression = TABLES[name] == "regression"
-    ours = TransformerRegressor() if regression else TransformerClassifier()
+def load_series(name, model, seed, data):
+    """What a model sees of training and test rows, and their classes."""
+    train, test, y_train, y_test = series(data, name)
+    if model == BOOSTING:
+        longest = max(map(len, train + test))
+        train, test = (padded(part, longest).reshape(len(part), -1) for part in (train, test))
+    elif len({len(sequence) for sequence in train + test}) == 1:
+        train, test = np.stack(train), np.stack(test)
+    return train, test, y_train, y_test
+
+
+def load_text(name, model, seed, data):
+    return texts()[:4]
+
+
+def load_table(name, model, seed, data):
+    return load_split(TABLES[name], name, FIRST_SPLIT + seed, data)
+
+
+LOADS = {"series": load_series, "text": load_text, "tables": load_table}
+texts = cache(docstrings)
+
+
+def sets_of(table):
+    if table == "text":
+        return [texts()[4]]
+    return list(SERIES if table == "series" else TABLES)
+
+
+def make_model(table, name, model, seed):
+    regression = TABLES.get(name) == "regression"
+    if model == OURS:
+        kind = TransformerRegressor if regression else TransformerClassifier
+        return kind(random_state=seed)
+    if model == TF_IDF:
+        return make_pipeline(TfidfVectorizer(), LogisticRegression(max_iter=1000))
     kind = HistGradientBoostingRegressor if regression else HistGradientBoostingClassifier
-    theirs = kind(categorical_features="from_dtype", random_state=0)
-    return {"transformer": (ours, lambda X: X), "boosting": (theirs, lambda X: X)}
+    return kind(random_state=seed)
 
 
-def measure(name, split, data):
-    """A result for each side."""
-    if name == DIGITS:
-        train_X, test_X, train_y, test_y = digits(split)
-    else:
-        train_X, test_X, train_y, test_y = load_split(TABLES[name], name, split, data)
-    for side, (model, seen) in models(name).items():
-        start, clock = time.perf_counter(), time.process_time()
-        model.fit(seen(train_X), train_y)
-        seconds, of_processor = time.perf_counter() - start, time.process_time() - clock
-        predictions = model.predict(seen(test_X))
-        if hasattr(model, "classes_"):
-            probabilities = model.predict_proba(seen(test_X))
-            errors = {
-                "error": 1 - accuracy_score(test_y, predictions),
-                "log_loss": log_loss(test_y, probabilities, labels=model.classes_),
-            }
-        else:
-            errors = {"error": root_mean_squared_error(test_y, predictions)}
-        yield {
-            "set": name, "split": split, "model": side, "rows": len(train_y),
-            "columns": int(np.prod(np.shape(train_X)[1:])), **errors, "seconds": seconds,
-            "processor_seconds": of_processor,
-        }  # fmt: skip
+def measure(table, name, model, seed, data):
+    """Scores on the test rows, and seconds, or what went wrong."""
+    X_train, X_test, y_train, y_test = LOADS[table](name, model, seed, data)
+    estimator = make_model(table, name, model, seed)
+    with warnings.catch_warnings(), threadpool_limits(1):
+        # Models that do not converge at their defaults show it in their scores.
+        warnings.simplefilter("ignore")
+        try:
+            start = time.process_time()
+            estimator.fit(X_train, y_train)
+            fitted = time.process_time()
+            if not hasattr(estimator, "classes_"):
+                scores = {"rmse": root_mean_squared_error(y_test, estimator.predict(X_test))}
+            else:
+                probabilities = estimator.predict_proba(X_test)
+                labels = estimator.classes_
+                scores = {
+                    "accuracy": accuracy_score(y_test, labels[probabilities.argmax(axis=1)]),
+                    "log_loss": log_loss(y_test, probabilities, labels=labels),
+                }
+            seconds = {"fit_s": fitted - start, "predict_s": time.process_time() - fitted}
+        except Exception as error:
+            return {"error": f"{type(error).__name__}: {error}"[:300]}
+    return scores | seconds
 
 
-def read_results(path):
-    lines = path.read_text("utf-8").splitlines() if path.exists() else []
-    return [json.loads(line) for line in lines]
+def measure_by_aeon(name, model, seed, options):
+    command = [options.peer_python, HERE / "_encoders_peers.py", model, name, str(seed)]
+    limits = {f"{library}_NUM_THREADS": "1" for library in ("NUMBA", "OMP", "OPENBLAS")}
+    done = subprocess.run(
+        [*command, options.data], env=os.environ | limits, stdout=subprocess.PIPE, check=True
+    )
+    return json.loads(done.stdout)
 
 
-def run(options):
-    there = {(r["set"], r["split"]) for r in read_results(options.results)}
-    names = options.sets.split(",") if options.sets else [DIGITS, *TABLES]
-    names = [DIGITS if name == "digits" else name for name in names]
-    for name in names:
-        of_set = range(N_SPLITS) if name == DIGITS else SPLITS[name]
-        for split in list(of_set)[: options.splits]:
-            if (name, split) in there:
+# Run.
+
+
+def run(table, options):
+    known = results(options.results)
+    measured = set() if options.again else set(known[KEYS].itertuples(index=False, name=None))
+    for name in sets_of(table):
+        if options.sets and name not in options.sets:
+            continue
+        for model, n_seeds in SEEDS[table].items():
+            if options.models and model not in options.models:
                 continue
-            results = list(measure(name, split, options.data))
-            with options.results.open("a", encoding="utf-8") as file:
-                file.writelines(json.dumps(result) + "\n" for result in results)
-            for result in results:
-                print(result, file=sys.stderr, flush=True)
+            for seed in range(n_seeds):
+                keys = (table, name, model, seed, options.tag if model == OURS else "")
+                if keys in measured or (options.seeds and seed not in options.seeds):
+                    continue
+                if model in BY_AEON and not options.peer_python:
+                    print(f"{model} on {name} is left out: no --peer-python", file=sys.stderr)
+                    continue
+                if model in BY_AEON:
+                    found = measure_by_aeon(name, model, seed, options)
+                else:
+                    found = measure(table, name, model, seed, options.data)
+                append(dict(zip(KEYS, keys, strict=True)) | rounded(found), options.results)
+
+
+def rounded(found):
+    return {k: v if isinstance(v, str) else float(f"{v:.6g}") for k, v in found.items()}
+
+
+def append(cell, path):
+    line = json.dumps(cell)
+    print(line, file=sys.stderr)
+    with open(path, "a") as file:
+        file.write(line + "\n")
+
+
+def results(path):
+    """A row for each cell; the last line counts."""
+    lines = path.read_text().splitlines() if path.exists() else []
+    frame = pd.DataFrame([json.loads(line) for line in lines])
+    fields = [*KEYS, "error", "accuracy", "log_loss", "rmse", "fit_s", "predict_s"]
+    return frame.reindex(columns=fields).drop_duplicates(KEYS, keep="last")
+
+
+# Report.
+
+TITLES = {
+    "series": (
+        "Series: accuracy",
+        "Means over seeds, as many as in brackets where it is not one. Difference: of the "
+        "transformer to the better of MiniRocket and HistGradientBoosting.",
+    ),
+    "text": ("Texts: accuracy and log-loss", "3000 training and 2600 test texts, 8 classes."),
+    "tables": (
+        "Tables: errors",
+        "Root mean squared errors, or shares of errors and, in lines of their own, log-losses; "
+        "means over the splits that both have, as many as in brackets. Ratio: the "
+        "transformer's to that of boosting.",
+    ),
+}
+
+
+def columns_of(table, frame):
+    """The frame with a column for each model and tag, and these columns, ours last."""
+    named = frame["model"] + frame["tag"].map(lambda tag: f", {tag}" if tag else "")
+    places = frame["model"].map(list(SEEDS[table]).index)
+    order = dict.fromkeys(named[places.sort_values(kind="stable").index])
+    return frame.assign(column=named), list(order)
+
+
+def means_of(frame, columns, field):
+    """Means and counts over seeds, a row for each set in their order."""
+    cells = frame.dropna(subset=field).groupby(["set", "column"], sort=False)[field]
+    return [
+        found.unstack().reindex(index=list(dict.fromkeys(frame["set"])), columns=columns)
+        for found in (cells.mean(), cells.count())
+    ]
+
+
+def fixed(value):
+    return "–" if np.isnan(value) else f"{value:.3f}"
+
+
+def signed(value):
+    return "–" if np.isnan(value) else f"{value:+.3f}"
+
+
+def number(value):
+    if np.isnan(value):
+        return "–"
+    return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
+def texts_of(means, counts, text):
+    return [
+        text(mean) + (f" ({count:.0f})" if count > 1 else "")
+        for mean, count in zip(means, counts, strict=True)
+    ]
+
+
+def markdown(header, rows):
+    lines = [header, ["---"] * len(header), *rows]
+    return ["| " + " | ".join(line) + " |" for line in lines]
+
+
+def series_section(frame, columns, ours):
+    means, counts = means_of(frame, columns, "accuracy")
+    differences = means[ours].sub(means[[MINIROCKET, BOOSTING]].max(axis=1), axis=0)
+    rows = [
+        [
+            name,
+            *texts_of(means.loc[name], counts.loc[name], fixed),
+            *map(signed, differences.loc[name]),
+        ]
+        for name in means.index
+    ]
+    lines = [*markdown(["set", *columns, *(f"difference, {c}" for c in ours)], rows), ""]
+    peers = [column for column in columns if column not in ours]
+    rows = []
+    for column in ours:
+        complete = means[[*peers, column]].dropna()
+        ranks = complete.rank(axis=1, ascending=False).mean()
+        ranks = [*map(fixed, ranks), signed(differences[column].min())]
+        rows.append([column, str(len(complete)), *ranks])
+    header = ["mean ranks beside", "sets", *peers, "its own", "least difference"]
+    return [*lines, *markdown(header, rows), ""]
+
+
+def text_section(frame, columns, ours):
+    found = [means_of(frame, columns, field) for field in ("accuracy", "log_loss")]
+    rows = []
+    for name in dict.fromkeys(frame["set"]):
+        parts = [texts_of(m.loc[name], c.loc[name], fixed) for m, c in found]
+        rows.append([name, *(" / ".join(pair) for pair in zip(*parts, strict=True))])
+    return [*markdown(["set", *columns], rows), ""]
+
+
+def tables_section(frame, columns, ours):
+    frame = frame.assign(wrong=1 - frame["accuracy"])
+    rows = []
+    for field, label in (("rmse", ""), ("wrong", ", share"), ("log_loss", ", log-loss")):
+        cells = frame.pivot(index=["set", "seed"], columns="column", values=field)
+        for name in dict.fromkeys(frame.dropna(subset=field)["set"]):
+            row = [name + label]
+            for column in ours:
+                both = cells.loc[name, [BOOSTING, column]].dropna()
+                theirs, mine = both.mean()
+                shown = [number(mine), number(theirs), fixed(mine / theirs)]
+                row += [f"{shown[0]} / {shown[1]} ({len(both)})", shown[2]]
+            rows.append(row)
+    header = [h for c in ours for h in (f"{c} / {BOOSTING}", "ratio")]
+    return [*markdown(["set", *header], rows), ""]
+
+
+SECTIONS = {"series": series_section, "text": text_section, "tables": tables_section}
+
+
+def section(table, frame):
+    if table != "text":
+        order = sets_of(table)
+        frame = frame.iloc[np.argsort(frame["set"].map(order.index), kind="stable")]
+    frame, columns = columns_of(table, frame)
+    ours = [column for column in columns if column.split(",")[0] == OURS]
+    title, note = TITLES[table]
+    lines = [f"## {title}", "", note, "", *SECTIONS[table](frame, columns, ours)]
+    seconds = [means_of(frame, columns, field)[0] for field in ("fit_s", "predict_s")]
+    rows = [
+        [name, *(f"{number(fit)} / {number(ask)}" for fit, ask in zip(*pair, strict=True))]
+        for name, *pair in zip(
+            seconds[0].index, *(part.to_numpy() for part in seconds), strict=True
+        )
+    ]
+    lines += ["Seconds of the processor: of the fit / of the predictions.", ""]
+    lines += [*markdown(["set", *columns], rows), ""]
+    for row in frame.dropna(subset="error").itertuples():
+        lines += [f"{row.column}, {row.set}, seed {row.seed}: {row.error}", ""]
+    return lines
 
 
 def report(options):
-    results = read_results(options.results)
-    where = f"{platform.platform()}, {os.cpu_count()} processors"
-    versions = f"sklearn-attention {__version__}, scikit-learn {sklearn_version}"
+    frame = results(options.results)
     lines = [
-        "# Encoders of rows",
+        "# Transformers of series, texts and tables",
         "",
-        f"{where}, one thread, shared with other work. Python {platform.python_version()}, "
-        f"{versions}, torch {torch.__version__}.",
+        f"{platform.platform()}, {os.cpu_count()} processors, one thread. Python "
+        f"{platform.python_version()}, sklearn-attention {__version__}, "
+        f"{', '.join(f'{name} {version(name)}' for name in PACKAGES)}; MiniRocket and 1-NN "
+        "DTW of aeon 1.6.",
         "",
-        "Both sides at their defaults; boosting is `HistGradientBoosting` of scikit-learn. The "
-        "ratio is that of the mean errors, below 1 where the transformer's is smaller. Two "
-        "splits (5 and 6) of mpg, energy, concrete and titanic were used to choose the "
-        "defaults.",
+        "All models at their defaults; `encoders.py` says what is measured. –: not measured.",
+        "",
     ]
-    regression = [name for name, task in TABLES.items() if task == "regression"]
-    classification = [DIGITS, *(name for name in TABLES if name not in regression)]
-    for title, names, measured in (
-        ("Regression: root mean squared error", regression, "error"),
-        ("Classification: share of errors", classification, "error"),
-        ("Classification: log-loss", classification, "log_loss"),
-    ):
-        lines += ["", f"## {title}", "", *table(results, names, measured)]
-    text = "\n".join(lines) + "\n"
-    print(text)
-    if options.save:
-        options.save.write_text(text, "utf-8")
+    for table in TITLES:
+        own = frame[frame["table"] == table]
+        if len(own):
+            lines += section(table, own)
+    print("\n".join(lines).rstrip())
 
 
-def table(results, names, measured):
-    """Rows of a table in Markdown, one for each set."""
-    yield (
-        "| set | rows | columns | splits | transformer | boosting | ratio | better in | "
-        "processor seconds of a fit |"
+# Command line.
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "tables", nargs="+", metavar="TABLE", help=f"{', '.join(SEEDS)}; report"
     )
-    yield "| --- | --- | --- | --- | --- | --- | --- | --- | --- |"
-    for name in names:
-        sides = [
-            sorted(
-                (r for r in results if (r["set"], r["model"]) == (name, side)),
-                key=lambda r: r["split"],
-            )
-            for side in ("transformer", "boosting")
-        ]
-        if not sides[0]:
-            continue
-        ours, theirs = (np.array([r[measured] for r in side]) for side in sides)
-        seconds = [np.mean([r["processor_seconds"] for r in side]) for side in sides]
-        ratio = ours.mean() / theirs.mean()
-        yield (
-            f"| {name} | {sides[0][0]['rows']} | {sides[0][0]['columns']} | {len(ours)} "
-            f"| {ours.mean():.4g} | {theirs.mean():.4g} | {ratio:.3f} "
-            f"| {(ours < theirs).sum()} of {len(ours)} "
-            f"| {seconds[0]:.1f} / {seconds[1]:.1f} |"
-        )
-
-
-def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    for name in ("models", "sets", "seeds"):
+        parser.add_argument(f"--{name}", type=lambda text: text.split(","), help="some of them")
+    parser.add_argument("--tag", default="", help="marks lines of our models")
+    parser.add_argument("--again", action="store_true", help="also what is measured already")
+    parser.add_argument(
+        "--peer-python", default=os.environ.get("PEER_PYTHON"), help="a Python that has aeon"
     )
-    parser.add_argument("action", choices=["run", "report"])
-    parser.add_argument("--sets", help="digits and names of tables, with commas; all of them")
-    parser.add_argument("--splits", type=int, default=N_SPLITS)
-    parser.add_argument("--data", type=Path, default=HERE.parents[1] / "shared" / "data")
     parser.add_argument("--results", type=Path, default=HERE / "encoders.jsonl")
-    parser.add_argument("--save", type=Path, help="where to write the report")
+    beside = HERE.parents[1] / "shared" / "data"
+    folder = os.environ.get("SKLEARN_ATTENTION_DATA", beside)
+    parser.add_argument("--data", type=Path, default=folder)
     options = parser.parse_args()
-    unknown = set((options.sets or "digits").split(",")) - {"digits", *TABLES}
+    models = {model for seeds in SEEDS.values() for model in seeds}
+    groups = {"ours": [OURS], "peers": models - {OURS}}
+    if options.models:
+        options.models = [m for name in options.models for m in groups.get(name, [name])]
+    if options.seeds:
+        options.seeds = [int(seed) for seed in options.seeds]
+    unknown = set(options.tables) - {*SEEDS, "report"}
+    unknown |= set(options.models or ()) - models
+    unknown |= set(options.sets or ()) - {*SERIES, *TABLES}
     if unknown:
-        parser.error(f"unknown sets {sorted(unknown)}: choose digits or {list(TABLES)}")
-    (run if options.action == "run" else report)(options)
+        parser.error(f"unknown: {', '.join(sorted(unknown))}")
+    return options
 
 
 if __name__ == "__main__":
-    main()
+    options = parse()
+    torch.set_num_threads(1)
+    for table in options.tables:
+        report(options) if table == "report" else run(table, options)
