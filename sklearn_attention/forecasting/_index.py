@@ -52,17 +52,7 @@ class TimeIndex:
 
     @classmethod
     def of_positions(cls, n):
-        """The index of something without one: 0, 1, 2, ...
-
-        Parameters
-        ----------
-        n : int
-            How many steps.
-
-        Returns
-        -------
-        time : TimeIndex
-        """
+        """The index of n steps without one: 0, 1, 2, ..."""
         return cls("position", np.arange(n, dtype=np.int64), 1)
 
     @classmethod
@@ -93,10 +83,9 @@ class TimeIndex:
             _check_same_kind(kind, index, like, what)
         _check_increasing(index, what)
         freq = like.freq if like is not None else _frequency(kind, index, what)
-        values = index.asi8 if kind in ("datetime", "period") else index.to_numpy(np.int64)
         unit = index.unit if kind == "datetime" else ""
         tz = "" if kind != "datetime" or index.tz is None else str(index.tz)
-        time = cls(kind, np.array(values, dtype=np.int64), freq, unit, tz, index.name)
+        time = cls(kind, _numbers(index).copy(), freq, unit, tz, index.name)
         grid = _grid(time, index)
         if len(grid) != len(index) or not (grid == index).all():
             _refuse_irregular(index, grid, freq, what)
@@ -112,6 +101,11 @@ class TimeIndex:
             return pd.PeriodDtype(self.freq).freq
         return pd.tseries.frequencies.to_offset(self.freq) if self.kind == "datetime" else None
 
+    @property
+    def _step(self):
+        """What neighbours among ordinals, or among whole numbers, differ by."""
+        return self.offset.n if self.kind == "period" else self.freq
+
     def between(self, start, stop):
         """The steps from one position to before another, which may lie beyond the end.
 
@@ -125,24 +119,18 @@ class TimeIndex:
         index : Index
             As it was read: of the same kind, frequency, time zone and name.
         """
-        n = len(self)
-        if self.kind in ("integer", "position"):
-            first, step = (int(self.values[0]) if n else 0), self.freq
-            return pd.RangeIndex(
-                first + step * start, first + step * stop, step, name=self.name
-            )
-        if self.kind == "period":
-            step = self.offset.n
-            ordinals = self.values[0] + step * np.arange(start, stop)
-            return pd.PeriodIndex.from_ordinals(ordinals, freq=self.freq, name=self.name)
-        if stop <= n:
-            index = self._timestamps(self.values[start:stop])
-        elif start >= n:
-            index = _range(self._timestamps(self.values[-1:])[0], stop - n + 1, self.freq)
-            index = index[start - n + 1 :]
-        else:
-            known = self._timestamps(self.values[start:])
-            index = known.append(self.between(n, stop))
+        if self.kind != "datetime":
+            first = int(self.values[0]) if len(self) else 0
+            numbers = range(first + self._step * start, first + self._step * stop, self._step)
+            if self.kind == "period":
+                return pd.PeriodIndex.from_ordinals(
+                    np.array(numbers, dtype=np.int64), freq=self.freq, name=self.name
+                )
+            return pd.RangeIndex(numbers, name=self.name)
+        n, index = len(self), self._timestamps(self.values[start:stop])
+        if stop > n:
+            later = _range(self._timestamps(self.values[-1:])[0], stop - n + 1, self.freq)[1:]
+            index = index.append(later[max(0, start - n) :])
         index = pd.DatetimeIndex(index, freq=self.freq).as_unit(self.unit)
         return index.rename(self.name)
 
@@ -170,13 +158,9 @@ class TimeIndex:
         _refuse_repeated(index, what)
         if len(index) == 0:
             return np.empty(0, dtype=np.int64)
-        if self.kind in ("integer", "position"):
-            offsets = index.to_numpy(np.int64) - self.values[0]
-            found = np.where(offsets % self.freq == 0, offsets // self.freq, -1)
-        elif self.kind == "period":
-            step = self.offset.n
-            offsets = index.asi8 - self.values[0]
-            found = np.where(offsets % step == 0, offsets // step, -1)
+        if self.kind != "datetime":
+            offsets = _numbers(index) - self.values[0]
+            found = np.where(offsets % self._step == 0, offsets // self._step, -1)
         else:
             if self.tz:
                 index = index.tz_convert(self.tz)
@@ -198,38 +182,15 @@ class TimeIndex:
         return found.astype(np.int64)
 
     def extended(self, n):
-        """The same index with further steps.
-
-        Parameters
-        ----------
-        n : int
-            How many.
-
-        Returns
-        -------
-        time : TimeIndex
-        """
+        """The same index with n further steps."""
         if n == 0:
             return self
-        later = self.between(len(self), len(self) + n)
-        new = later.asi8 if self.kind in ("datetime", "period") else later.to_numpy(np.int64)
-        return replace(self, values=np.concatenate([self.values, new]))
+        later = _numbers(self.between(len(self), len(self) + n))
+        return replace(self, values=np.concatenate([self.values, later]))
 
     def name_steps(self, positions):
-        """Name some steps in a message.
-
-        Parameters
-        ----------
-        positions : array of int of shape (n,)
-
-        Returns
-        -------
-        names : str
-            The first few of them.
-        """
-        positions = np.asarray(positions)
-        index = self.between(0, int(positions.max()) + 1)
-        return _name(index[positions])
+        """Names of the first few of some steps, for a message."""
+        return _name(self.between(0, int(np.max(positions)) + 1)[np.asarray(positions)])
 
     def _timestamps(self, values):
         index = pd.DatetimeIndex(values.view(f"M8[{self.unit}]"))
@@ -237,18 +198,7 @@ class TimeIndex:
 
 
 def kind_of(index, what):
-    """Kind of an index, as :class:`TimeIndex` has it.
-
-    Parameters
-    ----------
-    index : Index
-    what : str
-        Whose index it is, for messages.
-
-    Returns
-    -------
-    kind : {"datetime", "period", "integer"}
-    """
+    """Kind of an index, as :class:`TimeIndex` has it: "datetime", "period" or "integer"."""
     if isinstance(index, pd.DatetimeIndex):
         return "datetime"
     if isinstance(index, pd.PeriodIndex):
@@ -259,6 +209,10 @@ def kind_of(index, what):
         f"{what} has an index of dtype {index.dtype}, which has no steps: convert it with "
         "pandas.to_datetime, or drop it with reset_index(drop=True)."
     )
+
+
+def _numbers(index):
+    return index.asi8 if hasattr(index, "asi8") else index.to_numpy(np.int64)
 
 
 def _check_same_kind(kind, index, known, what):
@@ -350,10 +304,7 @@ def _grid(time, index):
     if time.kind == "datetime":
         return _range(index[0], None, time.freq, end=index[-1])
     span = int(time.values[-1] - time.values[0]) if len(time) else -1
-    step = time.freq
-    if time.kind == "period":
-        step = time.offset.n
-    return time.between(0, span // step + 1)
+    return time.between(0, span // time._step + 1)
 
 
 def _range(start, periods, freq, end=None):
