@@ -123,9 +123,8 @@ def _read_history(forecaster, history):
     if forecaster.n_features_in_ == 0:
         return panel
     # Features are asked for the last steps alone.
-    lookback = forecaster.lookback_
-    values = [values[-lookback:] for values in panel.values]
-    return replace(panel, values=values, starts=panel.ends - lookback)
+    values = [values[-forecaster.lookback_ :] for values in panel.values]
+    return replace(panel, values=values, starts=panel.ends - list(map(len, values)))
 
 
 def _read_steps(forecaster, X, panel, fresh):
