@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
+from pandas.tseries.frequencies import to_offset
 
 _MIDNIGHT = " 00:00:00"
 # What else leaves rows out.
@@ -99,7 +100,7 @@ class TimeIndex:
         """The frequency as an offset of pandas; None for whole numbers and positions."""
         if self.kind == "period":
             return pd.PeriodDtype(self.freq).freq
-        return pd.tseries.frequencies.to_offset(self.freq) if self.kind == "datetime" else None
+        return to_offset(self.freq) if self.kind == "datetime" else None
 
     @property
     def _step(self):
@@ -129,7 +130,8 @@ class TimeIndex:
             return pd.RangeIndex(numbers, name=self.name)
         n, index = len(self), self._timestamps(self.values[start:stop])
         if stop > n:
-            later = _range(self._timestamps(self.values[-1:])[0], stop - n + 1, self.freq)[1:]
+            last = self._timestamps(self.values[-1:])[0]
+            later = pd.date_range(last, periods=stop - n + 1, freq=self.freq)[1:]
             index = index.append(later[max(0, start - n) :])
         index = pd.DatetimeIndex(index, freq=self.freq).as_unit(self.unit)
         return index.rename(self.name)
@@ -168,7 +170,7 @@ class TimeIndex:
             start = len(self) - 1 if index.min() > last else 0
             known = self.between(start, len(self))
             if index.max() > last:
-                later = _range(last, None, self.freq, end=index.max())[1:]
+                later = pd.date_range(last, index.max(), freq=self.freq)[1:]
                 known = known.append(later)
             found = known.get_indexer(index)
             found = np.where(found >= 0, found + start, -1)
@@ -277,7 +279,7 @@ def _inferred(index):
         # pandas announces that the alias will be an offset, which is understood as well.
         warnings.simplefilter("ignore")
         freq = pd.infer_freq(index)
-    return None if freq is None else pd.tseries.frequencies.to_offset(freq).freqstr
+    return None if freq is None else to_offset(freq).freqstr
 
 
 def _frequency_with_gaps(index, what):
@@ -288,7 +290,7 @@ def _frequency_with_gaps(index, what):
             freq = _inferred(index[start : start + size])
             if freq is None:
                 continue
-            grid = _range(index[0], None, freq, end=index[-1])
+            grid = pd.date_range(index[0], index[-1], freq=freq)
             if len(grid) <= 2 * n and index.isin(grid).all():
                 return freq
         size //= 2
@@ -302,13 +304,9 @@ def _frequency_with_gaps(index, what):
 def _grid(time, index):
     """The regular index from the first to the last entry."""
     if time.kind == "datetime":
-        return _range(index[0], None, time.freq, end=index[-1])
+        return pd.date_range(index[0], index[-1], freq=time.freq)
     span = int(time.values[-1] - time.values[0]) if len(time) else -1
     return time.between(0, span // time._step + 1)
-
-
-def _range(start, periods, freq, end=None):
-    return pd.date_range(start, end=end, periods=periods, freq=freq)
 
 
 def _refuse_irregular(index, grid, freq, what):
