@@ -13,37 +13,30 @@ from ._record import Record
 
 
 def backtest(forecaster, X, y, cv, refit, coverage):
-    """Forecast every fold from what came before it.
+    """Forecast every fold from what came before it; see :meth:`Forecaster.backtest`.
 
-    Parameters
-    ----------
-    forecaster : Forecaster
-        Whose parameters are judged; it is not changed, and need not be fitted.
-    X, y, cv, refit, coverage
-        As for :meth:`Forecaster.backtest`.
-
-    Returns
-    -------
-    forecasts : DataFrame
+    The forecaster is not changed, and need not be fitted.
     """
     record = Record.read(X, y)
     panel = record.panel
     rows = X if y is None else y
     rows = rows if panel.form in ALIGNED else np.empty(len(panel.time))
-    folds, model, known, begin = [], None, 0, 0
+    folds, model, ends, known = [], None, {}, 0
     for fold, (first, last, start, stop) in enumerate(_folds(rows, cv, forecaster.horizon)):
         if refit or model is None:
-            begin, ends = first, np.full(len(panel), -1)
-            model = clone(forecaster).fit(*record.observed(ends, begin, last))
+            begin, past = first, record.past(first, last)
+            model = clone(forecaster).fit(*record.told(past, {}, last))
         elif last < known:
             raise ValueError(
                 f"cv={cv!r} ends the past of fold {fold} before that of the fold before: sort "
                 "its folds in time, or pass refit=True."
             )
-        elif (record.ends(ends, begin, last) > ends).any():
-            season = model.season_length_
-            model.update(*record.observed(ends, begin, last, forecaster.missing, season))
-        ends, known = record.ends(ends, begin, last), last
+        else:
+            past = record.past(begin, last)
+            if ends != _ends_of(past):
+                fill = {"missing": forecaster.missing, "season_length": model.season_length_}
+                model.update(*record.told(past, ends, last, fill))
+        ends, known = _ends_of(past), last
         found = _compare(record, model, ends, start, stop, coverage)
         cutoff = panel.time.between(last - 1, last)[0]
         folds += [part.assign(fold=fold, cutoff=cutoff) for part in found]
@@ -55,6 +48,10 @@ def backtest(forecaster, X, y, cv, refit, coverage):
     table = pd.concat(folds, ignore_index=True)
     named = ["series", *keys]
     return table[keys + [name for name in table if name not in named]]
+
+
+def _ends_of(past):
+    return {i: start + len(values) for i, (start, values) in past.items()}
 
 
 def _compare(record, model, ends, start, stop, coverage):

@@ -14,34 +14,15 @@ _NO_DATE = (
 
 
 def is_date(X):
-    """Whether something is a date, as text or as any of the objects for dates.
-
-    Parameters
-    ----------
-    X : object
-        What the user passed.
-
-    Returns
-    -------
-    date : bool
-    """
+    """Whether something is a date, as text or as any of the objects for dates."""
     return isinstance(X, str | datetime.date | np.datetime64 | pd.Period)
 
 
 def steps_until(time, date):
     """How many steps of an index are not after a date, counted from its first step.
 
-    Parameters
-    ----------
-    time : TimeIndex
-        Goes on as long as needed.
-    date : str, date, datetime, datetime64, Timestamp or Period
-        A text or a period stands for its end: "2024-06" and "2024" for that of the month and
-        of the year, as in slices of pandas.
-
-    Returns
-    -------
-    n_steps : int
+    A text or a period stands for its end: "2024-06" and "2024" for that of the month and of the
+    year, as in slices of pandas.
     """
     if time.kind not in ("datetime", "period"):
         raise ValueError(

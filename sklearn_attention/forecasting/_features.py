@@ -1,46 +1,24 @@
 """Reading features, and placing their rows on the steps of the series."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import pandas as pd
 from scipy.sparse import issparse
 from sklearn.utils.validation import validate_data
 
+from ._missing import fill_line, refuse_infinite
 from ._panel import LONG
 
 
-def split_index(X):
-    """The table of features and the index of what is passed as X.
-
-    Parameters
-    ----------
-    X : DataFrame, Series, Index, array or None
-
-    Returns
-    -------
-    table : DataFrame, array or None
-        None if there are no columns.
-    index : Index or None
-        None if there is none.
-    """
-    if X is None or isinstance(X, pd.Index):
-        return None, X
-    if isinstance(X, pd.Series):
-        X = X.to_frame()
-    if isinstance(X, pd.DataFrame):
-        return (X if X.shape[1] else None), X.index
-    return X, None
-
-
-def read_table(forecaster, table, n_rows, *, reset, may_lack=()):
-    """Features as numbers, their names and number checked.
+def read_table(forecaster, table, *, reset, may_lack=()):
+    """Features as numbers; names and number of columns are set on a forecaster, or compared.
 
     Parameters
     ----------
     forecaster : Forecaster
-        Whose names of features are set or compared.
-    table : DataFrame, array or None
-    n_rows : int
-        How many there are if there are no columns.
+    table : DataFrame or array
+        A frame may have no columns.
     reset : bool
         Whether this is `fit`.
     may_lack : sequence of str, default=()
@@ -51,18 +29,15 @@ def read_table(forecaster, table, n_rows, *, reset, may_lack=()):
     table : ndarray of shape (n_rows, n_features)
         With missing values where there are, also in place of columns that it lacks.
     """
-    if table is None:
-        if reset:
-            forecaster.n_features_in_ = 0
-            vars(forecaster).pop("feature_names_in_", None)
-        elif forecaster.n_features_in_ > len(may_lack):
+    if isinstance(table, pd.DataFrame) and table.shape[1] == 0:
+        if forecaster.n_features_in_ > len(may_lack):
             raise ValueError(
                 f"X has 0 features, but {type(forecaster).__name__} was fitted with "
                 f"{forecaster.n_features_in_}: pass X with their columns."
             )
-        return np.full((n_rows, 0 if reset else forecaster.n_features_in_), np.nan)
+        return np.full((len(table), forecaster.n_features_in_), np.nan)
     if isinstance(table, pd.DataFrame):
-        table = _numeric(table)
+        _refuse_text(table)
         if set(may_lack) - set(table.columns):
             names = forecaster.feature_names_in_
             kept = [name for name in names if name in table.columns or name in may_lack]
@@ -73,162 +48,122 @@ def read_table(forecaster, table, n_rows, *, reset, may_lack=()):
     return validate_data(forecaster, table, reset=reset, **checks)
 
 
-def _numeric(table):
-    wrong = [table.columns[i] for i in range(table.shape[1]) if not _may_be_numeric(table, i)]
+def _refuse_text(table):
+    wrong = [name for i, name in enumerate(table) if not _may_be_numeric(table.iloc[:, i])]
     if wrong:
         raise ValueError(
             f"X has columns that are not numeric, {wrong}: encode them first, for example with "
             "OneHotEncoder in a ColumnTransformer, or pandas.get_dummies."
         )
-    return table
 
 
-def _may_be_numeric(table, i):
-    column = table.iloc[:, i]
+def _may_be_numeric(column):
     if column.dtype.kind in "biufc":
         return True
     # Objects may be numbers all the same; whether they are is seen as they are converted.
     return column.dtype == object and not column.map(lambda v: isinstance(v, str)).any()
 
 
-def place_rows(index, n_rows, panel, begins):
-    """Which step of which series every row is about.
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows of features, and which steps of which series they are about.
 
-    Parameters
-    ----------
-    index : Index or None
-        Steps, for all series alike; or series and step, in two levels.
-    n_rows : int
-        How many there are if there is no index: steps that follow one another.
-    panel : Panel
-    begins : ndarray of int of shape (n_series,)
-        The step of each series that rows without an index begin at.
-
-    Returns
-    -------
-    positions, rows : list of ndarray of int
-        For each series, steps and the rows that are about them.
-    """
-    rows = [np.arange(n_rows)] * len(panel)
-    if index is None:
-        return [begin + rows[0] for begin in begins], rows
-    if not isinstance(index, pd.MultiIndex):
-        return [panel.time.positions(index)] * len(panel), rows
-    tidy = panel.form == "tidy"
-    if panel.form not in (*LONG, "dict") or index.nlevels != (3 if tidy else 2):
-        wanted = "the columns 'unique_id' and 'ds', or " if tidy else ""
-        raise ValueError(
-            f"X has an index of {index.nlevels} levels, but y is not long: give X {wanted}the "
-            "index of the time alone."
-        )
-    of_row, steps = index.get_level_values(0), index.get_level_values(1)
-    series = pd.Index(panel.names, tupleize_cols=False).get_indexer(of_row)
-    if (series < 0).any():
-        unknown = sorted(map(str, set(of_row[series < 0])))
-        raise ValueError(f"X has rows of unknown series, {unknown}: fit them first.")
-    order = np.argsort(series, kind="stable")
-    rows = np.split(order, np.searchsorted(series[order], np.arange(1, len(panel))))
-    return [panel.time.positions(steps[own]) for own in rows], rows
-
-
-def training_features(table, positions, rows, panel, missing):
-    """Features of every observation.
-
-    Parameters
+    Attributes
     ----------
     table : ndarray of shape (n_rows, n_features)
-    positions, rows : list of ndarray of int
-        From :func:`place_rows`.
-    panel : Panel
-    missing : {"raise", "interpolate", "seasonal"}
-
-    Returns
-    -------
-    features : list of ndarray of shape (n_steps, n_features)
-
-    Raises
-    ------
-    ValueError
-        If rows are missing, or values missing or infinite.
+    steps, rows : list of ndarray of int
+        For each series, positions and the rows that are about them.
     """
-    found = []
-    for i, values in enumerate(panel.values):
-        placed = np.full((len(values), table.shape[1]), np.nan)
-        there = np.zeros(len(values), dtype=bool)
-        inside = (positions[i] >= panel.starts[i]) & (positions[i] < panel.ends[i])
-        steps = positions[i][inside] - panel.starts[i]
-        placed[steps], there[steps] = table[rows[i][inside]], True
-        if not there.all():
-            lost = panel.time.name_steps(panel.starts[i] + np.flatnonzero(~there))
-            raise ValueError(f"X has no rows for {lost}, where y has values: add them.")
-        found.append(filled(placed, panel.starts[i], panel.time, missing))
-    return found
+
+    table: np.ndarray
+    steps: list
+    rows: list
+
+    @classmethod
+    def place(cls, table, index, panel, begins):
+        """Place rows on the steps of a panel.
+
+        An index has steps, for all series alike, or series and step, in two levels. Rows
+        without one follow one another, from a step `begins` of each series on.
+        """
+        rows = [np.arange(len(table))] * len(panel)
+        if index is None:
+            return cls(table, [begin + rows[0] for begin in begins], rows)
+        if not isinstance(index, pd.MultiIndex):
+            return cls(table, [panel.time.positions(index)] * len(panel), rows)
+        tidy = panel.form == "tidy"
+        if panel.form not in (*LONG, "dict") or index.nlevels != (3 if tidy else 2):
+            wanted = "the columns 'unique_id' and 'ds', or " if tidy else ""
+            raise ValueError(
+                f"X has an index of {index.nlevels} levels, but y is not long: give X {wanted}"
+                "the index of the time alone."
+            )
+        of_row, steps = index.get_level_values(0), index.get_level_values(1)
+        series = pd.Index(panel.names, tupleize_cols=False).get_indexer(of_row)
+        if (series < 0).any():
+            unknown = sorted(map(str, set(of_row[series < 0])))
+            raise ValueError(f"X has rows of unknown series, {unknown}: fit them first.")
+        order = np.argsort(series, kind="stable")
+        rows = np.split(order, np.searchsorted(series[order], np.arange(1, len(panel))))
+        return cls(table, [panel.time.positions(steps[own]) for own in rows], rows)
+
+    def features(self, panel, missing):
+        """Features of every observation, which all need a row; a table for each series."""
+        found = []
+        for i, (start, end) in enumerate(zip(panel.starts, panel.ends, strict=True)):
+            steps, values = self._within(i, start, end)
+            own, lost = _spread(steps, values, end - start)
+            if len(lost):
+                lost = panel.time.name_steps(start + lost)
+                raise ValueError(f"X has no rows for {lost}, where y has values: add them.")
+            found.append(_filled(own, start, panel.time, missing))
+        return found
+
+    def replaced(self, i, features, known, panel, missing):
+        """Features of a series, its known columns replaced where there are rows."""
+        steps, values = self._within(i, panel.starts[i], panel.ends[i])
+        if len(steps) == 0:
+            return features
+        features = features.copy()
+        features[steps[:, None], known] = values[:, known]
+        return _filled(features, panel.starts[i], panel.time, missing)
+
+    def later(self, i, known, n_steps, panel, missing):
+        """Known features of at most so many steps after the end of a series, without gaps."""
+        end = panel.ends[i]
+        steps, values = self._within(i, end, np.inf)
+        if len(steps) == 0:
+            raise ValueError(
+                "X does not cover the horizon: the forecaster was fitted with features, so "
+                "pass X with rows for the steps to forecast, from "
+                f"{panel.time.name_steps([end])} on."
+            )
+        own, lost = _spread(steps, values[:, known], steps.max() + 1)
+        if len(lost):
+            raise ValueError(
+                "X does not cover the horizon: there are no rows for "
+                f"{panel.time.name_steps(end + lost)}, which lie between the end of the series "
+                "and the steps to forecast. Add them."
+            )
+        return _filled(own[:n_steps], end, panel.time, missing)
+
+    def _within(self, i, start, end):
+        """Steps of a series from `start` on, counted from there, and their features."""
+        there = (self.steps[i] >= start) & (self.steps[i] < end)
+        return self.steps[i][there] - start, self.table[self.rows[i][there]]
 
 
-def later_features(table, positions, rows, end, n_steps, time):
-    """Features of the steps after the end of a series.
-
-    Parameters
-    ----------
-    table : ndarray of shape (n_rows, n_known)
-        Of the rows of X, columns that are known beforehand.
-    positions, rows : ndarray of int
-        Of this series, from :func:`place_rows`.
-    end : int
-        Position of the first step after the end.
-    n_steps : int
-        How many steps are wanted; beyond the last row of X that row is repeated.
-    time : TimeIndex
-
-    Returns
-    -------
-    features : ndarray of shape (n_steps, n_known)
-
-    Raises
-    ------
-    ValueError
-        If a step before the last row of X has no row.
-    """
-    later = positions >= end
-    steps, values = positions[later] - end, table[rows[later]]
-    if len(steps) == 0:
-        raise ValueError(
-            "X does not cover the horizon: the forecaster was fitted with features, so pass "
-            f"X with rows for the steps to forecast, from {time.name_steps([end])} on."
-        )
-    there = np.zeros(steps.max() + 1, dtype=bool)
-    there[steps] = True
-    if not there.all():
-        lost = time.name_steps(end + np.flatnonzero(~there))
-        raise ValueError(
-            f"X does not cover the horizon: there are no rows for {lost}, which lie between "
-            "the end of the series and the steps to forecast. Add them."
-        )
-    placed = np.empty((len(there), table.shape[1]))
-    placed[steps] = values
-    return placed[np.minimum(np.arange(n_steps), len(placed) - 1)]
+def _spread(steps, values, n_steps):
+    """A row for each of n steps, and those for which there is none."""
+    spread = np.full((n_steps, values.shape[1]), np.nan)
+    spread[steps] = values
+    return spread, np.setdiff1d(np.arange(n_steps), steps)
 
 
-def filled(table, start, time, missing):
-    """A table without missing values.
-
-    Parameters
-    ----------
-    table : ndarray of shape (n_steps, n_features)
-        Rows that follow one another.
-    start : int
-        Position of the first row.
-    time : TimeIndex
-    missing : {"raise", "interpolate", "seasonal"}
-
-    Returns
-    -------
-    table : ndarray of shape (n_steps, n_features)
-    """
-    infinite, lost = np.isinf(table).any(axis=1), np.isnan(table)
-    if infinite.any():
-        steps = time.name_steps(start + np.flatnonzero(infinite))
-        raise ValueError(f"X has infinite values (inf) at {steps}: replace them.")
+def _filled(table, start, time, missing):
+    """A table of steps that follow one another, from `start` on, without missing values."""
+    refuse_infinite(table, start, time, "X")
+    lost = np.isnan(table)
     if not lost.any():
         return table
     at_ends = lost[0].any() or lost[-1].any()
@@ -236,31 +171,18 @@ def filled(table, start, time, missing):
         steps = time.name_steps(start + np.flatnonzero(lost.any(axis=1)))
         remedy = "fill those at the ends" if at_ends else "pass missing='interpolate' or fill"
         raise ValueError(f"X has missing values (NaN) at {steps}: {remedy}.")
-    table, steps = table.copy(), np.arange(len(table))
-    for column in np.flatnonzero(lost.any(axis=0)):
-        known = ~lost[:, column]
-        table[:, column] = np.interp(steps, steps[known], table[known, column])
-    return table
+    return np.apply_along_axis(fill_line, 0, table)
 
 
-def refuse_leakage(features, known, panel, names):
-    """Raise if a feature that is known beforehand is the target itself.
-
-    Parameters
-    ----------
-    features : list of ndarray of shape (n_steps, n_features)
-    known : ndarray of int
-        Columns that are known beforehand.
-    panel : Panel
-    names : sequence
-        Of the columns.
-    """
+def refuse_leakage(panel, known, names):
+    """Raise if a feature that is known beforehand is the target itself."""
     for column in known:
-        for i, values in enumerate(panel.values):
+        for values, features, name in zip(
+            panel.values, panel.features, panel.names, strict=True
+        ):
             varies = (values != values[0]).any()
-            if varies and np.array_equal(features[i][:, column], values):
+            if varies and np.array_equal(features[:, column], values):
                 raise ValueError(
-                    f"X has the column {names[column]!r}, which is the target "
-                    f"{panel.names[i]!r} itself and will not be known when it is to be "
-                    "forecast: remove it."
+                    f"X has the column {names[column]!r}, which is the target {name!r} itself "
+                    "and will not be known when it is to be forecast: remove it."
                 )

@@ -8,16 +8,11 @@ import pandas as pd
 
 from .._validation import check_positive
 from ._dates import is_date, steps_until
-from ._features import (
-    filled,
-    later_features,
-    place_rows,
-    read_table,
-    split_index,
-    training_features,
-)
+from ._features import Rows, read_table
 from ._index import TimeIndex
+from ._missing import fill_panel
 from ._observations import Observations
+from ._observe import split_index
 from ._panel import LONG, Panel
 from ._series import read_panel
 from ._tidy import features_of, is_tidy
@@ -30,17 +25,13 @@ class ForecastSteps:
     Attributes
     ----------
     panel : Panel
-        Series to forecast from.
-    features : list of ndarray of shape (n_steps, n_features) or None
-        Their features.
+        Series to forecast from; features of later steps may follow those of observations.
     known : ndarray of int
         Columns of the features that are known beforehand.
-    later : ndarray of shape (n_series, n_blocks * horizon, n_known) or None
-        Known features after the end of each series.
     positions : list of ndarray of int
         Steps that are asked for, of each series.
-    horizon, n_blocks : int
-        Steps that are forecast at once, and how often one such block follows another.
+    n_blocks : int
+        How often one block of forecasts, a horizon long, follows another.
     index : Index, default=None
         Index of the answer; None continues that of the series.
     order : ndarray of int, default=None
@@ -50,127 +41,50 @@ class ForecastSteps:
     """
 
     panel: Panel
-    features: list | None
     known: np.ndarray
-    later: np.ndarray | None
     positions: list
-    horizon: int
     n_blocks: int
     index: pd.Index | None = None
     order: np.ndarray | None = None
     fresh: bool = False
 
     def observations(self, identity, encode):
-        """The series with their features, as far as these are known.
+        """The series as observations, where `encode` brings values into other units."""
+        panel, values = self.panel, list(map(encode, self.panel.values))
+        return Observations(values, panel.starts, identity, panel.features, self.known)
 
-        Parameters
-        ----------
-        identity : ndarray of int of shape (n_series,)
-            Which training series each is; -1 for others.
-        encode : callable
-            Brings values into the units that are computed in.
+    def within(self, ends):
+        """Origins before the steps that are already observed, series by series.
 
-        Returns
-        -------
-        observations : Observations
+        `ends` are the origins at the ends of the observations.
         """
-        features = self.features
-        if features is not None:
-            n_later = self.n_blocks * self.horizon
-            features = [
-                np.concatenate([own, np.repeat(own[-1:], n_later, 0)]) for own in features
-            ]
-            if self.later is not None:
-                for own, later in zip(features, self.later, strict=True):
-                    own[len(own) - n_later :, self.known] = later
-        values = list(map(encode, self.panel.values))
-        return Observations(values, self.panel.starts, identity, features, self.known)
+        panel, asked = self.panel, zip(self.positions, self.panel.ends, strict=True)
+        steps = [own[own < end] for own, end in asked]
+        series = np.repeat(np.arange(len(panel)), [len(own) for own in steps])
+        # Nothing is known before the first step, which stands for itself.
+        return ends.at(series, np.maximum(np.concatenate(steps) - panel.starts[series], 0))
 
-    def forecast(self, observations, forecast, describe):
-        """Forecast the steps, block after block, each from the forecasts of those before.
+    def collect(self, within, blocks):
+        """What is asked for, for each series, in the order of `positions`.
 
-        Parameters
-        ----------
-        observations : Observations
-            From :meth:`observations`.
-        forecast : callable
-            ``forecast(origins)`` returns forecasts (n_origins, horizon).
-        describe : callable
-            ``describe(origins, forecasts, block)`` returns what is wanted of each step,
-            (n_origins, horizon) or (n_origins, horizon, n_columns), where origins follow
-            `block` blocks of forecasts.
-
-        Returns
-        -------
-        found : list of ndarray of shape (n_steps,) or (n_steps, n_columns)
-            For each series, in the order of `positions`.
+        `within` has what is found for the origins of :meth:`within`, of shape (n_origins, ...),
+        and `blocks` the same for steps after the ends, of shape (n_series, horizon, ...) each.
         """
-        horizon, blocks, later = self.horizon, [], observations
-        for block in range(self.n_blocks):
-            origins = later.ends(horizon)
-            forecasts = forecast(origins)
-            blocks.append(describe(origins, forecasts, block))
-            later = later.extended(forecasts)
-        if blocks:
-            table = np.concatenate(blocks, axis=1)  # (n_series, n_blocks * horizon, ...)
-        steps = [own - end for own, end in zip(self.positions, self.panel.ends, strict=True)]
-        within = [own[own < 0] + n for own, n in zip(steps, observations.lengths, strict=True)]
-        counts = [len(own) for own in within]
-        if any(counts):
-            series = np.repeat(np.arange(len(counts)), counts)
-            # Nothing is known before the first step, which stands for itself.
-            origins = observations.ends(horizon).at(
-                series, np.maximum(np.concatenate(within), 0)
-            )
-            inside = describe(origins, forecast(origins), 0)[:, 0]
-            inside = np.split(inside, np.cumsum(counts)[:-1])
-        found = []
-        for i, own in enumerate(steps):
-            parts = [inside[i]] if any(counts) else []
-            parts += [table[i, own[own >= 0]]] if blocks else []
-            both = np.concatenate(parts)
-            ordered = np.empty_like(both)
-            ordered[np.argsort(own >= 0, kind="stable")] = both
-            found.append(ordered)
+        later, first, found = np.concatenate(blocks, axis=1) if blocks else None, 0, []
+        for i, (own, end) in enumerate(zip(self.positions, self.panel.ends, strict=True)):
+            past = own < end
+            answer = np.empty((len(own), *within.shape[1:]))
+            answer[past] = within[first : first + past.sum()]
+            first += past.sum()
+            if blocks:
+                answer[~past] = later[i, own[~past] - end]
+            found.append(answer)
         return found
 
     def wrap(self, answers, columns=None):
-        """Bring answers into the form that the series came in.
-
-        Parameters
-        ----------
-        answers : list of ndarray
-            From :meth:`forecast`.
-        columns : list, default=None
-            What several numbers for each step are called.
-
-        Returns
-        -------
-        answer : ndarray, Series, DataFrame or dict
-        """
+        """Bring answers, from :meth:`collect`, into the form that the series came in."""
         found = self.panel.wrap(answers, self.positions, index=self.index, columns=columns)
         return found if self.order is None else found.iloc[self.order]
-
-
-def remembered(forecaster):
-    """The series that a forecaster has observed, and their features.
-
-    Parameters
-    ----------
-    forecaster : Forecaster
-        Fitted.
-
-    Returns
-    -------
-    panel : Panel
-    features : list of ndarray of shape (n_steps, n_features) or None
-    """
-    state = dict(forecaster.observed_)
-    features = state.pop("features")
-    panel = Panel.from_state(state)
-    if features is not None:
-        features = np.split(features, np.cumsum(state["lengths"])[:-1])
-    return panel, features
 
 
 def read_steps(forecaster, X, history):
@@ -190,60 +104,75 @@ def read_steps(forecaster, X, history):
     steps : ForecastSteps
     """
     if history is None:
-        return _read_steps(forecaster, X, *remembered(forecaster), fresh=False)
-    panel = _fresh(forecaster, history)
-    if forecaster.n_features_in_:
-        # Features are asked for the last steps alone.
-        lookback = forecaster.lookback_
-        values = [values[-lookback:] for values in panel.values]
-        panel = replace(panel, values=values, starts=panel.ends - lookback)
-    return replace(_read_steps(forecaster, X, panel, None, fresh=True), fresh=True)
+        return _read_steps(forecaster, X, Panel.from_state(forecaster.observed_), fresh=False)
+    return _read_steps(forecaster, X, _read_history(forecaster, history), fresh=True)
 
 
-def _read_steps(forecaster, X, panel, features, fresh):
+def _read_history(forecaster, history):
+    """Fresh observations, of which there must be enough."""
+    options = {"missing": forecaster.missing, "season_length": forecaster.season_length_}
+    time = TimeIndex(**forecaster.observed_["time"])
+    panel = read_panel(history, like=time, rows_are_series=True, what="history")
+    panel, least = fill_panel(panel, **options, what="history"), forecaster._least_history
+    for name, values in zip(panel.names, panel.values, strict=True):
+        if len(values) < least:
+            raise ValueError(
+                f"history has {len(values)} steps of {name!r}, but lookback_={least}: pass at "
+                "least as many."
+            )
+    if forecaster.n_features_in_ == 0:
+        return panel
+    # Features are asked for the last steps alone.
+    values = [values[-forecaster.lookback_ :] for values in panel.values]
+    return replace(panel, values=values, starts=panel.ends - list(map(len, values)))
+
+
+def _read_steps(forecaster, X, panel, fresh):
+    unknown = fresh and forecaster.n_features_in_ > 0
     if X is None or is_date(X) or _is_count(X):
-        if fresh and forecaster.n_features_in_:
+        if unknown:
             raise ValueError(
                 "history comes without features: pass X with an index, and rows for the last "
                 f"{forecaster.lookback_} steps of history and the steps to forecast."
             )
-        return build(forecaster, panel, features, _following(forecaster, X, panel))
-    table, index, n_rows = rows_of(forecaster, X, panel)
-    placed = place_rows(index, n_rows, panel, panel.origins)
-    asked, wanted = placed
+        asked = _following(X, panel, forecaster.horizon_)
+        return replace(build(forecaster, panel, asked), fresh=fresh)
+    table, index = rows_of(forecaster, X, panel)
+    rows = Rows.place(table, index, panel, panel.origins)
+    asked, wanted = rows.steps, rows.rows
+    if unknown:
+        if index is None:
+            raise ValueError(
+                "history needs features, which X has to have rows for: give history and X an "
+                "index."
+            )
+        panel = replace(panel, features=rows.features(panel, forecaster.missing))
     if fresh:
-        if forecaster.n_features_in_:
-            if index is None:
-                raise ValueError(
-                    "history needs features, which X has to have rows for: give history and X "
-                    "an index."
-                )
-            features = training_features(table, *placed, panel, forecaster.missing)
         # Rows up to the end of the history are only read for their features.
         later = [own >= end for own, end in zip(asked, panel.ends, strict=True)]
         asked, wanted = (
-            [own[after] for own, after in zip(part, later, strict=True)] for part in placed
+            [own[after] for own, after in zip(part, later, strict=True)]
+            for part in (asked, wanted)
         )
         if not any(len(own) for own in asked):
-            index = None
-            asked = [origin + np.arange(forecaster.horizon_) for origin in panel.origins]
-    steps = build(forecaster, panel, features, asked, (*placed, table))
-    if index is None or panel.form == "dict":
+            index, asked = None, _following(None, panel, forecaster.horizon_)
+    steps = replace(build(forecaster, panel, asked, rows), fresh=fresh)
+    if isinstance(index, pd.MultiIndex) and panel.form != "dict":
+        placed = np.concatenate(wanted)
+        return replace(steps, index=index[placed], order=np.argsort(placed))
+    if index is None or panel.form in (*LONG, "dict"):
         return steps
-    if isinstance(index, pd.MultiIndex):
-        rows = np.concatenate(wanted)
-        return replace(steps, index=index[rows], order=np.argsort(rows))
-    return steps if panel.form in LONG else replace(steps, index=index[wanted[0]])
+    return replace(steps, index=index[wanted[0]])
 
 
 def _is_count(X):
     return isinstance(X, numbers.Integral) and not isinstance(X, bool)
 
 
-def _following(forecaster, X, panel):
+def _following(X, panel, horizon):
     """Steps of each series from its end on: a number of them, or those up to a date."""
     if not is_date(X):
-        n_steps = forecaster.horizon_ if X is None else check_positive("X", X, integer=True)
+        n_steps = horizon if X is None else check_positive("X", X, integer=True)
         return [origin + np.arange(n_steps) for origin in panel.origins]
     end = steps_until(panel.time, X)
     asked = [np.arange(origin, end) for origin in panel.origins]
@@ -257,21 +186,9 @@ def _following(forecaster, X, panel):
 
 
 def rows_of(forecaster, X, panel):
-    """Features of the rows of X, their index and number.
+    """Features (n_rows, n_features) of the rows of X, and their index.
 
-    Parameters
-    ----------
-    forecaster : Forecaster
-        Fitted.
-    X : Index, DataFrame, Series or array
-    panel : Panel
-
-    Returns
-    -------
-    table : ndarray of shape (n_rows, n_features)
-    index : Index or None
-        None where rows follow one another.
-    n_rows : int
+    The index is None where rows follow one another.
     """
     if isinstance(X, dict) or np.ndim(X) == 0:
         raise ValueError(
@@ -285,98 +202,45 @@ def rows_of(forecaster, X, panel):
     if isinstance(X, pd.Series) and not forecaster.n_features_in_:
         X = X.index
     table, index = split_index(X)
-    if forecaster.n_features_in_ == 0:
-        n_columns = 0 if table is None else (*np.shape(table), 1)[1]
-        if n_columns and index is None:
+    n_columns, name = (*np.shape(table), 1)[1], type(forecaster).__name__
+    if n_columns and forecaster.n_features_in_ == 0:
+        if index is None:
             raise ValueError(
-                f"X={X!r} has no index, and {type(forecaster).__name__} was fitted without "
-                "features: pass the number of steps as an int, or an index."
+                f"X={X!r} has no index, and {name} was fitted without features: pass the "
+                "number of steps as an int, or an index."
             )
-        if n_columns:
-            raise ValueError(
-                f"X has {n_columns} features, but {type(forecaster).__name__} was fitted "
-                "without: pass their index alone."
-            )
-        table = None if n_columns == 0 else table
+        raise ValueError(
+            f"X has {n_columns} features, but {name} was fitted without: pass their index "
+            "alone."
+        )
     if index is not None and panel.time.kind == "position" and not isinstance(X, pd.Index):
         index = None  # what was fitted has no steps that these could be
-    n_rows = len(X)
-    if n_rows == 0:
+    if np.shape(table)[0] == 0:
         raise ValueError("X has 0 rows: pass one for each step to forecast.")
-    may_lack = forecaster.past_names_
-    table = read_table(forecaster, table, n_rows, reset=False, may_lack=may_lack)
-    return table, index, n_rows
+    if n_columns == 0 and index is None:
+        table = pd.DataFrame(index=range(len(table)))
+    return read_table(forecaster, table, reset=False, may_lack=forecaster.past_names_), index
 
 
-def build(forecaster, panel, features, asked, placed=None):
-    """The steps for some steps.
-
-    Parameters
-    ----------
-    forecaster : Forecaster
-        Fitted.
-    panel : Panel
-    features : list of ndarray or None
-    asked : list of ndarray of int
-        Steps of each series.
-    placed : tuple of (list, list, ndarray), default=None
-        Steps and rows of X of each series, and the features in these rows.
-
-    Returns
-    -------
-    steps : ForecastSteps
-    """
-    horizon, known = forecaster.horizon_, forecaster.known_columns_
-    positions, rows, table = placed or ([np.empty(0, dtype=int)] * len(panel),) * 2 + (None,)
-    if table is None:
-        table = np.empty((0, forecaster.n_features_in_))
+def build(forecaster, panel, asked, rows=None):
+    """The steps for some positions of each series, with features that X has rows for."""
+    horizon, known, missing = forecaster.horizon_, forecaster.known_columns_, forecaster.missing
     ahead = [
         max(0, int(steps.max()) + 1 - end) if len(steps) else 0
         for steps, end in zip(asked, panel.ends, strict=True)
     ]
     n_blocks = -(-max(ahead) // horizon)
-    later = None
-    if len(known):
-        features, parts = list(features), []
-        for i, end in enumerate(panel.ends):
-            features[i] = _overridden(forecaster, features[i], panel, i, placed)
-            part = np.repeat(features[i][-1:, known], n_blocks * horizon, axis=0)
+    if panel.features is not None and len(known):
+        if rows is None:
+            nothing = [np.empty(0, dtype=np.int64)] * len(panel)
+            rows = Rows(np.empty((0, forecaster.n_features_in_)), nothing, nothing)
+        features = []
+        for i, own in enumerate(panel.features):
+            own = rows.replaced(i, own, known, panel, missing)
             if ahead[i]:
-                part = later_features(
-                    table[:, known], positions[i], rows[i], end, len(part), panel.time
-                )
-                part = filled(part, end, panel.time, forecaster.missing)
-            parts.append(part)
-        later = np.stack(parts)
-    sizes = horizon, n_blocks
-    return ForecastSteps(panel, features, known, later, asked, *sizes)
-
-
-def _overridden(forecaster, features, panel, i, placed):
-    """Features of a series, those that X has for its steps in the place of those observed."""
-    if placed is None:
-        return features
-    positions, rows, table = placed
-    known = forecaster.known_columns_
-    within = (positions[i] >= panel.starts[i]) & (positions[i] < panel.ends[i])
-    if not within.any():
-        return features
-    features, steps = features.copy(), positions[i][within] - panel.starts[i]
-    features[steps[:, None], known] = table[rows[i][within]][:, known]
-    return filled(features, panel.starts[i], panel.time, forecaster.missing)
-
-
-def _fresh(forecaster, history):
-    """Fresh observations, of which there must be enough."""
-    time = TimeIndex(**forecaster.observed_["time"])
-    panel = read_panel(
-        history, missing=forecaster.missing, season_length=forecaster.season_length_,
-        like=time, rows_are_series=True, what="history",
-    )  # fmt: skip
-    for name, values in zip(panel.names, panel.values, strict=True):
-        if len(values) < forecaster._least_history:
-            raise ValueError(
-                f"history has {len(values)} steps of {name!r}, but "
-                f"lookback_={forecaster._least_history}: pass at least as many."
-            )
-    return panel
+                later = rows.later(i, known, n_blocks * horizon, panel, missing)
+                own = np.concatenate([own, np.repeat(own[-1:], len(later), axis=0)])
+                own[-len(later) :, known] = later
+            features.append(own)
+        panel = replace(panel, features=features)
+    return ForecastSteps(panel, known, asked, n_blocks)

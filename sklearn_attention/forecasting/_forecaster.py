@@ -8,7 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._base import AttentionEstimator, keeps_state_on_failure
 from .._validation import check_in_open_interval, check_list, check_positive, check_quantiles
-from ._append import appended, match
+from ._append import appended, read_later
 from ._backtest import backtest
 from ._calibration import (
     calibration_without_origins,
@@ -16,11 +16,12 @@ from ._calibration import (
     interval_margin,
     quantile_shift,
 )
-from ._features import place_rows, refuse_leakage
-from ._forecast_steps import build, read_steps, remembered
+from ._features import refuse_leakage
+from ._forecast_steps import build, read_steps
 from ._measures import naive_scales
 from ._observations import Observations
-from ._observe import read_later, read_training, resolve_past
+from ._observe import read_training, resolve_past
+from ._panel import Panel
 from ._season import season_of
 
 
@@ -127,18 +128,19 @@ class Forecaster(AttentionEstimator, ABC):
             If data or parameters are not valid. The estimator then is as it was before.
         """
         self._check_parameters()
-        panel, features = read_training(self, X, y)
-        self.past_names_, self.known_columns_ = resolve_past(self)
-        if features is not None:
-            names = getattr(self, "feature_names_in_", range(self.n_features_in_))
-            refuse_leakage(features, self.known_columns_, panel, names)
+        panel = read_training(self, X, y)
+        n_features, names = self.n_features_in_, list(getattr(self, "feature_names_in_", []))
+        self.past_names_, self.known_columns_ = resolve_past(
+            self.past_features, n_features, names
+        )
+        if n_features:
+            refuse_leakage(panel, self.known_columns_, names or range(n_features))
         self.horizon_ = int(self.horizon)
         self.season_length_ = season_of(panel, self.season_length)
         self.scale_ = naive_scales(panel.values)
-        flat = None if features is None else np.concatenate(features)
-        self.observed_ = panel.state() | {"features": flat}
+        self.observed_ = panel.state()
         observations = Observations.of(
-            panel.values, panel.starts, features=features, known=self.known_columns_
+            panel.values, panel.starts, features=panel.features, known=self.known_columns_
         )
         task_data = {"X": X, "y": y, "metadata": {}}
         context = self._init_callback_context(max_subtasks=self._max_subtasks)
@@ -173,7 +175,9 @@ class Forecaster(AttentionEstimator, ABC):
         far, which a handful of observations do not tell well.
         """
         check_is_fitted(self)
-        self.observed_ = appended(self, X, y)
+        panel = Panel.from_state(self.observed_)
+        later, rows = read_later(self, X, y, panel, may_add=True)
+        self.observed_ = appended(panel, later, rows, self.missing).state()
         return self
 
     def predict(self, X=None, *, history=None, coverage=None):
@@ -303,22 +307,16 @@ class Forecaster(AttentionEstimator, ABC):
            accuracy. International Journal of Forecasting 22, 679-688.
         """
         check_is_fitted(self)
-        panel, features = remembered(self)
-        found, table, index = read_later(self, X, y, panel)
-        which, begins = match(panel, found)
-        asked, begins_all = [np.empty(0, dtype=int)] * len(panel), panel.origins
-        for j, i in enumerate(which):
-            asked[i] = begins[j] + np.arange(len(found.values[j]))
-            begins_all[i] = begins[j] - found.starts[j]
-        placed = None
-        if table is not None:
-            placed = (*place_rows(index, len(table), panel, begins_all), table)
-        steps = build(self, panel, features, asked, placed)
-        answers = self._answer(steps)
+        panel = Panel.from_state(self.observed_)
+        later, rows = read_later(self, X, y, panel)
+        asked = [np.arange(*ends) for ends in zip(later.starts, later.ends, strict=True)]
+        answers = self._answer(build(self, panel, asked, rows))
         scale = naive_scales(panel.values)
         scale[: len(self.scale_)] = self.scale_
         errors = [
-            np.abs(answers[i] - found.values[j]).mean() / scale[i] for j, i in enumerate(which)
+            np.abs(found - actual).mean() / unit
+            for found, actual, unit in zip(answers, later.values, scale, strict=True)
+            if len(actual)
         ]
         return -float(np.mean(errors))
 
@@ -467,7 +465,16 @@ class Forecaster(AttentionEstimator, ABC):
             # Corrections may make quantiles cross.
             return self._decode(np.sort(found, axis=2)[:, :, ranks])
 
-        return steps.forecast(observations, self._forecast, describe)
+        ends, blocks = observations.ends(self.horizon_), []
+        within = steps.within(ends)
+        for block in range(steps.n_blocks):
+            # Each block is forecast from the forecasts of those before.
+            forecasts = self._forecast(ends)
+            blocks.append(describe(ends, forecasts, block))
+            ends = ends.observations.extended(forecasts).ends(self.horizon_)
+        if len(within):
+            return steps.collect(describe(within, self._forecast(within), 0)[:, 0], blocks)
+        return steps.collect(blocks[0][:0, 0], blocks)
 
     def _interval(self, steps, coverage):
         """Lower and upper ends of the intervals of a coverage, for each series."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
+from pandas.tseries.frequencies import to_offset
 
 _MIDNIGHT = " 00:00:00"
 # What else leaves rows out.
@@ -52,17 +53,7 @@ class TimeIndex:
 
     @classmethod
     def of_positions(cls, n):
-        """The index of something without one: 0, 1, 2, ...
-
-        Parameters
-        ----------
-        n : int
-            How many steps.
-
-        Returns
-        -------
-        time : TimeIndex
-        """
+        """The index of n steps without one: 0, 1, 2, ..."""
         return cls("position", np.arange(n, dtype=np.int64), 1)
 
     @classmethod
@@ -93,10 +84,9 @@ class TimeIndex:
             _check_same_kind(kind, index, like, what)
         _check_increasing(index, what)
         freq = like.freq if like is not None else _frequency(kind, index, what)
-        values = index.asi8 if kind in ("datetime", "period") else index.to_numpy(np.int64)
         unit = index.unit if kind == "datetime" else ""
         tz = "" if kind != "datetime" or index.tz is None else str(index.tz)
-        time = cls(kind, np.array(values, dtype=np.int64), freq, unit, tz, index.name)
+        time = cls(kind, _numbers(index).copy(), freq, unit, tz, index.name)
         grid = _grid(time, index)
         if len(grid) != len(index) or not (grid == index).all():
             _refuse_irregular(index, grid, freq, what)
@@ -110,7 +100,12 @@ class TimeIndex:
         """The frequency as an offset of pandas; None for whole numbers and positions."""
         if self.kind == "period":
             return pd.PeriodDtype(self.freq).freq
-        return pd.tseries.frequencies.to_offset(self.freq) if self.kind == "datetime" else None
+        return to_offset(self.freq) if self.kind == "datetime" else None
+
+    @property
+    def _step(self):
+        """What neighbours among ordinals, or among whole numbers, differ by."""
+        return self.offset.n if self.kind == "period" else self.freq
 
     def between(self, start, stop):
         """The steps from one position to before another, which may lie beyond the end.
@@ -125,24 +120,19 @@ class TimeIndex:
         index : Index
             As it was read: of the same kind, frequency, time zone and name.
         """
-        n = len(self)
-        if self.kind in ("integer", "position"):
-            first, step = (int(self.values[0]) if n else 0), self.freq
-            return pd.RangeIndex(
-                first + step * start, first + step * stop, step, name=self.name
-            )
-        if self.kind == "period":
-            step = self.offset.n
-            ordinals = self.values[0] + step * np.arange(start, stop)
-            return pd.PeriodIndex.from_ordinals(ordinals, freq=self.freq, name=self.name)
-        if stop <= n:
-            index = self._timestamps(self.values[start:stop])
-        elif start >= n:
-            index = _range(self._timestamps(self.values[-1:])[0], stop - n + 1, self.freq)
-            index = index[start - n + 1 :]
-        else:
-            known = self._timestamps(self.values[start:])
-            index = known.append(self.between(n, stop))
+        if self.kind != "datetime":
+            first = int(self.values[0]) if len(self) else 0
+            numbers = range(first + self._step * start, first + self._step * stop, self._step)
+            if self.kind == "period":
+                return pd.PeriodIndex.from_ordinals(
+                    np.array(numbers, dtype=np.int64), freq=self.freq, name=self.name
+                )
+            return pd.RangeIndex(numbers, name=self.name)
+        n, index = len(self), self._timestamps(self.values[start:stop])
+        if stop > n:
+            last = self._timestamps(self.values[-1:])[0]
+            later = pd.date_range(last, periods=stop - n + 1, freq=self.freq)[1:]
+            index = index.append(later[max(0, start - n) :])
         index = pd.DatetimeIndex(index, freq=self.freq).as_unit(self.unit)
         return index.rename(self.name)
 
@@ -170,13 +160,9 @@ class TimeIndex:
         _refuse_repeated(index, what)
         if len(index) == 0:
             return np.empty(0, dtype=np.int64)
-        if self.kind in ("integer", "position"):
-            offsets = index.to_numpy(np.int64) - self.values[0]
-            found = np.where(offsets % self.freq == 0, offsets // self.freq, -1)
-        elif self.kind == "period":
-            step = self.offset.n
-            offsets = index.asi8 - self.values[0]
-            found = np.where(offsets % step == 0, offsets // step, -1)
+        if self.kind != "datetime":
+            offsets = _numbers(index) - self.values[0]
+            found = np.where(offsets % self._step == 0, offsets // self._step, -1)
         else:
             if self.tz:
                 index = index.tz_convert(self.tz)
@@ -184,7 +170,7 @@ class TimeIndex:
             start = len(self) - 1 if index.min() > last else 0
             known = self.between(start, len(self))
             if index.max() > last:
-                later = _range(last, None, self.freq, end=index.max())[1:]
+                later = pd.date_range(last, index.max(), freq=self.freq)[1:]
                 known = known.append(later)
             found = known.get_indexer(index)
             found = np.where(found >= 0, found + start, -1)
@@ -198,38 +184,15 @@ class TimeIndex:
         return found.astype(np.int64)
 
     def extended(self, n):
-        """The same index with further steps.
-
-        Parameters
-        ----------
-        n : int
-            How many.
-
-        Returns
-        -------
-        time : TimeIndex
-        """
+        """The same index with n further steps."""
         if n == 0:
             return self
-        later = self.between(len(self), len(self) + n)
-        new = later.asi8 if self.kind in ("datetime", "period") else later.to_numpy(np.int64)
-        return replace(self, values=np.concatenate([self.values, new]))
+        later = _numbers(self.between(len(self), len(self) + n))
+        return replace(self, values=np.concatenate([self.values, later]))
 
     def name_steps(self, positions):
-        """Name some steps in a message.
-
-        Parameters
-        ----------
-        positions : array of int of shape (n,)
-
-        Returns
-        -------
-        names : str
-            The first few of them.
-        """
-        positions = np.asarray(positions)
-        index = self.between(0, int(positions.max()) + 1)
-        return _name(index[positions])
+        """Names of the first few of some steps, for a message."""
+        return _name(self.between(0, int(np.max(positions)) + 1)[np.asarray(positions)])
 
     def _timestamps(self, values):
         index = pd.DatetimeIndex(values.view(f"M8[{self.unit}]"))
@@ -237,18 +200,7 @@ class TimeIndex:
 
 
 def kind_of(index, what):
-    """Kind of an index, as :class:`TimeIndex` has it.
-
-    Parameters
-    ----------
-    index : Index
-    what : str
-        Whose index it is, for messages.
-
-    Returns
-    -------
-    kind : {"datetime", "period", "integer"}
-    """
+    """Kind of an index, as :class:`TimeIndex` has it: "datetime", "period" or "integer"."""
     if isinstance(index, pd.DatetimeIndex):
         return "datetime"
     if isinstance(index, pd.PeriodIndex):
@@ -259,6 +211,10 @@ def kind_of(index, what):
         f"{what} has an index of dtype {index.dtype}, which has no steps: convert it with "
         "pandas.to_datetime, or drop it with reset_index(drop=True)."
     )
+
+
+def _numbers(index):
+    return index.asi8 if hasattr(index, "asi8") else index.to_numpy(np.int64)
 
 
 def _check_same_kind(kind, index, known, what):
@@ -323,7 +279,7 @@ def _inferred(index):
         # pandas announces that the alias will be an offset, which is understood as well.
         warnings.simplefilter("ignore")
         freq = pd.infer_freq(index)
-    return None if freq is None else pd.tseries.frequencies.to_offset(freq).freqstr
+    return None if freq is None else to_offset(freq).freqstr
 
 
 def _frequency_with_gaps(index, what):
@@ -334,7 +290,7 @@ def _frequency_with_gaps(index, what):
             freq = _inferred(index[start : start + size])
             if freq is None:
                 continue
-            grid = _range(index[0], None, freq, end=index[-1])
+            grid = pd.date_range(index[0], index[-1], freq=freq)
             if len(grid) <= 2 * n and index.isin(grid).all():
                 return freq
         size //= 2
@@ -348,16 +304,9 @@ def _frequency_with_gaps(index, what):
 def _grid(time, index):
     """The regular index from the first to the last entry."""
     if time.kind == "datetime":
-        return _range(index[0], None, time.freq, end=index[-1])
+        return pd.date_range(index[0], index[-1], freq=time.freq)
     span = int(time.values[-1] - time.values[0]) if len(time) else -1
-    step = time.freq
-    if time.kind == "period":
-        step = time.offset.n
-    return time.between(0, span // step + 1)
-
-
-def _range(start, periods, freq, end=None):
-    return pd.date_range(start, end=end, periods=periods, freq=freq)
+    return time.between(0, span // time._step + 1)
 
 
 def _refuse_irregular(index, grid, freq, what):

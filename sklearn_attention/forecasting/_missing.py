@@ -1,5 +1,7 @@
 """Missing values between others: what they are filled with."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from .._validation import check_choice
@@ -7,27 +9,8 @@ from .._validation import check_choice
 MISSING = ("interpolate", "raise", "seasonal")
 
 
-def check_missing(missing):
-    """Raise if the parameter `missing` is none of its values.
-
-    Parameters
-    ----------
-    missing : str
-    """
-    check_choice("missing", missing, MISSING)
-
-
 def fill_line(values):
     """Values with the missing ones on the line between their neighbours.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n_steps,)
-        The first and the last are there.
-
-    Returns
-    -------
-    filled : ndarray of shape (n_steps,)
 
     Examples
     --------
@@ -42,17 +25,6 @@ def fill_line(values):
 
 def fill_seasonal(values, season_length):
     r"""Values with the missing ones as the seasons beside them have it.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n_steps,)
-        The first and the last are there.
-    season_length : int
-        Steps in a season.
-
-    Returns
-    -------
-    filled : ndarray of shape (n_steps,)
 
     Notes
     -----
@@ -72,17 +44,14 @@ def fill_seasonal(values, season_length):
     lost, line = np.isnan(values), fill_line(values)
     if season_length == 1 or not lost.any():
         return line
+    early, late = slice(None, -season_length), slice(season_length, None)
     guesses = []
-    for lag in (-season_length, season_length):
+    for inner, other in ((late, early), (early, late)):
         beside = np.full(len(values), np.nan)
-        if season_length < len(values):
-            inner = slice(season_length, None) if lag < 0 else slice(None, -season_length)
-            other = slice(None, -season_length) if lag < 0 else slice(season_length, None)
-            beside[inner] = values[other]
+        beside[inner] = values[other]
         change = values - beside
-        known = np.flatnonzero(~np.isnan(change))
-        if len(known):
-            guesses.append(beside + np.interp(np.arange(len(values)), known, change[known]))
+        if not np.isnan(change).all():
+            guesses.append(beside + fill_line(change))
     if not guesses:
         return line
     there = ~np.isnan(guesses)
@@ -91,38 +60,23 @@ def fill_seasonal(values, season_length):
     return np.where(lost, filled, values)
 
 
-def fill_missing(values, start, time, name, *, missing, season_length, what):
+def refuse_infinite(values, start, time, what, where=""):
+    """Raise if a row is infinite; `start` is the position of the first one on `time`."""
+    infinite = np.unique(np.argwhere(np.isinf(values))[:, 0])
+    if len(infinite):
+        steps = time.name_steps(start + infinite)
+        raise ValueError(f"{what} has infinite values (inf){where} at {steps}: replace them.")
+
+
+def fill_series(values, start, time, name, *, missing, season_length, what):
     """A series without missing values, or an error that names them.
 
-    Parameters
-    ----------
-    values : ndarray of shape (n_steps,)
-    start : int
-        Position of the first one.
-    time : TimeIndex
-    name : object
-        Of the series, for messages.
-    missing : {"raise", "interpolate", "seasonal"} or None
-        What is done about missing values between others; None leaves them, and those at the
-        ends.
-    season_length : int
-        Steps in a season.
-    what : str
-        What the series are, for messages.
-
-    Returns
-    -------
-    filled : ndarray of shape (n_steps,)
+    `start` is the position of its first step on `time`, and `what` it was passed as.
     """
-    infinite = np.flatnonzero(np.isinf(values))
-    if len(infinite):
-        raise ValueError(
-            f"{what} has infinite values (inf) in {name!r} at "
-            f"{time.name_steps(start + infinite)}: replace them."
-        )
+    check_choice("missing", missing, MISSING)
     lost = np.isnan(values)
-    if missing is None or not lost.any():
-        return np.ascontiguousarray(values)
+    if not lost.any():
+        return values
     at_ends = lost[0] or lost[-1]
     if missing == "raise" or at_ends:
         remedy = (
@@ -135,3 +89,12 @@ def fill_missing(values, start, time, name, *, missing, season_length, what):
             f"{time.name_steps(start + np.flatnonzero(lost))}: {remedy}."
         )
     return fill_seasonal(values, season_length) if missing == "seasonal" else fill_line(values)
+
+
+def fill_panel(panel, **options):
+    """A panel without missing values; `options` are those of :func:`fill_series`."""
+    series = zip(panel.values, panel.starts, panel.names, strict=True)
+    values = [
+        fill_series(own, start, panel.time, name, **options) for own, start, name in series
+    ]
+    return replace(panel, values=values)

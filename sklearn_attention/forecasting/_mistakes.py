@@ -14,13 +14,7 @@ _FIELDS = {
 
 
 def refuse_swapped(X, y):
-    """Raise if features and series are passed in the wrong order, where that is certain.
-
-    Parameters
-    ----------
-    X, y
-        As for `fit`.
-    """
+    """Raise if features and series are passed in the wrong order, where that is certain."""
     if not isinstance(y, pd.DataFrame) or isinstance(X, pd.Index) or np.ndim(X) != 1:
         return
     raise ValueError(
@@ -31,15 +25,7 @@ def refuse_swapped(X, y):
 
 
 def refuse_time(y, what):
-    """Raise if a column of a frame is time, and not a series beside others.
-
-    Parameters
-    ----------
-    y : object
-        As for `fit`; only frames with several columns are looked at.
-    what : str
-        What it is, for messages.
-    """
+    """Raise if a column of a frame is time, and not a series beside others."""
     if not isinstance(y, pd.DataFrame) or len(y) == 0 or y.shape[1] < 2 or is_tidy(y):
         return
     dated = isinstance(y.index, pd.DatetimeIndex | pd.PeriodIndex)

@@ -23,7 +23,7 @@ class Panel:
     time : TimeIndex
         The steps, from the first of any series to the last of any.
     values : list of ndarray of float64
-        Observations of each series, without missing ones.
+        Observations of each series.
     starts : ndarray of int of shape (n_series,)
         Position of each series' first observation.
     names : list
@@ -38,6 +38,8 @@ class Panel:
     labels : list
         Names of the levels of a frame's columns, or names of the two levels of a long index
         and of the column.
+    features : list of ndarray of shape (n_steps, n_features), default=None
+        Features of each observation of each series; None if there are none.
 
     Examples
     --------
@@ -56,6 +58,7 @@ class Panel:
     form: str
     dtype: str
     labels: list
+    features: list | None = None
 
     def __len__(self):
         return len(self.values)
@@ -80,9 +83,13 @@ class Panel:
         -------
         state : dict
         """
-        state = vars(self) | {"time": asdict(self.time)}
-        lengths = self.ends - self.starts
-        return state | {"values": np.concatenate(self.values), "lengths": lengths}
+        flat = None if self.features is None else np.concatenate(self.features)
+        return vars(self) | {
+            "time": asdict(self.time),
+            "values": np.concatenate(self.values),
+            "lengths": self.ends - self.starts,
+            "features": flat,
+        }
 
     @classmethod
     def from_state(cls, state):
@@ -98,8 +105,10 @@ class Panel:
         """
         state = dict(state)
         cuts = np.cumsum(state.pop("lengths"))[:-1]
-        values = np.split(state["values"], cuts)
-        return cls(**state | {"time": TimeIndex(**state["time"]), "values": values})
+        for name in ("values", "features"):
+            if state.get(name) is not None:
+                state[name] = np.split(state[name], cuts)
+        return cls(**state | {"time": TimeIndex(**state["time"])})
 
     def wrap(self, answers, positions, *, index=None, columns=None):
         """Bring answers into the form that the series came in.
@@ -120,24 +129,21 @@ class Panel:
         answer : ndarray, Series, DataFrame or dict
         """
         answers = [answer.astype(self.dtype) for answer in answers]
-        if self.form in ("array", "table", "windows"):
-            axis = {"table": -1, "windows": 0}.get(self.form)
-            return answers[0] if axis is None else np.stack(answers, axis=axis)
+        if self.form == "array":
+            return answers[0]
+        if self.form in ("table", "windows"):
+            return np.stack(answers, axis=-1 if self.form == "table" else 0)
         if self.form == "arrays":
             return dict(zip(self.names, answers, strict=True))
-        indexes = [
-            self._steps(steps) if index is None or self.form != "series" else index
-            for steps in positions
-        ]
-        if self.form == "series":
-            return _labelled(answers[0], indexes[0], self.names[0], columns)
+        if self.form in ("series", "frame"):
+            index = self._steps(positions[0]) if index is None else index
+            if self.form == "frame":
+                return self._wide(answers, index, columns)
+            return _labelled(answers[0], index, self.names[0], columns)
         if self.form == "dict":
-            parts = zip(answers, indexes, self.names, strict=True)
-            return {name: _labelled(*part, name, columns) for *part, name in parts}
-        if self.form == "frame":
-            steps = self._steps(positions[0]) if index is None else index
-            return self._wide(answers, steps, columns)
-        return self._long(answers, indexes, index, columns)
+            series = zip(answers, map(self._steps, positions), self.names, strict=True)
+            return {name: _labelled(own, steps, name, columns) for own, steps, name in series}
+        return self._long(answers, positions, index, columns)
 
     def _steps(self, positions):
         if len(positions) == 0:
@@ -159,12 +165,12 @@ class Panel:
             header = pd.MultiIndex.from_tuples(names, names=labels)
         return pd.DataFrame(np.column_stack(answers), index=steps, columns=header)
 
-    def _long(self, answers, indexes, index, columns):
+    def _long(self, answers, positions, index, columns):
         if index is None:
-            counts = [len(answer) for answer in answers]
-            names = np.repeat(np.arange(len(self)), counts)
-            steps = indexes[0].append(indexes[1:])
+            names = np.repeat(np.arange(len(self)), [len(answer) for answer in answers])
             names = pd.Index(self.names, tupleize_cols=False).take(names)
+            first, *others = map(self._steps, positions)
+            steps = first.append(others)
             index = pd.MultiIndex.from_arrays([names, steps], names=self.labels[:2])
         values = np.concatenate(answers)
         if self.form == "tidy":

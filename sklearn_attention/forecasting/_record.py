@@ -6,12 +6,9 @@ import numpy as np
 import pandas as pd
 from sklearn.utils import check_array
 
-from ._features import split_index
-from ._missing import fill_missing
-from ._mistakes import refuse_time
-from ._observe import separate, steps_of_rows
+from ._missing import fill_series
+from ._observe import read_given
 from ._panel import Panel
-from ._series import read_panel
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,34 +31,19 @@ class Record:
 
     @classmethod
     def read(cls, X, y):
-        """Read series and features.
-
-        Parameters
-        ----------
-        X, y
-            As for `fit`.
-
-        Returns
-        -------
-        record : Record
-        """
-        features, target, what = separate(X, y)
-        refuse_time(target, what)
-        table, index = split_index(features)
-        panel = read_panel(target, missing=None, index=index, what=what)
+        """Read series and features, which are passed as to `fit`."""
+        panel, _, table, index = read_given(X, y)
         if table is None:
             return cls(panel, None, np.empty(0, dtype=np.int64))
-        index = steps_of_rows(index, features, target, panel)
         if not isinstance(table, pd.DataFrame):
             checks = {"dtype": None, "ensure_all_finite": False, "input_name": "X"}
             table = pd.DataFrame(check_array(table, **checks))
         if index is None:
             index = panel.time.between(0, len(table))
+        times = index
         if isinstance(index, pd.MultiIndex):
             times = index.get_level_values(1)
             index = index.droplevel(list(range(2, index.nlevels)))
-        else:
-            times = index
         row, distinct = pd.factorize(times)
         return cls(panel, table.set_axis(index), panel.time.positions(distinct)[row])
 
@@ -70,116 +52,63 @@ class Record:
         """Names of the series, also of one that has none."""
         return ["y" if name is None else name for name in self.panel.names]
 
-    def ends(self, ends, first, last):
-        """Positions after the last observations of a stretch.
+    def past(self, first, last):
+        """Position of the first observation of each series in a stretch, and its values.
 
-        Parameters
-        ----------
-        ends : ndarray of int of shape (n_series,)
-            The same before; -1 for series without observations.
-        first, last : int
-            The stretch.
-
-        Returns
-        -------
-        ends : ndarray of int of shape (n_series,)
+        A dict by the number of the series; those without any are left out.
         """
-        stretches = [self._stretch(i, first, last) for i in range(len(self.panel))]
-        return np.maximum(ends, [-1 if own is None else own[1] for own in stretches])
+        found = {}
+        for i, (values, start) in enumerate(
+            zip(self.panel.values, self.panel.starts, strict=True)
+        ):
+            values = values[max(0, first - start) : max(0, last - start)]
+            known = np.flatnonzero(~np.isnan(values))
+            if len(known):
+                begin = max(first, start) + known[0]
+                found[i] = int(begin), values[known[0] : known[-1] + 1]
+        return found
 
-    def observed(self, ends, first, last, missing=None, season_length=1):
-        """Observations up to a point in time, as they are passed to `fit` and `update`.
+    def told(self, past, ends, last, fill=None):
+        """A past as it is passed to `fit` and `update`: series alone, or features and series.
 
-        Parameters
-        ----------
-        ends : ndarray of int of shape (n_series,)
-            From where on in each series; -1 for all there is.
-        first, last : int
-            Only what lies between is looked at.
-        missing, season_length
-            What is done about missing values after those passed before; as for
-            :func:`~sklearn_attention.forecasting._missing.fill_missing`.
-
-        Returns
-        -------
-        data : list
-            Series alone, or features and series.
+        `ends` are the ends of what was passed before, by the number of the series, and `fill`
+        says what is done about missing values; None leaves them.
         """
-        panel, series, begins = self.panel, {}, []
-        for i, name in enumerate(self.names):
-            own = self._stretch(i, first, last)
-            if own is None or own[1] <= ends[i]:
+        time, series, begins = self.panel.time, {}, []
+        for i, (start, values) in past.items():
+            name, begin, stop = self.names[i], max(start, ends.get(i, 0)), start + len(values)
+            if begin == stop:
                 continue
-            start, stop = own
-            values = panel.values[i][start - panel.starts[i] : stop - panel.starts[i]]
-            options = {"missing": missing, "season_length": season_length, "what": "y"}
-            values = fill_missing(values, start, panel.time, name, **options)
-            begins.append(max(start, ends[i]))
-            times = panel.time.between(begins[-1], stop)
-            values = values[begins[-1] - start :].astype(panel.dtype)
-            series[name] = pd.Series(values, times, name=name)
+            if fill is not None:
+                values = fill_series(values, start, time, name, **fill, what="y")
+            values = values[begin - start :].astype(self.panel.dtype)
+            series[name] = pd.Series(values, time.between(begin, stop), name=name)
+            begins.append(begin)
         if self.table is None:
             return [series]
-        rows = (self.steps >= min(begins, default=0)) & (self.steps < last)
-        if isinstance(self.table.index, pd.MultiIndex):
-            known = [
-                name for i, name in enumerate(self.names) if ends[i] >= 0 or name in series
-            ]
-            rows &= self.table.index.get_level_values(0).isin(known)
-        return [self.table[rows], series]
+        return [self._rows(past, min(begins, default=0), last), series]
 
-    def happened(self, ends, start, stop):
-        """Observations of a stretch, of series that have a past.
-
-        Parameters
-        ----------
-        ends : ndarray of int of shape (n_series,)
-            From :meth:`ends`.
-        start, stop : int
-            The stretch.
-
-        Returns
-        -------
-        happened : dict
-            For series, by their numbers, times and values.
-        """
-        panel, found = self.panel, {}
-        for i in np.flatnonzero(ends >= 0):
-            begin = max(start, panel.starts[i])
-            values = panel.values[i][begin - panel.starts[i] :][: max(0, stop - begin)]
-            there = ~np.isnan(values)
-            if there.any():
-                times = panel.time.between(begin, begin + len(values))
+    def happened(self, which, start, stop):
+        """Times and values of the observations of some series in a stretch, if any."""
+        found = {}
+        for i, (begin, values) in self.past(start, stop).items():
+            if i in which:
+                there = ~np.isnan(values)
+                times = self.panel.time.between(begin, begin + len(values))
                 found[i] = times[there], values[there]
         return found
 
     def asked(self, ends, start, stop):
-        """What is passed to `predict` to forecast a stretch.
-
-        Parameters
-        ----------
-        ends : ndarray of int of shape (n_series,)
-            From :meth:`ends`.
-        start, stop : int
-            The stretch.
-
-        Returns
-        -------
-        X : Index or DataFrame
-        """
+        """What is passed to `predict` to forecast a stretch, of series that end before."""
         if self.table is None:
             return self.panel.time.between(start, stop)
         # Rows between the past and the stretch are forecast too: their features are needed.
-        rows = (self.steps >= ends[ends >= 0].min()) & (self.steps < stop)
-        if isinstance(self.table.index, pd.MultiIndex):
-            known = [name for name, end in zip(self.names, ends, strict=True) if end >= 0]
-            rows &= self.table.index.get_level_values(0).isin(known)
-        return self.table[rows]
+        return self._rows(ends, min(ends.values()), stop)
 
-    def _stretch(self, i, first, last):
-        """First observation of a series in a stretch, and the step after its last; or None."""
-        start = self.panel.starts[i]
-        begin = max(first, start)
-        values = self.panel.values[i][begin - start : max(0, last - start)]
-        known = np.flatnonzero(~np.isnan(values))
-        return None if len(known) == 0 else (int(begin + known[0]), int(begin + known[-1] + 1))
+    def _rows(self, which, start, stop):
+        """Rows of features of some series in a stretch."""
+        rows = (self.steps >= start) & (self.steps < stop)
+        if isinstance(self.table.index, pd.MultiIndex):
+            names = [self.names[i] for i in which]
+            rows &= self.table.index.get_level_values(0).isin(names)
+        return self.table[rows]

@@ -18,30 +18,17 @@ _DAY, _HOUR, _MINUTE = pd.Timedelta(1, "D"), pd.Timedelta(1, "h"), pd.Timedelta(
 _FEWEST_SEASONS = 2
 # A peak of the autocorrelation counts as a season from here on.
 _CLEAR_PEAK = 0.3
-# Longer seasons that go with a frequency: a year of days.
-_YEAR = 365.25
-_LONGER = {"D": _YEAR}
+_YEAR = 365.25  # days
 # Seasons that differ by less than this share are one.
 _ALIKE = 0.05
 
 
 def season_of(panel, season_length):
-    """Number of steps in a season.
+    """Number of steps in a season, 1 if there is none.
 
-    Parameters
-    ----------
-    panel : Panel
-        The series.
-    season_length : int or "auto"
-        What the user passed. "auto" is the usual season of the frequency (a year of months,
-        quarters or weeks, a week of days, five business days, a day of hours or minutes), if
-        the longest series has two of them, and otherwise the highest peak of the
-        autocorrelation of the longest series.
-
-    Returns
-    -------
-    season_length : int
-        1 if there is no season.
+    "auto" is the usual season of the frequency (a year of months, quarters or weeks, a week of
+    days, five business days, a day of hours or minutes), if the longest series has two of them,
+    and otherwise the highest peak of the autocorrelation of the longest series.
     """
     if not (isinstance(season_length, str) and season_length == "auto"):
         return max(1, round(check_positive("season_length", season_length)))
@@ -53,39 +40,29 @@ def season_of(panel, season_length):
 
 
 def seasons_of(panel, season_length):
-    """All seasons that series may have, the one that is adjusted for first.
+    """All seasons that series may have, the one that is adjusted for first; [1.0] if none.
 
-    Parameters
-    ----------
-    panel : Panel
-        The series.
-    season_length : float or "auto"
-        What the user passed. "auto" is the usual season of the frequency, which is adjusted
-        for, a longer usual one, and the season that the autocorrelation of the longest series
-        shows, which need not have a whole number of steps.
-
-    Returns
-    -------
-    seasons : list of float
-        At least one; 1 if there is no season.
+    "auto" is the usual season of the frequency, which is adjusted for, a longer usual one, and
+    the season that the autocorrelation of the longest series shows, which need not have a whole
+    number of steps.
     """
     if season_length != "auto":
         return [float(season_length)]
-    longest = max(panel.values, key=len)
-    usual, offset = season_of_frequency(panel.time.offset), panel.time.offset
-    seasons = [] if usual is None else [usual, _LONGER.get(_stem(offset))]
-    if usual is not None and isinstance(offset, pd.offsets.Tick) and offset < _DAY:
-        seasons[1] = 7 * usual if pd.Timedelta(offset) >= _MINUTE else None
-    if _stem(offset) == "W" and usual is not None:
-        seasons[0] = _YEAR / 7 / offset.n
+    longest, offset, seasons = max(panel.values, key=len), panel.time.offset, []
+    usual, stem = season_of_frequency(offset), _stem(offset)
+    if usual is not None and stem == "W":
+        seasons = [_YEAR / 7 / offset.n]
+    elif usual is not None:
+        seasons = [usual, _YEAR] if stem == "D" else [usual]
+        if isinstance(offset, pd.offsets.Tick) and _MINUTE <= pd.Timedelta(offset) < _DAY:
+            seasons.append(7 * usual)
     shown = season_of_values(longest)
     if shown > 1:
         shown = _refined(longest, shown)
-        known = [season for season in seasons if season]
-        if not any(abs(shown - season) < _ALIKE * season for season in known):
+        if not any(abs(shown - season) < _ALIKE * season for season in seasons):
             seasons.append(shown)
     most = len(longest) / _FEWEST_SEASONS
-    return [float(own) for own in seasons if own and 1 < own <= most] or [1.0]
+    return [float(own) for own in seasons if 1 < own <= most] or [1.0]
 
 
 def _stem(offset):
@@ -108,22 +85,10 @@ def _refined(values, season):
 
 
 def season_of_frequency(offset):
-    """Steps in the season that usually goes with a frequency.
-
-    Parameters
-    ----------
-    offset : pandas.DateOffset or None
-
-    Returns
-    -------
-    season_length : int or None
-        None if there is none, or if it has no whole number of steps.
-    """
-    if offset is None:
-        return None
-    stem = offset.rule_code.partition("-")[0]
-    if stem in _CALENDAR:
-        steps, n = _CALENDAR[stem], offset.n
+    """Steps in the season that usually goes with a frequency; None if not a whole number."""
+    steps = _CALENDAR.get(_stem(offset))
+    if steps is not None:
+        n = offset.n
         return steps // n if steps % n == 0 else None
     if not isinstance(offset, pd.offsets.Tick):
         return None
@@ -135,45 +100,25 @@ def season_of_frequency(offset):
 def season_of_values(values):
     """Lag of the highest peak of the autocorrelation, once a straight line is subtracted.
 
-    Parameters
-    ----------
-    values : ndarray of shape (n_steps,)
-
-    Returns
-    -------
-    season_length : int
-        1 if no peak reaches 0.3, which is also where series are shorter than two seasons.
+    1 if no peak reaches 0.3, which is also where series are shorter than two seasons.
     """
-    if len(values) < 2 * _FEWEST_SEASONS:
-        return 1
-    correlation = autocorrelation(values)
-    if correlation is None:
-        return 1
+    correlation = autocorrelation(values) if len(values) >= 2 * _FEWEST_SEASONS else None
+    if correlation is None or (correlation >= 0).all():
+        return 1  # there is nothing, or it never leaves the slope around lag 0
     below = np.flatnonzero(correlation < 0)
-    if len(below) == 0:
-        return 1  # it never leaves the slope around lag 0
     lags = np.arange(max(below[0], 2), len(correlation) - 1)
     lags = lags[
         (correlation[lags] >= correlation[lags - 1])
         & (correlation[lags] >= correlation[lags + 1])
     ]
-    if len(lags) == 0:
-        return 1
-    lag = lags[correlation[lags].argmax()]
-    return int(lag) if correlation[lag] >= _CLEAR_PEAK else 1
+    lag = max(lags, key=correlation.__getitem__, default=0)
+    return int(lag) if lag and correlation[lag] >= _CLEAR_PEAK else 1
 
 
 def autocorrelation(values):
     """Autocorrelation up to half of a series, once a straight line is subtracted.
 
-    Parameters
-    ----------
-    values : ndarray of shape (n_steps,)
-
-    Returns
-    -------
-    correlation : ndarray of shape (n_steps // 2 + 1,) or None
-        None where nothing but rounding is left.
+    None where nothing but rounding is left.
     """
     n = len(values)
     line = np.polynomial.Polynomial.fit(np.arange(n), values, 1)
@@ -184,5 +129,4 @@ def autocorrelation(values):
     # Zeros at the end keep the circular correlation of the transform from wrapping around.
     spectrum = np.abs(np.fft.rfft(rest / size, 2 * n)) ** 2
     correlation = np.fft.irfft(spectrum)[: n // _FEWEST_SEASONS + 1]
-    correlation = correlation / correlation[0]
-    return correlation
+    return correlation / correlation[0]

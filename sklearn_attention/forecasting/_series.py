@@ -1,42 +1,23 @@
 """Reading series: pandas, dicts, arrays and lists become a panel."""
 
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import pandas as pd
 
 from ._index import TimeIndex, kind_of
-from ._missing import check_missing, fill_missing
+from ._missing import refuse_infinite
 from ._panel import Panel
 from ._tidy import is_tidy, long_of
 
 
-def read_panel(
-    y,
-    *,
-    missing="raise",
-    season_length=1,
-    index=None,
-    like=None,
-    rows_are_series=False,
-    may_lack=False,
-    what="y",
-):
-    """Read series of any form.
+def read_panel(y, *, index=None, like=None, rows_are_series=False, may_lack=False, what="y"):
+    """Read series of any form; values missing between others stay so.
 
     Parameters
     ----------
     y : Series, DataFrame, dict, array or list
-        One series; a frame or 2-D array of one series a column, where missing values at the
-        ends mean that a series is shorter; a dict of Series or of arrays; a Series, or a
-        frame of one column, with an index of two levels, series and time; or a frame with the
-        columns "unique_id", "ds" and "y".
-    missing : {"raise", "interpolate", "seasonal"} or None, default="raise"
-        What is done about missing values between others: an error that names them, values on
-        the line between their neighbours, or as in the seasons beside them. None leaves them.
-    season_length : int, default=1
-        Steps in a season, for "seasonal".
+        As for :meth:`Forecaster.fit`.
     index : Index, default=None
         The index of an array, which has none.
     like : TimeIndex, default=None
@@ -53,15 +34,7 @@ def read_panel(
     Returns
     -------
     panel : Panel
-
-    Raises
-    ------
-    ValueError
-        If `y` is empty, not numeric, infinite or not regular; the message names the steps.
     """
-    if missing is not None:
-        check_missing(missing)
-    fill = partial(fill_missing, missing=missing, season_length=season_length, what=what)
 
     def times(found):
         own = like is not None and kind_of(found, what) == like.kind
@@ -70,62 +43,87 @@ def read_panel(
     if isinstance(index, pd.MultiIndex) and not isinstance(y, pd.Series | pd.DataFrame | dict):
         y = pd.Series(_as_array(y, what), index=index)
     if isinstance(y, dict):
-        return _read_dict(y, times, fill, what)
-    if is_tidy(y):
-        return replace(_read_long(long_of(y, what), times, fill, what), form="tidy")
-    if isinstance(y, pd.DataFrame | pd.Series):
-        if isinstance(y.index, pd.MultiIndex):
-            return _read_long(y, times, fill, what)
-        _refuse_empty(y, what)
-        time = times(y.index)
-        if isinstance(y, pd.Series):
-            columns, names, form = [y], [y.name], "series"
-        else:
-            columns, names, form = [y.iloc[:, i] for i in range(y.shape[1])], list(y), "frame"
-        if len(set(names)) < len(names):
-            raise ValueError(f"{what} has columns of the same name, {names}: rename them.")
-        dtype = _common_dtype([column.dtype for column in columns])
-        columns = [_floats(column, what) for column in columns]
-        labels = list(y.columns.names) if form == "frame" else []
+        panel = _of_dict(y, times, what)
+    elif is_tidy(y):
+        panel = replace(_of_long(long_of(y, what), times, what), form="tidy")
+    elif not isinstance(y, pd.DataFrame | pd.Series):
+        panel = _of_array(y, index, times, rows_are_series, may_lack, what)
+    elif isinstance(y.index, pd.MultiIndex):
+        panel = _of_long(y, times, what)
     else:
-        table = _as_array(y, what)
-        _refuse_empty(table, what)
-        time = TimeIndex.of_positions(len(table)) if index is None else times(index)
-        form = "array" if table.ndim == 1 else "windows" if rows_are_series else "table"
-        if form == "windows":
-            time = TimeIndex.of_positions(table.shape[1])
-        dtype = _common_dtype([table.dtype])
-        table = _floats(table, what).reshape(len(table), -1)
-        columns = list(table if form == "windows" else table.T)
-        names, labels = list(range(len(columns))), []
-    several = len(columns) > 1
-    there = [i for i, column in enumerate(columns) if not np.isnan(column).all()]
-    if may_lack and there:
-        columns, names = ([part[i] for i in there] for part in (columns, names))
-    values, starts = _trimmed(columns, names, several, time, fill, what)
-    return Panel(time, values, starts, names, form, dtype, labels)
+        panel = _of_pandas(y, times, may_lack, what)
+    for values, start, name in zip(panel.values, panel.starts, panel.names, strict=True):
+        refuse_infinite(values, start, panel.time, what, f" in {name!r}")
+    return panel
 
 
-def _read_dict(y, times, fill, what):
+def _of_array(y, index, times, rows_are_series, may_lack, what):
+    table = _as_array(y, what)
+    _refuse_empty(table, what)
+    form = "array" if table.ndim == 1 else "windows" if rows_are_series else "table"
+    time = TimeIndex.of_positions(len(table)) if index is None else times(index)
+    if form == "windows":
+        time = TimeIndex.of_positions(table.shape[1])
+    values = _floats(table, what).reshape(len(table), -1)
+    columns = dict(enumerate(values if form == "windows" else values.T))
+    return _of_columns(columns, time, form, [table.dtype], [], may_lack, what)
+
+
+def _of_pandas(y, times, may_lack, what):
     _refuse_empty(y, what)
-    if not all(isinstance(series, pd.Series) for series in y.values()):
-        if any(isinstance(series, pd.Series) for series in y.values()):
-            raise ValueError(f"{what} has both Series and arrays: give all an index, or none.")
-        arrays = {name: _as_array(series, f"{what}[{name!r}]") for name, series in y.items()}
-        for name, array in arrays.items():
-            if array.ndim != 1 or len(array) == 0:
-                raise ValueError(
-                    f"{what}[{name!r}] has shape {array.shape}: pass one series for each name."
-                )
-        time = TimeIndex.of_positions(max(map(len, arrays.values())))
-        dtype = _common_dtype([array.dtype for array in arrays.values()])
-        values = [fill(_floats(array, what), 0, time, name) for name, array in arrays.items()]
-        starts = np.zeros(len(values), dtype=np.int64)
-        return Panel(time, values, starts, list(arrays), "arrays", dtype, [])
-    return _of_series(y, times, fill, what, "dict", [])
+    time = times(y.index)
+    if isinstance(y, pd.Series):
+        columns, names, form, labels = [y], [y.name], "series", []
+    else:
+        columns, names = [y.iloc[:, i] for i in range(y.shape[1])], list(y)
+        form, labels = "frame", list(y.columns.names)
+    if len(set(names)) < len(names):
+        raise ValueError(f"{what} has columns of the same name, {names}: rename them.")
+    dtypes = [column.dtype for column in columns]
+    columns = {name: _floats(own, what) for name, own in zip(names, columns, strict=True)}
+    return _of_columns(columns, time, form, dtypes, labels, may_lack, what)
 
 
-def _read_long(y, times, fill, what):
+def _of_columns(columns, time, form, dtypes, labels, may_lack, what):
+    """Series on one index; of several the missing values at the ends of shorter ones go."""
+    empty = [name for name, column in columns.items() if np.isnan(column).all()]
+    several = len(columns) > 1
+    if empty and not (may_lack and len(empty) < len(columns)):
+        raise ValueError(
+            f"{what} has no value but missing ones (NaN) in series {empty[0]!r}: remove it."
+        )
+    names = [name for name in columns if name not in empty]
+    values, starts = [], []
+    for name in names:
+        known = np.flatnonzero(~np.isnan(columns[name]))
+        start, stop = (known[0], known[-1] + 1) if several else (0, len(columns[name]))
+        values.append(np.ascontiguousarray(columns[name][start:stop]))
+        starts.append(start)
+    starts = np.array(starts, dtype=np.int64)
+    return Panel(time, values, starts, names, form, _common_dtype(dtypes), labels)
+
+
+def _of_dict(y, times, what):
+    _refuse_empty(y, what)
+    indexed = [isinstance(series, pd.Series) for series in y.values()]
+    if all(indexed):
+        return _of_series(y, times, "dict", [], what)
+    if any(indexed):
+        raise ValueError(f"{what} has both Series and arrays: give all an index, or none.")
+    arrays = {name: _as_array(series, f"{what}[{name!r}]") for name, series in y.items()}
+    for name, array in arrays.items():
+        if array.ndim != 1 or len(array) == 0:
+            raise ValueError(
+                f"{what}[{name!r}] has shape {array.shape}: pass one series for each name."
+            )
+    time = TimeIndex.of_positions(max(map(len, arrays.values())))
+    dtype = _common_dtype([array.dtype for array in arrays.values()])
+    values = [_floats(array, what) for array in arrays.values()]
+    starts = np.zeros(len(values), dtype=np.int64)
+    return Panel(time, values, starts, list(arrays), "arrays", dtype, [])
+
+
+def _of_long(y, times, what):
     form, column = "long", y.name if isinstance(y, pd.Series) else None
     if isinstance(y, pd.DataFrame):
         if y.shape[1] != 1:
@@ -140,44 +138,25 @@ def _read_long(y, times, fill, what):
         )
     _refuse_empty(y, what)
     parts = {name: part.droplevel(0) for name, part in y.groupby(level=0, sort=False)}
-    labels = [*y.index.names, column]
-    return _of_series(parts, times, fill, what, form, labels)
+    return _of_series(parts, times, form, [*y.index.names, column], what)
 
 
-def _of_series(parts, times, fill, what, form, labels):
+def _of_series(parts, times, form, labels, what):
     """A panel of Series that have indexes of their own."""
     for name, part in parts.items():
         _refuse_empty(part, f"{what}[{name!r}]")
-    first = min(parts.values(), key=lambda part: part.index[0])
-    longest = max(parts.values(), key=len)
     # The frequency of the longest can be told best.
-    model = times(longest.index)
+    model = times(max(parts.values(), key=len).index)
+    first = min(parts.values(), key=lambda part: part.index[0])
     time = TimeIndex.read(first.index, like=model, what=what)
     starts, values = [], []
     for name, part in parts.items():
         own = TimeIndex.read(part.index, like=model, what=f"{what}[{name!r}]")
         starts.append(int(time.positions(part.index[:1], what)[0]))
         time = time.extended(max(0, starts[-1] + len(own) - len(time)))
+        values.append(_floats(part, what))
     dtype = _common_dtype([part.dtype for part in parts.values()])
-    for start, (name, part) in zip(starts, parts.items(), strict=True):
-        values.append(fill(_floats(part, what), start, time, name))
     return Panel(time, values, np.array(starts), list(parts), form, dtype, labels)
-
-
-def _trimmed(columns, names, several, time, fill, what):
-    """Columns, of several without the missing values at the ends of shorter series."""
-    values, starts = [], []
-    for name, column in zip(names, columns, strict=True):
-        known = np.flatnonzero(~np.isnan(column))
-        if len(known) == 0:
-            raise ValueError(
-                f"{what} has no value but missing ones (NaN) in series {name!r}: remove it."
-            )
-        start, stop = (known[0], known[-1] + 1) if several else (0, len(column))
-        starts.append(int(start))
-        part = column[start:stop]
-        values.append(fill(part, int(start), time, name))
-    return values, np.array(starts, dtype=np.int64)
 
 
 def _as_array(y, what):

@@ -312,6 +312,19 @@ class TestHistory:
         with pytest.raises(ValueError, match="does not cover the horizon"):
             model.predict(X[46:50], history=series[30:50])
 
+    def test_with_features_may_be_shorter_than_the_window(self):
+        class Undemanding(Drift):
+            _least_history = 2
+
+        series = make_series()
+        X = make_features(series)
+        model = Undemanding(2, lookback=4).fit(X[:40], series[:40])
+        found = model.predict(X[47:52], history=series[47:50])
+        assert found.index.equals(series.index[50:52])
+        rows, first = X.to_numpy(), series.iloc[47]
+        expected = slow_drift([first, *series[47:50]], 2, 2) + rows[50:52].sum(axis=1)
+        np.testing.assert_allclose(found, expected + 100 * rows[[47, 47, 48, 49]].sum())
+
     def test_too_short(self):
         series = make_series()
         model = KernelForecaster(3, lookback=12, bandwidth=1.0).fit(series)

@@ -1,5 +1,7 @@
 """Series of all forms come in, and forecasts go out in the same."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -177,9 +179,14 @@ def test_missing_values_are_interpolated_if_asked():
 def test_a_panel_is_stored_as_plain_values():
     for y in make_forms().values():
         panel = read_panel(y)
+        assert Panel.from_state(panel.state()).features is None
+        features = [np.outer(values, [1.0, 2.0]) for values in panel.values]
+        panel = replace(panel, features=features)
         back = Panel.from_state(panel.state())
         assert (back.names, back.form, back.labels) == (panel.names, panel.form, panel.labels)
         for mine, theirs in zip(back.values, panel.values, strict=True):
+            np.testing.assert_array_equal(mine, theirs)
+        for mine, theirs in zip(back.features, panel.features, strict=True):
             np.testing.assert_array_equal(mine, theirs)
         np.testing.assert_array_equal(back.ends, panel.ends)
 
