@@ -16,7 +16,7 @@ _LEAST_WEIGHT = 0.01
 # Errors are at most so many times the least; differences below this share of it are rounding.
 _WORST, _ROUNDING = np.log(50.0), 1e-9
 # Relative difference of errors at which a choice of temperature and share loses trust.
-_TOLERANCE = 0.005
+_TOLERANCE = 0.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +32,7 @@ class Combination:
     held_out : ndarray of shape (n_validation, horizon)
         Combined forecasts of validation origins, by weights chosen on what does not overlap.
     error : float
-        Root mean squared, for panels mean absolute error of these, in units of the series.
+        Root mean squared error of each of these, in units of its series; their mean.
     """
 
     weights: np.ndarray
@@ -46,7 +46,9 @@ def choose_weights(forecasts, training):
 
     Temperature and share of the panel are those with the least error on blocks that did not
     choose the weights; choices that do about as well are averaged, since which of them is best
-    is partly luck.
+    is partly luck. The error at an origin is the root of the mean square of its steps. Roots
+    are averaged, not squares, by which a few hard stretches, a cold winter or a holiday, would
+    choose the weights for all others.
 
     Parameters
     ----------
@@ -61,16 +63,13 @@ def choose_weights(forecasts, training):
     series, targets = training.validation.series, training.validation.targets()
     naive = training.validation.past(1)  # where no candidate has a forecast
     scale, n_series = training.scale[series, None], len(training.scale)
-    # Few series are compared by squared errors, which averages are best for; many by absolute
-    # ones, since some of them always have outliers.
-    power = 1 if n_series >= PANEL else 2
-    missed = np.abs(forecasts - targets[:, None]) ** power
+    missed = (forecasts - targets[:, None]) ** 2
     seen = np.maximum((~np.isnan(targets)).sum(axis=1), 1)[:, None]
-    errors = np.nansum(missed, axis=2) / seen
+    errors = np.sqrt(np.nansum(missed, axis=2) / seen)
     errors[np.isnan(forecasts).any(axis=2)] = np.nan
 
     def relative(rows):
-        own, panel = relative_errors(errors[rows], series[rows], n_series, power)
+        own, panel = relative_errors(errors[rows], series[rows], n_series)
         return own, 0 * panel if n_series == 1 else panel
 
     parts = []
@@ -85,7 +84,8 @@ def choose_weights(forecasts, training):
             weights = softmax_weights(*part, *choice)[series[rows]]
             combined = combine(forecasts[rows], weights)
             held_out[rows] = np.where(np.isnan(combined), naive[rows], combined)
-        error = np.nanmean((np.abs(held_out - targets) / scale) ** power) ** (1 / power)
+        missed = np.sqrt(np.nansum((held_out - targets) ** 2, axis=1, keepdims=True) / seen)
+        error = np.mean(missed / scale)
         tried.append((error, held_out, choice))
     least = min(error for error, *_ in tried)
     trust = np.exp(-np.array([e / max(least, 1e-300) - 1 for e, *_ in tried]) / _TOLERANCE)
@@ -101,7 +101,7 @@ def choose_weights(forecasts, training):
     )
 
 
-def relative_errors(errors, series, n_series, power=1):
+def relative_errors(errors, series, n_series):
     """Errors of candidates relative to the best one, for each series and over all.
 
     Parameters
@@ -110,8 +110,6 @@ def relative_errors(errors, series, n_series, power=1):
         At validation origins; NaN where a candidate has no forecast.
     series : ndarray of int of shape (n_origins,)
     n_series : int
-    power : int, default=1
-        The errors are mean powers of the absolute errors.
 
     Returns
     -------
@@ -125,7 +123,7 @@ def relative_errors(errors, series, n_series, power=1):
     np.add.at(total, series, np.where(there, errors, 0.0))
     np.add.at(count, series, there)
     known = count > 0
-    mean = (total / np.maximum(count, 1)) ** (1 / power)
+    mean = total / np.maximum(count, 1)
     size = mean.sum(axis=1, keepdims=True) / np.maximum(known.sum(axis=1, keepdims=True), 1)
     mean += _ROUNDING * size + 1e-300
     best = np.where(known, mean, np.inf).min(axis=1, keepdims=True)
