@@ -36,7 +36,7 @@ from attend import processor
 from torch import nn
 from torch.nn import functional as F
 
-from sklearn_attention import TransformerLanguageModel
+from sklearn_attention import Architecture, Training, TransformerLanguageModel
 from sklearn_attention.attention import torch_threads
 from sklearn_attention.sequence._language_network import LanguageNetwork
 
@@ -158,7 +158,11 @@ def compare(text, n_steps, seed, **options):
                 loop.step()
 
     model = TransformerLanguageModel(
-        batch_size=BATCH, max_steps=n_steps, random_state=seed, device="cpu", **options
+        batch_size=BATCH,
+        training=Training(max_steps=n_steps),
+        random_state=seed,
+        device="cpu",
+        **options,
     )
     hook = nn.modules.module.register_module_forward_pre_hook(make_step)
     start = time.process_time()
@@ -188,7 +192,10 @@ def main():
     print("| model | validation loss | processor seconds | ratio |")
     print("| --- | --- | --- | --- |")
     with torch_threads(1):
-        options = {"autocast": arguments.autocast, "positions": arguments.positions}
+        options = {
+            "training": Training(autocast=arguments.autocast),
+            "architecture": Architecture(positions=arguments.positions),
+        }
         model, seconds, loop = compare(text, arguments.steps, arguments.seed, **options)
         theirs, loss = loop.step_seconds + loop.judge_seconds, loop.validation_loss()
         print(f"| plain torch | {loss:.3f} | {theirs:.0f} | 1.00 |")

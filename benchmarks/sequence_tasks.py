@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from attend import processor
 
-from sklearn_attention import TransformerSeq2Seq
+from sklearn_attention import Architecture, TransformerSeq2Seq
 
 N_TOKENS, LENGTH, N_ASKED = 50, 20, 2000
 TASKS = {
@@ -26,7 +26,7 @@ TASKS = {
 MODEL = {
     "shared_vocabulary": True,
     "n_layers": 2,
-    "d_feedforward": 256,
+    "architecture": Architecture(d_feedforward=256),
     "dropout": 0.0,
     "label_smoothing": 0.0,
     "learning_rate": 3e-3,

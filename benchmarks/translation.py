@@ -28,7 +28,7 @@ import sacrebleu
 import torch
 from attend import processor
 
-from sklearn_attention import TransformerSeq2Seq
+from sklearn_attention import Architecture, Training, TransformerSeq2Seq
 
 BESIDE = Path(__file__).parents[2] / "shared" / "data"
 MODEL = {
@@ -38,12 +38,12 @@ MODEL = {
     "d_model": 192,
     "n_heads": 4,
     "n_layers": 3,
-    "d_feedforward": 512,
+    "architecture": Architecture(d_feedforward=512),
     "dropout": 0.25,
     "label_smoothing": 0.1,
     "learning_rate": 2e-3,
     "batch_size": 64,
-    "autocast": True,
+    "training": Training(autocast=True),
 }
 N_SHOWN = 10
 
@@ -59,7 +59,7 @@ def main():
     torch.set_num_threads(options.threads)
     english, german = read(options.data, "train", options.pairs)
     model = TransformerSeq2Seq(
-        **MODEL, max_epochs=options.epochs, checkpoint=options.checkpoint
+        **MODEL, max_epochs=options.epochs, training=Training(checkpoint=options.checkpoint)
     )
     clock, cpu = time.perf_counter(), time.process_time()
     model.fit(english, german)

@@ -21,7 +21,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from sklearn_attention import TransformerForecaster
+from sklearn_attention import Architecture, Training, TransformerForecaster
 from sklearn_attention.datasets import make_periodic_series
 
 names = {"sine": "sin(x)", "growing_sine": "sin(x) exp(0.01x)", "square": "square(x)"}
@@ -31,7 +31,9 @@ forecasts, errors = {}, {}
 for name in names:
     series = make_periodic_series(name)
     past, future = series[:1000], series[1000:]
-    forecaster = TransformerForecaster(horizon=50, lookback=200, candidates=None, max_steps=300)
+    forecaster = TransformerForecaster(
+        horizon=50, lookback=200, candidates=None, training=Training(max_steps=300)
+    )
     forecasts[name] = forecaster.fit(past).predict(200)
     errors[name] = np.mean((forecasts[name] - future) ** 2)
 
@@ -69,12 +71,11 @@ forecaster = TransformerForecaster(
     horizon=50,
     lookback=200,
     candidates=None,
-    patch_length=1,
-    positions="learned",
+    architecture=Architecture(patch_length=1, positions="learned"),
     d_model=32,
     n_heads=2,
     batch_size=32,
-    max_steps=150,
+    training=Training(max_steps=150),
 )
 attention = forecaster.fit(sine[:1000]).attention_maps()[0, 1, 0]  # second layer, first head
 

@@ -12,6 +12,7 @@ __version__ = "0.1.0.dev0"
 # nothing and loads neither torch nor matplotlib.
 _PUBLIC = {
     "AdaptiveBandwidth": "bandwidth",
+    "Architecture": "training",
     "Columns": "_columns",
     "ConditionalKernelDensity": "smoothing",
     "KernelAttentionClassifier": "kernel_attention",
@@ -25,6 +26,7 @@ _PUBLIC = {
     "PositiveRandomFeatures": "kernel_approximation",
     "ProductKernelDensity": "smoothing",
     "RandomFourierFeatures": "kernel_approximation",
+    "Training": "training",
     "TransformerClassifier": "transformer",
     "TransformerForecaster": "forecasting",
     "TransformerLanguageModel": "sequence",

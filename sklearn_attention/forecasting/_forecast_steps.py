@@ -11,7 +11,6 @@ from ._dates import is_date, steps_until
 from ._features import Rows, read_table
 from ._index import TimeIndex
 from ._missing import fill_panel
-from ._observations import Observations
 from ._observe import split_index
 from ._panel import LONG, Panel
 from ._series import read_panel
@@ -26,8 +25,6 @@ class ForecastSteps:
     ----------
     panel : Panel
         Series to forecast from; features of later steps may follow those of observations.
-    known : ndarray of int
-        Columns of the features that are known beforehand.
     positions : list of ndarray of int
         Steps that are asked for, of each series.
     n_blocks : int
@@ -41,17 +38,11 @@ class ForecastSteps:
     """
 
     panel: Panel
-    known: np.ndarray
     positions: list
     n_blocks: int
     index: pd.Index | None = None
     order: np.ndarray | None = None
     fresh: bool = False
-
-    def observations(self, identity, encode):
-        """The series as observations, where `encode` brings values into other units."""
-        panel, values = self.panel, list(map(encode, self.panel.values))
-        return Observations(values, panel.starts, identity, panel.features, self.known)
 
     def within(self, ends):
         """Origins before the steps that are already observed, series by series.
@@ -243,4 +234,4 @@ def build(forecaster, panel, asked, rows=None):
                 own[-len(later) :, known] = later
             features.append(own)
         panel = replace(panel, features=features)
-    return ForecastSteps(panel, known, asked, n_blocks)
+    return ForecastSteps(panel, asked, n_blocks)

@@ -446,10 +446,18 @@ class Forecaster(AttentionEstimator, ABC):
             "usual": usual,
         }
 
+    def _observations(self, steps):
+        """The series that are forecast, in the units that forecasts are made in."""
+        panel = steps.panel
+        return Observations(
+            list(map(self._encode, panel.values)), panel.starts, self._identity(steps),
+            panel.features, self.known_columns_,
+        )  # fmt: skip
+
     def _answer(self, steps, levels=None, shifts=None):
         """Forecasts, or quantiles of some levels that are shifted in units of the errors."""
-        identity = self._identity(steps)
-        observations = steps.observations(identity, self._encode)
+        observations = self._observations(steps)
+        identity = observations.identity
         if levels is not None:
             ranks = np.argsort(np.argsort(levels))
             unit = naive_scales(observations.values) * self.calibration_["usual"]

@@ -208,7 +208,7 @@ class KernelForecaster(Forecaster):
         steps = read_steps(self, X, history)
         if not steps.n_blocks:
             raise ValueError(f"X={X!r} has no steps after the series: pass some to explain.")
-        origins = steps.observations(self._identity(steps), self._encode).ends(self.horizon_)
+        origins = self._observations(steps).ends(self.horizon_)
         keys, _, _ = self._queries(origins)
         parts = []
         for rows, memory in self._groups(origins):

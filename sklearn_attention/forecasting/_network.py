@@ -3,14 +3,7 @@
 import torch
 from torch import nn
 
-from ..nn import (
-    Encoder,
-    InstanceNorm,
-    Patches,
-    PointHead,
-    initialize,
-    make_positions,
-)
+from ..nn import InstanceNorm, Patches, PointHead, TokenEncoder, initialize
 
 
 class ForecastNetwork(nn.Module):
@@ -24,19 +17,15 @@ class ForecastNetwork(nn.Module):
         Features during the window, and those known during what follows.
     patch_length : int
         Steps that make one token.
-    d_model, n_heads, n_layers, d_feedforward : int
-        As for :class:`~sklearn_attention.nn.Encoder`.
-    positions : {"sinusoidal", "learned", "rotary"}
-        How tokens know where they stand.
-    d_position : int or None
-        Width of positions that are appended to the tokens; None adds them.
+    d_model : int
+        Width of the tokens.
     center : {"mean", "last"} or None
         Level that every window is taken relative to, in units of its own spread; None leaves
         windows as they are.
     relative : bool
         Whether answers are differences, in units of the window, rather than at its level.
-    **options
-        What else the encoder takes.
+    **shape
+        What else :class:`~sklearn_attention.nn.TokenEncoder` takes.
     """
 
     def __init__(
@@ -48,36 +37,22 @@ class ForecastNetwork(nn.Module):
         *,
         patch_length,
         d_model,
-        n_heads,
-        n_layers,
-        d_feedforward,
-        positions,
-        d_position,
         center,
         relative,
-        **options,
+        **shape,
     ):
         super().__init__()
         self.norm = None if center is None else InstanceNorm(center)
         self.relative = relative
         self.patches = Patches(patch_length)
-        n_tokens = self.patches.n_patches(lookback)
+        self.n_tokens = self.patches.n_patches(lookback)
         self.embed = nn.Linear(patch_length * (1 + n_past), d_model)
         self.embed_future = None
         if n_future:
-            n_tokens += self.patches.n_patches(horizon)
+            self.n_tokens += self.patches.n_patches(horizon)
             self.embed_future = nn.Linear(patch_length * n_future, d_model)
-        width = d_model + (d_position or 0)
-        self.positions = make_positions(
-            positions, d_position or d_model, max_length=n_tokens,
-            combine="concatenate" if d_position else "add",
-        )  # fmt: skip
-        rotary = positions == "rotary"
-        self.encoder = Encoder(
-            n_layers, width, n_heads, d_feedforward, rotary=rotary, **options
-        )
-        self.n_tokens = n_tokens
-        self.head = PointHead(width, horizon, n_tokens=n_tokens)
+        self.encoder = TokenEncoder(d_model, max_length=self.n_tokens, **shape)
+        self.head = PointHead(self.encoder.width, horizon, n_tokens=self.n_tokens)
         initialize(self)
 
     def forward(self, past, past_features=None, future_features=None, *, need_weights=False):
@@ -106,7 +81,6 @@ class ForecastNetwork(nn.Module):
         if self.embed_future is not None:
             later = self.embed_future(self.patches(future_features))
             tokens = torch.cat([tokens, later], dim=1)  # (B, n_tokens, d_model)
-        tokens = self.positions(tokens)  # (B, n_tokens, width)
         tokens, weights = self.encoder(tokens, need_weights=need_weights)
         forecasts = self.head(tokens)  # (B, horizon)
         if units is not None:

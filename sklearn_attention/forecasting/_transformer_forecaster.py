@@ -5,8 +5,8 @@ import pandas as pd
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from .._validation import check_choice, check_positive
-from ..training import NetworkEstimator, batch_sizes
+from .._validation import check_choice
+from ..training import NetworkEstimator, batch_sizes, check_series_parts
 from ._candidate_attention import CandidateAttention, fit_attention
 from ._classical import Classical
 from ._combination import PANEL
@@ -25,8 +25,6 @@ from ._scaling import Scaling
 from ._season import seasons_of
 from ._transformer_candidate import TransformerCandidate, linear_base
 
-POSITIONS = ("sinusoidal", "learned", "rotary")
-_CENTERS = ("mean", "last")
 # A patch has so many steps, or as many as leave so many patches.
 _PATCH, _FEWEST_PATCHES = 8, 4
 # Share of the windows that a transformer without candidates is calibrated on, and how many.
@@ -69,52 +67,29 @@ class TransformerForecaster(NetworkEstimator, Forecaster):
         Whether candidates work on logarithms. "auto" tries both where no value is negative.
     bounds : (float, float), default=None
         What forecasts and intervals are clipped to; None for an open end.
-    patch_length : int or "auto", default="auto"
-        Consecutive steps that make one token; 1 makes every step a token. "auto" is 8, or a
-        quarter of the lookback if that is less.
     d_model : int, default=64
         Width of the tokens.
     n_heads : int, default=4
         Heads of the attention, which divide the width.
     n_layers : int, default=2
         Blocks of the encoder.
-    d_feedforward : int, default=None
-        Width of the hidden layer of each block; None is four times `d_model`.
-    attention_kernel : str, Kernel or callable, default="scaled_dot_product"
-        How tokens are compared; see :mod:`sklearn_attention.kernels`.
-    positions : {"sinusoidal", "learned", "rotary"}, default="sinusoidal"
-        How tokens know where they stand.
-    d_position : int, default=None
-        Width of positions that are appended to the tokens; None adds them instead.
-    norm : {"pre", "post", "lecture"}, default="pre"
-        Where layer normalisation stands; see :class:`~sklearn_attention.nn.EncoderBlock`.
-    activation : {"gelu", "relu"}, default="gelu"
-        Between the two layers of the feed-forward networks.
     dropout : float, default=0.0
         Probability with which parts of the network are left out in training.
-    instance_norm : {"mean", "last"} or None, default="mean"
-        Windows are seen relative to their mean, or last value, in units of their own standard
-        deviation. None takes level and unit of the whole series instead.
-    optimizer : {"adamw", "adam", "lbfgs"}, default="adamw"
-        As for :class:`~sklearn_attention.training.Plan`, like all that follow.
     learning_rate : float, default=2e-3
         The highest.
-    schedule : {"one_cycle", "cosine", "constant"}, default="one_cycle"
-        How it moves.
-    weight_decay : float, default=0.01
-        Of matrices.
-    batch_size : int or (int, int), default=64
-        Windows in a step; a pair grows over the training.
-    max_epochs : int, default=None
-        How often every window is seen.
-    max_steps : int, default=600
-        Gradient steps. Whichever of the two ends first does.
-    autocast : bool, default=False
-        Whether to train in bfloat16 where torch considers it safe.
+    batch_size : int, (int, int) or "auto", default="auto"
+        Windows in a step; a pair grows over the training. "auto" is a twelfth of them, but 8
+        at least and 64 at most.
+    max_epochs : int or "auto", default="auto"
+        How often every window is seen. "auto" is enough for 1000 steps, but at most 64.
+    architecture : Architecture, default=None
+        What the network is made of besides; None is
+        :class:`Architecture() <sklearn_attention.training.Architecture>`.
+    training : Training, default=None
+        How it is trained besides; None is
+        :class:`Training() <sklearn_attention.training.Training>`.
     warm_start : bool, default=False
-        Whether `fit` starts from the weights of the last one.
-    checkpoint : str or path-like, default=None
-        File from which a training that was interrupted goes on, to the same weights.
+        Whether `fit` goes on from the weights of the last one.
     random_state : int, RandomState instance or None, default=0
         Draws weights and the order of windows.
     device : str, default="auto"
@@ -191,7 +166,7 @@ class TransformerForecaster(NetworkEstimator, Forecaster):
     >>> from sklearn_attention.datasets import make_periodic_series
     >>> days = pd.date_range("2024-01-01", periods=400, freq="D")
     >>> series = pd.Series(make_periodic_series("sine", 400), index=days, name="height")
-    >>> model = TransformerForecaster(horizon=3, lookback=20, max_steps=20).fit(series)
+    >>> model = TransformerForecaster(horizon=3, lookback=20).fit(series)
     >>> model.predict().round(1)
     2025-02-04    0.7
     2025-02-05    0.7
@@ -210,28 +185,16 @@ class TransformerForecaster(NetworkEstimator, Forecaster):
         candidates="auto",
         log="auto",
         bounds=None,
-        patch_length="auto",
         d_model=64,
         n_heads=4,
         n_layers=2,
-        d_feedforward=None,
-        attention_kernel="scaled_dot_product",
-        positions="sinusoidal",
-        d_position=None,
-        norm="pre",
-        activation="gelu",
         dropout=0.0,
-        instance_norm="mean",
-        optimizer="adamw",
         learning_rate=2e-3,
-        schedule="one_cycle",
-        weight_decay=0.01,
-        batch_size=64,
-        max_epochs=None,
-        max_steps=600,
-        autocast=False,
+        batch_size="auto",
+        max_epochs="auto",
+        architecture=None,
+        training=None,
         warm_start=False,
-        checkpoint=None,
         random_state=0,
         device="auto",
     ):
@@ -245,30 +208,20 @@ class TransformerForecaster(NetworkEstimator, Forecaster):
         self.candidates = candidates
         self.log = log
         self.bounds = bounds
-        self.patch_length = patch_length
         self.d_model = d_model
         self.n_heads = n_heads
         self.n_layers = n_layers
-        self.d_feedforward = d_feedforward
-        self.attention_kernel = attention_kernel
-        self.positions = positions
-        self.d_position = d_position
-        self.norm = norm
-        self.activation = activation
         self.dropout = dropout
-        self.instance_norm = instance_norm
-        self.optimizer = optimizer
         self.learning_rate = learning_rate
-        self.schedule = schedule
-        self.weight_decay = weight_decay
         self.batch_size = batch_size
         self.max_epochs = max_epochs
-        self.max_steps = max_steps
-        self.autocast = autocast
+        self.architecture = architecture
+        self.training = training
         self.warm_start = warm_start
-        self.checkpoint = checkpoint
         self.random_state = random_state
         self.device = device
+
+    _foreign = ("validation_fraction", "patience")
 
     def attention_maps(self, X=None, *, history=None):
         """Weights of the attention of the transformer when forecasting the next steps.
@@ -347,11 +300,11 @@ class TransformerForecaster(NetworkEstimator, Forecaster):
         steps = read_steps(self, X, history)
         if not steps.n_blocks:
             raise ValueError(f"X={X!r} has no steps after the series: pass some to look at.")
-        observations = steps.observations(self._identity(steps), self._encode)
+        observations = self._observations(steps)
         return observations.ends(self.horizon_), steps.panel.names
 
     def _learn(self, observations, context, task_data):
-        panel = Panel.from_state({k: v for k, v in self.observed_.items() if k != "features"})
+        panel = Panel.from_state(self.observed_)
         self.seasons_ = seasons_of(panel, self.season_length)
         self.log_, self.shift_ = False, 0.0
         self.attention_share_ = self.transformer_weight_ = 0.0
@@ -457,7 +410,7 @@ class TransformerForecaster(NetworkEstimator, Forecaster):
     def _forget_network(self):
         """Be without a transformer, after fits that may have had one."""
         self.network_ = self.training_history_ = self.ridge_ = None
-        for name in ("shape_", "scaling_", "_memo"):
+        for name in ("shape_", "scaling_", "batch_size_", "_memo"):
             vars(self).pop(name, None)
 
     def _fit_network(self, origins, base, context, task_data):
@@ -475,7 +428,8 @@ class TransformerForecaster(NetworkEstimator, Forecaster):
         self.scaling_ = scaling._asdict()
         shape = self._network_shape()
         task = context.subcontext(
-            task_name="training", max_subtasks=len(batch_sizes(self._plan(), len(origins)))
+            task_name="training",
+            max_subtasks=len(batch_sizes(self._plan(len(origins)), len(origins))),
         )
         task.call_on_fit_task_begin(estimator=self, **task_data)
         self._train_network(
@@ -507,7 +461,8 @@ class TransformerForecaster(NetworkEstimator, Forecaster):
         return self.lookback_ if self.candidates is None else 2
 
     def _network_shape(self):
-        patch_length = self.patch_length
+        architecture = self._parts()[0]
+        patch_length = architecture.patch_length
         if patch_length == "auto":
             patch_length = max(1, min(_PATCH, self.lookback_ // _FEWEST_PATCHES))
         return {
@@ -516,8 +471,7 @@ class TransformerForecaster(NetworkEstimator, Forecaster):
             "n_past": len(self.scaling_["center"]),
             "n_future": len(self.known_columns_),
             "patch_length": int(patch_length),
-            "d_position": self.d_position,
-            "center": self.instance_norm,
+            "center": architecture.instance_norm,
             "relative": self.candidates is not None,
             **self._transformer_shape(),
         }
@@ -526,23 +480,8 @@ class TransformerForecaster(NetworkEstimator, Forecaster):
         super()._check_parameters()
         self._check_candidates()
         self._check_values()
-        check_choice("positions", self.positions, POSITIONS)
-        if self.instance_norm is not None:
-            check_choice("instance_norm", self.instance_norm, _CENTERS)
-        if self.patch_length != "auto":
-            check_positive("patch_length", self.patch_length, integer=True)
-        if self.d_position is not None:
-            check_positive("d_position", self.d_position, integer=True)
-        self._check_transformer()
-        self._plan()
-
-    def _check_heads(self):
-        width = self.d_model + (self.d_position or 0)
-        if width % self.n_heads:
-            raise ValueError(
-                f"n_heads={self.n_heads!r} does not divide the tokens' width {width}: pass a "
-                "number that does."
-            )
+        check_series_parts(self._parts()[0])
+        self._check_network()
 
     def _check_candidates(self):
         if self.candidates is None or self.candidates == "auto":

@@ -2,7 +2,8 @@
 
 * The weighted average on any kernel: :func:`attention`, :class:`MultiHeadAttention`.
 * Transformers: :class:`EncoderBlock`, :class:`DecoderBlock` and stacks of them,
-  :class:`Encoder` and :class:`Decoder`; :func:`initialize` draws their parameters, and a
+  :class:`Encoder` and :class:`Decoder`; with positions :class:`TokenEncoder` and
+  :class:`TokenDecoder`; :func:`initialize` draws their parameters, and a
   :class:`KeyValueCache` saves computing anew what a growing sequence has in common.
 * Positions of tokens: :class:`SinusoidalPositions`, :class:`LearnedPositions`,
   :class:`RotaryPositions`; :func:`make_positions` takes their names.
@@ -27,6 +28,8 @@ _LAZY = {
     "QuantileHead": "_heads",
     "RotaryPositions": "_positions",
     "SinusoidalPositions": "_positions",
+    "TokenDecoder": "_token_encoder",
+    "TokenEncoder": "_token_encoder",
     "attention": "_attention",
     "initialize": "_initialize",
     "make_positions": "_positions",

@@ -6,7 +6,7 @@ from torch import nn
 
 from .._validation import check_choice, check_positive
 from ._dropout import Dropout
-from ._initialize import initialize
+from ._initialize import OutputProjection, initialize
 from ._multi_head import MultiHeadAttention
 
 _NORMS = ("pre", "post", "lecture")
@@ -274,7 +274,7 @@ class _FeedForward(nn.Module):
         self.widen = nn.Linear(d_model, width, bias=bias)
         self.activation = _ACTIVATIONS[activation]()
         self.dropout = Dropout(dropout)
-        self.narrow = nn.Linear(width, d_model, bias=bias)
+        self.narrow = OutputProjection(width, d_model, bias=bias)
         initialize(self)
 
     def forward(self, x):

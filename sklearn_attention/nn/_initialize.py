@@ -6,8 +6,12 @@ from torch import nn
 _TABLE_SPREAD = 0.02
 
 
+class OutputProjection(nn.Linear):
+    """The last layer of what a block adds to the stream of tokens."""
+
+
 @torch.no_grad()
-def initialize(module, generator=None):
+def initialize(module, generator=None, *, output_gain=1.0):
     r"""Draw the parameters of a module, and of all modules inside it, anew.
 
     * Matrices: uniform on :math:`\pm\sqrt{6 / (n_\text{in} + n_\text{out})}`, which keeps the
@@ -25,6 +29,8 @@ def initialize(module, generator=None):
         Changed in place.
     generator : torch.Generator, default=None
         The source of random numbers; None takes torch's global one, as torch's own modules do.
+    output_gain : float, default=1.0
+        Factor of the last matrix of every attention and feed-forward network.
 
     Returns
     -------
@@ -40,7 +46,8 @@ def initialize(module, generator=None):
     """
     for part in module.modules():
         if isinstance(part, nn.Linear):
-            nn.init.xavier_uniform_(part.weight, generator=generator)
+            gain = output_gain if isinstance(part, OutputProjection) else 1.0
+            nn.init.xavier_uniform_(part.weight, gain, generator=generator)
             if part.bias is not None:
                 part.bias.zero_()
         elif isinstance(part, nn.LayerNorm):

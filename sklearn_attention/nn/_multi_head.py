@@ -7,7 +7,7 @@ from torch.nn.functional import linear
 from .._validation import check_choice, check_in_interval, check_positive
 from ..kernels import as_kernel
 from ._attention import attention
-from ._initialize import initialize
+from ._initialize import OutputProjection, initialize
 from ._masks import causal_mask, check_mask, check_padding, join_masks
 from ._positions import RotaryPositions
 
@@ -115,7 +115,7 @@ class MultiHeadAttention(nn.Module):
             self.key = nn.Linear(self.d_source, self.d_model, bias=full and bias)
         if full:
             self.value = nn.Linear(self.d_source, self.d_model, bias=bias)
-            self.out = nn.Linear(self.d_model, self.d_model, bias=bias)
+            self.out = OutputProjection(self.d_model, self.d_model, bias=bias)
         head_dim = self.d_model // self.n_heads
         self.rotary = RotaryPositions(head_dim) if rotary else None
         initialize(self)

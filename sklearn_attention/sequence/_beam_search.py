@@ -54,7 +54,7 @@ class _Search:
         self.open = torch.arange(n, device=source.device)
         self.encoded = network.encode(source).repeat_interleave(n_beams, dim=0)
         self.real = (source != PADDING).repeat_interleave(n_beams, dim=0)
-        self.cache = KeyValueCache(len(network.decoder.blocks))
+        self.cache = KeyValueCache(network.decoder.n_layers)
         self.tokens = source.new_full((n * n_beams, 1), START)
         # All beams begin alike: only the first of them counts at first.
         self.scores = self.encoded.new_full((n, n_beams), -torch.inf)

@@ -4,15 +4,10 @@ import numpy as np
 from sklearn.callback import with_callbacks
 
 from .._base import keeps_state_on_failure
-from .._validation import (
-    check_choice,
-    check_positive,
-)
+from .._validation import check_choice, check_positive
 from ..text import TOKENIZERS, Vocabulary, check_sequences, learn_vocabulary
 from ._token_predictor import TokenPredictor
 from ._token_windows import TokenStream, TokenWindows
-
-_POSITIONS = ("learned", "rotary", "sinusoidal")
 
 
 class TransformerLanguageModel(TokenPredictor):
@@ -40,46 +35,26 @@ class TransformerLanguageModel(TokenPredictor):
         Heads of the attention, which divide the width.
     n_layers : int, default=4
         Blocks of the encoder.
-    d_feedforward : int, default=None
-        Width of the hidden layer of each block; None is four times `d_model`.
-    attention_kernel : str, Kernel or callable, default="scaled_dot_product"
-        How tokens are compared; see :mod:`sklearn_attention.kernels`.
-    positions : {"rotary", "learned", "sinusoidal"}, default="rotary"
-        How tokens know where they stand.
-    norm : {"pre", "post", "lecture"}, default="pre"
-        Where layer normalisation stands; see :class:`~sklearn_attention.nn.EncoderBlock`.
-    activation : {"relu", "gelu"}, default="relu"
-        Between the two layers of the feed-forward networks.
     dropout : float, default=0.0
         Probability with which parts of the network are left out in training.
-    validation_fraction : float, default=0.1
-        Share of the tokens, the last ones, that are held out. The weights kept are those for
-        which their likelihood was best. None learns from all tokens.
-    optimizer : {"adamw", "adam", "lbfgs"}, default="adamw"
-        As for :class:`~sklearn_attention.training.Plan`, like all that follow.
     learning_rate : float, default=3e-3
         The highest.
-    schedule : {"one_cycle", "cosine", "constant"}, default="one_cycle"
-        How it moves.
-    weight_decay : float, default=0.1
-        Of matrices.
-    batch_size : int or (int, int), default=16
-        Windows in a step; a pair grows over the training.
-    max_epochs : int, default=None
-        How often every window is seen.
-    max_steps : int, default=2000
-        Gradient steps. Whichever of the two ends first does.
-    patience : int, default=None
-        Stop after so many epochs without a better likelihood of what is held out.
-    autocast : bool, default=False
-        Whether to train in bfloat16 where torch considers it safe.
+    batch_size : int, (int, int) or "auto", default="auto"
+        Windows in a step; a pair grows over the training. "auto" is a twelfth of them, but 8
+        at least and 16 at most.
+    max_epochs : int or "auto", default="auto"
+        How often every window is seen. "auto" is enough for 1000 steps, but at most 64.
+    architecture : Architecture, default=None
+        What the network is made of besides; None is
+        :class:`Architecture() <sklearn_attention.training.Architecture>`.
+    training : Training, default=None
+        How it is trained besides; None is
+        :class:`Training() <sklearn_attention.training.Training>`. Texts are held out at random;
+        of a single one the last tokens.
     warm_start : bool, default=False
-        Whether `fit` goes on from the last one: with its vocabulary, and with its weights if
-        the network has the same shape.
-    checkpoint : str or path-like, default=None
-        File from which a training that was interrupted goes on, to the same weights.
+        Whether `fit` goes on from the last one: from its weights, with its vocabulary.
     random_state : int, RandomState instance or None, default=0
-        Draws weights, and the order of windows.
+        Draws weights, texts that are held out, and the order of windows.
     device : str, default="auto"
         Where to compute; "auto" prefers CUDA.
 
@@ -134,9 +109,7 @@ class TransformerLanguageModel(TokenPredictor):
     Examples
     --------
     >>> from sklearn_attention import TransformerLanguageModel
-    >>> model = TransformerLanguageModel(
-    ...     d_model=32, n_layers=2, validation_fraction=None, max_steps=80
-    ... )
+    >>> model = TransformerLanguageModel(d_model=32, n_layers=2, max_epochs=80)
     >>> model = model.fit(["the cat sat on the mat"])
     >>> model.sample("the c", temperature=0)
     'the cat sat on the mat'
@@ -151,24 +124,13 @@ class TransformerLanguageModel(TokenPredictor):
         d_model=128,
         n_heads=4,
         n_layers=4,
-        d_feedforward=None,
-        attention_kernel="scaled_dot_product",
-        positions="rotary",
-        norm="pre",
-        activation="relu",
         dropout=0.0,
-        validation_fraction=0.1,
-        optimizer="adamw",
         learning_rate=3e-3,
-        schedule="one_cycle",
-        weight_decay=0.1,
-        batch_size=16,
-        max_epochs=None,
-        max_steps=2000,
-        patience=None,
-        autocast=False,
+        batch_size="auto",
+        max_epochs="auto",
+        architecture=None,
+        training=None,
         warm_start=False,
-        checkpoint=None,
         random_state=0,
         device="auto",
     ):
@@ -178,24 +140,13 @@ class TransformerLanguageModel(TokenPredictor):
         self.d_model = d_model
         self.n_heads = n_heads
         self.n_layers = n_layers
-        self.d_feedforward = d_feedforward
-        self.attention_kernel = attention_kernel
-        self.positions = positions
-        self.norm = norm
-        self.activation = activation
         self.dropout = dropout
-        self.validation_fraction = validation_fraction
-        self.optimizer = optimizer
         self.learning_rate = learning_rate
-        self.schedule = schedule
-        self.weight_decay = weight_decay
         self.batch_size = batch_size
         self.max_epochs = max_epochs
-        self.max_steps = max_steps
-        self.patience = patience
-        self.autocast = autocast
+        self.architecture = architecture
+        self.training = training
         self.warm_start = warm_start
-        self.checkpoint = checkpoint
         self.random_state = random_state
         self.device = device
 
@@ -230,10 +181,9 @@ class TransformerLanguageModel(TokenPredictor):
         texts = vocabulary.encode_all("X", X)
         # Before anything is computed with the last ones.
         self._memo, self.vocabulary_ = {}, vocabulary.state()
-        training = stream = TokenStream.of(texts)
+        training, held_out = self._hold_out(texts)
         validation_loss = None
-        if self.validation_fraction:
-            training, held_out = stream.split(self.validation_fraction)
+        if held_out is not None:
             judged = TokenWindows(held_out, self.max_length)
 
             def validation_loss(network):
@@ -247,7 +197,7 @@ class TransformerLanguageModel(TokenPredictor):
         self._fit_network(
             self._network_shape(len(vocabulary)), window_loss(windows), len(windows),
             task_data=task_data, validation_loss=validation_loss,
-            data=[stream.ids, training.n_pairs, self.vocabulary_["learned"]], lengths=lengths,
+            data=[training.ids, training.n_pairs, self.vocabulary_["learned"]], lengths=lengths,
             n_tokens=self.max_length,
         )  # fmt: skip
         return self
@@ -260,10 +210,25 @@ class TransformerLanguageModel(TokenPredictor):
 
     def _learn_vocabulary(self, X):
         _, texts = check_sequences("X", X)
-        before = getattr(self, "vocabulary_", None)
-        if self.warm_start and before is not None and before["tokenizer"] == self.tokenizer:
-            return Vocabulary.from_state(before)
+        if self._goes_on:
+            before = self.vocabulary_["tokenizer"]
+            if before != self.tokenizer:
+                raise ValueError(
+                    f"warm_start=True goes on with the vocabulary of the last fit, whose "
+                    f"tokenizer was {before!r}, not {self.tokenizer!r}: pass warm_start=False."
+                )
+            return Vocabulary.from_state(self.vocabulary_)
         return learn_vocabulary(self.tokenizer, texts, max_tokens=self.max_tokens)
+
+    def _hold_out(self, texts):
+        """Texts to learn from and those held out, None if none are."""
+        if len(texts) > 1:
+            rows = self._split(len(texts))
+            parts = [[texts[i] for i in part] for part in rows]
+            return [TokenStream.of(part) if part else None for part in parts]
+        stream = TokenStream.of(texts)
+        share = self._training.share_held_out(max(2, len(stream.ids) // self.max_length))
+        return (stream, None) if share is None else stream.split(share)
 
     def _network_shape(self, n_tokens):
         return {
@@ -274,11 +239,8 @@ class TransformerLanguageModel(TokenPredictor):
 
     def _check_parameters(self):
         check_choice("tokenizer", self.tokenizer, TOKENIZERS)
-        check_choice("positions", self.positions, _POSITIONS)
         check_positive("max_length", self.max_length, integer=True)
-        self._check_transformer()
-        self._check_validation("something to validate with")
-        self._plan()
+        self._check_network()
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

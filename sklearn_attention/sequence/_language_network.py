@@ -3,7 +3,11 @@
 from torch import nn
 from torch.nn.functional import linear
 
-from ..nn import Dropout, Encoder, initialize, make_positions
+from ..nn import TokenEncoder, initialize
+
+# Blocks add little at first, and all learn at once: a tenth is about as good as 0 in long
+# trainings, and better in short ones (benchmarks/learning.md).
+OUTPUT_GAIN = 0.1
 
 
 class LanguageNetwork(nn.Module):
@@ -17,41 +21,19 @@ class LanguageNetwork(nn.Module):
         Size of the vocabulary.
     max_length : int
         Most tokens of a sequence.
-    d_model, n_heads, n_layers, d_feedforward : int
-        As for :class:`~sklearn_attention.nn.Encoder`.
-    positions : {"rotary", "learned", "sinusoidal"}
-        How tokens know where they stand.
-    dropout : float
-        Probability with which parts are left out in training.
-    **options
-        What else the encoder takes.
+    d_model : int
+        Width of the tokens.
+    **shape
+        What else :class:`~sklearn_attention.nn.TokenEncoder` takes.
     """
 
-    def __init__(
-        self,
-        n_tokens,
-        max_length,
-        *,
-        d_model,
-        n_heads,
-        n_layers,
-        d_feedforward,
-        positions,
-        dropout,
-        **options,
-    ):
+    def __init__(self, n_tokens, max_length, *, d_model, **shape):
         super().__init__()
         self.max_length = max_length
         self.embed = nn.Embedding(n_tokens, d_model)
-        self.positions = make_positions(positions, d_model, max_length=max_length)
-        self.dropout = Dropout(dropout)
-        rotary = positions == "rotary"
         # Biases would cost an eighth of the time.
-        self.encoder = Encoder(
-            n_layers, d_model, n_heads, d_feedforward, rotary=rotary, dropout=dropout,
-            bias=False, **options,
-        )  # fmt: skip
-        initialize(self)
+        self.encoder = TokenEncoder(d_model, max_length=max_length, bias=False, **shape)
+        initialize(self, output_gain=OUTPUT_GAIN)
 
     def forward(self, ids, *, cache=None, need_weights=False):
         """Logits of the next token after each.
@@ -70,9 +52,7 @@ class LanguageNetwork(nn.Module):
         weights : list of Tensor of shape (B, n_heads, T, T) or None
             One for each layer.
         """
-        # (B, T, d_model)
-        x = self.positions(self.embed(ids), 0 if cache is None else cache.n_tokens)
         x, weights = self.encoder(
-            self.dropout(x), causal=True, need_weights=need_weights, cache=cache
-        )
+            self.embed(ids), causal=True, need_weights=need_weights, cache=cache
+        )  # (B, T, d_model)
         return linear(x, self.embed.weight), weights

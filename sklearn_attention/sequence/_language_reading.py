@@ -139,7 +139,7 @@ def write(network, prompts, n_new, choose):
         before, start = start, context_start(n_tokens, network.max_length)
         if start != before:
             # The context has moved on, and its tokens stand at other positions.
-            cache, seen = KeyValueCache(len(network.encoder.blocks)), start
+            cache, seen = KeyValueCache(network.encoder.n_layers), start
         new = ids[:, seen:n_tokens]
         with threads_of_pass(network, new.numel()):
             logits, _ = network(new.to(device), cache=cache)

@@ -5,7 +5,7 @@ import torch
 
 from ..attention import resolve_device
 from ..text import PADDING, pad
-from ..training import blocks_by_length, hold_out, threads_of_pass
+from ..training import blocks_by_length, threads_of_pass
 from ._seq2seq_network import pair_loss
 
 # Tokens that are seen at once where nothing is learned; each has a score for all tokens.
@@ -19,6 +19,8 @@ class PairBatches:
     ----------
     sources, targets : list of ndarray of int64
     device : str
+    rows, held_out : ndarray of int
+        Positions of the pairs to learn from, and of those held out.
 
     Attributes
     ----------
@@ -26,13 +28,13 @@ class PairBatches:
         Of the pairs to learn from: tokens of source and target.
     """
 
-    def __init__(self, sources, targets, device):
+    def __init__(self, sources, targets, device, rows, held_out):
         device = resolve_device(device)
         self._parts = [torch.from_numpy(pad(ids)[0]).to(device) for ids in (sources, targets)]
         self._lengths = torch.tensor(
             [sum(map(len, p)) for p in zip(sources, targets, strict=True)]
         )
-        self._rows, self._held_out = torch.arange(len(sources)), None
+        self._rows, self._held_out = torch.from_numpy(rows), torch.from_numpy(held_out)
 
     def __len__(self):
         """How many pairs there are to learn from."""
@@ -42,21 +44,6 @@ class PairBatches:
     def lengths(self):
         """See the class."""
         return self._lengths[self._rows]
-
-    def hold_out(self, fraction, seed):
-        """Keep pairs back, drawn at random.
-
-        Parameters
-        ----------
-        fraction : float or None
-            None for none.
-        seed : int
-        """
-        if fraction:
-            generator = torch.Generator().manual_seed(seed)
-            self._rows, self._held_out = hold_out(
-                len(self._rows), fraction, chronological=False, generator=generator
-            )
 
     def loss(self, label_smoothing):
         """The loss of a batch, as :func:`~sklearn_attention.training.train` takes it.
@@ -77,12 +64,14 @@ class PairBatches:
         return batch_loss
 
     def held_out_loss(self):
-        """The mean loss of a token held out, as ``train`` takes it.
+        """The mean loss of a token held out, as ``train`` takes it; None if there is none.
 
         Returns
         -------
-        validation_loss : callable
+        validation_loss : callable or None
         """
+        if len(self._held_out) == 0:
+            return None
         found = blocks_by_length(self._lengths[self._held_out].numpy(), MOST_TOKENS)
         blocks = [self._held_out[torch.from_numpy(rows)] for rows in found]
 

@@ -4,21 +4,15 @@ import math
 
 import numpy as np
 from sklearn.callback import with_callbacks
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._base import keeps_state_on_failure
-from .._validation import (
-    check_choice,
-    check_in_interval,
-    check_positive,
-)
+from .._validation import check_choice, check_in_interval, check_positive
 from ..text import END, START, Vocabulary, check_sequences
 from ..training import NetworkEstimator
 from ._pairs import check_count, learn_vocabularies, read_sources, read_targets
 from ._scores import corpus_bleu, token_accuracy
 
-POSITIONS = ("learned", "rotary", "sinusoidal")
 _OF_TEXTS = ("byte_pairs", "characters", "words")
 
 
@@ -52,16 +46,6 @@ class TransformerSeq2Seq(NetworkEstimator):
         Heads of every attention, which divide the width.
     n_layers : int, default=3
         Blocks of the encoder, and of the decoder.
-    d_feedforward : int, default=None
-        Width of the hidden layer of each block; None is four times `d_model`.
-    attention_kernel : str, Kernel or callable, default="scaled_dot_product"
-        How tokens are compared; see :mod:`sklearn_attention.kernels`.
-    positions : {"sinusoidal", "learned", "rotary"}, default="sinusoidal"
-        How tokens know where they stand.
-    norm : {"pre", "post", "lecture"}, default="pre"
-        Where layer normalisation stands; see :class:`~sklearn_attention.nn.EncoderBlock`.
-    activation : {"relu", "gelu"}, default="relu"
-        Between the two layers of the feed-forward networks.
     dropout : float, default=0.1
         Probability with which parts of the network are left out in training.
     label_smoothing : float, default=0.1
@@ -72,32 +56,22 @@ class TransformerSeq2Seq(NetworkEstimator):
     length_penalty : float, default=1.0
         Of several beams the one of largest log-likelihood wins, divided by
         ``((5 + n_tokens) / 6) ** length_penalty``.
-    optimizer : {"adamw", "adam", "lbfgs"}, default="adamw"
-        As for :class:`~sklearn_attention.training.Plan`, like all that follow.
-    learning_rate : float, default=1e-3
+    learning_rate : float, default=3e-3
         The highest.
-    schedule : {"one_cycle", "cosine", "constant"}, default="one_cycle"
-        How it moves.
-    weight_decay : float, default=0.01
-        Of matrices.
-    batch_size : int or (int, int), default=64
-        Pairs in a step, which have similar lengths; a pair grows over the training.
-    max_epochs : int, default=20
-        How often every pair is seen.
-    max_steps : int, default=None
-        Gradient steps. Whichever of the two ends first does.
-    validation_fraction : float, default=None
-        Share of the pairs, random ones, that are held out to judge every epoch: the weights
-        kept are those of the best. None holds out none, and keeps the last weights.
-    patience : int, default=None
-        Stop after so many epochs that were no better, which needs pairs held out.
-    autocast : bool, default=False
-        Whether to train in bfloat16 where torch considers it safe.
+    batch_size : int, (int, int) or "auto", default="auto"
+        Pairs in a step, which have similar lengths; a pair grows over the training. "auto" is
+        a twelfth of them, but 8 at least and 64 at most.
+    max_epochs : int or "auto", default="auto"
+        How often every pair is seen. "auto" is enough for 1000 steps, but 10 at least and 64
+        at most.
+    architecture : Architecture, default=None
+        What the network is made of besides; None is
+        :class:`Architecture() <sklearn_attention.training.Architecture>`.
+    training : Training, default=None
+        How it is trained besides; None is
+        :class:`Training() <sklearn_attention.training.Training>`.
     warm_start : bool, default=False
-        Whether `fit` starts from the weights of the last one, if network and tokens are the
-        same.
-    checkpoint : str or path-like, default=None
-        File from which a training that was interrupted goes on, to the same weights.
+        Whether `fit` goes on from the last one: from its weights, with its vocabularies.
     random_state : int, RandomState instance or None, default=0
         Draws weights, the order of pairs, and those held out.
     device : str, default="auto"
@@ -138,7 +112,7 @@ class TransformerSeq2Seq(NetworkEstimator):
     >>> from sklearn_attention import TransformerSeq2Seq
     >>> X = ["un chat", "un chien", "le chat", "le chien", "le chat noir"]
     >>> y = ["a cat", "a dog", "the cat", "the dog", "the black cat"]
-    >>> model = TransformerSeq2Seq(d_model=32, n_layers=1, max_epochs=60, dropout=0.0)
+    >>> model = TransformerSeq2Seq(d_model=32, n_layers=1, max_epochs=200, dropout=0.0)
     >>> model.fit(X, y).predict(["le chat noir", "un chien"])
     ['the black cat', 'a dog']
     """
@@ -153,27 +127,16 @@ class TransformerSeq2Seq(NetworkEstimator):
         d_model=128,
         n_heads=4,
         n_layers=3,
-        d_feedforward=None,
-        attention_kernel="scaled_dot_product",
-        positions="sinusoidal",
-        norm="pre",
-        activation="relu",
         dropout=0.1,
         label_smoothing=0.1,
         n_beams=1,
         length_penalty=1.0,
-        optimizer="adamw",
-        learning_rate=1e-3,
-        schedule="one_cycle",
-        weight_decay=0.01,
-        batch_size=64,
-        max_epochs=20,
-        max_steps=None,
-        validation_fraction=None,
-        patience=None,
-        autocast=False,
+        learning_rate=3e-3,
+        batch_size="auto",
+        max_epochs="auto",
+        architecture=None,
+        training=None,
         warm_start=False,
-        checkpoint=None,
         random_state=0,
         device="auto",
     ):
@@ -184,27 +147,16 @@ class TransformerSeq2Seq(NetworkEstimator):
         self.d_model = d_model
         self.n_heads = n_heads
         self.n_layers = n_layers
-        self.d_feedforward = d_feedforward
-        self.attention_kernel = attention_kernel
-        self.positions = positions
-        self.norm = norm
-        self.activation = activation
         self.dropout = dropout
         self.label_smoothing = label_smoothing
         self.n_beams = n_beams
         self.length_penalty = length_penalty
-        self.optimizer = optimizer
         self.learning_rate = learning_rate
-        self.schedule = schedule
-        self.weight_decay = weight_decay
         self.batch_size = batch_size
         self.max_epochs = max_epochs
-        self.max_steps = max_steps
-        self.validation_fraction = validation_fraction
-        self.patience = patience
-        self.autocast = autocast
+        self.architecture = architecture
+        self.training = training
         self.warm_start = warm_start
-        self.checkpoint = checkpoint
         self.random_state = random_state
         self.device = device
 
@@ -214,6 +166,9 @@ class TransformerSeq2Seq(NetworkEstimator):
         tags.input_tags.two_d_array = False
         tags.target_tags.required = True
         return tags
+
+    _activation, _optimizer, _fewest_epochs = "relu", "muon", 10
+    _foreign = ("d_position", "patch_length", "instance_norm")
 
     @keeps_state_on_failure
     @with_callbacks
@@ -238,13 +193,9 @@ class TransformerSeq2Seq(NetworkEstimator):
             If data or parameters are not valid. The estimator then is as it was before.
         """
         self._check_parameters()
-        vocabularies = learn_vocabularies(
+        vocabularies = self._vocabularies if self._goes_on else learn_vocabularies(
             X, y, self.tokenizer, self.max_tokens, shared=self.shared_vocabulary
-        )
-        tokens = [vocabulary.tokens for vocabulary in vocabularies]
-        if hasattr(self, "shape_") and [v.tokens for v in self._vocabularies] != tokens:
-            # Weights of other tokens are no start.
-            self.shape_ = None
+        )  # fmt: skip
         self.source_vocabulary_, self.target_vocabulary_ = (v.state() for v in vocabularies)
         sources = read_sources(X, vocabularies[0], self.max_length)
         targets = read_targets(y, vocabularies[1], self.max_length)
@@ -391,18 +342,11 @@ class TransformerSeq2Seq(NetworkEstimator):
     def _learn(self, sources, targets, vocabularies, task_data):
         from ._pair_batches import PairBatches  # torch takes a second to load
 
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        if self.validation_fraction and len(sources) == 1:
-            raise ValueError(
-                f"validation_fraction={self.validation_fraction!r} leaves no pair to learn "
-                "from: pass more than one pair, or None."
-            )
-        pairs = PairBatches(sources, targets, self.device)
-        pairs.hold_out(self.validation_fraction, seed)
+        pairs = PairBatches(sources, targets, self.device, *self._split(len(sources)))
         self._fit_network(
             self._network_shape(*map(len, vocabularies)),
             pairs.loss(float(self.label_smoothing)), len(pairs),
-            validation_loss=pairs.held_out_loss() if self.validation_fraction else None,
+            validation_loss=pairs.held_out_loss(),
             task_data=task_data, lengths=pairs.lengths,
             data=[*pairs.arrays(), float(self.label_smoothing)],
             n_tokens=math.ceil(pairs.lengths.double().mean()),
@@ -426,10 +370,7 @@ class TransformerSeq2Seq(NetworkEstimator):
 
     def _check_parameters(self):
         check_choice("tokenizer", self.tokenizer, _OF_TEXTS)
-        check_choice("positions", self.positions, POSITIONS)
         check_positive("max_length", self.max_length, integer=True, minimum=2)
         check_in_interval("label_smoothing", self.label_smoothing, 0, 1, closed_right=False)
-        self._check_transformer()
-        self._check_validation("pairs held out")
+        self._check_network()
         self._check_search()
-        self._plan()

@@ -4,14 +4,9 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy, linear
 
-from ..nn import (
-    Decoder,
-    Dropout,
-    Encoder,
-    initialize,
-    make_positions,
-)
+from ..nn import TokenDecoder, TokenEncoder, initialize
 from ..text import PADDING
+from ._language_network import OUTPUT_GAIN
 
 
 class Seq2SeqNetwork(nn.Module):
@@ -26,47 +21,22 @@ class Seq2SeqNetwork(nn.Module):
         Sizes of the vocabularies.
     shared : bool
         Whether both sides have one vocabulary and one embedding.
-    d_model, n_heads, d_feedforward : int
-        As for :class:`~sklearn_attention.nn.Encoder`.
-    n_layers : int
-        Blocks of the encoder, and of the decoder.
-    positions : {"learned", "rotary", "sinusoidal"}
-        How tokens know where they stand.
+    d_model : int
+        Width of the tokens.
     max_length : int
         Tokens of the longest sequence, START or END included.
-    dropout : float
-        Also of embedded tokens.
-    **options
-        What else encoder and decoder take.
+    **shape
+        What else :class:`~sklearn_attention.nn.TokenEncoder` takes, for both sides.
     """
 
-    def __init__(
-        self,
-        n_source,
-        n_target,
-        *,
-        shared,
-        d_model,
-        n_heads,
-        n_layers,
-        d_feedforward,
-        positions,
-        max_length,
-        dropout,
-        **options,
-    ):
+    def __init__(self, n_source, n_target, *, shared, d_model, max_length, **shape):
         super().__init__()
         self.d_model = d_model
         self.embed_target = nn.Embedding(n_target, d_model)
         self.embed_source = self.embed_target if shared else nn.Embedding(n_source, d_model)
-        self.positions = nn.ModuleList(
-            make_positions(positions, d_model, max_length=max_length) for _ in range(2)
-        )
-        self.dropout = Dropout(dropout)
-        options = {"rotary": positions == "rotary", "dropout": dropout, **options}
-        self.encoder = Encoder(n_layers, d_model, n_heads, d_feedforward, **options)
-        self.decoder = Decoder(n_layers, d_model, n_heads, d_feedforward, **options)
-        initialize(self)
+        self.encoder = TokenEncoder(d_model, max_length=max_length, **shape)
+        self.decoder = TokenDecoder(d_model, max_length=max_length, **shape)
+        initialize(self, output_gain=OUTPUT_GAIN)
         for part in self.children():
             if isinstance(part, nn.Embedding):
                 nn.init.normal_(part.weight, std=d_model**-0.5)
@@ -82,7 +52,7 @@ class Seq2SeqNetwork(nn.Module):
         -------
         encoded : Tensor of shape (B, S, d_model)
         """
-        x = self._embedded(self.embed_source, source, self.positions[0])
+        x = self.embed_source(source) * self.d_model**0.5
         return self.encoder(x, padding=source != PADDING)[0]
 
     def decode(self, target, encoded, real, *, cache=None, need_weights=False):
@@ -104,8 +74,7 @@ class Seq2SeqNetwork(nn.Module):
         weights : list of pairs of Tensor, or None
         """
         # Padding stands behind a target's end, where nothing before it looks.
-        first = 0 if cache is None else cache.n_tokens
-        x = self._embedded(self.embed_target, target, self.positions[1], first)
+        x = self.embed_target(target) * self.d_model**0.5
         return self.decoder(
             x, encoded, source_padding=real, cache=cache, need_weights=need_weights
         )
@@ -122,10 +91,6 @@ class Seq2SeqNetwork(nn.Module):
         logits : Tensor of shape (..., n_target)
         """
         return linear(x, self.embed_target.weight)
-
-    def _embedded(self, embedding, ids, positions, first=0):
-        x = embedding(ids) * self.d_model**0.5  # (B, T, d_model)
-        return self.dropout(positions(x, first))
 
 
 def pair_loss(network, source, target, *, label_smoothing=0.0):

@@ -21,6 +21,10 @@ class TokenPredictor(NetworkEstimator):
     :class:`~sklearn_attention.training.NetworkEstimator` does.
     """
 
+    _positions, _activation = "rotary", "relu"
+    _optimizer, _largest_batch = "muon", 16
+    _foreign = ("d_position", "patch_length", "instance_norm")
+
     def score(self, X, y=None):
         """Mean log-likelihood of a token.
 

@@ -1,14 +1,16 @@
 """What estimators share that train a network."""
 
 import warnings
+from abc import abstractmethod
 
+import numpy as np
 from sklearn.utils import check_random_state
 
 from .._base import AttentionEstimator
-from .._validation import check_in_interval, check_in_open_interval, check_positive
-from ..kernels import as_kernel
+from ._architecture import Architecture, transformer_shape
 from ._epoch_tasks import EpochTasks
-from ._plan import Plan, batch_sizes
+from ._plan import batch_sizes
+from ._training import Training
 
 _HISTORY = ("loss", "validation_loss", "learning_rate", "seconds", "n_steps", "best_epoch")
 
@@ -16,12 +18,15 @@ _HISTORY = ("loss", "validation_loss", "learning_rate", "seconds", "n_steps", "b
 class NetworkEstimator(AttentionEstimator):
     """Base class of estimators whose fitted state is the weights of a torch network.
 
-    A subclass has the parameters `warm_start`, `checkpoint`, `random_state` and `device`, and
-    those of :class:`Plan` that it offers, by the same names. It says what its network is
-    (:meth:`_network_kind`) and calls :meth:`_train_network` in ``fit``.
+    A subclass has the parameters `d_model`, `n_heads`, `n_layers`, `dropout`, `learning_rate`,
+    `batch_size`, `max_epochs`, `architecture`, `training`, `warm_start`, `random_state` and
+    `device`. It says what its network is (:meth:`_network_kind`) and calls
+    :meth:`_fit_network` in ``fit``.
 
     Attributes
     ----------
+    batch_size_ : int or (int, int)
+        Rows in a step.
     shape_ : dict
         Arguments the network is built with.
     network_ : dict of str to ndarray
@@ -32,64 +37,91 @@ class NetworkEstimator(AttentionEstimator):
         ``stopped``.
     """
 
+    # What "auto" stands for in the architecture; width of hidden layers in widths of tokens.
+    _positions, _activation, _widening = "sinusoidal", "gelu", 4
+    # The same of the training: optimizer, most rows in a batch, and fewest epochs.
+    _optimizer, _largest_batch, _fewest_epochs = "adamw", 64, 1
+    # Parameters of the architecture and the training that are for other estimators.
+    _foreign = ("patch_length", "instance_norm")
+
     @staticmethod
+    @abstractmethod
     def _network_kind():
         """The class of the network; imports it, and with it torch."""
-        raise NotImplementedError
 
-    def _plan(self, **chosen):
-        """How to train, checked; what is chosen comes in the place of parameters."""
-        offered = self.get_params(deep=False) | chosen
-        return Plan(
-            **{name: offered[name] for name in Plan.__dataclass_fields__ if name in offered}
-        )
-
-    def _check_transformer(self):
-        """Raise ValueError unless the parameters of the transformer are valid."""
-        for name in ("d_model", "n_heads", "n_layers"):
-            check_positive(name, getattr(self, name), integer=True)
-        if self.d_feedforward is not None:
-            check_positive("d_feedforward", self.d_feedforward, integer=True)
-        self._check_heads()
-        check_in_interval("dropout", self.dropout, 0, 1, closed_right=False)
-        as_kernel(self.attention_kernel)
-
-    def _check_heads(self):
-        if self.d_model % self.n_heads:
-            raise ValueError(
-                f"n_heads={self.n_heads!r} does not divide d_model={self.d_model!r}: pass a "
-                "number that does."
-            )
-
-    def _check_validation(self, needed):
-        """Raise ValueError unless what is held out suits; the patience needs `needed`."""
-        if self.validation_fraction is not None:
-            check_in_open_interval("validation_fraction", self.validation_fraction, 0, 1)
-        elif self.patience is not None:
-            raise ValueError(
-                f"patience={self.patience!r} needs {needed}, but validation_fraction=None: "
-                "pass a number between 0 and 1, or patience=None."
-            )
-
-    def _transformer_shape(self, widening=4):
-        """Arguments that all networks have, by the parameters of the estimator.
+    def set_params(self, **params):
+        """Set parameters, also those of `architecture` and `training` where these are None.
 
         Parameters
         ----------
-        widening : int, default=4
-            Width of hidden layers, in widths of tokens, where `d_feedforward` is None.
+        **params : dict
+            Such as ``training__weight_decay=0.1``.
+
+        Returns
+        -------
+        self : estimator
         """
-        return {
-            "d_model": int(self.d_model),
-            "n_heads": int(self.n_heads),
-            "n_layers": int(self.n_layers),
-            "d_feedforward": int(self.d_feedforward or widening * self.d_model),
-            "kernel": self.attention_kernel,
-            "positions": self.positions,
-            "norm": self.norm,
-            "activation": self.activation,
-            "dropout": float(self.dropout),
-        }
+        for name, kind in (("architecture", Architecture), ("training", Training)):
+            nested = any(key.startswith(f"{name}__") for key in params)
+            if nested and getattr(self, name) is None and params.get(name) is None:
+                setattr(self, name, kind())
+        return super().set_params(**params)
+
+    @property
+    def _training(self):
+        return self._parts()[1]
+
+    def _parts(self):
+        """Architecture and training, defaults where they are None."""
+        parts = []
+        for name, kind in (("architecture", Architecture), ("training", Training)):
+            part = getattr(self, name)
+            if part is not None and not isinstance(part, kind):
+                raise ValueError(
+                    f"{name}={part!r} is not valid: pass {kind.__name__}(...), or None."
+                )
+            part = kind() if part is None else part
+            for own, default in kind().get_params(deep=False).items():
+                value = getattr(part, own)
+                if own in self._foreign and value is not default and value != default:
+                    raise ValueError(
+                        f"{name}.{own}={value!r} has no meaning for {type(self).__name__}: "
+                        "leave it out."
+                    )
+            parts.append(part)
+        return parts
+
+    def _plan(self, n_samples):
+        """How so many rows are learned from, checked."""
+        return self._training.plan(
+            n_samples, learning_rate=self.learning_rate, batch_size=self.batch_size,
+            max_epochs=self.max_epochs, optimizer=self._optimizer,
+            largest_batch=self._largest_batch,
+            fewest_epochs=self._fewest_epochs,
+        )  # fmt: skip
+
+    def _transformer_shape(self, *, ordered=True):
+        """Arguments that all networks have, checked; positions are for tokens in an order."""
+        names = "d_model", "n_heads", "n_layers", "dropout"
+        return transformer_shape(
+            self._parts()[0], **{name: getattr(self, name) for name in names},
+            positions=self._positions, activation=self._activation, widening=self._widening,
+            ordered=ordered,
+        )  # fmt: skip
+
+    def _check_network(self):
+        """Raise ValueError unless the parameters of network and training are valid."""
+        self._transformer_shape()
+        self._check_training()
+
+    def _check_training(self):
+        """Raise ValueError unless the parameters of the training are valid."""
+        self._plan(1)
+        check_random_state(self.random_state)
+        if not isinstance(self.warm_start, bool):
+            raise ValueError(
+                f"warm_start={self.warm_start!r} is not valid: pass True or False."
+            )
 
     def _fit_network(self, shape, batch_loss, n_samples, *, task_data, **options):
         """Learn the weights, and tell callbacks that this is all of the fit.
@@ -99,7 +131,8 @@ class NetworkEstimator(AttentionEstimator):
         shape, batch_loss, n_samples, task_data, **options
             As for :meth:`_train_network`.
         """
-        n_epochs = len(batch_sizes(self._plan(), n_samples))
+        plan = self._plan(n_samples)
+        n_epochs = len(batch_sizes(plan, n_samples))
         context = self._init_callback_context(max_subtasks=n_epochs)
         context.call_on_fit_task_begin(estimator=self, **task_data)
         self._train_network(
@@ -150,7 +183,8 @@ class NetworkEstimator(AttentionEstimator):
         start = getattr(self, "network_", None), getattr(self, "shape_", None)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         network = build_network(self._network_kind(), shape, seed)
-        if self.warm_start and start[1] == shape:
+        if self._goes_on:
+            self._refuse_other_shape(start[1], shape)
             load_weights(network, start[0])
         network.to(resolve_device(self.device))
         self.shape_, self._memo = shape, {}
@@ -158,16 +192,21 @@ class NetworkEstimator(AttentionEstimator):
         def fitted():
             return {"network_": weights_of(network), "_memo": {}}
 
-        key = "" if self.checkpoint is None else digest(shape, *data)
-        plan = self._plan()
+        file = self._training.checkpoint
+        key = "" if file is None else digest(shape, *data)
+        plan = self._plan(n_samples)
+        self.batch_size_ = plan.batch_size
         most = max(map(max, batch_sizes(plan, n_samples)))
         history = train(
             network, batch_loss, n_samples, plan, random_state=seed,
-            validation_loss=validation_loss, checkpoint=self.checkpoint, checkpoint_key=key,
+            validation_loss=validation_loss, checkpoint=file, checkpoint_key=key,
             task=EpochTasks(context, self, fitted=fitted, **task_data),
             threads=worthwhile_threads(network, most * n_tokens), lengths=lengths,
         )  # fmt: skip
         if history.stopped == "interrupted":
+            if not history.loss or hasattr(self, "_parent_callback_ctx"):
+                # There is nothing worth keeping, or it is meant for all of a search.
+                raise KeyboardInterrupt
             warnings.warn(
                 f"The training was interrupted after {history.n_steps} steps: the estimator "
                 "has the weights of that time, or the best before.",
@@ -178,6 +217,49 @@ class NetworkEstimator(AttentionEstimator):
         self.network_, self._memo = weights_of(network), {}
         self.training_history_ = {name: getattr(history, name) for name in _HISTORY}
         self.training_history_["stopped"] = history.stopped
+
+    def _split(self, n_samples, strata=None):
+        """Positions of rows to learn from, and of those held out, which are drawn at random.
+
+        Parameters
+        ----------
+        n_samples : int
+        strata : ndarray of int of shape (n_samples,), default=None
+            Classes, held out in proportion.
+
+        Returns
+        -------
+        training, held_out : ndarray of int
+        """
+        share = self._training.share_held_out(n_samples)
+        if share is None:
+            return np.arange(n_samples), np.arange(0)
+        import torch
+
+        from ._hold_out import hold_out
+
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        parts = hold_out(
+            n_samples, share, chronological=False,
+            generator=torch.Generator().manual_seed(seed),
+            strata=None if strata is None else torch.from_numpy(strata),
+        )  # fmt: skip
+        return [part.numpy() for part in parts]
+
+    @property
+    def _goes_on(self):
+        """Whether a fit goes on from the last one."""
+        return self.warm_start and getattr(self, "network_", None) is not None
+
+    def _refuse_other_shape(self, before, now):
+        """Raise ValueError where weights of the last fit do not fit a network."""
+        for name, value in now.items():
+            if name != "dropout" and before.get(name) != value:
+                raise ValueError(
+                    f"warm_start=True cannot go on with the weights of the last fit, whose "
+                    f"{name} was {before.get(name)!r}, not {value!r}: pass what was passed "
+                    "then, or warm_start=False."
+                )
 
     @property
     def _network(self):

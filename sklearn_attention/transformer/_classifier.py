@@ -22,15 +22,13 @@ class TransformerClassifier(ClassifierMixin, TransformerEstimator):
 
     Parameters
     ----------
-    tokens, tokenizer, max_tokens, max_length, pooling, positions
+    tokens, tokenizer, max_tokens, max_length, pooling
         As for :class:`TransformerRegressor`: what rows have, and how tokens become one vector.
-    d_model, n_heads, n_layers, d_feedforward, attention_kernel, norm, activation, dropout
+    d_model, n_heads, n_layers, dropout, architecture
         As there: the encoder.
-    validation_fraction, patience
-        As there; rows are held out of each class in proportion.
-    optimizer, learning_rate, schedule, weight_decay, batch_size, max_epochs, max_steps
-        As there: how it is learned.
-    autocast, warm_start, checkpoint, random_state, device
+    learning_rate, batch_size, max_epochs, training, warm_start
+        As there: how it is learned. Rows are held out of each class in proportion.
+    random_state, device
         As there.
 
     Attributes
@@ -88,13 +86,26 @@ class TransformerClassifier(ClassifierMixin, TransformerEstimator):
         self._check_parameters()
         rows, y, weights = self._learn_input(X, y, sample_weight)
         y = check_labels(column_or_1d(y, warn=True))
-        self.classes_, classes = np.unique(y, return_inverse=True)
+        classes = self._learn_classes(y)
         classes, weights = classes[weights > 0], weights[weights > 0]
         self._learn(
             rows, classes, weights, "log_loss", len(self.classes_),
             {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}, strata=classes,
         )  # fmt: skip
         return self
+
+    def _learn_classes(self, y):
+        """Numbers of the classes, which stay those of the last fit where it is gone on with."""
+        if not self._goes_on:
+            self.classes_, classes = np.unique(y, return_inverse=True)
+            return classes
+        fresh = np.setdiff1d(y, self.classes_)
+        if len(fresh):
+            raise ValueError(
+                f"y has classes {fresh.tolist()} that the last fit did not have, which "
+                "warm_start=True goes on from: pass warm_start=False."
+            )
+        return np.searchsorted(self.classes_, y)
 
     def predict_log_proba(self, X):
         """Logarithm of the probability of each class.

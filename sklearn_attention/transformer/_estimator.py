@@ -2,7 +2,6 @@
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_random_state
 
 from .._validation import check_choice, check_positive
 from ..text import TOKENIZERS
@@ -11,15 +10,14 @@ from ._forms import FORMS
 from ._reader import RowReader
 
 POOLINGS = ("cls", "last", "mean")
-POSITIONS = ("learned", "rotary", "sinusoidal")
-# "auto" makes about so many batches of the rows, of sizes between these.
-_BATCHES, _SMALLEST_BATCH, _LARGEST_BATCH = 12, 16, 256
 
 
 class TransformerEstimator(
     ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowReader, NetworkEstimator
 ):
     """Base class of estimators that encode rows by a transformer."""
+
+    _widening, _largest_batch, _fewest_epochs = 2, 256, 10
 
     def __init__(
         self,
@@ -32,24 +30,13 @@ class TransformerEstimator(
         d_model=64,
         n_heads=4,
         n_layers=2,
-        d_feedforward=None,
-        attention_kernel="scaled_dot_product",
-        positions="sinusoidal",
-        norm="pre",
-        activation="gelu",
         dropout=0.0,
-        validation_fraction=0.1,
-        patience=None,
-        optimizer="adamw",
         learning_rate=2e-3,
-        schedule="one_cycle",
-        weight_decay=0.01,
         batch_size="auto",
-        max_epochs=30,
-        max_steps=None,
-        autocast=False,
+        max_epochs="auto",
+        architecture=None,
+        training=None,
         warm_start=False,
-        checkpoint=None,
         random_state=0,
         device="auto",
     ):
@@ -61,24 +48,13 @@ class TransformerEstimator(
         self.d_model = d_model
         self.n_heads = n_heads
         self.n_layers = n_layers
-        self.d_feedforward = d_feedforward
-        self.attention_kernel = attention_kernel
-        self.positions = positions
-        self.norm = norm
-        self.activation = activation
         self.dropout = dropout
-        self.validation_fraction = validation_fraction
-        self.patience = patience
-        self.optimizer = optimizer
         self.learning_rate = learning_rate
-        self.schedule = schedule
-        self.weight_decay = weight_decay
         self.batch_size = batch_size
         self.max_epochs = max_epochs
-        self.max_steps = max_steps
-        self.autocast = autocast
+        self.architecture = architecture
+        self.training = training
         self.warm_start = warm_start
-        self.checkpoint = checkpoint
         self.random_state = random_state
         self.device = device
 
@@ -92,7 +68,7 @@ class TransformerEstimator(
 
         Returns
         -------
-        X_new : ndarray of shape (n_queries, d_model)
+        X_new : ndarray of shape (n_queries, width)
             Tokens after the last layer, pooled.
         """
         rows, dtype = self._read_input(X)
@@ -146,7 +122,6 @@ class TransformerEstimator(
         weights = (sample_weight / sample_weight.mean()).astype(np.float32)
         training, held_out = self._split(len(rows), strata)
         parts = [(rows.take(of), targets[of], weights[of]) for of in (training, held_out)]
-        self.batch_size_ = self._choose_batch_size(len(training))
         judge = _learning.mean_loss_of(*parts[1], row_loss) if len(held_out) else None
         self._fit_network(
             self._network_shape(n_outputs), _learning.loss_of(*parts[0], row_loss),
@@ -156,29 +131,9 @@ class TransformerEstimator(
             n_tokens=int(np.ceil(rows.lengths.mean())),
         )  # fmt: skip
 
-    def _split(self, n_rows, strata):
-        """Positions of rows to learn from, and of those to judge by."""
-        if self.validation_fraction is None:
-            return np.arange(n_rows), np.arange(0)
-        import torch
-
-        from ..training import hold_out  # which loads torch
-
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        parts = hold_out(
-            n_rows, self.validation_fraction, chronological=False,
-            generator=torch.Generator().manual_seed(seed),
-            strata=None if strata is None else torch.from_numpy(strata),
-        )  # fmt: skip
-        return [part.numpy() for part in parts]
-
-    def _choose_batch_size(self, n_rows):
-        if self.batch_size != "auto":
-            return self.batch_size
-        return int(np.clip(n_rows // _BATCHES, _SMALLEST_BATCH, _LARGEST_BATCH))
-
-    def _plan(self):
-        return super()._plan(batch_size=self.batch_size_)
+    @property
+    def _learned_positions(self):
+        return self._parts()[0].positions == "learned"
 
     @staticmethod
     def _network_kind():
@@ -188,14 +143,6 @@ class TransformerEstimator(
 
     def _network_shape(self, n_outputs):
         features = self.tokens_ == "features"
-        positions = None if features else self.positions
-        paired = {"sinusoidal": self.d_model, "rotary": self.d_model // self.n_heads}
-        if paired.get(positions, 0) % 2:
-            raise ValueError(
-                f"d_model={self.d_model!r} with n_heads={self.n_heads!r} does not fit "
-                f"positions={positions!r}, which come in pairs: pass an even width, of tokens "
-                "for 'sinusoidal', of heads for 'rotary'."
-            )
         pooling = self.pooling
         if pooling == "auto":
             pooling = "cls" if features else "mean"
@@ -205,24 +152,19 @@ class TransformerEstimator(
             "n_outputs": n_outputs,
             "pooling": pooling,
             "max_length": None if features else self.max_length_,
-            **self._transformer_shape(widening=2),
-            "positions": positions,
+            **self._transformer_shape(ordered=not features),
         }
 
     @property
     def _n_features_out(self):
-        return self.shape_["d_model"]
+        return self.shape_["d_model"] + (self.shape_["d_position"] or 0)
 
     def _check_parameters(self):
         check_choice("tokens", self.tokens, ("auto", *FORMS))
         check_choice("tokenizer", self.tokenizer, TOKENIZERS)
         check_choice("pooling", self.pooling, ("auto", *POOLINGS))
-        if self.positions is not None:
-            check_choice("positions", self.positions, POSITIONS)
         for name in ("max_tokens", "max_length"):
             if getattr(self, name) is not None:
                 check_positive(name, getattr(self, name), integer=True)
-        self._check_transformer()
-        self._check_validation("rows to judge by")
-        self.batch_size_ = self._choose_batch_size(1)
-        self._plan()
+        # The shape of the network is checked once it is known whether tokens have an order.
+        self._check_training()

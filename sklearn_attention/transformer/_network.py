@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from ..nn import Encoder, initialize, make_positions
+from ..nn import TokenEncoder, initialize
 from ._tokens import TOKENS
 
 
@@ -18,45 +18,27 @@ class RowEncoder(nn.Module):
         Arguments of the tokens of that form.
     n_outputs : int
         Numbers that are said of a row.
-    d_model, n_heads, n_layers, d_feedforward : int
-        As for :class:`~sklearn_attention.nn.Encoder`.
+    d_model : int
+        Width of the tokens.
     pooling : {"mean", "last", "cls"}
         Which vector stands for the row: the mean of the tokens, the last one, or a further
-        token before the first, which is learned and has no position.
-    positions : {"sinusoidal", "learned", "rotary"} or None
-        How tokens know where they stand.
+        token before the first, which is learned.
     max_length : int or None
         Longest sequence, for learned positions.
-    **options
-        What else the encoder takes.
+    **shape
+        What else :class:`~sklearn_attention.nn.TokenEncoder` takes.
     """
 
-    def __init__(
-        self,
-        form,
-        tokens,
-        n_outputs,
-        *,
-        d_model,
-        n_heads,
-        n_layers,
-        d_feedforward,
-        pooling,
-        positions,
-        max_length,
-        **options,
-    ):
+    def __init__(self, form, tokens, n_outputs, *, d_model, pooling, max_length, **shape):
         super().__init__()
         self.tokens = TOKENS[form](d_model, **tokens)
-        self.positions = make_positions(positions, d_model, max_length=max_length)
         self.pooling = pooling
         self.cls = initialize(nn.Embedding(1, d_model)) if pooling == "cls" else None
-        rotary = positions == "rotary"
-        self.encoder = Encoder(
-            n_layers, d_model, n_heads, d_feedforward, rotary=rotary, **options
-        )
+        if pooling == "cls" and max_length is not None:
+            max_length += 1
+        self.encoder = TokenEncoder(d_model, max_length=max_length, **shape)
         # At first all rows have the mean of the targets, or equal classes.
-        self.head = nn.Linear(d_model, n_outputs)
+        self.head = nn.Linear(self.encoder.width, n_outputs)
         nn.init.zeros_(self.head.weight)
         nn.init.zeros_(self.head.bias)
 
@@ -75,18 +57,18 @@ class RowEncoder(nn.Module):
         Returns
         -------
         outputs : Tensor of shape (B, n_outputs)
-        pooled : Tensor of shape (B, d_model)
+        pooled : Tensor of shape (B, width)
             The vectors of the rows.
         weights : list of Tensor of shape (B, n_heads, T, T) or None
             One for each layer; [CLS], if there is one, comes first.
         """
-        tokens = self.positions(self.tokens(*inputs))  # (B, T, d_model)
+        tokens = self.tokens(*inputs)  # (B, T, d_model)
         if self.cls is not None:
             tokens = torch.cat([self.cls.weight.expand(len(tokens), 1, -1), tokens], dim=1)
             if real is not None:
                 real = torch.cat([torch.ones_like(real[:, :1]), real], dim=1)
         tokens, weights = self.encoder(tokens, padding=real, need_weights=need_weights)
-        pooled = self._pool(tokens, real)  # (B, d_model)
+        pooled = self._pool(tokens, real)  # (B, width)
         return self.head(pooled), pooled, weights
 
     def _pool(self, tokens, real):

@@ -34,8 +34,9 @@ _LEARNED = (
 class RowReader(MixedRows):
     """Base class of estimators whose X is a table, sequences of numbers, or texts.
 
-    A subclass has the parameters `tokens`, `tokenizer`, `max_tokens`, `max_length` and
-    `positions`.
+    A subclass has the parameters `tokens`, `tokenizer`, `max_tokens` and `max_length`, says
+    whether positions are learned, `_learned_positions`, and whether a fit goes on from the
+    last one, `_goes_on`.
 
     Attributes
     ----------
@@ -69,6 +70,12 @@ class RowReader(MixedRows):
         y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
         weights : ndarray of shape (n_samples,)
         """
+        if self._goes_on:
+            rows, _ = self._read_input(X)
+            y = _check_y(y, **y_checks, estimator=self)
+            check_consistent_length(range(len(rows)), y)
+            weights = _check_weights(sample_weight, y)
+            return rows.take(np.flatnonzero(weights)), y, weights
         for name in _LEARNED:
             vars(self).pop(name, None)
         self.tokens_ = form_of(X) if self.tokens == "auto" else self.tokens
@@ -96,7 +103,7 @@ class RowReader(MixedRows):
             self.vocabulary_ = vocabulary.state()
             rows = _text_rows(vocabulary, X)
         self.max_length_ = self.max_length
-        if self.max_length is None and self.positions == "learned":
+        if self.max_length is None and self._learned_positions:
             self.max_length_ = int(rows.lengths.max())
         return self._cut(rows), y, weights
 

@@ -52,45 +52,25 @@ class TransformerRegressor(RegressorMixin, TransformerEstimator):
         Heads of the attention, which divide the width.
     n_layers : int, default=2
         Blocks of the encoder.
-    d_feedforward : int, default=None
-        Width of the hidden layer of each block; None is twice `d_model`.
-    attention_kernel : str, Kernel or callable, default="scaled_dot_product"
-        How tokens are compared; see :mod:`sklearn_attention.kernels`.
-    positions : {"sinusoidal", "learned", "rotary"} or None, default="sinusoidal"
-        How steps know where they stand. Features have no positions.
-    norm : {"pre", "post", "lecture"}, default="pre"
-        Where layer normalisation stands; see :class:`~sklearn_attention.nn.EncoderBlock`.
-    activation : {"gelu", "relu"}, default="gelu"
-        Between the two layers of the feed-forward networks.
     dropout : float, default=0.0
         Probability with which parts of the network are left out in training.
-    validation_fraction : float or None, default=0.1
-        Share of the rows, random ones, that are not learned from: the weights kept are those
-        after the epoch with the least loss on them. None learns from all rows, and keeps the
-        last weights.
-    patience : int, default=None
-        Stop after so many epochs without a smaller loss on them.
-    optimizer : {"adamw", "adam", "lbfgs"}, default="adamw"
-        As for :class:`~sklearn_attention.training.Plan`, like all that follow.
     learning_rate : float, default=2e-3
         The highest.
-    schedule : {"one_cycle", "cosine", "constant"}, default="one_cycle"
-        How it moves.
-    weight_decay : float, default=0.01
-        Of matrices.
     batch_size : int, (int, int) or "auto", default="auto"
         Rows in a step; a pair grows over the training. "auto" is a twelfth of the rows, but
-        16 at least and 256 at most.
-    max_epochs : int, default=30
-        How often every row is seen.
-    max_steps : int, default=None
-        Gradient steps. Whichever of the two ends first does.
-    autocast : bool, default=False
-        Whether to train in bfloat16 where torch considers it safe.
+        8 at least and 256 at most.
+    max_epochs : int or "auto", default="auto"
+        How often every row is seen. "auto" is enough for 1000 steps, but 10 at least and 64
+        at most.
+    architecture : Architecture, default=None
+        What the encoder is made of besides; None is
+        :class:`Architecture() <sklearn_attention.training.Architecture>`.
+    training : Training, default=None
+        How it is trained besides, and what is held out; None is
+        :class:`Training() <sklearn_attention.training.Training>`.
     warm_start : bool, default=False
-        Whether `fit` starts from the weights of the last one, if the network is the same.
-    checkpoint : str or path-like, default=None
-        File from which a training that was interrupted goes on, to the same weights.
+        Whether `fit` goes on from the last one: from its weights, with its vocabulary, levels
+        and scales.
     random_state : int, RandomState instance or None, default=0
         Draws weights, rows that are held out, and the order of the others.
     device : str, default="auto"
@@ -209,12 +189,13 @@ n_steps, n_channels), list of arrays, or list of texts
         )
         kept = weights > 0
         targets, weights = y.astype(np.float64).reshape(len(y), -1)[kept], weights[kept]
-        measures = np.array([level_and_spread(column, weights) for column in targets.T])
-        center, scale = measures.T
-        self.center_, self.scale_ = (center, scale) if y.ndim == 2 else (*center, *scale)
+        if not self._goes_on:
+            measures = np.array([level_and_spread(column, weights) for column in targets.T])
+            center, scale = measures.T
+            self.center_, self.scale_ = (center, scale) if y.ndim == 2 else (*center, *scale)
+        targets = ((targets - self.center_) / self.scale_).astype(np.float32)
         self._learn(
-            rows, ((targets - center) / scale).astype(np.float32), weights, "squared_error",
-            targets.shape[1],
+            rows, targets, weights, "squared_error", targets.shape[1],
             {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}},
         )  # fmt: skip
         return self

@@ -15,12 +15,18 @@ from sklearn.model_selection import GridSearchCV, TimeSeriesSplit
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from sklearn_attention import KernelForecaster, TransformerForecaster
+from sklearn_attention import KernelForecaster, Training, TransformerForecaster
 from sklearn_attention.forecasting import Forecaster
 
 every_kind = pytest.mark.parametrize("kind", [*make_indexes(), "range"])
 GRID = {"normalize": ["standard", "last"]}
-TINY = {"d_model": 4, "n_heads": 1, "n_layers": 1, "max_steps": 2, "log": False}
+TINY = {
+    "d_model": 4,
+    "n_heads": 1,
+    "n_layers": 1,
+    "training": Training(max_steps=2),
+    "log": False,
+}
 CHEAP = ["seasonal", "ridge", "analogs"]
 # Estimators without their sizes, and what may be searched over.
 PUBLIC = {

@@ -3,7 +3,7 @@
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from sklearn_attention import KernelForecaster, TransformerForecaster
+from sklearn_attention import Architecture, KernelForecaster, Training, TransformerForecaster
 
 ROWS_ARE_STEPS = (
     "rows of an array are steps that follow one another, and later ones are forecast from "
@@ -13,14 +13,16 @@ EXPECTED = {
     "check_methods_sample_order_invariance": ROWS_ARE_STEPS,
     "check_methods_subset_invariance": ROWS_ARE_STEPS,
 }
-TINY = {"d_model": 4, "n_heads": 1, "n_layers": 1, "max_steps": 2}
+TINY = {"d_model": 4, "n_heads": 1, "n_layers": 1, "training": Training(max_steps=2)}
 VARIANTS = [
     KernelForecaster(),
     KernelForecaster(bandwidth=0.5, normalize="last"),
     KernelForecaster(3, lookback=2, kernel="epanechnikov", normalize=None),
     TransformerForecaster(**TINY),
     TransformerForecaster(
-        **TINY, candidates=None, instance_norm=None, attention_kernel="gaussian"
+        **TINY,
+        candidates=None,
+        architecture=Architecture(instance_norm=None, attention_kernel="gaussian"),
     ),
 ]
 

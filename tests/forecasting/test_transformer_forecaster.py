@@ -9,12 +9,18 @@ import pytest
 import torch
 from sklearn.base import clone
 
-from sklearn_attention import TransformerForecaster
+from sklearn_attention import Architecture, Training, TransformerForecaster
 from sklearn_attention.datasets import make_periodic_series
 from sklearn_attention.forecasting import _candidate_attention, _candidate_network, _logarithms
 from sklearn_attention.forecasting._network import ForecastNetwork
 
-QUICK = {"max_steps": 4, "d_model": 8, "n_heads": 2, "n_layers": 1, "lookback": 12}
+QUICK = {
+    "training": Training(max_steps=4),
+    "d_model": 8,
+    "n_heads": 2,
+    "n_layers": 1,
+    "lookback": 12,
+}
 
 
 def make_series(n=160, seed=0):
@@ -53,7 +59,7 @@ def test_alone_it_is_the_network_in_units_of_the_series():
 def test_alone_it_learns_a_sine():
     series = pd.Series(make_periodic_series("sine", 400))
     model = TransformerForecaster(
-        horizon=10, lookback=70, candidates=None, d_model=32, max_steps=120
+        horizon=10, lookback=70, candidates=None, d_model=32, training=Training(max_steps=120)
     ).fit(series[:360])
     assert np.abs(model.predict(40) - series[360:]).max() < 0.2
 
@@ -62,7 +68,7 @@ def test_level_and_unit_of_the_series_do_not_matter():
     series = make_series()
     for parameters in (
         {"candidates": None},
-        {"candidates": None, "instance_norm": None},
+        {"candidates": None, "architecture": Architecture(instance_norm=None)},
         {"log": False},
     ):
         plain, moved = fit(series, **parameters), fit(1000 * series - 5e4, **parameters)
@@ -73,22 +79,22 @@ def test_level_and_unit_of_the_series_do_not_matter():
 @pytest.mark.parametrize(
     "parameters",
     [
-        {"positions": "learned"},
-        {"positions": "rotary"},
-        {"d_position": 4},
-        {"norm": "post", "activation": "relu"},
-        {"norm": "lecture"},
-        {"attention_kernel": "gaussian"},
-        {"attention_kernel": "periodic"},
-        {"patch_length": 1},
-        {"patch_length": 40},
-        {"instance_norm": "last"},
-        {"instance_norm": None},
+        {"architecture": Architecture(positions="learned")},
+        {"architecture": Architecture(positions="rotary")},
+        {"architecture": Architecture(d_position=4)},
+        {"architecture": Architecture(norm="post", activation="relu")},
+        {"architecture": Architecture(norm="lecture")},
+        {"architecture": Architecture(attention_kernel="gaussian")},
+        {"architecture": Architecture(attention_kernel="periodic")},
+        {"architecture": Architecture(patch_length=1)},
+        {"architecture": Architecture(patch_length=40)},
+        {"architecture": Architecture(instance_norm="last")},
+        {"architecture": Architecture(instance_norm=None)},
         {"dropout": 0.2},
-        {"optimizer": "lbfgs"},
-        {"schedule": "cosine", "batch_size": (16, 64)},
-        {"autocast": True},
-        {"max_epochs": 2, "max_steps": None},
+        {"training": Training(optimizer="lbfgs", max_steps=4)},
+        {"training": Training(schedule="cosine", max_steps=4), "batch_size": (16, 64)},
+        {"training": Training(autocast=True, max_steps=4)},
+        {"max_epochs": 2, "training": Training(max_steps=None)},
     ],
 )
 def test_every_form_learns_and_answers(parameters):
@@ -114,7 +120,7 @@ class TestFeatures:
         options = {
             "horizon": 2,
             "candidates": None,
-            "max_steps": 300,
+            "training": Training(max_steps=300),
             "d_model": 16,
             "n_layers": 1,
         }
@@ -141,7 +147,7 @@ class TestFeatures:
 
 class TestAttentionMaps:
     def test_rows_are_averages_of_tokens(self):
-        model = fit(n_layers=2, patch_length=3, candidates=None)
+        model = fit(n_layers=2, architecture=Architecture(patch_length=3), candidates=None)
         maps = model.attention_maps()
         assert maps.shape == (1, 2, 2, 4, 4)
         np.testing.assert_allclose(maps.sum(axis=-1), 1, atol=1e-6)
@@ -149,7 +155,7 @@ class TestAttentionMaps:
 
     def test_of_fresh_windows(self):
         windows = make_series().to_numpy()[:36].reshape(3, 12)
-        model = fit(patch_length=3, candidates=None)
+        model = fit(architecture=Architecture(patch_length=3), candidates=None)
         assert model.attention_maps(history=windows).shape == (3, 1, 2, 4, 4)
 
     def test_steps_within_the_series_have_none(self):
@@ -189,12 +195,10 @@ class TestTraining:
             < fit(candidates=None).training_history_["loss"][0]
         )
 
-    def test_warm_start_of_another_shape_starts_afresh(self):
+    def test_warm_start_of_another_shape_is_refused(self):
         model = fit(candidates=None, warm_start=True)
-        model.set_params(d_model=16).fit(make_series())
-        np.testing.assert_array_equal(
-            model.predict(), fit(candidates=None, d_model=16).predict()
-        )
+        with pytest.raises(ValueError, match="d_model was 8, not 16"):
+            model.set_params(d_model=16).fit(make_series())
 
     def test_an_interrupt_leaves_a_usable_forecaster(self, monkeypatch):
         calls, forward = [], ForecastNetwork.forward
@@ -207,14 +211,19 @@ class TestTraining:
 
         monkeypatch.setattr(ForecastNetwork, "forward", interrupted)
         with pytest.warns(UserWarning, match="interrupted after 2 steps"):
-            model = fit(candidates=None)
+            model = fit(candidates=None, training=Training(max_steps=None), batch_size=64)
         assert model.training_history_["stopped"] == "interrupted"
         assert np.isfinite(model.predict_interval(coverage=0.5)).all(axis=None)
 
     def test_goes_on_from_a_checkpoint(self, tmp_path, monkeypatch):
-        options = {"candidates": None, "max_epochs": 4, "max_steps": None, "dropout": 0.1}
+        options = {
+            "candidates": None,
+            "max_epochs": 4,
+            "training": Training(max_steps=None),
+            "dropout": 0.1,
+        }
         expected = fit(**options)
-        options["checkpoint"] = str(tmp_path / "training.pt")
+        options["training"] = Training(checkpoint=str(tmp_path / "training.pt"))
         calls, forward = [], ForecastNetwork.forward
 
         def killed(network, *args, **found):
@@ -233,9 +242,13 @@ class TestTraining:
 
     def test_a_checkpoint_of_other_data_is_refused(self, tmp_path):
         path = tmp_path / "training.pt"
-        fit(checkpoint=path, candidates=None)
+        fit(training=Training(checkpoint=path, max_steps=4), candidates=None)
         with pytest.raises(ValueError, match="is of another training"):
-            fit(2 * make_series(seed=1), checkpoint=path, candidates=None)
+            fit(
+                2 * make_series(seed=1),
+                training=Training(checkpoint=path, max_steps=4),
+                candidates=None,
+            )
 
     def test_a_failed_fit_changes_nothing(self):
         model = fit(candidates=["ridge"])
@@ -265,7 +278,7 @@ class TestTraining:
             def on_fit_task_end(self, estimator, context):
                 return len(self.names) == 4  # after the second epoch
 
-        options = {"max_epochs": 5, "max_steps": None, "candidates": None}
+        options = {"max_epochs": 5, "training": Training(max_steps=None), "candidates": None}
         model = TransformerForecaster(**QUICK | options)
         recorder = Recorder()
         model.set_callbacks(recorder).fit(make_series())
@@ -283,25 +296,34 @@ class TestBadParameters:
             ({"log": "yes"}, "log='yes' is not valid"),
             ({"bounds": (1, 0)}, r"bounds=\(1, 0\) is not valid"),
             ({"bounds": 3}, "bounds=3 is not valid"),
-            ({"patch_length": 0}, "patch_length=0 is not valid"),
+            ({"architecture": Architecture(patch_length=0)}, "patch_length=0 is not valid"),
             ({"d_model": 1.5}, "d_model=1.5 is not valid"),
-            ({"n_heads": 3}, "n_heads=3 does not divide the tokens' width 8"),
+            ({"n_heads": 3}, "n_heads=3 does not divide d_model=8"),
             ({"n_layers": 0}, "n_layers=0 is not valid"),
-            ({"d_feedforward": -1}, "d_feedforward=-1 is not valid"),
-            ({"d_position": 0}, "d_position=0 is not valid"),
-            ({"positions": "none"}, "positions='none' is unknown"),
-            ({"norm": "both"}, "norm='both' is unknown"),
-            ({"activation": "tanh"}, "activation='tanh' is unknown"),
-            ({"instance_norm": "median"}, "instance_norm='median' is unknown"),
+            ({"architecture": Architecture(d_feedforward=-1)}, "d_feedforward=-1 is not valid"),
+            ({"architecture": Architecture(d_position=0)}, "d_position=0 is not valid"),
+            ({"architecture": Architecture(positions="none")}, "positions='none' is unknown"),
+            ({"architecture": Architecture(norm="both")}, "norm='both' is unknown"),
+            ({"architecture": Architecture(activation="tanh")}, "activation='tanh' is unknown"),
+            (
+                {"architecture": Architecture(instance_norm="median")},
+                "instance_norm='median' is unknown",
+            ),
             ({"dropout": 1}, "dropout=1"),
-            ({"attention_kernel": "loud"}, "'loud'"),
-            ({"optimizer": "sgd"}, "optimizer='sgd' is unknown"),
+            ({"architecture": Architecture(attention_kernel="loud")}, "'loud'"),
+            (
+                {"training": Training(optimizer="sgd", max_steps=4)},
+                "optimizer='sgd' is unknown",
+            ),
             ({"learning_rate": 0}, "learning_rate=0 is not valid"),
-            ({"max_epochs": None, "max_steps": None}, "would never end"),
+            ({"max_epochs": None, "training": Training(max_steps=None)}, "would never end"),
             ({"batch_size": 0}, "batch_size=0 is not valid"),
             ({"random_state": "a"}, "'a' cannot be used to seed"),
             ({"device": "gpu"}, "device='gpu'"),
-            ({"checkpoint": "/no/such/folder/file"}, "lies in no folder"),
+            (
+                {"training": Training(checkpoint="/no/such/folder/file", max_steps=4)},
+                "lies in no folder",
+            ),
         ],
     )
     def test_are_named(self, parameters, message):
@@ -310,9 +332,9 @@ class TestBadParameters:
 
 
 def test_a_clone_is_not_fitted_and_has_the_same_parameters():
-    model = fit(d_position=2, candidates=None)
+    model = fit(architecture=Architecture(d_position=2), candidates=None)
     again = clone(model)
-    assert again.get_params() == model.get_params()
+    assert repr(again) == repr(model)
     assert not hasattr(again, "network_")
 
 
@@ -464,7 +486,7 @@ class TestCandidates:
 
 class TestTransformerAsCandidate:
     def options(self):
-        return {"log": False, "max_steps": 150, "d_model": 16, "lookback": 4}
+        return {"log": False, "training": Training(max_steps=150), "d_model": 16, "lookback": 4}
 
     def make(self):
         """Two features that only together tell something, which a linear map cannot say."""
@@ -496,7 +518,9 @@ class TestTransformerAsCandidate:
 
     def test_it_has_no_weight_where_it_learns_nothing(self):
         X, y = self.make()
-        model = fit(y, 0 * X[:400], log=False, max_steps=1, learning_rate=10.0)
+        model = fit(
+            y, 0 * X[:400], log=False, training=Training(max_steps=1), learning_rate=10.0
+        )
         assert model.transformer_weight_ == 0
         np.testing.assert_allclose(model.candidate_weights_.sum(axis=1), 1)
         found = model.explain(0 * X[400:])

@@ -12,11 +12,17 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils import estimator_checks
 
-from sklearn_attention import TransformerLanguageModel
+from sklearn_attention import Architecture, Training, TransformerLanguageModel
 from sklearn_attention.sequence._language_network import LanguageNetwork
 from sklearn_attention.text import END, PADDING, START, UNKNOWN
 
-QUICK = {"max_length": 8, "d_model": 16, "n_heads": 2, "n_layers": 2, "max_steps": 6}
+QUICK = {
+    "max_length": 8,
+    "d_model": 16,
+    "n_heads": 2,
+    "n_layers": 2,
+    "training": Training(max_steps=6),
+}
 TEXTS = ["the cat sat on the mat", "a dog", "the dog sat on a log and saw the cat"]
 IDS = [[5, 7, 9, 7, 5, 900], [7, 7], [900, 5, 9, 9, 9, 5, 7, 7, 900, 5, 9, 7]]
 LONG = "the mat sat on the cat on the log on the dog"
@@ -100,7 +106,7 @@ class TestProbabilities:
 class TestCausality:
     @pytest.mark.parametrize("positions", ["rotary", "learned", "sinusoidal"])
     def test_no_gradient_from_later_tokens(self, positions):
-        network = network_of(fit(positions=positions))
+        network = network_of(fit(architecture=Architecture(positions=positions)))
         seen = []
         network.embed.register_forward_hook(lambda *found: seen.append(found[2]))
         network.embed.weight.requires_grad_(True)
@@ -147,7 +153,7 @@ class TestSampling:
     @pytest.mark.parametrize("positions", ["rotary", "learned", "sinusoidal"])
     @pytest.mark.parametrize("max_length", [1, 2, 5, 8, 64])
     def test_is_what_asking_anew_for_every_token_gives(self, positions, max_length):
-        model = fit(positions=positions, max_length=max_length)
+        model = fit(architecture=Architecture(positions=positions), max_length=max_length)
         for prompt in ("", "the", LONG):
             text, rng = prompt, np.random.RandomState(3)
             for _ in range(20):
@@ -225,7 +231,7 @@ class TestSampling:
         assert len(ids_model.sample(np.array([[5, 7]]), 1)) == 1
 
     def test_prompts_stay_as_they_were_passed(self):
-        model = fit(tokenizer="words", max_steps=40)
+        model = fit(tokenizer="words", training=Training(max_steps=40))
         text = model.sample("the  zebra\tsat", 30, random_state=1)
         assert text.startswith("the  zebra\tsat ")
         assert "\N{REPLACEMENT CHARACTER}" not in text
@@ -233,7 +239,12 @@ class TestSampling:
 
     def test_no_token_that_stands_for_nothing_is_drawn(self):
         # Two characters are known; most others are not, and so the likeliest.
-        model = fit(["abcdefabcdefghi"] * 3, max_tokens=6, max_steps=20, learning_rate=1e-2)
+        model = fit(
+            ["abcdefabcdefghi"] * 3,
+            max_tokens=6,
+            training=Training(max_steps=20),
+            learning_rate=1e-2,
+        )
         assert model.predict_proba(["b"])[0].argmax() == UNKNOWN
         assert set(model.sample("", 200, random_state=0)) <= set(model.tokens_[4:])
 
@@ -263,20 +274,20 @@ class TestSampling:
         {"tokenizer": "words", "max_tokens": 7},
         {"tokenizer": "byte_pairs", "max_tokens": 280},
         {"tokenizer": "ids"},
-        {"positions": "learned"},
-        {"positions": "sinusoidal"},
-        {"norm": "post", "activation": "relu"},
-        {"norm": "lecture"},
-        {"attention_kernel": "gaussian"},
-        {"attention_kernel": "laplacian"},
-        {"attention_kernel": "positive_features"},
+        {"architecture": Architecture(positions="learned")},
+        {"architecture": Architecture(positions="sinusoidal")},
+        {"architecture": Architecture(norm="post", activation="relu")},
+        {"architecture": Architecture(norm="lecture")},
+        {"architecture": Architecture(attention_kernel="gaussian")},
+        {"architecture": Architecture(attention_kernel="laplacian")},
+        {"architecture": Architecture(attention_kernel="positive_features")},
         {"dropout": 0.2},
-        {"optimizer": "lbfgs", "max_steps": 2},
-        {"schedule": "cosine", "batch_size": (2, 8)},
-        {"autocast": True},
-        {"max_epochs": 2, "max_steps": None},
-        {"validation_fraction": None},
-        {"d_feedforward": 8},
+        {"training": Training(optimizer="lbfgs", max_steps=2)},
+        {"training": Training(schedule="cosine", max_steps=6), "batch_size": (2, 8)},
+        {"training": Training(autocast=True, max_steps=6)},
+        {"max_epochs": 2, "training": Training(max_steps=None)},
+        {"training": Training(validation_fraction=None, max_steps=6)},
+        {"architecture": Architecture(d_feedforward=8)},
         {"max_length": 1},
     ],
 )
@@ -292,10 +303,12 @@ def test_every_form_learns_scores_and_writes(parameters):
 
 def test_learns_what_always_follows():
     texts = ["abcabcabc", "bcabca", "cabcabcabcab"]
-    model = fit(texts, max_steps=60, learning_rate=3e-2, validation_fraction=None)
+    model = fit(
+        texts, training=Training(max_steps=60, validation_fraction=None), learning_rate=3e-2
+    )
     assert model.predict(["a", "ab", "abc"]).tolist() == ["b", "c", "a"]
     assert model.sample("ab", 6, temperature=0, top_k=1)[:6] == "abcabc"
-    assert model.score(texts) > fit(texts, max_steps=1).score(texts)
+    assert model.score(texts) > fit(texts, training=Training(max_steps=1)).score(texts)
 
 
 @pytest.mark.parametrize(
@@ -310,7 +323,11 @@ def test_forms_of_input_do_not_matter(model, given):
 class TestTraining:
     def test_the_loss_is_that_of_a_token(self):
         # A rate so small that all epochs have the weights from the start.
-        options = {"learning_rate": 1e-12, "batch_size": 2, "validation_fraction": None}
+        options = {
+            "learning_rate": 1e-12,
+            "batch_size": 2,
+            "training": Training(validation_fraction=None, max_steps=6),
+        }
         for texts in (TEXTS, ["a", "abc", "abcdefg"]):
             model = fit(texts, max_length=64, **options)
             found = model.training_history_["loss"][0]
@@ -329,7 +346,9 @@ class TestTraining:
 
     def test_what_is_held_out_is_the_end(self):
         text = "ab" * 20 + "c" * 10
-        model = fit([text], validation_fraction=0.2, max_steps=3, max_length=100)
+        model = fit(
+            [text], training=Training(validation_fraction=0.2, max_steps=3), max_length=100
+        )
         assert model.n_training_tokens_ == 41
         ids = torch.tensor([[model.tokens_.index(c) for c in text[40:]] + [END]])
         with torch.no_grad():
@@ -344,7 +363,11 @@ class TestTraining:
     def test_stops_when_what_is_held_out_gets_no_likelier(self):
         rng = np.random.default_rng(0)
         noise = ["".join(rng.choice(list("abcdef"), 60))]
-        model = fit(noise, patience=2, max_steps=400, learning_rate=1e-2)
+        model = fit(
+            noise,
+            training=Training(patience=2, validation_fraction=0.1, max_steps=400),
+            learning_rate=1e-2,
+        )
         history = model.training_history_
         assert history["stopped"] == "patience"
         assert len(history["loss"]) == history["best_epoch"] + 3
@@ -362,13 +385,18 @@ class TestTraining:
         tokens = model.tokens_
         model.fit(["xyz the cat"])
         assert model.tokens_ == tokens
-        model.set_params(tokenizer="words").fit(["xyz the cat"])
-        assert model.tokens_[4:] == ["cat", "the", "xyz"]
+        with pytest.raises(ValueError, match="tokenizer was 'characters', not 'words'"):
+            model.set_params(tokenizer="words").fit(["xyz the cat"])
+        with pytest.raises(
+            ValueError, match="d_model was 16, not 8: pass what was passed then"
+        ):
+            model.set_params(tokenizer="characters", d_model=8).fit(["xyz the cat"])
+        assert model.tokens_ == tokens
 
     def test_goes_on_from_a_checkpoint(self, tmp_path, monkeypatch):
-        options = {"max_epochs": 4, "max_steps": None, "dropout": 0.1, "batch_size": 4}
+        options = {"max_epochs": 4, "training": Training(), "dropout": 0.1, "batch_size": 4}
         expected = fit(**options)
-        options["checkpoint"] = str(tmp_path / "training.pt")
+        options["training"] = Training(checkpoint=str(tmp_path / "training.pt"))
         calls, forward = [], LanguageNetwork.forward
 
         def killed(network, *args, **found):
@@ -387,11 +415,11 @@ class TestTraining:
 
     def test_a_checkpoint_of_other_texts_is_refused(self, tmp_path):
         path = tmp_path / "training.pt"
-        fit(checkpoint=path)
+        fit(training=Training(checkpoint=path, max_steps=6))
         # The same numbers of tokens, which mean something else.
         others = [text.replace("a", "\0").replace("o", "a") for text in TEXTS]
         with pytest.raises(ValueError, match="is of another training"):
-            fit(others, checkpoint=path)
+            fit(others, training=Training(checkpoint=path, max_steps=6))
 
     def test_an_interrupt_leaves_a_usable_model(self, monkeypatch):
         calls, forward = [], LanguageNetwork.forward
@@ -417,7 +445,7 @@ class TestTraining:
         model = fit()
         before, text = model.predict_proba(["a"]), model.sample("a", random_state=0)
         with pytest.raises(ValueError, match="norm='both' is unknown"):
-            model.set_params(norm="both").fit(["xyz"])
+            model.set_params(architecture__norm="both").fit(["xyz"])
         np.testing.assert_array_equal(model.predict_proba(["a"]), before)
         assert model.sample("a", random_state=0) == text
 
@@ -445,7 +473,9 @@ class TestTraining:
                 return len(self.names) == 3  # after the second epoch
 
         recorder = Recorder()
-        model = TransformerLanguageModel(**QUICK | {"max_epochs": 5, "max_steps": None})
+        model = TransformerLanguageModel(
+            **QUICK | {"max_epochs": 5, "training": Training(max_steps=None)}
+        )
         model.set_callbacks(recorder).fit(TEXTS)
         assert recorder.names == ["fit", "epoch", "epoch"]
         assert model.training_history_["stopped"] == "callback"
@@ -480,7 +510,8 @@ class TestConventions:
 
     def test_a_clone_is_not_fitted_and_has_the_same_parameters(self, model):
         again = clone(model)
-        assert again.get_params() == model.get_params() == fit().get_params()
+        assert repr(again) == repr(model) == repr(fit())
+        assert again.training is not model.training
         assert not hasattr(again, "tokens_")
         for ask in (again.sample, again.score, again.predict_proba, again.attention_maps):
             with pytest.raises(NotFittedError):
@@ -492,7 +523,10 @@ class TestConventions:
         model = fit(**parameters)
         texts = IDS if parameters.get("tokenizer") == "ids" else TEXTS
         file = io.BytesIO(skops.dumps(model))
-        allowed = ["sklearn_attention.sequence._language_model.TransformerLanguageModel"]
+        allowed = [
+            "sklearn_attention.sequence._language_model.TransformerLanguageModel",
+            "sklearn_attention.training._training.Training",
+        ]
         assert set(skops.get_untrusted_types(data=file.getvalue())) <= set(allowed)
         for same in (
             pickle.loads(pickle.dumps(model)),
@@ -504,7 +538,9 @@ class TestConventions:
 
     def test_works_in_a_search(self):
         search = GridSearchCV(
-            TransformerLanguageModel(**QUICK), {"positions": ["rotary", "learned"]}, cv=2
+            TransformerLanguageModel(**QUICK),
+            {"architecture__positions": ["rotary", "learned"]},
+            cv=2,
         )
         search.fit(TEXTS)
         assert np.isfinite(search.cv_results_["mean_test_score"]).all()
@@ -531,25 +567,37 @@ class TestBadInput:
             ({"d_model": 1.5}, "d_model=1.5 is not valid"),
             ({"n_heads": 3}, "n_heads=3 does not divide d_model=16"),
             ({"n_layers": 0}, "n_layers=0 is not valid"),
-            ({"d_feedforward": -1}, "d_feedforward=-1 is not valid"),
-            ({"attention_kernel": "loud"}, "'loud'"),
-            ({"positions": "none"}, "positions='none' is unknown"),
-            ({"positions": "rotary", "n_heads": 16}, "head_dim=1 is not valid"),
-            ({"norm": "both"}, "norm='both' is unknown"),
-            ({"activation": "tanh"}, "activation='tanh' is unknown"),
-            ({"dropout": 1}, "dropout=1"),
-            ({"validation_fraction": 1}, "validation_fraction=1 is not valid"),
+            ({"architecture": Architecture(d_feedforward=-1)}, "d_feedforward=-1 is not valid"),
+            ({"architecture": Architecture(attention_kernel="loud")}, "'loud'"),
+            ({"architecture": Architecture(positions="none")}, "positions='none' is unknown"),
             (
-                {"patience": 2, "validation_fraction": None},
-                "patience=2 needs something to validate",
+                {"architecture": Architecture(positions="rotary"), "n_heads": 16},
+                "n_heads=16 makes heads of odd width 1",
             ),
-            ({"optimizer": "sgd"}, "optimizer='sgd' is unknown"),
+            ({"architecture": Architecture(norm="both")}, "norm='both' is unknown"),
+            ({"architecture": Architecture(activation="tanh")}, "activation='tanh' is unknown"),
+            ({"dropout": 1}, "dropout=1"),
+            (
+                {"training": Training(validation_fraction=1, max_steps=6)},
+                "validation_fraction=1 is not valid",
+            ),
+            (
+                {"training": Training(patience=2, validation_fraction=None, max_steps=6)},
+                "patience=2 needs something held out",
+            ),
+            (
+                {"training": Training(optimizer="sgd", max_steps=6)},
+                "optimizer='sgd' is unknown",
+            ),
             ({"learning_rate": 0}, "learning_rate=0 is not valid"),
-            ({"max_epochs": None, "max_steps": None}, "would never end"),
+            ({"max_epochs": None, "training": Training(max_steps=None)}, "would never end"),
             ({"batch_size": 0}, "batch_size=0 is not valid"),
             ({"random_state": "a"}, "'a' cannot be used to seed"),
             ({"device": "gpu"}, "device='gpu'"),
-            ({"checkpoint": "/no/such/folder/file"}, "lies in no folder"),
+            (
+                {"training": Training(checkpoint="/no/such/folder/file", max_steps=6)},
+                "lies in no folder",
+            ),
         ],
     )
     def test_parameters_are_named(self, parameters, message):
@@ -590,7 +638,11 @@ class TestBadInput:
 
 
 def test_one_short_text_is_enough():
-    for parameters in ({}, {"validation_fraction": None}, {"tokenizer": "words"}):
+    for parameters in (
+        {},
+        {"training": Training(validation_fraction=None, max_steps=6)},
+        {"tokenizer": "words"},
+    ):
         model = fit(["a"], **parameters)
         assert np.isfinite(model.score(["a"]))
 
@@ -601,7 +653,11 @@ def test_shakespeare_is_learned(data_folder):
     with gzip.open(data_folder / "text" / "tinyshakespeare.txt.gz", "rt") as file:
         text = file.read()[:30_000]
     model = TransformerLanguageModel(
-        max_length=32, d_model=32, n_layers=1, max_steps=80, learning_rate=1e-2
+        max_length=32,
+        d_model=32,
+        n_layers=1,
+        training=Training(max_steps=80),
+        learning_rate=1e-2,
     ).fit([text])
     # Frequencies of single characters alone have 3.3.
     assert min(model.training_history_["validation_loss"]) < 2.9

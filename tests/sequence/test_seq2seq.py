@@ -14,7 +14,7 @@ from sklearn.callback import ProgressBar
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, KFold
 
-from sklearn_attention import TransformerSeq2Seq
+from sklearn_attention import Architecture, Training, TransformerSeq2Seq
 from sklearn_attention.sequence._scores import corpus_bleu, token_accuracy
 from sklearn_attention.sequence._seq2seq_network import Seq2SeqNetwork
 from sklearn_attention.training import blocks_by_length
@@ -45,7 +45,8 @@ def fit(X=COUNTRIES, y=ENGLISH, **options):
 def reverser():
     X, y = make_ids(600)
     options = {"d_model": 32, "max_epochs": 40, "learning_rate": 5e-3, "batch_size": 32}
-    return fit(X, y, **options, label_smoothing=0.0)
+    training = Training(validation_fraction=None)
+    return fit(X, y, **options, label_smoothing=0.0, training=training)
 
 
 class TestPredictions:
@@ -105,7 +106,12 @@ class TestPredictions:
     def test_log_proba_of_answers_as_long_as_can_be(self):
         # Learned positions have none for a further token.
         with pytest.warns(UserWarning, match="18 of 18 sequences in y"):
-            model = fit(["le", "un"] * 9, ENGLISH, max_length=2, positions="learned")
+            model = fit(
+                ["le", "un"] * 9,
+                ENGLISH,
+                max_length=2,
+                architecture=Architecture(positions="learned"),
+            )
         assert all(len(logs) <= 2 for logs in model.predict_log_proba(["le", "un"]))
 
     def test_memory_is_bounded_whatever_the_lengths(self):
@@ -142,11 +148,17 @@ class TestPredictions:
     @pytest.mark.parametrize(
         "options",
         [
-            {"positions": "learned"},
-            {"positions": "rotary", "norm": "post"},
-            {"attention_kernel": "gaussian", "activation": "gelu"},
-            {"d_feedforward": 8, "autocast": True},
-            {"shared_vocabulary": True, "attention_kernel": "positive_features"},
+            {"architecture": Architecture(positions="learned")},
+            {"architecture": Architecture(positions="rotary", norm="post")},
+            {"architecture": Architecture(attention_kernel="gaussian", activation="gelu")},
+            {
+                "architecture": Architecture(d_feedforward=8),
+                "training": Training(autocast=True),
+            },
+            {
+                "shared_vocabulary": True,
+                "architecture": Architecture(attention_kernel="positive_features"),
+            },
         ],
         ids=str,
     )
@@ -171,8 +183,8 @@ class TestTraining:
     def test_pairs_held_out_end_the_training(self):
         X, y = make_ids(60)
         model = fit(
-            X, y, max_epochs=60, validation_fraction=0.2, patience=2, learning_rate=0.02,
-            schedule="constant",
+            X, y, max_epochs=60, learning_rate=0.02,
+            training=Training(validation_fraction=0.2, patience=2, schedule="constant"),
         )  # fmt: skip
         history = model.training_history_
         assert history["stopped"] == "patience"
@@ -180,27 +192,31 @@ class TestTraining:
 
     def test_validation_loss_is_the_likelihood_held_out(self):
         # One pair many times: what is held out is what is learned.
-        model = fit(COUNTRIES[:1] * 10, ENGLISH[:1] * 10, validation_fraction=0.3)
+        model = fit(
+            COUNTRIES[:1] * 10, ENGLISH[:1] * 10, training=Training(validation_fraction=0.3)
+        )
         best = min(model.training_history_["validation_loss"])
         found = -model.predict_log_proba(COUNTRIES[:1], ENGLISH[:1])[0].mean()
         np.testing.assert_allclose(found, best, rtol=1e-5)
 
     def test_warm_start_goes_on(self):
-        first = fit(schedule="constant", warm_start=True)
+        first = fit(training=Training(schedule="constant"), warm_start=True)
         losses = first.training_history_["loss"]
         again = first.fit(COUNTRIES, ENGLISH).training_history_["loss"]
         assert again[0] < losses[-1] < losses[0]
 
-    def test_warm_start_with_other_tokens_is_a_start_afresh(self):
+    def test_a_warm_start_keeps_the_vocabularies(self):
         others = [" ".join(word[::-1] for word in text.split()) for text in COUNTRIES]
-        model = fit(warm_start=True).fit(others, ENGLISH)
-        assert model.shape_ == fit().shape_
-        assert model.training_history_["loss"] == fit(others).training_history_["loss"]
+        model = fit(warm_start=True)
+        tokens = model.source_vocabulary_
+        model.fit(others, ENGLISH)
+        assert model.source_vocabulary_ == tokens
+        assert model.training_history_["loss"] != fit(others).training_history_["loss"]
 
     def test_a_checkpoint_of_another_loss_is_refused(self, tmp_path):
-        fit(checkpoint=tmp_path / "training.pt")
+        fit(training=Training(checkpoint=tmp_path / "training.pt"))
         with pytest.raises(ValueError, match="is of another training"):
-            fit(checkpoint=tmp_path / "training.pt", label_smoothing=0.0)
+            fit(training=Training(checkpoint=tmp_path / "training.pt"), label_smoothing=0.0)
 
     def test_callbacks_may_ask_while_it_is_fitted_again(self):
         class Asks:
@@ -226,9 +242,15 @@ class TestTraining:
         np.testing.assert_array_equal(found, expected)
 
     def test_goes_on_from_a_checkpoint(self, tmp_path, monkeypatch):
-        options = {"dropout": 0.1, "max_epochs": 4, "validation_fraction": 0.2}
+        options = {
+            "dropout": 0.1,
+            "max_epochs": 4,
+            "training": Training(validation_fraction=0.2),
+        }
         expected = fit(**options)
-        options["checkpoint"] = str(tmp_path / "training.pt")
+        options["training"] = Training(
+            validation_fraction=0.2, checkpoint=str(tmp_path / "training.pt")
+        )
         calls, encode = [], Seq2SeqNetwork.encode
 
         def killed(network, source):
@@ -257,8 +279,26 @@ class TestTraining:
 
         monkeypatch.setattr(Seq2SeqNetwork, "encode", interrupted)
         with pytest.warns(UserWarning, match="interrupted after 2 steps"):
-            model = fit(max_epochs=9)
+            model = fit(max_epochs=9, batch_size=18)
         assert len(model.predict(COUNTRIES)) == 18
+
+    def test_an_interrupt_before_the_first_epoch_or_in_a_search_is_raised(self, monkeypatch):
+        calls, encode = [], Seq2SeqNetwork.encode
+
+        def interrupted(network, source):
+            calls.append(1)
+            if len(calls) == at:
+                raise KeyboardInterrupt
+            return encode(network, source)
+
+        monkeypatch.setattr(Seq2SeqNetwork, "encode", interrupted)
+        at = 1
+        with pytest.raises(KeyboardInterrupt):
+            fit()
+        at = len(calls) + 4
+        search = GridSearchCV(TransformerSeq2Seq(**TINY), {"n_beams": [1, 2]}, cv=2)
+        with pytest.raises(KeyboardInterrupt):
+            search.fit(COUNTRIES, ENGLISH)
 
     def test_progress_bar(self, capsys):
         pytest.importorskip("rich")
@@ -266,7 +306,10 @@ class TestTraining:
         assert "TransformerSeq2Seq" in capsys.readouterr().out
 
     def test_grid_search(self):
-        grid = {"attention_kernel": ["scaled_dot_product", "gaussian"], "n_beams": [1, 2]}
+        grid = {
+            "architecture__attention_kernel": ["scaled_dot_product", "gaussian"],
+            "n_beams": [1, 2],
+        }
         search = GridSearchCV(
             TransformerSeq2Seq(**TINY), grid, cv=KFold(2), error_score="raise"
         )
@@ -326,18 +369,18 @@ class TestBadInput:
             ({"max_length": 1}, "max_length=1"),
             ({"d_model": 15}, "n_heads=2 does not divide d_model=15"),
             ({"n_layers": 0}, "n_layers=0"),
-            ({"d_feedforward": 0}, "d_feedforward=0"),
-            ({"positions": "none"}, "positions='none' is unknown"),
-            ({"norm": "both"}, "norm='both' is unknown"),
+            ({"architecture": Architecture(d_feedforward=0)}, "d_feedforward=0"),
+            ({"architecture": Architecture(positions="none")}, "positions='none' is unknown"),
+            ({"architecture": Architecture(norm="both")}, "norm='both' is unknown"),
             ({"dropout": 1.0}, "dropout=1.0"),
             ({"dropout": None}, "dropout=None"),
             ({"label_smoothing": 1.0}, "label_smoothing=1.0"),
             ({"n_beams": 0}, "n_beams=0"),
             ({"length_penalty": -1}, "length_penalty=-1"),
-            ({"validation_fraction": 1.0}, "validation_fraction=1.0"),
-            ({"patience": 2}, "patience=2 needs pairs held out"),
+            ({"training": Training(validation_fraction=1.0)}, "validation_fraction=1.0"),
+            ({"training": Training(patience=2)}, "patience=2 needs something held out"),
             ({"learning_rate": 0}, "learning_rate=0"),
-            ({"attention_kernel": "cubic"}, "cubic"),
+            ({"architecture": Architecture(attention_kernel="cubic")}, "cubic"),
         ],
         ids=str,
     )
@@ -400,8 +443,10 @@ class TestBadInput:
             fit().score(X, ["the cat"])
 
     def test_one_pair_cannot_be_held_out(self):
-        with pytest.raises(ValueError, match=r"validation_fraction=0.2 leaves no pair"):
-            fit(["le"], ["the"], validation_fraction=0.2)
+        with pytest.raises(
+            ValueError, match=r"validation_fraction=0.2 leaves nothing to learn"
+        ):
+            fit(["le"], ["the"], training=Training(validation_fraction=0.2))
         assert isinstance(fit(["le"], ["the"]).predict(["le"])[0], str)
 
     @pytest.mark.parametrize("method", ["predict", "predict_log_proba", "attention_maps"])

@@ -45,8 +45,8 @@ def test_equals_torch(norm):
         theirs.encoder.norm = theirs.decoder.norm = None
     scatter(theirs)
     for stack, other, copy in [
-        (network.encoder, theirs.encoder, copy_encoder_layer),
-        (network.decoder, theirs.decoder, copy_decoder_layer),
+        (network.encoder.blocks, theirs.encoder, copy_encoder_layer),
+        (network.decoder.blocks, theirs.decoder, copy_decoder_layer),
     ]:
         for ours, layer in zip(stack.blocks, other.layers, strict=True):
             copy(ours, layer)
@@ -56,7 +56,7 @@ def test_equals_torch(norm):
 
     def embedded(table, sequences):
         x = table(sequences) * 16**0.5
-        return network.positions[0](x)
+        return network.encoder.positions(x)
 
     expected = theirs(
         embedded(network.embed_source, source),
@@ -106,8 +106,7 @@ def test_no_token_sees_those_after_it():
     network = make_network()
     source, target = ids(SOURCES[:1]), torch.tensor([[START, 4, 5, 6, 7]])
     rows = network.embed_target.weight[target].detach().requires_grad_()
-    x = network.positions[1](rows * 4.0)
-    out, _ = network.decoder(x, network.encode(source))
+    out, _ = network.decoder(rows * 4.0, network.encode(source))
     for t in range(5):
         (gradient,) = torch.autograd.grad(out[0, t, 0], rows, retain_graph=True)
         sizes = gradient[0].abs().sum(-1)

@@ -17,17 +17,31 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from sklearn_attention import TransformerClassifier, TransformerRegressor
+from sklearn_attention import (
+    Architecture,
+    Training,
+    TransformerClassifier,
+    TransformerRegressor,
+)
 
 ESTIMATORS = [TransformerRegressor, TransformerClassifier]
-TINY = {"d_model": 8, "n_heads": 2, "n_layers": 1, "max_steps": 3}
+TINY = {"d_model": 8, "n_heads": 2, "n_layers": 1, "training": Training(max_steps=3)}
 # As many steps as the checks that look at scores need.
-CHECKED = TINY | {"max_steps": 60, "learning_rate": 0.02}
+CHECKED = TINY | {"training": Training(max_steps=60), "learning_rate": 0.02}
 VARIANTS = [
     TransformerRegressor(**CHECKED),
-    TransformerRegressor("steps", **CHECKED, pooling="last", validation_fraction=None),
+    TransformerRegressor(
+        "steps",
+        **CHECKED | {"training": Training(validation_fraction=None, max_steps=60)},
+        pooling="last",
+    ),
     TransformerClassifier(**CHECKED),
-    TransformerClassifier("features", **CHECKED, pooling="mean", attention_kernel="gaussian"),
+    TransformerClassifier(
+        "features",
+        **CHECKED,
+        pooling="mean",
+        architecture=Architecture(attention_kernel="gaussian"),
+    ),
 ]
 EXPECTED = {
     "check_sample_weight_equivalence_on_dense_data": (
@@ -172,12 +186,14 @@ class TestRepetition:
                 if len(self.begun) == 3:  # the fit, and two epochs of four
                     raise KeyError("enough")
 
-        steps = {"max_steps": None, "max_epochs": 4}
+        steps = {"training": Training(max_steps=None), "max_epochs": 4}
         whole, X, y = fit(estimator, form, **steps)
-        stopped = clone(whole).set_params(checkpoint=str(tmp_path / "state"))
+        stopped = clone(whole).set_params(training__checkpoint=str(tmp_path / "state"))
         with pytest.raises(KeyError, match="enough"):
             stopped.set_callbacks(Impatient()).fit(X, y)
-        resumed = clone(whole).set_params(checkpoint=str(tmp_path / "state")).fit(X, y)
+        resumed = (
+            clone(whole).set_params(training__checkpoint=str(tmp_path / "state")).fit(X, y)
+        )
         np.testing.assert_array_equal(answers(resumed, X), answers(whole, X))
         seconds = resumed.training_history_["seconds"]
         assert clone(resumed).fit(X, y).training_history_["seconds"] == seconds
@@ -189,7 +205,9 @@ class TestRepetition:
         warm = clone(cold).set_params(warm_start=True).fit(X, y)
         for name, start in cold.network_.items():
             np.testing.assert_array_equal(warm.network_[name], start)
-        warm.set_params(learning_rate=1e-9, weight_decay=0.0, validation_fraction=None)
+        warm.set_params(
+            learning_rate=1e-9, training__weight_decay=0.0, training__validation_fraction=None
+        )
         warm.fit(X, y)
         for name, start in cold.network_.items():
             np.testing.assert_allclose(warm.network_[name], start, atol=1e-6)
@@ -228,7 +246,7 @@ class TestCallbacks:
     def test_every_epoch_is_a_task(self, estimator):
         recorder = Recorder()
         X, y = load_iris(return_X_y=True)
-        model = estimator(**TINY | {"max_steps": None, "max_epochs": 3})
+        model = estimator(**TINY | {"training": Training(max_steps=None), "max_epochs": 3})
         model.set_callbacks(recorder).fit(X, y)
         assert recorder.begun == ["fit", "epoch", "epoch", "epoch"]
         assert recorder.ended == ["epoch", "epoch", "epoch", "fit"]
@@ -256,9 +274,9 @@ class TestCallbacks:
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 class TestCompany:
     def test_clone_is_unfitted_and_alike(self, estimator):
-        model, X, _ = fit(estimator, attention_kernel="laplacian")
+        model, X, _ = fit(estimator, architecture=Architecture(attention_kernel="laplacian"))
         other = clone(model)
-        assert other.get_params() == model.get_params()
+        assert repr(other) == repr(model)
         for method in ("predict", "transform", "attention_maps"):
             with pytest.raises(NotFittedError):
                 getattr(other, method)(X)
@@ -266,7 +284,8 @@ class TestCompany:
     @pytest.mark.parametrize("form", FORMS)
     def test_search_over_kernels(self, estimator, form):
         model, X, y = fit(estimator, form)
-        grid = {"attention_kernel": ["scaled_dot_product", "periodic", "positive_features"]}
+        kernels = ["scaled_dot_product", "periodic", "positive_features"]
+        grid = {"architecture__attention_kernel": kernels}
         search = GridSearchCV(clone(model), grid, cv=2).fit(X, y)
         assert np.isfinite(search.cv_results_["mean_test_score"]).all()
         assert search.predict(X).shape == y.shape

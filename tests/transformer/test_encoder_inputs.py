@@ -6,13 +6,23 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sklearn_attention import TransformerClassifier, TransformerRegressor
+from sklearn_attention import (
+    Architecture,
+    Training,
+    TransformerClassifier,
+    TransformerRegressor,
+)
 from sklearn_attention.transformer._feature_rows import N_PIECES, feature_rows, learn_scales
 from sklearn_attention.transformer._forms import form_of
 from sklearn_attention.transformer._scale import level_and_spread
 from sklearn_attention.transformer._step_rows import read_steps
 
-TINY = {"d_model": 8, "n_heads": 2, "n_layers": 1, "max_steps": 2, "validation_fraction": None}
+TINY = {
+    "d_model": 8,
+    "n_heads": 2,
+    "n_layers": 1,
+    "training": Training(max_steps=2, validation_fraction=None),
+}
 
 
 def regress(X, y=None, tokens="auto", **parameters):
@@ -180,7 +190,7 @@ class TestLongSequences:
 
     def test_learned_positions_end_where_training_ended(self):
         X = [np.arange(3.0), np.arange(5.0)]
-        model = regress(X, positions="learned")
+        model = regress(X, architecture=Architecture(positions="learned"))
         assert model.max_length_ == 5
         with pytest.warns(UserWarning, match="longer than the longest in training, 5"):
             found = model.predict([np.arange(9.0)])
@@ -188,7 +198,9 @@ class TestLongSequences:
 
     @pytest.mark.parametrize("positions", [None, "sinusoidal", "rotary"])
     def test_others_have_no_end(self, positions):
-        model = regress([np.arange(3.0), np.arange(5.0)], positions=positions)
+        model = regress(
+            [np.arange(3.0), np.arange(5.0)], architecture=Architecture(positions=positions)
+        )
         assert model.max_length_ is None
         with warnings.catch_warnings():
             warnings.simplefilter("error")
@@ -279,23 +291,26 @@ class TestBadInput:
         [
             ({"tokenizer": "letters"}, "tokenizer='letters' is unknown"),
             ({"pooling": "max"}, "pooling='max' is unknown"),
-            ({"positions": "none"}, "positions='none' is unknown"),
+            ({"architecture": Architecture(positions="none")}, "positions='none' is unknown"),
             ({"d_model": 0}, "d_model=0"),
             ({"n_heads": 3}, "n_heads=3 does not divide d_model=8"),
             ({"d_model": 9, "n_heads": 3}, "d_model=9 .* even"),
-            ({"d_model": 6, "positions": "rotary"}, "d_model=6 .* even"),
+            (
+                {"d_model": 6, "architecture": Architecture(positions="rotary")},
+                "from d_model=6, but rotary positions come in pairs",
+            ),
             ({"max_length": 0}, "max_length=0"),
-            ({"d_feedforward": 1.5}, "d_feedforward=1.5"),
-            ({"attention_kernel": "round"}, "kernel='round'"),
-            ({"norm": "none"}, "norm='none'"),
-            ({"activation": "tanh"}, "activation='tanh'"),
+            ({"architecture": Architecture(d_feedforward=1.5)}, "d_feedforward=1.5"),
+            ({"architecture": Architecture(attention_kernel="round")}, "kernel='round'"),
+            ({"architecture": Architecture(norm="none")}, "norm='none'"),
+            ({"architecture": Architecture(activation="tanh")}, "activation='tanh'"),
             ({"dropout": 1.0}, "dropout=1"),
-            ({"validation_fraction": 1.0}, "validation_fraction=1"),
-            ({"patience": 3}, "patience=3 needs rows to judge by"),
+            ({"training": Training(validation_fraction=1.0)}, "validation_fraction=1"),
+            ({"training": Training(patience=3)}, "patience=3 needs something held out"),
             ({"learning_rate": 0}, "learning_rate=0"),
             ({"batch_size": 0}, "batch_size=0"),
             ({"batch_size": "large"}, "batch_size='large'"),
-            ({"max_epochs": None, "max_steps": None}, "would never end"),
+            ({"max_epochs": None, "training": Training(max_steps=None)}, "would never end"),
             ({"device": "tpu9"}, "device='tpu9'"),
         ],
     )

@@ -7,7 +7,12 @@ from sklearn.base import clone
 from sklearn.datasets import load_digits, load_iris
 from sklearn.linear_model import LinearRegression
 
-from sklearn_attention import TransformerClassifier, TransformerRegressor
+from sklearn_attention import (
+    Architecture,
+    Training,
+    TransformerClassifier,
+    TransformerRegressor,
+)
 
 SMALL = {"d_model": 16, "n_heads": 2, "n_layers": 1}
 every_estimator = pytest.mark.parametrize(
@@ -56,7 +61,9 @@ class TestTables:
             model.predict(X), model.classes_[probabilities.argmax(axis=1)]
         )
         assert model.score(X[1::2], names[1::2]) > 0.9
-        one = TransformerClassifier(**SMALL, max_steps=2).fit(X, np.full(150, "se"))
+        one = TransformerClassifier(**SMALL, training=Training(max_steps=2)).fit(
+            X, np.full(150, "se")
+        )
         assert set(one.predict(X)) == {"se"}
 
 
@@ -73,7 +80,11 @@ class TestSequences:
         earlier = [text.index("a") < text.index("b") for text in texts]
         model = TransformerClassifier(**SMALL).fit(texts[:200], earlier[:200])
         assert model.score(texts[200:], earlier[200:]) > 0.95
-        blind = clone(model).set_params(positions=None).fit(texts[:200], earlier[:200])
+        blind = (
+            clone(model)
+            .set_params(architecture__positions=None)
+            .fit(texts[:200], earlier[:200])
+        )
         assert blind.score(texts[200:], earlier[200:]) < 0.7
 
     def test_missing_steps_say_something(self):
@@ -91,7 +102,11 @@ class TestSequences:
     def test_alone_or_in_company(self, kernel):
         rng = np.random.default_rng(0)
         X = [rng.normal(size=rng.integers(1, 20)) for _ in range(40)]
-        model = TransformerRegressor(**SMALL, max_steps=20, attention_kernel=kernel)
+        model = TransformerRegressor(
+            **SMALL,
+            training=Training(max_steps=20),
+            architecture=Architecture(attention_kernel=kernel),
+        )
         model.fit(X, [x.mean() for x in X])
         together = model.predict(X)
         alone = np.concatenate([model.predict([x]) for x in X])
@@ -110,7 +125,7 @@ class TestWeights:
         X = np.concatenate([X, 5 * X])
         y = np.concatenate([y, 1 - y])
         weights = np.repeat([2.0, 0.0], 60)
-        model = estimator(**SMALL, max_steps=5)
+        model = estimator(**SMALL, training=Training(max_steps=5))
         weighted = clone(model).fit(X, y, sample_weight=weights)
         expected = clone(model).fit(X[:60], y[:60])
         np.testing.assert_allclose(weighted.transform(X), expected.transform(X), atol=1e-6)
@@ -130,14 +145,16 @@ class TestTraining:
         rng = np.random.default_rng(0)
         X, y = rng.normal(size=(80, 5)), rng.integers(2, size=80)
         # Nothing can be learned, so that the loss on other rows soon rises.
-        model = TransformerClassifier(**SMALL, validation_fraction=0.3).fit(X, y)
+        model = TransformerClassifier(**SMALL, training=Training(validation_fraction=0.3)).fit(
+            X, y
+        )
         history = model.training_history_
         losses = history["validation_loss"]
         assert history["best_epoch"] == np.argmin(losses) < len(losses) - 1
-        patient = clone(model).set_params(patience=2).fit(X, y)
+        patient = clone(model).set_params(training__patience=2).fit(X, y)
         assert patient.training_history_["stopped"] == "patience"
         assert len(patient.training_history_["loss"]) < len(losses)
-        whole = clone(model).set_params(validation_fraction=None).fit(X, y)
+        whole = clone(model).set_params(training__validation_fraction=None).fit(X, y)
         assert whole.training_history_["validation_loss"] == []
         assert whole.score(X, y) > model.score(X, y)
 
@@ -148,10 +165,12 @@ class TestTraining:
         assert list(model.classes_) == [0, 1, 2]
         np.testing.assert_array_equal(model.predict(X[[0, 51, 100]])[[0, 2]], [0, 2])
 
-    @pytest.mark.parametrize(("n", "size"), [(20, 16), (400, 33), (9000, 256)])
+    @pytest.mark.parametrize(("n", "size"), [(20, 8), (400, 33), (9000, 256)])
     def test_automatic_batches(self, n, size):
         X = np.zeros((n, 1))
-        model = TransformerRegressor(**SMALL, max_steps=1, validation_fraction=None)
+        model = TransformerRegressor(
+            **SMALL, training=Training(max_steps=1, validation_fraction=None)
+        )
         assert model.fit(X, X[:, 0]).batch_size_ == size
         model.set_params(batch_size=(8, 64)).fit(X, X[:, 0])
         assert model.batch_size_ == (8, 64)
@@ -159,14 +178,18 @@ class TestTraining:
     @pytest.mark.parametrize("optimizer", ["adam", "lbfgs"])
     def test_other_optimizers(self, optimizer):
         X, y = load_iris(return_X_y=True)
-        model = TransformerClassifier(**SMALL, optimizer=optimizer, max_epochs=10).fit(X, y)
+        model = TransformerClassifier(
+            **SMALL, training=Training(optimizer=optimizer), max_epochs=10
+        ).fit(X, y)
         assert model.score(X, y) > 0.9
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "linear", "rational_quadratic"])
 def test_any_kernel_compares(kernel):
     X, y = load_iris(return_X_y=True)
-    model = TransformerClassifier(**SMALL, attention_kernel=kernel, max_epochs=8).fit(X, y)
+    model = TransformerClassifier(
+        **SMALL, architecture=Architecture(attention_kernel=kernel), max_epochs=8
+    ).fit(X, y)
     assert model.score(X, y) > 0.8
     maps = model.attention_maps(X[:2])
     assert maps.shape == (2, 1, 2, 5, 5)

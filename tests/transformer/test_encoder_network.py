@@ -153,7 +153,7 @@ class TestPooling:
         (steps,), _ = rows.batch(np.array([0]))
         steps = torch.from_numpy(steps)
         network = make_network()
-        tokens = network.encoder(network.positions(network.tokens(steps)))[0]
+        tokens = network.encoder(network.tokens(steps))[0]
         for pooling, expected in [("mean", tokens.mean(dim=1)), ("last", tokens[:, -1])]:
             network.pooling = pooling
             outputs, pooled, weights = network(steps)
@@ -161,11 +161,11 @@ class TestPooling:
             torch.testing.assert_close(outputs, network.head(expected))
             assert weights is None
 
-    def test_cls_comes_first_and_has_no_position(self):
+    def test_cls_comes_first(self):
         network = make_network(pooling="cls")
         steps = torch.randn(1, 4, 2)
-        placed = network.positions(network.tokens(steps))
-        tokens = network.encoder(torch.cat([network.cls.weight[None], placed], dim=1))[0]
+        rows = torch.cat([network.cls.weight[None], network.tokens(steps)], dim=1)
+        tokens = network.encoder(rows)[0]
         torch.testing.assert_close(network(steps)[1], tokens[:, 0])
 
     def test_features_have_no_order_of_their_own(self):

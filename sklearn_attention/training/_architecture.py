@@ -1,0 +1,177 @@
+"""What a transformer is made of, besides its size."""
+
+from sklearn.base import BaseEstimator
+
+from .._validation import check_choice, check_in_interval, check_positive
+from ..kernels import as_kernel
+
+NORMS, ACTIVATIONS = ("lecture", "post", "pre"), ("gelu", "relu")
+POSITIONS = ("learned", "rotary", "sinusoidal")
+_CENTERS = ("last", "mean")
+
+
+class Architecture(BaseEstimator):
+    """What a transformer is made of, besides its size.
+
+    A parameter of all estimators that train one, whose own parameters can be searched by names
+    such as ``architecture__positions``.
+
+    Parameters
+    ----------
+    attention_kernel : str, Kernel or callable, default="scaled_dot_product"
+        How tokens are compared; see :mod:`sklearn_attention.kernels`.
+    positions : {"auto", "sinusoidal", "learned", "rotary"} or None, default="auto"
+        How tokens know where they stand. "auto" is "rotary" for language models, otherwise
+        "sinusoidal". Features of a table have no positions; None is for rows only.
+    d_position : int, default=None
+        Width of positions that are appended to the tokens; None adds them instead. For rows
+        and windows only.
+    d_feedforward : int, default=None
+        Width of the hidden layer of each block; None is four times `d_model`, or twice where
+        rows are encoded.
+    norm : {"pre", "post", "lecture"}, default="pre"
+        Where layer normalisation stands; see :class:`~sklearn_attention.nn.EncoderBlock`.
+    activation : {"auto", "gelu", "relu"}, default="auto"
+        Between the two layers of the feed-forward networks. "auto" is "relu" for tokens of
+        language, otherwise "gelu".
+    patch_length : int or "auto", default="auto"
+        Consecutive steps of a window that make one token, for forecasters only. "auto" is 8,
+        or a quarter of the lookback if that is less.
+    instance_norm : {"mean", "last"} or None, default="mean"
+        For forecasters only: windows are seen relative to their mean, or last value, in units
+        of their own standard deviation. None takes level and unit of the whole series instead.
+
+    Examples
+    --------
+    >>> from sklearn_attention import Architecture, TransformerRegressor
+    >>> model = TransformerRegressor(architecture=Architecture(attention_kernel="laplacian"))
+    >>> model.set_params(architecture__norm="post")
+    TransformerRegressor(architecture=Architecture(attention_kernel='laplacian',
+                                                   norm='post'))
+    """
+
+    def __init__(
+        self,
+        *,
+        attention_kernel="scaled_dot_product",
+        positions="auto",
+        d_position=None,
+        d_feedforward=None,
+        norm="pre",
+        activation="auto",
+        patch_length="auto",
+        instance_norm="mean",
+    ):
+        self.attention_kernel = attention_kernel
+        self.positions = positions
+        self.d_position = d_position
+        self.d_feedforward = d_feedforward
+        self.norm = norm
+        self.activation = activation
+        self.patch_length = patch_length
+        self.instance_norm = instance_norm
+
+
+def transformer_shape(
+    architecture,
+    *,
+    d_model,
+    n_heads,
+    n_layers,
+    dropout,
+    positions,
+    activation,
+    widening,
+    ordered,
+):
+    """Check the shape of a transformer, and name all its parts.
+
+    Parameters
+    ----------
+    architecture : Architecture
+    d_model, n_heads, n_layers, dropout
+        Parameters of an estimator.
+    positions, activation : str or None
+        What "auto" stands for.
+    widening : int
+        Width of hidden layers in widths of tokens, where the architecture does not say.
+    ordered : bool
+        Whether tokens stand in an order; others have no positions.
+
+    Returns
+    -------
+    shape : dict
+        Arguments of :class:`~sklearn_attention.nn.TokenEncoder`.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is not valid; the message names the one that was passed.
+    """
+    given = {"d_model": d_model, "n_heads": n_heads, "n_layers": n_layers}
+    shape = {name: check_positive(name, given[name], integer=True) for name in given}
+    part = "architecture.{}".format
+    hidden, appended = architecture.d_feedforward, architecture.d_position
+    if hidden is not None:
+        hidden = check_positive(part("d_feedforward"), hidden, integer=True)
+    if appended is not None:
+        appended = check_positive(part("d_position"), appended, integer=True)
+    if architecture.positions != "auto":
+        positions = architecture.positions
+        if positions is not None:
+            check_choice(part("positions"), positions, ("auto", *POSITIONS))
+    if not ordered:
+        positions = appended = None
+    if architecture.activation != "auto":
+        check_choice(part("activation"), architecture.activation, ("auto", *ACTIVATIONS))
+        activation = architecture.activation
+    check_choice(part("norm"), architecture.norm, NORMS)
+    as_kernel(architecture.attention_kernel)
+    _check_widths(shape["d_model"], shape["n_heads"], positions, appended)
+    return shape | {
+        "d_feedforward": hidden or widening * shape["d_model"],
+        "kernel": architecture.attention_kernel,
+        "positions": positions,
+        "d_position": appended,
+        "norm": architecture.norm,
+        "activation": activation,
+        "dropout": check_in_interval("dropout", dropout, 0, 1, closed_right=False),
+    }
+
+
+def check_series_parts(architecture):
+    """Raise ValueError unless the parts that are for forecasters are valid."""
+    if architecture.patch_length != "auto":
+        check_positive("architecture.patch_length", architecture.patch_length, integer=True)
+    if architecture.instance_norm is not None:
+        check_choice("architecture.instance_norm", architecture.instance_norm, _CENTERS)
+
+
+def _check_widths(d_model, n_heads, positions, appended):
+    width = d_model + (appended or 0)
+    named = f"d_model={d_model!r}"
+    if appended:
+        named = f"the tokens' width {width}, of {named} and architecture.d_position={appended}"
+    if width % n_heads:
+        raise ValueError(
+            f"n_heads={n_heads!r} does not divide {named}: pass a number that does."
+        )
+    if appended and positions in (None, "rotary"):
+        raise ValueError(
+            f"architecture.d_position={appended!r} is the width of appended positions, but "
+            f"positions={positions!r} are not appended: pass None, or positions='sinusoidal'."
+        )
+    if positions == "sinusoidal" and (appended or d_model) % 2:
+        at_fault = (
+            f"architecture.d_position={appended!r}" if appended else f"d_model={d_model!r}"
+        )
+        raise ValueError(
+            f"{at_fault} is odd, but sinusoidal positions come in pairs: pass an even number, "
+            "or architecture__positions='learned'."
+        )
+    if positions == "rotary" and (width // n_heads) % 2:
+        raise ValueError(
+            f"n_heads={n_heads!r} makes heads of odd width {width // n_heads} from {named}, "
+            "but rotary positions come in pairs: pass a number that leaves an even width, or "
+            "architecture__positions='learned'."
+        )
