@@ -2,6 +2,7 @@
 
 import torch
 from torch.nn.functional import pad, scaled_dot_product_attention
+from torch.utils.checkpoint import checkpoint
 
 from .._validation import check_in_interval
 from ..kernels import FeatureKernel, Gaussian, ScaledDotProduct, as_kernel
@@ -9,6 +10,10 @@ from ._compare import at_least_single, compare, expands_accurately
 from ._dropout import drop
 from ._linear_attention import feature_weights, linear_attention
 from ._masks import causal_mask, check_mask, empty_rows, join_masks, open_rows
+
+# Up to so many pairs of queries and keys their weights are kept for the gradient, otherwise
+# they are computed twice, for so many pairs at a time.
+_KEPT, _BLOCK = 2**22, 2**20
 
 
 def attention(
@@ -75,6 +80,10 @@ def attention(
     causal or not, as long as no weights are asked for and the mask, if there is one, is the
     same for all queries (padding). Other masks take all pairs, with the same result.
 
+    All other kernels, and dropout on a processor, take memory linear in length as well unless
+    weights are asked for: above 4 million pairs these are computed in blocks, and again for
+    the gradient.
+
     A sum of signed weights is too near to 0 to be divided by where it is less than the root
     of the precision times the sum of their sizes, as in :func:`sklearn_attention.attend`.
     Signed features draw the line where the sum drowns in their own sampling error; see
@@ -117,13 +126,51 @@ def attention(
             single = at_least_single(queries), at_least_single(keys)
             if expands_accurately(*single):
                 return _fused_gaussian(*single, values, mask, dropout), None
-    if kernel.signed is False:
-        weights = _positive_weights(kernel, queries, keys, mask)
-    else:
-        weights = _signed_weights(kernel, queries, keys, mask)
-    weights = weights.to(values.dtype)  # (B, n_heads, T_q, T_k)
-    averages = drop(weights, dropout) @ values  # (B, n_heads, T_q, d_value)
-    return averages, weights if need_weights else None
+    if need_weights:
+        return _weighted(queries, keys, values, mask, kernel, dropout)
+    return _in_blocks(queries, keys, values, mask, kernel, dropout), None
+
+
+def _in_blocks(queries, keys, values, mask, kernel, dropout):
+    """Averages; of many pairs some rows and queries at a time, whose weights are forgotten.
+
+    For the gradient they are computed again. What is dropped is then drawn again too, from
+    generators of their own: other threads may draw from the global one in between.
+    """
+    n_batch, n_heads, n_queries, n_keys = *queries.shape[:3], keys.shape[2]
+    if n_batch * n_heads * n_queries * n_keys <= _KEPT:
+        return _weighted(queries, keys, values, mask, kernel, dropout)[0]
+    n_at_a_time = max(1, min(n_queries, _BLOCK // (n_heads * n_keys)))
+    n_rows = max(1, _BLOCK // (n_heads * n_keys * n_at_a_time))
+
+    def average(seed, *block):
+        generator = torch.Generator(queries.device).manual_seed(seed) if dropout else None
+        return _weighted(*block, kernel, dropout, generator)[0]
+
+    averages = []
+    for i in range(0, n_batch, n_rows):
+        rows, blocks = slice(i, i + n_rows), []
+        of_rows = mask[rows] if mask is not None and len(mask) > 1 else mask
+        for j in range(0, n_queries, n_at_a_time):
+            some = slice(j, j + n_at_a_time)
+            cut = of_rows is not None and of_rows.shape[2] > 1
+            blocks.append(
+                checkpoint(
+                    average, int(torch.randint(2**62, ())) if dropout else 0,
+                    queries[rows, :, some], keys[rows], values[rows],
+                    of_rows[:, :, some] if cut else of_rows,
+                    use_reentrant=False, preserve_rng_state=False,
+                )
+            )  # fmt: skip
+        averages.append(torch.cat(blocks, dim=2))
+    return torch.cat(averages)
+
+
+def _weighted(queries, keys, values, mask, kernel, dropout, generator=None):
+    """Averages and their weights, (B, n_heads, T_q, T_k)."""
+    weigh = _positive_weights if kernel.signed is False else _signed_weights
+    weights = weigh(kernel, queries, keys, mask).to(values.dtype)
+    return drop(weights, dropout, generator) @ values, weights
 
 
 def _by_features(queries, keys, values, kernel, mask, causal, need_weights, dropout):

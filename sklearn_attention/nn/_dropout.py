@@ -10,7 +10,7 @@ from .._validation import check_in_interval
 _BITS, _TO_A_DRAW = 16, 4
 
 
-def drop(x, probability):
+def drop(x, probability, generator=None):
     """Set entries to 0 at random; the others grow, so that the mean stays.
 
     Parameters
@@ -18,6 +18,8 @@ def drop(x, probability):
     x : Tensor
     probability : float
         Of each entry, in [0, 1).
+    generator : torch.Generator, default=None
+        On the tensor's device; None is torch's global one.
 
     Returns
     -------
@@ -29,12 +31,13 @@ def drop(x, probability):
     than the matrix products around it. Here a draw serves four, and the probability is
     rounded to a multiple of :math:`2^{-16}`.
     """
-    if not probability or x.device.type != "cpu":
+    if not probability or (x.device.type != "cpu" and generator is None):
         return dropout(x, probability)
     n_values = 2**_BITS
     n_dropped = min(round(probability * n_values), n_values - 1)
     size = x.numel()
-    draws = torch.randint(-(2**63), 2**63 - 1, (-(-size // _TO_A_DRAW),))
+    where = {"device": x.device, "generator": generator}
+    draws = torch.randint(-(2**63), 2**63 - 1, (-(-size // _TO_A_DRAW),), **where)
     numbers = draws.view(torch.int16)[:size].view(x.shape)
     kept = numbers >= n_dropped - n_values // 2
     return x * kept.to(x.dtype).mul_(n_values / (n_values - n_dropped))

@@ -1,10 +1,14 @@
 """Sources and targets as arrays of token ids."""
 
 import warnings
+from collections import Counter
 
 import numpy as np
 
 from ..text import END, START, check_sequences, learn_vocabulary
+
+# Words are no tokens where more of them occur only once.
+_MOST_SEEN_ONCE = 0.5
 
 
 def learn_vocabularies(X, y, tokenizer, max_tokens, *, shared):
@@ -15,7 +19,7 @@ def learn_vocabularies(X, y, tokenizer, max_tokens, *, shared):
     X, y : list of str, or list of sequences of int
         As users pass them.
     tokenizer : str
-        For texts; sequences of ids need none.
+        For texts, "auto" or what it is; sequences of ids need none.
     max_tokens : int or None
         In each vocabulary.
     shared : bool
@@ -32,6 +36,8 @@ def learn_vocabularies(X, y, tokenizer, max_tokens, *, shared):
     """
     (kind, X), (other, y) = check_sequences("X", X), check_sequences("y", y)
     check_count(X, y)
+    parts = (("X", kind, X), ("y", other, y))
+    tokenizer = _choose_tokenizer({n: part for n, k, part in parts if k == "text"}, tokenizer)
     if not shared:
         return tuple(
             learn_vocabulary("ids" if k == "ids" else tokenizer, part, max_tokens=max_tokens)
@@ -95,6 +101,39 @@ def read_targets(y, vocabulary, max_length):
     targets = vocabulary.encode_all("y", y)
     _warn_of_long("y", targets, max_length)
     return [np.array([START, *tokens, END][: max_length + 1]) for tokens in targets]
+
+
+def _choose_tokenizer(texts, tokenizer):
+    """What tokens of texts are, with a warning where words cannot be learned.
+
+    They cannot where most of those in sources or in targets occur only once, as dates and
+    numbers do: as many of new ones are to be expected unknown (Good and Turing).
+    """
+    if not texts or tokenizer not in ("auto", "words"):
+        return tokenizer
+    share, name = max((_share_seen_once(part), name) for name, part in texts.items())
+    if share <= _MOST_SEEN_ONCE:
+        return "words"
+    if tokenizer == "auto":
+        chosen = "characters"
+        remedy = (
+            "tokenizer='auto' takes characters instead. Pass 'characters', 'words' or "
+            "'byte_pairs' to choose yourself."
+        )
+    else:
+        chosen = "words"
+        remedy = "others will be unknown. Pass tokenizer='characters' or 'byte_pairs'."
+    warnings.warn(
+        f"{share:.0%} of the words in {name} occur only once: {remedy}",
+        UserWarning,
+        stacklevel=6,
+    )
+    return chosen
+
+
+def _share_seen_once(texts):
+    counts = Counter(word for text in texts for word in text.split())
+    return sum(count == 1 for count in counts.values()) / max(1, counts.total())
 
 
 def _warn_of_long(name, sequences, max_length):

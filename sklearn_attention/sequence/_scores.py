@@ -4,45 +4,42 @@ from collections import Counter
 
 import numpy as np
 
-_LONGEST = 4
+_LONGEST, _BETA = 6, 2
 
 
-def corpus_bleu(predicted, expected, pieces=str.split):
-    r"""Corpus BLEU.
+def chrf(predicted, expected):
+    r"""Character n-gram F-score of texts, chrF.
 
-    .. math:: \min(1, e^{1 - r/c}) \left(\prod_{n=1}^4 p_n\right)^{1/4}
+    .. math:: \frac{(1 + \beta^2) P R}{\beta^2 P + R}
 
-    with :math:`p_n` the share of the predicted texts' n-grams that are in the expected one,
-    each as often as it is there at most, and :math:`c` and :math:`r` the numbers of tokens
-    predicted and expected (Papineni et al. 2002). Lengths :math:`n` that no text reaches are
-    left out of the mean.
+    with :math:`\beta = 2`, and :math:`P` and :math:`R` means over :math:`n = 1, \dots, 6` of
+    the shares of the predicted and of the expected texts' n-grams that are in the other text
+    too, each as often as it is there at most (Popović 2015). White space is left out. Lengths
+    :math:`n` that no expected text reaches are left out of the means.
 
     Parameters
     ----------
     predicted, expected : list of str
-    pieces : callable, default=str.split
-        From a text to its tokens.
 
     Returns
     -------
-    bleu : float
-        In [0, 1]; 0 if no n-gram of some length is right.
+    score : float
+        In [0, 1].
     """
-    right, all_of = np.zeros(_LONGEST), np.zeros(_LONGEST)
-    lengths = np.zeros(2)
+    both, found, wanted = np.zeros((3, _LONGEST))
     for texts in zip(predicted, expected, strict=True):
-        found, wanted = (list(pieces(text)) for text in texts)
-        lengths += len(found), len(wanted)
+        ours, theirs = ("".join(text.split()) for text in texts)
         for n in range(_LONGEST):
-            counts, limits = _n_grams(found, n + 1), _n_grams(wanted, n + 1)
-            right[n] += (counts & limits).total()
-            all_of[n] += counts.total()
-    n_reached = np.count_nonzero(all_of)
-    right, all_of = right[:n_reached], all_of[:n_reached]
-    if not right.all() or not n_reached:
+            counts, limits = _n_grams(ours, n + 1), _n_grams(theirs, n + 1)
+            both[n] += (counts & limits).total()
+            found[n] += counts.total()
+            wanted[n] += limits.total()
+    if not both.any():
         return 0.0
-    brevity = min(0.0, 1 - lengths[1] / lengths[0])
-    return float(np.exp(brevity + np.log(right / all_of).mean()))
+    reached = wanted > 0
+    precision = (both / np.maximum(found, 1))[reached].mean()
+    recall = (both / np.maximum(wanted, 1))[reached].mean()
+    return float((1 + _BETA**2) * precision * recall / (_BETA**2 * precision + recall))
 
 
 def token_accuracy(predicted, expected):
@@ -62,5 +59,5 @@ def token_accuracy(predicted, expected):
     return right / max(1, sum(max(map(len, pair)) for pair in pairs))
 
 
-def _n_grams(tokens, n):
-    return Counter(zip(*(tokens[i:] for i in range(n)), strict=False))
+def _n_grams(text, n):
+    return Counter(text[i : i + n] for i in range(len(text) - n + 1))

@@ -11,9 +11,9 @@ from .._validation import check_choice, check_in_interval, check_positive
 from ..text import END, START, Vocabulary, check_sequences
 from ..training import NetworkEstimator
 from ._pairs import check_count, learn_vocabularies, read_sources, read_targets
-from ._scores import corpus_bleu, token_accuracy
+from ._scores import chrf, token_accuracy
 
-_OF_TEXTS = ("byte_pairs", "characters", "words")
+_OF_TEXTS = ("auto", "byte_pairs", "characters", "words")
 
 
 class TransformerSeq2Seq(NetworkEstimator):
@@ -28,10 +28,12 @@ class TransformerSeq2Seq(NetworkEstimator):
 
     Parameters
     ----------
-    tokenizer : {"words", "characters", "byte_pairs"}, default="words"
+    tokenizer : {"auto", "words", "characters", "byte_pairs"}, default="auto"
         What tokens of texts are; see :func:`~sklearn_attention.text.learn_vocabulary`.
         Sequences of ids need none. Words and characters that were not seen in training are
-        one token, unknown; byte pairs (of the ``tokenizers`` library) know them all.
+        one token, unknown; byte pairs (of the ``tokenizers`` library) know them all. "auto" is
+        words, but characters, with a warning, where most words of the sources or of the
+        targets occur only once, as dates and numbers do.
     max_tokens : int, default=None
         In each vocabulary at most; None keeps all, but 8000 byte pairs.
     shared_vocabulary : bool, default=False
@@ -44,10 +46,11 @@ class TransformerSeq2Seq(NetworkEstimator):
         Width of the tokens.
     n_heads : int, default=4
         Heads of every attention, which divide the width.
-    n_layers : int, default=3
+    n_layers : int, default=2
         Blocks of the encoder, and of the decoder.
-    dropout : float, default=0.1
-        Probability with which parts of the network are left out in training.
+    dropout : float, default=0.0
+        Probability with which parts of the network are left out in training, which then takes
+        half as long again. Texts of many words ask for 0.1 or more.
     label_smoothing : float, default=0.1
         Share of the probability that training asks for of all tokens alike.
     n_beams : int, default=1
@@ -60,7 +63,7 @@ class TransformerSeq2Seq(NetworkEstimator):
         The highest.
     batch_size : int, (int, int) or "auto", default="auto"
         Pairs in a step, which have similar lengths; a pair grows over the training. "auto" is
-        a twelfth of them, but 8 at least and 64 at most.
+        a twelfth of them, but 8 at least and 32 at most.
     max_epochs : int or "auto", default="auto"
         How often every pair is seen. "auto" is enough for 1000 steps, but 10 at least and 64
         at most.
@@ -79,6 +82,8 @@ class TransformerSeq2Seq(NetworkEstimator):
 
     Attributes
     ----------
+    tokenizer_ : {"words", "characters", "byte_pairs", "ids"}
+        What tokens of texts are; "ids" if neither sources nor targets are texts.
     source_vocabulary_, target_vocabulary_ : dict
         The tokens, as plain values; ``Vocabulary.from_state`` reads them.
     longest_ : int
@@ -112,22 +117,22 @@ class TransformerSeq2Seq(NetworkEstimator):
     >>> from sklearn_attention import TransformerSeq2Seq
     >>> X = ["un chat", "un chien", "le chat", "le chien", "le chat noir"]
     >>> y = ["a cat", "a dog", "the cat", "the dog", "the black cat"]
-    >>> model = TransformerSeq2Seq(d_model=32, n_layers=1, max_epochs=200, dropout=0.0)
+    >>> model = TransformerSeq2Seq(d_model=32, n_layers=1, max_epochs=200)
     >>> model.fit(X, y).predict(["le chat noir", "un chien"])
     ['the black cat', 'a dog']
     """
 
     def __init__(
         self,
-        tokenizer="words",
+        tokenizer="auto",
         *,
         max_tokens=None,
         shared_vocabulary=False,
         max_length=256,
         d_model=128,
         n_heads=4,
-        n_layers=3,
-        dropout=0.1,
+        n_layers=2,
+        dropout=0.0,
         label_smoothing=0.1,
         n_beams=1,
         length_penalty=1.0,
@@ -167,7 +172,7 @@ class TransformerSeq2Seq(NetworkEstimator):
         tags.target_tags.required = True
         return tags
 
-    _activation, _optimizer, _fewest_epochs = "relu", "muon", 10
+    _activation, _optimizer, _largest_batch, _fewest_epochs = "relu", "muon", 32, 10
     _foreign = ("d_position", "patch_length", "instance_norm")
 
     @keeps_state_on_failure
@@ -193,9 +198,15 @@ class TransformerSeq2Seq(NetworkEstimator):
             If data or parameters are not valid. The estimator then is as it was before.
         """
         self._check_parameters()
-        vocabularies = self._vocabularies if self._goes_on else learn_vocabularies(
-            X, y, self.tokenizer, self.max_tokens, shared=self.shared_vocabulary
-        )  # fmt: skip
+        if self._goes_on:
+            self._refuse_other_tokenizer()
+            vocabularies = self._vocabularies
+        else:
+            vocabularies = learn_vocabularies(
+                X, y, self.tokenizer, self.max_tokens, shared=self.shared_vocabulary
+            )
+            of_texts = (v.tokenizer for v in vocabularies if v.kind == "text")
+            self.tokenizer_ = next(of_texts, "ids")
         self.source_vocabulary_, self.target_vocabulary_ = (v.state() for v in vocabularies)
         sources = read_sources(X, vocabularies[0], self.max_length)
         targets = read_targets(y, vocabularies[1], self.max_length)
@@ -244,7 +255,7 @@ class TransformerSeq2Seq(NetworkEstimator):
         return [logs.numpy(force=True) for logs in found]
 
     def score(self, X, y):
-        """How close predictions come to targets: BLEU of texts, token accuracy of ids.
+        """How close predictions come to targets: chrF of texts, token accuracy of ids.
 
         Parameters
         ----------
@@ -254,14 +265,15 @@ class TransformerSeq2Seq(NetworkEstimator):
         Returns
         -------
         score : float
-            In [0, 1]. Of texts the corpus BLEU [1]_ of their words, between spaces, or of
-            their characters if these are the tokens. Of ids the share of places that hold the
-            right one, where a place that only one of the two sequences has counts as wrong.
+            In [0, 1]. Of texts the character n-gram F-score chrF [1]_, with n from 1 to 6 and
+            a recall that counts twice as much as precision. Of ids the share of places that
+            hold the right one, where a place that only one of the two sequences has counts as
+            wrong.
 
         References
         ----------
-        .. [1] Papineni, K., Roukos, S., Ward, T. and Zhu, W.-J. (2002). BLEU: a method for
-           automatic evaluation of machine translation. ACL.
+        .. [1] Popović, M. (2015). chrF: character n-gram F-score for automatic MT evaluation.
+           Proceedings of the Tenth Workshop on Statistical Machine Translation, 392-395.
         """
         check_is_fitted(self)
         vocabulary = self._vocabularies[1]
@@ -273,8 +285,7 @@ class TransformerSeq2Seq(NetworkEstimator):
         predicted = self.predict(X)
         if vocabulary.kind == "ids":
             return token_accuracy(predicted, expected)
-        pieces = iter if vocabulary.tokenizer == "characters" else str.split
-        return corpus_bleu(predicted, expected, pieces)
+        return chrf(predicted, expected)
 
     def attention_maps(self, X, y=None):
         """What each token of a target averages of its source.
@@ -351,6 +362,14 @@ class TransformerSeq2Seq(NetworkEstimator):
             data=[*pairs.arrays(), float(self.label_smoothing)],
             n_tokens=math.ceil(pairs.lengths.double().mean()),
         )  # fmt: skip
+
+    def _refuse_other_tokenizer(self):
+        if self.tokenizer_ not in ("ids", self.tokenizer) and self.tokenizer != "auto":
+            raise ValueError(
+                f"tokenizer={self.tokenizer!r} does not fit warm_start=True, which keeps the "
+                f"vocabularies of the last fit, whose tokens are {self.tokenizer_}: pass "
+                f"{self.tokenizer_!r} or 'auto', or warm_start=False."
+            )
 
     def _network_shape(self, n_source, n_target):
         return {

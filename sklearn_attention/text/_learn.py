@@ -9,17 +9,18 @@ from ._check import check_sequences
 from ._special import SPECIAL_TOKENS
 from ._vocabulary import PIECES, Vocabulary
 
-TOKENIZERS = ("byte_pairs", "characters", "ids", "words")
+TOKENIZERS = ("byte_pairs", "characters", "ids", "lower_words", "words")
 _BYTE_PAIRS = 8000
 
 
-def learn_vocabulary(tokenizer, sequences, *, max_tokens=None):
+def learn_vocabulary(tokenizer, sequences, *, max_tokens=None, min_count=1):
     """Learn the tokens that sequences are made of.
 
     Parameters
     ----------
-    tokenizer : {"characters", "words", "byte_pairs", "ids"}
-        What a token is: a character; a word, where texts are split at whitespace; a frequent
+    tokenizer : {"characters", "words", "lower_words", "byte_pairs", "ids"}
+        What a token is: a character; a word, where texts are split at whitespace; a word in
+        lower case or a punctuation mark; a frequent
         sequence of bytes [1]_, so that nothing is unknown, which needs the ``tokenizers``
         library; an integer, where sequences are of ids and not texts.
     sequences : list of str, or list of sequences of int
@@ -28,6 +29,9 @@ def learn_vocabulary(tokenizer, sequences, *, max_tokens=None):
         How many tokens there are at most, among them the four special ones. The most frequent
         are kept, of equally frequent ones the first in their own order. None keeps all, but
         8000 of byte pairs.
+    min_count : int, default=1
+        How often a token has to occur, so that rarer ones are learned as the unknown one. All
+        count where none is frequent enough. Byte pairs are frequent anyway.
 
     Returns
     -------
@@ -72,7 +76,8 @@ def learn_vocabulary(tokenizer, sequences, *, max_tokens=None):
     if not counts:
         raise ValueError("the sequences are all blank: pass texts that have words.")
     # Sorted, so that the order of the sequences makes no difference.
-    pieces = sorted(counts, key=lambda piece: (-counts[piece], piece))
+    frequent = {piece: n for piece, n in counts.items() if n >= min_count}
+    pieces = sorted(frequent or counts, key=lambda piece: (-counts[piece], piece))
     if max_tokens is not None:
         pieces = pieces[: max_tokens - len(SPECIAL_TOKENS)]
     return Vocabulary(tokenizer, sorted(pieces) if tokenizer == "ids" else pieces)

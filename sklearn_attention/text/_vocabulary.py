@@ -1,6 +1,7 @@
 """The tokens there are, and translation to and from their ids."""
 
 import functools
+import re
 
 import numpy as np
 
@@ -8,9 +9,20 @@ from ._byte_pairs import check_bytes, read_byte_pairs
 from ._check import check_sequences
 from ._special import REPLACEMENT, SPECIAL_TOKENS, UNKNOWN
 
+
+def _lower_words(text):
+    """Words in lower case, and punctuation marks one by one."""
+    return re.findall(r"\w+|[^\w\s]", text.lower())
+
+
 # How a sequence falls into pieces, and what stands between them when they are joined again.
-PIECES = {"characters": iter, "words": str.split, "ids": np.ndarray.tolist}
-_BETWEEN = {"characters": "", "words": " "}
+PIECES = {
+    "characters": iter,
+    "words": str.split,
+    "lower_words": _lower_words,
+    "ids": np.ndarray.tolist,
+}
+_BETWEEN = {"characters": "", "words": " ", "lower_words": " "}
 
 
 class Vocabulary:
@@ -22,7 +34,7 @@ class Vocabulary:
 
     Parameters
     ----------
-    tokenizer : {"byte_pairs", "characters", "ids", "words"}
+    tokenizer : {"byte_pairs", "characters", "ids", "lower_words", "words"}
         What a token is.
     learned : list of str, list of int, or str
         The tokens without special ones; for byte pairs what the library wrote.

@@ -35,8 +35,9 @@ class Architecture(BaseEstimator):
         Between the two layers of the feed-forward networks. "auto" is "relu" for tokens of
         language, otherwise "gelu".
     patch_length : int or "auto", default="auto"
-        Consecutive steps of a window that make one token, for forecasters only. "auto" is 8,
-        or a quarter of the lookback if that is less.
+        Consecutive steps of a series that make one token, for windows of forecasters and
+        sequences of numbers. "auto" is 8, or a quarter of the lookback if that is less; of
+        sequences, whose patches overlap by half, 16, or an eighth of their median length.
     instance_norm : {"mean", "last"} or None, default="mean"
         For forecasters only: windows are seen relative to their mean, or last value, in units
         of their own standard deviation. None takes level and unit of the whole series instead.

@@ -2,6 +2,9 @@
 
 import dataclasses
 
+# Share of the first loss that the later half of the epochs has to gain to be called a fall.
+_FALL = 0.01
+
 
 @dataclasses.dataclass
 class History:
@@ -34,3 +37,17 @@ class History:
     n_steps: int = 0
     best_epoch: int | None = None
     stopped: str | None = None
+
+    @property
+    def ends_too_early(self):
+        """Whether the budget was over while the validation loss was falling.
+
+        Then the last epoch was the best, and the later half of the epochs gained more than
+        1 % of the first one's loss. The very end says little: learning rates that fall to 0
+        end every curve flat.
+        """
+        losses, half = self.validation_loss, len(self.validation_loss) // 2
+        over = self.stopped in ("max_epochs", "max_steps")
+        if not over or not half or self.best_epoch != len(losses) - 1:
+            return False
+        return min(losses[:half]) - losses[-1] > _FALL * losses[0]

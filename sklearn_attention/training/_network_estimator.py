@@ -1,7 +1,9 @@
 """What estimators share that train a network."""
 
+import contextlib
 import warnings
 from abc import abstractmethod
+from dataclasses import replace
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -10,6 +12,7 @@ from .._base import AttentionEstimator
 from ._architecture import Architecture, transformer_shape
 from ._epoch_tasks import EpochTasks
 from ._plan import batch_sizes
+from ._progress import Progress, progress_delay
 from ._training import Training
 
 _HISTORY = ("loss", "validation_loss", "learning_rate", "seconds", "n_steps", "best_epoch")
@@ -195,14 +198,18 @@ class NetworkEstimator(AttentionEstimator):
         file = self._training.checkpoint
         key = "" if file is None else digest(shape, *data)
         plan = self._plan(n_samples)
+        if validation_loss is None:
+            plan = replace(plan, patience=None)
         self.batch_size_ = plan.batch_size
-        most = max(map(max, batch_sizes(plan, n_samples)))
-        history = train(
-            network, batch_loss, n_samples, plan, random_state=seed,
-            validation_loss=validation_loss, checkpoint=file, checkpoint_key=key,
-            task=EpochTasks(context, self, fitted=fitted, **task_data),
-            threads=worthwhile_threads(network, most * n_tokens), lengths=lengths,
-        )  # fmt: skip
+        sizes = batch_sizes(plan, n_samples)
+        with self._progress(sizes) as progress:
+            history = train(
+                network, batch_loss, n_samples, plan, random_state=seed,
+                validation_loss=validation_loss, checkpoint=file, checkpoint_key=key,
+                task=EpochTasks(context, self, fitted=fitted, progress=progress, **task_data),
+                threads=worthwhile_threads(network, max(map(max, sizes)) * n_tokens),
+                lengths=lengths,
+            )  # fmt: skip
         if history.stopped == "interrupted":
             if not history.loss or hasattr(self, "_parent_callback_ctx"):
                 # There is nothing worth keeping, or it is meant for all of a search.
@@ -213,10 +220,28 @@ class NetworkEstimator(AttentionEstimator):
                 UserWarning,
                 stacklevel=4,
             )
+        if history.ends_too_early and not hasattr(self, "_parent_callback_ctx"):
+            n_epochs, n_steps = len(history.loss), history.n_steps
+            remedy = f"max_epochs={2 * n_epochs}"
+            if history.stopped == "max_steps":
+                remedy = f"training__max_steps={2 * n_steps}"
+            warnings.warn(
+                f"The validation loss was still falling in the last of {n_epochs} epochs: more "
+                f"would probably help. Pass {remedy}, say.",
+                UserWarning,
+                stacklevel=4,
+            )
         # A callback may have asked the estimator, which then remembers its last network.
         self.network_, self._memo = weights_of(network), {}
         self.training_history_ = {name: getattr(history, name) for name in _HISTORY}
         self.training_history_["stopped"] = history.stopped
+
+    def _progress(self, sizes):
+        """A line of progress, or None where nobody is to see one, as a context manager."""
+        delay = progress_delay(self._training.verbose, self)
+        if delay is None:
+            return contextlib.nullcontext()
+        return Progress(type(self).__name__, len(sizes), sum(map(len, sizes)), delay=delay)
 
     def _split(self, n_samples, strata=None):
         """Positions of rows to learn from, and of those held out, which are drawn at random.

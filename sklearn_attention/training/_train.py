@@ -52,8 +52,8 @@ def train(
         in evaluation mode and without gradients. If given, the module ends with the
         parameters for which it was least, whatever ends the training.
     task : object, default=None
-        Told of epochs by ``begin()`` and ``end()``, which returns whether to stop; see
-        :class:`EpochTasks`.
+        Told of epochs by ``begin()`` and ``end(history)``, which returns whether to stop, and
+        of steps by ``step(history, n_steps)``; see :class:`EpochTasks`.
     checkpoint : str or path-like, default=None
         File to which the state is written after each epoch. If it is there, the training
         goes on from it, to the same parameters, bit for bit with one thread, as if it had
@@ -126,8 +126,8 @@ def train(
             while run.history.stopped is None:
                 if task is not None:
                     task.begin()
-                run.epoch()
-                stop = task is not None and task.end()
+                run.epoch(task)
+                stop = task is not None and task.end(run.history)
                 run.history.stopped = run.reason_to_stop() or ("callback" if stop else None)
                 if file is not None:
                     file.save(run.state_dict())
@@ -190,7 +190,7 @@ class _Run:
         self.shuffler.set_state(state["shuffler"])
         self.history = History(**state["history"])
 
-    def epoch(self):
+    def epoch(self, task=None):
         """See every row once, then validate."""
         start, history = time.perf_counter(), self.history
         sizes = self.sizes[len(history.loss)]
@@ -200,6 +200,8 @@ class _Run:
         total = 0.0
         for step, rows in enumerate(batches):
             total += len(rows) * make_step(rows.to(self.device), step)
+            if task is not None:
+                task.step(history, history.n_steps + step + 1)
         self.module.eval()
         length = torch.nn.utils.get_total_norm(self.parameters).item()
         self._check_finite("length of all parameters", length, len(sizes) - 1)

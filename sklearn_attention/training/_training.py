@@ -11,6 +11,7 @@ from ._plan import Plan
 _STEPS, _MOST_EPOCHS = 1000, 64
 # "auto": about so many batches of the rows, of sizes from this on.
 _BATCHES, _SMALLEST_BATCH = 12, 8
+_LEAST_PATIENCE = 8
 # "auto": the share that is held out, but at least so many, and none of fewer than these.
 _HELD_OUT, _FEWEST_HELD_OUT, _FEWEST = 0.1, 10, 40
 
@@ -42,12 +43,17 @@ class Training(BaseEstimator):
         proportion; of a single text it is the end. "auto" is a tenth, at least 10, and
         nothing of fewer than 40; None holds nothing out, and keeps the last weights.
         Forecasters hold out none: their validation origins judge.
-    patience : int, default=None
-        Stop after so many epochs without a smaller loss on what is held out.
+    patience : int, "auto" or None, default="auto"
+        Stop after so many epochs without a smaller loss on what is held out; None never does.
+        "auto" is a quarter of the epochs, but at least 8.
     autocast : bool, default=False
         Whether to train in bfloat16 where torch considers it safe.
     checkpoint : str or path-like, default=None
         File from which a training that was interrupted goes on, to the same weights.
+    verbose : bool or "auto", default="auto"
+        Whether a line on stderr says how far the training is, except in workers of joblib.
+        "auto" says so after 5 seconds, but not in searches and other meta-estimators, nor
+        where callbacks are set.
 
     Examples
     --------
@@ -67,9 +73,10 @@ class Training(BaseEstimator):
         clip_norm=1.0,
         max_steps=None,
         validation_fraction="auto",
-        patience=None,
+        patience="auto",
         autocast=False,
         checkpoint=None,
+        verbose="auto",
     ):
         self.optimizer = optimizer
         self.schedule = schedule
@@ -81,6 +88,7 @@ class Training(BaseEstimator):
         self.patience = patience
         self.autocast = autocast
         self.checkpoint = checkpoint
+        self.verbose = verbose
 
     def plan(
         self,
@@ -122,9 +130,15 @@ class Training(BaseEstimator):
             most = max(batch_size) if isinstance(batch_size, tuple | list) else batch_size
             epochs = math.ceil(_STEPS * most / n_samples) if isinstance(most, int) else 1
             max_epochs = min(max(epochs, fewest_epochs), _MOST_EPOCHS)
+        if not isinstance(self.verbose, bool) and self.verbose != "auto":
+            raise ValueError(
+                f"training.verbose={self.verbose!r} is not valid: pass True, False or 'auto'."
+            )
         names = "optimizer", "schedule", "warm_up", "weight_decay", "clip_norm", "max_steps"
         options = {name: getattr(self, name) for name in (*names, "patience", "autocast")}
         options |= {"optimizer": optimizer} if self.optimizer == "auto" else {}
+        if self.patience == "auto":
+            options["patience"] = max((max_epochs or _MOST_EPOCHS) // 4, _LEAST_PATIENCE)
         return Plan(
             learning_rate=learning_rate, batch_size=batch_size, max_epochs=max_epochs, **options
         )
@@ -156,7 +170,7 @@ class Training(BaseEstimator):
                     f"training.validation_fraction={share!r} leaves nothing to learn from: "
                     "pass more than one, or None."
                 )
-        if share is None and self.patience is not None:
+        if share is None and self.patience not in (None, "auto"):
             raise ValueError(
                 f"training.patience={self.patience!r} needs something held out, but "
                 f"training.validation_fraction={self.validation_fraction!r} holds out none of "

@@ -4,6 +4,7 @@ import numpy as np
 from scipy.special import log_softmax
 from sklearn.base import ClassifierMixin
 from sklearn.callback import with_callbacks
+from sklearn.utils import compute_sample_weight
 from sklearn.utils.validation import column_or_1d
 
 from .._base import keeps_state_on_failure
@@ -22,10 +23,13 @@ class TransformerClassifier(ClassifierMixin, TransformerEstimator):
 
     Parameters
     ----------
-    tokens, tokenizer, max_tokens, max_length, pooling
+    tokens, tokenizer, max_tokens, max_length, pooling, linear
         As for :class:`TransformerRegressor`: what rows have, and how tokens become one vector.
     d_model, n_heads, n_layers, dropout, architecture
         As there: the encoder.
+    class_weight : dict, "balanced" or None, default=None
+        What rows of each class count besides their `sample_weight`; "balanced" is in inverse
+        proportion to how often a class occurs.
     learning_rate, batch_size, max_epochs, training, warm_start
         As there: how it is learned. Rows are held out of each class in proportion.
     random_state, device
@@ -59,6 +63,51 @@ class TransformerClassifier(ClassifierMixin, TransformerEstimator):
     array(['yes', 'no'], dtype='<U3')
     """
 
+    def __init__(
+        self,
+        tokens="auto",
+        *,
+        tokenizer="lower_words",
+        max_tokens=None,
+        max_length=None,
+        pooling="auto",
+        linear="auto",
+        class_weight=None,
+        d_model=64,
+        n_heads=4,
+        n_layers=2,
+        dropout=0.0,
+        learning_rate=2e-3,
+        batch_size="auto",
+        max_epochs="auto",
+        architecture=None,
+        training=None,
+        warm_start=False,
+        random_state=0,
+        device="auto",
+    ):
+        super().__init__(
+            tokens=tokens,
+            tokenizer=tokenizer,
+            max_tokens=max_tokens,
+            max_length=max_length,
+            pooling=pooling,
+            linear=linear,
+            d_model=d_model,
+            n_heads=n_heads,
+            n_layers=n_layers,
+            dropout=dropout,
+            learning_rate=learning_rate,
+            batch_size=batch_size,
+            max_epochs=max_epochs,
+            architecture=architecture,
+            training=training,
+            warm_start=warm_start,
+            random_state=random_state,
+            device=device,
+        )
+        self.class_weight = class_weight
+
     @keeps_state_on_failure
     @with_callbacks
     def fit(self, X, y, sample_weight=None):
@@ -87,6 +136,7 @@ class TransformerClassifier(ClassifierMixin, TransformerEstimator):
         rows, y, weights = self._learn_input(X, y, sample_weight)
         y = check_labels(column_or_1d(y, warn=True))
         classes = self._learn_classes(y)
+        weights = weights * compute_sample_weight(self.class_weight, y)
         classes, weights = classes[weights > 0], weights[weights > 0]
         self._learn(
             rows, classes, weights, "log_loss", len(self.classes_),
@@ -120,7 +170,7 @@ class TransformerClassifier(ClassifierMixin, TransformerEstimator):
         log_probabilities : ndarray of shape (n_queries, n_classes)
         """
         rows, dtype = self._read_input(X)
-        return log_softmax(self._ask(rows)[0].astype(np.float64), axis=1).astype(dtype)
+        return log_softmax(self._outputs(rows), axis=1).astype(dtype)
 
     def predict_proba(self, X):
         """Probability of each class.

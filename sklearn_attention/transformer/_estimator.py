@@ -1,15 +1,24 @@
 """What the regressor and the classifier share: parameters, network, and how it is learned."""
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, is_classifier
+from sklearn.utils import check_random_state
 
+from .._columns import Columns
 from .._validation import check_choice, check_positive
 from ..text import TOKENIZERS
-from ..training import NetworkEstimator
+from ..training import NetworkEstimator, check_series_parts
+from ._blend import choose_weights, log_loss_of, normal_loss_of
+from ._convolutions import RandomConvolutions
 from ._forms import FORMS
+from ._left_out_ridge import LeftOutRidge
+from ._linear_part import SeriesPart, TextPart
 from ._reader import RowReader
+from ._step_rows import patched
 
 POOLINGS = ("cls", "last", "mean")
+# "auto" makes patches of so many steps, or as many as leave so many of them.
+_LONGEST_PATCH, _FEWEST_PATCHES = 16, 8
 
 
 class TransformerEstimator(
@@ -18,15 +27,18 @@ class TransformerEstimator(
     """Base class of estimators that encode rows by a transformer."""
 
     _widening, _largest_batch, _fewest_epochs = 2, 256, 10
+    _foreign = ("instance_norm",)
+    _held = (Columns, SeriesPart, RandomConvolutions, LeftOutRidge, TextPart)
 
     def __init__(
         self,
         tokens="auto",
         *,
-        tokenizer="words",
+        tokenizer="lower_words",
         max_tokens=None,
         max_length=None,
         pooling="auto",
+        linear="auto",
         d_model=64,
         n_heads=4,
         n_layers=2,
@@ -45,6 +57,7 @@ class TransformerEstimator(
         self.max_tokens = max_tokens
         self.max_length = max_length
         self.pooling = pooling
+        self.linear = linear
         self.d_model = d_model
         self.n_heads = n_heads
         self.n_layers = n_layers
@@ -72,7 +85,7 @@ class TransformerEstimator(
             Tokens after the last layer, pooled.
         """
         rows, dtype = self._read_input(X)
-        return self._ask(rows)[1].astype(dtype)
+        return self._encode(rows)[1].astype(dtype)
 
     def attention_maps(self, X):
         """Weights of the attention as rows are encoded.
@@ -92,13 +105,26 @@ class TransformerEstimator(
         rows, _ = self._read_input(X)
         from ._learning import attention_maps  # torch takes a second to load
 
-        return attention_maps(self._network, rows)
+        return attention_maps(self._network, self._tokens_of(rows))
 
-    def _ask(self, rows):
+    def _encode(self, rows):
         """What the network says of rows, and their vectors."""
         from ._learning import ask
 
-        return ask(self._network, rows)
+        return ask(self._network, self._tokens_of(rows))
+
+    def _outputs(self, rows):
+        """What is predicted of rows, in units of the targets, or as logits."""
+        outputs = 0.0
+        if self.transformer_weight_ > 0:
+            outputs = self.transformer_weight_ * self._encode(rows)[0].astype(np.float64)
+        if self.linear_ is not None:
+            outputs = outputs + self.linear_weight_ * self.linear_.outputs(rows)
+        return outputs
+
+    def _tokens_of(self, rows):
+        """Rows as the network takes them: steps of series in patches."""
+        return patched(rows, self.patch_length_) if self.tokens_ == "steps" else rows
 
     def _learn(self, rows, targets, sample_weight, loss, n_outputs, task_data, strata=None):
         """Learn a network that says targets of rows.
@@ -121,6 +147,11 @@ class TransformerEstimator(
         row_loss = getattr(_learning, loss)
         weights = (sample_weight / sample_weight.mean()).astype(np.float32)
         training, held_out = self._split(len(rows), strata)
+        whole = rows
+        self.linear_, self.linear_weight_, self.transformer_weight_ = None, 0.0, 1.0
+        if self.tokens_ == "steps" and not self._goes_on:
+            self.patch_length_ = self._choose_patch_length(rows.lengths)
+        rows = self._tokens_of(rows)
         parts = [(rows.take(of), targets[of], weights[of]) for of in (training, held_out)]
         judge = _learning.mean_loss_of(*parts[1], row_loss) if len(held_out) else None
         self._fit_network(
@@ -130,6 +161,48 @@ class TransformerEstimator(
             data=[*rows.arrays(), targets, weights, training],
             n_tokens=int(np.ceil(rows.lengths.mean())),
         )  # fmt: skip
+        self._add_linear(whole, targets, weights, held_out)
+
+    def _add_linear(self, rows, targets, weights, held_out):
+        """Fit a linear model, and choose the share of the transformer by rows held out."""
+        n_classes = len(self.classes_) if is_classifier(self) else None
+        if not self._is_linear or n_classes == 1:
+            return
+        options = {"random_state": check_random_state(self.random_state)}
+        kind = SeriesPart
+        if self.tokens_ == "text":
+            kind, options["n_tokens"] = TextPart, self._token_arguments()["n_tokens"]
+        self.linear_, linear = kind.fit(rows, targets, weights, n_classes, held_out, **options)
+        self.linear_weight_, self.transformer_weight_ = 1.0, 0.0
+        if len(held_out) < 2:
+            return
+        network = self._encode(rows.take(held_out))[0].astype(np.float64)
+        targets, weights = targets[held_out], weights[held_out]
+        if n_classes is None:
+            loss = normal_loss_of(targets, linear, weights)
+        else:
+            loss = log_loss_of(targets, weights)
+        chosen = choose_weights(linear, network, loss)
+        self.linear_weight_, self.transformer_weight_ = map(float, chosen)
+
+    @property
+    def _is_linear(self):
+        """Whether there is a linear model beside the transformer."""
+        of_table = self.tokens_ == "features"
+        if of_table and self.linear is True:
+            raise ValueError(
+                "linear=True is for sequences and texts, but X is a table of features: pass "
+                "'auto' or False."
+            )
+        return not of_table if self.linear == "auto" else self.linear
+
+    def _choose_patch_length(self, lengths):
+        patch_length = self._parts()[0].patch_length
+        if patch_length == "auto":
+            patch_length = min(
+                max(1, int(np.median(lengths)) // _FEWEST_PATCHES), _LONGEST_PATCH
+            )
+        return int(patch_length)
 
     @property
     def _learned_positions(self):
@@ -163,6 +236,11 @@ class TransformerEstimator(
         check_choice("tokens", self.tokens, ("auto", *FORMS))
         check_choice("tokenizer", self.tokenizer, TOKENIZERS)
         check_choice("pooling", self.pooling, ("auto", *POOLINGS))
+        if self.linear not in (True, False, "auto"):
+            raise ValueError(
+                f"linear={self.linear!r} is not valid: pass True, False or 'auto'."
+            )
+        check_series_parts(self._parts()[0])
         for name in ("max_tokens", "max_length"):
             if getattr(self, name) is not None:
                 check_positive(name, getattr(self, name), integer=True)

@@ -1,8 +1,11 @@
 """What form X has: a table, sequences of steps, or texts."""
 
+import narwhals as nw
 import numpy as np
 
 FORMS = ("features", "steps", "text")
+# Texts of which more than this share differ are no levels; fewer rows do not tell.
+_MOST_LEVELS, _FEW = 0.5, 20
 _REMEDY = (
     "pass a table (rows and features), an array of shape (n_samples, n_steps, n_channels), or "
     "a list of sequences or texts"
@@ -27,7 +30,7 @@ def form_of(X):
     Raises
     ------
     ValueError
-        If there is nothing in X, or it has too many dimensions.
+        If there is nothing in X, it has too many dimensions, or may be either table or ids.
 
     Examples
     --------
@@ -42,7 +45,9 @@ def form_of(X):
         return "steps"
     if isinstance(X, str | bytes):
         raise ValueError(f"X={X[:40]!r} is a single text: pass a list of texts, such as [X].")
-    if not (isinstance(X, list | tuple) or n_axes == 1) or hasattr(X, "columns"):
+    if hasattr(X, "columns"):
+        return "text" if _text_column(X) is not None else "features"
+    if not (isinstance(X, list | tuple) or n_axes == 1):
         return "features"
     items = list(X)
     if not items:
@@ -53,12 +58,63 @@ def form_of(X):
         return "features"
     if any(len(item) and _is_sequence(item[0]) for item in items):
         return "steps"
-    if len({len(item) for item in items}) == 1:
-        return "features"
     # np.asarray of nothing is of floats.
     kinds = {np.asarray(item).dtype.kind for item in items if len(item)}
+    if len({len(item) for item in items}) == 1:
+        if kinds and kinds <= {"i", "u"} and isinstance(X, list | tuple):
+            raise ValueError(
+                "X is a list of lists of integers of one length, which may be rows of a table "
+                "or sequences of token ids: pass tokens='features' or tokens='text', or an "
+                "array for a table."
+            )
+        return "features"
     return "text" if kinds and kinds <= {"i", "u"} else "steps"
 
 
 def _is_sequence(item):
     return isinstance(item, list | tuple) or (isinstance(item, np.ndarray) and item.ndim > 0)
+
+
+def texts_of(X):
+    """Texts to be read: the column of a frame that has no other, else X itself."""
+    frame = _frame_of(X) if hasattr(X, "columns") else None
+    return X if frame is None or len(frame.columns) != 1 else _cells(frame)
+
+
+def refuse_texts(columns, n_rows):
+    """Raise ValueError where a category of a table is no category, but texts.
+
+    Parameters
+    ----------
+    columns : Columns
+    n_rows : int
+        Rows that they were learned from.
+    """
+    for j, levels in enumerate(columns.categories):
+        if levels is not None and n_rows >= _FEW and len(levels) > _MOST_LEVELS * n_rows:
+            if any(isinstance(level, str) and " " in level for level in levels):
+                raise ValueError(
+                    f"column {j} of X has {len(levels)} different texts in {n_rows} rows, "
+                    "which are no levels of a category: pass that column alone to read it as "
+                    "text, or leave it out."
+                )
+
+
+def _text_column(X):
+    """The only column of a frame, if it is of texts with spaces; else None."""
+    frame = _frame_of(X)
+    if frame is None or len(frame.columns) != 1:
+        return None
+    cells = _cells(frame)
+    texts = [cell for cell in cells if isinstance(cell, str)]
+    several = len(texts) == len(cells) and any(" " in text for text in texts)
+    return texts if several and len(set(texts)) > _MOST_LEVELS * len(texts) else None
+
+
+def _frame_of(X):
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    return frame if isinstance(frame, nw.DataFrame) else None
+
+
+def _cells(frame):
+    return next(frame.iter_columns()).to_list()

@@ -13,13 +13,15 @@ from sklearn.utils.validation import (
 
 from .._columns import MixedRows
 from .._validation import check_key_weights, check_numeric
-from ..text import Vocabulary, check_sequences, learn_vocabulary
+from ..text import UNKNOWN, Vocabulary, check_sequences, learn_vocabulary
 from ._feature_rows import N_PIECES, feature_rows, learn_scales
-from ._forms import form_of
+from ._forms import form_of, refuse_texts, texts_of
 from ._rows import SequenceRows
 from ._step_rows import learn_channels, read_steps, step_rows
 
 _DTYPES = (np.float64, np.float32)
+# Words that are seen less often teach what to make of unknown ones.
+_SEEN_OFTEN = 2
 _TABLE = {"dtype": _DTYPES, "ensure_all_finite": "allow-nan"}
 _LEARNED = (
     "n_features_in_",
@@ -28,6 +30,7 @@ _LEARNED = (
     "scales_",
     "vocabulary_",
     "max_length_",
+    "patch_length_",
 )
 
 
@@ -81,6 +84,7 @@ class RowReader(MixedRows):
         self.tokens_ = form_of(X) if self.tokens == "auto" else self.tokens
         if self.tokens_ == "features":
             X, y = self._learn_rows(X, **_TABLE, y=y, **y_checks)
+            refuse_texts(self.columns_, len(X))
             weights = _check_weights(sample_weight, y)
             X = X[weights > 0]
             self.scales_ = learn_scales(X, self.columns_.numeric)
@@ -90,7 +94,11 @@ class RowReader(MixedRows):
                 X, y = validate_data(self, X, y=y, **_TABLE, **y_checks)
         else:
             y = _check_y(y, **y_checks, estimator=self)
-        X = read_steps(X) if self.tokens_ == "steps" else check_sequences("X", X)[1]
+        if self.tokens_ == "steps":
+            X = read_steps(X)
+            _warn_of_layout(X)
+        else:
+            X = check_sequences("X", texts_of(X), empty=True)[1]
         check_consistent_length(X, y)
         weights = _check_weights(sample_weight, y)
         X = [X[row] for row in np.flatnonzero(weights)]
@@ -99,7 +107,9 @@ class RowReader(MixedRows):
             rows = step_rows(X, self.scales_)
         else:
             tokenizer = self.tokenizer if isinstance(X[0], str) else "ids"
-            vocabulary = learn_vocabulary(tokenizer, X, max_tokens=self.max_tokens)
+            often = _SEEN_OFTEN if tokenizer in ("words", "lower_words") else 1
+            options = {"max_tokens": self.max_tokens, "min_count": often}
+            vocabulary = learn_vocabulary(tokenizer, X, **options)
             self.vocabulary_ = vocabulary.state()
             rows = _text_rows(vocabulary, X)
         self.max_length_ = self.max_length
@@ -126,7 +136,8 @@ class RowReader(MixedRows):
             X = self._read_rows(X, **_TABLE)
             return self._feature_rows(X), X.dtype
         if self.tokens_ == "text":
-            return self._cut(_text_rows(Vocabulary.from_state(self.vocabulary_), X)), np.float64
+            vocabulary = Vocabulary.from_state(self.vocabulary_)
+            return self._cut(_text_rows(vocabulary, texts_of(X))), np.float64
         if form_of(X) == "features":
             with check_numeric("X"):
                 if hasattr(self, "n_features_in_"):
@@ -148,7 +159,7 @@ class RowReader(MixedRows):
         if self.tokens_ == "text":
             return {"n_tokens": len(Vocabulary.from_state(self.vocabulary_))}
         if self.tokens_ == "steps":
-            return {"n_channels": len(self.scales_["center"])}
+            return {"n_channels": len(self.scales_["center"]) * self.patch_length_}
         return {"n_levels": self._n_levels, "n_pieces": N_PIECES}
 
     @property
@@ -175,18 +186,26 @@ class RowReader(MixedRows):
         return rows.cut(self.max_length_)
 
 
+def _warn_of_layout(sequences):
+    """Warn where sequences have more channels than steps, as when both are exchanged."""
+    n_channels = sequences[0].shape[1]
+    if n_channels > 1 and max(map(len, sequences)) < n_channels:
+        warnings.warn(
+            f"X has sequences of {n_channels} channels, but of at most "
+            f"{max(map(len, sequences))} steps: its shape is (n_samples, n_steps, n_channels); "
+            "is it transposed?",
+            UserWarning,
+            stacklevel=5,
+        )
+
+
 def _check_weights(sample_weight, y):
     weights = check_key_weights(sample_weight, y)
     return np.ones(len(y)) if weights is None else weights
 
 
 def _text_rows(vocabulary, X):
-    encoded = vocabulary.encode_all("X", X)
-    lengths = np.array([len(ids) for ids in encoded])
-    if not lengths.all():
-        position = int(lengths.argmin())
-        raise ValueError(
-            f"X[{position}]={list(X)[position]!r} has no token: leave it out, or pass a text "
-            "that is not blank."
-        )
-    return SequenceRows(np.concatenate(encoded), lengths)
+    """Texts as token ids; a blank one is one unknown token."""
+    encoded = vocabulary.encode_all("X", X, empty=True)
+    encoded = [ids if len(ids) else np.array([UNKNOWN]) for ids in encoded]
+    return SequenceRows(np.concatenate(encoded), np.array([len(ids) for ids in encoded]))

@@ -33,9 +33,10 @@ class TransformerRegressor(RegressorMixin, TransformerEstimator):
 
         "auto" goes by X: "features" for tables, and for lists of lists of the same length;
         "text" for strings, and lists of integers of different lengths; else "steps".
-    tokenizer : {"words", "characters", "byte_pairs", "ids"}, default="words"
+    tokenizer : {"lower_words", "words", "characters", "byte_pairs", "ids"}, \
+default="lower_words"
         How texts are cut, see :func:`~sklearn_attention.text.learn_vocabulary`. Sequences of
-        ids are taken as they are.
+        ids are taken as they are. Tokens that training texts have only once count as unknown.
     max_tokens : int, default=None
         Different tokens of texts that are told apart, four special ones among them; the most
         frequent are kept. None keeps all, but 8000 byte pairs.
@@ -46,6 +47,12 @@ class TransformerRegressor(RegressorMixin, TransformerEstimator):
     pooling : {"auto", "mean", "last", "cls"}, default="auto"
         What stands for the row: the mean of its tokens, the last one, or a token of its own,
         [CLS], that is learned. "auto" is "cls" for features, otherwise "mean".
+    linear : bool or "auto", default="auto"
+        Whether a linear model stands beside the transformer: of texts a regression on TF-IDF
+        [5]_, of sequences of numbers a ridge regression on random convolutions [4]_. Their
+        outputs (logits of classes) are added up, with weights that are best on rows held out;
+        where the transformer gains nothing there, or none are, the linear model predicts.
+        "auto" has one for sequences and texts.
     d_model : int, default=64
         Width of the tokens.
     n_heads : int, default=4
@@ -91,6 +98,12 @@ class TransformerRegressor(RegressorMixin, TransformerEstimator):
         Of steps and texts: how many are seen at most.
     center_, scale_ : float or ndarray of shape (n_outputs,)
         Mean and standard deviation of the targets, in which the network answers.
+    patch_length_ : int
+        Of steps: how many make a token.
+    linear_ : SeriesPart, TextPart or None
+        The linear model.
+    linear_weight_, transformer_weight_ : float
+        What the outputs of both are multiplied by, before they are added up.
     batch_size_ : int or (int, int)
         Rows in a step.
     training_history_ : dict
@@ -124,8 +137,9 @@ class TransformerRegressor(RegressorMixin, TransformerEstimator):
     were not there in `fit` count as missing. Where nothing was missing in `fit`, the vector is
     0, and a missing number is that with :math:`z_j = u_j = 0`.
 
-    The token of a step is linear in its channels, in units of their standard deviation. A
-    missing value counts as the mean of its channel, plus a vector that is learned.
+    Steps of a sequence are put together to patches that overlap by half, whose tokens are
+    linear in them, in units of the standard deviation of each channel. A missing value counts
+    as the mean of its channel, plus a vector that is learned.
 
     A sequence is predicted the same whatever others there are: padding has no influence.
     KeyboardInterrupt ends the training, with a warning, and leaves a usable estimator.
@@ -137,6 +151,10 @@ class TransformerRegressor(RegressorMixin, TransformerEstimator):
        learning models for tabular data. NeurIPS 34.
     .. [3] Gorishniy, Y., Rubachev, I. and Babenko, A. (2022). On embeddings for numerical
        features in tabular deep learning. NeurIPS 35.
+    .. [4] Dempster, A., Schmidt, D. F. and Webb, G. I. (2021). MiniRocket: a very fast (almost)
+       deterministic transform for time series classification. KDD.
+    .. [5] Salton, G. and Buckley, C. (1988). Term-weighting approaches in automatic text
+       retrieval. Information Processing and Management 24.
 
     Examples
     --------
@@ -214,7 +232,7 @@ n_steps, n_channels), list of arrays, or list of texts
             Predictions.
         """
         rows, dtype = self._read_input(X)
-        outputs = self._ask(rows)[0].astype(np.float64)
+        outputs = self._outputs(rows)
         outputs = outputs if np.ndim(self.center_) else outputs[:, 0]
         return (self.center_ + self.scale_ * outputs).astype(dtype)
 

@@ -81,6 +81,35 @@ def step_rows(sequences, scales):
     return SequenceRows(steps, np.array([len(sequence) for sequence in sequences]))
 
 
+def patched(rows, length):
+    """Steps put together to overlapping patches, each of which begins half of one later.
+
+    Parameters
+    ----------
+    rows : SequenceRows
+    length : int
+        Steps of a patch.
+
+    Returns
+    -------
+    rows : SequenceRows
+        Steps of `length` times as many channels; NaN behind the end of a sequence.
+    """
+    if length == 1:
+        return rows
+    stride = length // 2
+    counts = 1 - (-np.maximum(rows.lengths - length, 0) // stride)
+    first = np.cumsum(counts) - counts
+    own = np.repeat(np.arange(len(rows)), counts)
+    begins = (np.arange(counts.sum()) - first[own]) * stride
+    places = begins[:, None] + np.arange(length)  # (n_patches, length)
+    there = places < rows.lengths[own][:, None]
+    starts = (np.cumsum(rows.lengths) - rows.lengths)[own]
+    steps = rows.steps[np.where(there, starts[:, None] + places, 0)]
+    steps[~there] = np.nan
+    return SequenceRows(steps.reshape(len(steps), -1), counts)
+
+
 def _read(position, sequence):
     """One sequence as an array of numbers."""
     where = f"X[{position}]"

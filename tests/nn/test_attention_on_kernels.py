@@ -17,7 +17,7 @@ from sklearn_attention.kernels import (
     RationalQuadratic,
     as_kernel,
 )
-from sklearn_attention.nn import attention
+from sklearn_attention.nn import _attention, attention
 
 POSITIVE = [
     "scaled_dot_product", "gaussian", "laplacian", "exponential", "matern32", "matern52",
@@ -369,6 +369,89 @@ class TestDropout:
     def test_weights_are_returned_as_they_are_before(self):
         _, weights = attention(*make_heads(), "gaussian", dropout=0.5, need_weights=True)
         np.testing.assert_allclose(weights.sum(-1), 1.0)
+
+
+class TestBlocks:
+    """Many pairs, in blocks of some rows or some queries; here 105 a row make many."""
+
+    @staticmethod
+    def gradients(kernel, block=None, **options):
+        heads = [x.requires_grad_(True) for x in make_heads()]
+        with pytest.MonkeyPatch.context() as patch:
+            if block is not None:
+                patch.setattr(_attention, "_KEPT", 0)
+                patch.setattr(_attention, "_BLOCK", block)
+            found, _ = attention(*heads, kernel, **options)
+            # After something else was drawn, as by a thread beside this one.
+            torch.rand(3)
+            return [found, *torch.autograd.grad(found.square().sum(), heads)]
+
+    @pytest.mark.parametrize("block", [1, 50, 105, 10**6])
+    @pytest.mark.parametrize("kernel", [*POSITIVE[1:], *SIGNED])
+    def test_results_and_gradients_are_those_of_all_at_once(self, kernel, block):
+        masks = [
+            None,
+            random_mask((2, 1, 7, 7))[:, :, :1],
+            random_mask((5, 7)),
+            torch.randn(2, 3, 5, 7, generator=torch.Generator().manual_seed(1)),
+        ]
+        for mask in masks:
+            pairs = zip(
+                self.gradients(kernel, mask=mask), self.gradients(kernel, block, mask=mask),
+                strict=True,
+            )  # fmt: skip
+            for whole, parts in pairs:
+                torch.testing.assert_close(parts, whole, rtol=1e-9, atol=1e-10)
+
+    def test_causal(self):
+        heads = make_heads(6, 6)
+        expected, _ = attention(*heads, "matern32", causal=True)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(_attention, "_KEPT", 0)
+            patch.setattr(_attention, "_BLOCK", 40)
+            found, _ = attention(*heads, "matern32", causal=True)
+        torch.testing.assert_close(found, expected)
+
+    @pytest.mark.parametrize("kernel", ["scaled_dot_product", "laplacian"])
+    def test_what_is_dropped_is_the_same_in_both_passes(self, kernel):
+        def seeded():
+            with torch.random.fork_rng():
+                torch.manual_seed(0)
+                return self.gradients(kernel, 50, dropout=0.5)
+
+        first, again = seeded(), seeded()
+        for one, other in zip(first, again, strict=True):
+            assert torch.equal(one, other)
+        # Averages are linear in the values: half the gradient of their squares times these.
+        values = make_heads()[2]
+        squares = first[0].square().sum().item()
+        assert (first[3] * values).sum().item() == pytest.approx(2 * squares)
+        assert not torch.allclose(first[0], self.gradients(kernel)[0])
+
+    def test_blocks_drop_independently(self):
+        queries, keys, _ = make_heads(1, 400)
+        values = torch.ones(2, 3, 400, 1, dtype=torch.float64)
+        with pytest.MonkeyPatch.context() as patch, torch.random.fork_rng():
+            torch.manual_seed(0)
+            patch.setattr(_attention, "_KEPT", 0)
+            patch.setattr(_attention, "_BLOCK", 1)
+            alike = (x[:1].expand(2, -1, -1, -1) for x in (queries, keys, values))
+            found, _ = attention(*alike, "matern32", dropout=0.3)
+        assert (found[0] != found[1]).all()
+
+    def test_memory_does_not_grow_with_pairs(self):
+        kept = []
+
+        def keep(x):
+            kept.append(x.numel())
+            return x
+
+        heads = [x.requires_grad_(True) for x in make_heads(600, 600, dtype=torch.float32)]
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(_attention, "_KEPT", 2**14)
+            with torch.autograd.graph.saved_tensors_hooks(keep, lambda x: x):
+                attention(*heads, "laplacian", dropout=0.1)
+        assert max(kept, default=0) <= heads[0].numel()
 
 
 class TestBadInput:

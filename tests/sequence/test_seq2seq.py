@@ -15,7 +15,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, KFold
 
 from sklearn_attention import Architecture, Training, TransformerSeq2Seq
-from sklearn_attention.sequence._scores import corpus_bleu, token_accuracy
+from sklearn_attention.sequence._scores import chrf, token_accuracy
 from sklearn_attention.sequence._seq2seq_network import Seq2SeqNetwork
 from sklearn_attention.training import blocks_by_length
 
@@ -29,6 +29,9 @@ COUNTRIES = [
     "une souris",
 ] * 3
 ENGLISH = ["the black cat", "the dog", "a cat", "a black dog", "the mouse", "a mouse"] * 3
+
+DATES = [f"{1990 + i}-{i % 12 + 1:02}-{i % 28 + 1:02}" for i in range(20)]
+TOLD = [date.replace("-", " ") for date in DATES]
 
 
 def make_ids(n=60, seed=0):
@@ -60,7 +63,7 @@ class TestPredictions:
     def test_texts_in_texts_out(self):
         model = fit(max_epochs=60, learning_rate=5e-3)
         assert model.predict(COUNTRIES[:6]) == ENGLISH[:6]
-        assert model.score(COUNTRIES, ENGLISH) == corpus_bleu(ENGLISH, ENGLISH)
+        assert model.score(COUNTRIES, ENGLISH) == 1
 
     @pytest.mark.parametrize(
         "form", [tuple, np.array, pd.Series, lambda x: pd.Series(x, dtype="str")]
@@ -165,6 +168,60 @@ class TestPredictions:
     def test_variants_learn(self, options):
         losses = fit(max_epochs=15, learning_rate=5e-3, **options).training_history_["loss"]
         assert losses[-1] < 0.7 * losses[0]
+
+
+class TestTokenizers:
+    """What texts are made of, if users do not say."""
+
+    def test_words_are_the_default(self):
+        model = fit()
+        assert model.tokenizer_ == "words"
+        assert model.target_vocabulary_["tokenizer"] == "words"
+
+    @pytest.mark.parametrize("swapped", [False, True])
+    def test_characters_where_most_words_occur_once(self, swapped):
+        X, y = (DATES, TOLD) if swapped else (TOLD, DATES)
+        name = "X" if swapped else "y"
+        message = f"100% of the words in {name} .* takes characters instead. Pass 'char"
+        with pytest.warns(UserWarning, match=message):
+            model = fit(X, y)
+        assert model.tokenizer_ == "characters"
+        assert model.source_vocabulary_["tokenizer"] == "characters"
+        expected = fit(X, y, tokenizer="characters").predict_log_proba(X, y)
+        np.testing.assert_array_equal(model.predict_log_proba(X, y)[3], expected[3])
+
+    def test_words_that_occur_once_are_kept_on_request_with_a_warning(self):
+        with pytest.warns(UserWarning, match="100% of the words in y .*'byte_pairs'"):
+            model = fit(TOLD, DATES, tokenizer="words")
+        assert model.tokenizer_ == "words"
+
+    def test_half_of_the_words_may_occur_once(self):
+        y = ["a b", "a c"]
+        assert fit(["le", "le"], y).tokenizer_ == "words"
+        with pytest.warns(UserWarning, match="60% of the words in y"):
+            fit(["le", "le"], [*y[:1], "a c d"])
+
+    def test_ids_have_none(self):
+        X, y = make_ids(12)
+        assert fit(X, y).tokenizer_ == "ids"
+        assert fit(COUNTRIES[:12], y).tokenizer_ == "words"
+
+    def test_a_warm_start_keeps_it(self):
+        model = fit(warm_start=True)
+        model.fit(TOLD, DATES)
+        assert model.tokenizer_ == "words"
+        with pytest.raises(ValueError, match="tokenizer='characters' does not fit"):
+            model.set_params(tokenizer="characters").fit(COUNTRIES, ENGLISH)
+
+    def test_a_search_tells_short_targets_apart(self):
+        # No prediction is right as a whole, so that only its characters tell them apart.
+        X, y = TOLD * 3, DATES * 3
+        search = GridSearchCV(
+            TransformerSeq2Seq(**TINY | {"max_epochs": 40}, tokenizer="characters"),
+            {"learning_rate": [1e-6, 1e-2]}, cv=KFold(2), error_score="raise",
+        ).fit(X, y)  # fmt: skip
+        worse, better = search.cv_results_["mean_test_score"]
+        assert better > worse + 0.2
 
 
 class TestTraining:
@@ -446,8 +503,8 @@ class TestBadInput:
         with pytest.raises(
             ValueError, match=r"validation_fraction=0.2 leaves nothing to learn"
         ):
-            fit(["le"], ["the"], training=Training(validation_fraction=0.2))
-        assert isinstance(fit(["le"], ["the"]).predict(["le"])[0], str)
+            fit([[1]], [[2]], training=Training(validation_fraction=0.2))
+        assert isinstance(fit([[1]], [[2]]).predict([[1]])[0], list)
 
     @pytest.mark.parametrize("method", ["predict", "predict_log_proba", "attention_maps"])
     def test_not_fitted(self, method):
@@ -455,31 +512,72 @@ class TestBadInput:
             getattr(TransformerSeq2Seq(), method)(COUNTRIES)
 
 
+def slow_chrf(predicted, expected):
+    """Popović's formula, n-gram by n-gram."""
+    precisions, recalls = [], []
+    for n in range(1, 7):
+        right = n_found = n_wanted = 0
+        for found, wanted in zip(predicted, expected, strict=True):
+            found, wanted = (text.replace(" ", "") for text in (found, wanted))
+            found = [found[i : i + n] for i in range(max(0, len(found) - n + 1))]
+            wanted = [wanted[i : i + n] for i in range(max(0, len(wanted) - n + 1))]
+            n_found, n_wanted = n_found + len(found), n_wanted + len(wanted)
+            for gram in found:
+                if gram in wanted:
+                    wanted.remove(gram)
+                    right += 1
+        if n_wanted:
+            precisions.append(right / n_found if n_found else 0)
+            recalls.append(right / n_wanted)
+    if not any(recalls):
+        return 0
+    precision, recall = np.mean(precisions), np.mean(recalls)
+    return 5 * precision * recall / (4 * precision + recall)
+
+
+def texts_to_compare(longest, shortest=1):
+    rng = np.random.default_rng(longest)
+    one, other = (
+        ["".join(rng.choice(list("abc "), rng.integers(shortest, longest))) for _ in range(30)]
+        for _ in range(2)
+    )
+    return (one, other), (other, one), (one, one), ([*one[:-1], ""], other)
+
+
 class TestScores:
-    def test_bleu_equals_that_of_sacrebleu(self):
+    @pytest.mark.parametrize("longest", [3, 40])
+    def test_chrf_equals_its_definition(self, longest):
+        for found, wanted in texts_to_compare(longest):
+            assert chrf(found, wanted) == pytest.approx(slow_chrf(found, wanted), abs=1e-15)
+
+    def test_chrf_equals_that_of_sacrebleu(self):
+        # Whose precision leaves out texts whose targets are shorter than the n-grams.
         sacrebleu = pytest.importorskip("sacrebleu")
-        rng = np.random.default_rng(0)
-        texts = [
-            [" ".join(rng.choice(list("abc"), rng.integers(3, 15))) for _ in range(30)]
-            for _ in range(2)
-        ]
-        for found, wanted in (texts, texts[::-1], [texts[0], texts[0]]):
-            theirs = sacrebleu.corpus_bleu(
-                found, [wanted], tokenize="none", smooth_method="none", force=True
-            )
-            np.testing.assert_allclose(100 * corpus_bleu(found, wanted), theirs.score)
+        for found, wanted in texts_to_compare(40, shortest=12):
+            theirs = sacrebleu.corpus_chrf(found, [wanted])
+            np.testing.assert_allclose(100 * chrf(found, wanted), theirs.score)
 
-    def test_bleu_without_a_right_n_gram_is_0(self):
-        assert corpus_bleu(["a b d c"], ["a b c d"]) == 0
-        assert corpus_bleu([""], ["a b c d"]) == 0
+    @pytest.mark.parametrize(
+        ("predicted", "expected", "score"),
+        [
+            (["579"], ["579"], 1),
+            (["a"], ["a"], 1),
+            (["a cat"], ["ac at"], 1),
+            ([""], ["579"], 0),
+            (["579"], ["642"], 0),
+            ([" "], [" "], 0),
+            # P = (1 + 1) / 2, R = (1/2 + 0) / 2, and the like.
+            (["a"], ["ab"], 5 * 0.5 * 0.25 / (4 * 0.5 + 0.25)),
+            (["ab"], ["a"], 5 * 0.5 * 1 / (4 * 0.5 + 1)),
+        ],
+    )
+    def test_chrf_of_short_texts(self, predicted, expected, score):
+        assert chrf(predicted, expected) == pytest.approx(score)
 
-    def test_bleu_of_short_texts(self):
-        assert corpus_bleu(["a b", "c"], ["a b", "c"]) == 1
-        assert corpus_bleu(["a", "c"], ["a", "b"]) == 0.5
-
-    def test_characters_are_tokens_of_bleu(self):
-        model = fit(["a", "b"] * 9, ["2026", "1999"] * 9, tokenizer="characters")
-        assert model.score(["a"], ["2026"]) == corpus_bleu(model.predict(["a"]), ["2026"], iter)
+    def test_texts_are_scored_by_chrf_whatever_the_tokens(self):
+        for tokenizer in ("words", "characters"):
+            model = fit(["a", "b"] * 9, ["2026", "1999"] * 9, tokenizer=tokenizer)
+            assert model.score(["a"], ["2027"]) == chrf(model.predict(["a"]), ["2027"])
 
     @pytest.mark.parametrize(
         ("predicted", "expected", "accuracy"),

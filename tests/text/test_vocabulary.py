@@ -1,6 +1,7 @@
 """Texts and ids to tokens and back."""
 
 import pickle
+import re
 import string
 import sys
 
@@ -39,8 +40,22 @@ def test_what_was_learned_from_comes_back(tokenizer):
         ids = vocabulary.encode(sequence)
         assert ids.dtype == np.int64
         assert ids.min() > END
-        expected = " ".join(sequence.split()) if tokenizer == "words" else sequence
+        expected = sequence
+        if tokenizer == "words":
+            expected = " ".join(sequence.split())
+        if tokenizer == "lower_words":
+            expected = " ".join(re.findall(r"\w+|[^\w\s]", sequence.lower()))
         assert vocabulary.decode(ids) == expected
+
+
+def test_rare_tokens_are_unknown():
+    texts = ["A rose is a rose.", "is it?"]
+    vocabulary = learn_vocabulary("lower_words", texts, min_count=2)
+    assert vocabulary.tokens[4:] == ["a", "is", "rose"]
+    assert vocabulary.decode(vocabulary.encode("It is A ROSE")) == "\ufffd is a rose"
+    # Where none is frequent all count.
+    whole = learn_vocabulary("words", texts, min_count=9).tokens
+    assert whole == learn_vocabulary("words", texts).tokens
 
 
 @pytest.mark.parametrize("tokenizer", TOKENIZERS)

@@ -1,0 +1,181 @@
+"""The line that says how far a training is."""
+
+import io
+import os
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from joblib import Parallel, delayed
+from sklearn.model_selection import GridSearchCV
+
+from sklearn_attention import Training, TransformerClassifier
+from sklearn_attention.training import History, _progress
+from sklearn_attention.training._progress import Progress
+
+X = np.random.default_rng(0).normal(size=(48, 3))
+Y = X[:, 0] > 0
+
+
+class Clock:
+    """Time that passes by so much with every look at it."""
+
+    def __init__(self, tick):
+        self.now, self.tick = 0.0, tick
+
+    def monotonic(self):
+        self.now += self.tick
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    def start(tick):
+        one = Clock(tick)
+        monkeypatch.setattr(_progress, "time", one)
+        return one
+
+    return start
+
+
+class Idle:
+    """A callback that does nothing."""
+
+    max_propagation_depth = None
+
+    def setup(self, estimator, context):
+        pass
+
+    teardown = on_fit_task_begin = on_fit_task_end = setup
+
+
+def network(verbose="auto", max_epochs=4):
+    return TransformerClassifier(
+        d_model=4, n_heads=1, n_layers=1, batch_size=12, max_epochs=max_epochs,
+        random_state=0, training=Training(verbose=verbose),
+    )  # fmt: skip
+
+
+def history_of(n_epochs):
+    return History(loss=[0.5] * n_epochs, validation_loss=[0.25] * n_epochs)
+
+
+def test_what_the_lines_say(clock, capsys):
+    now = clock(0.0)
+    with Progress("Net", 3, 30, delay=5.0) as progress:
+        for step in range(1, 31):
+            now.now += 1.0
+            progress.update(history_of(step // 10), step)
+    assert capsys.readouterr().err.splitlines() == [
+        "Net: epoch 1/3, 25 s left",
+        "Net: epoch 2/3, loss 0.5, validation 0.25, 15 s left",
+        "Net: epoch 3/3, loss 0.5, validation 0.25, 5 s left",
+        "Net: epoch 3/3, loss 0.5, validation 0.25, 30 s in all",
+    ]
+
+
+def test_a_terminal_has_one_line(clock, monkeypatch):
+    now = clock(0.0)
+    monkeypatch.setenv("COLUMNS", "30")
+    stream = io.StringIO()
+    monkeypatch.setattr(stream, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(sys, "stderr", stream)
+    with Progress("Net", 3, 30, delay=0.0) as progress:
+        for step in range(1, 31):
+            now.now += 0.1
+            progress.update(history_of(0), step)
+    start, *lines = stream.getvalue().split("\r")
+    assert start == ""
+    # Every 0.2 s, and one at the end.
+    assert 10 <= len(lines) <= 16
+    assert {len(line) for line in lines[:-1]} == {29}
+    assert "\n" not in "".join(lines[:-1])
+    assert lines[-1].endswith("\n")
+
+
+def test_a_line_ends_whatever_ends_the_training(clock, capsys):
+    clock(10.0)
+
+    def interrupted():
+        with Progress("Net", 3, 30, delay=0.0) as progress:
+            for step in (1, 2):
+                progress.update(history_of(0), step)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert capsys.readouterr().err.endswith("s in all\n")
+
+
+def test_steps_before_a_checkpoint_took_no_time(clock, capsys):
+    now = clock(0.0)
+    with Progress("Net", 10, 100, delay=0.0) as progress:
+        for step in (91, 92):
+            now.now += 2.0
+            progress.update(history_of(9), step)
+    assert ", 16 s left" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("verbose", "tick", "shown"),
+    [("auto", 0.01, False), ("auto", 3.0, True), (True, 0.01, True), (False, 3.0, False)],
+)
+def test_auto_waits_for_5_seconds(clock, capsys, verbose, tick, shown):
+    clock(tick)
+    network(verbose).fit(X, Y)
+    out, err = capsys.readouterr()
+    assert ("TransformerClassifier: epoch" in err) == shown
+    assert bool(err) == shown
+    assert out == ""
+
+
+@pytest.mark.parametrize("verbose", ["auto", True])
+def test_auto_leaves_the_word_to_searches_and_callbacks(clock, capsys, verbose):
+    clock(3.0)
+    GridSearchCV(network(verbose), {"learning_rate": [0.1]}, cv=2).fit(X, Y)
+    assert bool(capsys.readouterr().err) == (verbose is True)
+    network(verbose).set_callbacks(Idle()).fit(X, Y)
+    assert bool(capsys.readouterr().err) == (verbose is True)
+
+
+def stderr_of_fit(_):
+    """What a fit in a worker writes, as its standard error is no file of pytest's."""
+    sys.stderr = io.StringIO()
+    network(True).fit(X, Y)
+    return os.getpid(), sys.stderr.getvalue()
+
+
+def test_workers_are_silent(capsys):
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(network(True).fit, X, Y).result()
+    assert capsys.readouterr().err == ""
+    # Two, as a single one would not be a process of its own.
+    for process, err in Parallel(n_jobs=2)(delayed(stderr_of_fit)(i) for i in range(2)):
+        assert process != os.getpid()
+        assert err == ""
+
+
+def test_no_stderr(monkeypatch):
+    # As in a program without a console.
+    monkeypatch.setattr(sys, "stderr", None)
+    assert len(network(True).fit(X, Y).training_history_["loss"]) == 4
+
+
+def test_the_line_changes_nothing(capsys):
+    told, untold = (network(verbose).fit(X, Y) for verbose in (True, False))
+    for name, weights in told.network_.items():
+        np.testing.assert_array_equal(weights, untold.network_[name])
+
+
+@pytest.mark.parametrize("verbose", [1, "yes", None])
+def test_bad_verbose(verbose):
+    with pytest.raises(ValueError, match=r"training\.verbose=.* pass True, False or 'auto'"):
+        network(verbose).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"), [(0.2, "0 s"), (99, "99 s"), (150, "2 min"), (9000, "2.5 h")]
+)
+def test_durations(seconds, words):
+    assert _progress._duration(seconds) == words

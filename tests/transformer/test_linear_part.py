@@ -1,0 +1,249 @@
+"""The linear model beside a transformer, and how both are added up."""
+
+import itertools
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import log_softmax
+
+from sklearn_attention import (
+    Architecture,
+    Training,
+    TransformerClassifier,
+    TransformerRegressor,
+)
+from sklearn_attention.transformer._blend import choose_weights, log_loss_of, normal_loss_of
+from sklearn_attention.transformer._convolutions import RandomConvolutions
+from sklearn_attention.transformer._left_out_ridge import fit_left_out_ridge
+from sklearn_attention.transformer._rows import SequenceRows
+from sklearn_attention.transformer._step_rows import patched
+
+TINY = {"d_model": 8, "n_heads": 2, "n_layers": 1, "max_epochs": 2}
+
+
+def make_series(n=60, n_channels=1, seed=0):
+    """Bumps on noise, of one kind or of another."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % 2
+    X = [rng.normal(size=(rng.integers(40, 60), n_channels)).astype(np.float32) for _ in y]
+    for x, kind in zip(X, y, strict=True):
+        place = rng.integers(5, 25)
+        x[place : place + 8, 0] += [4, 4, 4, 4, -4, -4, -4, -4] if kind else 4
+    return X, y
+
+
+class TestConvolutions:
+    def test_are_shares_of_times_above_a_bias(self):
+        X, _ = make_series(6, n_channels=2)
+        convolutions = RandomConvolutions.of(X, np.random.RandomState(0))
+        found = convolutions.features(X)
+        places = [*itertools.combinations(range(9), 3)]
+        places = places[::2] + places[1::2]
+        series, first = X[3].astype(float), 0
+        for i, part in enumerate(convolutions.parts):
+            d, margin = part["dilation"], part["margin"]
+            wide = np.pad(series, ((4 * d, 4 * d), (0, 0)))
+            for k in range(84):
+                kernel = np.where(np.isin(np.arange(9), places[k]), 2.0, -1.0)
+                biases = part["biases"][k]
+                if k in (0, 41, 42, 83):
+                    summed = wide[:, part["used"][k]].sum(axis=1)
+                    seen = [kernel @ summed[t : t + 8 * d + 1 : d] for t in range(len(series))]
+                    cut = margin if (k >= 42) != i % 2 and len(series) > 2 * margin else 0
+                    seen = np.array(seen)[cut : len(series) - cut]
+                    expected = [np.mean(seen > bias) for bias in biases]
+                    # Ties with the bias may fall to either side.
+                    np.testing.assert_allclose(found[3, first : first + len(biases)], expected,
+                                               atol=0.03)  # fmt: skip
+                first += len(biases)
+        assert first == found.shape[1]
+        assert 9000 < first < 10_100
+
+    def test_do_not_depend_on_the_other_series(self):
+        X, _ = make_series(20)
+        convolutions = RandomConvolutions.of(X[:10], np.random.RandomState(0))
+        together = convolutions.features(X)
+        for i in (0, 13):
+            alone = convolutions.features([X[i]])[0]
+            np.testing.assert_array_equal(together[i], alone)
+
+
+class TestRidge:
+    @pytest.mark.parametrize("shape", [(30, 80), (60, 5)])
+    def test_left_out_predictions_are_those_of_ridges_without_the_row(self, shape):
+        rng = np.random.default_rng(0)
+        X, weights = rng.normal(size=shape), rng.uniform(0.5, 2, shape[0])
+        y = X[:, :2] + rng.normal(size=(shape[0], 2))
+        ridge, left_out = fit_left_out_ridge(X, y, weights)
+        fitted = ridge.outputs(X)
+        Z = (X - ridge.center) / ridge.scale
+        # The penalty that was chosen, from the normal equations.
+        root = np.sqrt(weights / weights.mean())[:, None]
+        gram, cross = (root * Z).T @ (root * Z), (root * Z).T @ (root * (y - ridge.intercept))
+        penalty = (cross[:, 0] - gram @ ridge.coef[:, 0]) @ ridge.coef[:, 0]
+        penalty /= ridge.coef[:, 0] @ ridge.coef[:, 0]
+        for row in (0, 7):
+            rest = np.arange(len(X)) != row
+            own, target = root[rest] * Z[rest], root[rest] * (y[rest] - ridge.intercept)
+            # An intercept of the others, as the closed form has it in its leverage.
+            design = np.column_stack([own, root[rest]])
+            ridged = design.T @ design + penalty * np.diag([1.0] * shape[1] + [0.0])
+            coef = np.linalg.solve(ridged, design.T @ target)
+            expected = np.append(Z[row], 1) @ coef + ridge.intercept
+            np.testing.assert_allclose(left_out[row], expected, atol=1e-6)
+        assert np.mean((left_out - y) ** 2) > np.mean((fitted - y) ** 2)
+
+    def test_logits_are_as_sharp_as_left_out_rows_want(self):
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(200, 3))
+        classes = (X[:, 0] + rng.normal(size=200) > 0).astype(int)
+        ridge, left_out = fit_left_out_ridge(X, np.eye(2)[classes], np.ones(200), classes)
+
+        def loss(factor):
+            return -log_softmax(factor * left_out, axis=1)[np.arange(200), classes].mean()
+
+        assert loss(1.0) < min(loss(0.5), loss(2.0))
+        assert ridge.sharpness > 1
+
+
+class TestBlend:
+    def test_weights_are_the_likeliest(self):
+        rng = np.random.default_rng(0)
+        classes = rng.integers(3, size=500)
+        linear = 2 * np.eye(3)[classes] + rng.normal(size=(500, 3))
+        network = np.eye(3)[classes] + rng.normal(size=(500, 3))
+        loss = log_loss_of(classes, np.ones(500))
+        best = choose_weights(linear, network, loss)
+        assert (best > 0.3).all()
+
+        def risk(w):
+            away = w - [1, 0]
+            return loss(w[0] * linear + w[1] * network)[0].sum() + away @ away / 2
+
+        for step in ([0.05, 0], [-0.05, 0], [0, 0.05], [0, -0.05]):
+            assert risk(best) < risk(best + step)
+
+    def test_what_gains_nothing_is_left_out(self):
+        rng = np.random.default_rng(0)
+        targets = rng.normal(size=(50, 1))
+        linear = targets + 0.1 * rng.normal(size=(50, 1))
+        loss = normal_loss_of(targets, linear, np.ones(50))
+        noise = rng.normal(size=(50, 1))
+        np.testing.assert_array_equal(choose_weights(linear, noise, loss), [1, 0])
+        assert (
+            choose_weights(noise, linear, normal_loss_of(targets, noise, np.ones(50)))[1] > 0.8
+        )
+
+
+class TestPatches:
+    @pytest.mark.parametrize("length", [1, 2, 5, 16])
+    def test_overlap_by_half_and_leave_nothing_out(self, length):
+        lengths = np.array([3, 17, 16, 1])
+        steps = np.arange(lengths.sum() * 2, dtype=np.float32).reshape(-1, 2)
+        rows = patched(SequenceRows(steps, lengths), length)
+        sequences = np.split(steps, np.cumsum(lengths)[:-1])
+        for number, sequence in enumerate(sequences):
+            (own,), _ = rows.batch(np.array([number]))
+            stride = max(1, length // 2)
+            assert own.shape[2] == 2 * length
+            for k, patch in enumerate(own[0].reshape(-1, length, 2)):
+                expected = np.full((length, 2), np.nan, dtype=np.float32)
+                part = sequence[k * stride :][:length]
+                expected[: len(part)] = part
+                np.testing.assert_array_equal(patch, expected)
+            assert k * stride + length >= len(sequence)
+
+
+class TestEstimators:
+    def test_series_are_told_apart_by_convolutions(self):
+        X, y = make_series()
+        model = TransformerClassifier(**TINY).fit(X, y)
+        X, y = make_series(seed=1)
+        assert model.score(X, y) == 1
+        assert model.linear_weight_ > 0
+        logits = model.linear_weight_ * model.linear_.outputs(model._read_input(X)[0])
+        if model.transformer_weight_ == 0:
+            np.testing.assert_allclose(
+                model.predict_log_proba(X), log_softmax(logits, axis=1), rtol=1e-6
+            )
+        assert model.patch_length_ == 6
+        assert model.transform(X).shape == (60, 8)
+
+    def test_numbers_of_series(self):
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(80, 30, 1)) + rng.normal(size=(80, 1, 1))
+        y = X[:, :, 0].mean(axis=1)
+        model = TransformerRegressor(**TINY).fit(X[:60], y[:60])
+        assert model.score(X[60:], y[60:]) > 0.8
+
+    def test_texts(self):
+        texts = ["A good, good day!", "good day", "bad day.", "a BAD day"] * 15
+        model = TransformerClassifier(**TINY).fit(texts, [1, 1, 0, 0] * 15)
+        assert list(model.predict(["GOOD?", "bad, bad, bad", "day"])[:2]) == [1, 0]
+        assert "good" in model.vocabulary_["learned"].split()
+        blank = model.predict_proba(["", "  "])
+        np.testing.assert_allclose(blank[0], blank[1])
+
+    def test_rare_words_are_unknown(self):
+        texts = ["red apple", "red cherry", "green pear", "green lime"] * 10 + ["red zebra"]
+        model = TransformerClassifier(**TINY).fit(texts, [0, 0, 1, 1] * 10 + [0])
+        assert "zebra" not in model.vocabulary_["learned"].split()
+
+    def test_without(self):
+        X, y = make_series()
+        model = TransformerClassifier(**TINY, linear=False).fit(X, y)
+        assert (model.linear_, model.linear_weight_, model.transformer_weight_) == (None, 0, 1)
+        with pytest.raises(ValueError, match="linear=True is for sequences and texts"):
+            TransformerClassifier(**TINY, linear=True).fit(np.eye(6), [0, 1] * 3)
+        with pytest.raises(ValueError, match="linear='yes' is not valid"):
+            TransformerClassifier(**TINY, linear="yes").fit(X, y)
+
+    def test_nothing_held_out_leaves_it_to_the_linear_model(self):
+        X, y = make_series(30)
+        model = TransformerClassifier(**TINY).fit(X, y)
+        assert (model.linear_weight_, model.transformer_weight_) == (1, 0)
+
+    def test_class_weights_are_sample_weights(self):
+        X, y = make_series()
+        options = TINY | {"training": Training(validation_fraction=None), "linear": False}
+        weighted = TransformerClassifier(**options, class_weight={0: 3.0, 1: 1.0}).fit(X, y)
+        by_rows = TransformerClassifier(**options).fit(X, y, np.where(y == 0, 3.0, 1.0))
+        np.testing.assert_array_equal(weighted.predict_proba(X), by_rows.predict_proba(X))
+        assert weighted.predict_proba(X)[:, 0].mean() > 0.5
+
+    def test_patches_can_be_chosen(self):
+        X, y = make_series()
+        architecture = Architecture(patch_length=4)
+        model = TransformerClassifier(**TINY, architecture=architecture).fit(X, y)
+        assert model.patch_length_ == 4
+        assert model.attention_maps(X[:1]).shape[-1] == -(-(len(X[0]) - 4) // 2) + 1
+
+
+class TestLayouts:
+    def test_lists_of_integers_of_one_length_are_ambiguous(self):
+        X = [[1, 2], [3, 4]] * 5
+        with pytest.raises(ValueError, match="tokens='features' or tokens='text'"):
+            TransformerClassifier(**TINY).fit(X, [0, 1] * 5)
+        for tokens in ("features", "text"):
+            assert TransformerClassifier(tokens, **TINY).fit(X, [0, 1] * 5).tokens_ == tokens
+        assert TransformerClassifier(**TINY).fit(np.array(X), [0, 1] * 5).tokens_ == "features"
+
+    def test_more_channels_than_steps_is_a_warning(self):
+        X = np.random.default_rng(0).normal(size=(10, 3, 8))
+        with pytest.warns(UserWarning, match="8 channels, but of at most 3 steps"):
+            TransformerClassifier(**TINY).fit(X, [0, 1] * 5)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            TransformerClassifier(**TINY).fit(X.swapaxes(1, 2), [0, 1] * 5)
+
+    def test_a_column_of_texts_is_texts(self):
+        texts = [f"word{i} is {'good' if i % 2 else 'bad'}" for i in range(40)]
+        frame, y = pd.DataFrame({"review": texts}), [0, 1] * 20
+        model = TransformerClassifier(**TINY).fit(frame, y)
+        assert model.tokens_ == "text"
+        np.testing.assert_array_equal(model.predict(frame), model.predict(texts))
+        assert model.predict(frame[:1]).shape == (1,)
+        with pytest.raises(ValueError, match="column 1 of X has 40 different texts in 40 rows"):
+            TransformerClassifier(**TINY).fit(frame.assign(n=1.0)[["n", "review"]], y)
