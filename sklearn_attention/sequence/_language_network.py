@@ -52,7 +52,11 @@ class LanguageNetwork(nn.Module):
         weights : list of Tensor of shape (B, n_heads, T, T) or None
             One for each layer.
         """
-        x, weights = self.encoder(
-            self.embed(ids), causal=True, need_weights=need_weights, cache=cache
-        )  # (B, T, d_model)
+        x, weights = self.encode(ids, cache=cache, need_weights=need_weights)
         return linear(x, self.embed.weight), weights
+
+    def encode(self, ids, *, cache=None, need_weights=False):
+        """Tokens after all blocks, (B, T, d_model), and weights; as for :meth:`forward`."""
+        return self.encoder(
+            self.embed(ids), causal=True, need_weights=need_weights, cache=cache
+        )

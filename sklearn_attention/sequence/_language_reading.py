@@ -5,7 +5,7 @@ import torch
 from torch.nn.functional import log_softmax, nll_loss
 
 from ..nn import KeyValueCache
-from ..text import END, PADDING, START
+from ..text import END, PADDING, START, pad
 from ..training import threads_of_pass
 from ._token_windows import context_start
 
@@ -88,28 +88,56 @@ def next_log_proba(network, prefixes):
     -------
     log_proba : ndarray of shape (n_prefixes, n_tokens)
     """
-    device = next(network.parameters()).device
     found = []
+    for ids, lengths in _contexts(network, prefixes):
+        with threads_of_pass(network, ids.numel()):
+            logits, _ = network(ids)
+        last = logits[torch.arange(len(ids)), lengths - 1]  # (B, n_tokens)
+        found.append(_log_proba(last).cpu())
+    return torch.cat(found).numpy()
+
+
+@torch.no_grad()
+def text_vectors(network, prefixes):
+    """Means of the vectors that the network has of the tokens of some sequences.
+
+    Parameters
+    ----------
+    network, prefixes
+        As for :func:`next_log_proba`.
+
+    Returns
+    -------
+    vectors : ndarray of shape (n_prefixes, d_model)
+    """
+    found = []
+    for ids, lengths in _contexts(network, prefixes):
+        with threads_of_pass(network, ids.numel()):
+            tokens = network.encode(ids)[0]  # (B, T, d_model)
+        real = torch.arange(ids.shape[1]) < lengths[:, None]
+        total = tokens.masked_fill(~real[..., None].to(tokens.device), 0.0).sum(dim=1)
+        found.append(total.cpu() / lengths[:, None])
+    return torch.cat(found).numpy()
+
+
+def _contexts(network, prefixes):
+    """The last context of each sequence, in batches: ids of shape (B, T), and lengths.
+
+    Nothing sees the padding, which comes later.
+    """
+    device = next(network.parameters()).device
     size = max(1, _BLOCK // network.max_length)
     for first in range(0, len(prefixes), size):
         parts = [
             prefix[context_start(len(prefix), network.max_length) :]
             for prefix in prefixes[first : first + size]
         ]
-        lengths = torch.tensor([len(part) for part in parts])
-        ids = torch.full((len(parts), int(lengths.max())), PADDING)
-        for row, part in zip(ids, parts, strict=True):
-            row[: len(part)] = torch.from_numpy(part)
-        with threads_of_pass(network, ids.numel()):
-            # Nothing sees the padding, which comes later.
-            logits, _ = network(ids.to(device))
-        last = logits[torch.arange(len(parts)), lengths - 1]  # (B, n_tokens)
-        found.append(_log_proba(last).cpu())
-    return torch.cat(found).numpy()
+        ids, real = pad(parts)
+        yield torch.from_numpy(ids).to(device), torch.from_numpy(real.sum(axis=1))
 
 
 @torch.no_grad()
-def write(network, prompts, n_new, choose):
+def write(network, prompts, n_new, choose, stops=None):
     """Continue sequences, token by token.
 
     Parameters
@@ -123,6 +151,8 @@ def write(network, prompts, n_new, choose):
     choose : callable
         ``choose(log_proba)`` returns the next tokens, an ndarray of ids of shape (n,), from
         an ndarray of shape (n, n_tokens).
+    stops : callable, default=None
+        ``stops(ids)`` returns whether a sequence ends after the tokens that were written.
 
     Returns
     -------
@@ -149,6 +179,11 @@ def write(network, prompts, n_new, choose):
             break
         chosen[ended] = END
         ids[:, n_tokens], seen = torch.from_numpy(chosen), n_tokens
+        if stops is not None:
+            written = ids[:, n_prompt : n_tokens + 1].numpy()
+            ended |= [end or stops(row) for end, row in zip(ended, written, strict=True)]
+            if ended.all():
+                break
     written = ids[:, n_prompt:].numpy()
     return [row[: np.argmax(np.append(row, END) == END)] for row in written]
 

@@ -61,6 +61,25 @@ class TokenPredictor(NetworkEstimator):
         """
         return math.exp(-self.score(X))
 
+    def transform(self, X):
+        """Vectors of texts, for other estimators to go on with.
+
+        Parameters
+        ----------
+        X : list of str, or list of sequences of int
+            As for :meth:`predict_log_proba`.
+
+        Returns
+        -------
+        X_new : ndarray of shape (n_texts, d_model)
+            Tokens after the last layer, START among them, averaged over the context from which
+            the next one would be predicted.
+        """
+        from ._language_reading import text_vectors
+
+        prefixes = self._vocabulary.encode_all("X", X, empty=True)
+        return text_vectors(self._network, [np.append(START, ids) for ids in prefixes])
+
     def predict_log_proba(self, X):
         """Logarithms of the probabilities of the next token.
 
@@ -118,6 +137,7 @@ class TokenPredictor(NetworkEstimator):
         temperature=1.0,
         top_k=None,
         top_p=None,
+        stop=None,
         random_state=None,
     ):
         """Write, starting from a prompt.
@@ -136,6 +156,8 @@ class TokenPredictor(NetworkEstimator):
         top_p : float, default=None
             Draw from the likeliest tokens only whose probabilities together reach this; None
             from all. Of those that `top_k` leaves.
+        stop : str or list of str, default=None
+            Texts before which writing ends. Not for sequences of ids.
         random_state : int, RandomState instance or None, default=None
             Draws the tokens.
 
@@ -153,6 +175,7 @@ class TokenPredictor(NetworkEstimator):
         vocabulary = self._vocabulary
         max_new_tokens = check_positive("max_new_tokens", max_new_tokens, integer=True)
         check_sampling(temperature, top_k, top_p)
+        stop = _check_stop(stop, vocabulary.kind)
         rng = check_random_state(random_state)
         if prompt is None:
             prompt = "" if vocabulary.kind == "text" else []
@@ -165,9 +188,12 @@ class TokenPredictor(NetworkEstimator):
             proba = sampling_proba(log_proba, temperature=temperature, top_k=top_k, top_p=top_p)
             return draw(proba, rng.random_sample(len(proba)))
 
-        new = self._write(encoded, max_new_tokens, choose)
+        def stops(ids):
+            return _cut_before(vocabulary.decode(ids), stop) is not None
+
+        new = self._write(encoded, max_new_tokens, choose, stops if stop else None)
         _, prompts = check_sequences("prompt", prompts, empty=True)
-        texts = [_joined(vocabulary, *pair) for pair in zip(prompts, new, strict=True)]
+        texts = [_joined(vocabulary, *pair, stop) for pair in zip(prompts, new, strict=True)]
         return texts[0] if single else texts
 
     def attention_maps(self, X):
@@ -215,7 +241,7 @@ class TokenPredictor(NetworkEstimator):
             self._memo["vocabulary"] = Vocabulary.from_state(self.vocabulary_)
         return self._memo["vocabulary"]
 
-    def _write(self, prompts, max_new_tokens, choose):
+    def _write(self, prompts, max_new_tokens, choose, stops):
         """What follows each prompt; those of one length are continued together."""
         from ._language_reading import write
 
@@ -224,16 +250,36 @@ class TokenPredictor(NetworkEstimator):
         for length in np.unique(lengths):
             rows = np.flatnonzero(lengths == length)
             batch = np.array([np.append(START, prompts[row]) for row in rows])
-            for row, new in zip(
-                rows, write(self._network, batch, max_new_tokens, choose), strict=True
-            ):
+            found = write(self._network, batch, max_new_tokens, choose, stops)
+            for row, new in zip(rows, found, strict=True):
                 written[row] = new
         return written
 
 
-def _joined(vocabulary, prompt, new):
+def _check_stop(stop, kind):
+    """Texts before which writing ends, as a list."""
+    texts = [] if stop is None else [stop] if isinstance(stop, str) else list(stop)
+    if not all(isinstance(text, str) and text for text in texts):
+        raise ValueError(
+            f"stop={stop!r} is not valid: pass a text that is not empty, or several."
+        )
+    if texts and kind == "ids":
+        raise ValueError(f"stop={stop!r} is for texts, but tokens are ids: leave it out.")
+    return texts
+
+
+def _cut_before(text, stop):
+    """What a text begins with before the first of some others; None if it has none of them."""
+    places = [text.find(one) for one in stop if one in text]
+    return text[: min(places)] if places else None
+
+
+def _joined(vocabulary, prompt, new, stop):
     """A prompt and what was written after it."""
     written = vocabulary.decode(new)
+    if stop:
+        cut = _cut_before(written, stop)
+        written = written if cut is None else cut
     if vocabulary.kind == "ids":
         return [*prompt.tolist(), *written]
     apart = vocabulary.tokenizer == "words" and prompt and not prompt[-1].isspace()

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
 from .._base import AttentionEstimator
 from ._architecture import Architecture, transformer_shape
@@ -34,6 +35,8 @@ class NetworkEstimator(AttentionEstimator):
         Arguments the network is built with.
     network_ : dict of str to ndarray
         Its weights.
+    module_ : torch.nn.Module
+        The network itself, made of these.
     training_history_ : dict
         Of every epoch the ``loss``, ``learning_rate`` and ``seconds``, and the
         ``validation_loss`` if there is one; ``n_steps``, ``best_epoch``, and why the training
@@ -285,6 +288,14 @@ class NetworkEstimator(AttentionEstimator):
                     f"{name} was {before.get(name)!r}, not {value!r}: pass what was passed "
                     "then, or warm_start=False."
                 )
+
+    @property
+    def module_(self):
+        """The fitted network, a torch.nn.Module in evaluation mode, on its device."""
+        check_is_fitted(self)
+        if self.network_ is None:
+            raise AttributeError(f"{type(self).__name__} was fitted without a network.")
+        return self._network
 
     @property
     def _network(self):

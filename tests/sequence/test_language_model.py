@@ -14,6 +14,7 @@ from sklearn.utils import estimator_checks
 
 from sklearn_attention import Architecture, Training, TransformerLanguageModel
 from sklearn_attention.sequence._language_network import LanguageNetwork
+from sklearn_attention.sequence._token_windows import context_start
 from sklearn_attention.text import END, PADDING, START, UNKNOWN
 
 QUICK = {
@@ -501,6 +502,55 @@ CHECKS = (
     "check_parameters_default_constructible",
     "check_set_params",
 )
+
+
+class TestVectors:
+    @pytest.mark.parametrize("text", ["the cat", "", "the cat sat on the mat the cat sat"])
+    def test_are_means_of_the_last_context(self, model, text):
+        ids = [START, *(model.tokens_.index(c) for c in text)]
+        start = context_start(len(ids), model.max_length)
+        with torch.no_grad():
+            tokens = model.module_.encode(torch.tensor([ids[start:]]))[0][0]
+        found = model.transform(["the", text, "the dog sat"])
+        assert found.shape == (3, 16)
+        np.testing.assert_allclose(found[1], tokens.mean(dim=0), rtol=1e-5, atol=1e-6)
+
+    def test_the_module_is_the_fitted_network(self, model):
+        assert isinstance(model.module_, LanguageNetwork)
+        assert not model.module_.training
+        for name, value in model.module_.state_dict().items():
+            np.testing.assert_array_equal(value, model.network_[name])
+        with pytest.raises(NotFittedError):
+            clone(model).module_  # noqa: B018
+
+
+class TestStop:
+    def test_writing_ends_before_it(self, model):
+        whole = model.sample("the ", 30, temperature=1.0, random_state=0)
+        written = whole.removeprefix("the ")
+        stop = written[3:5]
+        found = model.sample("the ", 30, temperature=1.0, random_state=0, stop=["~", stop])
+        assert found == "the " + written[: written.index(stop)]
+        assert model.sample("the ", 30, temperature=1.0, random_state=0, stop="~") == whole
+
+    def test_no_more_is_computed_than_needed(self, model, monkeypatch):
+        calls, forward = [], LanguageNetwork.forward
+
+        def counted(network, *args, **options):
+            calls.append(1)
+            return forward(network, *args, **options)
+
+        monkeypatch.setattr(LanguageNetwork, "forward", counted)
+        first = model.sample("the ", 1, random_state=0)[-1]
+        calls.clear()
+        assert model.sample("the ", 30, random_state=0, stop=first) == "the "
+        assert len(calls) == 1
+
+    def test_bad_ones_are_named(self, model):
+        with pytest.raises(ValueError, match="stop='' is not valid"):
+            model.sample("the", stop="")
+        with pytest.raises(ValueError, match="stop='a' is for texts, but tokens are ids"):
+            fit(tokenizer="ids").sample([5], stop="a")
 
 
 class TestConventions:
