@@ -27,7 +27,7 @@ import math
 import matplotlib.pyplot as plt
 import numpy as np
 
-from sklearn_attention import Training, TransformerLanguageModel
+from sklearn_attention import TransformerLanguageModel
 
 INK, GREY, BLUE, ORANGE = "#25313d", "#8a949e", "#2b6cb0", "#d9822b"
 plt.rc("font", size=11)
@@ -62,9 +62,7 @@ texts = sorted(s for s in sentences if 20 <= len(s) < 64 and s.isascii() and s.e
 np.random.default_rng(0).shuffle(texts)
 print(f"{len(texts)} sentences of {sum(map(len, texts))} characters")
 
-model = TransformerLanguageModel(
-    max_length=64, d_model=64, n_layers=3, training=Training(max_steps=800)
-)
+model = TransformerLanguageModel(max_length=64, d_model=64, n_layers=3, max_epochs=16)
 model.fit(texts)
 history = model.training_history_
 print(f"perplexity of what was held out: {math.exp(min(history['validation_loss'])):.2f}")

@@ -43,16 +43,7 @@ for text, date in zip(texts[:4], dates[:4], strict=True):
 # The estimator takes lists of texts, and writes a list of texts. Days of the test set were
 # seen in no way of writing, but for chance.
 
-model = TransformerSeq2Seq(
-    "characters",
-    d_model=64,
-    n_layers=1,
-    dropout=0.0,
-    label_smoothing=0.0,
-    learning_rate=5e-3,
-    batch_size=32,
-    max_epochs=6,
-)
+model = TransformerSeq2Seq("characters", d_model=64, n_layers=1)
 model.fit(texts[500:], dates[500:])
 written = model.predict(texts[:500])
 right = np.array(written) == np.array(dates[:500])
