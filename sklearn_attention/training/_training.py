@@ -36,7 +36,8 @@ class Training(BaseEstimator):
     clip_norm : float, default=1.0
         Longest gradient; None clips none.
     max_steps : int, default=None
-        Gradient steps at most; None if only the epochs count.
+        Gradient steps at most; None if only the epochs count. Where `max_epochs` is "auto",
+        there are as many epochs as these take.
     validation_fraction : float, "auto" or None, default="auto"
         Share of what is learned from that is held out: the weights kept are those after the
         epoch with the least loss on it. Rows, pairs and texts are drawn at random, classes in
@@ -110,7 +111,8 @@ class Training(BaseEstimator):
         batch_size : int, (int, int) or "auto"
             "auto" is a twelfth of the rows, but 8 at least and `largest_batch` at most.
         max_epochs : int or "auto"
-            "auto" is enough for 1000 steps, but `fewest_epochs` at least and 64 at most.
+            "auto" is enough for 1000 steps, but `fewest_epochs` at least and 64 at most, or for
+            `max_steps` where they are given.
         optimizer : str
             What "auto" stands for.
         largest_batch, fewest_epochs : int
@@ -126,7 +128,9 @@ class Training(BaseEstimator):
         """
         if batch_size == "auto":
             batch_size = max(min(n_samples // _BATCHES, largest_batch), _SMALLEST_BATCH)
-        if max_epochs == "auto":
+        if max_epochs == "auto" and self.max_steps is not None:
+            max_epochs = None
+        elif max_epochs == "auto":
             most = max(batch_size) if isinstance(batch_size, tuple | list) else batch_size
             epochs = math.ceil(_STEPS * most / n_samples) if isinstance(most, int) else 1
             max_epochs = min(max(epochs, fewest_epochs), _MOST_EPOCHS)

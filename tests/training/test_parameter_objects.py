@@ -107,6 +107,13 @@ class TestBudget:
         plan = self.plan(n_samples)
         assert (plan.batch_size, plan.max_epochs) == (batch_size, max_epochs)
 
+    def test_steps_that_are_passed_take_as_many_epochs_as_they_need(self):
+        options = {"learning_rate": 0.1, "batch_size": 10, "optimizer": "adamw"}
+        options |= {"largest_batch": 64, "fewest_epochs": 10}
+        plan = Training(max_steps=5000).plan(20, max_epochs="auto", **options)
+        assert (plan.max_epochs, plan.max_steps) == (None, 5000)
+        assert Training(max_steps=5).plan(20, max_epochs=7, **options).max_epochs == 7
+
     def test_what_is_passed_counts(self):
         plan = self.plan(1000, batch_size=(10, 100), max_epochs=3)
         assert (plan.batch_size, plan.max_epochs) == ((10, 100), 3)
