@@ -148,7 +148,7 @@ class PlainLoop:
         return sum(losses) / len(places)
 
 
-def compare(text, n_steps, seed, **options):
+def compare(text, n_steps, seed, *, autocast, positions):
     """Fit ours, with a step of the peer before each of its own."""
     loop = PlainLoop(text, n_steps, seed)
 
@@ -159,10 +159,10 @@ def compare(text, n_steps, seed, **options):
 
     model = TransformerLanguageModel(
         batch_size=BATCH,
-        training=Training(max_steps=n_steps),
+        architecture=Architecture(positions=positions),
+        training=Training(max_steps=n_steps, autocast=autocast),
         random_state=seed,
         device="cpu",
-        **options,
     )
     hook = nn.modules.module.register_module_forward_pre_hook(make_step)
     start = time.process_time()
@@ -193,8 +193,8 @@ def main():
     print("| --- | --- | --- | --- |")
     with torch_threads(1):
         options = {
-            "training": Training(autocast=arguments.autocast),
-            "architecture": Architecture(positions=arguments.positions),
+            "autocast": arguments.autocast,
+            "positions": arguments.positions,
         }
         model, seconds, loop = compare(text, arguments.steps, arguments.seed, **options)
         theirs, loss = loop.step_seconds + loop.judge_seconds, loop.validation_loss()

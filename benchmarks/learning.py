@@ -35,6 +35,7 @@ from attend import processor
 from torch import nn
 
 from sklearn_attention import (
+    Training,
     TransformerClassifier,
     TransformerLanguageModel,
     TransformerRegressor,
@@ -66,8 +67,9 @@ def by_recipe(kind, training, start):
     """An estimator whose training and whose first weights are those of a recipe."""
 
     class ByRecipe(kind):
-        def _plan(self, **chosen):
-            return dataclasses.replace(super()._plan(**chosen), **training)
+        def _plan(self, n_samples):
+            chosen = {"optimizer": "adamw", "patience": None} | training
+            return dataclasses.replace(super()._plan(n_samples), **chosen)
 
         @staticmethod
         def _network_kind():
@@ -87,7 +89,7 @@ def language(recipe, seed, data):
     with gzip.open(data / "text" / "tinyshakespeare.txt.gz", "rt") as file:
         text = file.read()
     model = by_recipe(TransformerLanguageModel, *recipe)(
-        batch_size=12, max_steps=500, random_state=seed, device="cpu"
+        batch_size=12, training=Training(max_steps=500), random_state=seed, device="cpu"
     )
     seconds = fit(model, [text])
     return min(model.training_history_["validation_loss"]), seconds
@@ -128,7 +130,9 @@ def series(name):
         ends = np.cumsum(file["length_train"])[:-1]
         X, y = np.split(file["X_train"], ends), file["y_train"]
         learned, held = halves(np.arange(len(X)), seed)
-        model = by_recipe(TransformerClassifier, *recipe)(random_state=seed, device="cpu")
+        model = by_recipe(TransformerClassifier, *recipe)(
+            linear=False, random_state=seed, device="cpu"
+        )
         seconds = fit(model, [X[i] for i in learned], y[learned])
         proba = model.predict_proba([X[i] for i in held])
         columns = np.searchsorted(model.classes_, y[held])

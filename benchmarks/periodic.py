@@ -32,7 +32,7 @@ import torch
 from attend import processor
 from torch import nn
 
-from sklearn_attention import TransformerForecaster
+from sklearn_attention import Architecture, Training, TransformerForecaster
 from sklearn_attention.datasets import make_periodic_series
 from sklearn_attention.forecasting._network import ForecastNetwork
 
@@ -42,20 +42,16 @@ PAPER = {
     "horizon": 1,
     "lookback": 99,
     "candidates": None,
-    "patch_length": 1,
     "d_model": 128,
     "n_heads": 2,
     "n_layers": 2,
-    "norm": "post",
-    "activation": "relu",
-    "instance_norm": None,
-    "optimizer": "adam",
-    "schedule": "constant",
+    "architecture": Architecture(
+        patch_length=1, norm="post", activation="relu", instance_norm=None
+    ),
+    "training": Training(optimizer="adam", schedule="constant", weight_decay=0.0),
     "learning_rate": 1e-3,
-    "weight_decay": 0.0,
     "batch_size": 512,
     "max_epochs": 100,
-    "max_steps": None,
 }
 FREE = {"horizon": 50, "lookback": 400, "candidates": None}
 MODELS = {

@@ -43,7 +43,6 @@ MODEL = {
     "label_smoothing": 0.1,
     "learning_rate": 2e-3,
     "batch_size": 64,
-    "training": Training(autocast=True),
 }
 N_SHOWN = 10
 
@@ -59,7 +58,9 @@ def main():
     torch.set_num_threads(options.threads)
     english, german = read(options.data, "train", options.pairs)
     model = TransformerSeq2Seq(
-        **MODEL, max_epochs=options.epochs, training=Training(checkpoint=options.checkpoint)
+        **MODEL,
+        max_epochs=options.epochs,
+        training=Training(autocast=True, checkpoint=options.checkpoint),
     )
     clock, cpu = time.perf_counter(), time.process_time()
     model.fit(english, german)
