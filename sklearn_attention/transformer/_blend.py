@@ -2,6 +2,7 @@
 
 import numpy as np
 from scipy.optimize import minimize
+from scipy.special import huber as _huber
 from scipy.special import logsumexp
 
 # Precision of the weights about those of the linear model alone, 1 and 0, in rows.
@@ -61,15 +62,37 @@ def log_loss_of(classes, weights):
     return loss
 
 
-def normal_loss_of(targets, linear, weights):
-    """Loss of numbers, in units of the mean squared error of the linear model."""
-    variance = max(np.average((linear - targets) ** 2, axis=0, weights=weights).mean(), 1e-300)
+def error_loss_of(kind, targets, linear, weights):
+    """Loss of numbers, in units of the mean loss of the linear model.
+
+    Parameters
+    ----------
+    kind : {"squared_error", "absolute_error", "huber"}
+        Of a normal or a Laplace distribution, or of one that is between the two.
+    targets, linear : ndarray of shape (n_rows, n_outputs)
+    weights : ndarray of shape (n_rows,)
+
+    Returns
+    -------
+    loss : callable
+        As :func:`choose_weights` takes it.
+    """
+
+    def errors(outputs):
+        missed = outputs - targets
+        if kind == "squared_error":
+            return missed**2 / 2, missed
+        if kind == "absolute_error":
+            return np.abs(missed), np.sign(missed)
+        return _huber(1.0, missed), np.clip(missed, -1, 1)
+
+    mean = np.average(errors(linear)[0], axis=0, weights=weights).mean()
+    # The mean loss of a normal distribution is 1/2, that of a Laplace distribution 1.
+    unit = max(mean, 1e-300) * (1 if kind == "absolute_error" else 2)
 
     def loss(outputs):
-        missed = outputs - targets
-        scale = variance * targets.shape[1]
-        return weights * (missed**2).sum(axis=1) / (2 * scale), weights[
-            :, None
-        ] * missed / scale
+        losses, slopes = errors(outputs)
+        scale = unit * targets.shape[1]
+        return weights * losses.sum(axis=1) / scale, weights[:, None] * slopes / scale
 
     return loss

@@ -8,7 +8,7 @@ from .._columns import Columns
 from .._validation import check_choice, check_positive
 from ..text import TOKENIZERS
 from ..training import NetworkEstimator, check_series_parts
-from ._blend import choose_weights, log_loss_of, normal_loss_of
+from ._blend import choose_weights, error_loss_of, log_loss_of
 from ._convolutions import RandomConvolutions
 from ._forms import FORMS
 from ._left_out_ridge import LeftOutRidge
@@ -179,7 +179,7 @@ class TransformerEstimator(
         network = self._encode(rows.take(held_out))[0].astype(np.float64)
         targets, weights = targets[held_out], weights[held_out]
         if n_classes is None:
-            loss = normal_loss_of(targets, linear, weights)
+            loss = error_loss_of(self.loss, targets, linear, weights)
         else:
             loss = log_loss_of(targets, weights)
         chosen = choose_weights(linear, network, loss)

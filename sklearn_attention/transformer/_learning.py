@@ -2,7 +2,7 @@
 
 import numpy as np
 import torch
-from torch.nn.functional import cross_entropy, mse_loss, pad
+from torch.nn.functional import cross_entropy, huber_loss, l1_loss, mse_loss, pad
 
 from ..training import blocks_by_length, threads_of_pass
 
@@ -13,6 +13,16 @@ _MOST_TOKENS, _MOST_PAIRS = 2**15, 2**22
 def squared_error(outputs, targets):
     """Mean over the outputs of each row; both of shape (B, n_outputs)."""
     return mse_loss(outputs, targets, reduction="none").mean(dim=1)
+
+
+def absolute_error(outputs, targets):
+    """Mean over the outputs of each row; both of shape (B, n_outputs)."""
+    return l1_loss(outputs, targets, reduction="none").mean(dim=1)
+
+
+def huber(outputs, targets):
+    """Squared below a standard deviation, absolute beyond; as for :func:`squared_error`."""
+    return huber_loss(outputs, targets, reduction="none").mean(dim=1)
 
 
 def log_loss(outputs, classes):

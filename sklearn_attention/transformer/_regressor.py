@@ -5,8 +5,11 @@ from sklearn.base import RegressorMixin
 from sklearn.callback import with_callbacks
 
 from .._base import keeps_state_on_failure
+from .._validation import check_choice
 from ._estimator import TransformerEstimator
 from ._scale import level_and_spread
+
+LOSSES = ("absolute_error", "huber", "squared_error")
 
 
 class TransformerRegressor(RegressorMixin, TransformerEstimator):
@@ -53,6 +56,9 @@ default="lower_words"
         outputs (logits of classes) are added up, with weights that are best on rows held out;
         where the transformer gains nothing there, or none are, the linear model predicts.
         "auto" has one for sequences and texts.
+    loss : {"squared_error", "absolute_error", "huber"}, default="squared_error"
+        What the transformer learns by, and is added to the linear model by. "absolute_error"
+        aims at medians; "huber" is squared up to a standard deviation of the targets.
     d_model : int, default=64
         Width of the tokens.
     n_heads : int, default=4
@@ -176,6 +182,51 @@ default="lower_words"
     (1,)
     """
 
+    def __init__(
+        self,
+        tokens="auto",
+        *,
+        tokenizer="lower_words",
+        max_tokens=None,
+        max_length=None,
+        pooling="auto",
+        linear="auto",
+        loss="squared_error",
+        d_model=64,
+        n_heads=4,
+        n_layers=2,
+        dropout=0.0,
+        learning_rate=2e-3,
+        batch_size="auto",
+        max_epochs="auto",
+        architecture=None,
+        training=None,
+        warm_start=False,
+        random_state=0,
+        device="auto",
+    ):
+        super().__init__(
+            tokens=tokens,
+            tokenizer=tokenizer,
+            max_tokens=max_tokens,
+            max_length=max_length,
+            pooling=pooling,
+            linear=linear,
+            d_model=d_model,
+            n_heads=n_heads,
+            n_layers=n_layers,
+            dropout=dropout,
+            learning_rate=learning_rate,
+            batch_size=batch_size,
+            max_epochs=max_epochs,
+            architecture=architecture,
+            training=training,
+            warm_start=warm_start,
+            random_state=random_state,
+            device=device,
+        )
+        self.loss = loss
+
     @keeps_state_on_failure
     @with_callbacks
     def fit(self, X, y, sample_weight=None):
@@ -202,6 +253,7 @@ n_steps, n_channels), list of arrays, or list of texts
             If data or parameters are not valid. The estimator then is as it was before.
         """
         self._check_parameters()
+        check_choice("loss", self.loss, LOSSES)
         rows, y, weights = self._learn_input(
             X, y, sample_weight, multi_output=True, y_numeric=True
         )
@@ -213,7 +265,7 @@ n_steps, n_channels), list of arrays, or list of texts
             self.center_, self.scale_ = (center, scale) if y.ndim == 2 else (*center, *scale)
         targets = ((targets - self.center_) / self.scale_).astype(np.float32)
         self._learn(
-            rows, targets, weights, "squared_error", targets.shape[1],
+            rows, targets, weights, self.loss, targets.shape[1],
             {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}},
         )  # fmt: skip
         return self

@@ -14,7 +14,7 @@ from sklearn_attention import (
     TransformerClassifier,
     TransformerRegressor,
 )
-from sklearn_attention.transformer._blend import choose_weights, log_loss_of, normal_loss_of
+from sklearn_attention.transformer._blend import choose_weights, error_loss_of, log_loss_of
 from sklearn_attention.transformer._convolutions import RandomConvolutions
 from sklearn_attention.transformer._left_out_ridge import fit_left_out_ridge
 from sklearn_attention.transformer._rows import SequenceRows
@@ -129,12 +129,26 @@ class TestBlend:
         rng = np.random.default_rng(0)
         targets = rng.normal(size=(50, 1))
         linear = targets + 0.1 * rng.normal(size=(50, 1))
-        loss = normal_loss_of(targets, linear, np.ones(50))
+        loss = error_loss_of("squared_error", targets, linear, np.ones(50))
         noise = rng.normal(size=(50, 1))
         np.testing.assert_array_equal(choose_weights(linear, noise, loss), [1, 0])
-        assert (
-            choose_weights(noise, linear, normal_loss_of(targets, noise, np.ones(50)))[1] > 0.8
-        )
+        loss = error_loss_of("huber", targets, noise, np.ones(50))
+        assert choose_weights(noise, linear, loss)[1] > 0.8
+
+    @pytest.mark.parametrize("kind", ["squared_error", "absolute_error", "huber"])
+    def test_losses_of_numbers_have_their_derivatives(self, kind):
+        rng = np.random.default_rng(0)
+        targets, linear, outputs = rng.normal(size=(3, 20, 2))
+        weights = rng.uniform(1, 2, 20)
+        loss = error_loss_of(kind, targets, linear, weights)
+        unit = 1.0 if kind == "absolute_error" else 0.5
+        assert np.average(loss(linear)[0] / weights, weights=weights) == pytest.approx(unit)
+        losses, slopes = loss(outputs)
+        for j in range(2):
+            step = np.zeros(2)
+            step[j] = 1e-6
+            numeric = (loss(outputs + step)[0] - losses) / 1e-6
+            np.testing.assert_allclose(slopes[:, j], numeric, atol=1e-4)
 
 
 class TestPatches:
@@ -177,6 +191,19 @@ class TestEstimators:
         y = X[:, :, 0].mean(axis=1)
         model = TransformerRegressor(**TINY).fit(X[:60], y[:60])
         assert model.score(X[60:], y[60:]) > 0.8
+
+    def test_other_losses_are_less_led_by_outliers(self):
+        rng = np.random.default_rng(0)
+        X = rng.uniform(-1, 1, (300, 1))
+        y = X[:, 0] + 30.0 * (rng.random(300) < 0.1)
+        missed = {}
+        for loss in ("squared_error", "absolute_error", "huber"):
+            model = TransformerRegressor(d_model=8, n_heads=1, n_layers=1, loss=loss).fit(X, y)
+            missed[loss] = np.abs(model.predict(X) - X[:, 0]).mean()
+        assert missed["absolute_error"] < 0.3 * missed["squared_error"]
+        assert missed["huber"] < missed["squared_error"]
+        with pytest.raises(ValueError, match="loss='mse' is unknown"):
+            TransformerRegressor(loss="mse").fit(X, y)
 
     def test_texts(self):
         texts = ["A good, good day!", "good day", "bad day.", "a BAD day"] * 15
