@@ -36,9 +36,9 @@ class TransformerRegressor(RegressorMixin, TransformerEstimator):
 
         "auto" goes by X: "features" for tables, and for lists of lists of the same length;
         "text" for strings, and lists of integers of different lengths; else "steps".
-    tokenizer : {"lower_words", "words", "characters", "byte_pairs", "ids"}, \
-default="lower_words"
-        How texts are cut, see :func:`~sklearn_attention.text.learn_vocabulary`. Sequences of
+    tokenizer : str, default="lower_words"
+        How texts are cut: "lower_words", "words", "characters", "byte_pairs" or "ids", see
+        :func:`~sklearn_attention.text.learn_vocabulary`. Sequences of
         ids are taken as they are. Tokens that training texts have only once count as unknown.
     max_tokens : int, default=None
         Different tokens of texts that are told apart, four special ones among them; the most
