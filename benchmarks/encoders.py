@@ -40,9 +40,9 @@ from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import torch
 from _encoders_data import SERIES, docstrings, padded, series
+from _results import append, results
 from _tabular_data import load_split
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.feature_extraction.text import TfidfVectorizer
@@ -55,6 +55,7 @@ from sklearn_attention import TransformerClassifier, TransformerRegressor, __ver
 
 HERE = Path(__file__).resolve().parent
 KEYS = ["table", "set", "model", "seed", "tag"]
+FIELDS = ["accuracy", "log_loss", "rmse", "fit_s", "predict_s"]
 OURS, BOOSTING, MINIROCKET, DTW = (
     "transformer",
     "HistGradientBoosting",
@@ -165,7 +166,7 @@ def measure_by_aeon(name, model, seed, options):
 
 
 def run(table, options):
-    known = results(options.results)
+    known = results(options.results, KEYS, FIELDS)
     measured = set() if options.again else set(known[KEYS].itertuples(index=False, name=None))
     for name in sets_of(table):
         if options.sets and name not in options.sets:
@@ -189,21 +190,6 @@ def run(table, options):
 
 def rounded(found):
     return {k: v if isinstance(v, str) else float(f"{v:.6g}") for k, v in found.items()}
-
-
-def append(cell, path):
-    line = json.dumps(cell)
-    print(line, file=sys.stderr)
-    with open(path, "a") as file:
-        file.write(line + "\n")
-
-
-def results(path):
-    """A row for each cell; the last line counts."""
-    lines = path.read_text().splitlines() if path.exists() else []
-    frame = pd.DataFrame([json.loads(line) for line in lines])
-    fields = [*KEYS, "error", "accuracy", "log_loss", "rmse", "fit_s", "predict_s"]
-    return frame.reindex(columns=fields).drop_duplicates(KEYS, keep="last")
 
 
 # Report.
@@ -342,7 +328,7 @@ def section(table, frame):
 
 
 def report(options):
-    frame = results(options.results)
+    frame = results(options.results, KEYS, FIELDS)
     lines = [
         "# Transformers of series, texts and tables",
         "",

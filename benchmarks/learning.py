@@ -23,7 +23,6 @@ import collections
 import dataclasses
 import datetime
 import gzip
-import json
 import os
 import time
 from pathlib import Path
@@ -31,6 +30,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import torch
+from _results import append, results
 from attend import processor
 from torch import nn
 
@@ -44,6 +44,7 @@ from sklearn_attention import (
 from sklearn_attention.attention import torch_threads
 
 RESULTS = Path(__file__).with_name("learning.jsonl")
+KEYS = ["task", "recipe", "seed"]
 REPOSITORY = Path(__file__).resolve().parents[1]
 # AdamW at the same rate too: no row is to be better by its rate alone.
 MUON = {"optimizer": "muon", "learning_rate": 3e-3}
@@ -164,19 +165,11 @@ TASKS = {
 }
 
 
-def read_results():
-    """What was measured, by task, recipe and seed."""
-    if not RESULTS.exists():
-        return {}
-    lines = map(json.loads, RESULTS.read_text().splitlines())
-    return {(line["task"], line["recipe"], line["seed"]): line for line in lines}
-
-
 def run(options):
     for seed in range(options.seeds):
         for task in options.only:
             for name in options.recipes:
-                if (task, name, seed) in read_results():
+                if (task, name, seed) in results(RESULTS, KEYS).set_index(KEYS).index:
                     continue
                 with torch_threads(1):
                     value, seconds = TASKS[task][0](RECIPES[name], seed, options.data)
@@ -184,17 +177,14 @@ def run(options):
                     "task": task, "recipe": name, "seed": seed, "value": round(float(value), 5),
                     "seconds": round(seconds, 2), "processor": processor(),
                 }  # fmt: skip
-                print(line, flush=True)
-                with RESULTS.open("a") as file:
-                    file.write(json.dumps(line, ensure_ascii=False) + "\n")
+                append(line, RESULTS)
 
 
 def report(_):
-    results = read_results()
-    found = collections.defaultdict(list)
-    for (task, name, _), line in results.items():
-        found[task, name].append((line["value"], line["seconds"]))
-    processors = sorted({line["processor"] for line in results.values()})
+    frame, found = results(RESULTS, KEYS), collections.defaultdict(list)
+    for line in frame.itertuples():
+        found[line.task, line.recipe].append((line.value, line.seconds))
+    processors = sorted(set(frame["processor"]))
     print("# What makes small networks learn faster\n")
     print(f"{', '.join(processors)}, one thread, torch {torch.__version__}.\n")
     print("Mean and standard deviation over seeds, whose number is in brackets; seconds of the")

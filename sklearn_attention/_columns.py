@@ -167,7 +167,7 @@ class Columns:
         ValueError
             If `X` has other columns, or an ordered level is not known.
         """
-        frame = _as_frame(X)
+        frame = frame_of(X)
         if frame is None and not self.categorical:
             return X
         columns = _columns_of(X)
@@ -308,14 +308,15 @@ def highest_lam(kind, n_levels):
     return (n_levels - 1) / n_levels if kind == UNORDERED else 1.0
 
 
-def _as_frame(X):
+def frame_of(X):
+    """A frame of any library for narwhals; None for what is no frame."""
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     return frame if isinstance(frame, nw.DataFrame) else None
 
 
 def _columns_of(X):
     """Columns of a frame or an array; none of what is no table, which others refuse."""
-    frame = _as_frame(X)
+    frame = frame_of(X)
     if frame is not None:
         return list(frame.iter_columns())
     try:

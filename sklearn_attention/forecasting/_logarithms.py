@@ -20,7 +20,7 @@ _NEAR_ZERO, _SHIFT = 0.1, 0.2
 
 @dataclass(frozen=True)
 class Transform:
-    """What candidates work on, and the way back.
+    """The scale that candidates work on, and the way back.
 
     Attributes
     ----------
@@ -37,7 +37,7 @@ class Transform:
     bounds: tuple | None
 
     def encode(self, values):
-        """What candidates see of a series.
+        """A series as candidates see it.
 
         Parameters
         ----------
@@ -67,7 +67,7 @@ class Transform:
 
 
 def shift_of(values):
-    """What is added to series that are not negative before logarithms are taken.
+    """A constant to be added to series that are not negative before logarithms are taken.
 
     Nothing where they stay clear of zero: below, logarithms tell more of differences between
     small values than there is to tell. Of many series nothing either, unless there are zeros.

@@ -6,7 +6,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._validation import check_choice
-from ..training import NetworkEstimator, batch_sizes, check_series_parts
+from ..training import NetworkEstimator, check_series_parts
 from ._candidate_attention import CandidateAttention, fit_attention
 from ._classical import Classical
 from ._combination import PANEL
@@ -429,7 +429,7 @@ class TransformerForecaster(NetworkEstimator, Forecaster):
         shape = self._network_shape()
         task = context.subcontext(
             task_name="training",
-            max_subtasks=len(batch_sizes(self._plan(len(origins)), len(origins))),
+            max_subtasks=self._n_epochs(len(origins)),
         )
         task.call_on_fit_task_begin(estimator=self, **task_data)
         self._train_network(
@@ -461,7 +461,7 @@ class TransformerForecaster(NetworkEstimator, Forecaster):
         return self.lookback_ if self.candidates is None else 2
 
     def _network_shape(self):
-        architecture = self._parts()[0]
+        architecture = self._architecture
         patch_length = architecture.patch_length
         if patch_length == "auto":
             patch_length = max(1, min(_PATCH, self.lookback_ // _FEWEST_PATCHES))
@@ -480,7 +480,7 @@ class TransformerForecaster(NetworkEstimator, Forecaster):
         super()._check_parameters()
         self._check_candidates()
         self._check_values()
-        check_series_parts(self._parts()[0])
+        check_series_parts(self._architecture)
         self._check_network()
 
     def _check_candidates(self):

@@ -104,7 +104,7 @@ def read_targets(y, vocabulary, max_length):
 
 
 def _choose_tokenizer(texts, tokenizer):
-    """What tokens of texts are, with a warning where words cannot be learned.
+    """The tokenizer of texts, with a warning where words cannot be learned.
 
     They cannot where most of those in sources or in targets occur only once, as dates and
     numbers do: as many of new ones are to be expected unknown (Good and Turing).

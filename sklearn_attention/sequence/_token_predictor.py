@@ -77,8 +77,8 @@ class TokenPredictor(NetworkEstimator):
         """
         from ._language_reading import text_vectors
 
-        prefixes = self._vocabulary.encode_all("X", X, empty=True)
-        return text_vectors(self._network, [np.append(START, ids) for ids in prefixes])
+        prefixes = self._prefixes(X)
+        return text_vectors(self._network, prefixes)
 
     def predict_log_proba(self, X):
         """Logarithms of the probabilities of the next token.
@@ -95,8 +95,8 @@ class TokenPredictor(NetworkEstimator):
         """
         from ._language_reading import next_log_proba
 
-        prefixes = self._vocabulary.encode_all("X", X, empty=True)
-        return next_log_proba(self._network, [np.append(START, ids) for ids in prefixes])
+        prefixes = self._prefixes(X)
+        return next_log_proba(self._network, prefixes)
 
     def predict_proba(self, X):
         """Probabilities of the next token.
@@ -241,6 +241,12 @@ class TokenPredictor(NetworkEstimator):
             self._memo["vocabulary"] = Vocabulary.from_state(self.vocabulary_)
         return self._memo["vocabulary"]
 
+    def _prefixes(self, X):
+        """Ids of texts that something follows, from START on."""
+        return [
+            np.append(START, ids) for ids in self._vocabulary.encode_all("X", X, empty=True)
+        ]
+
     def _write(self, prompts, max_new_tokens, choose, stops):
         """What follows each prompt; those of one length are continued together."""
         from ._language_reading import write
@@ -269,7 +275,7 @@ def _check_stop(stop, kind):
 
 
 def _cut_before(text, stop):
-    """What a text begins with before the first of some others; None if it has none of them."""
+    """The beginning of a text before the first of some others; None if it has none of them."""
     places = [text.find(one) for one in stop if one in text]
     return text[: min(places)] if places else None
 

@@ -1,4 +1,4 @@
-"""What a transformer is made of, besides its size."""
+"""Parts of a transformer, besides its size."""
 
 from sklearn.base import BaseEstimator
 
@@ -11,7 +11,7 @@ _CENTERS = ("last", "mean")
 
 
 class Architecture(BaseEstimator):
-    """What a transformer is made of, besides its size.
+    """Parts of a transformer, besides its size.
 
     A parameter of all estimators that train one, whose own parameters can be searched by names
     such as ``architecture__positions``.

@@ -18,6 +18,9 @@ from ._training import Training
 
 _HISTORY = ("loss", "validation_loss", "learning_rate", "seconds", "n_steps", "best_epoch")
 
+# Parameters that are objects with parameters of their own.
+_NESTED = {"architecture": Architecture, "training": Training}
+
 
 class NetworkEstimator(AttentionEstimator):
     """Base class of estimators whose fitted state is the weights of a torch network.
@@ -67,38 +70,40 @@ class NetworkEstimator(AttentionEstimator):
         -------
         self : estimator
         """
-        for name, kind in (("architecture", Architecture), ("training", Training)):
+        for name, kind in _NESTED.items():
             nested = any(key.startswith(f"{name}__") for key in params)
             if nested and getattr(self, name) is None and params.get(name) is None:
                 setattr(self, name, kind())
         return super().set_params(**params)
 
     @property
-    def _training(self):
-        return self._parts()[1]
+    def _architecture(self):
+        return self._nested("architecture")
 
-    def _parts(self):
-        """Architecture and training, defaults where they are None."""
-        parts = []
-        for name, kind in (("architecture", Architecture), ("training", Training)):
-            part = getattr(self, name)
-            if part is not None and not isinstance(part, kind):
+    @property
+    def _training(self):
+        return self._nested("training")
+
+    def _nested(self, name):
+        """An object that is a parameter, its defaults where it is None, checked."""
+        kind, part = _NESTED[name], getattr(self, name)
+        if part is None:
+            return kind()
+        if not isinstance(part, kind):
+            raise ValueError(
+                f"{name}={part!r} is not valid: pass {kind.__name__}(...), or None."
+            )
+        for own, default in kind().get_params(deep=False).items():
+            value = getattr(part, own)
+            if own in self._foreign and value is not default and value != default:
                 raise ValueError(
-                    f"{name}={part!r} is not valid: pass {kind.__name__}(...), or None."
+                    f"{name}.{own}={value!r} has no meaning for {type(self).__name__}: "
+                    "leave it out."
                 )
-            part = kind() if part is None else part
-            for own, default in kind().get_params(deep=False).items():
-                value = getattr(part, own)
-                if own in self._foreign and value is not default and value != default:
-                    raise ValueError(
-                        f"{name}.{own}={value!r} has no meaning for {type(self).__name__}: "
-                        "leave it out."
-                    )
-            parts.append(part)
-        return parts
+        return part
 
     def _plan(self, n_samples):
-        """How so many rows are learned from, checked."""
+        """The plan by which so many rows are learned from, checked."""
         return self._training.plan(
             n_samples, learning_rate=self.learning_rate, batch_size=self.batch_size,
             max_epochs=self.max_epochs, optimizer=self._optimizer,
@@ -110,7 +115,7 @@ class NetworkEstimator(AttentionEstimator):
         """Arguments that all networks have, checked; positions are for tokens in an order."""
         names = "d_model", "n_heads", "n_layers", "dropout"
         return transformer_shape(
-            self._parts()[0], **{name: getattr(self, name) for name in names},
+            self._architecture, **{name: getattr(self, name) for name in names},
             positions=self._positions, activation=self._activation, widening=self._widening,
             ordered=ordered,
         )  # fmt: skip
@@ -121,13 +126,19 @@ class NetworkEstimator(AttentionEstimator):
         self._check_training()
 
     def _check_training(self):
-        """Raise ValueError unless the parameters of the training are valid."""
+        """Raise ValueError unless nested parameters and those of the training are valid."""
+        for name in _NESTED:
+            self._nested(name)
         self._plan(1)
         check_random_state(self.random_state)
         if not isinstance(self.warm_start, bool):
             raise ValueError(
                 f"warm_start={self.warm_start!r} is not valid: pass True or False."
             )
+
+    def _n_epochs(self, n_samples):
+        """Most epochs that so many rows are learned from."""
+        return len(batch_sizes(self._plan(n_samples), n_samples))
 
     def _fit_network(self, shape, batch_loss, n_samples, *, task_data, **options):
         """Learn the weights, and tell callbacks that this is all of the fit.
@@ -137,9 +148,7 @@ class NetworkEstimator(AttentionEstimator):
         shape, batch_loss, n_samples, task_data, **options
             As for :meth:`_train_network`.
         """
-        plan = self._plan(n_samples)
-        n_epochs = len(batch_sizes(plan, n_samples))
-        context = self._init_callback_context(max_subtasks=n_epochs)
+        context = self._init_callback_context(max_subtasks=self._n_epochs(n_samples))
         context.call_on_fit_task_begin(estimator=self, **task_data)
         self._train_network(
             shape, batch_loss, n_samples, context=context, task_data=task_data, **options
@@ -168,7 +177,7 @@ class NetworkEstimator(AttentionEstimator):
         batch_loss, n_samples, validation_loss, lengths
             As for :func:`train`.
         context : CallbackContext
-            Whose subtasks are the epochs, ``len(batch_sizes(plan, n_samples))`` at most.
+            Whose subtasks are the epochs, :meth:`_n_epochs` at most.
         task_data : dict
             ``X``, ``y`` and ``metadata``, for callbacks.
         data : iterable of ndarray
@@ -213,6 +222,14 @@ class NetworkEstimator(AttentionEstimator):
                 threads=worthwhile_threads(network, max(map(max, sizes)) * n_tokens),
                 lengths=lengths,
             )  # fmt: skip
+        self._warn_of_end(history)
+        # A callback may have asked the estimator, which then remembers its last network.
+        self.network_, self._memo = weights_of(network), {}
+        self.training_history_ = {name: getattr(history, name) for name in _HISTORY}
+        self.training_history_["stopped"] = history.stopped
+
+    def _warn_of_end(self, history):
+        """Warn of a training that was interrupted or too short; raise what ends a search."""
         if history.stopped == "interrupted":
             if not history.loss or hasattr(self, "_parent_callback_ctx"):
                 # There is nothing worth keeping, or it is meant for all of a search.
@@ -221,7 +238,7 @@ class NetworkEstimator(AttentionEstimator):
                 f"The training was interrupted after {history.n_steps} steps: the estimator "
                 "has the weights of that time, or the best before.",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         if history.ends_too_early and not hasattr(self, "_parent_callback_ctx"):
             n_epochs, n_steps = len(history.loss), history.n_steps
@@ -232,12 +249,8 @@ class NetworkEstimator(AttentionEstimator):
                 f"The validation loss was still falling in the last of {n_epochs} epochs: more "
                 f"would probably help. Pass {remedy}, say.",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
-        # A callback may have asked the estimator, which then remembers its last network.
-        self.network_, self._memo = weights_of(network), {}
-        self.training_history_ = {name: getattr(history, name) for name in _HISTORY}
-        self.training_history_["stopped"] = history.stopped
 
     def _progress(self, sizes):
         """A line of progress, or None where nobody is to see one, as a context manager."""

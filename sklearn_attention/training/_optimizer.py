@@ -95,7 +95,7 @@ def make_optimizers(plan, module):
 
 
 def _matrices_of_blocks(module):
-    """What Muon changes, each once."""
+    """The matrices that Muon changes, each once."""
     blocks = (
         part for part in module.modules() if isinstance(part, EncoderBlock | DecoderBlock)
     )

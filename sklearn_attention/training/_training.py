@@ -1,4 +1,4 @@
-"""How a network is trained, besides what people tune first."""
+"""Training of a network, besides what people tune first."""
 
 import math
 
@@ -17,7 +17,7 @@ _HELD_OUT, _FEWEST_HELD_OUT, _FEWEST = 0.1, 10, 40
 
 
 class Training(BaseEstimator):
-    """How a network is trained, besides what people tune first.
+    """Training of a network, besides what people tune first.
 
     A parameter of all estimators that train a network, whose own parameters can be searched by
     names such as ``training__weight_decay``.
@@ -102,7 +102,7 @@ class Training(BaseEstimator):
         largest_batch,
         fewest_epochs,
     ):
-        """How so many rows are learned from.
+        """The plan by which so many rows are learned from.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""How a linear model and a transformer are added up, by rows held out."""
+"""Weights by which a linear model and a transformer are added up, by rows held out."""
 
 import numpy as np
 from scipy.optimize import minimize
@@ -51,10 +51,8 @@ def log_loss_of(classes, weights):
     """Loss of logits, as :func:`choose_weights` takes it; both of shape (n_rows,)."""
 
     def loss(outputs):
-        rows, logs = (
-            np.arange(len(outputs)),
-            outputs - logsumexp(outputs, axis=1, keepdims=True),
-        )
+        rows = np.arange(len(outputs))
+        logs = outputs - logsumexp(outputs, axis=1, keepdims=True)
         slopes = np.exp(logs)
         slopes[rows, classes] -= 1
         return -weights * logs[rows, classes], weights[:, None] * slopes

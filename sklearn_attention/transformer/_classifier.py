@@ -93,6 +93,7 @@ class TransformerClassifier(ClassifierMixin, TransformerEstimator):
             max_length=max_length,
             pooling=pooling,
             linear=linear,
+            class_weight=class_weight,
             d_model=d_model,
             n_heads=n_heads,
             n_layers=n_layers,
@@ -106,7 +107,6 @@ class TransformerClassifier(ClassifierMixin, TransformerEstimator):
             random_state=random_state,
             device=device,
         )
-        self.class_weight = class_weight
 
     @keeps_state_on_failure
     @with_callbacks

@@ -128,13 +128,13 @@ class _Convolved:
         self.shifted = self._shifted(range(block.shape[2])) if self.whole else None
 
     def by(self, k):
-        """What kernel number `k` sees, (T, n)."""
+        """The convolution by kernel number `k`, (T, n)."""
         shifted = self.shifted if self.whole else self._shifted(np.flatnonzero(self.used[k]))
         (a, b, c), total = _PLACES[k], shifted[-1]
         return 3 * (shifted[a] + shifted[b] + shifted[c]) - total
 
     def _shifted(self, channels):
-        """What the nine places see, (T, n) each, and the sum of all."""
+        """The series at each of the nine places, (T, n) each, and the sum of all."""
         reach, length = (_WIDTH - 1) // 2 * self.dilation, len(self.block)
         added = functools.reduce(np.add, (self.block[:, :, channel] for channel in channels))
         wide = np.pad(added, ((reach, reach), (0, 0)))

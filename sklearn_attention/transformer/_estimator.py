@@ -30,46 +30,9 @@ class TransformerEstimator(
     _foreign = ("instance_norm",)
     _held = (Columns, SeriesPart, RandomConvolutions, LeftOutRidge, TextPart)
 
-    def __init__(
-        self,
-        tokens="auto",
-        *,
-        tokenizer="lower_words",
-        max_tokens=None,
-        max_length=None,
-        pooling="auto",
-        linear="auto",
-        d_model=64,
-        n_heads=4,
-        n_layers=2,
-        dropout=0.0,
-        learning_rate=2e-3,
-        batch_size="auto",
-        max_epochs="auto",
-        architecture=None,
-        training=None,
-        warm_start=False,
-        random_state=0,
-        device="auto",
-    ):
-        self.tokens = tokens
-        self.tokenizer = tokenizer
-        self.max_tokens = max_tokens
-        self.max_length = max_length
-        self.pooling = pooling
-        self.linear = linear
-        self.d_model = d_model
-        self.n_heads = n_heads
-        self.n_layers = n_layers
-        self.dropout = dropout
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.max_epochs = max_epochs
-        self.architecture = architecture
-        self.training = training
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.device = device
+    def __init__(self, **parameters):
+        # Subclasses name them, with their defaults and one more.
+        vars(self).update(parameters)
 
     def transform(self, X):
         """The vectors that stand for rows, from which predictions are made linearly.
@@ -114,7 +77,7 @@ class TransformerEstimator(
         return ask(self._network, self._tokens_of(rows))
 
     def _outputs(self, rows):
-        """What is predicted of rows, in units of the targets, or as logits."""
+        """Predictions for rows, in units of the targets, or as logits."""
         outputs = 0.0
         if self.transformer_weight_ > 0:
             outputs = self.transformer_weight_ * self._encode(rows)[0].astype(np.float64)
@@ -147,7 +110,7 @@ class TransformerEstimator(
         row_loss = getattr(_learning, loss)
         weights = (sample_weight / sample_weight.mean()).astype(np.float32)
         training, held_out = self._split(len(rows), strata)
-        whole = rows
+        whole, linear = rows, self._has_linear()
         self.linear_, self.linear_weight_, self.transformer_weight_ = None, 0.0, 1.0
         if self.tokens_ == "steps" and not self._goes_on:
             self.patch_length_ = self._choose_patch_length(rows.lengths)
@@ -161,18 +124,18 @@ class TransformerEstimator(
             data=[*rows.arrays(), targets, weights, training],
             n_tokens=int(np.ceil(rows.lengths.mean())),
         )  # fmt: skip
-        self._add_linear(whole, targets, weights, held_out)
+        if linear:
+            self._add_linear(whole, targets, weights, held_out)
 
     def _add_linear(self, rows, targets, weights, held_out):
         """Fit a linear model, and choose the share of the transformer by rows held out."""
         n_classes = len(self.classes_) if is_classifier(self) else None
-        if not self._is_linear or n_classes == 1:
-            return
-        options = {"random_state": check_random_state(self.random_state)}
-        kind = SeriesPart
+        given = rows, targets, weights, n_classes, held_out
         if self.tokens_ == "text":
-            kind, options["n_tokens"] = TextPart, self._token_arguments()["n_tokens"]
-        self.linear_, linear = kind.fit(rows, targets, weights, n_classes, held_out, **options)
+            fitted = TextPart.fit(*given, self._token_arguments()["n_tokens"])
+        else:
+            fitted = SeriesPart.fit(*given, check_random_state(self.random_state))
+        self.linear_, linear = fitted
         self.linear_weight_, self.transformer_weight_ = 1.0, 0.0
         if len(held_out) < 2:
             return
@@ -185,8 +148,7 @@ class TransformerEstimator(
         chosen = choose_weights(linear, network, loss)
         self.linear_weight_, self.transformer_weight_ = map(float, chosen)
 
-    @property
-    def _is_linear(self):
+    def _has_linear(self):
         """Whether there is a linear model beside the transformer."""
         of_table = self.tokens_ == "features"
         if of_table and self.linear is True:
@@ -194,10 +156,11 @@ class TransformerEstimator(
                 "linear=True is for sequences and texts, but X is a table of features: pass "
                 "'auto' or False."
             )
-        return not of_table if self.linear == "auto" else self.linear
+        wanted = not of_table if self.linear == "auto" else self.linear
+        return wanted and not (is_classifier(self) and len(self.classes_) == 1)
 
     def _choose_patch_length(self, lengths):
-        patch_length = self._parts()[0].patch_length
+        patch_length = self._architecture.patch_length
         if patch_length == "auto":
             patch_length = min(
                 max(1, int(np.median(lengths)) // _FEWEST_PATCHES), _LONGEST_PATCH
@@ -206,7 +169,7 @@ class TransformerEstimator(
 
     @property
     def _learned_positions(self):
-        return self._parts()[0].positions == "learned"
+        return self._architecture.positions == "learned"
 
     @staticmethod
     def _network_kind():
@@ -240,7 +203,7 @@ class TransformerEstimator(
             raise ValueError(
                 f"linear={self.linear!r} is not valid: pass True, False or 'auto'."
             )
-        check_series_parts(self._parts()[0])
+        check_series_parts(self._architecture)
         for name in ("max_tokens", "max_length"):
             if getattr(self, name) is not None:
                 check_positive(name, getattr(self, name), integer=True)

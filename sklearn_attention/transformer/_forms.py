@@ -1,7 +1,8 @@
 """What form X has: a table, sequences of steps, or texts."""
 
-import narwhals as nw
 import numpy as np
+
+from .._columns import frame_of
 
 FORMS = ("features", "steps", "text")
 # Texts of which more than this share differ are no levels; fewer rows do not tell.
@@ -77,7 +78,7 @@ def _is_sequence(item):
 
 def texts_of(X):
     """Texts to be read: the column of a frame that has no other, else X itself."""
-    frame = _frame_of(X) if hasattr(X, "columns") else None
+    frame = frame_of(X) if hasattr(X, "columns") else None
     return X if frame is None or len(frame.columns) != 1 else _cells(frame)
 
 
@@ -102,18 +103,13 @@ def refuse_texts(columns, n_rows):
 
 def _text_column(X):
     """The only column of a frame, if it is of texts with spaces; else None."""
-    frame = _frame_of(X)
+    frame = frame_of(X)
     if frame is None or len(frame.columns) != 1:
         return None
     cells = _cells(frame)
     texts = [cell for cell in cells if isinstance(cell, str)]
     several = len(texts) == len(cells) and any(" " in text for text in texts)
     return texts if several and len(set(texts)) > _MOST_LEVELS * len(texts) else None
-
-
-def _frame_of(X):
-    frame = nw.from_native(X, eager_only=True, pass_through=True)
-    return frame if isinstance(frame, nw.DataFrame) else None
 
 
 def _cells(frame):

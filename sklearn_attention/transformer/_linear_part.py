@@ -64,8 +64,8 @@ class TextPart:
     n_tokens: int
 
     @classmethod
-    def fit(cls, rows, targets, weights, n_classes, held_out, random_state, n_tokens):
-        """As for :class:`SeriesPart`, with the size of the vocabulary."""
+    def fit(cls, rows, targets, weights, n_classes, held_out, n_tokens):
+        """As for :class:`SeriesPart`, with the size of the vocabulary; nothing is drawn."""
         counts = _counts(rows, n_tokens)
         rest = np.setdiff1d(np.arange(len(rows)), held_out)
 
@@ -89,14 +89,14 @@ class TextPart:
     def _of(self, counts):
         features = self.tf_idf.transform(counts)
         if isinstance(self.model, Ridge):
-            return self.model.predict(features).reshape(len(features.indptr) - 1, -1)
+            return self.model.predict(features).reshape(features.shape[0], -1)
         return self.model.predict_log_proba(features)
 
 
 def _series(rows):
     """Series as arrays of numbers, means in the place of missing values."""
     steps = np.nan_to_num(rows.steps)
-    return np.split(steps, np.cumsum(rows.lengths)[:-1])
+    return np.split(steps, rows.starts[1:])
 
 
 def _counts(rows, n_tokens):

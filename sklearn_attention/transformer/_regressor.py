@@ -212,6 +212,7 @@ class TransformerRegressor(RegressorMixin, TransformerEstimator):
             max_length=max_length,
             pooling=pooling,
             linear=linear,
+            loss=loss,
             d_model=d_model,
             n_heads=n_heads,
             n_layers=n_layers,
@@ -225,7 +226,6 @@ class TransformerRegressor(RegressorMixin, TransformerEstimator):
             random_state=random_state,
             device=device,
         )
-        self.loss = loss
 
     @keeps_state_on_failure
     @with_callbacks

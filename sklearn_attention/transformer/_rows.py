@@ -58,7 +58,7 @@ class SequenceRows:
 
     def __init__(self, steps, lengths):
         self.steps, self.lengths = steps, lengths
-        self._starts = np.cumsum(lengths) - lengths
+        self.starts = np.cumsum(lengths) - lengths
 
     def __len__(self):
         return len(self.lengths)
@@ -71,7 +71,7 @@ class SequenceRows:
 
     def cut(self, length):
         """The same without what follows the first so many steps of each."""
-        places = np.arange(len(self.steps)) - np.repeat(self._starts, self.lengths)
+        places = np.arange(len(self.steps)) - np.repeat(self.starts, self.lengths)
         return SequenceRows(self.steps[places < length], np.minimum(self.lengths, length))
 
     def arrays(self):
@@ -95,5 +95,5 @@ class SequenceRows:
         places = np.arange(lengths.max(initial=0))
         real = places < lengths[:, None]  # (B, T)
         # Padding repeats the first step of its row: whatever it is, nobody looks at it.
-        steps = self.steps[self._starts[rows][:, None] + np.where(real, places, 0)]
+        steps = self.steps[self.starts[rows][:, None] + np.where(real, places, 0)]
         return (steps,), None if real.all() else real

@@ -104,8 +104,7 @@ def patched(rows, length):
     begins = (np.arange(counts.sum()) - first[own]) * stride
     places = begins[:, None] + np.arange(length)  # (n_patches, length)
     there = places < rows.lengths[own][:, None]
-    starts = (np.cumsum(rows.lengths) - rows.lengths)[own]
-    steps = rows.steps[np.where(there, starts[:, None] + places, 0)]
+    steps = rows.steps[np.where(there, rows.starts[own][:, None] + places, 0)]
     steps[~there] = np.nan
     return SequenceRows(steps.reshape(len(steps), -1), counts)
 

@@ -55,7 +55,8 @@ def test_the_warning_names_the_remedy(training, remedy):
 
 
 def test_no_warning_where_nothing_is_held_out_or_in_searches():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
         network(validation_fraction=None).fit(X, Y)
         GridSearchCV(network(), {"n_heads": [1]}, cv=2, error_score="raise").fit(X, Y)
+    assert [str(warning.message) for warning in caught] == []
