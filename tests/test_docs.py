@@ -37,6 +37,7 @@ def names_of(folder, kind):
         ("nn", callable),
         ("text", callable),
         ("datasets", inspect.isroutine),
+        ("inspection", callable),
     ],
 )
 def test_every_public_name_has_its_page(folder, kind):
