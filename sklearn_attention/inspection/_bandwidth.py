@@ -4,7 +4,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .._validation import check_positive
-from ._style import BLUE, GREY, INK, canvas
+from ._style import BLUE, GREY, INK, canvas, write_plainly
 
 # Degrees of freedom that are marked where the axis has room for them.
 _MARKS = np.outer(10.0 ** np.arange(7), [1, 2, 5]).ravel()
@@ -122,6 +122,7 @@ NadarayaWatsonClassifier, NadarayaWatsonCV or LocalPolynomialCV
             )  # fmt: skip
             ax.set(xscale="log", xlabel="bandwidth", ylabel=f"{self.criterion} criterion")
             ax.set_ylim(*self._limits(lowest))
+            write_plainly(ax.xaxis)
             if alone:
                 _mark_degrees_of_freedom(ax, *self.searches.values())
             else:

@@ -157,7 +157,8 @@ class ExplanationDisplay:
             ax.axvline(self.prediction, color=INK, lw=1, ls="--", label="prediction")
             ax.set_yticks(places, names)
             ax.invert_yaxis()
-            ax.margins(x=0.05)
+            ax.use_sticky_edges = False
+            ax.margins(x=0.05, y=0.02)
             ax.set(xlabel=self.name, title=f"{self.baseline:.4g} → {self.prediction:.4g}")
             ax.tick_params(axis="y", length=0)
         return self

@@ -75,3 +75,18 @@ def canvas(display, ax=None, *, size=(6.4, 4.0), grid=(1, 1), **subplot_kw):
         yield ax
     display.ax_ = ax
     display.figure_ = (ax.flat[0] if isinstance(ax, np.ndarray) else ax).figure
+
+
+def write_plainly(axis):
+    """Write numbers along a logarithmic axis as they are, and few of them.
+
+    Parameters
+    ----------
+    axis : Axis
+    """
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    low, high = axis.get_view_interval()
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 300 * low else (1,)))
+    axis.set_major_formatter("{x:g}")
+    axis.set_minor_formatter(NullFormatter())
