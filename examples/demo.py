@@ -1,8 +1,9 @@
 """The three jobs of the package, on data that need no download.
 
 A pipeline with a kernel smoother under a search, kernel attention on a table beside boosted
-trees, and a forecast of a pandas series with its intervals and a backtest. The script prints one
-table, and leaves it and three pictures in a folder, its one argument. It needs the extra ``plot``.
+trees, and a forecast of a pandas series with its intervals and a backtest. The script prints
+one table, and leaves it and three pictures in a folder, its one argument. It needs the extra
+``plot``.
 """
 
 import argparse

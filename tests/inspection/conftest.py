@@ -23,6 +23,7 @@ def matplotlib_is_left_alone():
     """Every test: the global parameters are the same after it, and figures are closed."""
     import matplotlib.pyplot as plt
 
+    plt.close("all")  # those of doctests
     before = dict(matplotlib.rcParams)
     yield
     plt.close("all")
