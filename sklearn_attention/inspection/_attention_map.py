@@ -1,7 +1,6 @@
 """Attention, as a map from queries to keys."""
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from ..text import END, START, Vocabulary
 from ._pipelines import last_step
@@ -141,7 +140,6 @@ and n_heads before them
         -------
         display : AttentionMapDisplay
         """
-        check_is_fitted(estimator)
         model, rows = last_step(estimator, X)
         if hasattr(model, "smoother_matrix"):
             return cls.from_weights(model.smoother_matrix(rows), ax=ax, **options)

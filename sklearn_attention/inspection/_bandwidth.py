@@ -1,9 +1,9 @@
 """A bandwidth search, as a picture."""
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from .._validation import check_positive
+from ._pipelines import last_step
 from ._style import BLUE, GREY, INK, canvas, write_plainly
 
 # Degrees of freedom that are marked where the axis has room for them.
@@ -73,7 +73,7 @@ NadarayaWatsonClassifier, NadarayaWatsonCV or LocalPolynomialCV
         ValueError
             If the estimator has not searched one bandwidth.
         """
-        check_is_fitted(estimator)
+        estimator, _ = last_step(estimator)
         if hasattr(estimator, "cv_results_"):
             searches, criterion = _candidates(estimator), estimator.criterion
         elif hasattr(estimator, "bandwidth_search_"):

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pandas as pd
-from sklearn.utils.validation import check_is_fitted
 
 from .._validation import check_positive
+from ._pipelines import last_step
 from ._style import BLUE, INK, canvas
 
 
@@ -56,7 +56,7 @@ KernelAttentionRegressor or KernelAttentionClassifier
         -------
         display : BlendDisplay
         """
-        check_is_fitted(estimator)
+        estimator, _ = last_step(estimator)
         if hasattr(estimator, "candidate_weights_"):
             weights = estimator.candidate_weights_
         elif hasattr(estimator, "blend_weights_"):

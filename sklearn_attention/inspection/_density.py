@@ -2,9 +2,9 @@
 
 import numpy as np
 import pandas as pd
-from sklearn.utils.validation import check_is_fitted
 
 from .._validation import check_positive
+from ._pipelines import last_step
 from ._style import BLUE, GREY, INK, WEIGHTS, canvas
 
 # Shares of the distribution that contours enclose.
@@ -86,7 +86,7 @@ class DensityDisplay:
         ValueError
             If there are more features, or categories.
         """
-        check_is_fitted(estimator)
+        estimator, _ = last_step(estimator)
         check_positive("grid_resolution", grid_resolution, integer=True)
         conditional = hasattr(estimator, "target_bandwidth_")
         n_features = estimator.n_features_in_

@@ -2,7 +2,6 @@
 
 import numpy as np
 from sklearn.base import is_classifier
-from sklearn.utils.validation import check_is_fitted
 
 from .._validation import check_positive
 from ._pipelines import last_step
@@ -85,11 +84,10 @@ class ExplanationDisplay:
         ValueError
             If the estimator does not explain one number.
         """
-        check_is_fitted(estimator)
         check_positive("k", k, integer=True)
-        if hasattr(estimator, "candidate_weights_"):
-            return cls._of_forecaster(estimator, X, k, step).plot(ax=ax)
         model, rows = last_step(estimator, X)
+        if hasattr(model, "candidate_weights_"):
+            return cls._of_forecaster(model, rows, k, step).plot(ax=ax)
         if not hasattr(model, "explain") or is_classifier(model) or hasattr(model, "horizon"):
             raise ValueError(
                 f"{type(model).__name__} does not explain a number by the rows it comes from: "

@@ -1,10 +1,10 @@
 """Kernels, as curves."""
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from .._validation import check_positive
 from ..kernels import as_kernel
+from ._pipelines import last_step
 from ._style import canvas
 
 
@@ -86,7 +86,7 @@ class KernelDisplay:
         display : KernelDisplay
             Differences are in standard deviations of each feature, the others being equal.
         """
-        check_is_fitted(estimator)
+        estimator, _ = last_step(estimator)
         lacking = [n for n in ("kernel_", "bandwidth_") if not hasattr(estimator, n)]
         if lacking or hasattr(estimator, "members_"):
             raise ValueError(

@@ -1,9 +1,9 @@
 """How far kernels look along each feature."""
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from .._validation import check_positive
+from ._pipelines import last_step
 from ._style import BLUE, INK, canvas
 
 
@@ -63,7 +63,7 @@ class LengthScaleDisplay:
         -------
         display : LengthScaleDisplay
         """
-        check_is_fitted(estimator)
+        estimator, _ = last_step(estimator)
         if not hasattr(estimator, "bandwidth_"):
             raise ValueError(
                 f"{type(estimator).__name__} has no bandwidths: pass kernel attention, a "

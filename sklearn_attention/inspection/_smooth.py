@@ -1,7 +1,6 @@
 """A curve with what is uncertain about it."""
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from .._validation import check_choice, check_positive
 from ._grid import column_of, name_of, rows_along
@@ -89,7 +88,6 @@ class SmoothDisplay:
         -------
         display : SmoothDisplay
         """
-        check_is_fitted(estimator)
         if band is not None:
             check_choice("band", band, _BANDS)
         check_positive("grid_resolution", grid_resolution, integer=True)

@@ -1,8 +1,8 @@
 """The course of a training."""
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
+from ._pipelines import last_step
 from ._style import BLUE, GREY, INK, ORANGE, canvas
 
 
@@ -57,7 +57,7 @@ class TrainingDisplay:
         ValueError
             If it has trained no network.
         """
-        check_is_fitted(estimator)
+        estimator, _ = last_step(estimator)
         history = getattr(estimator, "training_history_", None)
         if not history or not len(history["loss"]):
             raise ValueError(

@@ -83,3 +83,19 @@ def test_the_style_is_for_everybody():
         _, ax = plt.subplots()
         (line,) = ax.plot(np.arange(3))
     assert line.get_color() == "#0072b2"
+
+
+def test_searches_and_pipelines_are_opened(curve):
+    from sklearn.model_selection import GridSearchCV
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    from sklearn_attention import LocalPolynomialRegressor
+
+    model = make_pipeline(StandardScaler(), LocalPolynomialRegressor())
+    grid = {"localpolynomialregressor__degree": [0, 1]}
+    search = GridSearchCV(model, grid, cv=2).fit(*curve)
+    found = search.best_estimator_[-1]
+    assert BandwidthDisplay.from_estimator(search).bandwidth == found.bandwidth_[0]
+    display = SmoothDisplay.from_estimator(search, *curve)
+    np.testing.assert_allclose(display.curve, search.predict(display.grid[:, None]))
