@@ -22,7 +22,8 @@ marks the lines of our models, to stand beside those of another version; peers h
   names of packages are left out. The set depends on their versions and is named by a hash.
   Expected: TF-IDF with logistic regression is hard to beat on 3000 texts.
 * tables: numbers, levels and missing cells. Seeds 0, 1, 2 are splits 7, 8, 9 of `tabular.py`,
-  which had no part in choosing defaults. Expected: errors near those of boosting.
+  which had no part in choosing defaults. Expected: errors of boosting, which stands beside the
+  transformer, or less.
 
 Seconds are of the processor, in one thread. Progress goes to stderr.
 """

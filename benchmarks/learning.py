@@ -117,7 +117,9 @@ def table(name):
         rows = np.setdiff1d(np.arange(len(frame)), official)
         learned, held = halves(rows, seed)
         X, y = frame.iloc[:, :-1], frame.iloc[:, -1]
-        model = by_recipe(TransformerRegressor, *recipe)(random_state=seed, device="cpu")
+        model = by_recipe(TransformerRegressor, *recipe)(
+            baseline=False, random_state=seed, device="cpu"
+        )
         seconds = fit(model, X.iloc[learned], y.iloc[learned])
         wrong = y.iloc[held] - model.predict(X.iloc[held])
         return np.mean(np.square(wrong)) / np.var(y.iloc[held]), seconds
@@ -132,7 +134,7 @@ def series(name):
         X, y = np.split(file["X_train"], ends), file["y_train"]
         learned, held = halves(np.arange(len(X)), seed)
         model = by_recipe(TransformerClassifier, *recipe)(
-            linear=False, random_state=seed, device="cpu"
+            baseline=False, random_state=seed, device="cpu"
         )
         seconds = fit(model, [X[i] for i in learned], y[learned])
         proba = model.predict_proba([X[i] for i in held])

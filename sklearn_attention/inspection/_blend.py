@@ -70,7 +70,7 @@ KernelAttentionRegressor or KernelAttentionClassifier
             weights = pd.DataFrame(
                 {
                     "transformer": [estimator.transformer_weight_],
-                    "linear model": [estimator.linear_weight_],
+                    "baseline": [estimator.baseline_weight_],
                 }
             )
         else:

@@ -50,7 +50,8 @@ def train(
     validation_loss : callable, default=None
         ``validation_loss(module)`` returns a number, the smaller the better, after each epoch,
         in evaluation mode and without gradients. If given, the module ends with the
-        parameters for which it was least, whatever ends the training.
+        parameters for which it was least, whatever ends the training. An object that has
+        ``state_dict`` and ``load_state_dict`` has its state in the checkpoint.
     task : object, default=None
         Told of epochs by ``begin()`` and ``end(history)``, which returns whether to stop, and
         of steps by ``step(history, n_steps)``; see :class:`EpochTasks`.
@@ -179,6 +180,7 @@ class _Run:
             "shuffler": self.shuffler.get_state(),
             "random": random_states(self.device),
             "history": dataclasses.asdict(self.history),
+            "validation": self.validation_loss.state_dict() if self._keeps_state else None,
         }
 
     def load_state_dict(self, state):
@@ -189,6 +191,12 @@ class _Run:
             optimizer.load_state_dict(its_state)
         self.shuffler.set_state(state["shuffler"])
         self.history = History(**state["history"])
+        if self._keeps_state:
+            self.validation_loss.load_state_dict(state["validation"])
+
+    @property
+    def _keeps_state(self):
+        return hasattr(self.validation_loss, "state_dict")
 
     def epoch(self, task=None):
         """See every row once, then validate."""

@@ -1,20 +1,21 @@
-"""Weights by which a linear model and a transformer are added up, by rows held out."""
+"""Weights by which a baseline and a transformer are added up, by rows held out."""
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import huber as _huber
-from scipy.special import logsumexp
+from scipy.special import huber, logsumexp
 
-# Precision of the weights about those of the linear model alone, 1 and 0, in rows.
-_PRECISION = 1.0
+# Weights where nothing is known, and what they count for, in rows.
+_PRIOR, _PRECISION = np.array([0.7, 0.3]), 3.0
+# Typical errors beyond which an error counts less, so that few rows do not decide.
+_LARGE_ERROR = 3.0
 
 
-def choose_weights(linear, network, loss):
-    r"""Weights of a linear model and of a transformer.
+def choose_weights(baseline, network, loss):
+    r"""Weights of a baseline and of a transformer.
 
     Parameters
     ----------
-    linear, network : ndarray of shape (n_rows, n_outputs)
+    baseline, network : ndarray of shape (n_rows, n_outputs)
         Of rows held out.
     loss : callable
         ``loss(outputs)`` returns minus the log-likelihood of each row, but for a constant, and
@@ -23,28 +24,23 @@ def choose_weights(linear, network, loss):
     Returns
     -------
     weights : ndarray of shape (2,)
-        1 and 0 where the linear model alone is not less likely by more than a standard error,
-        so that what is luck does not count.
 
     Notes
     -----
-    The likeliest weights that are not negative, a priori normal about 1 and 0:
+    The likeliest weights that are not negative, a priori normal about .7 and .3 with a
+    precision of 3 rows:
 
     .. math:: \min_{w \ge 0} \sum_i l_i(w_1 f_i + w_2 g_i)
-              + \tfrac12 (w_1 - 1)^2 + \tfrac12 w_2^2
+              + \tfrac32 (w_1 - .7)^2 + \tfrac32 (w_2 - .3)^2
     """
-    alone = np.array([1.0, 0.0])
 
     def risk(weights):
-        losses, slopes = loss(weights[0] * linear + weights[1] * network)
-        gradient = [(slopes * linear).sum(), (slopes * network).sum()]
-        away = weights - alone
+        losses, slopes = loss(weights[0] * baseline + weights[1] * network)
+        gradient = [(slopes * baseline).sum(), (slopes * network).sum()]
+        away = weights - _PRIOR
         return losses.sum() + _PRECISION * away @ away / 2, gradient + _PRECISION * away
 
-    found = minimize(risk, [0.5, 0.5], jac=True, method="L-BFGS-B", bounds=[(0, None)] * 2)
-    gain = loss(linear)[0] - loss(found.x[0] * linear + found.x[1] * network)[0]
-    error = gain.std(ddof=1) / np.sqrt(len(gain))
-    return found.x if gain.mean() > error else alone
+    return minimize(risk, _PRIOR, jac=True, method="L-BFGS-B", bounds=[(0, None)] * 2).x
 
 
 def log_loss_of(classes, weights):
@@ -60,14 +56,15 @@ def log_loss_of(classes, weights):
     return loss
 
 
-def error_loss_of(kind, targets, linear, weights):
-    """Loss of numbers, in units of the mean loss of the linear model.
+def error_loss_of(kind, targets, baseline, weights):
+    """Loss of numbers, in units of the mean loss of the baseline.
 
     Parameters
     ----------
     kind : {"squared_error", "absolute_error", "huber"}
-        Of a normal or a Laplace distribution, or of one that is between the two.
-    targets, linear : ndarray of shape (n_rows, n_outputs)
+        Of a Laplace distribution with "absolute_error", else of one that is normal but for
+        errors beyond three typical ones, the median of the baseline's, which count less.
+    targets, baseline : ndarray of shape (n_rows, n_outputs)
     weights : ndarray of shape (n_rows,)
 
     Returns
@@ -75,16 +72,17 @@ def error_loss_of(kind, targets, linear, weights):
     loss : callable
         As :func:`choose_weights` takes it.
     """
+    typical = np.abs(baseline - targets)
+    # Where most errors are 0, the mean takes the place of the median.
+    large = _LARGE_ERROR * (np.median(typical) or typical.mean())
 
     def errors(outputs):
         missed = outputs - targets
-        if kind == "squared_error":
-            return missed**2 / 2, missed
         if kind == "absolute_error":
             return np.abs(missed), np.sign(missed)
-        return _huber(1.0, missed), np.clip(missed, -1, 1)
+        return huber(large, missed), np.clip(missed, -large, large)
 
-    mean = np.average(errors(linear)[0], axis=0, weights=weights).mean()
+    mean = np.average(errors(baseline)[0], axis=0, weights=weights).mean()
     # The mean loss of a normal distribution is 1/2, that of a Laplace distribution 1.
     unit = max(mean, 1e-300) * (1 if kind == "absolute_error" else 2)
 

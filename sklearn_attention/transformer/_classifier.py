@@ -23,7 +23,7 @@ class TransformerClassifier(ClassifierMixin, TransformerEstimator):
 
     Parameters
     ----------
-    tokens, tokenizer, max_tokens, max_length, pooling, linear
+    tokens, tokenizer, max_tokens, max_length, pooling, baseline
         As for :class:`TransformerRegressor`: what rows have, and how tokens become one vector.
     d_model, n_heads, n_layers, dropout, architecture
         As there: the encoder.
@@ -71,7 +71,7 @@ class TransformerClassifier(ClassifierMixin, TransformerEstimator):
         max_tokens=None,
         max_length=None,
         pooling="auto",
-        linear="auto",
+        baseline="auto",
         class_weight=None,
         d_model=64,
         n_heads=4,
@@ -92,7 +92,7 @@ class TransformerClassifier(ClassifierMixin, TransformerEstimator):
             max_tokens=max_tokens,
             max_length=max_length,
             pooling=pooling,
-            linear=linear,
+            baseline=baseline,
             class_weight=class_weight,
             d_model=d_model,
             n_heads=n_heads,
@@ -133,6 +133,11 @@ class TransformerClassifier(ClassifierMixin, TransformerEstimator):
             If data or parameters are not valid. The estimator then is as it was before.
         """
         self._check_parameters()
+        if len(np.shape(y)) == 2 and np.shape(y)[1] > 1:
+            raise ValueError(
+                f"y of shape {np.shape(y)} has several outputs: fit a classifier for each, as "
+                "sklearn.multioutput.MultiOutputClassifier does."
+            )
         rows, y, weights = self._learn_input(X, y, sample_weight)
         y = check_labels(column_or_1d(y, warn=True))
         classes = self._learn_classes(y)

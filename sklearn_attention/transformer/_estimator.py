@@ -8,11 +8,11 @@ from .._columns import Columns
 from .._validation import check_choice, check_positive
 from ..text import TOKENIZERS
 from ..training import NetworkEstimator, check_series_parts
+from ._baselines import SeriesBaseline, TableBaseline, TextBaseline
 from ._blend import choose_weights, error_loss_of, log_loss_of
 from ._convolutions import RandomConvolutions
 from ._forms import FORMS
 from ._left_out_ridge import LeftOutRidge
-from ._linear_part import SeriesPart, TextPart
 from ._reader import RowReader
 from ._step_rows import patched
 
@@ -28,7 +28,9 @@ class TransformerEstimator(
 
     _widening, _largest_batch, _fewest_epochs = 2, 256, 10
     _foreign = ("instance_norm",)
-    _held = (Columns, SeriesPart, RandomConvolutions, LeftOutRidge, TextPart)
+    _held = (
+        Columns, TableBaseline, SeriesBaseline, RandomConvolutions, LeftOutRidge, TextBaseline,
+    )  # fmt: skip
 
     def __init__(self, **parameters):
         # Subclasses name them, with their defaults and one more.
@@ -81,8 +83,8 @@ class TransformerEstimator(
         outputs = 0.0
         if self.transformer_weight_ > 0:
             outputs = self.transformer_weight_ * self._encode(rows)[0].astype(np.float64)
-        if self.linear_ is not None:
-            outputs = outputs + self.linear_weight_ * self.linear_.outputs(rows)
+        if self.baseline_ is not None:
+            outputs = outputs + self.baseline_weight_ * self.baseline_.outputs(rows)
         return outputs
 
     def _tokens_of(self, rows):
@@ -98,7 +100,7 @@ class TransformerEstimator(
         targets : ndarray of shape (n_rows,) or (n_rows, n_outputs)
         sample_weight : ndarray of shape (n_rows,)
             Greater than 0.
-        loss : {"squared_error", "log_loss"}
+        loss : {"squared_error", "absolute_error", "huber", "log_loss"}
         n_outputs : int
         task_data : dict
             As for callbacks.
@@ -110,13 +112,13 @@ class TransformerEstimator(
         row_loss = getattr(_learning, loss)
         weights = (sample_weight / sample_weight.mean()).astype(np.float32)
         training, held_out = self._split(len(rows), strata)
-        whole, linear = rows, self._has_linear()
-        self.linear_, self.linear_weight_, self.transformer_weight_ = None, 0.0, 1.0
+        whole, has_baseline = rows, self._has_baseline(held_out)
+        self.baseline_, self.baseline_weight_, self.transformer_weight_ = None, 0.0, 1.0
         if self.tokens_ == "steps" and not self._goes_on:
             self.patch_length_ = self._choose_patch_length(rows.lengths)
         rows = self._tokens_of(rows)
         parts = [(rows.take(of), targets[of], weights[of]) for of in (training, held_out)]
-        judge = _learning.mean_loss_of(*parts[1], row_loss) if len(held_out) else None
+        judge = _learning.HeldOutRows(*parts[1], row_loss) if len(held_out) else None
         self._fit_network(
             self._network_shape(n_outputs), _learning.loss_of(*parts[0], row_loss),
             len(training), task_data=task_data,
@@ -124,39 +126,37 @@ class TransformerEstimator(
             data=[*rows.arrays(), targets, weights, training],
             n_tokens=int(np.ceil(rows.lengths.mean())),
         )  # fmt: skip
-        if linear:
-            self._add_linear(whole, targets, weights, held_out)
+        if has_baseline:
+            self._add_baseline(whole, targets, weights, held_out, loss, judge)
 
-    def _add_linear(self, rows, targets, weights, held_out):
-        """Fit a linear model, and choose the share of the transformer by rows held out."""
+    def _add_baseline(self, rows, targets, weights, held_out, loss, judge):
+        """Fit a baseline, and choose the share of the transformer by rows held out."""
         n_classes = len(self.classes_) if is_classifier(self) else None
         given = rows, targets, weights, n_classes, held_out
         if self.tokens_ == "text":
-            fitted = TextPart.fit(*given, self._token_arguments()["n_tokens"])
+            fitted = TextBaseline.fit(*given, self._token_arguments()["n_tokens"])
+        elif self.tokens_ == "steps":
+            fitted = SeriesBaseline.fit(*given, check_random_state(self.random_state))
         else:
-            fitted = SeriesPart.fit(*given, check_random_state(self.random_state))
-        self.linear_, linear = fitted
-        self.linear_weight_, self.transformer_weight_ = 1.0, 0.0
+            fitted = TableBaseline.fit(*given, loss, check_random_state(self.random_state))
+        self.baseline_, baseline = fitted
+        self.baseline_weight_, self.transformer_weight_ = 1.0, 0.0
         if len(held_out) < 2:
             return
-        network = self._encode(rows.take(held_out))[0].astype(np.float64)
+        network = judge.outputs.numpy().astype(np.float64)
         targets, weights = targets[held_out], weights[held_out]
         if n_classes is None:
-            loss = error_loss_of(self.loss, targets, linear, weights)
+            row_loss = error_loss_of(loss, targets, baseline, weights)
         else:
-            loss = log_loss_of(targets, weights)
-        chosen = choose_weights(linear, network, loss)
-        self.linear_weight_, self.transformer_weight_ = map(float, chosen)
+            row_loss = log_loss_of(targets, weights)
+        chosen = choose_weights(baseline, network, row_loss)
+        self.baseline_weight_, self.transformer_weight_ = map(float, chosen)
 
-    def _has_linear(self):
-        """Whether there is a linear model beside the transformer."""
-        of_table = self.tokens_ == "features"
-        if of_table and self.linear is True:
-            raise ValueError(
-                "linear=True is for sequences and texts, but X is a table of features: pass "
-                "'auto' or False."
-            )
-        wanted = not of_table if self.linear == "auto" else self.linear
+    def _has_baseline(self, held_out):
+        """Whether there is a baseline: "auto" has none that cannot be compared for tables."""
+        wanted = self.baseline
+        if wanted == "auto":
+            wanted = self.tokens_ != "features" or len(held_out) > 1
         return wanted and not (is_classifier(self) and len(self.classes_) == 1)
 
     def _choose_patch_length(self, lengths):
@@ -199,9 +199,9 @@ class TransformerEstimator(
         check_choice("tokens", self.tokens, ("auto", *FORMS))
         check_choice("tokenizer", self.tokenizer, TOKENIZERS)
         check_choice("pooling", self.pooling, ("auto", *POOLINGS))
-        if self.linear not in (True, False, "auto"):
+        if self.baseline not in (True, False, "auto"):
             raise ValueError(
-                f"linear={self.linear!r} is not valid: pass True, False or 'auto'."
+                f"baseline={self.baseline!r} is not valid: pass True, False or 'auto'."
             )
         check_series_parts(self._architecture)
         for name in ("max_tokens", "max_length"):

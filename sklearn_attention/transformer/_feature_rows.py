@@ -52,7 +52,8 @@ def feature_rows(X, n_levels, scales):
     Returns
     -------
     rows : TableRows
-        Of standardised numbers, places among the quantiles, and codes, -1 where missing.
+        Of numbers, the same standardised, places among the quantiles, and codes, -1 where
+        missing.
     """
     numeric = [j for j, n in enumerate(n_levels) if n is None]
     numbers = X[:, numeric]
@@ -66,6 +67,7 @@ def feature_rows(X, n_levels, scales):
     known = [n for n in n_levels if n is not None]
     codes[codes >= np.array(known, dtype=np.int64)] = -1
     return TableRows(
+        numbers,
         np.clip(standardised, -_FARTHEST, _FARTHEST).astype(np.float32),
         places.astype(np.float32),
         codes,

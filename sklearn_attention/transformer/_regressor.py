@@ -50,15 +50,17 @@ class TransformerRegressor(RegressorMixin, TransformerEstimator):
     pooling : {"auto", "mean", "last", "cls"}, default="auto"
         What stands for the row: the mean of its tokens, the last one, or a token of its own,
         [CLS], that is learned. "auto" is "cls" for features, otherwise "mean".
-    linear : bool or "auto", default="auto"
-        Whether a linear model stands beside the transformer: of texts a regression on TF-IDF
-        [5]_, of sequences of numbers a ridge regression on random convolutions [4]_. Their
-        outputs (logits of classes) are added up, with weights that are best on rows held out;
-        where the transformer gains nothing there, or none are, the linear model predicts.
-        "auto" has one for sequences and texts.
+    baseline : bool or "auto", default="auto"
+        Whether a simpler model stands beside the transformer: of tables boosted trees
+        (:class:`~sklearn.ensemble.HistGradientBoostingRegressor`), of texts a regression on
+        TF-IDF [5]_, of sequences of numbers a ridge regression on random convolutions [4]_.
+        The outputs of both (logits of classes) are added up, with weights that are likeliest
+        on rows held out; where none are, the baseline predicts alone. "auto" has one, but not
+        of tables where no rows are held out.
     loss : {"squared_error", "absolute_error", "huber"}, default="squared_error"
-        What the transformer learns by, and is added to the linear model by. "absolute_error"
-        aims at medians; "huber" is squared up to a standard deviation of the targets.
+        What the transformer learns by, and is added to the baseline by. "absolute_error" aims
+        at medians, as trees then do too; "huber" is squared up to a standard deviation of the
+        targets.
     d_model : int, default=64
         Width of the tokens.
     n_heads : int, default=4
@@ -106,9 +108,9 @@ class TransformerRegressor(RegressorMixin, TransformerEstimator):
         Mean and standard deviation of the targets, in which the network answers.
     patch_length_ : int
         Of steps: how many make a token.
-    linear_ : SeriesPart, TextPart or None
-        The linear model.
-    linear_weight_, transformer_weight_ : float
+    baseline_ : TableBaseline, SeriesBaseline, TextBaseline or None
+        The simpler model, fitted to all rows.
+    baseline_weight_, transformer_weight_ : float
         What the outputs of both are multiplied by, before they are added up.
     batch_size_ : int or (int, int)
         Rows in a step.
@@ -142,6 +144,10 @@ class TransformerRegressor(RegressorMixin, TransformerEstimator):
     Missing numbers and levels have learned vectors as well, one for each feature; levels that
     were not there in `fit` count as missing. Where nothing was missing in `fit`, the vector is
     0, and a missing number is that with :math:`z_j = u_j = 0`.
+
+    With a baseline :math:`f` the prediction is :math:`w_1 f(x) + w_2 \hat y(x)`, in units of
+    :math:`\sigma` from :math:`\mu`. The weights are `baseline_weight_` and
+    `transformer_weight_`; errors beyond three times the baseline's median count less for them.
 
     Steps of a sequence are put together to patches that overlap by half, whose tokens are
     linear in them, in units of the standard deviation of each channel. A missing value counts
@@ -190,7 +196,7 @@ class TransformerRegressor(RegressorMixin, TransformerEstimator):
         max_tokens=None,
         max_length=None,
         pooling="auto",
-        linear="auto",
+        baseline="auto",
         loss="squared_error",
         d_model=64,
         n_heads=4,
@@ -211,7 +217,7 @@ class TransformerRegressor(RegressorMixin, TransformerEstimator):
             max_tokens=max_tokens,
             max_length=max_length,
             pooling=pooling,
-            linear=linear,
+            baseline=baseline,
             loss=loss,
             d_model=d_model,
             n_heads=n_heads,

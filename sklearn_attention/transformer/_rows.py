@@ -8,25 +8,33 @@ class TableRows:
 
     Parameters
     ----------
+    numbers : ndarray of shape (n_rows, n_numeric)
+        As they were, NaN where missing.
     standardised, places : ndarray of shape (n_rows, n_numeric)
-        Numbers in units of their spread, and where they stand among their quantiles.
+        The same in units of their spread, and where they stand among their quantiles.
     codes : ndarray of int of shape (n_rows, n_categorical)
-        Levels of categories.
+        Levels of categories, -1 where missing.
     """
 
-    def __init__(self, standardised, places, codes):
-        self._columns = standardised, places, codes
-        self.lengths = np.full(len(codes), standardised.shape[1] + codes.shape[1])
+    def __init__(self, numbers, standardised, places, codes):
+        self._numbers, self._columns = numbers, (standardised, places, codes)
+        self.n_numeric = numbers.shape[1]
+        self.lengths = np.full(len(codes), self.n_numeric + codes.shape[1])
 
     def __len__(self):
         return len(self.lengths)
 
     def take(self, rows):
         """The same of some rows alone; `rows` is an ndarray of int."""
-        return TableRows(*(part[rows] for part in self._columns))
+        return TableRows(*(part[rows] for part in (self._numbers, *self._columns)))
+
+    def cells(self):
+        """Numbers, and behind them codes, with NaN for what is missing."""
+        codes = self._columns[-1]
+        return np.column_stack([self._numbers, np.where(codes < 0, np.nan, codes)])
 
     def arrays(self):
-        """All there is, by which two data sets are told apart."""
+        """All that a network sees, by which two data sets are told apart."""
         return self._columns
 
     def batch(self, rows):

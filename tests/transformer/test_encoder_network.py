@@ -6,11 +6,11 @@ import torch
 
 from sklearn_attention.text import UNKNOWN
 from sklearn_attention.transformer._learning import (
+    HeldOutRows,
     ask,
     attention_maps,
     log_loss,
     loss_of,
-    mean_loss_of,
     padded_lengths,
     squared_error,
 )
@@ -215,8 +215,29 @@ class TestLosses:
         np.testing.assert_allclose(
             found.item(), np.mean(weights[chosen] * errors[chosen]), rtol=1e-5
         )
-        found = mean_loss_of(rows, targets, weights, squared_error)(network)
+        found = HeldOutRows(rows, targets, weights, squared_error)(network)
         np.testing.assert_allclose(found, np.average(errors, weights=weights), rtol=1e-5)
+
+    def test_rows_held_out_are_told_by_the_epoch_that_others_choose(self):
+        networks, rows = [make_network() for _ in range(40)], make_sequences()
+        for seed, network in enumerate(networks):
+            own = torch.Generator().manual_seed(seed)
+            torch.nn.init.normal_(network.head.weight, std=0.1, generator=own)
+        rng = np.random.default_rng(1)
+        targets = rng.normal(size=(7, 3)).astype(np.float32)
+        weights = rng.uniform(size=7).astype(np.float32)
+        held_out = HeldOutRows(rows, targets, weights, squared_error)
+        found = [held_out(network) for network in networks]
+        outputs = np.array([ask(network, rows)[0] for network in networks])
+        losses = weights * ((outputs - targets) ** 2).mean(axis=2)  # (epochs, rows)
+        np.testing.assert_allclose(found, losses.sum(axis=1) / weights.sum(), rtol=1e-5)
+        chosen = set()
+        for row in range(7):
+            others = np.arange(7) % 5 != row % 5
+            best = losses[:, others].sum(axis=1).argmin()
+            np.testing.assert_array_equal(held_out.outputs[row], outputs[best, row])
+            chosen.add(best)
+        assert len(chosen) > 1
 
     def test_log_loss_is_minus_the_log_probability(self):
         outputs = torch.randn(5, 3)
@@ -241,9 +262,11 @@ def test_rows_are_taken_and_cut():
     cut = rows.cut(3)
     np.testing.assert_array_equal(cut.steps, np.concatenate([x[:3] for x in sequences]))
     np.testing.assert_array_equal(cut.lengths, np.minimum(rows.lengths, 3))
-    table = TableRows(np.eye(3), 2 * np.eye(3), np.arange(6).reshape(3, 2))
+    numbers = np.eye(3), 2 * np.eye(3), 3 * np.eye(3)
+    table = TableRows(*numbers, np.arange(6).reshape(3, 2) - 1)
     inputs, real = table.take(np.array([2, 0])).batch(np.array([1]))
     assert real is None
-    np.testing.assert_array_equal(inputs[1], [[2, 0, 0]])
-    np.testing.assert_array_equal(inputs[2], [[0, 1]])
+    np.testing.assert_array_equal(inputs[1], [[3, 0, 0]])
+    np.testing.assert_array_equal(inputs[2], [[-1, 0]])
+    np.testing.assert_array_equal(table.cells()[:2], [[1, 0, 0, np.nan, 0], [0, 1, 0, 1, 2]])
     np.testing.assert_array_equal(table.lengths, [5, 5, 5])

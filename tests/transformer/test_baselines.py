@@ -1,4 +1,4 @@
-"""The linear model beside a transformer, and how both are added up."""
+"""The baseline beside a transformer, and how both are added up."""
 
 import itertools
 import warnings
@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.special import log_softmax
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
 from sklearn_attention import (
     Architecture,
@@ -112,37 +113,48 @@ class TestBlend:
     def test_weights_are_the_likeliest(self):
         rng = np.random.default_rng(0)
         classes = rng.integers(3, size=500)
-        linear = 2 * np.eye(3)[classes] + rng.normal(size=(500, 3))
+        baseline = 2 * np.eye(3)[classes] + rng.normal(size=(500, 3))
         network = np.eye(3)[classes] + rng.normal(size=(500, 3))
         loss = log_loss_of(classes, np.ones(500))
-        best = choose_weights(linear, network, loss)
+        best = choose_weights(baseline, network, loss)
         assert (best > 0.3).all()
 
         def risk(w):
-            away = w - [1, 0]
-            return loss(w[0] * linear + w[1] * network)[0].sum() + away @ away / 2
+            away = w - [0.7, 0.3]
+            return loss(w[0] * baseline + w[1] * network)[0].sum() + 3 * away @ away / 2
 
         for step in ([0.05, 0], [-0.05, 0], [0, 0.05], [0, -0.05]):
             assert risk(best) < risk(best + step)
 
-    def test_what_gains_nothing_is_left_out(self):
+    def test_noise_has_little_weight(self):
         rng = np.random.default_rng(0)
         targets = rng.normal(size=(50, 1))
-        linear = targets + 0.1 * rng.normal(size=(50, 1))
-        loss = error_loss_of("squared_error", targets, linear, np.ones(50))
-        noise = rng.normal(size=(50, 1))
-        np.testing.assert_array_equal(choose_weights(linear, noise, loss), [1, 0])
+        good, noise = targets + 0.1 * rng.normal(size=(50, 1)), rng.normal(size=(50, 1))
+        loss = error_loss_of("squared_error", targets, good, np.ones(50))
+        np.testing.assert_allclose(choose_weights(good, noise, loss), [1, 0], atol=0.05)
         loss = error_loss_of("huber", targets, noise, np.ones(50))
-        assert choose_weights(noise, linear, loss)[1] > 0.8
+        assert choose_weights(noise, good, loss)[1] > 0.8
+
+    def test_few_rows_do_not_decide(self):
+        rng = np.random.default_rng(0)
+        targets = rng.normal(size=(200, 1))
+        baseline = targets + 0.1 * rng.normal(size=(200, 1))
+        network = targets + 0.2 * rng.normal(size=(200, 1))
+        # By squared errors one row would speak for the network alone.
+        baseline[0] += 10
+        loss = error_loss_of("squared_error", targets, baseline, np.ones(200))
+        weights = choose_weights(baseline, network, loss)
+        assert weights[0] > 0.5
+        assert weights.sum() == pytest.approx(1, abs=0.05)
 
     @pytest.mark.parametrize("kind", ["squared_error", "absolute_error", "huber"])
     def test_losses_of_numbers_have_their_derivatives(self, kind):
         rng = np.random.default_rng(0)
-        targets, linear, outputs = rng.normal(size=(3, 20, 2))
+        targets, baseline, outputs = rng.normal(size=(3, 20, 2))
         weights = rng.uniform(1, 2, 20)
-        loss = error_loss_of(kind, targets, linear, weights)
+        loss = error_loss_of(kind, targets, baseline, weights)
         unit = 1.0 if kind == "absolute_error" else 0.5
-        assert np.average(loss(linear)[0] / weights, weights=weights) == pytest.approx(unit)
+        assert np.average(loss(baseline)[0] / weights, weights=weights) == pytest.approx(unit)
         losses, slopes = loss(outputs)
         for j in range(2):
             step = np.zeros(2)
@@ -176,8 +188,8 @@ class TestEstimators:
         model = TransformerClassifier(**TINY).fit(X, y)
         X, y = make_series(seed=1)
         assert model.score(X, y) == 1
-        assert model.linear_weight_ > 0
-        logits = model.linear_weight_ * model.linear_.outputs(model._read_input(X)[0])
+        assert model.baseline_weight_ > 0
+        logits = model.baseline_weight_ * model.baseline_.outputs(model._read_input(X)[0])
         if model.transformer_weight_ == 0:
             np.testing.assert_allclose(
                 model.predict_log_proba(X), log_softmax(logits, axis=1), rtol=1e-6
@@ -220,21 +232,75 @@ class TestEstimators:
 
     def test_without(self):
         X, y = make_series()
-        model = TransformerClassifier(**TINY, linear=False).fit(X, y)
-        assert (model.linear_, model.linear_weight_, model.transformer_weight_) == (None, 0, 1)
-        with pytest.raises(ValueError, match="linear=True is for sequences and texts"):
-            TransformerClassifier(**TINY, linear=True).fit(np.eye(6), [0, 1] * 3)
-        with pytest.raises(ValueError, match="linear='yes' is not valid"):
-            TransformerClassifier(**TINY, linear="yes").fit(X, y)
+        model = TransformerClassifier(**TINY, baseline=False).fit(X, y)
+        assert model.baseline_ is None
+        assert (model.baseline_weight_, model.transformer_weight_) == (0, 1)
+        with pytest.raises(ValueError, match="baseline='yes' is not valid"):
+            TransformerClassifier(**TINY, baseline="yes").fit(X, y)
 
-    def test_nothing_held_out_leaves_it_to_the_linear_model(self):
+    def test_tables_have_trees(self):
+        rng = np.random.default_rng(0)
+        frame = pd.DataFrame({"x": rng.normal(size=300), "c": rng.choice(list("uvw"), 300)})
+        frame.loc[::7, "x"] = np.nan
+        frame.loc[::11, "c"] = None
+        y = np.column_stack([frame["c"] == "u", frame["x"].isna()]) * [1.0, 50.0]
+        model = TransformerRegressor(**TINY, random_state=3).fit(frame, y)
+        # Codes of categories are categories, and missing cells of either kind are missing.
+        cells = frame[["x"]].assign(c=frame["c"].map({"u": 0, "v": 1, "w": 2})).to_numpy()
+        options = {"categorical_features": [1], "random_state": 0}
+        trees = [HistGradientBoostingRegressor(**options).fit(cells, part) for part in y.T]
+        expected = np.column_stack([tree.predict(cells) for tree in trees])
+        rows = model._read_input(frame)[0]
+        found = model.center_ + model.scale_ * model.baseline_.outputs(rows)
+        np.testing.assert_allclose(found, expected, atol=1e-6 * y.max())
+        both = model.baseline_weight_ * model.baseline_.outputs(rows)
+        both = both + model.transformer_weight_ * model._encode(rows)[0]
+        np.testing.assert_allclose(
+            model.predict(frame), model.center_ + model.scale_ * both, rtol=1e-6
+        )
+        unseen = frame.assign(c="new")
+        missing = frame.assign(c=pd.Series([None] * 300, dtype=frame["c"].dtype))
+        np.testing.assert_array_equal(model.predict(unseen), model.predict(missing))
+
+    def test_trees_have_the_loss_and_the_weights(self):
+        rng = np.random.default_rng(0)
+        X, weights = rng.normal(size=(200, 2)), rng.uniform(size=200)
+        y = X[:, 0] + rng.standard_cauchy(200)
+        model = TransformerRegressor(**TINY, loss="absolute_error").fit(X, y, weights)
+        trees = HistGradientBoostingRegressor(loss="absolute_error").fit(X, y, weights)
+        found = model.center_ + model.scale_ * model.baseline_.outputs(model._read_input(X)[0])
+        np.testing.assert_allclose(found[:, 0], trees.predict(X), atol=1e-3 * np.std(y))
+        classes = (X[:, 0] > 0) + (X[:, 1] > 0)
+        model = TransformerClassifier(**TINY, class_weight={0: 5.0, 1: 1.0, 2: 1.0})
+        model.fit(X, classes, weights)
+        trees = HistGradientBoostingClassifier().fit(
+            X, classes, weights * np.where(classes == 0, 5.0, 1.0)
+        )
+        found = model.baseline_.outputs(model._read_input(X)[0])
+        np.testing.assert_allclose(np.exp(found), trees.predict_proba(X), atol=0.02)
+
+    def test_small_tables_have_none(self):
+        X, y = np.random.default_rng(0).normal(size=(30, 2)), [0, 1, 2] * 10
+        model = TransformerClassifier(**TINY).fit(X, y)
+        assert (model.baseline_, model.transformer_weight_) == (None, 1)
+        model = TransformerClassifier(**TINY, baseline=True).fit(X, y)
+        assert (model.baseline_weight_, model.transformer_weight_) == (1, 0)
+
+    def test_trees_that_stop_early_take_classes_of_one_row(self):
+        X = np.random.default_rng(0).normal(size=(10_100, 1)).astype(np.float32)
+        y = (X[:, 0] > 0).astype(int)
+        y[0] = 2
+        model = TransformerClassifier(**TINY | {"training": Training(max_steps=2)}).fit(X, y)
+        assert model.predict_proba(X[:2]).shape == (2, 3)
+
+    def test_nothing_held_out_leaves_it_to_the_baseline(self):
         X, y = make_series(30)
         model = TransformerClassifier(**TINY).fit(X, y)
-        assert (model.linear_weight_, model.transformer_weight_) == (1, 0)
+        assert (model.baseline_weight_, model.transformer_weight_) == (1, 0)
 
     def test_class_weights_are_sample_weights(self):
         X, y = make_series()
-        options = TINY | {"training": Training(validation_fraction=None), "linear": False}
+        options = TINY | {"training": Training(validation_fraction=None), "baseline": False}
         weighted = TransformerClassifier(**options, class_weight={0: 3.0, 1: 1.0}).fit(X, y)
         by_rows = TransformerClassifier(**options).fit(X, y, np.where(y == 0, 3.0, 1.0))
         np.testing.assert_array_equal(weighted.predict_proba(X), by_rows.predict_proba(X))
