@@ -3,8 +3,8 @@
 Displays are like those of scikit-learn: ``from_estimator`` computes and draws, the data stay as
 attributes, ``plot`` draws them again, and ``ax_`` and ``figure_`` are matplotlib's. Estimators
 of rows may be the last step of a pipeline, or what a search has found. Displays need
-matplotlib, the extra ``plot``, and leave its global state as it was. :data:`STYLE` is theirs, for
-pictures of one's own: ``plt.rc_context(STYLE)``.
+matplotlib, the extra ``plot``, and leave its global state as it was. :data:`STYLE` is theirs,
+for pictures of one's own: ``plt.rc_context(STYLE)``.
 """
 
 from .._lazy import lazy_names
