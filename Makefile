@@ -14,7 +14,7 @@ PACKAGE := .venv/package-$(VERSION)
 group = .venv/group-$(1)
 
 demo: $(PACKAGE)
-	MPLBACKEND=Agg $(BIN)/python examples/plot_grid_search_kernels.py demo
+	MPLBACKEND=Agg $(BIN)/python examples/smoothing/plot_grid_search_kernels.py demo
 
 # One thread for each of pytest's processes: more would only get in each other's way.
 test test-slow: export OMP_NUM_THREADS = 1
@@ -41,11 +41,13 @@ bench: $(PACKAGE) $(call group,bench)
 	$(BIN)/python benchmarks/tabular.py run --sets yacht,penguins --results .venv/tabular.jsonl
 	$(BIN)/python benchmarks/tabular.py report --results .venv/tabular.jsonl
 
+# Examples run when they have changed: docs/gallery has their results.
+docs: export OMP_NUM_THREADS = 1
 docs: $(PACKAGE) $(call group,docs)
 	$(BIN)/sphinx-build -q -W --keep-going docs docs/_build/html
 
 clean:
-	rm -rf build demo dist docs/_build docs/api/generated
+	rm -rf build demo dist docs/_build docs/api/generated docs/gallery
 	rm -rf .hypothesis .pytest_cache .ruff_cache
 	find . -name __pycache__ -not -path "./.venv/*" -prune -exec rm -rf {} +
 
