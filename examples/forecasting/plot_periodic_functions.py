@@ -24,6 +24,11 @@ import pandas as pd
 from sklearn_attention import Architecture, Training, TransformerForecaster
 from sklearn_attention.datasets import make_periodic_series
 
+GREY, BLUE, ORANGE = "#8a949e", "#2b6cb0", "#d9822b"
+plt.rc("font", size=11)
+plt.rc("axes", titlelocation="left", titleweight="bold", edgecolor=GREY)
+plt.rc("axes.spines", top=False, right=False)
+
 names = {"sine": "sin(x)", "growing_sine": "sin(x) exp(0.01x)", "square": "square(x)"}
 published = {"sine": 0.0050, "growing_sine": 0.0085, "square": 0.0243}
 
@@ -48,12 +53,10 @@ figure, axes = plt.subplots(3, 1, figsize=(8, 6.5), sharex=True, layout="constra
 for ax, (name, title) in zip(axes, names.items(), strict=True):
     series = make_periodic_series(name)
     steps = np.arange(len(series))
-    ax.plot(steps[800:1000], series[800:1000], color="0.6", label="source")
-    ax.plot(
-        steps[1000:], series[1000:], color="tab:blue", linewidth=4, alpha=0.35, label="target"
-    )
-    ax.plot(steps[1000:], forecasts[name], color="tab:orange", label="forecast")
-    ax.set_title(title, loc="left")
+    ax.plot(steps[800:1000], series[800:1000], color=GREY, label="source")
+    ax.plot(steps[1000:], series[1000:], color=BLUE, linewidth=4, alpha=0.35, label="target")
+    ax.plot(steps[1000:], forecasts[name], color=ORANGE, label="forecast")
+    ax.set_title(title)
 figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper right", ncols=3)
 axes[-1].set_xlabel("step")
 

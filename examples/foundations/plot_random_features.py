@@ -57,25 +57,26 @@ def relative_error(kernel):
     return np.median(draws)
 
 
-figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.4), layout="constrained")
+figure, axis = plt.subplots(figsize=(8, 4.4), layout="constrained")
 for name, (kind, color) in KINDS.items():
     for orthogonal, style in ((False, "--"), (True, "-")):
         errors = [relative_error(kind(size, orthogonal=orthogonal)) for size in sizes]
         label = f"{name}, {'orthogonal' if orthogonal else 'independent'}"
-        left.plot(sizes, 100 * np.array(errors), style, color=color, lw=2, label=label)
+        axis.plot(sizes, 100 * np.array(errors), style, color=color, lw=2, label=label)
         print(f"{label:28s} {100 * errors[0]:5.1f} % to {100 * errors[-1]:4.1f} %")
 guide = 100 * errors[0] * np.sqrt(sizes[0] / np.array(sizes)) / 4
-left.plot(sizes, guide, color=GREY, lw=1)
-left.text(sizes[1], guide[1] / 1.9, r"slope $-\frac{1}{2}$", color=GREY)
-left.set(xscale="log", yscale="log", xlabel="features", ylabel="relative error (%)")
-left.set_title("Error of attention")
-left.set_xticks(sizes[::2], [str(size) for size in sizes[::2]])
-left.set_yticks([1, 3, 10, 30], ["1", "3", "10", "30"])
-left.minorticks_off()
-left.legend(frameon=False, fontsize=9.5)
+axis.plot(sizes, guide, color=GREY, lw=1)
+axis.text(sizes[1], guide[1] / 1.9, r"slope $-\frac{1}{2}$", color=GREY)
+axis.set(xscale="log", yscale="log", xlabel="features", ylabel="relative error (%)")
+axis.set_title("Error of attention")
+axis.set_xticks(sizes[::2], [str(size) for size in sizes[::2]])
+axis.set_yticks([1, 3, 10, 30], ["1", "3", "10", "30"])
+axis.minorticks_off()
+axis.legend(frameon=False, fontsize=9.5)
+plt.show()
 
 # %%
-# The right panel has one query and keys of the same length at every angle to it. Positive
+# Key by key: one query and keys of the same length at every angle to it. Positive
 # features are good where the kernel is small and noisy where it is large; trigonometric ones
 # are the other way round, and exact for a key that equals the query. In the middle their
 # errors are the same. A weight that is small and may come out negative is why trigonometric
@@ -89,19 +90,20 @@ query[0, 0] = length
 circle = np.zeros((60, 16))
 circle[:, 0], circle[:, 1] = length * np.cos(angles), length * np.sin(angles)
 truth = ScaledDotProduct()(query, circle)[0]
+figure, axis = plt.subplots(figsize=(8, 4.4), layout="constrained")
 for name, (kind, color) in KINDS.items():
     found = [kind(64, random_state=seed)(query, circle)[0] for seed in range(200)]
     spread = np.sqrt(np.mean((np.array(found) - truth) ** 2, axis=0))
-    right.fill_between(
+    axis.fill_between(
         np.degrees(angles), truth - spread, truth + spread, color=color, alpha=0.3, lw=0,
         label=f"{name}, ± one standard error",
     )  # fmt: skip
-right.plot(np.degrees(angles), truth, color=INK, lw=1.8, label="exact")
-right.axhline(0, color=GREY, lw=0.8)
-right.set(xlabel="angle between query and key (°)", ylabel=r"$\exp(q^\top k / \sqrt{d})$")
-right.set_title("64 features, key by key")
-right.set_xticks([0, 45, 90, 135, 180])
-right.legend(frameon=False, fontsize=9.5)
+axis.plot(np.degrees(angles), truth, color=INK, lw=1.8, label="exact")
+axis.axhline(0, color=GREY, lw=0.8)
+axis.set(xlabel="angle between query and key (°)", ylabel=r"$\exp(q^\top k / \sqrt{d})$")
+axis.set_title("64 features, key by key")
+axis.set_xticks([0, 45, 90, 135, 180])
+axis.legend(frameon=False, fontsize=9.5)
 plt.show()
 
 # %%
