@@ -14,7 +14,7 @@ PACKAGE := .venv/package-$(VERSION)
 group = .venv/group-$(1)
 
 demo: $(PACKAGE)
-	MPLBACKEND=Agg $(BIN)/python examples/smoothing/plot_grid_search_kernels.py demo
+	MPLBACKEND=Agg $(BIN)/python examples/demo.py demo
 
 # One thread for each of pytest's processes: more would only get in each other's way.
 test test-slow: export OMP_NUM_THREADS = 1

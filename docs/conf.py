@@ -34,6 +34,7 @@ myst_heading_anchors = 3
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
+    "ignore_pattern": r"demo\.py",
     "subsection_order": [
         f"../examples/{folder}"
         for folder in ["foundations", "smoothing", "tables", "sequences", "forecasting"]

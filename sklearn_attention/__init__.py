@@ -40,6 +40,7 @@ _SUBPACKAGES = (
     "bandwidth",
     "datasets",
     "forecasting",
+    "inspection",
     "kernel_approximation",
     "kernel_attention",
     "kernels",

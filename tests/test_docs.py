@@ -92,9 +92,8 @@ def test_the_link_of_every_estimator_leads_to_its_page():
         assert link.endswith(f"/api/generated/sklearn_attention.{name}.html")
 
 
-def test_readme_names_every_estimator_and_kernel():
+def test_readme_names_every_estimator():
     quoted = set(re.findall(r"`(\w+)`", README.read_text("utf-8")))
-    assert not set(kernels.KERNELS) - quoted
     assert not names_of("smoothing", lambda value: hasattr(value, "fit")) - quoted
     assert not names_of("kernel_approximation", inspect.isclass) - quoted
     assert "KernelForecaster" in quoted

@@ -1,0 +1,261 @@
+"""Attention, as a map from queries to keys."""
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from ..text import END, START, Vocabulary
+from ._pipelines import last_step
+from ._style import SIGNED, WEIGHTS, canvas
+
+# More labels than this cannot be read.
+_MOST_LABELS = 40
+
+
+def attention_rollout(weights):
+    r"""Weights through all layers at once, the mean over heads.
+
+    Parameters
+    ----------
+    weights : array-like of shape (n_layers, n_heads, n_tokens, n_tokens)
+        Rows sum to 1; the first layer comes first.
+
+    Returns
+    -------
+    rollout : ndarray of shape (n_tokens, n_tokens)
+        Share of each token of the input (columns) in each of the output; rows sum to 1.
+
+    Notes
+    -----
+    Half of each layer passes by the attention [1]_:
+
+    .. math:: \prod_l \tfrac12 (A_l + I)
+
+    References
+    ----------
+    .. [1] Abnar, S. and Zuidema, W. (2020). Quantifying attention flow in transformers. ACL.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_attention.inspection import attention_rollout
+    >>> looks_back = np.array([[1.0, 0.0], [1.0, 0.0]])
+    >>> attention_rollout([[looks_back], [looks_back]])
+    array([[1.  , 0.  ],
+           [0.75, 0.25]])
+    """
+    weights = np.asarray(weights, dtype=np.float64)
+    if weights.ndim != 4 or weights.shape[2] != weights.shape[3]:
+        raise ValueError(
+            f"weights has shape {weights.shape}: pass (n_layers, n_heads, n_tokens, n_tokens)."
+        )
+    rollout = np.eye(weights.shape[2])
+    for layer in weights.mean(axis=1):
+        rollout = (layer + np.eye(len(layer))) / 2 @ rollout
+    return rollout
+
+
+class AttentionMapDisplay:
+    """Weights from queries (rows) to keys (columns), for each layer and head.
+
+    Make one by :meth:`from_estimator` or :meth:`from_weights`. The map of a smoother, its
+    smoother matrix, has one layer and one head.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (n_layers, n_heads, n_queries, n_keys)
+        Weights; rows sum to 1.
+    queries, keys : list of str or None, default=None
+        Names of rows and columns.
+
+    Attributes
+    ----------
+    figure_ : Figure
+    ax_ : Axes, or ndarray of Axes of shape (n_layers, n_heads)
+
+    Examples
+    --------
+    >>> from sklearn_attention import attention_weights
+    >>> from sklearn_attention.inspection import AttentionMapDisplay
+    >>> weights = attention_weights([[0.0], [1.0]], [[0.0], [1.0], [2.0]], "gaussian")
+    >>> display = AttentionMapDisplay.from_weights(weights, keys=["a", "b", "c"])
+    >>> display.weights.shape
+    (1, 1, 2, 3)
+    """
+
+    def __init__(self, weights, *, queries=None, keys=None):
+        self.weights, self.queries, self.keys = weights, queries, keys
+
+    @classmethod
+    def from_weights(cls, weights, *, queries=None, keys=None, ax=None, **options):
+        """Draw weights.
+
+        Parameters
+        ----------
+        weights : array-like of shape (n_queries, n_keys), or with n_heads, or with n_layers \
+and n_heads before them
+            Weights.
+        queries, keys : list of str, default=None
+            Names of rows and columns.
+        ax : Axes or array of Axes, default=None
+            Where to draw; None makes a figure.
+        **options
+            For :meth:`plot`.
+
+        Returns
+        -------
+        display : AttentionMapDisplay
+        """
+        weights = np.asarray(weights)
+        if not 2 <= weights.ndim <= 4:
+            raise ValueError(
+                f"weights has shape {weights.shape}: pass (n_queries, n_keys), with n_heads "
+                "before, or n_layers and n_heads."
+            )
+        weights = weights.reshape((1,) * (4 - weights.ndim) + weights.shape)
+        for name, names, size in zip(
+            ("queries", "keys"), (queries, keys), weights.shape[2:], strict=True
+        ):
+            if names is not None and len(names) != size:
+                raise ValueError(f"{name} has {len(names)} names for {size}: pass one each.")
+        return cls(weights, queries=queries, keys=keys).plot(ax=ax, **options)
+
+    @classmethod
+    def from_estimator(cls, estimator, X=None, y=None, *, ax=None, **options):
+        """Draw the weights of a fitted estimator.
+
+        Parameters
+        ----------
+        estimator : estimator
+            With `attention_maps` or `smoother_matrix`, or a pipeline that ends with one.
+        X : array-like, default=None
+            Of a smoother the queries. Of others one row, sequence or text, as a list of it, or
+            what a forecaster takes.
+        y : list, default=None
+            Of a translator the one target; None stands for its prediction.
+        ax : Axes or array of Axes, default=None
+            Where to draw; None makes a figure.
+        **options
+            For :meth:`plot`.
+
+        Returns
+        -------
+        display : AttentionMapDisplay
+        """
+        check_is_fitted(estimator)
+        model, rows = last_step(estimator, X)
+        if hasattr(model, "smoother_matrix"):
+            return cls.from_weights(model.smoother_matrix(rows), ax=ax, **options)
+        if not hasattr(model, "attention_maps"):
+            raise ValueError(
+                f"{type(model).__name__} has no attention: pass a smoother or a transformer."
+            )
+        if hasattr(model, "target_vocabulary_"):
+            y = model.predict(rows) if y is None else y
+            weights = model.attention_maps(rows, y)
+            queries = _tokens(model.target_vocabulary_, y[0], last=END)
+            keys = _tokens(model.source_vocabulary_, rows[0], last=END)
+        elif hasattr(model, "perplexity"):
+            text = rows if isinstance(rows, str) else rows[0]
+            weights = [model.attention_maps(text)]
+            queries = keys = _tokens(model.vocabulary_, text, first=START)
+        else:
+            weights = model.attention_maps(rows)
+            queries = keys = _names_of_tokens(model, rows, weights)
+        if len(weights) != 1:
+            raise ValueError(f"X has {len(weights)} rows: pass one, to draw its attention.")
+        return cls.from_weights(weights[0], queries=queries, keys=keys, ax=ax, **options)
+
+    def plot(self, ax=None, *, layer=None, head=None, rollout=False):
+        """Draw.
+
+        Parameters
+        ----------
+        ax : Axes or array of Axes, default=None
+            Where to draw, one for each map; None makes a figure.
+        layer, head : int, default=None
+            Draw that of each alone, from 0 on.
+        rollout : bool, default=False
+            Whether to draw :func:`attention_rollout` in the place of layers and heads.
+
+        Returns
+        -------
+        self : AttentionMapDisplay
+        """
+        shown, named = self._shown(layer, head, rollout)
+        n_rows, n_columns = len(shown), len(shown[0])
+        alone = n_rows == n_columns == 1
+        size = (5.4, 4.4) if alone else (2.1 * n_columns + 0.9, 2.1 * n_rows + 0.4)
+        size = (max(size[0], 4.5), max(size[1], 3.6))
+        low = min(0.0, float(np.nanmin(shown)))
+        high = max(float(np.nanmax(shown)), -low)
+        colors = {"cmap": WEIGHTS, "vmin": 0.0, "vmax": high}
+        if low < 0:
+            colors = {"cmap": SIGNED, "vmin": -high, "vmax": high}
+        with canvas(self, ax, size=size, grid=(n_rows, n_columns)) as ax:
+            axes = np.array([[ax]]) if alone else ax
+            for i, row in enumerate(shown):
+                for j, weights in enumerate(row):
+                    own, last = axes[i, j], i == n_rows - 1
+                    image = own.imshow(weights, aspect="auto", interpolation="none", **colors)
+                    own.spines[:].set_visible(False)
+                    if named and not alone:
+                        own.set_title(named[i][j], fontsize="small", fontweight="normal")
+                    _label(own.xaxis, self.keys, "key" if last else None)
+                    _label(own.yaxis, self.queries, None if j else "query")
+            if alone and named:
+                axes[0, 0].set_title(named[0][0])
+            bar = axes[0, 0].figure.colorbar(image, ax=axes, label="weight")
+            bar.outline.set_visible(False)
+        return self
+
+    def _shown(self, layer, head, rollout):
+        """Maps to be drawn, a row for each layer, and what they are called."""
+        if rollout:
+            return attention_rollout(self.weights)[None, None], [["rollout"]]
+        weights, numbers = self.weights, []
+        for axis, (name, chosen) in enumerate((("layer", layer), ("head", head))):
+            size = weights.shape[axis]
+            if chosen is not None and chosen not in range(size):
+                raise ValueError(f"{name}={chosen} is not valid: pass 0 to {size - 1}.")
+            numbers.append(range(size) if chosen is None else [chosen])
+        if self.weights.shape[:2] == (1, 1):
+            return weights, None
+        names = [[f"layer {i}, head {j}" for j in numbers[1]] for i in numbers[0]]
+        return weights[np.ix_(*numbers)], names
+
+
+def _label(axis, names, title):
+    """Names along an axis where there is room for them; nothing along inner ones."""
+    axis.set_tick_params(length=0)
+    if title is None:
+        axis.set_ticks([])
+        return
+    axis.set_label_text(title)
+    if names is None or len(names) > _MOST_LABELS:
+        return
+    long = axis.axis_name == "x" and sum(map(len, names)) > _MOST_LABELS
+    axis.set_ticks(
+        range(len(names)), names, fontsize="small", rotation="vertical" if long else None
+    )
+
+
+def _tokens(state, sequence, *, first=None, last=None):
+    vocabulary = Vocabulary.from_state(state)
+    ids = [*([] if first is None else [first]), *vocabulary.encode(sequence)]
+    return [vocabulary.tokens[i] for i in [*ids, *([] if last is None else [last])]]
+
+
+def _names_of_tokens(model, rows, weights):
+    """Names of an encoder's tokens: features, or tokens of a text; None for steps."""
+    kind = getattr(model, "tokens_", None)
+    if kind == "features":
+        names = getattr(model, "feature_names_in_", None)
+        names = [f"x{j}" for j in range(model.n_features_in_)] if names is None else [*names]
+    elif kind == "text":
+        text = rows.iloc[0] if hasattr(rows, "iloc") else rows[0]
+        names = _tokens(model.vocabulary_, text)
+    else:
+        return None
+    n_tokens = weights.shape[-1]
+    names = ["[CLS]"] * (n_tokens - len(names)) + list(map(str, names))
+    return names[:n_tokens]

@@ -1,0 +1,143 @@
+"""Forecasts from the past, beside what happened."""
+
+import numpy as np
+import pandas as pd
+
+from ._forecast import _write_dates_shortly
+from ._style import BLUE, GREY, INK, canvas
+
+
+class BacktestDisplay:
+    """Forecasts from several points in the past, beside what happened.
+
+    Make one by :meth:`from_estimator`, or :meth:`from_predictions` of what `backtest` returns.
+
+    Parameters
+    ----------
+    table : DataFrame
+        As `backtest` returns it, of one series.
+    name : str, default=None
+        Of the series.
+
+    Attributes
+    ----------
+    errors_ : Series
+        Mean absolute error of each fold.
+    figure_ : Figure
+    ax_ : Axes
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_attention import KernelForecaster
+    >>> from sklearn_attention.datasets import make_periodic_series
+    >>> from sklearn_attention.inspection import BacktestDisplay
+    >>> noise = 0.1 * np.random.default_rng(0).normal(size=400)
+    >>> series = make_periodic_series("sine", 400) + noise
+    >>> model = KernelForecaster(horizon=20, lookback=60)
+    >>> display = BacktestDisplay.from_estimator(model, series, cv=3)
+    >>> display.errors_.round(2).tolist()
+    [0.1, 0.09, 0.07]
+    """
+
+    def __init__(self, table, *, name=None):
+        self.table, self.name = table, name
+        missed = (table["actual"] - table["forecast"]).abs()
+        self.errors_ = missed.groupby(table["fold"]).mean()
+
+    @classmethod
+    def from_estimator(
+        cls, forecaster, X, y=None, *, cv=5, refit=False, coverage=0.9, series=None, ax=None
+    ):
+        """Draw a backtest of a forecaster, which need not be fitted.
+
+        Parameters
+        ----------
+        forecaster : KernelForecaster or TransformerForecaster
+            Is not changed.
+        X, y, cv, refit, coverage
+            As for `backtest`.
+        series : object, default=None
+            Which series, by its name; None is for the only one.
+        ax : Axes, default=None
+            Where to draw; None makes a figure.
+
+        Returns
+        -------
+        display : BacktestDisplay
+        """
+        table = forecaster.backtest(X, y, cv=cv, refit=refit, coverage=coverage)
+        return cls.from_predictions(table, series=series, ax=ax)
+
+    @classmethod
+    def from_predictions(cls, table, *, series=None, ax=None):
+        """Draw what `backtest` has returned.
+
+        Parameters
+        ----------
+        table : DataFrame
+            Forecasts beside what happened.
+        series : object, default=None
+            Which series, by its name; None is for the only one.
+        ax : Axes, default=None
+            Where to draw; None makes a figure.
+
+        Returns
+        -------
+        display : BacktestDisplay
+        """
+        if "series" in table:
+            names = table["series"].unique().tolist()
+            if series is None and len(names) == 1:
+                series = names[0]
+            if series not in names:
+                raise ValueError(
+                    f"series={series!r} is none of the series: pass one of {names[:5]}."
+                )
+            table = table[table["series"] == series]
+        return cls(table, name=series).plot(ax=ax)
+
+    def plot(self, ax=None):
+        """Draw.
+
+        Parameters
+        ----------
+        ax : Axes, default=None
+            Where to draw; None makes a figure.
+
+        Returns
+        -------
+        self : BacktestDisplay
+        """
+        ends = [name for name in self.table if str(name).startswith("lower_")]
+        with canvas(self, ax, size=(7.6, 3.8)) as ax:
+            dates = False
+            for number, (fold, own) in enumerate(self.table.groupby("fold")):
+                own = own.sort_values("time")
+                time = pd.Index(own["time"])
+                if isinstance(time, pd.PeriodIndex):
+                    time = time.to_timestamp()
+                dates = dates or isinstance(time, pd.DatetimeIndex)
+                for lower in ends:
+                    upper = lower.replace("lower_", "upper_")
+                    label = None if number else f"{lower.removeprefix('lower_')} % interval"
+                    ax.fill_between(
+                        time, own[lower], own[upper], color=BLUE, alpha=0.2, lw=0, label=label
+                    )
+                ax.axvline(time[0], color=GREY, lw=0.8, ls="--")
+                named = [None, None] if number else ["what happened", "forecast"]
+                ax.plot(time, own["actual"], color=INK, lw=1.2, label=named[0])
+                ax.plot(time, own["forecast"], color=BLUE, lw=2, label=named[1])
+                ax.annotate(
+                    f"{self.errors_[fold]:.3g}", (time[0], 1), (3, -2), color=GREY, va="top",
+                    xycoords=("data", "axes fraction"), textcoords="offset points",
+                    fontsize="small",
+                )  # fmt: skip
+            mean = float(np.mean(self.errors_))
+            ax.set_title(f"mean absolute error {mean:.3g}, and of each fold")
+            ax.set_ylabel("" if self.name is None else str(self.name))
+            ax.margins(x=0.01)
+            ax.legend(loc="best")
+            if dates:
+                _write_dates_shortly(ax)
+        return self

@@ -1,0 +1,148 @@
+"""Coverage of intervals, nominal against actual."""
+
+import numpy as np
+from scipy.stats import binom
+from sklearn.utils.validation import check_is_fitted
+
+from .._validation import check_in_open_interval, check_list
+from ._style import BLUE, GREY, canvas
+
+_LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
+
+
+class CoverageDisplay:
+    """Share of observations within intervals, over the probability that these promise.
+
+    Make one by :meth:`from_estimator` or :meth:`from_predictions`. On the diagonal intervals
+    keep their promise, below it they are too narrow. Grey is where shares of so many
+    independent observations fall nineteen times in twenty.
+
+    Parameters
+    ----------
+    coverage : ndarray of shape (n_levels,)
+        What was promised.
+    actual : ndarray of shape (n_levels,)
+        Share of observations within.
+    n_samples : int or None
+        How many observations, if they are independent; None of steps of series.
+
+    Attributes
+    ----------
+    figure_ : Figure
+    ax_ : Axes
+
+    Examples
+    --------
+    >>> from sklearn_attention import LocalPolynomialRegressor
+    >>> from sklearn_attention.datasets import make_smoothing_curve
+    >>> from sklearn_attention.inspection import CoverageDisplay
+    >>> X, y = make_smoothing_curve("heavisine", 400, signal_to_noise=3, random_state=0)
+    >>> model = LocalPolynomialRegressor().fit(X[::2], y[::2])
+    >>> display = CoverageDisplay.from_estimator(model, X[1::2], y[1::2], coverage=[0.5, 0.9])
+    >>> display.actual.round(2)
+    array([0.52, 0.9 ])
+    """
+
+    def __init__(self, coverage, actual, *, n_samples=None):
+        self.coverage, self.actual, self.n_samples = coverage, actual, n_samples
+
+    @classmethod
+    def from_estimator(cls, estimator, X, y=None, *, coverage=_LEVELS, ax=None):
+        """Draw the coverage of the intervals of an estimator.
+
+        Parameters
+        ----------
+        estimator : regressor or forecaster
+            One with `predict_interval`, fitted; or a forecaster, which is fitted anew by its
+            `backtest`.
+        X, y : array-like
+            Rows that were not fitted, and their targets of one output; of a forecaster what
+            `backtest` takes.
+        coverage : array-like of shape (n_levels,), default=(0.1, 0.2, ..., 0.9, 0.95)
+            Probabilities, between 0 and 1.
+        ax : Axes, default=None
+            Where to draw; None makes a figure.
+
+        Returns
+        -------
+        display : CoverageDisplay
+        """
+        levels = _checked(coverage)
+        if hasattr(estimator, "backtest"):
+            table = estimator.backtest(X, y, coverage=levels.tolist())
+            ends = [
+                table[[f"lower_{100 * level:g}", f"upper_{100 * level:g}"]].to_numpy()
+                for level in levels
+            ]
+            return cls(levels, _shares(table["actual"].to_numpy(), ends)).plot(ax=ax)
+        check_is_fitted(estimator)
+        if not hasattr(estimator, "predict_interval"):
+            raise ValueError(
+                f"{type(estimator).__name__} has no intervals: pass an estimator with "
+                "predict_interval, or use CoverageDisplay.from_predictions."
+            )
+        intervals = [estimator.predict_interval(X, coverage=level) for level in levels]
+        return cls.from_predictions(y, intervals, levels, ax=ax)
+
+    @classmethod
+    def from_predictions(cls, y, intervals, coverage, *, ax=None):
+        """Draw the coverage of given intervals.
+
+        Parameters
+        ----------
+        y : array-like of shape (n_samples,)
+            Observations, independent of one another.
+        intervals : array-like of shape (n_levels, n_samples, 2)
+            For each level lower and upper ends.
+        coverage : array-like of shape (n_levels,)
+            What they promise, between 0 and 1.
+        ax : Axes, default=None
+            Where to draw; None makes a figure.
+
+        Returns
+        -------
+        display : CoverageDisplay
+        """
+        levels, y, intervals = _checked(coverage), np.asarray(y), np.asarray(intervals)
+        if intervals.shape != (len(levels), *y.shape, 2) or y.ndim != 1:
+            raise ValueError(
+                f"intervals has shape {intervals.shape}: pass (n_levels, n_samples, 2), here "
+                f"({len(levels)}, {len(y)}, 2), for y of one output."
+            )
+        return cls(levels, _shares(y, intervals), n_samples=len(y)).plot(ax=ax)
+
+    def plot(self, ax=None):
+        """Draw.
+
+        Parameters
+        ----------
+        ax : Axes, default=None
+            Where to draw; None makes a figure.
+
+        Returns
+        -------
+        self : CoverageDisplay
+        """
+        with canvas(self, ax, size=(4.8, 4.4)) as ax:
+            ax.plot([0, 1], [0, 1], color=GREY, lw=1, ls="--")
+            if self.n_samples is not None:
+                levels = np.linspace(0, 1, 101)
+                ends = binom.interval(0.95, self.n_samples, levels)
+                ends = np.array(ends) / self.n_samples
+                ends[:, 0], ends[:, -1] = 0, 1
+                ax.fill_between(levels, *ends, color=GREY, alpha=0.25, lw=0)
+            ax.plot(self.coverage, self.actual, "o-", color=BLUE, ms=5, clip_on=False)
+            ax.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
+            ax.set(xlabel="coverage asked for", ylabel="share of observations within")
+        return self
+
+
+def _checked(coverage):
+    return np.array(
+        [check_in_open_interval("coverage", c, 0, 1) for c in check_list("coverage", coverage)]
+    )
+
+
+def _shares(y, intervals):
+    """Share of the observations within each of several lists of intervals."""
+    return np.array([np.mean((y >= ends[:, 0]) & (y <= ends[:, 1])) for ends in intervals])

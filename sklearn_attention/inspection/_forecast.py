@@ -1,0 +1,220 @@
+"""A forecast, its fan of intervals and what came before."""
+
+import numpy as np
+import pandas as pd
+from sklearn.utils.validation import check_is_fitted
+
+from .._validation import check_in_open_interval, check_list, check_positive
+from ..forecasting import Panel, TimeIndex
+from ._style import BLUE, GREY, INK, ORANGE, canvas
+
+
+class ForecastDisplay:
+    """History, forecast, intervals, and what happened.
+
+    Make one by :meth:`from_estimator`.
+
+    Parameters
+    ----------
+    history : Series
+        Observations before the forecast.
+    forecast : Series
+        The forecast.
+    intervals : dict of float to DataFrame, default=None
+        For each coverage a frame with the columns "lower" and "upper".
+    actual : Series, default=None
+        What happened.
+    analogs : list of (float, Series), default=None
+        Weights of windows of the past that resemble the last one, and the windows with what
+        followed them, at their times.
+    name : str, default=None
+        Of the series.
+
+    Attributes
+    ----------
+    figure_ : Figure
+    ax_ : Axes
+
+    Examples
+    --------
+    >>> from sklearn_attention import KernelForecaster
+    >>> from sklearn_attention.datasets import make_periodic_series
+    >>> from sklearn_attention.inspection import ForecastDisplay
+    >>> series = make_periodic_series("sine", 400)
+    >>> model = KernelForecaster(horizon=60, lookback=60).fit(series[:340])
+    >>> display = ForecastDisplay.from_estimator(model, actual=series[340:], n_analogs=3)
+    >>> len(display.forecast), list(display.intervals), len(display.analogs)
+    (60, [0.5, 0.8, 0.95], 3)
+    """
+
+    def __init__(
+        self, history, forecast, *, intervals=None, actual=None, analogs=None, name=None
+    ):
+        self.history, self.forecast, self.intervals = history, forecast, intervals
+        self.actual, self.analogs, self.name = actual, analogs, name
+
+    @classmethod
+    def from_estimator(
+        cls, forecaster, X=None, *, series=None, actual=None, coverage=(0.5, 0.8, 0.95),
+        n_past=None, n_analogs=0, ax=None,
+    ):  # fmt: skip
+        """Draw the forecast of a fitted forecaster.
+
+        Parameters
+        ----------
+        forecaster : KernelForecaster or TransformerForecaster
+            Fitted.
+        X : object, default=None
+            What to forecast, as for `predict`.
+        series : object, default=None
+            Which series, by its name; None is for the only one.
+        actual : Series or array-like, default=None
+            What happened. An array begins with the first step of the forecast.
+        coverage : float or list of float, default=(0.5, 0.8, 0.95)
+            Probabilities of the intervals; an empty list for none.
+        n_past : int, default=None
+            How many steps of history; None is for four times those of the forecast.
+        n_analogs : int, default=0
+            How many similar windows of the own past to mark, of a KernelForecaster: the
+            heaviest of those that end at least `lookback` steps from one another.
+        ax : Axes, default=None
+            Where to draw; None makes a figure.
+
+        Returns
+        -------
+        display : ForecastDisplay
+        """
+        check_is_fitted(forecaster)
+        levels = [
+            check_in_open_interval("coverage", level, 0, 1)
+            for level in (check_list("coverage", coverage) if np.size(coverage) else ())
+        ]
+        panel = Panel.from_state(forecaster.observed_)
+        place = _place(panel.names, series)
+        told = forecaster.predict(X, coverage=levels) if levels else forecaster.predict(X)
+        table = _table(told, panel, place, levels)
+        past = _observed(panel, place)
+        n_past = 4 * len(table) if n_past is None else n_past
+        check_positive("n_past", n_past, integer=True)
+        if actual is not None and not isinstance(actual, pd.Series):
+            actual = np.ravel(actual)[: len(table)]
+            actual = pd.Series(actual, table.index[: len(actual)])
+        intervals = {
+            level: table.iloc[:, 1 + 2 * i : 3 + 2 * i].set_axis(["lower", "upper"], axis=1)
+            for i, level in enumerate(levels)
+        }
+        analogs = None
+        if n_analogs:
+            analogs = _analogs(forecaster, X, panel, place, n_analogs)
+            n_past = len(past)
+        display = cls(
+            past.iloc[-n_past:], table.iloc[:, 0], intervals=intervals, actual=actual,
+            analogs=analogs, name=panel.names[place],
+        )  # fmt: skip
+        return display.plot(ax=ax)
+
+    def plot(self, ax=None):
+        """Draw.
+
+        Parameters
+        ----------
+        ax : Axes, default=None
+            Where to draw; None makes a figure.
+
+        Returns
+        -------
+        self : ForecastDisplay
+        """
+        with canvas(self, ax, size=(7.6, 3.8)) as ax:
+            for level in sorted(self.intervals or {}, reverse=True):
+                own = self.intervals[level]
+                ax.fill_between(
+                    own.index, own["lower"], own["upper"], color=BLUE, alpha=0.18, lw=0
+                )
+            ax.plot(self.history, color=GREY, lw=1.2, label="observed")
+            heaviest = max((weight for weight, _ in self.analogs or []), default=1.0)
+            for number, (weight, window) in enumerate(self.analogs or []):
+                shade = 0.25 + 0.75 * weight / heaviest
+                label = None if number else "similar windows, and what followed"
+                ax.plot(window, color=ORANGE, lw=2.2, alpha=shade, label=label)
+            if self.actual is not None:
+                ax.plot(self.actual, color=INK, lw=1.2, label="what happened")
+            levels = ", ".join(f"{100 * level:g}" for level in sorted(self.intervals or {}))
+            label = f"forecast; {levels} % intervals" if levels else "forecast"
+            ax.plot(self.forecast, color=BLUE, lw=2, label=label)
+            ax.set_ylabel("" if self.name is None else str(self.name))
+            ax.margins(x=0.01)
+            ax.legend(loc="best")
+            if isinstance(self.forecast.index, pd.DatetimeIndex):
+                _write_dates_shortly(ax)
+        return self
+
+
+def _write_dates_shortly(ax):
+    from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+
+    locator = AutoDateLocator(maxticks=8)
+    ax.xaxis.set_major_locator(locator)
+    ax.xaxis.set_major_formatter(ConciseDateFormatter(locator))
+
+
+def _place(names, series):
+    if series is None and len(names) == 1:
+        return 0
+    if series not in names:
+        raise ValueError(
+            f"series={series!r} is none of the series: pass one of {list(names)[:5]}."
+        )
+    return list(names).index(series)
+
+
+def _plain(index):
+    """Times that matplotlib takes: dates in the place of periods."""
+    return index.to_timestamp() if isinstance(index, pd.PeriodIndex) else index
+
+
+def _observed(panel, place):
+    start, values = panel.starts[place], panel.values[place]
+    return pd.Series(values, _plain(panel.time.between(start, start + len(values))))
+
+
+def _table(told, panel, place, levels):
+    """Forecasts of one series, and ends of its intervals, in columns, at plain times."""
+    name, several = panel.names[place], len(panel.names) > 1
+    if isinstance(told, np.ndarray):
+        end = panel.starts[place] + len(panel.values[place])
+        index = panel.time.between(end, end + len(told))
+        told = pd.DataFrame(told[..., place] if several else told, index)
+    elif "unique_id" in told:
+        told = told[told["unique_id"] == name].set_index("ds").drop(columns="unique_id")
+    elif isinstance(told, dict):
+        told = told[name]
+    elif isinstance(told.index, pd.MultiIndex):
+        told = told.xs(name, level=0)
+    elif several or isinstance(told.columns, pd.MultiIndex):
+        told = told[name]
+    told = pd.DataFrame(told)
+    return told.set_axis(_plain(told.index), axis=0)
+
+
+def _analogs(forecaster, X, panel, place, k):
+    """Weights and windows, with what followed, of the own series."""
+    if not hasattr(forecaster, "key_origins_"):
+        raise ValueError(
+            f"n_analogs={k} is of similar windows, which {type(forecaster).__name__} does not "
+            "have: pass 0, or a KernelForecaster."
+        )
+    check_positive("n_analogs", k, integer=True)
+    table = forecaster.explain(X, k=len(forecaster.keys_))
+    if "series" in table:
+        name = panel.names[place]
+        table = table[(table["series"] == name) & (table["analog"] == name)]
+    series, times = _observed(panel, place), TimeIndex(**forecaster.observed_["time"])
+    ends = _plain(times.between(0, len(times))).get_indexer(_plain(pd.Index(table["time"])))
+    found, before = [], forecaster.lookback_
+    for end, weight in zip(ends - panel.starts[place], table["weight"], strict=True):
+        # Windows that share most of their steps say the same.
+        if len(found) < k and all(abs(end - other) >= before for other, *_ in found):
+            window = series.iloc[max(0, end + 1 - before) : end + 1 + forecaster.horizon_]
+            found.append((end, float(weight), window))
+    return [(weight, window) for _, weight, window in found]

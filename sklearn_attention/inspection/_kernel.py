@@ -1,0 +1,130 @@
+"""Kernels, as curves."""
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from .._validation import check_positive
+from ..kernels import as_kernel
+from ._style import canvas
+
+
+class KernelDisplay:
+    """How a kernel compares one query with keys to both sides of it.
+
+    Make one by :meth:`from_kernels` or :meth:`from_estimator`.
+
+    Parameters
+    ----------
+    keys : ndarray of shape (n_keys,)
+        Keys, less the query.
+    values : dict of str to ndarray of shape (n_keys,)
+        For each curve, by its name, the kernel in units of its largest value.
+    xlabel : str, default="key - query"
+        What keys are measured in.
+
+    Attributes
+    ----------
+    figure_ : Figure
+    ax_ : Axes
+
+    Examples
+    --------
+    >>> from sklearn_attention.inspection import KernelDisplay
+    >>> display = KernelDisplay.from_kernels(["gaussian", "epanechnikov", "laplacian"])
+    >>> [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    ['gaussian', 'epanechnikov', 'laplacian']
+    """
+
+    def __init__(self, keys, values, *, xlabel="key - query"):
+        self.keys, self.values, self.xlabel = keys, values, xlabel
+
+    @classmethod
+    def from_kernels(cls, kernels, *, bandwidth=1.0, reach=3.0, query=0.0, ax=None):
+        """Draw kernels of one feature.
+
+        Parameters
+        ----------
+        kernels : list of str or Kernel
+            As for `kernel` of estimators.
+        bandwidth : float, default=1.0
+            What differences are divided by.
+        reach : float, default=3.0
+            How far to look, in bandwidths.
+        query : float, default=0.0
+            Where the query is, in bandwidths. Kernels of the distance do not depend on it.
+        ax : Axes, default=None
+            Where to draw; None makes a figure.
+
+        Returns
+        -------
+        display : KernelDisplay
+        """
+        check_positive("bandwidth", bandwidth)
+        check_positive("reach", reach)
+        places = np.linspace(-reach, reach, 401)
+        values = {}
+        for given in kernels:
+            kernel = as_kernel(given)
+            name = given if isinstance(given, str) else str(given)
+            found = kernel(np.array([[query]]), (query + places)[:, None])[0]
+            values[name] = np.asarray(found) / np.max(np.abs(found))
+        return cls(bandwidth * places, values).plot(ax=ax)
+
+    @classmethod
+    def from_estimator(cls, estimator, *, ax=None):
+        """Draw the kernel of a fitted smoother or density along each numeric feature.
+
+        Parameters
+        ----------
+        estimator : smoother or ProductKernelDensity
+            Fitted, with `kernel_`, `bandwidth_` and `keys_`.
+        ax : Axes, default=None
+            Where to draw; None makes a figure.
+
+        Returns
+        -------
+        display : KernelDisplay
+            Differences are in standard deviations of each feature, the others being equal.
+        """
+        check_is_fitted(estimator)
+        lacking = [n for n in ("kernel_", "bandwidth_") if not hasattr(estimator, n)]
+        if lacking or hasattr(estimator, "members_"):
+            raise ValueError(
+                f"{type(estimator).__name__} has not one kernel with a bandwidth: pass a "
+                "smoother or a density."
+            )
+        numeric = estimator.columns_.numeric
+        names = getattr(estimator, "feature_names_in_", None)
+        spread = np.std(estimator.keys_, axis=0)
+        places = np.linspace(-3.0, 3.0, 401)
+        values = {}
+        query = np.mean(estimator.keys_, axis=0) / estimator.columns_.divisors(
+            estimator.bandwidth_
+        )
+        for j in numeric:
+            keys = np.repeat(query[None], len(places), axis=0)
+            keys[:, j] += places * spread[j] / estimator.bandwidth_[j]
+            found = np.asarray(estimator.kernel_(query[None], keys))[0]
+            name = f"x{j}" if names is None else str(names[j])
+            values[f"{name}, h = {estimator.bandwidth_[j]:.3g}"] = found / np.max(found)
+        label = "key - query (standard deviations)"
+        return cls(places, values, xlabel=label).plot(ax=ax)
+
+    def plot(self, ax=None):
+        """Draw.
+
+        Parameters
+        ----------
+        ax : Axes, default=None
+            Where to draw; None makes a figure.
+
+        Returns
+        -------
+        self : KernelDisplay
+        """
+        with canvas(self, ax) as ax:
+            for name, values in self.values.items():
+                ax.plot(self.keys, values, lw=1.8, label=name)
+            ax.set(xlabel=self.xlabel, ylabel="kernel, relative")
+            ax.legend()
+        return self

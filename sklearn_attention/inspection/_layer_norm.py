@@ -1,0 +1,117 @@
+"""Layer normalisation of short vectors, where it can be seen."""
+
+import numpy as np
+from scipy.linalg import helmert
+
+from ._layer_norm_geometry import layer_norm_decomposition, unselectable_keys
+from ._style import BLUE, GREY, INK, RED, canvas
+
+
+class LayerNormDisplay:
+    """Keys of three or four numbers after both steps of layer normalisation.
+
+    Make one by :meth:`from_vectors`. Left, keys projected onto the hyperplane orthogonal to
+    (1, ..., 1), a plane or a space. Right, scaled: on a circle of radius √3, or a sphere of
+    radius 2. Crosses are keys that no query gives the largest weight.
+
+    Parameters
+    ----------
+    keys : ndarray of shape (n_keys, 3) or (n_keys, 4)
+        Keys.
+
+    Attributes
+    ----------
+    projected, scaled : ndarray of shape (n_keys, 2) or (n_keys, 3)
+        Coordinates within the hyperplane.
+    unselectable : tuple of ndarray of bool of shape (n_keys,)
+        Which projected, and which scaled, keys no query selects.
+    figure_ : Figure
+    ax_ : ndarray of Axes of shape (1, 2)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_attention.inspection import LayerNormDisplay
+    >>> keys = np.random.default_rng(0).normal(size=(12, 3))
+    >>> display = LayerNormDisplay.from_vectors(keys)
+    >>> [int(lost.sum()) for lost in display.unselectable]
+    [7, 0]
+    """
+
+    def __init__(self, keys):
+        self.keys = keys
+        basis = helmert(keys.shape[1])  # orthonormal rows, orthogonal to (1, ..., 1)
+        steps = layer_norm_decomposition(keys)
+        self.projected, self.scaled = (part @ basis.T for part in steps)
+        self.unselectable = tuple(map(unselectable_keys, (self.projected, self.scaled)))
+
+    @classmethod
+    def from_vectors(cls, keys, *, ax=None):
+        """Draw keys.
+
+        Parameters
+        ----------
+        keys : array-like of shape (n_keys, 3) or (n_keys, 4)
+            Keys.
+        ax : array of two Axes, default=None
+            Where to draw, of four numbers with ``projection="3d"``; None makes a figure.
+
+        Returns
+        -------
+        display : LayerNormDisplay
+
+        Raises
+        ------
+        ValueError
+            If keys have another size.
+        """
+        keys = np.asarray(keys, dtype=np.float64)
+        if keys.ndim != 2 or keys.shape[1] not in (3, 4):
+            raise ValueError(
+                f"keys has shape {keys.shape}: pass (n_keys, 3) or (n_keys, 4), which can be "
+                "seen."
+            )
+        return cls(keys).plot(ax=ax)
+
+    def plot(self, ax=None):
+        """Draw.
+
+        Parameters
+        ----------
+        ax : array of two Axes, default=None
+            Where to draw; None makes a figure.
+
+        Returns
+        -------
+        self : LayerNormDisplay
+        """
+        solid = self.keys.shape[1] == 4
+        options = {"projection": "3d"} if solid else {}
+        with canvas(self, ax, size=(8.4, 4.6), grid=(1, 2), **options) as ax:
+            left, right = ax.flat
+            _draw(left, self.projected, self.unselectable[0], "projected")
+            _draw(right, self.scaled, self.unselectable[1], "projected and scaled")
+            (_draw_sphere if solid else _draw_circle)(right)
+            left.legend(loc="lower left")
+        return self
+
+
+def _draw(ax, places, lost, title):
+    ax.scatter(*places[~lost].T, color=BLUE, s=36, label="can win")
+    ax.scatter(*places[lost].T, color=RED, marker="x", s=48, label="cannot win")
+    ax.plot(*np.zeros((places.shape[1], 1)), "+", color=INK, ms=8)
+    ax.set(aspect="equal", title=f"{title}: {lost.sum()} cannot win")
+    ax.set_axis_off()
+
+
+def _draw_circle(ax):
+    turn = np.linspace(0, 2 * np.pi, 200)
+    ax.plot(*(np.sqrt(3) * np.array([np.cos(turn), np.sin(turn)])), color=GREY, lw=1, zorder=0)
+
+
+def _draw_sphere(ax):
+    turn, height = np.meshgrid(np.linspace(0, 2 * np.pi, 25), np.linspace(0, np.pi, 13))
+    places = 2 * np.array(
+        [np.cos(turn) * np.sin(height), np.sin(turn) * np.sin(height), np.cos(height)]
+    )
+    ax.plot_wireframe(*places, color=GREY, lw=0.4, alpha=0.5)

@@ -1,0 +1,113 @@
+"""How far kernels look along each feature."""
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from .._validation import check_positive
+from ._style import BLUE, INK, canvas
+
+
+class LengthScaleDisplay:
+    """How much each feature matters to a kernel, and how far the kernel looks along it.
+
+    Make one by :meth:`from_estimator`.
+
+    Parameters
+    ----------
+    names : list of str
+        Names of the features.
+    relevance : ndarray of shape (n_features,)
+        How much each matters.
+    length_scales : ndarray of shape (n_features,)
+        In the features' own units; infinite where a feature has no part.
+    label : str, default="relevance"
+        What `relevance` is.
+
+    Attributes
+    ----------
+    figure_ : Figure
+    ax_ : Axes
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_friedman1
+    >>> from sklearn_attention import KernelAttentionRegressor
+    >>> from sklearn_attention.inspection import LengthScaleDisplay
+    >>> X, y = make_friedman1(200, random_state=0)
+    >>> model = KernelAttentionRegressor().fit(X, y)
+    >>> display = LengthScaleDisplay.from_estimator(model, most=5)
+    >>> sorted(text.get_text() for text in display.ax_.get_yticklabels())
+    ['x0', 'x1', 'x2', 'x3', 'x4']
+    """
+
+    def __init__(self, names, relevance, length_scales, *, label="relevance"):
+        self.names, self.relevance = names, relevance
+        self.length_scales, self.label = length_scales, label
+
+    @classmethod
+    def from_estimator(cls, estimator, *, ax=None, **options):
+        """Draw what a fitted estimator has learned of its features.
+
+        Parameters
+        ----------
+        estimator : estimator
+            Kernel attention, whose relevance are shares of the squared distance, or a
+            smoother or a density with bandwidths: `relevance_` where these were searched, else
+            the standard deviations of features over their bandwidths.
+        ax : Axes, default=None
+            Where to draw; None makes a figure.
+        **options
+            For :meth:`plot`.
+
+        Returns
+        -------
+        display : LengthScaleDisplay
+        """
+        check_is_fitted(estimator)
+        if not hasattr(estimator, "bandwidth_"):
+            raise ValueError(
+                f"{type(estimator).__name__} has no bandwidths: pass kernel attention, a "
+                "smoother or a density."
+            )
+        n_features = estimator.n_features_in_
+        names = getattr(estimator, "feature_names_in_", None)
+        names = [f"x{j}" for j in range(n_features)] if names is None else list(names)
+        scales = np.asarray(estimator.bandwidth_, dtype=np.float64)
+        if hasattr(estimator, "feature_relevance_"):
+            found, label = estimator.feature_relevance_, "share of the squared distance"
+        elif hasattr(estimator, "relevance_"):
+            found, label = estimator.relevance_, "relevance"
+        else:
+            label = "standard deviations / bandwidth"
+            found = np.std(estimator.keys_.astype(np.float64), axis=0) / scales
+        return cls(names, np.asarray(found), scales, label=label).plot(ax=ax, **options)
+
+    def plot(self, ax=None, *, most=20):
+        """Draw.
+
+        Parameters
+        ----------
+        ax : Axes, default=None
+            Where to draw; None makes a figure.
+        most : int, default=20
+            How many features to show, those that matter most.
+
+        Returns
+        -------
+        self : LengthScaleDisplay
+        """
+        check_positive("most", most, integer=True)
+        shown = np.argsort(-self.relevance, kind="stable")[:most]
+        with canvas(self, ax, size=(6.4, 1.1 + 0.3 * len(shown))) as ax:
+            ax.barh(range(len(shown)), self.relevance[shown], color=BLUE, height=0.7)
+            for place, j in enumerate(shown):
+                scale = self.length_scales[j]
+                text = f"  {scale:.3g}" if np.isfinite(scale) else "  ∞"
+                ax.text(self.relevance[j], place, text, va="center", color=INK, size="small")
+            ax.set_yticks(range(len(shown)), [self.names[j] for j in shown])
+            ax.tick_params(axis="y", length=0)
+            ax.margins(x=0.12)
+            ax.set_xlim(left=0)
+            ax.invert_yaxis()
+            ax.set(xlabel=self.label, title="relevance, and length-scale")
+        return self

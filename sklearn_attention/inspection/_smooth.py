@@ -1,0 +1,146 @@
+"""A curve with what is uncertain about it."""
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from .._validation import check_choice, check_positive
+from ._grid import column_of, name_of, rows_along
+from ._pipelines import last_step
+from ._style import BLUE, GREY, canvas
+
+_BANDS = ("auto", "pointwise", "simultaneous")
+
+
+class SmoothDisplay:
+    """Data, the curve fitted to them, a band of the curve and intervals of new targets.
+
+    Make one by :meth:`from_estimator`.
+
+    Parameters
+    ----------
+    x, y : ndarray of shape (n_samples,)
+        The data.
+    grid, curve : ndarray of shape (n_places,)
+        Where predictions are made, and these.
+    band, interval : ndarray of shape (n_places, 2) or None, default=None
+        Lower and upper ends.
+    coverage : float, default=0.9
+        Of both.
+    names : tuple of str, default=("x", "y")
+        Of the feature and of the target.
+
+    Attributes
+    ----------
+    figure_ : Figure
+    ax_ : Axes
+
+    Examples
+    --------
+    >>> from sklearn_attention import LocalPolynomialRegressor
+    >>> from sklearn_attention.datasets import make_smoothing_curve
+    >>> from sklearn_attention.inspection import SmoothDisplay
+    >>> X, y = make_smoothing_curve("heavisine", 200, signal_to_noise=3, random_state=0)
+    >>> model = LocalPolynomialRegressor().fit(X, y)
+    >>> display = SmoothDisplay.from_estimator(model, X, y, band="simultaneous")
+    >>> display.band.shape
+    (200, 2)
+    """
+
+    def __init__(
+        self, x, y, grid, curve, *, band=None, interval=None, coverage=0.9, names=("x", "y")
+    ):
+        self.x, self.y, self.grid, self.curve = x, y, grid, curve
+        self.band, self.interval, self.coverage, self.names = band, interval, coverage, names
+
+    @classmethod
+    def from_estimator(
+        cls, estimator, X, y, *, feature=0, band="auto", interval="auto", coverage=0.9,
+        grid_resolution=200, ax=None, **options,
+    ):  # fmt: skip
+        """Draw the predictions of a fitted regressor along a feature.
+
+        Parameters
+        ----------
+        estimator : regressor
+            Fitted, or a fitted pipeline that ends with one.
+        X : array-like or data frame of shape (n_samples, n_features)
+            Rows. With several features, the others are at their medians, categories at the
+            most frequent one, along the curve.
+        y : array-like of shape (n_samples,)
+            Targets.
+        feature : int or str, default=0
+            A numeric feature, by position or by name.
+        band : {"auto", "pointwise", "simultaneous", None}, default="auto"
+            Which band of the curve: one that contains it at each place, or everywhere at once,
+            with the probability `coverage`. "auto" is the first where there is one.
+        interval : bool or "auto", default="auto"
+            Whether to draw intervals that contain a new target with that probability. "auto"
+            is where there are any.
+        coverage : float, default=0.9
+            Probability, between 0 and 1.
+        grid_resolution : int, default=200
+            Number of places.
+        ax : Axes, default=None
+            Where to draw; None makes a figure.
+        **options
+            For :meth:`plot`.
+
+        Returns
+        -------
+        display : SmoothDisplay
+        """
+        check_is_fitted(estimator)
+        if band is not None:
+            check_choice("band", band, _BANDS)
+        check_positive("grid_resolution", grid_resolution, integer=True)
+        x, target = column_of(X, feature), np.asarray(y)
+        if target.ndim != 1:
+            raise ValueError(f"y has shape {target.shape}: pass one output, (n_samples,).")
+        grid = np.linspace(x.min(), x.max(), grid_resolution)
+        model, rows = last_step(estimator, rows_along(X, feature, grid))
+        if band == "auto":
+            band = "pointwise" if hasattr(model, "confidence_band") else None
+        if interval == "auto":
+            interval = hasattr(model, "predict_interval")
+        found = {"coverage": coverage}
+        if band is not None:
+            together = band == "simultaneous"
+            found["band"] = model.confidence_band(rows, coverage, simultaneous=together)
+        if interval:
+            found["interval"] = model.predict_interval(rows, coverage)
+        names = name_of(X, feature), getattr(y, "name", None) or "y"
+        display = cls(x, target, grid, model.predict(rows), names=names, **found)
+        return display.plot(ax=ax, **options)
+
+    def plot(self, ax=None):
+        """Draw.
+
+        Parameters
+        ----------
+        ax : Axes, default=None
+            Where to draw; None makes a figure.
+
+        Returns
+        -------
+        self : SmoothDisplay
+        """
+        percent = f"{100 * self.coverage:g} %"
+        with canvas(self, ax) as ax:
+            if self.interval is not None:
+                label = f"new observations, {percent}"
+                ax.fill_between(
+                    self.grid, *self.interval.T, color=BLUE, alpha=0.12, lw=0, label=label
+                )
+            if self.band is not None:
+                label = f"curve, {percent}"
+                ax.fill_between(
+                    self.grid, *self.band.T, color=BLUE, alpha=0.35, lw=0, label=label
+                )
+            # Many points hide the curve where they are not faint.
+            faint = float(np.clip(20 / np.sqrt(len(self.x)), 0.1, 0.7))
+            ax.scatter(self.x, self.y, s=16, color=GREY, alpha=faint, lw=0, zorder=1.5)
+            ax.plot(self.grid, self.curve, color=BLUE, lw=2, label="prediction")
+            ax.set(xlabel=self.names[0], ylabel=self.names[1])
+            if self.interval is not None or self.band is not None:
+                ax.legend()
+        return self

@@ -1,0 +1,96 @@
+"""The course of a training."""
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from ._style import BLUE, GREY, INK, ORANGE, canvas
+
+
+class TrainingDisplay:
+    """Losses of a network, epoch by epoch.
+
+    Make one by :meth:`from_estimator`. A dashed line marks the epoch whose weights were kept.
+
+    Parameters
+    ----------
+    history : dict
+        ``"loss"`` and ``"validation_loss"``, lists with a number for each epoch, the second
+        maybe empty, ``"best_epoch"``, ``"n_steps"`` and ``"seconds"``, as
+        `training_history_` has them.
+
+    Attributes
+    ----------
+    figure_ : Figure
+    ax_ : Axes
+
+    Examples
+    --------
+    >>> from sklearn_attention.inspection import TrainingDisplay
+    >>> history = {"loss": [2.0, 1.0, 0.6, 0.5], "validation_loss": [1.9, 1.2, 1.1, 1.3]}
+    >>> display = TrainingDisplay(history | {"best_epoch": 2}).plot()
+    >>> display.ax_.get_xlabel()
+    'epoch'
+    """
+
+    def __init__(self, history):
+        self.history = history
+
+    @classmethod
+    def from_estimator(cls, estimator, *, ax=None, **options):
+        """Draw the training of a fitted estimator.
+
+        Parameters
+        ----------
+        estimator : estimator
+            One with `training_history_`.
+        ax : Axes, default=None
+            Where to draw; None makes a figure.
+        **options
+            For :meth:`plot`.
+
+        Returns
+        -------
+        display : TrainingDisplay
+
+        Raises
+        ------
+        ValueError
+            If it has trained no network.
+        """
+        check_is_fitted(estimator)
+        history = getattr(estimator, "training_history_", None)
+        if not history or not len(history["loss"]):
+            raise ValueError(
+                f"{type(estimator).__name__} has trained no network: there is nothing to draw."
+            )
+        return cls(history).plot(ax=ax, **options)
+
+    def plot(self, ax=None, *, log=False):
+        """Draw.
+
+        Parameters
+        ----------
+        ax : Axes, default=None
+            Where to draw; None makes a figure.
+        log : bool, default=False
+            Whether losses are on a logarithmic scale.
+
+        Returns
+        -------
+        self : TrainingDisplay
+        """
+        loss, validation = self.history["loss"], self.history.get("validation_loss")
+        epochs, best = np.arange(1, len(loss) + 1), self.history.get("best_epoch")
+        with canvas(self, ax) as ax:
+            marker = "o" if len(loss) < 30 else ""
+            style = {"lw": 1.8, "marker": marker, "ms": 4}
+            ax.plot(epochs, loss, color=GREY, label="training", **style)
+            if validation is not None and len(validation):
+                ax.plot(epochs, validation, color=BLUE, label="validation", **style)
+                if best is not None:
+                    ax.axvline(best + 1, color=INK, lw=1, ls="--")
+                    ax.plot(best + 1, validation[best], "o", color=ORANGE, label="kept")
+            ax.set(xlabel="epoch", ylabel="loss", yscale="log" if log else "linear")
+            ax.xaxis.get_major_locator().set_params(integer=True)
+            ax.legend()
+        return self

@@ -1,0 +1,114 @@
+"""Displays of forecasts and backtests, whatever form series have."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.dates import date2num
+from numpy.testing import assert_allclose
+
+from sklearn_attention import KernelForecaster
+from sklearn_attention.inspection import BacktestDisplay, CoverageDisplay, ForecastDisplay
+
+
+def test_history_forecast_fan_and_what_happened(analogs, series):
+    display = ForecastDisplay.from_estimator(analogs, actual=series[-12:], coverage=[0.9, 0.5])
+    told = analogs.predict(coverage=[0.9, 0.5])
+    past, happened, forecast = display.ax_.lines
+    assert_allclose(forecast.get_ydata(), told["forecast"])
+    assert_allclose(date2num(forecast.get_xdata()), date2num(told.index))
+    assert_allclose(past.get_ydata(), series[-60:-12])
+    assert_allclose(happened.get_ydata(), series[-12:])
+    assert len(display.ax_.collections) == 2
+    assert_allclose(display.intervals[0.9], told[["lower_90", "upper_90"]])
+    widths = [np.ptp(area.get_paths()[0].vertices[:, 1]) for area in display.ax_.collections]
+    assert widths[0] >= widths[1]  # the wider below
+
+
+def test_similar_windows_are_marked_where_they_were(analogs, series):
+    display = ForecastDisplay.from_estimator(analogs, n_analogs=2)
+    (weight, window), (lighter, other) = display.analogs
+    table = analogs.explain(k=1)
+    assert weight == table["weight"][0] >= lighter > 0
+    assert window.index[analogs.lookback_ - 1] == table["time"][0]
+    assert_allclose(window, series[window.index])
+    assert len(window) == analogs.lookback_ + 12
+    apart = abs(series.index.get_loc(window.index[0]) - series.index.get_loc(other.index[0]))
+    assert apart >= analogs.lookback_
+
+
+def test_only_kernel_forecasters_have_windows(candidates):
+    with pytest.raises(ValueError, match=r"n_analogs=1.*TransformerForecaster does not have"):
+        ForecastDisplay.from_estimator(candidates, n_analogs=1)
+
+
+def _long(frame):
+    return pd.concat(
+        pd.DataFrame({"unique_id": name, "ds": own.index, "y": own.to_numpy()})
+        for name, own in frame.items()
+    )
+
+
+_FORMS = {
+    "frame": lambda frame: frame,
+    "dict": dict,
+    "long": _long,
+    "two levels": lambda frame: frame.T.stack(),
+    "array": lambda frame: frame.to_numpy(),
+    "periods": lambda frame: frame.to_period("M"),
+}
+
+
+@pytest.mark.parametrize("form", _FORMS)
+def test_one_of_several_series_in_every_form(form, series):
+    frame = pd.DataFrame({"a": series, "b": 10 - series})
+    model = KernelForecaster(6, lookback=12, bandwidth=1.0).fit(_FORMS[form](frame))
+    name = model.observed_["names"][1]
+    display = ForecastDisplay.from_estimator(model, series=name, coverage=0.8)
+    alone = KernelForecaster(6, lookback=12, bandwidth=1.0).fit(frame)
+    expected = alone.predict(coverage=0.8)["b"]
+    assert_allclose(display.forecast, expected["forecast"])
+    assert_allclose(display.intervals[0.8], expected[["lower_80", "upper_80"]])
+    assert_allclose(display.history, 10 - series[-24:])
+    if form != "array":
+        assert (display.forecast.index == expected.index).all()
+        assert (display.history.index == series.index[-24:]).all()
+    with pytest.raises(ValueError, match="series=None is none of the series"):
+        ForecastDisplay.from_estimator(model)
+
+
+def test_an_array_is_numbered(series):
+    model = KernelForecaster(6, lookback=12).fit(series.to_numpy())
+    display = ForecastDisplay.from_estimator(model, 3, coverage=[], actual=[1.0, 2.0, 3.0, 4.0])
+    assert display.forecast.index.tolist() == [240, 241, 242]
+    assert display.actual.tolist() == [1, 2, 3]
+    assert display.intervals == {}
+
+
+def test_a_backtest_is_drawn_fold_by_fold(series):
+    model = KernelForecaster(12, lookback=24)
+    display = BacktestDisplay.from_estimator(model, series, cv=3, coverage=[0.5, 0.9])
+    table = model.backtest(series, cv=3, coverage=[0.5, 0.9])
+    forecasts = [line for line in display.ax_.lines if len(line.get_xdata()) == 12][1::2]
+    assert_allclose(np.concatenate([line.get_ydata() for line in forecasts]), table["forecast"])
+    assert len(display.ax_.collections) == 6
+    missed = (table["actual"] - table["forecast"]).abs().to_numpy().reshape(3, 12)
+    assert_allclose(display.errors_, missed.mean(axis=1))
+
+
+def test_a_backtest_of_several_series_asks_which(series):
+    frame = pd.DataFrame({"a": series, "b": 10 - series})
+    table = KernelForecaster(12, lookback=24).backtest(frame, cv=2)
+    display = BacktestDisplay.from_predictions(table, series="b")
+    assert display.ax_.get_ylabel() == "b"
+    assert len(display.table) == 24
+    with pytest.raises(ValueError, match="series=None is none of the series"):
+        BacktestDisplay.from_predictions(table)
+
+
+def test_coverage_of_a_backtest(series):
+    model = KernelForecaster(12, lookback=24)
+    display = CoverageDisplay.from_estimator(model, series, coverage=[0.5, 0.9])
+    table = model.backtest(series, coverage=[0.5, 0.9])
+    within = table["actual"].between(table["lower_50"], table["upper_50"])
+    assert display.actual[0] == within.mean()
+    assert display.n_samples is None
