@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 import sklearn_attention
-from sklearn_attention import kernels
 
 ROOT = Path(sklearn_attention.__file__).parents[1]
 API, HOUSE, README = ROOT / "docs" / "api", ROOT / "docs" / "house.md", ROOT / "README.md"

@@ -23,6 +23,7 @@ from matplotlib.dates import YearLocator
 
 from sklearn_attention import KernelForecaster, TransformerForecaster
 from sklearn_attention.forecasting import mase, naive_scale, seasonal_naive
+from sklearn_attention.inspection import STYLE
 
 random = np.random.default_rng(1)
 months = pd.date_range("1900-01", periods=1500, freq="MS", name="month")
@@ -113,10 +114,8 @@ print(model.predict(3).round(1))
 # Left, the forecast of five years, the last three from forecasts, with its intervals. Right,
 # the five folds of the backtest.
 
-INK, GREY, BLUE, ORANGE = "#25313d", "#8a949e", "#2b6cb0", "#d9822b"
-plt.rc("font", size=11)
-plt.rc("axes", titlelocation="left", titleweight="bold", edgecolor=GREY)
-plt.rc("axes.spines", top=False, right=False)
+INK, GREY, BLUE, ORANGE = "#25313d", "#8a949e", "C0", "C1"
+plt.rcParams.update(STYLE)
 figure, (left, right) = plt.subplots(1, 2, figsize=(13, 4.6), layout="constrained", sharey=True)
 
 recent = spots["1995":]

@@ -23,6 +23,7 @@ from matplotlib.dates import DateFormatter, DayLocator
 from sklearn.model_selection import GridSearchCV, TimeSeriesSplit
 
 from sklearn_attention import TransformerForecaster
+from sklearn_attention.inspection import STYLE
 
 random = np.random.default_rng(0)
 hours = pd.date_range("2025-01-06", periods=10 * 168, freq="h", name="hour")
@@ -76,10 +77,8 @@ print(f"scaled error on the last week: {-search.score(future):.2f}")
 # seasonal means need the week, which long windows contain anyway. Right, the last week, after
 # the days before.
 
-INK, GREY, COLORS = "#25313d", "#8a949e", ["#2b6cb0", "#d9822b"]
-plt.rc("font", size=11)
-plt.rc("axes", titlelocation="left", titleweight="bold", edgecolor=GREY)
-plt.rc("axes.spines", top=False, right=False)
+INK, GREY, COLORS = "#25313d", "#8a949e", ["C0", "C1"]
+plt.rcParams.update(STYLE)
 layout = {"layout": "constrained", "width_ratios": [2, 3]}
 figure, (left, right) = plt.subplots(1, 2, figsize=(12, 4.2), **layout)
 

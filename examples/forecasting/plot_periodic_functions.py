@@ -23,11 +23,10 @@ import pandas as pd
 
 from sklearn_attention import Architecture, Training, TransformerForecaster
 from sklearn_attention.datasets import make_periodic_series
+from sklearn_attention.inspection import STYLE
 
-GREY, BLUE, ORANGE = "#8a949e", "#2b6cb0", "#d9822b"
-plt.rc("font", size=11)
-plt.rc("axes", titlelocation="left", titleweight="bold", edgecolor=GREY)
-plt.rc("axes.spines", top=False, right=False)
+GREY, BLUE, ORANGE = "#8a949e", "C0", "C1"
+plt.rcParams.update(STYLE)
 
 names = {"sine": "sin(x)", "growing_sine": "sin(x) exp(0.01x)", "square": "square(x)"}
 published = {"sine": 0.0050, "growing_sine": 0.0085, "square": 0.0243}

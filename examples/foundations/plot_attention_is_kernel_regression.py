@@ -30,6 +30,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from sklearn_attention import NadarayaWatsonRegressor, attend, attention_weights
 from sklearn_attention.datasets import make_smoothing_curve
+from sklearn_attention.inspection import STYLE
 
 X, y = make_smoothing_curve(
     "heavisine", 80, signal_to_noise=4, design="uniform", random_state=0
@@ -56,10 +57,8 @@ print(f"    attention_weights @ values: {np.abs(weights @ y - by_attention).max(
 # for each query, a column for each key, and each row sums to 1. Along a row it is the
 # kernel, centred at the query; where keys are sparse, fewer of them share the weight.
 
-INK, GREY, BLUE, ORANGE = "#25313d", "#8a949e", "#2b6cb0", "#d9822b"
-plt.rc("font", size=11)
-plt.rc("axes", titlelocation="left", titleweight="bold", edgecolor=GREY)
-plt.rc("axes.spines", top=False, right=False)
+INK, GREY, BLUE, ORANGE = "#25313d", "#8a949e", "C0", "C1"
+plt.rcParams.update(STYLE)
 
 figure, (left, right) = plt.subplots(
     1, 2, figsize=(11, 4.4), layout="constrained", width_ratios=[1.25, 1]

@@ -28,11 +28,10 @@ from sklearn_attention import (
     attention_weights,
 )
 from sklearn_attention.datasets import make_periodic_series, make_smoothing_curve
+from sklearn_attention.inspection import STYLE
 
-INK, GREY, BLUE, ORANGE = "#25313d", "#8a949e", "#2b6cb0", "#d9822b"
-plt.rc("font", size=12)
-plt.rc("axes", titlelocation="left", titleweight="bold", edgecolor=GREY)
-plt.rc("axes.spines", top=False, right=False)
+INK, GREY, BLUE, ORANGE = "#25313d", "#8a949e", "C0", "C1"
+plt.rcParams.update(STYLE)
 
 
 def panels(n=2, **options):

@@ -25,6 +25,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import torch
 
+from sklearn_attention.inspection import STYLE
 from sklearn_attention.nn import (
     MultiHeadAttention,
     SinusoidalPositions,
@@ -33,10 +34,8 @@ from sklearn_attention.nn import (
     sinusoidal_encoding,
 )
 
-INK, GREY, BLUE, ORANGE = "#25313d", "#8a949e", "#2b6cb0", "#d9822b"
-plt.rc("font", size=11)
-plt.rc("axes", titlelocation="left", titleweight="bold", edgecolor=GREY)
-plt.rc("axes.spines", top=False, right=False)
+INK, GREY, BLUE, ORANGE = "#25313d", "#8a949e", "C0", "C1"
+plt.rcParams.update(STYLE)
 
 n_steps, width = 100, 128
 encoding = sinusoidal_encoding(n_steps, width).numpy()  # (n_steps, width)

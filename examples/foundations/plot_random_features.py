@@ -31,13 +31,12 @@ import matplotlib.pyplot as plt
 import numpy as np
 import torch
 
+from sklearn_attention.inspection import STYLE
 from sklearn_attention.kernels import PositiveFeatures, ScaledDotProduct, TrigonometricFeatures
 from sklearn_attention.nn import attention
 
-INK, GREY, BLUE, ORANGE = "#25313d", "#8a949e", "#2b6cb0", "#d9822b"
-plt.rc("font", size=11)
-plt.rc("axes", titlelocation="left", titleweight="bold", edgecolor=GREY)
-plt.rc("axes.spines", top=False, right=False)
+INK, GREY, BLUE, ORANGE = "#25313d", "#8a949e", "C0", "C1"
+plt.rcParams.update(STYLE)
 
 KINDS = {"positive": (PositiveFeatures, BLUE), "trigonometric": (TrigonometricFeatures, ORANGE)}
 sizes = [16, 32, 64, 128, 256, 512, 1024]
@@ -118,7 +117,7 @@ lengths = [512, 1024, 2048, 4096, 8192]
 ways = {
     "exact": ("scaled_dot_product", INK),
     "64 features": (PositiveFeatures(64), BLUE),
-    "256 features": (PositiveFeatures(256), "#7fb0de"),
+    "256 features": (PositiveFeatures(256), "C4"),
 }
 
 

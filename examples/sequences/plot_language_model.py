@@ -28,11 +28,10 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from sklearn_attention import TransformerLanguageModel
+from sklearn_attention.inspection import STYLE
 
-INK, GREY, BLUE, ORANGE = "#25313d", "#8a949e", "#2b6cb0", "#d9822b"
-plt.rc("font", size=11)
-plt.rc("axes", titlelocation="left", titleweight="bold", edgecolor=GREY)
-plt.rc("axes.spines", top=False, right=False)
+INK, GREY, BLUE, ORANGE = "#25313d", "#8a949e", "C0", "C1"
+plt.rcParams.update(STYLE)
 
 MODULES = """
     numpy numpy.fft numpy.linalg numpy.ma numpy.random pandas scipy.cluster.hierarchy scipy.fft

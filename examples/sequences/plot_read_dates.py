@@ -19,10 +19,10 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from sklearn_attention import TransformerSeq2Seq
+from sklearn_attention.inspection import STYLE
 
-INK, GREY, BLUE = "#25313d", "#8a949e", "#2b6cb0"
-plt.rc("font", size=11)
-plt.rc("axes", titlelocation="left", titleweight="bold", edgecolor=GREY)
+INK, GREY, BLUE = "#25313d", "#8a949e", "C0"
+plt.rcParams.update(STYLE)
 
 FORMATS = [
     "%A, %d %b %Y", "%d %B %Y", "%B %d, %Y", "%d.%m.%Y", "%m/%d/%y", "%b %d %Y", "%a %d %B %y",

@@ -7,9 +7,6 @@ A Nadaraya-Watson regressor predicts by remembering: the prediction is a weighte
 of the training targets, and a kernel says how much each training row counts. The kernel
 and its bandwidth are ordinary parameters, so :class:`~sklearn.model_selection.GridSearchCV`
 finds them, in a pipeline that first brings the features to a common scale.
-
-From the command line the script takes one optional argument, a folder, and leaves the
-figure and the table of scores there.
 """
 
 # %%
@@ -19,10 +16,6 @@ figure and the table of scores there.
 # Both come with scikit-learn. The 178 wines are of three cultivars, each a cloud of
 # similar wines; the task is to tell the proline in a wine, an amino acid, from the twelve
 # other measurements. The diabetes target depends almost linearly on ten features.
-
-import csv
-import sys
-from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -36,6 +29,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
 from sklearn_attention import NadarayaWatsonRegressor
+from sklearn_attention.inspection import STYLE
 
 wine = load_wine().data
 data_sets = {"wine": (wine[:, :12], wine[:, 12]), "diabetes": load_diabetes(return_X_y=True)}
@@ -100,10 +94,8 @@ print(f"{prediction:.0f} mg/l predicted, {observed:.0f} mg/l observed")
 # scores, one dot for each split. Right, the remembered wines in the plane of their two
 # principal axes, each as large as its weight: the prediction averages their colours.
 
-INK, GREY, COLORS = "#25313d", "#8a949e", ["#2b6cb0", "#d9822b", "#2a9d8f"]
-plt.rc("font", size=12)
-plt.rc("axes", titlelocation="left", titlepad=14, titleweight="bold", edgecolor=GREY)
-plt.rc("axes.spines", top=False, right=False)
+INK, GREY, COLORS = "#25313d", "#8a949e", ["C0", "C1", "C2"]
+plt.rcParams.update(STYLE)
 layout = {"layout": "constrained", "width_ratios": [7, 5, 8]}
 figure, (left, middle, right) = plt.subplots(1, 3, figsize=(14, 4.8), **layout)
 
@@ -139,11 +131,4 @@ right.text(-4, 4.4, f"★ {prediction:.0f} mg/l predicted\n    {observed:.0f} mg
 right.set(ylim=(-4, 5.4), title="One prediction", xlabel="axis 1", ylabel="axis 2")
 figure.colorbar(points, label="proline (mg/l)", aspect=30).outline.set_visible(False)
 
-if len(sys.argv) > 1:
-    folder = Path(sys.argv[1])
-    folder.mkdir(parents=True, exist_ok=True)
-    figure.savefig(folder / "grid_search_kernels.png", dpi=150)
-    table = [(*key, round(r2.mean(), 4), round(r2.std(), 4)) for key, r2 in scores.items()]
-    with open(folder / "scores.csv", "w", newline="") as file:
-        csv.writer(file).writerows([("data", "model", "r2_mean", "r2_sd"), *table])
 plt.show()

@@ -21,6 +21,7 @@ import numpy as np
 
 from sklearn_attention import NadarayaWatsonRegressor, attend, attention_weights
 from sklearn_attention.datasets import make_smoothing_curve
+from sklearn_attention.inspection import STYLE
 
 X, y, truth = make_smoothing_curve(
     "heavisine", 200, signal_to_noise=2.5, random_state=0, return_truth=True
@@ -39,10 +40,8 @@ models = {
 # marked, at 0.6. The estimate is the average of the dots with these weights. Too small, a
 # few dots decide; too large, dots that lie elsewhere on the curve have a say.
 
-INK, GREY, BLUE, ORANGE = "#25313d", "#8a949e", "#2b6cb0", "#d9822b"
-plt.rc("font", size=11)
-plt.rc("axes", titlelocation="left", titleweight="bold", edgecolor=GREY)
-plt.rc("axes.spines", top=False, right=False)
+INK, GREY, BLUE, ORANGE = "#25313d", "#8a949e", "C0", "C1"
+plt.rcParams.update(STYLE)
 
 figure, axes = plt.subplots(
     2, 3, figsize=(12, 5.8), sharex=True, layout="constrained", height_ratios=[3, 1]

@@ -28,6 +28,7 @@ from sklearn.neighbors import KNeighborsRegressor
 
 from sklearn_attention import LocalPolynomialRegressor, NadarayaWatsonRegressor
 from sklearn_attention.bandwidth import AdaptiveBandwidth
+from sklearn_attention.inspection import STYLE
 
 rng = np.random.default_rng(7)
 n = 60
@@ -71,10 +72,8 @@ for what, difference in differences.items():
 # for all others.
 
 INK, GREY = "#25313d", "#8a949e"
-COLORS = ["#d9822b", "#2b6cb0", "#2a9d8f", "#8b5fbf", "#c0504d"]
-plt.rc("font", size=11)
-plt.rc("axes", titlelocation="left", titleweight="bold", edgecolor=GREY)
-plt.rc("axes.spines", top=False, right=False)
+COLORS = ["C1", "C0", "C2", "C3", "C5"]
+plt.rcParams.update(STYLE)
 
 grid = np.linspace(0, 1, 501)[:, None]
 figure, axes = plt.subplots(

