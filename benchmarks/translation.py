@@ -41,7 +41,6 @@ MODEL = {
     "architecture": Architecture(d_feedforward=512),
     "dropout": 0.25,
     "label_smoothing": 0.1,
-    "learning_rate": 2e-3,
     "batch_size": 64,
 }
 N_SHOWN = 10

@@ -40,6 +40,8 @@ _STEPS = {
     (True, True): {500: 0.04, 2000: 0.05, 20_000: 0.15, np.inf: 0.35},
 }
 _STEP_IN_PLANE = 0.25
+# Bandwidths that are evaluated together: all at once take as long, and callbacks hear nothing.
+_SCALES = 4
 # Rows that are equal are copies if so large a share of the different ones have values of
 # their own.
 _DISTINCT, _FEWEST_DIFFERENT = 0.9, 10
@@ -248,20 +250,27 @@ class _Curve:
         self.tried = {}
 
     def __call__(self, scales):
-        data = self.data
-        scores = self.smoother.scores(scales)
+        values = np.full(len(scales), np.inf)  # of those that nobody has seen
+        for first in range(0, len(scales), _SCALES):
+            own = slice(first, first + _SCALES)
+            if self._look(scales[own], values[own]):
+                return values, True
+        return values, False
+
+    def _look(self, scales, values):
+        """Fill in the values at some scales; tell whether to stop."""
+        data, scores = self.data, self.smoother.scores(scales)
         # Of the rows that are predicted, to the trace of all.
         share = len(self.smoother.rows) / data.n_samples
         scores = scores._replace(trace=scores.trace / share)
-        values = self._values(scores, data.n_samples)
-        for k, scale in enumerate(scales):
-            told = data.in_units(values[k], self.criterion)
+        for k, value in enumerate(self._values(scores, data.n_samples)):
+            values[k] = value
+            told = data.in_units(value, self.criterion)
             error = data.in_units(scores.left_out[k], "loo")
-            self.tried[float(scale)] = (told, error, scores.trace[k])
-            if self.observe is not None and self.observe(told, scale * data.spread):
-                values[k + 1 :] = np.inf  # nobody has seen those
-                return values, True
-        return values, False
+            self.tried[float(scales[k])] = (told, error, scores.trace[k])
+            if self.observe is not None and self.observe(told, scales[k] * data.spread):
+                return True
+        return False
 
     def layout(self):
         """Options of :func:`minimize_scale`: steps, or a sample that lays out the curve."""

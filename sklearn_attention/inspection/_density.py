@@ -1,6 +1,7 @@
 """Densities, as a curve, as contours, or as the distribution along a feature."""
 
 import numpy as np
+import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
 from .._validation import check_positive
@@ -26,12 +27,12 @@ class DensityDisplay:
         The density there.
     points : ndarray of shape (n_samples, 1) or (n_samples, 2)
         The data.
+    names : list of str
+        Of the axes.
     levels : ndarray or None, default=None
         Densities of the contours, ascending.
     quantiles : ndarray of shape (n_places_x, 3) or None, default=None
         Of a conditional density.
-    names : tuple of str, default=("x", "y")
-        Of the axes.
 
     Attributes
     ----------
@@ -59,9 +60,9 @@ class DensityDisplay:
     (100, 100)
     """
 
-    def __init__(self, grid, density, points, *, levels=None, quantiles=None, names=("x", "y")):
-        self.grid, self.density, self.points = grid, density, points
-        self.levels, self.quantiles, self.names = levels, quantiles, names
+    def __init__(self, grid, density, points, names, levels=None, quantiles=None):
+        self.grid, self.density, self.points, self.names = grid, density, points, names
+        self.levels, self.quantiles = levels, quantiles
 
     @classmethod
     def from_estimator(cls, estimator, *, grid_resolution=100, ax=None):
@@ -99,36 +100,8 @@ class DensityDisplay:
                 f"The density has {n_features} features, {len(estimator.columns_.categorical)} "
                 f"of them categories: pass one of {2 - conditional} numeric features at most."
             )
-        names = getattr(estimator, "feature_names_in_", None)
-        if names is None:
-            names = ["x", "y"] if n_features == 1 else ["x0", "x1"]
-        keys = estimator.keys_.astype(np.float64)
-        if conditional:
-            points = np.column_stack([keys, estimator.values_])
-            widths = np.append(estimator.bandwidth_, estimator.target_bandwidth_)
-            names = [*names[:1], "y"]
-        else:
-            points, widths = keys, estimator.bandwidth_
-        grid = [
-            np.linspace(x.min() - 3 * h * (j == 1 or not conditional),
-                        x.max() + 3 * h * (j == 1 or not conditional), grid_resolution)
-            for j, (x, h) in enumerate(zip(points.T, widths, strict=True))
-        ]  # fmt: skip
-        options = {"names": tuple(map(str, names))}
-        if conditional:
-            x, y = np.meshgrid(*grid)
-            found = estimator.score_samples(x.reshape(-1, 1), y.ravel())
-            density = np.exp(found).reshape(x.shape)
-            options["quantiles"] = estimator.predict_quantiles(grid[0][:, None], _QUANTILES)
-        else:
-            places = np.column_stack([own.ravel() for own in np.meshgrid(*grid)])
-            density = np.exp(estimator.score_samples(_like(estimator, places)))
-            density = density.reshape([len(own) for own in grid])
-            own = np.exp(estimator.score_samples(_like(estimator, keys)))
-            weights = estimator.key_weights_
-            if n_features == 2:
-                options["levels"] = np.array([_share(own, weights, 1 - s) for s in _SHARES])
-        return cls(grid, density, points, **options).plot(ax=ax)
+        draw = _conditional if conditional else _joint
+        return cls(*draw(estimator, grid_resolution)).plot(ax=ax)
 
     def plot(self, ax=None):
         """Draw.
@@ -145,40 +118,69 @@ class DensityDisplay:
         faint = float(np.clip(20 / np.sqrt(len(self.points)), 0.05, 0.6))
         with canvas(self, ax) as ax:
             if len(self.grid) == 1:
-                ax.fill_between(self.grid[0], self.density, color=BLUE, alpha=0.15, lw=0)
-                ax.plot(self.grid[0], self.density, color=BLUE, lw=2)
-                ax.plot(
-                    self.points[:, 0], np.zeros(len(self.points)), "|", color=INK, alpha=faint,
-                    ms=10, transform=ax.get_xaxis_transform(), clip_on=False,
-                )  # fmt: skip
-                ax.set(xlabel=self.names[0], ylabel="density")
-                ax.set_ylim(bottom=0)
-                return self
-            dots = {"s": 10, "color": GREY, "alpha": faint, "lw": 0}
-            if self.quantiles is None:
-                levels, index = np.unique(self.levels, return_index=True)
-                ax.contourf(
-                    *self.grid, self.density, [*levels, self.density.max() * 1.001],
-                    cmap=WEIGHTS, alpha=0.8,
-                )  # fmt: skip
-                lines = ax.contour(*self.grid, self.density, levels, colors=INK, linewidths=0.8)
-                marks = {
-                    level: f"{_SHARES[i]:.0%}" for level, i in zip(levels, index, strict=True)
-                }
-                ax.clabel(lines, fmt=marks, fontsize="small")
+                self._draw_curve(ax, faint)
+            elif self.quantiles is None:
+                self._draw_contours(ax)
+                ax.scatter(*self.points.T, s=10, color=GREY, alpha=faint, lw=0)
             else:
-                ax.pcolormesh(*self.grid, self.density, cmap=WEIGHTS, shading="auto")
-                for level, own in zip(_QUANTILES, self.quantiles.T, strict=True):
-                    middle = level == 0.5
-                    ax.plot(
-                        self.grid[0], own, color=INK, lw=1.8 if middle else 1,
-                        ls="-" if middle else "--", label=f"quantile {level}",
-                    )  # fmt: skip
-                ax.legend()
-                dots["color"] = INK
-            ax.scatter(*self.points.T, **dots)
+                self._draw_shades(ax)
+                ax.scatter(*self.points.T, s=10, color=INK, alpha=faint, lw=0)
             ax.set(xlabel=self.names[0], ylabel=self.names[1])
         return self
+
+    def _draw_curve(self, ax, faint):
+        ax.fill_between(self.grid[0], self.density, color=BLUE, alpha=0.15, lw=0)
+        ax.plot(self.grid[0], self.density, color=BLUE, lw=2)
+        marks = {"color": INK, "alpha": faint, "ms": 10, "clip_on": False}
+        foot = ax.get_xaxis_transform()
+        ax.plot(self.points[:, 0], np.zeros(len(self.points)), "|", transform=foot, **marks)
+        ax.set_ylim(bottom=0)
+
+    def _draw_contours(self, ax):
+        levels, index = np.unique(self.levels, return_index=True)
+        ends = [*levels, self.density.max() * 1.001]
+        ax.contourf(*self.grid, self.density, ends, cmap=WEIGHTS, alpha=0.8)
+        lines = ax.contour(*self.grid, self.density, levels, colors=INK, linewidths=0.8)
+        shares = {own: f"{_SHARES[i]:.0%}" for own, i in zip(levels, index, strict=True)}
+        ax.clabel(lines, fmt=shares, fontsize="small")
+
+    def _draw_shades(self, ax):
+        ax.pcolormesh(*self.grid, self.density, cmap=WEIGHTS, shading="auto")
+        for level, own in zip(_QUANTILES, self.quantiles.T, strict=True):
+            style = {"lw": 1.8} if level == 0.5 else {"lw": 1, "ls": "--"}
+            ax.plot(self.grid[0], own, color=INK, label=f"quantile {level}", **style)
+        ax.legend()
+
+
+def _joint(estimator, n_places):
+    """Grid, density, points, names and levels of the density of features."""
+    keys, widths = estimator.keys_.astype(np.float64), 3 * estimator.bandwidth_
+    ends = zip(keys.min(axis=0) - widths, keys.max(axis=0) + widths, strict=True)
+    grid = [np.linspace(*own, n_places) for own in ends]
+    places = np.column_stack([own.ravel() for own in np.meshgrid(*grid)])
+    density = np.exp(estimator.score_samples(_like(estimator, places)))
+    names = list(getattr(estimator, "feature_names_in_", ["x0", "x1"][: len(grid)]))
+    if len(grid) == 1:
+        return grid, density, keys, [*names, "density"]
+    own = np.exp(estimator.score_samples(_like(estimator, keys)))
+    levels = np.array([_quantile(own, estimator.key_weights_, 1 - s) for s in _SHARES])
+    return grid, density.reshape(n_places, n_places), keys, names, levels
+
+
+def _conditional(estimator, n_places):
+    """Grid, density, points, names, levels and quantiles of a conditional density."""
+    x, y = estimator.keys_[:, 0].astype(np.float64), estimator.values_.astype(np.float64)
+    width = 3 * float(np.max(estimator.target_bandwidth_))
+    grid = [
+        np.linspace(x.min(), x.max(), n_places),
+        np.linspace(y.min() - width, y.max() + width, n_places),
+    ]
+    along, across = np.meshgrid(*grid)
+    found = estimator.score_samples(_like(estimator, along.reshape(-1, 1)), across.ravel())
+    quantiles = estimator.predict_quantiles(_like(estimator, grid[0][:, None]), _QUANTILES)
+    names = [*getattr(estimator, "feature_names_in_", ["x"]), "y"]
+    density = np.exp(found).reshape(n_places, n_places)
+    return grid, density, np.column_stack([x, y]), names, None, quantiles
 
 
 def _like(estimator, places):
@@ -186,12 +188,10 @@ def _like(estimator, places):
     names = getattr(estimator, "feature_names_in_", None)
     if names is None:
         return places
-    import pandas as pd
-
     return pd.DataFrame(places, columns=names)
 
 
-def _share(values, weights, share):
+def _quantile(values, weights, share):
     """Quantile of values that have weights."""
     order = np.argsort(values)
     weights = np.ones(len(values)) if weights is None else weights

@@ -48,14 +48,20 @@ class _CrossValidated(SmootherRegressor):
                 f"criterion={self.criterion!r} predicts each row from the others and needs "
                 f"two rows of positive weight, got n_samples={len(keys)}."
             )
-        params, scores = [], []
-        for kernel, candidates in self._candidates(keys, weights):
-            params += candidates
-            scores.extend(-criterion_of_candidates(
+        params, scores, searches = [], [], list(self._candidates(keys, weights))
+        data = self._task_data
+        context = self._init_callback_context(max_subtasks=len(searches))
+        context.call_on_fit_task_begin(estimator=self, **data)
+        for kernel, candidates in searches:
+            found = -criterion_of_candidates(
                 keys, values, kernel, [one["bandwidth"] for one in candidates], self.criterion,
                 degree=candidates[0].get("degree", 0), sample_weight=weights, empty=self.empty,
                 device=self.device,
-            ))  # fmt: skip
+            )  # fmt: skip
+            params += candidates
+            scores.extend(found)
+            if self._report_trial(context, data, self._like(candidates[int(found.argmax())])):
+                break
         scores = np.array(scores)
         best = int(np.argmax(scores))
         if not np.isfinite(scores[best]):
@@ -71,9 +77,16 @@ class _CrossValidated(SmootherRegressor):
         }
         self.best_index_, self.best_score_ = best, float(scores[best])
         self.best_params_, self.criterion_value_ = params[best], -self.best_score_
-        self.kernel_ = as_kernel(clone(params[best]["kernel"], safe=False))
-        self.bandwidth_ = np.full(keys.shape[1], params[best]["bandwidth"])
-        self.degree_ = params[best].get("degree", 0)
+        vars(self).update(self._like(params[best]))
+        context.call_on_fit_task_end(estimator=self, **data, reconstruction_attributes={})
+
+    def _like(self, params):
+        """Fitted attributes that make the estimator predict like a candidate."""
+        return {
+            "kernel_": as_kernel(clone(params["kernel"], safe=False)),
+            "bandwidth_": np.full(self.keys_.shape[1], params["bandwidth"]),
+            "degree_": params.get("degree", 0),
+        }
 
 
 class NadarayaWatsonCV(_CrossValidated):

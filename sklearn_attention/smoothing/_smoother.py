@@ -120,11 +120,7 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
     def _choose(self):
         """Set the kernel and its bandwidth for the training rows."""
         kernel = self._check_kernel()
-        data = {
-            "X": self.keys_,
-            "y": lambda: self._targets(slice(None)),
-            "metadata": {"sample_weight": self.key_weights_},
-        }
+        data = self._task_data
         # How many bandwidths a search tries, nobody knows beforehand.
         searched = isinstance(self.bandwidth, str) and self.bandwidth in SEARCHES
         context = self._init_callback_context(max_subtasks=None if searched else 0)
@@ -158,6 +154,15 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
                 "pass the kernel of the numeric columns alone, or X as numbers."
             )
         return kernel
+
+    @property
+    def _task_data(self):
+        """What callbacks may ask for."""
+        return {
+            "X": self.keys_,
+            "y": lambda: self._targets(slice(None)),
+            "metadata": {"sample_weight": self.key_weights_},
+        }
 
     @property
     def _counts(self):

@@ -269,6 +269,29 @@ class TestCompany:
         model = estimator(["gaussian"], [0.3]).set_callbacks(ProgressBar()).fit(*data)
         assert np.isfinite(model.predict(data[0])).all()
 
+    def test_every_kernel_and_degree_is_a_task(self, data):
+        ends = []
+
+        class Recorder:
+            max_propagation_depth = None
+
+            def setup(self, *_, **__):
+                pass
+
+            teardown = on_fit_task_begin = setup
+
+            def on_fit_task_end(self, estimator, context, *, X, fitted_estimator):
+                ends.append((context.max_subtasks, fitted_estimator.predict(X).shape))
+                return len(ends) == 3
+
+        model = LocalPolynomialCV(["gaussian", "tricube"], degrees=(0, 1))
+        model.set_callbacks(Recorder()).fit(*data)
+        assert [shape for _, shape in ends] == [(len(data[0]),)] * 4
+        assert ends[-1][0] == 4
+        # The third asked to stop.
+        tried = {(p["kernel"], p["degree"]) for p in model.cv_results_["params"]}
+        assert tried == {("gaussian", 0), ("gaussian", 1), ("tricube", 0)}
+
     def test_frames_of_numbers_keep_their_names(self, data):
         X, y = data
         model = NadarayaWatsonCV().fit(pd.DataFrame(X, columns=["a", "b"]), y)

@@ -1,0 +1,104 @@
+"""Pictures of the stored results of the benchmarks, drawn as the site is built."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from sklearn_attention.inspection import STYLE
+
+BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
+OURS = {
+    "KernelAttention": "KernelAttentionRegressor",
+    "TransformerForecaster": "TransformerForecaster",
+    "transformer": "TransformerClassifier",
+}
+# Of earlier versions, with other settings, or on few sets alone.
+_UNRANKED = ["KernelAttention light", "KernelAttention before", "GPR-ARD", "HistGB-quantile"]
+_PANELS = ["m3", "m4_hourly", "m4_weekly", "nn3"]
+
+
+def read(name, keys):
+    """A row for each cell; of lines with the same keys the last counts."""
+    lines = (BENCHMARKS / name).read_text("utf-8").splitlines()
+    frame = pd.DataFrame(map(json.loads, lines))
+    return frame.drop_duplicates(keys, keep="last")
+
+
+def tables():
+    """Mean ranks over the sets, and geometric means of seconds of a fit."""
+    found = read("tabular.jsonl", ["task", "set", "split", "model"])
+    found = found[(found["task"] == "regression") & ~found["model"].isin(_UNRANKED)]
+    errors = found.pivot(index=["set", "split"], columns="model", values="rmse").dropna()
+    ranks = errors.groupby(level="set").mean().rank(axis=1).mean()
+    return ranks, _seconds(found, "model", ["set", "split"], "fit_s")
+
+
+def series():
+    """The same of the classification of series."""
+    found = read("encoders.jsonl", ["table", "set", "model", "seed", "tag"])
+    found = found[(found["table"] == "series") & (found["tag"] == "")]
+    shares = found.pivot_table(index="set", columns="model", values="accuracy").dropna()
+    return shares.rank(axis=1, ascending=False).mean(), _seconds(
+        found, "model", ["set"], "fit_s"
+    )
+
+
+def panels():
+    """Mean ranks of scaled errors over panels of series, and seconds of a fit and forecast."""
+    found = read("forecasting.jsonl", ["table", "set", "horizon", "model", "tag"])
+    found = found[found["table"].isin(_PANELS) & (found["tag"] == "")]
+    cells = found.pivot_table(index=["table", "set"], columns="model", values="mase")
+    cells = cells.loc[:, cells.notna().all()]
+    found = found[found["model"].isin(cells.columns)]
+    return cells.rank(axis=1).mean(), _seconds(found, "model", ["table", "set"], "cpu_s")
+
+
+def _seconds(found, model, cells, column):
+    means = found.pivot_table(index=cells, columns=model, values=column)
+    return np.exp(np.log(means.clip(lower=1e-3)).mean())
+
+
+def draw(path):
+    """Draw mean ranks and seconds of all three.
+
+    Parameters
+    ----------
+    path : Path
+        Of the picture.
+    """
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    parts = {
+        "Regression on tables, 14 sets": tables(),
+        "Classification of series, 7 sets": series(),
+        "Forecasts of panels: M3, M4 weekly and hourly, NN3": panels(),
+    }
+    heights = [len(ranks) for ranks, _ in parts.values()]
+    with plt.rc_context(STYLE):
+        figure, axes = plt.subplots(
+            3, 2, figsize=(8.4, 1.6 + 0.27 * sum(heights) + 1.5), layout="constrained",
+            height_ratios=heights, sharey="row",
+        )  # fmt: skip
+        for (left, right), (title, (ranks, seconds)) in zip(axes, parts.items(), strict=True):
+            ranks = ranks.sort_values(ascending=False)
+            names = [OURS.get(name, name) for name in ranks.index]
+            colors = ["C0" if name in OURS else "0.6" for name in ranks.index]
+            for ax, values in ((left, ranks), (right, seconds[ranks.index])):
+                ax.scatter(values, range(len(ranks)), c=colors, s=46, zorder=2)
+                ax.hlines(range(len(ranks)), *ax.get_xlim(), color="0.92", lw=1, zorder=0)
+                ax.tick_params(axis="y", length=0)
+                ax.spines["left"].set_visible(False)
+            left.set_yticks(range(len(ranks)), names)
+            left.set_ylim(-0.6, len(ranks) - 0.4)
+            for label, name in zip(left.get_yticklabels(), ranks.index, strict=True):
+                label.set_fontweight("bold" if name in OURS else "normal")
+            left.set_title(title, loc="left")
+            left.set_xlabel("mean rank, 1 is best")
+            right.set(xscale="log", xlabel="seconds of a fit, geometric mean")
+        figure.savefig(path, dpi=110)
+        plt.close(figure)
