@@ -1,11 +1,18 @@
 """How sphinx builds the documentation."""
 
 import collections
+import sys
+from pathlib import Path
 
 from docutils import nodes
 from sphinx import addnodes
 
 import sklearn_attention
+
+HERE = Path(__file__).parent
+sys.path.append(str(HERE))
+
+from _evidence import draw  # noqa: E402
 
 project = "sklearn-attention"
 author = "the sklearn-attention developers"
@@ -64,6 +71,12 @@ html_sidebars = {"**": ["sidebar-all"]}
 html_show_sourcelink = False
 
 
+def draw_evidence(app):
+    """Draw what the benchmarks have stored, for the first page."""
+    (HERE / "gallery").mkdir(exist_ok=True)
+    draw(HERE / "gallery" / "evidence.png")
+
+
 def skip_fields(app, what, name, obj, skip, options):
     """Leave out the fields of named tuples: the class's docstring lists them."""
     return True if isinstance(obj, collections._tuplegetter) else None
@@ -90,6 +103,7 @@ def strip_code(app, doctree):
 
 
 def setup(app):
+    app.connect("builder-inited", draw_evidence)
     app.connect("autodoc-skip-member", skip_fields)
     app.connect("doctree-read", link_names)
     app.connect("doctree-read", strip_code)
