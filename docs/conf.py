@@ -86,7 +86,7 @@ def link_names(app, doctree):
     """Let the name of an estimator, wherever it stands as code, lead to its API page."""
     inside = (nodes.title, nodes.reference, addnodes.pending_xref)
     for literal in list(doctree.findall(nodes.literal)):
-        name = literal.astext()
+        name = literal.astext().partition("(")[0]
         if name in sklearn_attention._PUBLIC and not isinstance(literal.parent, inside):
             place = {"refdoc": app.env.docname, "reftarget": f"sklearn_attention.{name}"}
             link = addnodes.pending_xref("", refdomain="py", reftype="obj", **place)
