@@ -41,11 +41,13 @@ bench: $(PACKAGE) $(call group,bench)
 	$(BIN)/python benchmarks/tabular.py run --sets yacht,penguins --results .venv/tabular.jsonl
 	$(BIN)/python benchmarks/tabular.py report --results .venv/tabular.jsonl
 
+# Examples run when they have changed: docs/gallery has their results.
+docs: export OMP_NUM_THREADS = 1
 docs: $(PACKAGE) $(call group,docs)
 	$(BIN)/sphinx-build -q -W --keep-going docs docs/_build/html
 
 clean:
-	rm -rf build demo dist docs/_build docs/api/generated
+	rm -rf build demo dist docs/_build docs/api/generated docs/gallery
 	rm -rf .hypothesis .pytest_cache .ruff_cache
 	find . -name __pycache__ -not -path "./.venv/*" -prune -exec rm -rf {} +
 

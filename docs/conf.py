@@ -1,8 +1,18 @@
 """How sphinx builds the documentation."""
 
 import collections
+import sys
+from pathlib import Path
+
+from docutils import nodes
+from sphinx import addnodes
 
 import sklearn_attention
+
+HERE = Path(__file__).parent
+sys.path.append(str(HERE))
+
+from _evidence import draw  # noqa: E402
 
 project = "sklearn-attention"
 author = "the sklearn-attention developers"
@@ -15,23 +25,56 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.mathjax",
+    "sphinx-mathjax-offline",
+    "sphinx_design",
+    "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["_build"]
+# The gallery's notebooks and its tables of seconds are no pages.
+exclude_patterns = ["_build", "**.ipynb", "**/sg_execution_times.rst", "sg_execution_times.rst"]
 templates_path = ["_templates"]
 
 autodoc_typehints = "none"  # the docstrings give the types
 numpydoc_show_class_members = False  # the templates do
-myst_enable_extensions = ["dollarmath"]
-myst_heading_anchors = 2
+myst_enable_extensions = ["colon_fence", "dollarmath"]
+myst_heading_anchors = 3
+
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "gallery",
+    "ignore_pattern": r"demo\.py",
+    "subsection_order": [
+        f"../examples/{folder}"
+        for folder in ["foundations", "smoothing", "tables", "sequences", "forecasting"]
+    ],
+    "backreferences_dir": "gallery/backreferences",
+    "doc_module": "sklearn_attention",
+    "inspect_global_variables": False,  # what a script names is what its page belongs to
+    "reference_url": {"sklearn_attention": None},
+    "download_all_examples": False,
+    "show_signature": False,
+    "write_computation_times": False,
+}
+
+toc_object_entries_show_parents = "hide"
 
 html_theme = "pydata_sphinx_theme"
 html_title = project
-html_theme_options = {"navbar_end": ["theme-switcher"], "show_toc_level": 2}
-html_show_sourcelink = False
-# Pages without sections of their own need no column for them.
-html_sidebars = {
-    page: [] for page in ["changelog", "contributing", "house", "kernel_attention", "sources"]
+html_theme_options = {
+    "navbar_end": ["theme-switcher"],
+    "collapse_navigation": True,
+    "show_toc_level": 2,
 }
+html_context = {"default_mode": "auto"}
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_sidebars = {"**": ["sidebar-all"]}
+html_show_sourcelink = False
+
+
+def draw_evidence(app):
+    """Draw what the benchmarks have stored, for the first page."""
+    (HERE / "gallery").mkdir(exist_ok=True)
+    draw(HERE / "gallery" / "evidence.png")
 
 
 def skip_fields(app, what, name, obj, skip, options):
@@ -39,5 +82,28 @@ def skip_fields(app, what, name, obj, skip, options):
     return True if isinstance(obj, collections._tuplegetter) else None
 
 
+def link_names(app, doctree):
+    """Let the name of an estimator, wherever it stands as code, lead to its API page."""
+    inside = (nodes.title, nodes.reference, addnodes.pending_xref)
+    for literal in list(doctree.findall(nodes.literal)):
+        name = literal.astext().partition("(")[0]
+        if name in sklearn_attention._PUBLIC and not isinstance(literal.parent, inside):
+            place = {"refdoc": app.env.docname, "reftarget": f"sklearn_attention.{name}"}
+            link = addnodes.pending_xref("", refdomain="py", reftype="obj", **place)
+            literal.replace_self(link)
+            link += literal
+
+
+def strip_code(app, doctree):
+    """Leave out the empty line that tests of the code need at its end."""
+    for block in doctree.findall(nodes.literal_block):
+        if block.rawsource == block.astext():
+            block.rawsource = block.astext().rstrip()
+            block[:] = [nodes.Text(block.rawsource)]
+
+
 def setup(app):
+    app.connect("builder-inited", draw_evidence)
     app.connect("autodoc-skip-member", skip_fields)
+    app.connect("doctree-read", link_names)
+    app.connect("doctree-read", strip_code)

@@ -1,5 +1,7 @@
 """What is public is in the documentation."""
 
+import ast
+import doctest
 import importlib
 import inspect
 import re
@@ -8,10 +10,10 @@ from pathlib import Path
 import pytest
 
 import sklearn_attention
-from sklearn_attention import kernels
 
 ROOT = Path(sklearn_attention.__file__).parents[1]
-API, HOUSE, README = ROOT / "docs" / "api.rst", ROOT / "docs" / "house.md", ROOT / "README.md"
+API, HOUSE, README = ROOT / "docs" / "api", ROOT / "docs" / "house.md", ROOT / "README.md"
+GUIDES = "coming_from density forecasting one_average recipes sequences smoothing".split()
 
 pytestmark = pytest.mark.skipif(
     not API.exists(), reason="the documentation does not come with an installed package"
@@ -24,27 +26,62 @@ def names_of(folder, kind):
     return {name for name in module.__all__ if kind(getattr(module, name))}
 
 
-@pytest.mark.parametrize(
-    ("folder", "kind"),
-    [
-        ("smoothing", inspect.isclass),
-        ("forecasting", inspect.isclass),
-        ("transformer", inspect.isclass),
-        ("kernel_approximation", inspect.isclass),
-        ("forecasting", inspect.isroutine),
-        ("attention", inspect.isroutine),
-        ("kernels", lambda value: inspect.isclass(value) and issubclass(value, kernels.Kernel)),
-        ("nn", callable),
-        ("text", callable),
-        ("datasets", inspect.isroutine),
-        ("inspection", callable),
-    ],
-)
-def test_every_public_name_has_its_page(folder, kind):
-    listed = set(re.findall(r"^   (\w+)$", API.read_text("utf-8"), flags=re.MULTILINE))
-    names = names_of(folder, kind)
+def described():
+    """What the API pages describe: its module and name, and the value."""
+    found = {}
+    for page in set(API.glob("*.rst")) - {API / "index.rst"}:
+        module = None
+        for line in page.read_text("utf-8").splitlines():
+            if match := re.match(r"\.\. (?:current)?module:: ([\w.]+)", line):
+                module = importlib.import_module(match[1])
+                found[tuple(match[1].rpartition(".")[::2])] = module
+            elif match := re.match(r"(?:   |\.\. data:: )(\w+)$", line):
+                found[module.__name__, match[1]] = getattr(module, match[1])
+    return found
+
+
+@pytest.mark.parametrize("folder", ["", *sklearn_attention._SUBPACKAGES])
+def test_every_public_name_is_on_an_api_page(folder):
+    module = importlib.import_module(f"sklearn_attention.{folder}".rstrip("."))
+    found = described()
+    callables = {id(value) for value in found.values() if callable(value)}
+    names = set(module.__all__) - {"__version__"}
     assert names
-    assert not names - listed
+    assert not {
+        name
+        for name in names
+        if (module.__name__, name) not in found and id(getattr(module, name)) not in callables
+    }
+
+
+def test_api_pages_describe_nothing_that_is_private():
+    for module, name in set(described()) - {("", "sklearn_attention")}:
+        assert name in importlib.import_module(module).__all__
+
+
+def documented_defaults(public):
+    """What a docstring says of each parameter's default; None where it names no default."""
+    section = re.search(
+        r"^Parameters\n-+\n(.*?)(?=^\S.*\n-{3,}|\Z)", inspect.getdoc(public), re.S | re.M
+    )
+    for names, text in re.findall(
+        r"^(\w+(?:, \w+)*) : (.*)$", section[1] if section else "", re.M
+    ):
+        default = re.search(r"default=(.*)$", text)
+        yield from ((name, default and default[1]) for name in names.split(", "))
+
+
+@pytest.mark.parametrize("folder", sklearn_attention._SUBPACKAGES)
+def test_documented_defaults_are_those_of_the_signatures(folder):
+    module = importlib.import_module(f"sklearn_attention.{folder}")
+    for public in names_of(folder, callable):
+        parameters = inspect.signature(getattr(module, public)).parameters
+        for name, documented in documented_defaults(getattr(module, public)):
+            default = parameters[name].default
+            if default is inspect.Parameter.empty:
+                assert documented is None, (public, name)
+            elif documented not in {repr(default), getattr(default, "__name__", None)}:
+                assert ast.literal_eval(documented) == default, (public, name)
 
 
 def test_the_link_of_every_estimator_leads_to_its_page():
@@ -66,3 +103,12 @@ def test_the_page_on_the_house_names_every_folder_and_shared_module():
     package = ROOT / "sklearn_attention"
     assert all(f"`{path.parent.name}/`" in page for path in package.glob("*/__init__.py"))
     assert all(f"`{path.name}`" in page for path in package.glob("_[a-z]*.py"))
+
+
+@pytest.mark.parametrize("page", GUIDES)
+def test_what_a_guide_shows_is_true(page):
+    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    path = str(ROOT / "docs" / f"{page}.md")
+    found = doctest.testfile(path, module_relative=False, optionflags=flags)
+    assert found.attempted > 5
+    assert found.failed == 0

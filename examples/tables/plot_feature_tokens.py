@@ -1,0 +1,101 @@
+"""
+========================
+Features that are tokens
+========================
+
+:class:`~sklearn_attention.TransformerRegressor` makes a token of every feature of a table, a
+number or a category, and lets the tokens attend to each other. The prediction is read off a
+further token, [CLS], that has seen them all. This example looks at what it has seen.
+"""
+
+# %%
+# Heat that matters in one room only
+# ----------------------------------
+#
+# The data are made, so that the truth is known. How comfortable a room is depends on its
+# temperature along a bent curve, but in the cellar not at all; noise matters everywhere, and is
+# sometimes not recorded, mostly where it is loud. The day of the week has no say.
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+
+from sklearn_attention import TransformerRegressor
+from sklearn_attention.inspection import STYLE
+
+INK, GREY, BLUE, ORANGE = "#25313d", "#8a949e", "C0", "C1"
+plt.rcParams.update(STYLE)
+
+rng = np.random.default_rng(0)
+n, rooms = 800, ["attic", "cellar", "office"]
+table = pd.DataFrame(
+    {
+        "temperature": rng.uniform(10, 34, n),
+        "noise": rng.gamma(4, 10, n),
+        "room": rng.choice(rooms, n),
+        "weekday": rng.integers(7, size=n).astype(float),
+    }
+)
+
+
+def comfort(table):
+    """The truth, without what is random."""
+    by_heat = 10 - 0.15 * np.abs(table["temperature"] - 21) ** 1.5
+    return by_heat.where(table["room"] != "cellar", 5.0) - table["noise"] / 20
+
+
+y = comfort(table) + 0.3 * rng.normal(size=n)
+loud = rng.uniform(0, 120, n) < table["noise"]
+observed = table.assign(noise=table["noise"].mask(loud))
+print(observed.head())
+
+# Without the boosted trees that would stand beside it: this is about the transformer.
+model = TransformerRegressor(baseline=False).fit(observed[:600], y[:600])
+print(f"R² on other rows: {model.score(observed[600:], y[600:]):.2f}")
+
+# %%
+# What [CLS] averages
+# -------------------
+#
+# ``attention_maps`` has [CLS] first, and then the features in their order. The first row of the
+# last layer's maps says what the prediction is read off: in the cellar the room above all, by
+# whose token the temperature no longer matters. A weight is not yet an influence, as the
+# weekday shows: what is taken from a token may be nothing.
+
+heat = pd.DataFrame(
+    {
+        "temperature": np.tile(np.linspace(10, 34, 80), 3),
+        "noise": 40.0,
+        "room": np.repeat(rooms, 80),
+        "weekday": 3.0,
+    }
+)
+predicted = model.predict(heat)
+maps = model.attention_maps(observed[600:])[:, -1].mean(axis=1)  # mean over heads
+names = ["[CLS]", *observed.columns]
+rows = {
+    "cellar": (observed["room"] == "cellar")[600:],
+    "other rooms": (observed["room"] != "cellar")[600:],
+    "noise missing": observed["noise"].isna()[600:],
+}
+looks = pd.DataFrame({name: maps[of.to_numpy(), 0].mean(axis=0) for name, of in rows.items()})
+looks.index = names
+print(looks.round(2))
+
+fig, (left, right) = plt.subplots(
+    1, 2, figsize=(10.5, 4.2), width_ratios=[1.5, 1], layout="constrained"
+)
+for room, color in zip(rooms, (ORANGE, GREY, BLUE), strict=True):
+    of_room = heat["room"] == room
+    x = heat.loc[of_room, "temperature"]
+    left.plot(x, comfort(heat)[of_room], color=color, lw=1, ls=":")
+    left.plot(x, predicted[of_room], color=color, label=room, lw=2)
+left.set(title="Predicted, and dotted the truth", xlabel="temperature", ylabel="comfort")
+left.legend(frameon=False)
+image = right.imshow(looks, cmap="Blues", vmin=0, aspect="auto")
+right.set(xticks=range(len(rows)), yticks=range(len(names)), title="What [CLS] looks at")
+right.set_xticklabels(rows)
+right.set_yticklabels(names)
+right.spines[:].set_visible(False)
+fig.colorbar(image, ax=right, label="weight")
+plt.show()

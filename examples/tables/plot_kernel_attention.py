@@ -1,0 +1,185 @@
+"""
+=================================
+A kernel that learns what is near
+=================================
+
+A kernel compares rows, and what is near in one feature may be far in another.
+``KernelAttentionRegressor`` learns a length-scale for every feature, in three encodings of the
+data, by predicting each row from all others. Its predictions are kernel ridge regression with
+that kernel; every one of them can be traced to the rows that carry it, and has a
+distribution.
+"""
+
+# %%
+# Three data sets, six models
+# ---------------------------
+#
+# Two data sets come with scikit-learn. The diabetes target depends almost linearly on ten
+# features, under much noise; in the wines, the proline is to be told from twelve other
+# measurements. The third is made by the formula of Friedman: five features have a say, the
+# other five have none. All models are at their defaults. Those that need it get
+# standardised features and targets, and the Gaussian process gets a length-scale for every
+# feature.
+
+import warnings
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.datasets import load_diabetes, load_wine, make_friedman1
+from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
+from sklearn.linear_model import RidgeCV
+from sklearn.model_selection import KFold, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVR
+
+from sklearn_attention import KernelAttentionRegressor
+from sklearn_attention.inspection import STYLE
+
+# The process says so where it finds a length-scale as large as it may be.
+warnings.simplefilter("ignore", ConvergenceWarning)
+
+wine = load_wine().data
+data_sets = {
+    "diabetes": load_diabetes(return_X_y=True),
+    "wine": (wine[:, :12], wine[:, 12]),
+    "friedman": make_friedman1(300, n_features=10, noise=1.0, random_state=0),
+}
+
+
+def scaled(model):
+    pipeline = make_pipeline(StandardScaler(), model)
+    return TransformedTargetRegressor(pipeline, transformer=StandardScaler())
+
+
+def models(n_features):
+    """The models for so many features."""
+    each = ConstantKernel() * RBF(np.ones(n_features)) + WhiteKernel()
+    return {
+        "kernel attention": KernelAttentionRegressor(),
+        "Gaussian process": scaled(GaussianProcessRegressor(each, random_state=0)),
+        "support vectors": scaled(SVR()),
+        "ridge": scaled(RidgeCV(np.logspace(-3, 3, 13))),
+        "random forest": RandomForestRegressor(random_state=0),
+        "gradient boosting": HistGradientBoostingRegressor(random_state=0),
+    }
+
+
+splits = KFold(3, shuffle=True, random_state=0)
+scores, fits = {}, {}
+for data, (X, y) in data_sets.items():
+    for name, model in models(X.shape[1]).items():
+        found = cross_validate(
+            model, X, y, cv=splits, return_estimator=True, return_indices=True
+        )
+        scores[name, data] = found["test_score"].mean()
+        if name == "kernel attention":
+            tests = found["indices"]["test"]
+            fits[data] = list(zip(found["estimator"], tests, strict=True))
+
+table = pd.Series(scores).unstack(sort=False)
+table["mean rank"] = table.rank(ascending=False).mean(axis=1)
+print("held-out R², mean of three folds")
+print(table.round(3).to_string())
+
+# %%
+# The Gaussian process leads on two of the three: these targets are smooth, and for smooth
+# targets of few rows one kernel is enough. Kernel attention is first on the wines and second
+# on Friedman's data. On the diabetes data nearly all that can be known is linear: there ridge
+# is ahead of it, and so are others. The trees are behind both kernels everywhere. With so few
+# rows, differences of 0.03 are no more than luck.
+#
+# Intervals
+# ---------
+#
+# ``predict_interval`` takes the errors that rows made when they were left out, weighted by
+# how near these rows are. On the rows of the test folds:
+
+for data, (X, y) in data_sets.items():
+    inside = []
+    for model, test in fits[data]:
+        lower, upper = model.predict_interval(X[test], coverage=0.9).T
+        inside.append((lower <= y[test]) & (y[test] <= upper))
+    print(f"{data:<10}{100 * np.concatenate(inside).mean():.0f} % inside 90 % intervals")
+
+# %%
+# What was learned
+# ----------------
+#
+# Friedman's formula is
+# :math:`10 \sin(\pi x_0 x_1) + 20 (x_2 - \tfrac12)^2 + 10 x_3 + 5 x_4`.
+# ``feature_relevance_`` tells how fast the kernel falls along a feature, which is how much
+# predictions may bend there. A straight line does not bend: so the relevance of :math:`x_3`
+# and :math:`x_4` is small, though both have a say. ``local_slopes`` has that part, the gradient
+# of the prediction in units of the target. The two together say which features matter and how.
+# The gradient takes steps, since one of the encodings cuts features into bins: so it is
+# averaged, over rows that were held out.
+
+X, y = data_sets["friedman"]
+model, test = fits["friedman"][0]
+slopes = model.local_slopes(X[test])
+learned = pd.DataFrame(
+    {
+        "relevance": model.feature_relevance_,
+        "mean slope": slopes.mean(axis=0),
+        "mean |slope|": np.abs(slopes).mean(axis=0),
+    },
+    index=[f"x{feature}" for feature in range(10)],
+)
+print(learned.round(2).to_string())
+print("blend:", {kind: round(share, 2) for kind, share in model.blend_weights_.items()})
+
+# %%
+# The true slopes of :math:`x_3` and :math:`x_4` are 10 and 5. The blend is of members that were
+# learned on larger and on smaller batches of rows.
+#
+# The figure
+# ----------
+#
+# Left, both measures, as shares of their sums. Middle, one prediction for a row that was held
+# out: a line for each remembered row, at its target and as high as its weight. Many rows
+# share in it, and some count against: kernel ridge regression has negative weights. Right, all
+# rows when they were held out. The intervals that miss are orange.
+
+INK, GREY, BLUE, ORANGE = "#25313d", "#8a949e", "C0", "C1"
+plt.rcParams.update(STYLE)
+figure, (left, middle, right) = plt.subplots(
+    1, 3, figsize=(14, 4.8), layout="constrained", width_ratios=[4, 5, 5]
+)
+
+shares = 100 * learned / learned.sum()
+places = np.arange(10)
+left.barh(places - 0.2, shares["relevance"], 0.36, color=BLUE, label="relevance: bends")
+left.barh(places + 0.2, shares["mean |slope|"], 0.36, color=ORANGE, label="|slope|: rises")
+left.set_yticks(places, [f"$x_{feature}$" for feature in places])
+left.tick_params(axis="y", length=0)
+left.invert_yaxis()
+left.set(title="What matters", xlabel="share (%)")
+left.legend(frameon=False, loc="lower right")
+
+row = X[test[3:4]]
+prediction, interval = model.predict(row)[0], model.predict_interval(row, coverage=0.9)[0]
+_, weights, values = (part[0] for part in model.explain(row, k=len(X)))
+middle.axhline(0, color=GREY, lw=0.8)
+middle.axvspan(*interval, color=BLUE, alpha=0.12, lw=0, label="90 % interval")
+middle.vlines(values, 0, 100 * weights, color=np.where(weights > 0, BLUE, ORANGE), lw=1.4)
+middle.axvline(prediction, color=INK, lw=1.5, label="predicted")
+middle.axvline(y[test[3]], color=INK, lw=1.5, ls=":", label="observed")
+middle.set(title="The rows behind one prediction", xlabel="target", ylabel="weight (%)")
+middle.legend(frameon=False, loc="upper left")
+
+for model, test in fits["friedman"]:
+    predictions, observed = model.predict(X[test]), y[test]
+    lower, upper = model.predict_interval(X[test], coverage=0.9).T
+    missed = (observed < lower) | (upper < observed)
+    colors = np.where(missed, ORANGE, BLUE)
+    right.vlines(observed, lower, upper, color=colors, alpha=0.25, lw=1.5)
+    right.scatter(observed, predictions, s=12, color=colors, lw=0, zorder=3)
+right.axline((10, 10), slope=1, color=INK, lw=1, ls="--")
+right.set(title="Predictions and 90 % intervals", xlabel="target", ylabel="prediction")
+plt.show()
