@@ -2,6 +2,7 @@
 
 import dataclasses
 import numbers
+import warnings
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -12,6 +13,8 @@ from ._validation import check_bandwidth, check_in_interval, check_numeric
 
 NUMERIC, UNORDERED, ORDERED = "numeric", "unordered", "ordered"
 _UNSEEN = -1.0
+# Texts of a column beyond which it is asked whether they are a category at all.
+_MANY_LEVELS = 30
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,8 +76,13 @@ class Columns:
         Raises
         ------
         ValueError
-            If there are no such columns, or an ordered category has missing cells: they have
-            no place in the order.
+            If there are no such columns, a column has dates or times, or an ordered category
+            has missing cells: they have no place in the order.
+
+        Warns
+        -----
+        UserWarning
+            If most rows have a text of their own in a column.
         """
         columns = _columns_of(X)
         named = _named(categorical_features, columns)
@@ -82,7 +90,11 @@ class Columns:
         for j, kind in enumerate(kinds):
             if (kind == NUMERIC and j in named) or (kind == ORDERED and not ordered):
                 kinds[j] = UNORDERED
-        return cls(tuple(kinds), tuple(map(_levels, columns, kinds)))
+        learned = cls(tuple(kinds), tuple(map(_levels, columns, kinds)))
+        for j in learned.categorical:
+            if j not in named and kinds[j] == UNORDERED:
+                _doubt_levels(columns[j], learned.n_levels[j])
+        return learned
 
     def __add__(self, other):
         """The columns of two tables side by side."""
@@ -318,7 +330,9 @@ def _columns_of(X):
     """Columns of a frame or an array; none of what is no table, which others refuse."""
     frame = frame_of(X)
     if frame is not None:
-        return list(frame.iter_columns())
+        columns = list(frame.iter_columns())
+        _refuse_times(columns)
+        return columns
     try:
         array = np.asarray(X)
     except (TypeError, ValueError):
@@ -391,6 +405,26 @@ def _levels(column, kind):
     except TypeError:
         levels = sorted(known, key=lambda level: (str(type(level)), str(level)))
     return (*levels, *(seen - known))
+
+
+def _refuse_times(columns):
+    for column in columns:
+        if column.dtype.is_temporal():
+            raise ValueError(
+                f"X has dates or times in column {column.name!r}: make numbers of them, such "
+                "as the days since the first, and of what repeats, such as the month or the "
+                "day of the week."
+            )
+
+
+def _doubt_levels(column, n_levels):
+    if n_levels > max(_MANY_LEVELS, len(column) / 2):
+        warnings.warn(
+            f"X has {n_levels} different texts in the {len(column)} rows of column "
+            f"{column.name!r}, which is read as a category: drop it, or make numbers of dates "
+            "(pandas.to_datetime) and amounts (pandas.to_numeric).",
+            stacklevel=2,
+        )
 
 
 def _refuse_missing(column):

@@ -253,3 +253,28 @@ def test_order_may_be_left_out_of_account():
     assert list(columns.categories[1]) == ["high", "low", None]
     codes = columns.encode(frame)["c"]
     assert list(codes) == [1, 2, 0]
+
+
+@pytest.mark.parametrize(
+    "times",
+    [pd.date_range("2024-01-01", periods=3, tz="UTC"), pd.to_timedelta([1, 2, 3], "h")],
+    ids=["dates", "times"],
+)
+@pytest.mark.parametrize(
+    "others", [{}, {"size": [1.0, 2.0, 3.0]}], ids=["alone", "with others"]
+)
+def test_dates_are_refused_by_name(times, others):
+    X = pd.DataFrame({"when": times, **others})
+    with pytest.raises(ValueError, match="'when': make numbers of them, such as the days"):
+        Columns.learn(X)
+
+
+@pytest.mark.parametrize("n_levels", [300, 600])
+def test_a_text_for_nearly_every_row_is_doubted(n_levels):
+    texts = [f"2024-{i % n_levels}" for i in range(601)]
+    frame = pd.DataFrame({"when": texts})
+    if n_levels == 300:
+        assert Columns.learn(frame).n_levels == [300]
+    else:
+        with pytest.warns(UserWarning, match="600 different texts in the 601 rows.*'when'"):
+            Columns.learn(frame)

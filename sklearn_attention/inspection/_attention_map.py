@@ -231,7 +231,8 @@ def _label(axis, names, title):
     axis.set_label_text(title)
     if names is None or len(names) > _MOST_LABELS:
         return
-    long = axis.axis_name == "x" and sum(map(len, names)) > _MOST_LABELS
+    room = len(names) * (max(map(len, names)) + 1)
+    long = axis.axis_name == "x" and room > _MOST_LABELS
     axis.set_ticks(
         range(len(names)), names, fontsize="small", rotation="vertical" if long else None
     )

@@ -8,6 +8,8 @@ from ._style import BLUE, GREY, INK, canvas, write_plainly
 
 # Degrees of freedom that are marked where the axis has room for them.
 _MARKS = np.outer(10.0 ** np.arange(7), [1, 2, 5]).ravel()
+# Least distance of two marks, as a share of the axis.
+_APART = 0.09
 
 
 class BandwidthDisplay:
@@ -139,10 +141,13 @@ NadarayaWatsonClassifier, NadarayaWatsonCV or LocalPolynomialCV
 
     def _limits(self, lowest):
         """Ends of the axis that show the valley, not what lies far above."""
-        found = np.concatenate([own["criterion"] for own in self.searches.values()])
-        found = found[np.isfinite(found)]
-        height = np.quantile(found, 0.8) - lowest
-        height = height if height > 0 else max(abs(lowest), 1e-300)
+        h, found = (
+            np.concatenate([own[name] for own in self.searches.values()])
+            for name in ("bandwidth", "criterion")
+        )
+        # Windows that are nearly empty may have any error, wide ones that of a plain fit.
+        wide = found[(h >= self.bandwidth) & np.isfinite(found)]
+        height = max(wide.max(initial=lowest) - lowest, 0.1 * abs(lowest), 1e-300)
         return lowest - 0.08 * height, lowest + 1.2 * height
 
 
@@ -169,10 +174,18 @@ def _mark_degrees_of_freedom(ax, search):
     order = np.argsort(search["degrees_of_freedom"])
     freedom = np.asarray(search["degrees_of_freedom"])[order]
     h = np.asarray(search["bandwidth"])[order]
-    marks = _MARKS[(_MARKS >= freedom[0]) & (_MARKS <= freedom[-1])]
+    places = {
+        mark: np.interp(mark, freedom, np.log(h))
+        for mark in _MARKS[(_MARKS >= freedom[0]) & (_MARKS <= freedom[-1])]
+    }
+    low, high = np.log(ax.get_xlim())
+    kept = []
+    for mark, place in places.items():
+        if not kept or abs(place - places[kept[-1]]) > _APART * (high - low):
+            kept.append(mark)
     top = ax.twiny()
     top.set(xscale="log", xlim=ax.get_xlim(), xlabel="degrees of freedom")
-    top.set_xticks(np.exp(np.interp(marks, freedom, np.log(h))), [f"{m:g}" for m in marks])
+    top.set_xticks(np.exp([places[mark] for mark in kept]), [f"{mark:g}" for mark in kept])
     top.minorticks_off()
     top.tick_params(colors=GREY, labelsize="small")
     top.xaxis.label.set(color=GREY, size="small")

@@ -8,6 +8,7 @@ from ._pipelines import last_step
 from ._style import BLUE, GREY, canvas
 
 _BANDS = ("auto", "pointwise", "simultaneous")
+_INTERVALS = ("auto", "heteroscedastic")
 
 
 class SmoothDisplay:
@@ -72,9 +73,10 @@ class SmoothDisplay:
         band : {"auto", "pointwise", "simultaneous", None}, default="auto"
             Which band of the curve: one that contains it at each place, or everywhere at once,
             with the probability `coverage`. "auto" is the first where there is one.
-        interval : bool or "auto", default="auto"
+        interval : bool, "auto" or "heteroscedastic", default="auto"
             Whether to draw intervals that contain a new target with that probability. "auto"
-            is where there are any.
+            is where there are any; "heteroscedastic" draws those of smoothers whose width
+            follows the noise.
         coverage : float, default=0.9
             Probability, between 0 and 1.
         grid_resolution : int, default=200
@@ -90,6 +92,8 @@ class SmoothDisplay:
         """
         if band is not None:
             check_choice("band", band, _BANDS)
+        if not isinstance(interval, bool):
+            check_choice("interval", interval, _INTERVALS)
         check_positive("grid_resolution", grid_resolution, integer=True)
         x, target = column_of(X, feature), np.asarray(y)
         if target.ndim != 1:
@@ -105,7 +109,8 @@ class SmoothDisplay:
             together = band == "simultaneous"
             found["band"] = model.confidence_band(rows, coverage, simultaneous=together)
         if interval:
-            found["interval"] = model.predict_interval(rows, coverage)
+            follow = {"heteroscedastic": True} if interval == "heteroscedastic" else {}
+            found["interval"] = model.predict_interval(rows, coverage, **follow)
         names = name_of(X, feature), getattr(y, "name", None) or "y"
         display = cls(x, target, grid, model.predict(rows), names=names, **found)
         return display.plot(ax=ax, **options)

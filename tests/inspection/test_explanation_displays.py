@@ -97,6 +97,15 @@ def test_maps_of_a_text_are_a_grid_of_layers_and_heads(encoder):
         display.plot(head=2)
 
 
+@pytest.mark.parametrize(
+    ("keys", "rotation"), [(["very", "good"], 0), (["the", "phone", "is", "broken"] * 2, 90)]
+)
+def test_long_names_stand_upright(keys, rotation):
+    weights = np.full((1, 2, len(keys), len(keys)), 1 / len(keys))
+    display = AttentionMapDisplay.from_weights(weights, keys=keys)
+    assert {text.get_rotation() for text in display.ax_[0, 0].get_xticklabels()} == {rotation}
+
+
 def test_features_are_tokens_by_name(table):
     X, y = table
     model = TransformerClassifier(

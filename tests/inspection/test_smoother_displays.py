@@ -10,6 +10,7 @@ from sklearn.preprocessing import StandardScaler
 
 from sklearn_attention import (
     LocalPolynomialCV,
+    LocalPolynomialRegressor,
     NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
     ProductKernelDensity,
@@ -38,6 +39,17 @@ def test_a_bandwidth_search_is_drawn_with_its_choice(smoother):
     assert high == tried["bandwidth"][near].max()
 
 
+def test_a_bandwidth_search_shows_its_valley():
+    # Lines in nearly empty windows have errors without bounds.
+    X = np.sort(np.random.default_rng(0).uniform(0, 10, (400, 1)), axis=0)
+    y = np.sin(X[:, 0]) + 0.4 * np.random.default_rng(1).normal(size=400)
+    model = LocalPolynomialRegressor().fit(X, y)
+    tried = model.bandwidth_search_
+    low, high = BandwidthDisplay.from_estimator(model).ax_.get_ylim()
+    plain = tried["criterion"][np.argmax(tried["bandwidth"][:, 0])]
+    assert low < tried["criterion"].min() < plain < high < 2 * plain < tried["criterion"].max()
+
+
 def test_degrees_of_freedom_are_along_the_top(smoother):
     display = BandwidthDisplay.from_estimator(smoother)
     top = next(ax for ax in display.figure_.axes if ax is not display.ax_)
@@ -52,7 +64,9 @@ def test_degrees_of_freedom_are_along_the_top(smoother):
     )
     assert len(marks) >= 3
     assert_allclose(places, expected)
+    low, high = np.log(top.get_xlim())
     assert_allclose(top.get_xlim(), display.ax_.get_xlim())
+    assert np.abs(np.diff(places)).min() > 0.09 * (high - low)
 
 
 def test_a_search_over_a_list_has_a_curve_for_each_kernel_and_degree(curve):
@@ -83,6 +97,12 @@ def test_a_smooth_has_data_curve_band_and_interval(curve, smoother):
     assert len(areas) == 2
     labels = [text.get_text() for text in display.ax_.get_legend().get_texts()]
     assert labels == ["new observations, 80 %", "curve, 80 %", "prediction"]
+
+
+def test_intervals_of_a_smooth_follow_the_noise(curve, smoother):
+    display = SmoothDisplay.from_estimator(smoother, *curve, interval="heteroscedastic")
+    grid = display.grid[:, None]
+    assert_allclose(display.interval, smoother.predict_interval(grid, heteroscedastic=True))
 
 
 def test_other_features_are_at_their_medians(table):
@@ -117,6 +137,7 @@ def test_any_regressor_and_pipelines_are_drawn(curve):
     [
         ({"feature": "b"}, "feature='b' is not a column"),
         ({"band": "wide"}, "band='wide'"),
+        ({"interval": "wide"}, "interval='wide'"),
         ({"grid_resolution": 0}, "grid_resolution=0"),
     ],
 )
