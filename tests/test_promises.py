@@ -1,0 +1,113 @@
+"""What docs/promises.md says of all estimators."""
+
+import copy
+import pickle
+
+import matplotlib
+import numpy as np
+import pytest
+
+from sklearn_attention import (
+    ConditionalKernelDensity,
+    KernelAttentionClassifier,
+    KernelAttentionRegressor,
+    KernelForecaster,
+    LocalPolynomialCV,
+    LocalPolynomialRegressor,
+    NadarayaWatsonClassifier,
+    NadarayaWatsonCV,
+    NadarayaWatsonRegressor,
+    PositiveRandomFeatures,
+    ProductKernelDensity,
+    RandomFourierFeatures,
+    TransformerClassifier,
+    TransformerForecaster,
+    TransformerRegressor,
+)
+
+ROWS = [
+    NadarayaWatsonRegressor(), NadarayaWatsonClassifier(), LocalPolynomialRegressor(),
+    NadarayaWatsonCV(), LocalPolynomialCV(), ProductKernelDensity(), ConditionalKernelDensity(),
+    KernelAttentionRegressor(n_folds=1, max_steps=2),
+    KernelAttentionClassifier(n_folds=1, max_steps=2),
+    TransformerRegressor(d_model=8, n_heads=2, n_layers=1, max_epochs=2, baseline=False),
+    TransformerClassifier(d_model=8, n_heads=2, n_layers=1, max_epochs=2, baseline=False),
+    RandomFourierFeatures(n_components=10, random_state=0),
+    PositiveRandomFeatures(n_components=10, random_state=0),
+]  # fmt: skip
+SERIES = [KernelForecaster(3), TransformerForecaster(3)]
+METHODS = "predict_proba", "predict", "score_samples", "transform"
+everywhere = pytest.mark.parametrize("estimator", ROWS + SERIES, ids=lambda e: type(e).__name__)
+
+pytestmark = pytest.mark.filterwarnings("ignore:The validation loss was still falling")
+
+
+def data_for(estimator, dtype=np.float64):
+    rng = np.random.default_rng(0)
+    if any(type(estimator) is type(other) for other in SERIES):
+        return ((10 + np.sin(np.arange(60)) + 0.1 * rng.normal(size=60)).astype(dtype),)
+    X = rng.uniform(-1, 1, size=(60, 2))
+    y = X[:, 0] + 0.1 * rng.normal(size=60)
+    if type(estimator).__name__.endswith("Classifier"):
+        return X.astype(dtype), np.where(y > 0, "b", "a")
+    return X.astype(dtype), y.astype(dtype)
+
+
+def answer(model, data):
+    if len(data) == 1:
+        return model.predict()
+    if isinstance(model, ConditionalKernelDensity):
+        return model.score_samples(*data)
+    return next(getattr(model, name) for name in METHODS if hasattr(model, name))(data[0])
+
+
+@everywhere
+def test_single_precision_stays(estimator):
+    if "Density" in type(estimator).__name__:
+        pytest.skip("log-densities are in double precision, as scikit-learn's are")
+    data = data_for(estimator, np.float32)
+    assert answer(copy.deepcopy(estimator).fit(*data), data).dtype == np.float32
+
+
+@everywhere
+def test_the_same_again_and_nothing_is_touched(estimator):
+    data = data_for(estimator)
+    state = np.random.get_state()[1].copy()  # noqa: NPY002
+    style = dict(matplotlib.rcParams)
+    models = [copy.deepcopy(estimator).fit(*data) for _ in range(2)]
+    first, second = (answer(model, data) for model in models)
+    np.testing.assert_array_equal(first, second)
+    np.testing.assert_array_equal(np.random.get_state()[1], state)  # noqa: NPY002
+    assert dict(matplotlib.rcParams) == style
+
+
+@everywhere
+def test_a_fit_that_fails_leaves_the_estimator_as_it_was(estimator):
+    data = data_for(estimator)
+    model = copy.deepcopy(estimator).fit(*data)
+    before = answer(model, data)
+    names = set(vars(model))
+    infinite = data[0].copy()
+    infinite[5] = np.inf
+    with pytest.raises(ValueError, match="inf"):
+        model.fit(infinite, *data[1:])
+    assert set(vars(model)) == names
+    np.testing.assert_array_equal(answer(model, data), before)
+
+
+@everywhere
+def test_fitted_estimators_go_into_files(estimator):
+    skops = pytest.importorskip("skops.io")
+    data = data_for(estimator)
+    model = copy.deepcopy(estimator).fit(*data)
+    binary = skops.dumps(model)
+    loaded = skops.loads(binary, trusted=skops.get_untrusted_types(data=binary))
+    for again in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model), loaded):
+        np.testing.assert_array_equal(answer(again, data), answer(model, data))
+
+
+@pytest.mark.parametrize("estimator", [*ROWS[:5], *ROWS[6:11]], ids=lambda e: type(e).__name__)
+def test_a_score_is_higher_for_what_is_better(estimator):
+    X, y = data_for(estimator)
+    model = copy.deepcopy(estimator).fit(X, y)
+    assert model.score(X, y) > model.score(X, y[::-1])
