@@ -105,6 +105,17 @@ def test_the_page_on_the_house_names_every_folder_and_shared_module():
     assert all(f"`{path.name}`" in page for path in package.glob("_[a-z]*.py"))
 
 
+def test_what_holds_a_promise_is_there():
+    page = (ROOT / "docs" / "promises.md").read_text("utf-8")
+    paths = re.findall(r"`(tests/[^`]+)`", page)
+    assert len(paths) > 10
+    for path in paths:
+        assert list(ROOT.glob(path)), path
+    tests = "".join(path.read_text("utf-8") for path in ROOT.glob("tests/**/test_*.py"))
+    for name in re.findall(r"`(test_\w+)`", page):
+        assert f"def {name}(" in tests
+
+
 @pytest.mark.parametrize("page", GUIDES)
 def test_what_a_guide_shows_is_true(page):
     flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE

@@ -81,6 +81,14 @@ def test_the_same_again_and_nothing_is_touched(estimator):
     assert dict(matplotlib.rcParams) == style
 
 
+@pytest.mark.parametrize("estimator", ROWS, ids=lambda e: type(e).__name__)
+def test_rows_are_answered_alone_as_among_others(estimator):
+    data = data_for(estimator)
+    model = copy.deepcopy(estimator).fit(*data)
+    alone = answer(model, tuple(part[7:8] for part in data))
+    np.testing.assert_allclose(alone[0], answer(model, data)[7], rtol=1e-5, atol=1e-6)
+
+
 @everywhere
 def test_a_fit_that_fails_leaves_the_estimator_as_it_was(estimator):
     data = data_for(estimator)

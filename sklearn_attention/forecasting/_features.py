@@ -52,8 +52,8 @@ def _refuse_text(table):
     wrong = [name for i, name in enumerate(table) if not _may_be_numeric(table.iloc[:, i])]
     if wrong:
         raise ValueError(
-            f"X has columns that are not numeric, {wrong}: encode them first, for example with "
-            "OneHotEncoder in a ColumnTransformer, or pandas.get_dummies."
+            f"X has columns that are not numeric, {wrong}: encode categories, for example "
+            "with pandas.get_dummies, and make numbers of dates; the index may have dates."
         )
 
 

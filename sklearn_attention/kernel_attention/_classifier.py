@@ -41,7 +41,7 @@ class KernelAttentionClassifier(ClassLabels, ClassifierMixin, KernelAttention):
     n_folds : int or "auto", default="auto"
         As there, but "auto" is 8 up to 1000 rows, 4 up to 5000, and 2 up to 30 000.
     max_steps : int or "auto", default="auto"
-        As there, but "auto" is 25 up to 5000 rows, and 60 beyond.
+        As there, but "auto" is 25 up to 5000 rows, and 150 beyond.
     boosting : None or "auto", default=None
         Whether boosted trees are stacked with kernel attention. "auto": for each fold
         scikit-learn's `HistGradientBoosting` is fitted without the rows that judge, and joins

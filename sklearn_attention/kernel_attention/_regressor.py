@@ -83,7 +83,7 @@ class KernelAttentionRegressor(RegressorMixin, KernelAttention):
         features' own units for the standard encoding, in its coordinates for others.
     feature_relevance_ : ndarray of shape (n_features,)
         Share of each feature in the mean squared distance that the kernels compare; sums
-        to 1.
+        to 1. Not its importance: a feature that the target follows on a line has little.
     blend_weights_ : dict of str to float or ndarray of shape (n_outputs,)
         Weight of each kind of member: "solve", and up to 2500 rows "solve_small", learned on
         smaller batches. Kinds of weight 0 are forgotten. The blend is the kernel part, of
