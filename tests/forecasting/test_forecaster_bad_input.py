@@ -57,7 +57,7 @@ def test_parameters(parameters, message):
         (X.set_axis(SERIES.index + pd.DateOffset(months=1)), "different indexes"),
         (X.reset_index(drop=True), "different indexes"),
         (X.assign(load=SERIES), "column 'load', which is the target 'load' itself"),
-        (X.assign(place="here"), r"not numeric, \['place'\].*.*get_dummies"),
+        (X.assign(place="here"), r"not numeric, \['place'\].*get_dummies"),
         (X.assign(place=pd.Categorical(["a"] * 60)), r"not numeric, \['place'\]"),
         (X.assign(day=SERIES.index), r"not numeric, \['day'\]"),
         (holed(X, 7, 1, np.nan), "X has missing values .NaN. at 2015-08-01.*interpolate"),
