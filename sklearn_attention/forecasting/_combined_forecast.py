@@ -127,8 +127,8 @@ def fit_combined(observations, horizon, seasons, lookback, logs, kinds=CANDIDATE
     combination : Combination
     training : Training
     """
-    lengths, n_series = observations.lengths, len(observations.lengths)
-    typical = np.quantile(lengths, 0.75) - horizon
+    n_series = len(observations.values)
+    typical = np.quantile(observations.lengths, 0.75) - horizon
     if lookback is None:
         every = _lookbacks(seasons[0], _OWN_SHARE * typical)
         own = every[-_N_LOOKBACKS:]
@@ -148,9 +148,8 @@ def fit_combined(observations, horizon, seasons, lookback, logs, kinds=CANDIDATE
     if "seasonal" in kinds:
         candidates += [SeasonalProfiles(season) for season in seasons if season > 1]
     if "ridge" in kinds:
-        if n_series > 1:
-            candidates += [WindowRidge(length, seasons[0], True) for length in pooled]
-        candidates += [WindowRidge(length, seasons[0], False) for length in own]
+        lengths = sorted({*own, *pooled}) if n_series > 1 else own
+        candidates += [WindowRidge(own, seasons, n_series > 1) for own in lengths]
     if "analogs" in kinds:
         candidates += [OwnAnalogs(length, seasons[0]) for length in every]
     if "features" in kinds and observations.features is not None:
