@@ -157,7 +157,8 @@ class WindowRidge:
                     maps[-1][-width:] = 1 / width
                 maps.append(np.zeros((n, horizon)))
                 lags = np.round(season * np.ceil((ahead + 1) / season - 1e-9)).astype(int)
-                maps[-1][n + ahead - lags, ahead] = 1
+                # Rounding may ask for the step before the window.
+                maps[-1][np.maximum(n + ahead - lags, 0), ahead] = 1
         return np.array(maps)
 
     def _apply(self, origins, coef):

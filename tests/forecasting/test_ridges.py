@@ -81,6 +81,14 @@ def test_maps_begin_with_naive_forecasts(start):
     np.testing.assert_allclose(found, naive(start, past))
 
 
+def test_a_season_of_no_whole_number_of_steps_as_long_as_the_window():
+    past = np.arange(8.0)
+    coef = WindowRidge(8, (7.86,))._naive_maps(9)[2]
+    found = past[-1] + (past - past[-1]) @ coef
+    # Steps ahead have the value 8 before, and from the eighth on that 16 before, or the first.
+    np.testing.assert_allclose(found, [0, 1, 2, 3, 4, 5, 6, 0, 0])
+
+
 @every_start
 @pytest.mark.parametrize("alphas", [(1e-4, 0.1), (0.1, 10.0)])
 def test_maps_are_those_of_least_squares(alphas, start, monkeypatch):
