@@ -27,12 +27,8 @@ class WindowRidge:
     ----------
     lookback : int
         Steps of a window.
-    seasons : sequence of float
-        Steps in a season.
     own : bool
         Whether there is a map for each series besides that of all.
-    start : int
-        Which naive forecast was chosen; see Notes.
     alpha, own_alpha : float
         Penalties that were chosen.
     coef : ndarray of shape (1 + n_maps, lookback, horizon)
@@ -47,17 +43,14 @@ class WindowRidge:
 
     .. math:: \min_B \sum_i \lVert y_i - B^\top x_i \rVert^2 + \alpha \lVert B - B_0 \rVert^2 .
 
-    The map of all series is shrunk towards a naive forecast :math:`B_0`: the last value, the
-    mean of the last season, or the last season again. Maps of single series are shrunk towards
-    that of all, since the months of a year that a series has seen do not tell its level of the
-    next. Naive forecast and penalties are those with the least error at validation origins, of
-    maps that have not learned from what followed them.
+    The map of all series is shrunk towards 0, which is to forecast the last value. Maps of
+    single series are shrunk towards that of all, since the months of a year that a series has
+    seen do not tell its level of the next. Penalties are those with the least error at
+    validation origins, of maps that have not learned from what followed them.
     """
 
     lookback: int
-    seasons: tuple
     own: bool = False
-    start: int = 0
     alpha: float = 1.0
     own_alpha: float = 1.0
     coef: np.ndarray | None = None
@@ -100,23 +93,22 @@ class WindowRidge:
                 kept[i] = products
         seen = np.flatnonzero(validation.known >= self.lookback)
         least = np.inf
-        starts = self._naive_maps(origins.horizon)[:, None]
         for alpha in ALPHAS:
-            for start, maps in enumerate(self._maps(every, alpha, starts)):
-                found, error = self._held_out(training, seen, maps, unit)
-                if error < least:
-                    least, chosen, held_out[seen, 0] = error, maps, found
-                    self.start, self.alpha = start, alpha
+            maps = self._maps(every, alpha, np.zeros(len(every)))
+            found, error = self._held_out(training, seen, maps, unit)
+            if error < least:
+                least, chosen, held_out[seen, 0] = error, maps, found
+                self.alpha = alpha
         coef, tests = [chosen[0]], {i: seen[validation.series[seen] == i] for i in groups}
         errors = np.zeros(len(OWN_ALPHAS))
         for i, products in kept.items():
             for j, alpha in enumerate(OWN_ALPHAS):
-                (maps,) = self._maps(products, alpha, chosen[None])
+                maps = self._maps(products, alpha, chosen)
                 errors[j] += self._held_out(training, tests[i], maps, unit)[1]
         self.own_alpha, self.groups = OWN_ALPHAS[errors.argmin()], groups
         for i in groups:
             products = kept.pop(i) if i in kept else self._products(training, i, unit[i])
-            (maps,) = self._maps(products, self.own_alpha, chosen[None])
+            maps = self._maps(products, self.own_alpha, chosen)
             coef.append(maps[0])
             held_out[tests[i], 1] = self._held_out(training, tests[i], maps, unit)[0]
         self.coef = np.array(coef)
@@ -144,22 +136,6 @@ class WindowRidge:
             for part in chunks(np.flatnonzero(rows), _CHUNK):
                 found[part, name] = self._apply(origins.take(part), coef)
         return found
-
-    def _naive_maps(self, horizon):
-        """Maps of naive forecasts; (n_maps, lookback, horizon)."""
-        n, ahead = self.lookback, np.arange(horizon)
-        maps = [np.zeros((n, horizon))]
-        for place, season in enumerate(self.seasons):
-            width = round(season)
-            if 1 < width <= n:
-                if place == 0:
-                    maps.append(np.zeros((n, horizon)))
-                    maps[-1][-width:] = 1 / width
-                maps.append(np.zeros((n, horizon)))
-                lags = np.round(season * np.ceil((ahead + 1) / season - 1e-9)).astype(int)
-                # Rounding may ask for the step before the window.
-                maps[-1][np.maximum(n + ahead - lags, 0), ahead] = 1
-        return np.array(maps)
 
     def _apply(self, origins, coef):
         past = origins.past(self.lookback)
@@ -201,19 +177,16 @@ class WindowRidge:
         return found, np.nansum(((found - own.targets()) / unit[own.series, None]) ** 2)
 
     def _maps(self, products, alpha, starts):
-        """Maps from products of windows, shrunk towards some; (n_starts, n_products, ...)."""
-        n, horizon = self.lookback, products.shape[2] - self.lookback
-        maps = np.empty((len(starts), len(products), n, horizon))
-        for k, own in enumerate(products):
+        """Maps from products of windows, each shrunk towards another one."""
+        n = self.lookback
+        maps = np.empty((len(products), n, products.shape[2] - n))
+        for found, own, start in zip(maps, products, starts, strict=True):
             penalty = alpha * np.trace(own) / n or 1.0
-            shifted = own[:, :n] + penalty * np.eye(n)
-            aims = own[:, n:] + penalty * starts[:, min(k, starts.shape[1] - 1)]
-            aims = aims.swapaxes(0, 1).reshape(n, -1)
+            shifted, aims = own[:, :n] + penalty * np.eye(n), own[:, n:] + penalty * start
             try:
-                found = cho_solve(cho_factor(shifted), aims)
+                found[:] = cho_solve(cho_factor(shifted), aims)
             except LinAlgError:
-                found = np.linalg.lstsq(shifted, aims, rcond=None)[0]
-            maps[:, k] = found.reshape(n, -1, horizon).swapaxes(0, 1)
+                found[:] = np.linalg.lstsq(shifted, aims, rcond=None)[0]
         return maps
 
 

@@ -8,7 +8,7 @@ from sklearn_attention.forecasting import Observations
 from sklearn_attention.forecasting import _ridges as module
 from sklearn_attention.forecasting._ridges import ALPHAS, OWN_ALPHAS, WindowRidge
 
-LOOKBACK, HORIZON, SEASONS = 8, 4, (6.0,)
+LOOKBACK, HORIZON = 8, 4
 POOLED, OWN = 0, 1
 
 
@@ -36,10 +36,10 @@ def slow_ridge(x, y, alpha, start):
     return np.linalg.lstsq(x, y, rcond=None)[0]
 
 
-def slow_maps(series, alpha, own_alpha, start, left_out=()):
+def slow_maps(series, alpha, own_alpha, left_out=()):
     """The map of all series, and that of each."""
-    scale = deviations(series)
-    pooled = slow_ridge(*windows(series, scale, left_out), alpha, start)
+    scale, towards_0 = deviations(series), np.zeros((LOOKBACK, HORIZON))
+    pooled = slow_ridge(*windows(series, scale, left_out), alpha, towards_0)
     own = []
     for i, values in enumerate(series):
         out = {(0, t) for j, t in left_out if j == i}
@@ -47,54 +47,20 @@ def slow_maps(series, alpha, own_alpha, start, left_out=()):
     return pooled, own
 
 
-def naive(kind, past):
-    """Naive forecasts of a horizon."""
-    season = int(SEASONS[0])
-    last = np.full(HORIZON, past[-1])
-    return [last, np.full(HORIZON, past[-season:].mean()), past[-season:][:HORIZON]][kind]
-
-
-def fit(alpha, own_alpha, start, monkeypatch, lengths=(90, 70)):
-    """A ridge whose penalties and naive forecast are given."""
+def fit(alpha, own_alpha, monkeypatch, lengths=(90, 70)):
+    """A ridge whose penalties are given."""
     monkeypatch.setattr(module, "ALPHAS", (alpha,))
     monkeypatch.setattr(module, "OWN_ALPHAS", (own_alpha,))
-    maps = WindowRidge._naive_maps
-
-    def only(self, horizon):
-        return maps(self, horizon)[[start]]
-
-    monkeypatch.setattr(WindowRidge, "_naive_maps", only)
     series = make_walks(lengths)
     training = make_training_of(series, HORIZON, LOOKBACK)
-    ridge = WindowRidge(LOOKBACK, SEASONS, own=True)
+    ridge = WindowRidge(LOOKBACK, own=True)
     return series, training, ridge, ridge.fit(training)
 
 
-every_start = pytest.mark.parametrize("start", [0, 1, 2], ids=["last", "mean", "season"])
-
-
-@every_start
-def test_maps_begin_with_naive_forecasts(start):
-    past = np.random.default_rng(0).normal(size=LOOKBACK)
-    coef = WindowRidge(LOOKBACK, SEASONS)._naive_maps(HORIZON)[start]
-    found = past[-1] + (past - past[-1]) @ coef
-    np.testing.assert_allclose(found, naive(start, past))
-
-
-def test_a_season_of_no_whole_number_of_steps_as_long_as_the_window():
-    past = np.arange(8.0)
-    coef = WindowRidge(8, (7.86,))._naive_maps(9)[2]
-    found = past[-1] + (past - past[-1]) @ coef
-    # Steps ahead have the value 8 before, and from the eighth on that 16 before, or the first.
-    np.testing.assert_allclose(found, [0, 1, 2, 3, 4, 5, 6, 0, 0])
-
-
-@every_start
 @pytest.mark.parametrize("alphas", [(1e-4, 0.1), (0.1, 10.0)])
-def test_maps_are_those_of_least_squares(alphas, start, monkeypatch):
-    aim = WindowRidge(LOOKBACK, SEASONS)._naive_maps(HORIZON)[start]
-    series, training, ridge, _ = fit(*alphas, start, monkeypatch)
-    pooled, own = slow_maps(series, *alphas, aim)
+def test_maps_are_those_of_least_squares(alphas, monkeypatch):
+    series, training, ridge, _ = fit(*alphas, monkeypatch)
+    pooled, own = slow_maps(series, *alphas)
     np.testing.assert_allclose(ridge.coef, [pooled, *own], atol=1e-7)
     found = ridge.forecast(training.origins.observations.ends(HORIZON))
     for i, values in enumerate(series):
@@ -105,13 +71,13 @@ def test_maps_are_those_of_least_squares(alphas, start, monkeypatch):
 
 
 def test_held_out_forecasts_are_those_of_maps_that_have_not_seen_them(monkeypatch):
-    series, training, _, held_out = fit(0.01, 1.0, 0, monkeypatch)
+    series, training, _, held_out = fit(0.01, 1.0, monkeypatch)
     validation = training.validation
     for block in range(training.n_blocks):
         left_out = {
             (i, t) for i in range(2) for t in overlapping_rows(training, i, block)
         }  # fmt: skip
-        pooled, own = slow_maps(series, 0.01, 1.0, 0.0 * np.ones((8, 4)), left_out)
+        pooled, own = slow_maps(series, 0.01, 1.0, left_out)
         for row in np.flatnonzero(training.block == block)[::7]:
             i, t = validation.series[row], validation.known[row]
             past = series[i][t - LOOKBACK : t]
@@ -128,18 +94,17 @@ def test_what_is_chosen_has_the_least_error(monkeypatch):
         missed = (held_out[:, name] - training.validation.targets()) / unit[:, None]
         return np.nansum(missed**2)
 
-    ridge = WindowRidge(LOOKBACK, SEASONS, own=True)
+    ridge = WindowRidge(LOOKBACK, own=True)
     ridge.fit(make_training_of(make_walks((90, 70)), HORIZON, LOOKBACK))
-    tried = {(a, start): errors(POOLED, a, 1.0, start) for a in ALPHAS for start in range(3)}
-    best = min(tried, key=tried.get)
-    assert (ridge.alpha, ridge.start) == best
-    tried = {alpha: errors(OWN, best[0], alpha, best[1]) for alpha in OWN_ALPHAS}
+    tried = {alpha: errors(POOLED, alpha, 1.0) for alpha in ALPHAS}
+    assert ridge.alpha == min(tried, key=tried.get)
+    tried = {alpha: errors(OWN, ridge.alpha, alpha) for alpha in OWN_ALPHAS}
     assert ridge.own_alpha == min(tried, key=tried.get)
 
 
 def test_a_series_too_short_has_no_map_of_its_own_but_a_pooled_one():
     training = make_training_of(make_walks([90, 13, 6]), HORIZON, LOOKBACK)
-    ridge = WindowRidge(LOOKBACK, SEASONS, own=True)
+    ridge = WindowRidge(LOOKBACK, own=True)
     held_out = ridge.fit(training)
     there = ~np.isnan(held_out[:, OWN, 0])
     assert set(training.validation.series[there]) == {0}
@@ -152,7 +117,7 @@ def test_unknown_series_are_forecast_by_the_pooled_map_alone():
     training = make_training_of(series, HORIZON, LOOKBACK)
     unknown = Observations([series[1] + 7], np.zeros(1, dtype=int), np.array([-1]))
     known = Observations([series[1]], np.zeros(1, dtype=int), np.array([1]))
-    ridge = WindowRidge(LOOKBACK, SEASONS, own=True)
+    ridge = WindowRidge(LOOKBACK, own=True)
     ridge.fit(training)
     found = ridge.forecast(unknown.ends(HORIZON))[0]
     expected = ridge.forecast(known.ends(HORIZON))[0]
@@ -165,14 +130,14 @@ def test_unknown_series_are_forecast_by_the_pooled_map_alone():
 def test_no_series_is_long_enough():
     training = make_training_of(make_walks([10, 9]), HORIZON, LOOKBACK)
     for own in (False, True):
-        ridge = WindowRidge(LOOKBACK, SEASONS, own)
+        ridge = WindowRidge(LOOKBACK, own)
         assert np.isnan(ridge.fit(training)).all()
         assert np.isnan(ridge.forecast(training.origins.observations.ends(HORIZON))).all()
 
 
 def test_constant_series_have_maps_too():
     training = make_training_of([np.full(60, 7.0)], HORIZON, LOOKBACK)
-    ridge = WindowRidge(LOOKBACK, SEASONS)
+    ridge = WindowRidge(LOOKBACK)
     np.testing.assert_allclose(ridge.fit(training)[:, 0], 7.0)
     ends = training.origins.observations.ends(HORIZON)
     np.testing.assert_allclose(ridge.forecast(ends), 7.0)
