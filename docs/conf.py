@@ -52,6 +52,7 @@ sphinx_gallery_conf = {
     "reference_url": {"sklearn_attention": None},
     "download_all_examples": False,
     "show_signature": False,
+    "within_subsection_order": "FileNameSortKey",
     "write_computation_times": False,
 }
 

@@ -1,6 +1,7 @@
 """Base class of the estimators, and fits that change nothing when they fail."""
 
 import functools
+import importlib.metadata
 
 from sklearn.base import BaseEstimator
 from sklearn.callback import CallbackSupportMixin
@@ -13,7 +14,7 @@ class AttentionEstimator(CallbackSupportMixin, BaseEstimator):
 
     _doc_link_module = "sklearn_attention"
     _doc_link_template = (
-        "https://sklearn-attention.readthedocs.io/en/stable/api/generated/"
+        "https://sklearn-attention.readthedocs.io/en/{version}/api/generated/"
         "sklearn_attention.{estimator_name}.html"
     )
     # Dataclasses in the fitted attributes, themselves, in lists or in one another. Pickles and
@@ -31,7 +32,9 @@ class AttentionEstimator(CallbackSupportMixin, BaseEstimator):
         super().__setstate__({name: _build(value, kinds) for name, value in state.items()})
 
     def _doc_link_url_param_generator(self):
-        return {"estimator_name": type(self).__name__}
+        version = importlib.metadata.version("sklearn-attention")
+        version = "latest" if "dev" in version else f"v{version}"
+        return {"estimator_name": type(self).__name__, "version": version}
 
     def _report_trial(self, context, data, tried):
         """Report a bandwidth on trial to the callbacks, as a task; tell whether to stop."""

@@ -88,7 +88,8 @@ def test_the_link_of_every_estimator_leads_to_its_page():
     estimators = names_of("smoothing", lambda value: hasattr(value, "fit"))
     for name in estimators | {"KernelForecaster"}:
         link = getattr(sklearn_attention, name)()._get_doc_link()
-        assert link.endswith(f"/api/generated/sklearn_attention.{name}.html")
+        page = rf"/en/(latest|v[\d.]+)/api/generated/sklearn_attention\.{name}\.html$"
+        assert re.search(page, link)
 
 
 def test_readme_names_every_estimator():

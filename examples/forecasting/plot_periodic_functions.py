@@ -23,7 +23,7 @@ import pandas as pd
 
 from sklearn_attention import Architecture, Training, TransformerForecaster
 from sklearn_attention.datasets import make_periodic_series
-from sklearn_attention.inspection import STYLE
+from sklearn_attention.inspection import STYLE, AttentionMapDisplay
 
 GREY, BLUE, ORANGE = "#8a949e", "C0", "C1"
 plt.rcParams.update(STYLE)
@@ -64,37 +64,37 @@ axes[-1].set_xlabel("step")
 # ------------------
 #
 # With ``patch_length=1`` every step is a token, and the attention a map of steps by steps.
-# Learned positions start near 0, so that tokens are told apart by their values at first. In the
-# first head of the second layer, steps attend to those of the same half of a period, in every
-# period: a chessboard, whose fields are as wide as half a period.
+# Learned positions start near 0, so that tokens are told apart by their values at first. Below
+# are the maps of the first head of the second layer, one for each series. Steps attend to those
+# of the same part of a period, in every period: stripes and fields that come again after a
+# period, which the lines beneath, autocorrelations along the keys, show.
 
-sine = make_periodic_series("sine")
-forecaster = TransformerForecaster(
-    horizon=50,
-    lookback=200,
-    candidates=None,
-    architecture=Architecture(patch_length=1, positions="learned"),
-    d_model=32,
-    n_heads=2,
-    batch_size=32,
-    training=Training(max_steps=150),
-)
-attention = forecaster.fit(sine[:1000]).attention_maps()[0, 1, 0]  # second layer, first head
+attention = {}
+for name in names:
+    forecaster = TransformerForecaster(
+        horizon=50,
+        lookback=200,
+        candidates=None,
+        architecture=Architecture(patch_length=1, positions="learned"),
+        d_model=32,
+        n_heads=2,
+        batch_size=32,
+        training=Training(max_steps=150),
+    )
+    forecaster.fit(make_periodic_series(name)[:1000])
+    attention[name] = forecaster.attention_maps()[0, 1, 0]  # second layer, first head
 
-n_steps = len(attention)
-centred = attention - attention.mean(axis=1, keepdims=True)
 lags = np.arange(150)
-products = [np.mean(centred[:, : n_steps - lag] * centred[:, lag:]) for lag in lags]
-correlation = np.array(products) / products[0]
-period = 30 + int(np.argmax(correlation[30:100]))
-print(f"The autocorrelation along the keys peaks at {period} steps; the period is 62.8.")
-
-figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
-image = left.imshow(attention, cmap="viridis")
-left.set(xlabel="key (step)", ylabel="query (step)", title="attention weights")
-figure.colorbar(image, ax=left, shrink=0.8)
-right.plot(lags, correlation)
-right.axvline(20 * np.pi, color="0.6", linestyle="--", label="period of the series")
-right.set(xlabel="lag (steps)", title="their mean autocorrelation along the keys")
-right.legend()
+figure, axes = plt.subplots(2, 3, figsize=(11, 6), layout="constrained", height_ratios=[2, 1])
+for (above, below), (name, weights) in zip(axes.T, attention.items(), strict=True):
+    AttentionMapDisplay.from_weights(weights, ax=above)
+    above.set_title(names[name])
+    centred = weights - weights.mean(axis=1, keepdims=True)
+    products = [np.mean(centred[:, : 200 - lag] * centred[:, lag:]) for lag in lags]
+    correlation = np.array(products) / products[0]
+    print(f"{name:<14}peak at {30 + np.argmax(correlation[30:100])} steps; the period is 62.8")
+    below.plot(lags, correlation)
+    below.axvline(20 * np.pi, color=GREY, lw=1, ls="--")
+    below.set_xlabel("lag (steps)")
+axes[1, 0].set_ylabel("autocorrelation")
 plt.show()

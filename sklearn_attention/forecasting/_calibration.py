@@ -7,7 +7,7 @@ from ._measures import naive_scales
 # Rounding must not ask for one more error than needed.
 _SLACK = 1e-9
 # Origins that the errors of all series count as among those of one.
-_BORROWED = 2.0
+_BORROWED = 1.0
 
 
 def errors_at(errors, levels, level):
@@ -56,9 +56,11 @@ def error_units(errors, series, scale):
     count = np.bincount(series, minlength=len(scale))
     total = np.bincount(series, ratio, minlength=len(scale))
     own = total / np.maximum(count, 1)
-    usual = float(own[count > 0].mean()) or 1.0
-    mixed = (total + _BORROWED * usual) / (count + _BORROWED)
-    return scale * mixed, usual
+    positive = own > 0
+    usual = float(np.exp(np.log(own[positive]).mean())) if positive.any() else 1.0
+    # Sizes differ by factors: one series of large errors must not widen those of all others.
+    share = count / (count + _BORROWED)
+    return scale * usual * np.where(positive, own / usual, 1.0) ** share, usual
 
 
 def calibration_without_origins(origins, levels):

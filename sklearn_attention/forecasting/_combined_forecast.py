@@ -7,11 +7,13 @@ import numpy as np
 from ._classical import Classical
 from ._combination import PANEL, Combination, choose_weights, combine
 from ._feature_ridge import FeatureRidge
+from ._lookback import choose_lookback, least_length
 from ._measures import naive_scales
 from ._own_analogs import OwnAnalogs
 from ._profiles import SeasonalProfiles
 from ._ridges import WindowRidge
 from ._validation_origins import make_training
+from ._window_regressor import window_regressors
 
 # Lookbacks of ridges and analogs in seasons, or in steps of series without; so many of those
 # that fit into half of a series (three quarters, where all series share a map), the longest.
@@ -116,7 +118,7 @@ def fit_combined(observations, horizon, seasons, lookback, logs, kinds=CANDIDATE
         Steps of the windows of ridges and analogs; None for several by the season.
     logs : bool
         Whether the series are logarithms.
-    kinds : sequence of str
+    kinds : sequence of str and regressors
         Which of the candidates.
     others : sequence of candidates, default=()
         Further ones, which have the last weights and are not kept.
@@ -127,8 +129,8 @@ def fit_combined(observations, horizon, seasons, lookback, logs, kinds=CANDIDATE
     combination : Combination
     training : Training
     """
-    lengths, n_series = observations.lengths, len(observations.lengths)
-    typical = np.quantile(lengths, 0.75) - horizon
+    n_series = len(observations.values)
+    typical = np.quantile(observations.lengths, 0.75) - horizon
     if lookback is None:
         every = _lookbacks(seasons[0], _OWN_SHARE * typical)
         own = every[-_N_LOOKBACKS:]
@@ -141,6 +143,8 @@ def fit_combined(observations, horizon, seasons, lookback, logs, kinds=CANDIDATE
     options = {"share": _SHARE_BEHIND} if others else {}
     training = make_training(observations, *sizes, scale, **options)
     candidates = []
+    regressors = [one for one in kinds if not isinstance(one, str)]
+    kinds = {one for one in kinds if isinstance(one, str)}
     if "classical" in kinds:
         # Of many series the usual season is enough, and costs enough.
         adjusted = seasons if n_series < PANEL else seasons[:1]
@@ -148,13 +152,16 @@ def fit_combined(observations, horizon, seasons, lookback, logs, kinds=CANDIDATE
     if "seasonal" in kinds:
         candidates += [SeasonalProfiles(season) for season in seasons if season > 1]
     if "ridge" in kinds:
-        if n_series > 1:
-            candidates += [WindowRidge(length, seasons[0], True) for length in pooled]
-        candidates += [WindowRidge(length, seasons[0], False) for length in own]
+        lengths = sorted({*own, *pooled}) if n_series > 1 else own
+        candidates += [WindowRidge(own, n_series > 1) for own in lengths]
     if "analogs" in kinds:
         candidates += [OwnAnalogs(length, seasons[0]) for length in every]
     if "features" in kinds and observations.features is not None:
         candidates.append(FeatureRidge(seasons[0]))
+    longest = observations.lengths.max()
+    if regressors and longest >= least_length(horizon):
+        length = choose_lookback(longest, lookback or "auto", horizon, round(seasons[0]))
+        candidates += window_regressors(regressors, length)
     candidates += others
     if not candidates:  # the series are too short for those that are wanted
         candidates.append(Classical(seasons[0], logs))

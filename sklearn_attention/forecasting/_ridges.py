@@ -1,4 +1,4 @@
-"""Linear maps from windows to what follows, of each series or of all together."""
+"""Linear maps from windows to what follows, of all series together and of each one."""
 
 from dataclasses import dataclass
 
@@ -8,10 +8,12 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from ._measures import dividing, spread_of
 from ._observations import chunks
 
-# Penalties that are tried, relative to the mean square of a step of the windows.
+# Penalties that are tried, relative to the mean square of a step of the windows: of a map, and
+# of the difference of a map of one series from that of all.
 ALPHAS = (1e-6, 1e-4, 1e-2, 0.1, 0.3, 1.0, 3.0, 10.0)
-# Windows that are learned from, and series that penalties are chosen by; evenly spread.
-_MOST_WINDOWS, _MOST_SERIES = 60_000, 20
+OWN_ALPHAS = (1e-2, 0.1, 1.0, 10.0, 100.0)
+# Series that penalties are chosen by, evenly spread.
+_MOST_SERIES = 20
 # Windows there have to be, as a share of the steps that they look back.
 _LEAST_SHARE = 0.5
 _CHUNK = 8192
@@ -25,42 +27,40 @@ class WindowRidge:
     ----------
     lookback : int
         Steps of a window.
-    season_length : float
-        Steps that the level of a window is the mean of; see Notes.
-    pooled : bool
-        Whether all series share a map, or have one each.
-    relative_to_season, alpha : bool and float
-        The level and the penalty that were chosen.
-    coef : ndarray of shape (n_maps, lookback, horizon)
-        The maps, once they are learned.
+    own : bool
+        Whether there is a map for each series besides that of all.
+    alpha, own_alpha : float
+        Penalties that were chosen.
+    coef : ndarray of shape (1 + n_maps, lookback, horizon)
+        The map of all series, and maps of series, once they are learned.
     groups : ndarray of int of shape (n_maps,)
-        Which series each is of.
+        Which series each of these is of.
 
     Notes
     -----
-    Windows and what followed are taken relative to a level :math:`l`, their last value or the
-    mean of their last season, in units of the series' standard deviations, without intercept:
+    Windows and what followed are taken relative to the last value, in units of the series'
+    standard deviations, without intercept:
 
-    .. math:: \min_B \sum_i \lVert y_i - l_i - B^\top (x_i - l_i) \rVert^2
-              + \alpha \lVert B \rVert^2 .
+    .. math:: \min_B \sum_i \lVert y_i - B^\top x_i \rVert^2 + \alpha \lVert B - B_0 \rVert^2 .
 
-    Penalty and level are those with the least error at validation origins, of maps that have
-    not learned from what followed them. All maps come from one matrix of products: windows
-    that are held out are subtracted from it.
+    The map of all series is shrunk towards 0, which is to forecast the last value. Maps of
+    single series are shrunk towards that of all, since the months of a year that a series has
+    seen do not tell its level of the next. Penalties are those with the least error at
+    validation origins, of maps that have not learned from what followed them.
     """
 
     lookback: int
-    season_length: float
-    pooled: bool
-    relative_to_season: bool = False
+    own: bool = False
     alpha: float = 1.0
+    own_alpha: float = 1.0
     coef: np.ndarray | None = None
-    groups: np.ndarray | None = None
+    groups: np.ndarray = ()
 
     @property
     def names(self):
         """Names of the forecasts."""
-        return (f"{'pooled' if self.pooled else 'own'} ridge of {self.lookback} steps",)
+        kinds = ("pooled ridge", "own ridge") if self.own else ("ridge",)
+        return tuple(f"{kind} of {self.lookback} steps" for kind in kinds)
 
     def fit(self, training):
         """Learn maps, and forecast validation origins by maps that have not seen them.
@@ -71,44 +71,47 @@ class WindowRidge:
 
         Returns
         -------
-        held_out : ndarray of shape (n_validation, 1, horizon)
+        held_out : ndarray of shape (n_validation, n_names, horizon)
             NaN where a series is too short.
         """
         origins, validation = training.origins, training.validation
+        held_out = np.full((len(validation), len(self.names), origins.horizon), np.nan)
+        values = origins.observations.values
+        counts = np.bincount(origins.series[origins.known >= self.lookback])
+        least = max(2, _LEAST_SHARE * self.lookback)
+        if counts.sum() < least:
+            return held_out
         # Squared errors of different series are comparable in units of their variation.
-        unit = dividing(np.array([spread_of(own) for own in origins.observations.values]))
-        usable = np.flatnonzero(origins.known >= self.lookback)
-        group = np.zeros_like(origins.series) if self.pooled else origins.series
-        groups, counts = np.unique(group[usable], return_counts=True)
-        groups = groups[counts >= max(2, _LEAST_SHARE * self.lookback)]
-        held_out = np.full((len(validation), 1, origins.horizon), np.nan)
-        seen = validation.known >= self.lookback
-        tests = {
-            g: np.flatnonzero(seen & (self.pooled | (validation.series == g))) for g in groups
-        }
-        products = {}
-        errors = np.zeros((2, len(ALPHAS)))
-        for g in groups[:: -(-len(groups) // _MOST_SERIES)] if len(groups) else ():
-            products[g] = self._products(training, usable[group[usable] == g], tests[g], unit)
-            for level in range(2):
-                for j, alpha in enumerate(ALPHAS):
-                    found = self._held_out(training, tests[g], products[g], level, alpha)
-                    missed = found - validation.take(tests[g]).targets()
-                    missed /= unit[validation.series[tests[g]], None]
-                    errors[level, j] += np.nansum(missed**2)
-        level, best = np.unravel_index(errors.argmin(), errors.shape)
-        self.relative_to_season, self.alpha = bool(level), ALPHAS[best]
-        self.groups = groups
-        self.coef = np.empty((len(groups), self.lookback, origins.horizon))
-        for place, g in enumerate(groups):
-            if g not in products:
-                products[g] = self._products(
-                    training, usable[group[usable] == g], tests[g], unit
-                )
-            self.coef[place] = self._solve(products[g][0], level, self.alpha)
-            held_out[tests[g], 0] = self._held_out(
-                training, tests[g], products.pop(g), level, self.alpha
-            )
+        unit = dividing(np.array([spread_of(own) for own in values]))
+        groups = np.flatnonzero(counts >= least) if self.own else np.empty(0, dtype=np.int64)
+        judges = groups[:: -(-len(groups) // _MOST_SERIES) or 1]
+        kept, every = {}, 0.0
+        for i in np.flatnonzero(counts):
+            products = self._products(training, i, unit[i])
+            every = every + products
+            if i in judges:
+                kept[i] = products
+        seen = np.flatnonzero(validation.known >= self.lookback)
+        least = np.inf
+        for alpha in ALPHAS:
+            maps = self._maps(every, alpha, np.zeros(len(every)))
+            found, error = self._held_out(training, seen, maps, unit)
+            if error < least:
+                least, chosen, held_out[seen, 0] = error, maps, found
+                self.alpha = alpha
+        coef, tests = [chosen[0]], {i: seen[validation.series[seen] == i] for i in groups}
+        errors = np.zeros(len(OWN_ALPHAS))
+        for i, products in kept.items():
+            for j, alpha in enumerate(OWN_ALPHAS):
+                maps = self._maps(products, alpha, chosen)
+                errors[j] += self._held_out(training, tests[i], maps, unit)[1]
+        self.own_alpha, self.groups = OWN_ALPHAS[errors.argmin()], groups
+        for i in groups:
+            products = kept.pop(i) if i in kept else self._products(training, i, unit[i])
+            maps = self._maps(products, self.own_alpha, chosen)
+            coef.append(maps[0])
+            held_out[tests[i], 1] = self._held_out(training, tests[i], maps, unit)[0]
+        self.coef = np.array(coef)
         return held_out
 
     def forecast(self, origins):
@@ -120,73 +123,94 @@ class WindowRidge:
 
         Returns
         -------
-        forecasts : ndarray of shape (n_origins, 1, horizon)
+        forecasts : ndarray of shape (n_origins, n_names, horizon)
         """
-        found = np.full((len(origins), 1, origins.horizon), np.nan)
+        found = np.full((len(origins), len(self.names), origins.horizon), np.nan)
+        if self.coef is None:
+            return found
         seen = origins.known >= self.lookback
-        group = np.zeros_like(origins.series) if self.pooled else origins.identity
-        for g, coef in zip(self.groups, self.coef, strict=True):
-            rows = np.flatnonzero(seen & (group == g))
-            for part in chunks(rows, _CHUNK):
-                found[part, 0] = self._apply(origins.take(part), coef, self.relative_to_season)
+        maps = [(0, seen, self.coef[0])]
+        own = zip(self.groups, self.coef[1:], strict=True)
+        maps += [(1, seen & (origins.identity == i), coef) for i, coef in own]
+        for name, rows, coef in maps:
+            for part in chunks(np.flatnonzero(rows), _CHUNK):
+                found[part, name] = self._apply(origins.take(part), coef)
         return found
 
-    @property
-    def _season(self):
-        return min(self.lookback, max(1, round(self.season_length)))
-
-    def _apply(self, origins, coef, level):
+    def _apply(self, origins, coef):
         past = origins.past(self.lookback)
-        base = past[:, -1:] if not level else past[:, -self._season :].mean(1, keepdims=True)
-        return base + (past - base) @ coef
+        return past[:, -1:] + (past - past[:, -1:]) @ coef
 
-    def _products(self, training, rows, tests, unit):
-        """Products of windows and what follows, of all rows and less those of each block."""
-        if len(rows) > _MOST_WINDOWS:
-            rows = rows[:: -(-len(rows) // _MOST_WINDOWS)]
-        origins = training.origins.take(rows)
-        every = self._gram(origins, unit)
-        blocks = {}
-        for block in np.unique(training.block[tests]):
-            out = training.overlapping(origins.series, origins.known, block)
-            blocks[block] = every - self._gram(origins.take(out), unit)
-        return every, blocks
+    def _products(self, training, i, unit):
+        """Products of the windows of a series and what follows: of all, and less each block.
 
-    def _gram(self, origins, unit):
-        size = self.lookback + origins.horizon
-        total = np.zeros((self.lookback, size))
-        for part in chunks(np.arange(len(origins)), _CHUNK):
-            own = origins.take(part)
-            past, scale = own.past(self.lookback), unit[own.series, None]
-            x = (past - past[:, -1:]) / scale
-            y = (own.targets() - past[:, -1:]) / scale
-            total += x.T @ np.concatenate([x, y], axis=1)
-        return total
+        Returns
+        -------
+        products : ndarray of shape (1 + n_blocks, lookback, lookback + horizon)
+            Relative to the last value.
+        """
+        n, values = self.lookback, training.origins.observations.values[i]
+        known = np.arange(n, len(values) - training.origins.horizon + 1)
+        size, values = n + training.origins.horizon, (values - values.mean()) / unit
+        spans = [known]
+        for block in range(training.n_blocks):
+            spans.append(known[training.overlapping(np.full(len(known), i), known, block)])
+        products = np.zeros((len(spans), n, size))
+        for own, span in zip(products, spans, strict=True):
+            if len(span):
+                own[:] = _window_products(values[span[0] - n : span[-1] + size - n], n, size)
+        products -= (
+            products[:, :, n - 1 : n]
+            + products[:, n - 1 :, :]
+            - products[:, n - 1 :, n - 1 : n]
+        )
+        products[1:] = products[0] - products[1:]
+        return products
 
-    def _held_out(self, training, tests, products, level, alpha):
-        validation = training.validation
-        found = np.empty((len(tests), validation.horizon))
-        for block, gram in products[1].items():
-            own = training.block[tests] == block
-            coef = self._solve(gram, level, alpha)
-            found[own] = self._apply(validation.take(tests[own]), coef, level)
-        return found
+    def _held_out(self, training, tests, maps, unit):
+        """Forecasts by maps that have not seen their block, and the sum of squared errors."""
+        own, block = training.validation.take(tests), training.block[tests]
+        found = np.empty((len(tests), own.horizon))
+        for b in np.unique(block):
+            rows = block == b
+            found[rows] = self._apply(own.take(rows), maps[1 + b])
+        return found, np.nansum(((found - own.targets()) / unit[own.series, None]) ** 2)
 
-    def _solve(self, gram, level, alpha):
-        """The map from products of windows less their last value."""
+    def _maps(self, products, alpha, starts):
+        """Maps from products of windows, each shrunk towards another one."""
         n = self.lookback
-        own, cross = gram[:, :n], gram[:, n:]
-        if level == 1:
-            # The level is linear in the window, so that products only have to be projected.
-            season = slice(n - self._season, n)
-            to_level = own[:, season].mean(axis=1, keepdims=True)
-            cross = cross - to_level
-            cross = cross - cross[season].mean(axis=0)
-            own = own - to_level
-            own = own - own[season].mean(axis=0)
-        penalty = alpha * np.trace(own) / n or 1.0
-        shifted = own + penalty * np.eye(n)
-        try:
-            return cho_solve(cho_factor(shifted), cross)
-        except LinAlgError:
-            return np.linalg.lstsq(shifted, cross, rcond=None)[0]
+        maps = np.empty((len(products), n, products.shape[2] - n))
+        for found, own, start in zip(maps, products, starts, strict=True):
+            penalty = alpha * np.trace(own) / n or 1.0
+            shifted, aims = own[:, :n] + penalty * np.eye(n), own[:, n:] + penalty * start
+            try:
+                found[:] = cho_solve(cho_factor(shifted), aims)
+            except LinAlgError:
+                found[:] = np.linalg.lstsq(shifted, aims, rcond=None)[0]
+        return maps
+
+
+def _window_products(values, lookback, size):
+    """Sums over all windows of a stretch of values of the products of their steps.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_windows + size - 1,)
+    lookback : int
+        Steps whose products with all steps are wanted.
+    size : int
+        Steps of a window.
+
+    Returns
+    -------
+    products : ndarray of shape (lookback, size)
+    """
+    n = len(values) - size + 1
+    products = np.empty((lookback, size))
+    products[0] = np.correlate(values, values[:n], "valid")
+    products[1:, 0] = products[0, 1:lookback]
+    for i in range(1, lookback):
+        # Sums of neighbouring steps differ by the first and by the last window alone.
+        later, sooner = values[n + i - 1] * values[n:], values[i - 1] * values[: size - 1]
+        products[i, 1:] = products[i - 1, :-1] + later - sooner
+    return products

@@ -49,7 +49,7 @@ class TransformerCandidate:
         if n_windows < _FEWEST_WINDOWS:
             forecaster._forget_network()
             return np.full((len(training.validation), 1, origins.horizon), np.nan)
-        ridge = WindowRidge(forecaster.lookback_, forecaster.seasons_[0], pooled=True)
+        ridge = WindowRidge(forecaster.lookback_)
         ridge.fit(training)
         forecaster.ridge_ = ridge
         base = linear_base(ridge, origins)

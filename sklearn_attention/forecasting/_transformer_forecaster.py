@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+from sklearn.base import is_regressor
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -24,6 +25,7 @@ from ._ridges import WindowRidge
 from ._scaling import Scaling
 from ._season import seasons_of
 from ._transformer_candidate import TransformerCandidate, linear_base
+from ._window_regressor import WindowRegressor
 
 # A patch has so many steps, or as many as leave so many patches.
 _PATCH, _FEWEST_PATCHES = 8, 4
@@ -59,9 +61,10 @@ class TransformerForecaster(NetworkEstimator, Forecaster):
         Columns of X that are known only up to now, by name, or by position in arrays.
     missing : {"raise", "interpolate", "seasonal"}, default="raise"
         What is done about missing values between others.
-    candidates : "auto", sequence of str or None, default="auto"
-        Which candidates there are, of "classical", "seasonal", "ridge", "analogs" and
-        "features"; "auto" is all, and a transformer where there are features. None is the
+    candidates : "auto", sequence of str and regressors, or None, default="auto"
+        Which candidates there are, of "classical", "seasonal", "ridge", "analogs", "features"
+        and any regressors of scikit-learn, which learn from windows what follows. "auto" is
+        all that have a name, and a transformer where there are features. None is the
         transformer alone.
     log : bool or "auto", default="auto"
         Whether candidates work on logarithms. "auto" tries both where no value is negative.
@@ -172,6 +175,15 @@ class TransformerForecaster(NetworkEstimator, Forecaster):
     2025-02-05    0.7
     2025-02-06    0.6
     Freq: D, Name: height, dtype: float64
+
+    Regressors of scikit-learn compete with the classical methods:
+
+    >>> from sklearn.neighbors import KNeighborsRegressor
+    >>> candidates = ["classical", KNeighborsRegressor()]
+    >>> model = TransformerForecaster(horizon=3, candidates=candidates).fit(series)
+    >>> model.candidate_weights_["KNeighborsRegressor"].round(1)
+    height    1.0
+    Name: KNeighborsRegressor, dtype: float64
     """
 
     def __init__(
@@ -489,10 +501,13 @@ class TransformerForecaster(NetworkEstimator, Forecaster):
         if isinstance(self.candidates, str) or not len(self.candidates):
             raise ValueError(
                 f"candidates={self.candidates!r} is not valid: pass 'auto', None, or a list of "
-                f"{list(CANDIDATES)}."
+                f"{list(CANDIDATES)} and regressors."
             )
         for kind in self.candidates:
-            check_choice("candidates", kind, CANDIDATES)
+            if isinstance(kind, type) or not hasattr(kind, "fit"):
+                check_choice("candidates", kind, CANDIDATES)
+            elif not is_regressor(kind):
+                raise ValueError(f"candidates has {kind!r}, which is not a regressor.")
 
     def _check_values(self):
         if self.log not in (True, False, "auto"):
@@ -508,5 +523,5 @@ class TransformerForecaster(NetworkEstimator, Forecaster):
 
     _held = (
         CombinedForecast, Classical, SeasonalProfiles, WindowRidge, OwnAnalogs, FeatureRidge,
-        CandidateAttention,
+        WindowRegressor, CandidateAttention,
     )  # fmt: skip

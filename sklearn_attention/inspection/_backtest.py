@@ -3,8 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from ._forecast import _write_dates_shortly
-from ._style import BLUE, GREY, INK, canvas
+from ._style import BLUE, GREY, INK, canvas, write_dates
 
 
 class BacktestDisplay:
@@ -111,13 +110,11 @@ class BacktestDisplay:
         """
         ends = [name for name in self.table if str(name).startswith("lower_")]
         with canvas(self, ax, size=(7.6, 3.8)) as ax:
-            dates = False
             for number, (fold, own) in enumerate(self.table.groupby("fold")):
                 own = own.sort_values("time")
                 time = pd.Index(own["time"])
                 if isinstance(time, pd.PeriodIndex):
                     time = time.to_timestamp()
-                dates = dates or isinstance(time, pd.DatetimeIndex)
                 for lower in ends:
                     upper = lower.replace("lower_", "upper_")
                     label = None if number else f"{lower.removeprefix('lower_')} % interval"
@@ -138,6 +135,5 @@ class BacktestDisplay:
             ax.set_ylabel("" if self.name is None else str(self.name))
             ax.margins(x=0.01)
             ax.legend(loc="best")
-            if dates:
-                _write_dates_shortly(ax)
+            write_dates(ax, time)
         return self

@@ -6,7 +6,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._validation import check_in_open_interval, check_list, check_positive
 from ..forecasting import Panel, TimeIndex
-from ._style import BLUE, GREY, INK, ORANGE, canvas
+from ._style import BLUE, GREY, INK, ORANGE, canvas, write_dates
 
 
 class ForecastDisplay:
@@ -145,17 +145,8 @@ class ForecastDisplay:
             ax.set_ylabel("" if self.name is None else str(self.name))
             ax.margins(x=0.01)
             ax.legend(loc="best")
-            if isinstance(self.forecast.index, pd.DatetimeIndex):
-                _write_dates_shortly(ax)
+            write_dates(ax, self.forecast.index)
         return self
-
-
-def _write_dates_shortly(ax):
-    from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
-
-    locator = AutoDateLocator(maxticks=8)
-    ax.xaxis.set_major_locator(locator)
-    ax.xaxis.set_major_formatter(ConciseDateFormatter(locator))
 
 
 def _place(names, series):

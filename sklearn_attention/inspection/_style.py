@@ -2,6 +2,8 @@
 
 import contextlib
 
+import numpy as np
+import pandas as pd
 from sklearn.utils._optional_dependencies import check_matplotlib_support
 
 INK, GREY = "#25313d", "#8a949e"
@@ -56,7 +58,6 @@ def canvas(display, ax=None, *, size=(6.4, 4.0), grid=(1, 1), **subplot_kw):
     """
     check_matplotlib_support(f"{type(display).__name__}.plot")
     import matplotlib.pyplot as plt
-    import numpy as np
 
     with plt.rc_context(STYLE):
         if ax is None:
@@ -90,3 +91,21 @@ def write_plainly(axis):
     axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 300 * low else (1,)))
     axis.set_major_formatter("{x:g}")
     axis.set_minor_formatter(NullFormatter())
+
+
+def write_dates(ax, times):
+    """Write dates along the axis below as shortly as they can be told apart.
+
+    Parameters
+    ----------
+    ax : Axes
+    times : Index
+        What is drawn over. Numbers are left as they are.
+    """
+    if not isinstance(times, pd.DatetimeIndex):
+        return
+    from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+
+    locator = AutoDateLocator(maxticks=8)
+    ax.xaxis.set_major_locator(locator)
+    ax.xaxis.set_major_formatter(ConciseDateFormatter(locator))

@@ -70,8 +70,8 @@ def test_units_of_series_are_in_part_those_of_all():
     series, scale = np.array([0, 0, 2]), np.array([1.0, 5.0, 0.5])
     unit, usual = error_units(errors, series, scale)
     # Mean absolute errors 2, 4 and 2, in units of the series 2, 4 and 4.
-    assert usual == pytest.approx((3 + 4) / 2)
-    expected = scale * [(6 + 2 * 3.5) / 4, 3.5, (4 + 2 * 3.5) / 3]
+    assert usual == pytest.approx(np.sqrt(3 * 4))
+    expected = scale * [(3 * 3 * usual) ** (1 / 3), usual, (4 * usual) ** (1 / 2)]
     np.testing.assert_allclose(unit, expected)
     assert error_units(np.zeros((2, 1, 1)), np.array([0, 0]), np.ones(1))[1] == 1
 

@@ -6,9 +6,10 @@ from forecasting_training import make_training_of, make_walks, overlapping_rows
 
 from sklearn_attention.forecasting import Observations
 from sklearn_attention.forecasting import _ridges as module
-from sklearn_attention.forecasting._ridges import ALPHAS, WindowRidge
+from sklearn_attention.forecasting._ridges import ALPHAS, OWN_ALPHAS, WindowRidge
 
-LOOKBACK, HORIZON, SEASON = 8, 4, 6
+LOOKBACK, HORIZON = 8, 4
+POOLED, OWN = 0, 1
 
 
 def deviations(series):
@@ -16,124 +17,99 @@ def deviations(series):
     return np.array([np.std(values) for values in series])
 
 
-def windows(series, scale, level, left_out=()):
-    """Windows relative to a level, and what followed, in units of the series."""
+def windows(series, scale, left_out=()):
+    """Windows relative to their last value, and what followed, in units of the series."""
     x, y = [], []
     for i, values in enumerate(series):
         for t in range(LOOKBACK, len(values) - HORIZON + 1):
-            if (i, t) in left_out:
-                continue
-            past, future = values[t - LOOKBACK : t], values[t : t + HORIZON]
-            base = past[-SEASON:].mean() if level else past[-1]
-            x.append((past - base) / scale[i])
-            y.append((future - base) / scale[i])
+            if (i, t) not in left_out:
+                x.append((values[t - LOOKBACK : t] - values[t - 1]) / scale[i])
+                y.append((values[t : t + HORIZON] - values[t - 1]) / scale[i])
     return np.array(x), np.array(y)
 
 
-def slow_ridge(x, y, alpha):
-    """Ridge regression as least squares with further rows."""
+def slow_ridge(x, y, alpha, start):
+    """Ridge regression towards a map, as least squares with further rows."""
     penalty = alpha * np.mean(np.sum(x**2, axis=0))
     x = np.concatenate([x, np.sqrt(penalty) * np.eye(LOOKBACK)])
-    y = np.concatenate([y, np.zeros((LOOKBACK, HORIZON))])
+    y = np.concatenate([y, np.sqrt(penalty) * start])
     return np.linalg.lstsq(x, y, rcond=None)[0]
 
 
-def slow_forecast(past, coef, level):
-    base = past[-SEASON:].mean() if level else past[-1]
-    return base + (past - base) @ coef
+def slow_maps(series, alpha, own_alpha, left_out=()):
+    """The map of all series, and that of each."""
+    scale, towards_0 = deviations(series), np.zeros((LOOKBACK, HORIZON))
+    pooled = slow_ridge(*windows(series, scale, left_out), alpha, towards_0)
+    own = []
+    for i, values in enumerate(series):
+        out = {(0, t) for j, t in left_out if j == i}
+        own.append(slow_ridge(*windows([values], scale[[i]], out), own_alpha, pooled))
+    return pooled, own
 
 
-def fit(pooled, level, alpha, monkeypatch, lengths=(90, 70)):
-    """A ridge whose penalty is given, and whose level does best or is given."""
+def fit(alpha, own_alpha, monkeypatch, lengths=(90, 70)):
+    """A ridge whose penalties are given."""
     monkeypatch.setattr(module, "ALPHAS", (alpha,))
-    if level is not None:
-        held_out = WindowRidge._held_out
-
-        def only(self, training, tests, products, tried, alpha):
-            found = held_out(self, training, tests, products, tried, alpha)
-            return found if tried == level else found + 1e6
-
-        monkeypatch.setattr(WindowRidge, "_held_out", only)
+    monkeypatch.setattr(module, "OWN_ALPHAS", (own_alpha,))
     series = make_walks(lengths)
     training = make_training_of(series, HORIZON, LOOKBACK)
-    ridge = WindowRidge(LOOKBACK, SEASON, pooled)
+    ridge = WindowRidge(LOOKBACK, own=True)
     return series, training, ridge, ridge.fit(training)
 
 
-every_kind = pytest.mark.parametrize("pooled", [False, True], ids=["own", "pooled"])
-every_level = pytest.mark.parametrize("level", [0, 1], ids=["last", "season"])
+@pytest.mark.parametrize("alphas", [(1e-4, 0.1), (0.1, 10.0)])
+def test_maps_are_those_of_least_squares(alphas, monkeypatch):
+    series, training, ridge, _ = fit(*alphas, monkeypatch)
+    pooled, own = slow_maps(series, *alphas)
+    np.testing.assert_allclose(ridge.coef, [pooled, *own], atol=1e-7)
+    found = ridge.forecast(training.origins.observations.ends(HORIZON))
+    for i, values in enumerate(series):
+        past = values[-LOOKBACK:]
+        for name, coef in ((POOLED, pooled), (OWN, own[i])):
+            expected = past[-1] + (past - past[-1]) @ coef
+            np.testing.assert_allclose(found[i, name], expected, rtol=1e-7)
 
 
-@every_kind
-@every_level
-@pytest.mark.parametrize("alpha", [1e-4, 0.1])
-def test_maps_are_those_of_least_squares(pooled, level, alpha, monkeypatch):
-    series, training, ridge, _ = fit(pooled, level, alpha, monkeypatch)
-    assert ridge.relative_to_season == bool(level)
-    assert ridge.coef.shape == (1 if pooled else 2, LOOKBACK, HORIZON)
-    forecasts = ridge.forecast(training.origins.observations.ends(HORIZON))[:, 0]
-    for i, own in enumerate(series):
-        which = series if pooled else [own]
-        scale = deviations(series) if pooled else deviations(series)[[i]]
-        coef = slow_ridge(*windows(which, scale, level), alpha)
-        np.testing.assert_allclose(ridge.coef[0 if pooled else i], coef, atol=1e-7)
-        np.testing.assert_allclose(
-            forecasts[i], slow_forecast(own[-LOOKBACK:], coef, level), rtol=1e-7
-        )
-
-
-@every_kind
-@every_level
-def test_held_out_forecasts_are_those_of_maps_that_have_not_seen_them(
-    pooled, level, monkeypatch
-):
-    series, training, _, held_out = fit(pooled, level, 0.01, monkeypatch)
+def test_held_out_forecasts_are_those_of_maps_that_have_not_seen_them(monkeypatch):
+    series, training, _, held_out = fit(0.01, 1.0, monkeypatch)
     validation = training.validation
     for block in range(training.n_blocks):
         left_out = {
             (i, t) for i in range(2) for t in overlapping_rows(training, i, block)
         }  # fmt: skip
+        pooled, own = slow_maps(series, 0.01, 1.0, left_out)
         for row in np.flatnonzero(training.block == block)[::7]:
             i, t = validation.series[row], validation.known[row]
-            if pooled:
-                found = windows(series, deviations(series), level, left_out)
-            else:
-                own = {(0, step) for j, step in left_out if j == i}
-                found = windows([series[i]], deviations(series)[[i]], level, own)
-            coef = slow_ridge(*found, 0.01)
-            expected = slow_forecast(series[i][t - LOOKBACK : t], coef, level)
-            np.testing.assert_allclose(held_out[row, 0], expected, rtol=1e-6)
+            past = series[i][t - LOOKBACK : t]
+            for name, coef in ((POOLED, pooled), (OWN, own[i])):
+                expected = past[-1] + (past - past[-1]) @ coef
+                np.testing.assert_allclose(held_out[row, name], expected, rtol=1e-6)
 
 
-@every_kind
-def test_level_and_penalty_are_those_of_the_least_error(pooled, monkeypatch):
-    errors = {}
-    for level in range(2):
-        for alpha in ALPHAS:
-            with monkeypatch.context() as patch:
-                _, training, _, held_out = fit(pooled, level, alpha, patch)
-            missed = held_out[:, 0] - training.validation.targets()
-            missed /= deviations(training.origins.observations.values)[
-                training.validation.series, None
-            ]
-            errors[bool(level), alpha] = np.nansum(missed**2)
-    ridge = WindowRidge(LOOKBACK, SEASON, pooled)
-    ridge.fit(training)
-    assert (ridge.relative_to_season, ridge.alpha) == min(errors, key=errors.get)
+def test_what_is_chosen_has_the_least_error(monkeypatch):
+    def errors(name, *choice):
+        with monkeypatch.context() as patch:
+            _, training, _, held_out = fit(*choice, patch)
+        unit = deviations(training.origins.observations.values)[training.validation.series]
+        missed = (held_out[:, name] - training.validation.targets()) / unit[:, None]
+        return np.nansum(missed**2)
+
+    ridge = WindowRidge(LOOKBACK, own=True)
+    ridge.fit(make_training_of(make_walks((90, 70)), HORIZON, LOOKBACK))
+    tried = {alpha: errors(POOLED, alpha, 1.0) for alpha in ALPHAS}
+    assert ridge.alpha == min(tried, key=tried.get)
+    tried = {alpha: errors(OWN, ridge.alpha, alpha) for alpha in OWN_ALPHAS}
+    assert ridge.own_alpha == min(tried, key=tried.get)
 
 
 def test_a_series_too_short_has_no_map_of_its_own_but_a_pooled_one():
-    series = make_walks([90, 13, 6])
-    training = make_training_of(series, HORIZON, LOOKBACK)
-    ends = training.origins.observations.ends(HORIZON)
-    own, pooled = (WindowRidge(LOOKBACK, SEASON, kind) for kind in (False, True))
-    held_out = own.fit(training)
-    pooled.fit(training)
-    there = ~np.isnan(held_out[:, 0, 0])
+    training = make_training_of(make_walks([90, 13, 6]), HORIZON, LOOKBACK)
+    ridge = WindowRidge(LOOKBACK, own=True)
+    held_out = ridge.fit(training)
+    there = ~np.isnan(held_out[:, OWN, 0])
     assert set(training.validation.series[there]) == {0}
-    np.testing.assert_array_equal(np.isnan(own.forecast(ends)[:, 0, 0]), [False, True, True])
-    found = pooled.forecast(ends)[:, 0, 0]
-    np.testing.assert_array_equal(np.isnan(found), [False, False, True])
+    found = np.isnan(ridge.forecast(training.origins.observations.ends(HORIZON))[:, :, 0])
+    np.testing.assert_array_equal(found, [[False, False], [False, True], [True, True]])
 
 
 def test_unknown_series_are_forecast_by_the_pooled_map_alone():
@@ -141,31 +117,27 @@ def test_unknown_series_are_forecast_by_the_pooled_map_alone():
     training = make_training_of(series, HORIZON, LOOKBACK)
     unknown = Observations([series[1] + 7], np.zeros(1, dtype=int), np.array([-1]))
     known = Observations([series[1]], np.zeros(1, dtype=int), np.array([1]))
-    own, pooled = (WindowRidge(LOOKBACK, SEASON, kind) for kind in (False, True))
-    own.fit(training)
-    pooled.fit(training)
-    assert np.isnan(own.forecast(unknown.ends(HORIZON))).all()
-    both = (
-        own.forecast(known.ends(HORIZON))[0],
-        own.forecast(training.origins.observations.ends(HORIZON))[1],
-    )
-    np.testing.assert_allclose(*both)
-    found = pooled.forecast(unknown.ends(HORIZON))
-    expected = pooled.forecast(known.ends(HORIZON)) + 7
-    np.testing.assert_allclose(found, expected)
+    ridge = WindowRidge(LOOKBACK, own=True)
+    ridge.fit(training)
+    found = ridge.forecast(unknown.ends(HORIZON))[0]
+    expected = ridge.forecast(known.ends(HORIZON))[0]
+    assert np.isnan(found[OWN]).all()
+    np.testing.assert_allclose(found[POOLED], expected[POOLED] + 7)
+    both = ridge.forecast(training.origins.observations.ends(HORIZON))[1]
+    np.testing.assert_allclose(expected, both)
 
 
 def test_no_series_is_long_enough():
     training = make_training_of(make_walks([10, 9]), HORIZON, LOOKBACK)
-    for pooled in (False, True):
-        ridge = WindowRidge(LOOKBACK, SEASON, pooled)
+    for own in (False, True):
+        ridge = WindowRidge(LOOKBACK, own)
         assert np.isnan(ridge.fit(training)).all()
         assert np.isnan(ridge.forecast(training.origins.observations.ends(HORIZON))).all()
 
 
 def test_constant_series_have_maps_too():
     training = make_training_of([np.full(60, 7.0)], HORIZON, LOOKBACK)
-    ridge = WindowRidge(LOOKBACK, SEASON, False)
+    ridge = WindowRidge(LOOKBACK)
     np.testing.assert_allclose(ridge.fit(training)[:, 0], 7.0)
     ends = training.origins.observations.ends(HORIZON)
     np.testing.assert_allclose(ridge.forecast(ends), 7.0)

@@ -368,7 +368,7 @@ class TestCandidates:
     def test_only_those_that_are_wanted(self, candidates):
         names = {
             "classical": "theta", "seasonal": "last season of 7 steps",
-            "ridge": "own ridge of 12 steps", "analogs": "analogs of 12 steps",
+            "ridge": "ridge of 12 steps", "analogs": "analogs of 12 steps",
         }  # fmt: skip
         found = fit(candidates=candidates, log=False).candidate_weights_
         for kind, name in names.items():
@@ -537,7 +537,7 @@ class TestTransformerAsCandidate:
         X, y = self.make()
         model = fit(y, X[:400], log=False, candidates=["ridge", "features"])
         assert model.network_ is None
-        assert {"feature ridge", "own ridge of 12 steps"} == set(model.candidate_weights_)
+        assert {"feature ridge", "ridge of 12 steps"} == set(model.candidate_weights_)
 
     def test_a_fit_without_features_forgets_it(self):
         X, y = self.make()

@@ -1,0 +1,114 @@
+"""Regressors of scikit-learn as candidates, against windows cut by a loop."""
+
+import numpy as np
+import pytest
+from forecasting_training import make_training_of, make_walks, overlapping_rows
+from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.linear_model import BayesianRidge, LinearRegression
+
+from sklearn_attention import TransformerForecaster
+from sklearn_attention.forecasting._measures import naive_scales
+from sklearn_attention.forecasting._window_regressor import window_regressors
+
+LOOKBACK, HORIZON = 6, 3
+
+
+def slow_fit(series, left_out=()):
+    """Least squares from all windows to what follows."""
+    x, y = [], []
+    for i, (values, unit) in enumerate(zip(series, naive_scales(series), strict=True)):
+        for t in range(LOOKBACK, len(values) - HORIZON + 1):
+            if (i, t) not in left_out:
+                x.append((values[t - LOOKBACK : t] - values[t - 1]) / unit)
+                y.append((values[t : t + HORIZON] - values[t - 1]) / unit)
+    return LinearRegression().fit(x, y)
+
+
+def slow_forecast(model, past, unit):
+    return past[-1] + unit * model.predict([(past - past[-1]) / unit])[0]
+
+
+def fitted(regressor, lengths=(60, 50)):
+    series = make_walks(lengths)
+    training = make_training_of(series, HORIZON, LOOKBACK)
+    (candidate,) = window_regressors([regressor], LOOKBACK)
+    return series, training, candidate, candidate.fit(training)
+
+
+def test_forecasts_are_those_of_the_regressor_on_windows():
+    series, training, candidate, held_out = fitted(LinearRegression())
+    unit, model = naive_scales(series), slow_fit(series)
+    found = candidate.forecast(training.origins.observations.ends(HORIZON))
+    for i, values in enumerate(series):
+        expected = slow_forecast(model, values[-LOOKBACK:], unit[i])
+        np.testing.assert_allclose(found[i, 0], expected)
+    validation = training.validation
+    for block in range(training.n_blocks):
+        left_out = {
+            (i, t) for i in range(2) for t in overlapping_rows(training, i, block)
+        }  # fmt: skip
+        model = slow_fit(series, left_out)
+        for row in np.flatnonzero(training.block == block)[::5]:
+            i, t = validation.series[row], validation.known[row]
+            expected = slow_forecast(model, series[i][t - LOOKBACK : t], unit[i])
+            np.testing.assert_allclose(held_out[row, 0], expected)
+
+
+def test_regressors_of_one_output_are_fitted_for_each_step():
+    _, training, candidate, held_out = fitted(BayesianRidge())
+    assert np.isfinite(held_out).all()
+    steps = [
+        BayesianRidge().fit(*_pair(training, step)).predict(_pair(training, step)[0])[-1]
+        for step in range(HORIZON)
+    ]
+    last = training.origins.take([-1])
+    unit = naive_scales(training.origins.observations.values)[1]
+    expected = last.past(1)[0, 0] + unit * np.array(steps)
+    np.testing.assert_allclose(candidate.forecast(last)[0, 0], expected)
+
+
+def _pair(training, step):
+    origins = training.origins.take(training.origins.known >= LOOKBACK)
+    unit = naive_scales(origins.observations.values)[origins.series]
+    past, last = origins.past(LOOKBACK), origins.past(1)
+    return (past - last) / unit[:, None], (origins.targets()[:, step] - last[:, 0]) / unit
+
+
+def test_series_too_short_for_windows_have_no_forecast():
+    _, training, candidate, _ = fitted(LinearRegression(), lengths=(60, 5))
+    found = candidate.forecast(training.origins.observations.ends(HORIZON))
+    np.testing.assert_array_equal(np.isnan(found[:, 0, 0]), [False, True])
+
+
+class TestForecaster:
+    def test_weights_have_the_names_of_the_classes(self):
+        regressors = [LinearRegression(), BayesianRidge(), LinearRegression(positive=True)]
+        candidates = ["classical", *regressors]
+        model = TransformerForecaster(2, candidates=candidates, log=False)
+        model.fit(make_walks([60])[0])
+        names = ["LinearRegression", "BayesianRidge", "LinearRegression 2"]
+        assert list(model.candidate_weights_)[-3:] == names
+
+    def test_what_only_a_regressor_can_forecast(self):
+        # The logistic map at its most chaotic has no linear trace.
+        values = [0.3]
+        for _ in range(599):
+            values.append(4 * values[-1] * (1 - values[-1]))
+        values = np.array(values)
+        boosted = HistGradientBoostingRegressor(max_iter=30)
+        candidates = ["classical", "ridge", boosted]
+        model = TransformerForecaster(1, candidates=candidates, log=False).fit(values[:-50])
+        assert model.candidate_weights_["HistGradientBoostingRegressor"].item() > 0.8
+        found = model.update(values[-50:]).predict(history=values[-60:-1])
+        assert abs(found[0] - values[-1]) < 0.2
+
+    @pytest.mark.parametrize("wrong", [LinearRegression, "boosting", 3])
+    def test_others_are_refused(self, wrong):
+        with pytest.raises(ValueError, match="candidates"):
+            TransformerForecaster(candidates=[wrong]).fit(np.arange(30.0))
+
+    def test_classifiers_are_refused(self):
+        from sklearn.linear_model import LogisticRegression
+
+        with pytest.raises(ValueError, match="not a regressor"):
+            TransformerForecaster(candidates=[LogisticRegression()]).fit(np.arange(30.0))
