@@ -133,9 +133,10 @@ class TransformerClassifier(ClassifierMixin, TransformerEstimator):
             If data or parameters are not valid. The estimator then is as it was before.
         """
         self._check_parameters()
-        if len(np.shape(y)) == 2 and np.shape(y)[1] > 1:
+        shape = np.asarray(y).shape
+        if len(shape) == 2 and shape[1] > 1:
             raise ValueError(
-                f"y of shape {np.shape(y)} has several outputs: fit a classifier for each, as "
+                f"y of shape {shape} has several outputs: fit a classifier for each, as "
                 "sklearn.multioutput.MultiOutputClassifier does."
             )
         rows, y, weights = self._learn_input(X, y, sample_weight)
