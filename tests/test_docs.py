@@ -13,7 +13,9 @@ import sklearn_attention
 
 ROOT = Path(sklearn_attention.__file__).parents[1]
 API, HOUSE, README = ROOT / "docs" / "api", ROOT / "docs" / "house.md", ROOT / "README.md"
-GUIDES = "coming_from density forecasting one_average recipes sequences smoothing".split()
+GUIDES = (
+    "coming_from density forecasting kernel_attention one_average recipes sequences smoothing"
+).split()
 
 pytestmark = pytest.mark.skipif(
     not API.exists(), reason="the documentation does not come with an installed package"
