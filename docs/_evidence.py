@@ -1,14 +1,16 @@
 """Pictures of the stored results of the benchmarks, drawn as the site is built."""
 
-import json
+import sys
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
 from sklearn_attention.inspection import STYLE
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
+sys.path.insert(0, str(BENCHMARKS))
+from _results import results  # noqa: E402
+
 OURS = {
     "KernelAttention": "KernelAttentionRegressor",
     "TransformerForecaster": "TransformerForecaster",
@@ -19,16 +21,9 @@ _UNRANKED = ["KernelAttention light", "KernelAttention before", "GPR-ARD", "Hist
 _PANELS = ["m3", "m4_hourly", "m4_weekly", "nn3"]
 
 
-def read(name, keys):
-    """A row for each cell; of lines with the same keys the last counts."""
-    lines = (BENCHMARKS / name).read_text("utf-8").splitlines()
-    frame = pd.DataFrame(map(json.loads, lines))
-    return frame.drop_duplicates(keys, keep="last")
-
-
 def tables():
     """Mean ranks over the sets, and geometric means of seconds of a fit."""
-    found = read("tabular.jsonl", ["task", "set", "split", "model"])
+    found = results(BENCHMARKS / "tabular.jsonl", ["task", "set", "split", "model"])
     found = found[(found["task"] == "regression") & ~found["model"].isin(_UNRANKED)]
     errors = found.pivot(index=["set", "split"], columns="model", values="rmse").dropna()
     ranks = errors.groupby(level="set").mean().rank(axis=1).mean()
@@ -37,7 +32,7 @@ def tables():
 
 def series():
     """The same of the classification of series."""
-    found = read("encoders.jsonl", ["table", "set", "model", "seed", "tag"])
+    found = results(BENCHMARKS / "encoders.jsonl", ["table", "set", "model", "seed", "tag"])
     found = found[(found["table"] == "series") & (found["tag"] == "")]
     shares = found.pivot_table(index="set", columns="model", values="accuracy").dropna()
     return shares.rank(axis=1, ascending=False).mean(), _seconds(
@@ -47,7 +42,9 @@ def series():
 
 def panels():
     """Mean ranks of scaled errors over panels of series, and seconds of a fit and forecast."""
-    found = read("forecasting.jsonl", ["table", "set", "horizon", "model", "tag"])
+    found = results(
+        BENCHMARKS / "forecasting.jsonl", ["table", "set", "horizon", "model", "tag"]
+    )
     found = found[found["table"].isin(_PANELS) & (found["tag"] == "")]
     cells = found.pivot_table(index=["table", "set"], columns="model", values="mase")
     cells = cells.loc[:, cells.notna().all()]

@@ -114,21 +114,23 @@ def check_list(name, given):
     return numbers
 
 
-def check_quantiles(quantiles):
+def check_probabilities(name, given):
     """Return probabilities strictly between 0 and 1 as an array, else raise ValueError.
 
     Parameters
     ----------
-    quantiles : object
+    name : str
+        Name of the parameter, for the message.
+    given : object
         What the user passed.
 
     Returns
     -------
-    quantiles : ndarray of shape (n_quantiles,)
+    probabilities : ndarray of shape (n,)
     """
-    checked = check_list("quantiles", quantiles)
-    for quantile in checked.tolist():
-        check_in_open_interval("quantiles", quantile, 0, 1)
+    checked = check_list(name, given)
+    for probability in checked.tolist():
+        check_in_open_interval(name, probability, 0, 1)
     return checked
 
 

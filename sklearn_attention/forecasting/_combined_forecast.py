@@ -153,7 +153,7 @@ def fit_combined(observations, horizon, seasons, lookback, logs, kinds=CANDIDATE
         candidates += [SeasonalProfiles(season) for season in seasons if season > 1]
     if "ridge" in kinds:
         lengths = sorted({*own, *pooled}) if n_series > 1 else own
-        candidates += [WindowRidge(own, n_series > 1) for own in lengths]
+        candidates += [WindowRidge(length, n_series > 1) for length in lengths]
     if "analogs" in kinds:
         candidates += [OwnAnalogs(length, seasons[0]) for length in every]
     if "features" in kinds and observations.features is not None:

@@ -7,7 +7,7 @@ from sklearn.callback import with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
 from .._base import AttentionEstimator, keeps_state_on_failure
-from .._validation import check_in_open_interval, check_list, check_positive, check_quantiles
+from .._validation import check_in_open_interval, check_positive, check_probabilities
 from ._append import appended, read_later
 from ._backtest import backtest
 from ._calibration import (
@@ -214,8 +214,9 @@ class Forecaster(AttentionEstimator, ABC):
         observation.
         """
         check_is_fitted(self)
-        levels = [] if coverage is None else check_list("coverage", coverage).tolist()
-        levels = [check_in_open_interval("coverage", level, 0, 1) for level in levels]
+        levels = []
+        if coverage is not None:
+            levels = check_probabilities("coverage", coverage).tolist()
         steps = read_steps(self, X, history)
         parts, columns = [self._answer(steps)], ["forecast"]
         for level in levels:
@@ -276,7 +277,7 @@ class Forecaster(AttentionEstimator, ABC):
         Each quantile is moved by the quantile of its errors on the hold-out.
         """
         check_is_fitted(self)
-        levels = check_quantiles(quantiles)
+        levels = check_probabilities("quantiles", quantiles)
         steps = read_steps(self, X, history)
         errors, kept = self.calibration_["errors"], self.calibration_["levels"]
         shifts = [quantile_shift(errors, kept, level) for level in levels]

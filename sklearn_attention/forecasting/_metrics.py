@@ -3,7 +3,7 @@
 import numpy as np
 from sklearn.utils import check_consistent_length
 
-from .._validation import check_in_open_interval, check_positive, check_quantiles
+from .._validation import check_in_open_interval, check_positive, check_probabilities
 
 
 def naive_scale(y, season_length=1):
@@ -145,7 +145,7 @@ def crps(y_true, y_quantiles, quantiles, scale=1.0):
     >>> crps([3.0], [[1.0, 2.0, 3.0]], [0.25, 0.5, 0.75])
     0.6666666666666666
     """
-    levels, y_true = check_quantiles(quantiles), _numbers("y_true", y_true)
+    levels, y_true = check_probabilities("quantiles", quantiles), _numbers("y_true", y_true)
     found = np.asarray(y_quantiles, dtype=np.float64)
     if found.shape != (len(y_true), len(levels)):
         raise ValueError(

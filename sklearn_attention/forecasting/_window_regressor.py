@@ -59,8 +59,8 @@ class WindowRegressor:
         for block in range(training.n_blocks):
             apart = ~training.overlapping(origins.series, origins.known, block)
             rows = np.flatnonzero(training.block == block)
-            self.fitted = self._learned(origins.take(apart))
-            held_out[rows] = self.forecast(validation.take(rows))
+            fitted = self._learned(origins.take(apart))
+            held_out[rows] = self._forecast(fitted, validation.take(rows))
         self.fitted = self._learned(origins)
         return held_out
 
@@ -75,11 +75,14 @@ class WindowRegressor:
         -------
         forecasts : ndarray of shape (n_origins, 1, horizon)
         """
+        return self._forecast(self.fitted, origins)
+
+    def _forecast(self, fitted, origins):
         found = np.full((len(origins), 1, origins.horizon), np.nan)
         seen = np.flatnonzero(origins.known >= self.lookback)
-        if self.fitted is not None and len(seen):
+        if fitted is not None and len(seen):
             windows, level, unit = self._windows(origins.take(seen))
-            ahead = np.reshape(self.fitted.predict(windows), (len(seen), -1))
+            ahead = np.reshape(fitted.predict(windows), (len(seen), -1))
             found[seen, 0] = level + unit * ahead
         return found
 

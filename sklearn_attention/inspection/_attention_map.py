@@ -3,6 +3,7 @@
 import numpy as np
 
 from ..text import END, START, Vocabulary
+from ._grid import feature_names
 from ._pipelines import last_step
 from ._style import SIGNED, WEIGHTS, canvas
 
@@ -248,13 +249,12 @@ def _names_of_tokens(model, rows, weights):
     """Names of an encoder's tokens: features, or tokens of a text; None for steps."""
     kind = getattr(model, "tokens_", None)
     if kind == "features":
-        names = getattr(model, "feature_names_in_", None)
-        names = [f"x{j}" for j in range(model.n_features_in_)] if names is None else [*names]
+        names = feature_names(model)
     elif kind == "text":
         text = rows.iloc[0] if hasattr(rows, "iloc") else rows[0]
         names = _tokens(model.vocabulary_, text)
     else:
         return None
     n_tokens = weights.shape[-1]
-    names = ["[CLS]"] * (n_tokens - len(names)) + list(map(str, names))
+    names = ["[CLS]"] * (n_tokens - len(names)) + names
     return names[:n_tokens]

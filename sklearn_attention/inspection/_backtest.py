@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 
+from ._series import place_of, plain_times
 from ._style import BLUE, GREY, INK, canvas, write_dates
 
 
@@ -87,12 +88,7 @@ class BacktestDisplay:
         """
         if "series" in table:
             names = table["series"].unique().tolist()
-            if series is None and len(names) == 1:
-                series = names[0]
-            if series not in names:
-                raise ValueError(
-                    f"series={series!r} is none of the series: pass one of {names[:5]}."
-                )
+            series = names[place_of(series, names)]
             table = table[table["series"] == series]
         return cls(table, name=series).plot(ax=ax)
 
@@ -112,9 +108,7 @@ class BacktestDisplay:
         with canvas(self, ax, size=(7.6, 3.8)) as ax:
             for number, (fold, own) in enumerate(self.table.groupby("fold")):
                 own = own.sort_values("time")
-                time = pd.Index(own["time"])
-                if isinstance(time, pd.PeriodIndex):
-                    time = time.to_timestamp()
+                time = plain_times(pd.Index(own["time"]))
                 for lower in ends:
                     upper = lower.replace("lower_", "upper_")
                     label = None if number else f"{lower.removeprefix('lower_')} % interval"

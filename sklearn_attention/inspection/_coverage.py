@@ -4,7 +4,7 @@ import numpy as np
 from scipy.stats import binom
 from sklearn.utils.validation import check_is_fitted
 
-from .._validation import check_in_open_interval, check_list
+from .._validation import check_probabilities
 from ._style import BLUE, GREY, canvas
 
 _LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
@@ -67,7 +67,7 @@ class CoverageDisplay:
         -------
         display : CoverageDisplay
         """
-        levels = _checked(coverage)
+        levels = check_probabilities("coverage", coverage)
         if hasattr(estimator, "backtest"):
             table = estimator.backtest(X, y, coverage=levels.tolist())
             ends = [
@@ -103,7 +103,8 @@ class CoverageDisplay:
         -------
         display : CoverageDisplay
         """
-        levels, y, intervals = _checked(coverage), np.asarray(y), np.asarray(intervals)
+        levels = check_probabilities("coverage", coverage)
+        y, intervals = np.asarray(y), np.asarray(intervals)
         if intervals.shape != (len(levels), *y.shape, 2) or y.ndim != 1:
             raise ValueError(
                 f"intervals has shape {intervals.shape}: pass (n_levels, n_samples, 2), here "
@@ -135,12 +136,6 @@ class CoverageDisplay:
             ax.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
             ax.set(xlabel="coverage asked for", ylabel="share of observations within")
         return self
-
-
-def _checked(coverage):
-    return np.array(
-        [check_in_open_interval("coverage", c, 0, 1) for c in check_list("coverage", coverage)]
-    )
 
 
 def _shares(y, intervals):

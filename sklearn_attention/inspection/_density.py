@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 
 from .._validation import check_positive
+from ._grid import feature_names
 from ._pipelines import last_step
 from ._style import BLUE, GREY, INK, WEIGHTS, canvas
 
@@ -159,11 +160,13 @@ def _joint(estimator, n_places):
     grid = [np.linspace(*own, n_places) for own in ends]
     places = np.column_stack([own.ravel() for own in np.meshgrid(*grid)])
     density = np.exp(estimator.score_samples(_like(estimator, places)))
-    names = list(getattr(estimator, "feature_names_in_", ["x0", "x1"][: len(grid)]))
+    names = feature_names(estimator)
     if len(grid) == 1:
         return grid, density, keys, [*names, "density"]
     own = np.exp(estimator.score_samples(_like(estimator, keys)))
-    levels = np.array([_quantile(own, estimator.key_weights_, 1 - s) for s in _SHARES])
+    levels = np.quantile(
+        own, 1 - np.array(_SHARES), weights=estimator.key_weights_, method="inverted_cdf"
+    )
     return grid, density.reshape(n_places, n_places), keys, names, levels
 
 
@@ -189,11 +192,3 @@ def _like(estimator, places):
     if names is None:
         return places
     return pd.DataFrame(places, columns=names)
-
-
-def _quantile(values, weights, share):
-    """Quantile of values that have weights."""
-    order = np.argsort(values)
-    weights = np.ones(len(values)) if weights is None else weights
-    total = np.cumsum(weights[order])
-    return values[order][np.searchsorted(total, share * total[-1])]

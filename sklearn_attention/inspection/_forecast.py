@@ -4,8 +4,9 @@ import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
-from .._validation import check_in_open_interval, check_list, check_positive
+from .._validation import check_positive, check_probabilities
 from ..forecasting import Panel, TimeIndex
+from ._series import place_of, plain_times
 from ._style import BLUE, GREY, INK, ORANGE, canvas, write_dates
 
 
@@ -85,12 +86,11 @@ class ForecastDisplay:
         display : ForecastDisplay
         """
         check_is_fitted(forecaster)
-        levels = [
-            check_in_open_interval("coverage", level, 0, 1)
-            for level in (check_list("coverage", coverage) if np.size(coverage) else ())
-        ]
+        levels = []
+        if np.size(coverage):
+            levels = check_probabilities("coverage", coverage).tolist()
         panel = Panel.from_state(forecaster.observed_)
-        place = _place(panel.names, series)
+        place = place_of(series, panel.names)
         told = forecaster.predict(X, coverage=levels) if levels else forecaster.predict(X)
         table = _table(told, panel, place, levels)
         past = _observed(panel, place)
@@ -149,24 +149,9 @@ class ForecastDisplay:
         return self
 
 
-def _place(names, series):
-    if series is None and len(names) == 1:
-        return 0
-    if series not in names:
-        raise ValueError(
-            f"series={series!r} is none of the series: pass one of {list(names)[:5]}."
-        )
-    return list(names).index(series)
-
-
-def _plain(index):
-    """Times that matplotlib takes: dates in the place of periods."""
-    return index.to_timestamp() if isinstance(index, pd.PeriodIndex) else index
-
-
 def _observed(panel, place):
     start, values = panel.starts[place], panel.values[place]
-    return pd.Series(values, _plain(panel.time.between(start, start + len(values))))
+    return pd.Series(values, plain_times(panel.time.between(start, start + len(values))))
 
 
 def _table(told, panel, place, levels):
@@ -185,7 +170,7 @@ def _table(told, panel, place, levels):
     elif several or isinstance(told.columns, pd.MultiIndex):
         told = told[name]
     told = pd.DataFrame(told)
-    return told.set_axis(_plain(told.index), axis=0)
+    return told.set_axis(plain_times(told.index), axis=0)
 
 
 def _analogs(forecaster, X, panel, place, k):
@@ -201,7 +186,9 @@ def _analogs(forecaster, X, panel, place, k):
         name = panel.names[place]
         table = table[(table["series"] == name) & (table["analog"] == name)]
     series, times = _observed(panel, place), TimeIndex(**forecaster.observed_["time"])
-    ends = _plain(times.between(0, len(times))).get_indexer(_plain(pd.Index(table["time"])))
+    ends = plain_times(times.between(0, len(times))).get_indexer(
+        plain_times(pd.Index(table["time"]))
+    )
     found, before = [], forecaster.lookback_
     for end, weight in zip(ends - panel.starts[place], table["weight"], strict=True):
         # Windows that share most of their steps say the same.

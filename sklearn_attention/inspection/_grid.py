@@ -1,7 +1,23 @@
-"""One feature of a table, and rows that differ in nothing else."""
+"""Features of a table by name, and rows that differ in nothing else."""
 
 import numpy as np
 import pandas as pd
+from sklearn.utils.validation import _check_feature_names_in
+
+
+def feature_names(estimator):
+    """Names of the features of an estimator, "x0", "x1" ... where it was given none.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Fitted.
+
+    Returns
+    -------
+    names : list of str
+    """
+    return list(map(str, _check_feature_names_in(estimator)))
 
 
 def _frame(X):

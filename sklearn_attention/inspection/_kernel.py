@@ -4,12 +4,13 @@ import numpy as np
 
 from .._validation import check_positive
 from ..kernels import as_kernel
+from ._grid import feature_names
 from ._pipelines import last_step
 from ._style import canvas
 
 
 class KernelDisplay:
-    """How a kernel compares one query with keys to both sides of it.
+    """Comparison of one query with keys to both sides of it, by kernels.
 
     Make one by :meth:`from_kernels` or :meth:`from_estimator`.
 
@@ -94,7 +95,7 @@ class KernelDisplay:
                 "smoother or a density."
             )
         numeric = estimator.columns_.numeric
-        names = getattr(estimator, "feature_names_in_", None)
+        names = feature_names(estimator)
         spread = np.std(estimator.keys_, axis=0)
         places = np.linspace(-3.0, 3.0, 401)
         values = {}
@@ -105,8 +106,7 @@ class KernelDisplay:
             keys = np.repeat(query[None], len(places), axis=0)
             keys[:, j] += places * spread[j] / estimator.bandwidth_[j]
             found = np.asarray(estimator.kernel_(query[None], keys))[0]
-            name = f"x{j}" if names is None else str(names[j])
-            values[f"{name}, h = {estimator.bandwidth_[j]:.3g}"] = found / np.max(found)
+            values[f"{names[j]}, h = {estimator.bandwidth_[j]:.3g}"] = found / np.max(found)
         label = "key - query (standard deviations)"
         return cls(places, values, xlabel=label).plot(ax=ax)
 

@@ -1,14 +1,15 @@
-"""How far kernels look along each feature."""
+"""Length-scales and relevance of features."""
 
 import numpy as np
 
 from .._validation import check_positive
+from ._grid import feature_names
 from ._pipelines import last_step
 from ._style import BLUE, INK, canvas
 
 
 class LengthScaleDisplay:
-    """How much each feature matters to a kernel, and how far the kernel looks along it.
+    """Relevance of each feature to a kernel, and how far the kernel looks along it.
 
     Make one by :meth:`from_estimator`.
 
@@ -69,9 +70,7 @@ class LengthScaleDisplay:
                 f"{type(estimator).__name__} has no bandwidths: pass kernel attention, a "
                 "smoother or a density."
             )
-        n_features = estimator.n_features_in_
-        names = getattr(estimator, "feature_names_in_", None)
-        names = [f"x{j}" for j in range(n_features)] if names is None else list(names)
+        names = feature_names(estimator)
         scales = np.asarray(estimator.bandwidth_, dtype=np.float64)
         if hasattr(estimator, "feature_relevance_"):
             found, label = estimator.feature_relevance_, "share of the squared distance"

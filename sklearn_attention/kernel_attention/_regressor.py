@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._base import keeps_state_on_failure
 from .._blocks import blocks
-from .._validation import check_in_open_interval, check_quantiles
+from .._validation import check_in_open_interval, check_probabilities
 from ._blend import blend
 from ._boosting import predict_trees, stack_regressor
 from ._distribution import calibrate, error_deviation, error_quantiles, error_weights
@@ -296,7 +296,7 @@ class KernelAttentionRegressor(RegressorMixin, KernelAttention):
         few errors are not too narrow.
         """
         check_is_fitted(self)
-        quantiles = check_quantiles(quantiles)
+        quantiles = check_probabilities("quantiles", quantiles)
         X = self._check_queries(X)
         found = self._of_errors(X, lambda *errors: error_quantiles(*errors, quantiles))
         found = self._predict(X)[:, None, :] + found

@@ -11,7 +11,7 @@ from .. import attention
 from .._base import keeps_state_on_failure
 from .._blocks import blocks
 from .._columns import Columns, MixedRows
-from .._validation import check_choice, check_key_weights, check_positive, check_quantiles
+from .._validation import check_choice, check_key_weights, check_positive, check_probabilities
 from ..bandwidth import RULES, conditional_bandwidth, mixed_rule_bandwidth
 from ..kernels import as_kernel, mixed_kernel
 from ._density import check_density_kernel
@@ -306,7 +306,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
             Where :meth:`predict_cdf` has these values.
         """
         X = self._read_rows(X)
-        probability = check_quantiles(quantiles)
+        probability = check_probabilities("quantiles", quantiles)
         mixture = self._mixture()
         y = np.empty((len(X), len(probability)))
         for rows, weights in self._blocks(X, len(probability)):

@@ -157,7 +157,7 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
 
     @property
     def _task_data(self):
-        """What callbacks may ask for."""
+        """Rows, targets and weights for callbacks."""
         return {
             "X": self.keys_,
             "y": lambda: self._targets(slice(None)),

@@ -7,7 +7,12 @@ from sklearn.utils import check_random_state
 
 from .. import attention
 from .._blocks import blocks
-from .._validation import check_in_open_interval, check_list, check_positive, check_quantiles
+from .._validation import (
+    check_in_open_interval,
+    check_list,
+    check_positive,
+    check_probabilities,
+)
 from ..bandwidth import select_bandwidth
 from ._inference import JackknifeIntervals, weighted_quantiles
 from ._significance import feature_significance
@@ -116,7 +121,7 @@ class UncertaintyMixin:
         :meth:`predict_interval` quantiles follow the noise from place to place, also where it
         is skewed.
         """
-        quantiles = check_quantiles(quantiles)
+        quantiles = check_probabilities("quantiles", quantiles)
 
         def found(errors, weights, shift):
             return weighted_quantiles(errors, weights, quantiles) + shift[:, None]

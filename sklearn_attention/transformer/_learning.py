@@ -96,7 +96,7 @@ class HeldOutRows:
         return float(losses.sum() / self._weights.sum())
 
     def state_dict(self):
-        """What a checkpoint keeps."""
+        """State for a checkpoint."""
         return {"outputs": self.outputs, "least": self._least}
 
     def load_state_dict(self, state):
