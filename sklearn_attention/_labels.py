@@ -2,11 +2,16 @@
 
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import column_or_1d
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 
 class ClassLabels:
     """Mixin of classifiers that remember `values_`, the indicators of `classes_`."""
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        return tags
 
     @property
     def _classes_of_outputs(self):
@@ -21,8 +26,7 @@ class ClassLabels:
 
     def _of_outputs(self, scores):
         """The part of each output in an array with a column for every class."""
-        ends = np.cumsum([len(known) for known in self._classes_of_outputs])
-        return np.split(scores, ends[:-1], axis=-1)
+        return split_outputs(scores, [len(known) for known in self._classes_of_outputs])
 
     def _winners(self, scores):
         """Names of the classes of highest score, from one array for each output."""
@@ -30,8 +34,52 @@ class ClassLabels:
         columns = [known[score.argmax(axis=-1)] for known, score in pairs]
         return np.stack(columns, axis=-1) if isinstance(self.classes_, list) else columns[0]
 
+    def score(self, X, y, sample_weight=None):
+        """Share of rows whose class is right, or with several outputs all of whose classes are.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_queries, n_features)
+            Rows, of the form of those in `fit`.
+        y : array-like of shape (n_queries,) or (n_queries, n_outputs)
+            Their classes.
+        sample_weight : array-like of shape (n_queries,), default=None
+            How much each row counts.
+
+        Returns
+        -------
+        score : float
+        """
+        check_is_fitted(self)
+        if not isinstance(self.classes_, list):
+            return super().score(X, y, sample_weight)
+        y = np.asarray(y)
+        expected = len(X), len(self.classes_)
+        if y.shape != expected:
+            raise ValueError(
+                f"y has shape {y.shape}, but the classes of {expected[1]} outputs are known: "
+                f"pass y of shape {expected}."
+            )
+        return float(np.average((self.predict(X) == y).all(axis=1), weights=sample_weight))
+
     def _targets(self, rows):
         return self._winners(self._of_outputs(self.values_[rows]))
+
+
+def split_outputs(columns, n_classes):
+    """The part of each output in an array with a column for every class.
+
+    Parameters
+    ----------
+    columns : ndarray of shape (..., n_columns)
+    n_classes : sequence of int
+        Of each output.
+
+    Returns
+    -------
+    parts : list of ndarray of shape (..., n_classes)
+    """
+    return np.split(columns, np.cumsum(n_classes)[:-1], axis=-1)
 
 
 def check_labels(y):

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.sparse import csr_matrix
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone, is_classifier
+from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.linear_model import LogisticRegression, Ridge
@@ -20,27 +21,25 @@ _LEAST_PROBABILITY = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class TableBaseline:
-    """Boosted trees of scikit-learn at their defaults, for each output of a regression."""
+    """Boosted trees of scikit-learn at their defaults, for each output."""
 
     models: list
-    n_classes: int | None
+    n_classes: tuple | None
 
     @classmethod
-    def fit(cls, rows, targets, weights, n_classes, held_out, loss, random_state):
+    def fit(cls, rows, targets, weights, loss, held_out, random_state):
         """Fit to rows, and predict some of them by the others.
 
         Parameters
         ----------
         rows : TableRows
-        targets : ndarray of float of shape (n_rows, n_outputs) or of int of shape (n_rows,)
-            Numbers, or classes.
+        targets : ndarray of shape (n_rows, n_outputs)
+            Numbers, or numbers of classes.
         weights : ndarray of shape (n_rows,)
-        n_classes : int or None
-            None for numbers.
+        loss : Loss
+            For "huber", which trees do not have, they learn by the squared error.
         held_out : ndarray of int
             Rows to be predicted by the others.
-        loss : {"squared_error", "absolute_error", "huber", "log_loss"}
-            For "huber", which trees do not have, they learn by the squared error.
         random_state : RandomState
 
         Returns
@@ -56,30 +55,25 @@ class TableBaseline:
             "random_state": int(random_state.randint(2**31 - 1)),
         }
 
+        def trees_of(y):
+            if loss.n_classes is None:
+                kind = "absolute_error" if loss.name == "absolute_error" else "squared_error"
+                return HistGradientBoostingRegressor(loss=kind, **options)
+            trees = HistGradientBoostingClassifier(**options)
+            # Rows to stop early by are drawn of each class.
+            rare = np.unique(y, return_counts=True)[1].min() < 2
+            return trees.set_params(early_stopping=False) if rare else trees
+
         def fitted(own):
-            if n_classes is None:
-                kind = "absolute_error" if loss == "absolute_error" else "squared_error"
-                trees, columns = HistGradientBoostingRegressor(loss=kind, **options), targets.T
-            else:
-                trees, columns = HistGradientBoostingClassifier(**options), [targets]
-                if np.unique(targets[own], return_counts=True)[1].min() < 2:
-                    # Rows to stop early by are drawn of each class.
-                    trees.set_params(early_stopping=False)
-            models = [clone(trees).fit(cells[own], y[own], weights[own]) for y in columns]
-            return cls(models, n_classes)
+            models = [_fit(trees_of(y), cells[own], y, weights[own]) for y in targets[own].T]
+            return cls(models, loss.n_classes)
 
         return _whole_and_left_out(fitted, rows, held_out)
 
     def outputs(self, rows):
         """Predictions, or logits of classes; (n_rows, n_outputs)."""
         cells = rows.cells()
-        if self.n_classes is None:
-            return np.column_stack([model.predict(cells) for model in self.models])
-        (model,) = self.models
-        probabilities = np.full((len(rows), self.n_classes), _LEAST_PROBABILITY)
-        found = np.maximum(model.predict_proba(cells), _LEAST_PROBABILITY)
-        probabilities[:, model.classes_] = found
-        return np.log(probabilities)
+        return _outputs(self.models, cells, self.n_classes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,14 +84,15 @@ class SeriesBaseline:
     ridge: LeftOutRidge
 
     @classmethod
-    def fit(cls, rows, targets, weights, n_classes, held_out, random_state):
+    def fit(cls, rows, targets, weights, loss, held_out, random_state):
         """As for :class:`TableBaseline`, of SequenceRows; the loss is least squares."""
         sequences = _series(rows)
         convolutions = RandomConvolutions.of(sequences, random_state)
-        classes = None if n_classes is None else targets
-        targets = targets if n_classes is None else np.eye(n_classes)[targets]
+        if loss.n_classes is not None:
+            pairs = zip(loss.n_classes, targets.T, strict=True)
+            targets = np.hstack([np.eye(n)[own] for n, own in pairs])
         features = convolutions.features(sequences)
-        ridge, left_out = fit_left_out_ridge(features, targets, weights, classes)
+        ridge, left_out = fit_left_out_ridge(features, targets, weights, loss.n_classes)
         return cls(convolutions, ridge), left_out[held_out]
 
     def outputs(self, rows):
@@ -107,33 +102,54 @@ class SeriesBaseline:
 
 @dataclass(frozen=True, eq=False)
 class TextBaseline:
-    """Logistic or ridge regression on how often tokens are in a text (TF-IDF)."""
+    """Logistic or ridge regression, for each output, on how often tokens are in a text."""
 
     tf_idf: TfidfTransformer
-    model: BaseEstimator
+    models: list
     n_tokens: int
+    n_classes: tuple | None
 
     @classmethod
-    def fit(cls, rows, targets, weights, n_classes, held_out, n_tokens):
+    def fit(cls, rows, targets, weights, loss, held_out, n_tokens):
         """As for :class:`TableBaseline`, with the size of the vocabulary; nothing is drawn."""
         counts = _counts(rows, n_tokens)
 
         def fitted(own):
             tf_idf = TfidfTransformer(sublinear_tf=True).fit(counts[own])
+            features = tf_idf.transform(counts[own])
             model = Ridge()
-            if n_classes is not None:
+            if loss.n_classes is not None:
                 model = LogisticRegression(max_iter=_MOST_ITERATIONS)
-            model.fit(tf_idf.transform(counts[own]), targets[own], sample_weight=weights[own])
-            return cls(tf_idf, model, n_tokens)
+            models = [_fit(clone(model), features, y, weights[own]) for y in targets[own].T]
+            return cls(tf_idf, models, n_tokens, loss.n_classes)
 
         return _whole_and_left_out(fitted, rows, held_out)
 
     def outputs(self, rows):
         """Predictions, or logits of classes; (n_rows, n_outputs)."""
         features = self.tf_idf.transform(_counts(rows, self.n_tokens))
-        if isinstance(self.model, Ridge):
-            return self.model.predict(features).reshape(features.shape[0], -1)
-        return self.model.predict_log_proba(features)
+        return _outputs(self.models, features, self.n_classes)
+
+
+def _fit(model, features, y, weights):
+    """A model of one output; where it has a single class, that is its probability."""
+    if is_classifier(model) and (y == y[0]).all():
+        model = DummyClassifier()
+    return model.fit(features, y, sample_weight=weights)
+
+
+def _outputs(models, features, n_classes):
+    """What a model for each output predicts, or its logits of all classes, side by side."""
+    if n_classes is None:
+        return np.column_stack([model.predict(features) for model in models])
+    found = []
+    for model, n in zip(models, n_classes, strict=True):
+        probabilities = np.full((features.shape[0], n), _LEAST_PROBABILITY)
+        # A class may be among the rows held out alone.
+        known = np.maximum(model.predict_proba(features), _LEAST_PROBABILITY)
+        probabilities[:, model.classes_] = known
+        found.append(np.log(probabilities))
+    return np.hstack(found)
 
 
 def _whole_and_left_out(fitted, rows, held_out):

@@ -2,7 +2,9 @@
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import huber, logsumexp
+from scipy.special import huber, log_softmax
+
+from .._labels import split_outputs
 
 # Weights where nothing is known, and what they count for, in rows.
 _PRIOR, _PRECISION = np.array([0.7, 0.3]), 3.0
@@ -43,15 +45,49 @@ def choose_weights(baseline, network, loss):
     return minimize(risk, _PRIOR, jac=True, method="L-BFGS-B", bounds=[(0, None)] * 2).x
 
 
-def log_loss_of(classes, weights):
-    """Loss of logits, as :func:`choose_weights` takes it; both of shape (n_rows,)."""
+def loss_of(loss, targets, baseline, weights):
+    """The loss by which weights are chosen.
+
+    Parameters
+    ----------
+    loss : Loss
+    targets : ndarray of shape (n_rows, n_outputs)
+        Numbers, or numbers of classes.
+    baseline : ndarray of shape (n_rows, n_outputs) or (n_rows, n_classes of all outputs)
+    weights : ndarray of shape (n_rows,)
+
+    Returns
+    -------
+    loss : callable
+        As :func:`choose_weights` takes it.
+    """
+    if loss.n_classes is None:
+        return error_loss_of(loss.name, targets, baseline, weights)
+    return log_loss_of(targets, weights, loss.n_classes)
+
+
+def log_loss_of(classes, weights, n_classes):
+    """Mean loss of the logits of several outputs, as :func:`choose_weights` takes it.
+
+    Parameters
+    ----------
+    classes : ndarray of int of shape (n_rows, n_outputs)
+    weights : ndarray of shape (n_rows,)
+    n_classes : tuple of int
+
+    Returns
+    -------
+    loss : callable
+    """
+    rows, shares = np.arange(len(classes)), weights / len(n_classes)
 
     def loss(outputs):
-        rows = np.arange(len(outputs))
-        logs = outputs - logsumexp(outputs, axis=1, keepdims=True)
-        slopes = np.exp(logs)
-        slopes[rows, classes] -= 1
-        return -weights * logs[rows, classes], weights[:, None] * slopes
+        logs = [log_softmax(part, axis=1) for part in split_outputs(outputs, n_classes)]
+        slopes = [np.exp(part) for part in logs]
+        for slope, own in zip(slopes, classes.T, strict=True):
+            slope[rows, own] -= 1
+        true = sum(part[rows, own] for part, own in zip(logs, classes.T, strict=True))
+        return -shares * true, shares[:, None] * np.hstack(slopes)
 
     return loss
 

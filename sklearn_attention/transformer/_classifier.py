@@ -5,21 +5,22 @@ from scipy.special import log_softmax
 from sklearn.base import ClassifierMixin
 from sklearn.callback import with_callbacks
 from sklearn.utils import compute_sample_weight
-from sklearn.utils.validation import column_or_1d
 
 from .._base import keeps_state_on_failure
-from .._labels import check_labels
+from .._labels import ClassLabels, check_labels, known_classes
 from ._estimator import TransformerEstimator
+from ._loss import Loss
 
 
-class TransformerClassifier(ClassifierMixin, TransformerEstimator):
+class TransformerClassifier(ClassLabels, ClassifierMixin, TransformerEstimator):
     r"""Classification of tables, sequences and texts by a transformer encoder.
 
     As :class:`TransformerRegressor`, with probabilities
 
     .. math:: P(c \mid x) \propto \exp(w_c^\top h(x) + b_c)
 
-    of the vector :math:`h(x)` that the encoder makes of a row, learned by their log-loss.
+    of the vector :math:`h(x)` that the encoder makes of a row, learned by their log-loss;
+    of several outputs by the mean of their log-losses, all from the same vector.
 
     Parameters
     ----------
@@ -27,18 +28,20 @@ class TransformerClassifier(ClassifierMixin, TransformerEstimator):
         As for :class:`TransformerRegressor`: what rows have, and how tokens become one vector.
     d_model, n_heads, n_layers, dropout, architecture
         As there: the encoder.
-    class_weight : dict, "balanced" or None, default=None
+    class_weight : dict, list of dict, "balanced" or None, default=None
         What rows of each class count besides their `sample_weight`; "balanced" is in inverse
-        proportion to how often a class occurs.
+        proportion to how often a class occurs. Several outputs have a dict each, and the
+        weights of a row are multiplied.
     learning_rate, batch_size, max_epochs, training, warm_start
-        As there: how it is learned. Rows are held out of each class in proportion.
+        As there: how it is learned. Rows are held out of each class in proportion, but at
+        random where there are several outputs.
     random_state, device
         As there.
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        The classes, sorted.
+    classes_ : ndarray of shape (n_classes,), or list of such arrays
+        The classes, sorted; a list if there are several outputs.
     tokens_, scales_, vocabulary_, columns_, max_length_
         As for :class:`TransformerRegressor`.
     batch_size_, network_, shape_, training_history_
@@ -117,7 +120,7 @@ class TransformerClassifier(ClassifierMixin, TransformerEstimator):
         ----------
         X : table, sequences or texts
             Training rows, as for :meth:`TransformerRegressor.fit`.
-        y : array-like of shape (n_samples,)
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Classes.
         sample_weight : array-like of shape (n_samples,), default=None
             How much each row counts, 0 or more.
@@ -133,35 +136,46 @@ class TransformerClassifier(ClassifierMixin, TransformerEstimator):
             If data or parameters are not valid. The estimator then is as it was before.
         """
         self._check_parameters()
-        shape = np.asarray(y).shape
-        if len(shape) == 2 and shape[1] > 1:
-            raise ValueError(
-                f"y of shape {shape} has several outputs: fit a classifier for each, as "
-                "sklearn.multioutput.MultiOutputClassifier does."
-            )
-        rows, y, weights = self._learn_input(X, y, sample_weight)
-        y = check_labels(column_or_1d(y, warn=True))
+        rows, y, weights = self._learn_input(X, y, sample_weight, multi_output=True)
+        y = check_labels(y)
         classes = self._learn_classes(y)
-        weights = weights * compute_sample_weight(self.class_weight, y)
-        classes, weights = classes[weights > 0], weights[weights > 0]
+        kept = weights > 0
+        classes, weights = classes[kept], weights[kept]
+        if self.class_weight is not None:
+            weights = weights * compute_sample_weight(self.class_weight, y)[kept]
+        counting = np.flatnonzero(weights)
+        if not len(counting):
+            raise ValueError(
+                f"class_weight={self.class_weight!r} is zero for every row: leave at least one "
+                "class above 0."
+            )
+        classes = classes[counting]
         self._learn(
-            rows, classes, weights, "log_loss", len(self.classes_),
-            {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}, strata=classes,
+            rows.take(counting), classes, weights[counting],
+            Loss("log_loss", tuple(map(len, self._classes_of_outputs))),
+            {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}},
+            strata=None if y.ndim == 2 else classes[:, 0],
         )  # fmt: skip
         return self
 
     def _learn_classes(self, y):
         """Numbers of the classes, which stay those of the last fit where it is gone on with."""
         if not self._goes_on:
-            self.classes_, classes = np.unique(y, return_inverse=True)
-            return classes
-        fresh = np.setdiff1d(y, self.classes_)
-        if len(fresh):
+            self.classes_ = known_classes(y)
+        outputs, known = y.T if y.ndim == 2 else [y], self._classes_of_outputs
+        if len(outputs) != len(known):
             raise ValueError(
-                f"y has classes {fresh.tolist()} that the last fit did not have, which "
+                f"y has {len(outputs)} outputs, but had {len(known)} in the last fit, which "
                 "warm_start=True goes on from: pass warm_start=False."
             )
-        return np.searchsorted(self.classes_, y)
+        pairs = zip(outputs, known, strict=True)
+        fresh = [label for pair in pairs for label in np.setdiff1d(*pair).tolist()]
+        if fresh:
+            raise ValueError(
+                f"y has classes {fresh} that the last fit did not have, which "
+                "warm_start=True goes on from: pass warm_start=False."
+            )
+        return np.stack([*map(np.searchsorted, known, outputs)], axis=1)
 
     def predict_log_proba(self, X):
         """Logarithm of the probability of each class.
@@ -173,10 +187,13 @@ class TransformerClassifier(ClassifierMixin, TransformerEstimator):
 
         Returns
         -------
-        log_probabilities : ndarray of shape (n_queries, n_classes)
+        log_probabilities : ndarray of shape (n_queries, n_classes), or list of such arrays
+            A list if there are several outputs.
         """
         rows, dtype = self._read_input(X)
-        return log_softmax(self._outputs(rows), axis=1).astype(dtype)
+        logits = self._of_outputs(self._outputs(rows))
+        found = [log_softmax(part, axis=1).astype(dtype) for part in logits]
+        return found if isinstance(self.classes_, list) else found[0]
 
     def predict_proba(self, X):
         """Probability of each class.
@@ -188,10 +205,12 @@ class TransformerClassifier(ClassifierMixin, TransformerEstimator):
 
         Returns
         -------
-        probabilities : ndarray of shape (n_queries, n_classes)
-            Rows sum to 1.
+        probabilities : ndarray of shape (n_queries, n_classes), or list of such arrays
+            Rows sum to 1. A list if there are several outputs.
         """
-        return np.exp(self.predict_log_proba(X))
+        found = self.predict_log_proba(X)
+        several = isinstance(self.classes_, list)
+        return [np.exp(part) for part in found] if several else np.exp(found)
 
     def predict(self, X):
         """Most probable class of each row.
@@ -203,8 +222,8 @@ class TransformerClassifier(ClassifierMixin, TransformerEstimator):
 
         Returns
         -------
-        y : ndarray of shape (n_queries,)
+        y : ndarray of shape (n_queries,) or (n_queries, n_outputs)
             Classes; of equally probable ones the first.
         """
-        best = self.predict_log_proba(X).argmax(axis=1)
-        return self.classes_[best]
+        found = self.predict_log_proba(X)
+        return self._winners(found if isinstance(self.classes_, list) else [found])

@@ -1,7 +1,7 @@
 """What the regressor and the classifier share: parameters, network, and how it is learned."""
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, is_classifier
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 
 from .._columns import Columns
@@ -9,7 +9,7 @@ from .._validation import check_choice, check_positive
 from ..text import TOKENIZERS
 from ..training import NetworkEstimator, check_series_parts
 from ._baselines import SeriesBaseline, TableBaseline, TextBaseline
-from ._blend import choose_weights, error_loss_of, log_loss_of
+from ._blend import choose_weights, loss_of
 from ._convolutions import RandomConvolutions
 from ._forms import FORMS
 from ._left_out_ridge import LeftOutRidge
@@ -35,6 +35,11 @@ class TransformerEstimator(
     def __init__(self, **parameters):
         # Subclasses name them, with their defaults and one more.
         vars(self).update(parameters)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
 
     def transform(self, X):
         """The vectors that stand for rows, from which predictions are made linearly.
@@ -91,17 +96,17 @@ class TransformerEstimator(
         """Rows as the network takes them: steps of series in patches."""
         return patched(rows, self.patch_length_) if self.tokens_ == "steps" else rows
 
-    def _learn(self, rows, targets, sample_weight, loss, n_outputs, task_data, strata=None):
+    def _learn(self, rows, targets, sample_weight, loss, task_data, strata=None):
         """Learn a network that says targets of rows.
 
         Parameters
         ----------
         rows : TableRows or SequenceRows
-        targets : ndarray of shape (n_rows,) or (n_rows, n_outputs)
+        targets : ndarray of shape (n_rows, n_outputs)
+            Numbers, or numbers of classes.
         sample_weight : ndarray of shape (n_rows,)
             Greater than 0.
-        loss : {"squared_error", "absolute_error", "huber", "log_loss"}
-        n_outputs : int
+        loss : Loss
         task_data : dict
             As for callbacks.
         strata : ndarray of int of shape (n_rows,), default=None
@@ -109,10 +114,11 @@ class TransformerEstimator(
         """
         from . import _learning  # torch takes a second to load
 
-        row_loss = getattr(_learning, loss)
+        row_loss = _learning.row_loss(loss)
         weights = (sample_weight / sample_weight.mean()).astype(np.float32)
         training, held_out = self._split(len(rows), strata)
-        whole, has_baseline = rows, self._has_baseline(held_out)
+        whole, has_baseline = rows, self._has_baseline(held_out, loss)
+        n_outputs = targets.shape[1] if loss.n_classes is None else sum(loss.n_classes)
         self.baseline_, self.baseline_weight_, self.transformer_weight_ = None, 0.0, 1.0
         if self.tokens_ == "steps" and not self._goes_on:
             self.patch_length_ = self._choose_patch_length(rows.lengths)
@@ -131,33 +137,28 @@ class TransformerEstimator(
 
     def _add_baseline(self, rows, targets, weights, held_out, loss, judge):
         """Fit a baseline, and choose the share of the transformer by rows held out."""
-        n_classes = len(self.classes_) if is_classifier(self) else None
-        given = rows, targets, weights, n_classes, held_out
+        given = rows, targets, weights, loss, held_out
         if self.tokens_ == "text":
             fitted = TextBaseline.fit(*given, self._token_arguments()["n_tokens"])
         elif self.tokens_ == "steps":
             fitted = SeriesBaseline.fit(*given, check_random_state(self.random_state))
         else:
-            fitted = TableBaseline.fit(*given, loss, check_random_state(self.random_state))
+            fitted = TableBaseline.fit(*given, check_random_state(self.random_state))
         self.baseline_, baseline = fitted
         self.baseline_weight_, self.transformer_weight_ = 1.0, 0.0
         if len(held_out) < 2:
             return
         network = judge.outputs.numpy().astype(np.float64)
-        targets, weights = targets[held_out], weights[held_out]
-        if n_classes is None:
-            row_loss = error_loss_of(loss, targets, baseline, weights)
-        else:
-            row_loss = log_loss_of(targets, weights)
-        chosen = choose_weights(baseline, network, row_loss)
+        blend_loss = loss_of(loss, targets[held_out], baseline, weights[held_out])
+        chosen = choose_weights(baseline, network, blend_loss)
         self.baseline_weight_, self.transformer_weight_ = map(float, chosen)
 
-    def _has_baseline(self, held_out):
+    def _has_baseline(self, held_out, loss):
         """Whether there is a baseline: "auto" has none that cannot be compared for tables."""
         wanted = self.baseline
         if wanted == "auto":
             wanted = self.tokens_ != "features" or len(held_out) > 1
-        return wanted and not (is_classifier(self) and len(self.classes_) == 1)
+        return wanted and (loss.n_classes is None or max(loss.n_classes) > 1)
 
     def _choose_patch_length(self, lengths):
         patch_length = self._architecture.patch_length

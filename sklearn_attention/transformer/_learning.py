@@ -10,26 +10,37 @@ from ..training import blocks_by_length, threads_of_pass
 _MOST_TOKENS, _MOST_PAIRS = 2**15, 2**22
 # Parts of the rows held out.
 _N_PARTS = 5
+_ERRORS = {
+    "squared_error": mse_loss,
+    "absolute_error": l1_loss,
+    "huber": huber_loss,
+    "log_loss": cross_entropy,
+}
 
 
-def squared_error(outputs, targets):
-    """Mean over the outputs of each row; both of shape (B, n_outputs)."""
-    return mse_loss(outputs, targets, reduction="none").mean(dim=1)
+def row_loss(loss):
+    """What a network learns by.
 
+    Parameters
+    ----------
+    loss : Loss
+        "huber" is squared below a standard deviation, and absolute beyond.
 
-def absolute_error(outputs, targets):
-    """Mean over the outputs of each row; both of shape (B, n_outputs)."""
-    return l1_loss(outputs, targets, reduction="none").mean(dim=1)
+    Returns
+    -------
+    row_loss : callable
+        ``row_loss(outputs, targets)`` returns the loss of each row, the mean over `targets` of
+        shape (B, n_outputs). The outputs are of that shape too, or logits of all classes.
+    """
+    errors = _ERRORS[loss.name]
 
+    def of_rows(outputs, targets):
+        if loss.n_classes is None:
+            return errors(outputs, targets, reduction="none").mean(dim=1)
+        pairs = zip(outputs.split(loss.n_classes, dim=1), targets.unbind(dim=1), strict=True)
+        return torch.stack([errors(*pair, reduction="none") for pair in pairs]).mean(dim=0)
 
-def huber(outputs, targets):
-    """Squared below a standard deviation, absolute beyond; as for :func:`squared_error`."""
-    return huber_loss(outputs, targets, reduction="none").mean(dim=1)
-
-
-def log_loss(outputs, classes):
-    """Of each row, minus the log-probability of its class; (B, n_classes) and (B,)."""
-    return cross_entropy(outputs, classes, reduction="none")
+    return of_rows
 
 
 def loss_of(rows, targets, weights, row_loss):
@@ -38,7 +49,7 @@ def loss_of(rows, targets, weights, row_loss):
     Parameters
     ----------
     rows : TableRows or SequenceRows
-    targets : ndarray of shape (n_rows,) or (n_rows, n_outputs)
+    targets : ndarray of shape (n_rows, n_outputs)
     weights : ndarray of shape (n_rows,)
     row_loss : callable
         ``row_loss(outputs, targets)`` returns the loss of each row.

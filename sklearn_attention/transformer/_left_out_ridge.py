@@ -6,6 +6,8 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax
 
+from .._labels import split_outputs
+
 # Penalties that are tried, of each feature.
 _PENALTIES = np.logspace(-4, 1, 21)
 # Rows count as themselves by less than this; singular values below this share of the largest
@@ -24,23 +26,23 @@ class LeftOutRidge:
     center, scale : ndarray of shape (n_features,)
     coef : ndarray of shape (n_features, n_outputs)
     intercept : ndarray of shape (n_outputs,)
-    sharpness : float or None
-        Of classes: logits are predictions times this.
+    sharpness : ndarray of shape (n_outputs,)
+        By which predictions are multiplied to be logits; 1 for numbers.
     """
 
     center: np.ndarray
     scale: np.ndarray
     coef: np.ndarray
     intercept: np.ndarray
-    sharpness: float | None
+    sharpness: np.ndarray
 
     def outputs(self, features):
         """Predictions, or logits of classes; (n, n_outputs)."""
         found = (features - self.center) / self.scale @ self.coef + self.intercept
-        return found.astype(np.float64) * (self.sharpness or 1.0)
+        return found.astype(np.float64) * self.sharpness
 
 
-def fit_left_out_ridge(features, targets, weights, classes=None):
+def fit_left_out_ridge(features, targets, weights, n_classes=None):
     """Ridge regression with the penalty of least left-out loss.
 
     Parameters
@@ -49,9 +51,9 @@ def fit_left_out_ridge(features, targets, weights, classes=None):
     targets : ndarray of shape (n, n_outputs)
     weights : ndarray of shape (n,)
         How much each row counts.
-    classes : ndarray of int of shape (n,), default=None
-        Of which the targets are indicators; predictions then are made logits, and their loss
-        is the log-loss. Otherwise it is the squared error.
+    n_classes : tuple of int, default=None
+        Of the outputs whose indicators the targets are, side by side; predictions then are made
+        logits, and their loss is the log-loss. Otherwise it is the squared error.
 
     Returns
     -------
@@ -71,11 +73,14 @@ def fit_left_out_ridge(features, targets, weights, classes=None):
         leverage = np.minimum((u**2 @ kept)[:, None] + share, _LARGEST_LEVERAGE)
         residual = targets - prior - u @ (kept[:, None] * seen) / root
         left_out = targets - residual / (1 - leverage)
-        sharpness, loss = None, float((share * (left_out - targets) ** 2).sum())
-        if classes is not None:
-            sharpness, loss = _sharpen(left_out, classes, share[:, 0])
+        sharpness, loss = np.ones(len(prior)), float((share * (left_out - targets) ** 2).sum())
+        if n_classes is not None:
+            parts = (split_outputs(part, n_classes) for part in (left_out, targets))
+            found = [_sharpen(*pair, share[:, 0]) for pair in zip(*parts, strict=True)]
+            factors, losses = zip(*found, strict=True)
+            sharpness, loss = np.repeat(factors, n_classes), sum(losses)
         if loss < best[0]:
-            best = loss, kept, sharpness, left_out * (sharpness or 1.0)
+            best = loss, kept, sharpness, left_out * sharpness
     _, kept, sharpness, left_out = best
     coef = vt.T @ ((kept / s)[:, None] * seen).astype(vt.dtype)
     return LeftOutRidge(center, scale, coef, prior, sharpness), left_out
@@ -91,16 +96,15 @@ def _thin_svd(rows):
     return u, s, u.T.astype(rows.dtype) @ rows / s[:, None].astype(rows.dtype)
 
 
-def _sharpen(values, classes, share):
-    """The factor that makes left-out values the best logits, and their loss.
+def _sharpen(values, indicators, share):
+    """The factor that makes left-out values the best logits of one output, and their loss.
 
     Half a row of all classes alike is added, without which the factor could grow for ever.
     """
-    rows = np.arange(len(classes))
 
     def loss(log_sharpness):
         logs = log_softmax(np.exp(log_sharpness) * values, axis=1)
-        return -share @ logs[rows, classes] - 0.5 * logs.mean() / len(classes)
+        return -share @ (indicators * logs).sum(axis=1) - 0.5 * logs.mean() / len(logs)
 
     bounds = _LEAST_SHARP, _MOST_SHARP
     found = minimize_scalar(loss, bounds=bounds, method="bounded", options={"xatol": 0.02})

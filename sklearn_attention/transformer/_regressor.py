@@ -7,6 +7,7 @@ from sklearn.callback import with_callbacks
 from .._base import keeps_state_on_failure
 from .._validation import check_choice
 from ._estimator import TransformerEstimator
+from ._loss import Loss
 from ._scale import level_and_spread
 
 LOSSES = ("absolute_error", "huber", "squared_error")
@@ -271,7 +272,7 @@ n_steps, n_channels), list of arrays, or list of texts
             self.center_, self.scale_ = (center, scale) if y.ndim == 2 else (*center, *scale)
         targets = ((targets - self.center_) / self.scale_).astype(np.float32)
         self._learn(
-            rows, targets, weights, self.loss, targets.shape[1],
+            rows, targets, weights, Loss(self.loss),
             {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}},
         )  # fmt: skip
         return self
@@ -293,8 +294,3 @@ n_steps, n_channels), list of arrays, or list of texts
         outputs = self._outputs(rows)
         outputs = outputs if np.ndim(self.center_) else outputs[:, 0]
         return (self.center_ + self.scale_ * outputs).astype(dtype)
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        return tags

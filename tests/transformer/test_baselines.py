@@ -6,7 +6,8 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.special import log_softmax
+from scipy.special import log_softmax, softmax
+from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
 from sklearn_attention import (
@@ -100,13 +101,23 @@ class TestRidge:
         rng = np.random.default_rng(0)
         X = rng.normal(size=(200, 3))
         classes = (X[:, 0] + rng.normal(size=200) > 0).astype(int)
-        ridge, left_out = fit_left_out_ridge(X, np.eye(2)[classes], np.ones(200), classes)
+        ridge, left_out = fit_left_out_ridge(X, np.eye(2)[classes], np.ones(200), (2,))
 
         def loss(factor):
             return -log_softmax(factor * left_out, axis=1)[np.arange(200), classes].mean()
 
         assert loss(1.0) < min(loss(0.5), loss(2.0))
-        assert ridge.sharpness > 1
+        assert (ridge.sharpness > 1).all()
+
+    def test_outputs_have_logits_of_their_own(self):
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(100, 3))
+        one, two = (X[:, 0] > 0).astype(int), rng.integers(3, size=100)
+        both = np.hstack([np.eye(2)[one], np.eye(3)[two]])
+        ridge, left_out = fit_left_out_ridge(X, both, np.ones(100), (2, 3))
+        assert ridge.sharpness[0] == ridge.sharpness[1] > 2 * ridge.sharpness[2]
+        assert ridge.sharpness[2] == ridge.sharpness[3] == ridge.sharpness[4]
+        assert log_softmax(left_out[:, :2], axis=1)[np.arange(100), one].mean() > -0.3
 
 
 class TestBlend:
@@ -115,7 +126,7 @@ class TestBlend:
         classes = rng.integers(3, size=500)
         baseline = 2 * np.eye(3)[classes] + rng.normal(size=(500, 3))
         network = np.eye(3)[classes] + rng.normal(size=(500, 3))
-        loss = log_loss_of(classes, np.ones(500))
+        loss = log_loss_of(classes[:, None], np.ones(500), (3,))
         best = choose_weights(baseline, network, loss)
         assert (best > 0.3).all()
 
@@ -146,6 +157,18 @@ class TestBlend:
         weights = choose_weights(baseline, network, loss)
         assert weights[0] > 0.5
         assert weights.sum() == pytest.approx(1, abs=0.05)
+
+    def test_log_losses_of_outputs_are_averaged(self):
+        rng = np.random.default_rng(0)
+        classes = np.column_stack([rng.integers(3, size=20), rng.integers(2, size=20)])
+        weights, outputs = rng.uniform(1, 2, 20), rng.normal(size=(20, 5))
+        losses, slopes = log_loss_of(classes, weights, (3, 2))(outputs)
+        one = log_loss_of(classes[:, :1], weights, (3,))(outputs[:, :3])
+        two = log_loss_of(classes[:, 1:], weights, (2,))(outputs[:, 3:])
+        np.testing.assert_allclose(losses, (one[0] + two[0]) / 2)
+        np.testing.assert_allclose(slopes, np.hstack([one[1], two[1]]) / 2)
+        expected = -weights * log_softmax(outputs[:, :3], axis=1)[np.arange(20), classes[:, 0]]
+        np.testing.assert_allclose(one[0], expected)
 
     @pytest.mark.parametrize("kind", ["squared_error", "absolute_error", "huber"])
     def test_losses_of_numbers_have_their_derivatives(self, kind):
@@ -306,12 +329,117 @@ class TestEstimators:
         np.testing.assert_array_equal(weighted.predict_proba(X), by_rows.predict_proba(X))
         assert weighted.predict_proba(X)[:, 0].mean() > 0.5
 
+    def test_no_weight_of_a_class_leaves_its_rows_out(self):
+        X, y = make_series()
+        weights = np.where(np.arange(60) < 50, 1.0, 0.0)
+        without = TransformerClassifier(**TINY, class_weight={0: 0.0, 1: 1.0, 2: 1.0})
+        y = y + (np.arange(60) % 4 == 0)
+        found = without.fit(X, y, weights).predict_proba(X)
+        assert found[:, 0].max() < found[:, 1:].min()
+        with pytest.raises(ValueError, match=r"class_weight=\{.*\} is zero for every row"):
+            clone(without).set_params(class_weight=dict.fromkeys(range(3), 0.0)).fit(X, y)
+
     def test_patches_can_be_chosen(self):
         X, y = make_series()
         architecture = Architecture(patch_length=4)
         model = TransformerClassifier(**TINY, architecture=architecture).fit(X, y)
         assert model.patch_length_ == 4
         assert model.attention_maps(X[:1]).shape[-1] == -(-(len(X[0]) - 4) // 2) + 1
+
+
+def make_labels(form, n=60):
+    """Rows of a form, and two classes for each: of three names, and of two."""
+    rng = np.random.default_rng(0)
+    one, two = np.arange(n) % 3, rng.permutation(n) % 2
+    if form == "features":
+        X = np.column_stack([one, two]) + 0.1 * rng.normal(size=(n, 2))
+    elif form == "steps":
+        X = [rng.normal(size=30) * (1 + 9 * a) + 40 * b for a, b in zip(one, two, strict=True)]
+    else:
+        X = [f"{'abc'[a]} and {'uv'[b]}" for a, b in zip(one, two, strict=True)]
+    return X, np.column_stack([np.array(["low", "mid", "top"])[one], np.array(["n", "y"])[two]])
+
+
+@pytest.mark.parametrize("form", ["features", "steps", "text"])
+class TestSeveralOutputs:
+    def test_are_classes_and_probabilities_of_each(self, form):
+        X, y = make_labels(form)
+        model = TransformerClassifier(**TINY, baseline=True).fit(X, y)
+        assert [classes.tolist() for classes in model.classes_] == [
+            ["low", "mid", "top"],
+            ["n", "y"],
+        ]
+        probabilities = model.predict_proba(X)
+        assert [part.shape for part in probabilities] == [(60, 3), (60, 2)]
+        for part, logs in zip(probabilities, model.predict_log_proba(X), strict=True):
+            np.testing.assert_allclose(part.sum(axis=1), 1)
+            np.testing.assert_allclose(np.log(part), logs)
+        found = model.predict(X)
+        assert (found == y).mean() > 0.9
+        right = (found == y).all(axis=1)
+        weights = np.arange(60.0)
+        assert model.score(X, y, weights) == pytest.approx(np.average(right, weights=weights))
+
+    def test_a_baseline_learns_each_as_if_alone(self, form):
+        X, y = make_labels(form)
+        model = TransformerClassifier(**TINY, baseline=True).fit(X, y)
+        logits = model._of_outputs(model.baseline_.outputs(model._read_input(X)[0]))
+        for part, column in zip(logits, y.T, strict=True):
+            alone = TransformerClassifier(**TINY, baseline=True).fit(X, column)
+            expected = alone.baseline_.outputs(alone._read_input(X)[0])
+            # Ridges of series share a penalty.
+            tolerance = 0.1 if form == "steps" else 1e-6
+            np.testing.assert_allclose(
+                softmax(part, axis=1), softmax(expected, axis=1), atol=tolerance
+            )
+
+    def test_the_network_learns_the_mean_of_their_losses(self, form):
+        X, y = make_labels(form)
+        options = TINY | {"training": Training(validation_fraction=None), "baseline": False}
+        model = TransformerClassifier(**options).fit(X, y)
+        # Twice the same output is that output.
+        twice = TransformerClassifier(**options).fit(X, np.column_stack([y[:, 1], y[:, 1]]))
+        np.testing.assert_allclose(*twice.predict_proba(X), atol=1e-6)
+        # At first all classes are as probable as one another.
+        first = model.training_history_["loss"][0]
+        assert first == pytest.approx((np.log(3) + np.log(2)) / 2, abs=0.2)
+
+    def test_warm_start_knows_the_classes(self, form):
+        X, y = make_labels(form)
+        model = TransformerClassifier(**TINY, warm_start=True).fit(X, y)
+        model.fit(X[:40], y[:40])
+        with pytest.raises(ValueError, match=r"y has classes \['new'\] that the last fit"):
+            model.fit(X, np.where(y == "n", "new", y))
+        with pytest.raises(ValueError, match="y has 1 outputs, but had 2 in the last fit"):
+            model.fit(X, y[:, 0])
+
+
+class TestRareClassesOfOutputs:
+    def test_of_one_row_and_of_all_rows(self):
+        for form in ("features", "steps", "text"):
+            X, y = make_labels(form)
+            y = np.column_stack([y, ["rare", *["usual"] * 59], ["only"] * 60])
+            found = TransformerClassifier(**TINY, baseline=True).fit(X, y).predict_proba(X)
+            assert [part.shape[1] for part in found] == [3, 2, 2, 1]
+            assert all(np.isfinite(part).all() for part in found)
+            assert found[2][1:, 1].min() > 0.5
+            np.testing.assert_array_equal(found[3], 1)
+
+    def test_class_weights_are_multiplied(self):
+        X, y = make_labels("features")
+        options = TINY | {"training": Training(validation_fraction=None), "baseline": False}
+        class_weight = [{"low": 3.0}, {"n": 2.0}]
+        weighted = TransformerClassifier(**options, class_weight=class_weight).fit(X, y)
+        weights = np.where(y[:, 0] == "low", 3.0, 1.0) * np.where(y[:, 1] == "n", 2.0, 1.0)
+        by_rows = TransformerClassifier(**options).fit(X, y, weights)
+        for pair in zip(weighted.predict_proba(X), by_rows.predict_proba(X), strict=True):
+            np.testing.assert_array_equal(*pair)
+
+    def test_scores_need_all_outputs(self):
+        X, y = make_labels("features")
+        model = TransformerClassifier(**TINY).fit(X, y)
+        with pytest.raises(ValueError, match=r"y has shape \(60,\), .* 2 outputs"):
+            model.score(X, y[:, 0])
 
 
 class TestLayouts:

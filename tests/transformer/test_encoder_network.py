@@ -9,11 +9,11 @@ from sklearn_attention.transformer._learning import (
     HeldOutRows,
     ask,
     attention_maps,
-    log_loss,
     loss_of,
     padded_lengths,
-    squared_error,
+    row_loss,
 )
+from sklearn_attention.transformer._loss import Loss
 from sklearn_attention.transformer._network import RowEncoder
 from sklearn_attention.transformer._numeric_tokens import NumericTokens
 from sklearn_attention.transformer._rows import SequenceRows, TableRows
@@ -23,6 +23,8 @@ SMALL = {
     "d_model": 8, "n_heads": 2, "n_layers": 2, "d_feedforward": 16, "pooling": "mean",
     "positions": "sinusoidal", "max_length": 9, "dropout": 0.0,
 }  # fmt: skip
+
+SQUARED_ERROR = row_loss(Loss("squared_error"))
 
 
 def seeded(build):
@@ -211,11 +213,11 @@ class TestLosses:
         weights = rng.uniform(size=7).astype(np.float32)
         errors = ((ask(network, rows)[0] - targets) ** 2).mean(axis=1)
         chosen = np.array([5, 0, 2])
-        found = loss_of(rows, targets, weights, squared_error)(network, torch.tensor(chosen))
+        found = loss_of(rows, targets, weights, SQUARED_ERROR)(network, torch.tensor(chosen))
         np.testing.assert_allclose(
             found.item(), np.mean(weights[chosen] * errors[chosen]), rtol=1e-5
         )
-        found = HeldOutRows(rows, targets, weights, squared_error)(network)
+        found = HeldOutRows(rows, targets, weights, SQUARED_ERROR)(network)
         np.testing.assert_allclose(found, np.average(errors, weights=weights), rtol=1e-5)
 
     def test_rows_held_out_are_told_by_the_epoch_that_others_choose(self):
@@ -226,7 +228,7 @@ class TestLosses:
         rng = np.random.default_rng(1)
         targets = rng.normal(size=(7, 3)).astype(np.float32)
         weights = rng.uniform(size=7).astype(np.float32)
-        held_out = HeldOutRows(rows, targets, weights, squared_error)
+        held_out = HeldOutRows(rows, targets, weights, SQUARED_ERROR)
         found = [held_out(network) for network in networks]
         outputs = np.array([ask(network, rows)[0] for network in networks])
         losses = weights * ((outputs - targets) ** 2).mean(axis=2)  # (epochs, rows)
@@ -244,7 +246,11 @@ class TestLosses:
         classes = torch.tensor([0, 2, 1, 1, 0])
         probabilities = outputs.exp() / outputs.exp().sum(dim=1, keepdim=True)
         expected = -probabilities[torch.arange(5), classes].log()
-        torch.testing.assert_close(log_loss(outputs, classes), expected)
+        found = row_loss(Loss("log_loss", (3,)))(outputs, classes[:, None])
+        torch.testing.assert_close(found, expected)
+        several = row_loss(Loss("log_loss", (3, 3)))
+        both = several(torch.cat([outputs, 0 * outputs], dim=1), classes[:, None].expand(-1, 2))
+        torch.testing.assert_close(both, (expected + np.log(3)) / 2)
 
 
 def test_only_rows_that_are_padded_are_batched_by_length():
