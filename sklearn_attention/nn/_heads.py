@@ -5,7 +5,7 @@ import torch
 from torch import nn
 from torch.nn.functional import softplus
 
-from .._validation import check_positive
+from .._validation import check_choice, check_positive
 from ._initialize import initialize
 from ._masks import check_padding
 
@@ -118,8 +118,8 @@ class QuantileHead(nn.Module):
         return torch.cat([median - below, median, median + above], dim=-1)
 
 
-def pinball_loss(predictions, targets, quantiles):
-    r"""Mean pinball loss, which the true quantiles minimise.
+def pinball_loss(predictions, targets, quantiles, *, reduction="mean"):
+    r"""Pinball loss, which the true quantiles minimise.
 
     .. math:: \ell_\tau(y, \hat q) = \max\bigl(\tau (y - \hat q),\ (\tau - 1)(y - \hat q)\bigr)
 
@@ -129,11 +129,13 @@ def pinball_loss(predictions, targets, quantiles):
     targets : Tensor of shape (...)
     quantiles : sequence of float
         The :math:`\tau`, increasing, between 0 and 1.
+    reduction : {"mean", "none"}, default="mean"
+        Whether to average over targets and quantiles.
 
     Returns
     -------
-    loss : Tensor of shape ()
-        Mean over targets and quantiles; for the median alone, half the mean absolute error.
+    loss : Tensor of shape () or (..., n_quantiles)
+        Of the median, half the absolute error.
 
     Raises
     ------
@@ -152,6 +154,7 @@ def pinball_loss(predictions, targets, quantiles):
     tensor(1.8000)
     """
     quantiles = _check_quantiles(quantiles)
+    check_choice("reduction", reduction, ("mean", "none"))
     if tuple(predictions.shape) != (*targets.shape, len(quantiles)):
         raise ValueError(
             f"predictions of shape {tuple(predictions.shape)} do not fit targets of shape "
@@ -160,7 +163,8 @@ def pinball_loss(predictions, targets, quantiles):
         )
     tau = predictions.new_tensor(quantiles)
     missed = targets[..., None] - predictions  # (..., n_quantiles)
-    return torch.maximum(tau * missed, (tau - 1) * missed).mean()
+    losses = torch.maximum(tau * missed, (tau - 1) * missed)
+    return losses.mean() if reduction == "mean" else losses
 
 
 class _Readout(nn.Module):

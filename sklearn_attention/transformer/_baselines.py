@@ -57,8 +57,9 @@ class TableBaseline:
 
         def trees_of(y):
             if loss.n_classes is None:
-                kind = "absolute_error" if loss.name == "absolute_error" else "squared_error"
-                return HistGradientBoostingRegressor(loss=kind, **options)
+                kind = "squared_error" if loss.name == "huber" else loss.name
+                own = {"loss": kind, "quantile": loss.quantile}
+                return HistGradientBoostingRegressor(**own, **options)
             trees = HistGradientBoostingClassifier(**options)
             # Rows to stop early by are drawn of each class.
             rare = np.unique(y, return_counts=True)[1].min() < 2

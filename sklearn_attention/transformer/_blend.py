@@ -1,7 +1,7 @@
 """Weights by which a baseline and a transformer are added up, by rows held out."""
 
 import numpy as np
-from scipy.optimize import minimize
+from scipy.optimize import minimize, minimize_scalar
 from scipy.special import huber, log_softmax
 
 from .._labels import split_outputs
@@ -12,7 +12,7 @@ _PRIOR, _PRECISION = np.array([0.7, 0.3]), 3.0
 _LARGE_ERROR = 3.0
 
 
-def choose_weights(baseline, network, loss):
+def choose_weights(baseline, network, loss, *, average=False):
     r"""Weights of a baseline and of a transformer.
 
     Parameters
@@ -22,6 +22,8 @@ def choose_weights(baseline, network, loss):
     loss : callable
         ``loss(outputs)`` returns minus the log-likelihood of each row, but for a constant, and
         its derivatives by the outputs.
+    average : bool, default=False
+        Whether weights have to add up to 1. Less than that moves quantiles to the mean.
 
     Returns
     -------
@@ -42,6 +44,12 @@ def choose_weights(baseline, network, loss):
         away = weights - _PRIOR
         return losses.sum() + _PRECISION * away @ away / 2, gradient + _PRECISION * away
 
+    if average:
+        shares = minimize_scalar(
+            lambda share: risk(np.array([1 - share, share]))[0],
+            bounds=(0, 1), method="bounded",
+        )  # fmt: skip
+        return np.array([1 - shares.x, shares.x])
     return minimize(risk, _PRIOR, jac=True, method="L-BFGS-B", bounds=[(0, None)] * 2).x
 
 
@@ -62,7 +70,7 @@ def loss_of(loss, targets, baseline, weights):
         As :func:`choose_weights` takes it.
     """
     if loss.n_classes is None:
-        return error_loss_of(loss.name, targets, baseline, weights)
+        return error_loss_of(loss, targets, baseline, weights)
     return log_loss_of(targets, weights, loss.n_classes)
 
 
@@ -92,14 +100,15 @@ def log_loss_of(classes, weights, n_classes):
     return loss
 
 
-def error_loss_of(kind, targets, baseline, weights):
+def error_loss_of(loss, targets, baseline, weights):
     """Loss of numbers, in units of the mean loss of the baseline.
 
     Parameters
     ----------
-    kind : {"squared_error", "absolute_error", "huber"}
-        Of a Laplace distribution with "absolute_error", else of one that is normal but for
-        errors beyond three typical ones, the median of the baseline's, which count less.
+    loss : Loss
+        Of a Laplace distribution for a quantile, an asymmetric one but for the median; else of
+        one that is normal but for errors beyond three typical ones, the median of the
+        baseline's, which count less.
     targets, baseline : ndarray of shape (n_rows, n_outputs)
     weights : ndarray of shape (n_rows,)
 
@@ -114,17 +123,18 @@ def error_loss_of(kind, targets, baseline, weights):
 
     def errors(outputs):
         missed = outputs - targets
-        if kind == "absolute_error":
-            return np.abs(missed), np.sign(missed)
+        if loss.quantile is not None:
+            slopes = (missed > 0) - loss.quantile
+            return missed * slopes, slopes
         return huber(large, missed), np.clip(missed, -large, large)
 
     mean = np.average(errors(baseline)[0], axis=0, weights=weights).mean()
     # The mean loss of a normal distribution is 1/2, that of a Laplace distribution 1.
-    unit = max(mean, 1e-300) * (1 if kind == "absolute_error" else 2)
+    unit = max(mean, 1e-300) * (2 if loss.quantile is None else 1)
 
-    def loss(outputs):
+    def of_rows(outputs):
         losses, slopes = errors(outputs)
         scale = unit * targets.shape[1]
         return weights * losses.sum(axis=1) / scale, weights[:, None] * slopes / scale
 
-    return loss
+    return of_rows

@@ -152,7 +152,7 @@ class TransformerClassifier(ClassLabels, ClassifierMixin, TransformerEstimator):
         classes = classes[counting]
         self._learn(
             rows.take(counting), classes, weights[counting],
-            Loss("log_loss", tuple(map(len, self._classes_of_outputs))),
+            Loss("log_loss", n_classes=tuple(map(len, self._classes_of_outputs))),
             {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}},
             strata=None if y.ndim == 2 else classes[:, 0],
         )  # fmt: skip

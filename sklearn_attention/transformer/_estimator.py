@@ -150,14 +150,21 @@ class TransformerEstimator(
             return
         network = judge.outputs.numpy().astype(np.float64)
         blend_loss = loss_of(loss, targets[held_out], baseline, weights[held_out])
-        chosen = choose_weights(baseline, network, blend_loss)
+        average = loss.name == "quantile"
+        chosen = choose_weights(baseline, network, blend_loss, average=average)
         self.baseline_weight_, self.transformer_weight_ = map(float, chosen)
 
     def _has_baseline(self, held_out, loss):
         """Whether there is a baseline: "auto" has none that cannot be compared for tables."""
-        wanted = self.baseline
+        wanted, table = self.baseline, self.tokens_ == "features"
+        learns = table or loss.name != "quantile"
+        if wanted is True and not learns:
+            raise ValueError(
+                f"baseline=True has none for loss='quantile' of {self.tokens_}: pass 'auto' or "
+                "False, or another loss."
+            )
         if wanted == "auto":
-            wanted = self.tokens_ != "features" or len(held_out) > 1
+            wanted = learns and (not table or len(held_out) > 1)
         return wanted and (loss.n_classes is None or max(loss.n_classes) > 1)
 
     def _choose_patch_length(self, lengths):

@@ -2,20 +2,16 @@
 
 import numpy as np
 import torch
-from torch.nn.functional import cross_entropy, huber_loss, l1_loss, mse_loss, pad
+from torch.nn.functional import cross_entropy, huber_loss, mse_loss, pad
 
+from ..nn import pinball_loss
 from ..training import blocks_by_length, threads_of_pass
 
 # Tokens, and pairs of them, that are seen at once where nothing is learned.
 _MOST_TOKENS, _MOST_PAIRS = 2**15, 2**22
 # Parts of the rows held out.
 _N_PARTS = 5
-_ERRORS = {
-    "squared_error": mse_loss,
-    "absolute_error": l1_loss,
-    "huber": huber_loss,
-    "log_loss": cross_entropy,
-}
+_ERRORS = {"squared_error": mse_loss, "huber": huber_loss, "log_loss": cross_entropy}
 
 
 def row_loss(loss):
@@ -24,7 +20,8 @@ def row_loss(loss):
     Parameters
     ----------
     loss : Loss
-        "huber" is squared below a standard deviation, and absolute beyond.
+        "huber" is squared below a standard deviation, and absolute beyond. Those of a quantile
+        are twice the pinball loss: of the median, the absolute error.
 
     Returns
     -------
@@ -32,9 +29,12 @@ def row_loss(loss):
         ``row_loss(outputs, targets)`` returns the loss of each row, the mean over `targets` of
         shape (B, n_outputs). The outputs are of that shape too, or logits of all classes.
     """
-    errors = _ERRORS[loss.name]
 
     def of_rows(outputs, targets):
+        if loss.quantile is not None:
+            quantiles = outputs[..., None], targets, [loss.quantile]
+            return 2 * pinball_loss(*quantiles, reduction="none").mean(dim=(1, 2))
+        errors = _ERRORS[loss.name]
         if loss.n_classes is None:
             return errors(outputs, targets, reduction="none").mean(dim=1)
         pairs = zip(outputs.split(loss.n_classes, dim=1), targets.unbind(dim=1), strict=True)

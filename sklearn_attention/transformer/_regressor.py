@@ -5,12 +5,12 @@ from sklearn.base import RegressorMixin
 from sklearn.callback import with_callbacks
 
 from .._base import keeps_state_on_failure
-from .._validation import check_choice
+from .._validation import check_choice, check_in_open_interval
 from ._estimator import TransformerEstimator
 from ._loss import Loss
 from ._scale import level_and_spread
 
-LOSSES = ("absolute_error", "huber", "squared_error")
+LOSSES = ("absolute_error", "huber", "quantile", "squared_error")
 
 
 class TransformerRegressor(RegressorMixin, TransformerEstimator):
@@ -58,10 +58,13 @@ class TransformerRegressor(RegressorMixin, TransformerEstimator):
         The outputs of both (logits of classes) are added up, with weights that are likeliest
         on rows held out; where none are, the baseline predicts alone. "auto" has one, but not
         of tables where no rows are held out.
-    loss : {"squared_error", "absolute_error", "huber"}, default="squared_error"
+    loss : {"squared_error", "absolute_error", "huber", "quantile"}, default="squared_error"
         What the transformer learns by, and is added to the baseline by. "absolute_error" aims
         at medians, as trees then do too; "huber" is squared up to a standard deviation of the
-        targets.
+        targets. "quantile" aims at the conditional `quantile`, and so do trees; sequences and
+        texts then have no baseline, as theirs aim at means.
+    quantile : float, default=None
+        For ``loss="quantile"`` alone: which is predicted, between 0 and 1.
     d_model : int, default=64
         Width of the tokens.
     n_heads : int, default=4
@@ -149,6 +152,7 @@ class TransformerRegressor(RegressorMixin, TransformerEstimator):
     With a baseline :math:`f` the prediction is :math:`w_1 f(x) + w_2 \hat y(x)`, in units of
     :math:`\sigma` from :math:`\mu`. The weights are `baseline_weight_` and
     `transformer_weight_`; errors beyond three times the baseline's median count less for them.
+    Those of a quantile add up to 1.
 
     Steps of a sequence are put together to patches that overlap by half, whose tokens are
     linear in them, in units of the standard deviation of each channel. A missing value counts
@@ -199,6 +203,7 @@ class TransformerRegressor(RegressorMixin, TransformerEstimator):
         pooling="auto",
         baseline="auto",
         loss="squared_error",
+        quantile=None,
         d_model=64,
         n_heads=4,
         n_layers=2,
@@ -220,6 +225,7 @@ class TransformerRegressor(RegressorMixin, TransformerEstimator):
             pooling=pooling,
             baseline=baseline,
             loss=loss,
+            quantile=quantile,
             d_model=d_model,
             n_heads=n_heads,
             n_layers=n_layers,
@@ -260,7 +266,7 @@ n_steps, n_channels), list of arrays, or list of texts
             If data or parameters are not valid. The estimator then is as it was before.
         """
         self._check_parameters()
-        check_choice("loss", self.loss, LOSSES)
+        loss = self._loss()
         rows, y, weights = self._learn_input(
             X, y, sample_weight, multi_output=True, y_numeric=True
         )
@@ -272,10 +278,23 @@ n_steps, n_channels), list of arrays, or list of texts
             self.center_, self.scale_ = (center, scale) if y.ndim == 2 else (*center, *scale)
         targets = ((targets - self.center_) / self.scale_).astype(np.float32)
         self._learn(
-            rows, targets, weights, Loss(self.loss),
+            rows, targets, weights, loss,
             {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}},
         )  # fmt: skip
         return self
+
+    def _loss(self):
+        """The loss that the parameters say, checked."""
+        check_choice("loss", self.loss, LOSSES)
+        if self.loss == "quantile":
+            quantile = check_in_open_interval("quantile", self.quantile, 0, 1)
+            return Loss("quantile", quantile=quantile)
+        if self.quantile is not None:
+            raise ValueError(
+                f"quantile={self.quantile!r} has no meaning for loss={self.loss!r}: leave it "
+                "out, or pass loss='quantile'."
+            )
+        return Loss(self.loss, quantile=0.5 if self.loss == "absolute_error" else None)
 
     def predict(self, X):
         """Predict the targets of rows.

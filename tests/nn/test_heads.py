@@ -91,6 +91,11 @@ class TestPinballLoss:
         found = pinball_loss(predictions, targets, levels)
         assert found.item() == pytest.approx(total / 24)
         assert found.dtype == torch.float64
+        each = pinball_loss(predictions, targets, levels, reduction="none")
+        assert each.shape == (4, 2, 3)
+        assert each.mean() == found
+        with pytest.raises(ValueError, match="reduction='sum' is unknown"):
+            pinball_loss(predictions, targets, levels, reduction="sum")
 
     def test_of_the_median_is_half_the_absolute_error(self):
         predictions, targets = tokens(9), tokens(9, seed=1)

@@ -9,6 +9,7 @@ import pytest
 from scipy.special import log_softmax, softmax
 from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from sklearn.metrics import mean_pinball_loss
 
 from sklearn_attention import (
     Architecture,
@@ -19,6 +20,7 @@ from sklearn_attention import (
 from sklearn_attention.transformer._blend import choose_weights, error_loss_of, log_loss_of
 from sklearn_attention.transformer._convolutions import RandomConvolutions
 from sklearn_attention.transformer._left_out_ridge import fit_left_out_ridge
+from sklearn_attention.transformer._loss import Loss
 from sklearn_attention.transformer._rows import SequenceRows
 from sklearn_attention.transformer._step_rows import patched
 
@@ -137,13 +139,26 @@ class TestBlend:
         for step in ([0.05, 0], [-0.05, 0], [0, 0.05], [0, -0.05]):
             assert risk(best) < risk(best + step)
 
+    def test_an_average_has_weights_that_add_up_to_one(self):
+        rng = np.random.default_rng(0)
+        targets, baseline, network = rng.normal(size=(3, 50, 1))
+        loss = error_loss_of(Loss("quantile", quantile=0.9), targets, baseline, np.ones(50))
+        found = choose_weights(baseline, network, loss, average=True)
+        assert found.sum() == pytest.approx(1)
+        shares = np.linspace(0, 1, 1001)
+        risks = [
+            loss((1 - share) * baseline + share * network)[0].sum() + 3 * (share - 0.3) ** 2
+            for share in shares
+        ]
+        assert found[1] == pytest.approx(shares[np.argmin(risks)], abs=0.002)
+
     def test_noise_has_little_weight(self):
         rng = np.random.default_rng(0)
         targets = rng.normal(size=(50, 1))
         good, noise = targets + 0.1 * rng.normal(size=(50, 1)), rng.normal(size=(50, 1))
-        loss = error_loss_of("squared_error", targets, good, np.ones(50))
+        loss = error_loss_of(Loss("squared_error"), targets, good, np.ones(50))
         np.testing.assert_allclose(choose_weights(good, noise, loss), [1, 0], atol=0.05)
-        loss = error_loss_of("huber", targets, noise, np.ones(50))
+        loss = error_loss_of(Loss("huber"), targets, noise, np.ones(50))
         assert choose_weights(noise, good, loss)[1] > 0.8
 
     def test_few_rows_do_not_decide(self):
@@ -153,7 +168,7 @@ class TestBlend:
         network = targets + 0.2 * rng.normal(size=(200, 1))
         # By squared errors one row would speak for the network alone.
         baseline[0] += 10
-        loss = error_loss_of("squared_error", targets, baseline, np.ones(200))
+        loss = error_loss_of(Loss("squared_error"), targets, baseline, np.ones(200))
         weights = choose_weights(baseline, network, loss)
         assert weights[0] > 0.5
         assert weights.sum() == pytest.approx(1, abs=0.05)
@@ -170,19 +185,29 @@ class TestBlend:
         expected = -weights * log_softmax(outputs[:, :3], axis=1)[np.arange(20), classes[:, 0]]
         np.testing.assert_allclose(one[0], expected)
 
-    @pytest.mark.parametrize("kind", ["squared_error", "absolute_error", "huber"])
-    def test_losses_of_numbers_have_their_derivatives(self, kind):
+    @pytest.mark.parametrize(
+        "loss",
+        [
+            Loss("squared_error"),
+            Loss("absolute_error", quantile=0.5),
+            Loss("huber"),
+            Loss("quantile", quantile=0.9),
+        ],
+        ids=lambda loss: loss.name,
+    )
+    def test_losses_of_numbers_have_their_derivatives(self, loss):
         rng = np.random.default_rng(0)
         targets, baseline, outputs = rng.normal(size=(3, 20, 2))
         weights = rng.uniform(1, 2, 20)
-        loss = error_loss_of(kind, targets, baseline, weights)
-        unit = 1.0 if kind == "absolute_error" else 0.5
-        assert np.average(loss(baseline)[0] / weights, weights=weights) == pytest.approx(unit)
-        losses, slopes = loss(outputs)
+        unit = 0.5 if loss.quantile is None else 1.0
+        of_rows = error_loss_of(loss, targets, baseline, weights)
+        mean = np.average(of_rows(baseline)[0] / weights, weights=weights)
+        assert mean == pytest.approx(unit)
+        losses, slopes = of_rows(outputs)
         for j in range(2):
             step = np.zeros(2)
             step[j] = 1e-6
-            numeric = (loss(outputs + step)[0] - losses) / 1e-6
+            numeric = (of_rows(outputs + step)[0] - losses) / 1e-6
             np.testing.assert_allclose(slopes[:, j], numeric, atol=1e-4)
 
 
@@ -239,6 +264,58 @@ class TestEstimators:
         assert missed["huber"] < missed["squared_error"]
         with pytest.raises(ValueError, match="loss='mse' is unknown"):
             TransformerRegressor(loss="mse").fit(X, y)
+
+    @pytest.mark.parametrize("baseline", [False, "auto"])
+    @pytest.mark.parametrize("quantile", [0.1, 0.9])
+    def test_quantiles_have_their_share_below(self, quantile, baseline):
+        rng = np.random.default_rng(0)
+        X = rng.uniform(size=(1600, 1))
+        y = X[:, 0] * rng.exponential(size=1600)
+        model = TransformerRegressor(
+            d_model=8, n_heads=1, n_layers=1, max_epochs=20, baseline=baseline,
+            loss="quantile", quantile=quantile,
+        ).fit(X[:600], y[:600])  # fmt: skip
+        found = model.predict(X[600:])
+        # Trees at their defaults know too well what they have learned from.
+        tolerance = 0.03 if not baseline else 0.07
+        assert np.mean(y[600:] < found) == pytest.approx(quantile, abs=tolerance)
+        assert model.baseline_weight_ + model.transformer_weight_ == pytest.approx(1)
+
+    def test_trees_learn_the_quantile(self):
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(200, 2))
+        # Of a few values, so that quantiles are among them.
+        y = np.round(X[:, 0] + rng.exponential(size=200))
+        model = TransformerRegressor(**TINY, loss="quantile", quantile=0.8).fit(X, y)
+        found = model.center_ + model.scale_ * model.baseline_.outputs(model._read_input(X)[0])
+        trees = HistGradientBoostingRegressor(loss="quantile", quantile=0.8).fit(X, y)
+        constant = np.full(200, np.quantile(y, 0.8))
+        ours, theirs, simplest = (
+            mean_pinball_loss(y, predicted, alpha=0.8)
+            for predicted in (found, trees.predict(X), constant)
+        )
+        assert ours == pytest.approx(theirs, rel=0.1)
+        assert ours < 0.8 * simplest
+
+    def test_series_and_texts_have_no_quantiles_but_the_network(self):
+        X, y = make_series()
+        model = TransformerRegressor(**TINY, loss="quantile", quantile=0.8).fit(X, y)
+        assert model.baseline_ is None
+        model.set_params(baseline=True)
+        with pytest.raises(ValueError, match=r"baseline=True has none for loss='quantile'"):
+            model.fit(X, y)
+
+    @pytest.mark.parametrize(
+        ("parameters", "message"),
+        [
+            ({"loss": "quantile"}, "quantile=None is not valid: pass a number between 0 and 1"),
+            ({"loss": "quantile", "quantile": 1.0}, "quantile=1.0 is not valid"),
+            ({"quantile": 0.5}, "quantile=0.5 has no meaning for loss='squared_error'"),
+        ],
+    )
+    def test_quantiles_are_checked(self, parameters, message):
+        with pytest.raises(ValueError, match=message):
+            TransformerRegressor(**parameters).fit(np.eye(3), np.arange(3))
 
     def test_texts(self):
         texts = ["A good, good day!", "good day", "bad day.", "a BAD day"] * 15

@@ -246,9 +246,9 @@ class TestLosses:
         classes = torch.tensor([0, 2, 1, 1, 0])
         probabilities = outputs.exp() / outputs.exp().sum(dim=1, keepdim=True)
         expected = -probabilities[torch.arange(5), classes].log()
-        found = row_loss(Loss("log_loss", (3,)))(outputs, classes[:, None])
+        found = row_loss(Loss("log_loss", n_classes=(3,)))(outputs, classes[:, None])
         torch.testing.assert_close(found, expected)
-        several = row_loss(Loss("log_loss", (3, 3)))
+        several = row_loss(Loss("log_loss", n_classes=(3, 3)))
         both = several(torch.cat([outputs, 0 * outputs], dim=1), classes[:, None].expand(-1, 2))
         torch.testing.assert_close(both, (expected + np.log(3)) / 2)
 
