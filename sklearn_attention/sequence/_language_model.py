@@ -152,7 +152,7 @@ class TransformerLanguageModel(TokenPredictor):
 
     @keeps_state_on_failure
     @with_callbacks
-    def fit(self, X, y=None):
+    def fit(self, X, y=None, *, X_val=None):
         """Learn from texts.
 
         Parameters
@@ -161,6 +161,8 @@ class TransformerLanguageModel(TokenPredictor):
             Also a tuple, array or Series of them.
         y : None
             Ignored.
+        X_val : as X, default=None
+            Texts to validate with, in place of some that are held out of X.
 
         Returns
         -------
@@ -181,13 +183,17 @@ class TransformerLanguageModel(TokenPredictor):
         texts = vocabulary.encode_all("X", X)
         # Before anything is computed with the last ones.
         self._memo, self.vocabulary_ = {}, vocabulary.state()
-        training, held_out = self._hold_out(texts)
+        if X_val is None:
+            training, held_out = self._hold_out(texts)
+        else:
+            judged = vocabulary.encode_all("X_val", X_val)
+            training, held_out = TokenStream.of(texts), TokenStream.of(judged)
         validation_loss = None
         if held_out is not None:
-            judged = TokenWindows(held_out, self.max_length)
+            held_out = TokenWindows(held_out, self.max_length)
 
             def validation_loss(network):
-                return -mean_log_likelihood(network, judged)
+                return -mean_log_likelihood(network, held_out)
 
         windows = TokenWindows(training, self.max_length)
         # Windows of one length, as of a single long text, need no sorting.

@@ -53,54 +53,65 @@ def learn_vocabularies(X, y, tokenizer, max_tokens, *, shared):
     return vocabulary, vocabulary
 
 
-def check_count(X, y):
+def check_count(X, y, suffix=""):
     """Raise ValueError if there are not as many targets as sources.
 
     Parameters
     ----------
     X, y : list
+    suffix : str, default=""
+        Of their names.
     """
     if len(X) != len(y):
         raise ValueError(
-            f"X has {len(X)} sequences, but y has {len(y)}: pass one target for each source."
+            f"X{suffix} has {len(X)} sequences, but y{suffix} has {len(y)}: pass one target "
+            "for each source."
         )
 
 
-def read_sources(X, vocabulary, max_length):
+def read_pairs(X, y, vocabularies, max_length, suffix=""):
+    """Sources and targets as tokens.
+
+    Parameters
+    ----------
+    X, y : list of str, or list of sequences of int
+        As users pass them.
+    vocabularies : pair of Vocabulary
+    max_length : int
+        Tokens that are read of each, END included. A warning says how many sequences are cut.
+    suffix : str, default=""
+        Of the names of X and y.
+
+    Returns
+    -------
+    sources, targets : list of ndarray of int64
+        Targets begin with START. One that is cut has no END: it would go on.
+    """
+    sources = read_sources(X, vocabularies[0], max_length, f"X{suffix}")
+    targets = vocabularies[1].encode_all(f"y{suffix}", y)
+    _warn_of_long(f"y{suffix}", targets, max_length)
+    check_count(sources, targets, suffix)
+    return sources, [np.array([START, *tokens, END][: max_length + 1]) for tokens in targets]
+
+
+def read_sources(X, vocabulary, max_length, name="X"):
     """Sources as tokens, with END.
 
     Parameters
     ----------
-    X : list of str, or list of sequences of int
+    X, max_length
+        As for :func:`read_pairs`.
     vocabulary : Vocabulary
-    max_length : int
-        Tokens that are read, END included. A warning says how many sequences are cut.
+    name : str, default="X"
+        Of X, for messages.
 
     Returns
     -------
     sources : list of ndarray of int64
     """
-    sources = vocabulary.encode_all("X", X)
-    _warn_of_long("X", sources, max_length)
+    sources = vocabulary.encode_all(name, X)
+    _warn_of_long(name, sources, max_length)
     return [np.append(tokens[: max_length - 1], END) for tokens in sources]
-
-
-def read_targets(y, vocabulary, max_length):
-    """Targets as tokens, between START and END.
-
-    Parameters
-    ----------
-    y, vocabulary, max_length
-        As for :func:`read_sources`.
-
-    Returns
-    -------
-    targets : list of ndarray of int64
-        A target that is cut has no END: it would go on.
-    """
-    targets = vocabulary.encode_all("y", y)
-    _warn_of_long("y", targets, max_length)
-    return [np.array([START, *tokens, END][: max_length + 1]) for tokens in targets]
 
 
 def _choose_tokenizer(texts, tokenizer):

@@ -9,8 +9,8 @@ from sklearn.utils.validation import check_is_fitted
 from .._base import keeps_state_on_failure
 from .._validation import check_choice, check_in_interval, check_positive
 from ..text import END, START, Vocabulary, check_sequences
-from ..training import NetworkEstimator
-from ._pairs import check_count, learn_vocabularies, read_sources, read_targets
+from ..training import NetworkEstimator, has_validation
+from ._pairs import check_count, learn_vocabularies, read_pairs, read_sources
 from ._scores import chrf, token_accuracy
 
 _OF_TEXTS = ("auto", "byte_pairs", "characters", "words")
@@ -177,7 +177,7 @@ class TransformerSeq2Seq(NetworkEstimator):
 
     @keeps_state_on_failure
     @with_callbacks
-    def fit(self, X, y):
+    def fit(self, X, y, *, X_val=None, y_val=None):
         """Learn from pairs of sequences.
 
         Parameters
@@ -186,6 +186,8 @@ class TransformerSeq2Seq(NetworkEstimator):
             Sources.
         y : list of str, or list of sequences of int
             Their targets; texts may have ids for targets, and the other way round.
+        X_val, y_val : as X and y, default=None
+            Pairs to validate with, in place of some that are held out.
 
         Returns
         -------
@@ -208,10 +210,11 @@ class TransformerSeq2Seq(NetworkEstimator):
             of_texts = (v.tokenizer for v in vocabularies if v.kind == "text")
             self.tokenizer_ = next(of_texts, "ids")
         self.source_vocabulary_, self.target_vocabulary_ = (v.state() for v in vocabularies)
-        sources = read_sources(X, vocabularies[0], self.max_length)
-        targets = read_targets(y, vocabularies[1], self.max_length)
-        self.longest_ = max(map(len, targets)) - 1
-        self._learn(sources, targets, vocabularies, {"X": X, "y": y, "metadata": {}})
+        pairs, validation = read_pairs(X, y, vocabularies, self.max_length), None
+        if has_validation(X_val, y_val):
+            validation = read_pairs(X_val, y_val, vocabularies, self.max_length, "_val")
+        self.longest_ = max(map(len, pairs[1])) - 1
+        self._learn(pairs, validation, vocabularies, {"X": X, "y": y, "metadata": {}})
         return self
 
     def predict(self, X):
@@ -340,20 +343,24 @@ class TransformerSeq2Seq(NetworkEstimator):
 
     def _read_pairs(self, X, y):
         max_length = self.shape_["max_length"]
+        if y is not None:
+            return read_pairs(X, y, self._vocabularies, max_length)
         sources = read_sources(X, self._vocabularies[0], max_length)
-        if y is None:
-            # What is as long as can be may not have ended.
-            longest = self.longest_ + 1
-            answers = self._answers(sources)
-            return sources, [np.array([START, *ids, END][:longest]) for ids in answers]
-        targets = read_targets(y, self._vocabularies[1], max_length)
-        check_count(sources, targets)
-        return sources, targets
+        # What is as long as can be may not have ended.
+        longest = self.longest_ + 1
+        answers = self._answers(sources)
+        return sources, [np.array([START, *ids, END][:longest]) for ids in answers]
 
-    def _learn(self, sources, targets, vocabularies, task_data):
+    def _learn(self, pairs, validation, vocabularies, task_data):
         from ._pair_batches import PairBatches  # torch takes a second to load
 
-        pairs = PairBatches(sources, targets, self.device, *self._split(len(sources)))
+        n_pairs = len(pairs[0])
+        if validation is None:
+            rows = self._split(n_pairs)
+        else:
+            pairs = [[*part, *more] for part, more in zip(pairs, validation, strict=True)]
+            rows = np.split(np.arange(len(pairs[0])), [n_pairs])
+        pairs = PairBatches(*pairs, self.device, *rows)
         self._fit_network(
             self._network_shape(*map(len, vocabularies)),
             pairs.loss(float(self.label_smoothing)), len(pairs),

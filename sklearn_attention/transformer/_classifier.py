@@ -10,6 +10,7 @@ from .._base import keeps_state_on_failure
 from .._labels import ClassLabels, check_labels, known_classes
 from ._estimator import TransformerEstimator
 from ._loss import Loss
+from ._rows import Examples
 
 
 class TransformerClassifier(ClassLabels, ClassifierMixin, TransformerEstimator):
@@ -113,7 +114,7 @@ class TransformerClassifier(ClassLabels, ClassifierMixin, TransformerEstimator):
 
     @keeps_state_on_failure
     @with_callbacks
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X, y, sample_weight=None, *, X_val=None, y_val=None, sample_weight_val=None):
         """Learn the encoder.
 
         Parameters
@@ -124,6 +125,11 @@ class TransformerClassifier(ClassLabels, ClassifierMixin, TransformerEstimator):
             Classes.
         sample_weight : array-like of shape (n_samples,), default=None
             How much each row counts, 0 or more.
+        X_val, y_val : as X and y, default=None
+            Rows to validate with, in place of some that are held out of X: by them the best
+            epoch is chosen, and what a baseline counts.
+        sample_weight_val : array-like of shape (n_validation,), default=None
+            How much each of these counts.
 
         Returns
         -------
@@ -136,44 +142,62 @@ class TransformerClassifier(ClassLabels, ClassifierMixin, TransformerEstimator):
             If data or parameters are not valid. The estimator then is as it was before.
         """
         self._check_parameters()
-        rows, y, weights = self._learn_input(X, y, sample_weight, multi_output=True)
-        y = check_labels(y)
-        classes = self._learn_classes(y)
-        kept = weights > 0
-        classes, weights = classes[kept], weights[kept]
-        if self.class_weight is not None:
-            weights = weights * compute_sample_weight(self.class_weight, y)[kept]
-        counting = np.flatnonzero(weights)
-        if not len(counting):
-            raise ValueError(
-                f"class_weight={self.class_weight!r} is zero for every row: leave at least one "
-                "class above 0."
-            )
-        classes = classes[counting]
+        learned = self._learn_input(X, y, sample_weight, multi_output=True)
+        parts = self._read_validation(
+            learned, X_val, y_val, sample_weight_val, multi_output=True
+        )
+        labels = [check_labels(y) for _, y, _ in parts]
+        if not self._goes_on:
+            self.classes_ = known_classes(labels[0])
+        names, factors = ("y", "y_val"), self._class_factors(labels)
+        examples = [
+            self._examples(*given)
+            for given in zip(names[: len(parts)], parts, labels, factors, strict=True)
+        ]
+        several = labels[0].ndim == 2
         self._learn(
-            rows.take(counting), classes, weights[counting],
-            Loss("log_loss", n_classes=tuple(map(len, self._classes_of_outputs))),
-            {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}},
-            strata=None if y.ndim == 2 else classes[:, 0],
+            examples, Loss("log_loss", n_classes=tuple(map(len, self._classes_of_outputs))),
+            {"X": X, "y": labels[0], "metadata": {"sample_weight": sample_weight}},
+            strata=None if several else examples[0].targets[:, 0],
         )  # fmt: skip
         return self
 
-    def _learn_classes(self, y):
-        """Numbers of the classes, which stay those of the last fit where it is gone on with."""
-        if not self._goes_on:
-            self.classes_ = known_classes(y)
+    def _class_factors(self, labels):
+        """What each row of some arrays of labels counts by its class, all of them together."""
+        sizes = [len(y) for y in labels]
+        factors = np.ones(sum(sizes))
+        if self.class_weight is not None:
+            factors = compute_sample_weight(self.class_weight, np.concatenate(labels))
+        return np.split(factors, np.cumsum(sizes)[:-1])
+
+    def _examples(self, name, part, y, factors):
+        """Rows that count, with the numbers of their classes."""
+        rows, _, weights = part
+        kept = weights > 0
+        classes, weights = self._numbers_of(name, y)[kept], (weights * factors)[kept]
+        counting = np.flatnonzero(weights)
+        if not len(counting):
+            raise ValueError(
+                f"class_weight={self.class_weight!r} is zero for every row of {name}: leave at "
+                "least one class above 0."
+            )
+        return Examples(rows.take(counting), classes[counting], weights[counting])
+
+    def _numbers_of(self, name, y):
+        """Numbers of the classes, (n_rows, n_outputs)."""
         outputs, known = y.T if y.ndim == 2 else [y], self._classes_of_outputs
+        source, remedy = "y", "leave their rows out"
+        if name == "y":
+            source, remedy = "the last fit", "pass warm_start=False"
         if len(outputs) != len(known):
             raise ValueError(
-                f"y has {len(outputs)} outputs, but had {len(known)} in the last fit, which "
-                "warm_start=True goes on from: pass warm_start=False."
+                f"{name} has {len(outputs)} outputs, but {source} had {len(known)}: {remedy}."
             )
         pairs = zip(outputs, known, strict=True)
         fresh = [label for pair in pairs for label in np.setdiff1d(*pair).tolist()]
         if fresh:
             raise ValueError(
-                f"y has classes {fresh} that the last fit did not have, which "
-                "warm_start=True goes on from: pass warm_start=False."
+                f"{name} has classes {fresh} that {source} did not have: {remedy}."
             )
         return np.stack([*map(np.searchsorted, known, outputs)], axis=1)
 

@@ -96,16 +96,13 @@ class TransformerEstimator(
         """Rows as the network takes them: steps of series in patches."""
         return patched(rows, self.patch_length_) if self.tokens_ == "steps" else rows
 
-    def _learn(self, rows, targets, sample_weight, loss, task_data, strata=None):
+    def _learn(self, parts, loss, task_data, strata=None):
         """Learn a network that says targets of rows.
 
         Parameters
         ----------
-        rows : TableRows or SequenceRows
-        targets : ndarray of shape (n_rows, n_outputs)
-            Numbers, or numbers of classes.
-        sample_weight : ndarray of shape (n_rows,)
-            Greater than 0.
+        parts : list of Examples
+            To learn from, and to validate with if there are others for that.
         loss : Loss
         task_data : dict
             As for callbacks.
@@ -114,47 +111,51 @@ class TransformerEstimator(
         """
         from . import _learning  # torch takes a second to load
 
-        row_loss = _learning.row_loss(loss)
-        weights = (sample_weight / sample_weight.mean()).astype(np.float32)
-        training, held_out = self._split(len(rows), strata)
-        whole, has_baseline = rows, self._has_baseline(held_out, loss)
-        n_outputs = targets.shape[1] if loss.n_classes is None else sum(loss.n_classes)
+        whole, *others = parts = [part.of_mean_weight_1() for part in parts]
+        training, held_out = np.arange(len(whole.targets)), np.arange(0)
+        if not others:
+            training, held_out = self._split(len(whole.targets), strata)
+            parts = [whole.take(training), whole.take(held_out)]
+        judged = parts[1]
+        n_judged = len(judged.targets)
+        has_baseline = self._has_baseline(n_judged, loss)
+        n_outputs = whole.targets.shape[1] if loss.n_classes is None else sum(loss.n_classes)
         self.baseline_, self.baseline_weight_, self.transformer_weight_ = None, 0.0, 1.0
         if self.tokens_ == "steps" and not self._goes_on:
-            self.patch_length_ = self._choose_patch_length(rows.lengths)
-        rows = self._tokens_of(rows)
-        parts = [(rows.take(of), targets[of], weights[of]) for of in (training, held_out)]
-        judge = _learning.HeldOutRows(*parts[1], row_loss) if len(held_out) else None
+            self.patch_length_ = self._choose_patch_length(whole.rows.lengths)
+        row_loss = _learning.row_loss(loss)
+        learned, seen = (part._replace(rows=self._tokens_of(part.rows)) for part in parts)
+        judge = _learning.HeldOutRows(*seen, row_loss) if n_judged else None
         self._fit_network(
-            self._network_shape(n_outputs), _learning.loss_of(*parts[0], row_loss),
+            self._network_shape(n_outputs), _learning.loss_of(*learned, row_loss),
             len(training), task_data=task_data,
-            validation_loss=judge, lengths=_learning.padded_lengths(parts[0][0]),
-            data=[*rows.arrays(), targets, weights, training],
-            n_tokens=int(np.ceil(rows.lengths.mean())),
+            validation_loss=judge, lengths=_learning.padded_lengths(learned.rows),
+            data=[*learned.arrays(), *seen.arrays()],
+            n_tokens=int(np.ceil(learned.rows.lengths.mean())),
         )  # fmt: skip
-        if has_baseline:
-            self._add_baseline(whole, targets, weights, held_out, loss, judge)
-
-    def _add_baseline(self, rows, targets, weights, held_out, loss, judge):
-        """Fit a baseline, and choose the share of the transformer by rows held out."""
-        given = rows, targets, weights, loss, held_out
-        if self.tokens_ == "text":
-            fitted = TextBaseline.fit(*given, self._token_arguments()["n_tokens"])
-        elif self.tokens_ == "steps":
-            fitted = SeriesBaseline.fit(*given, check_random_state(self.random_state))
-        else:
-            fitted = TableBaseline.fit(*given, check_random_state(self.random_state))
-        self.baseline_, baseline = fitted
-        self.baseline_weight_, self.transformer_weight_ = 1.0, 0.0
-        if len(held_out) < 2:
+        if not has_baseline:
             return
+        self.baseline_, outputs = self._fit_baseline(whole, loss, held_out)
+        self.baseline_weight_, self.transformer_weight_ = 1.0, 0.0
+        if n_judged < 2:
+            return
+        if others:
+            outputs = self.baseline_.outputs(judged.rows)
         network = judge.outputs.numpy().astype(np.float64)
-        blend_loss = loss_of(loss, targets[held_out], baseline, weights[held_out])
+        blend_loss = loss_of(loss, judged.targets, outputs, judged.weights)
         average = loss.name == "quantile"
-        chosen = choose_weights(baseline, network, blend_loss, average=average)
+        chosen = choose_weights(outputs, network, blend_loss, average=average)
         self.baseline_weight_, self.transformer_weight_ = map(float, chosen)
 
-    def _has_baseline(self, held_out, loss):
+    def _fit_baseline(self, examples, loss, held_out):
+        """A baseline, and what one without the rows held out predicts for them."""
+        given = *examples, loss, held_out
+        if self.tokens_ == "text":
+            return TextBaseline.fit(*given, self._token_arguments()["n_tokens"])
+        kind = SeriesBaseline if self.tokens_ == "steps" else TableBaseline
+        return kind.fit(*given, check_random_state(self.random_state))
+
+    def _has_baseline(self, n_judged, loss):
         """Whether there is a baseline: "auto" has none that cannot be compared for tables."""
         wanted, table = self.baseline, self.tokens_ == "features"
         learns = table or loss.name != "quantile"
@@ -164,7 +165,7 @@ class TransformerEstimator(
                 "False, or another loss."
             )
         if wanted == "auto":
-            wanted = learns and (not table or len(held_out) > 1)
+            wanted = learns and (not table or n_judged > 1)
         return wanted and (loss.n_classes is None or max(loss.n_classes) > 1)
 
     def _choose_patch_length(self, lengths):

@@ -14,6 +14,7 @@ from sklearn.utils.validation import (
 from .._columns import MixedRows
 from .._validation import check_key_weights, check_numeric
 from ..text import UNKNOWN, Vocabulary, check_sequences, learn_vocabulary
+from ..training import has_validation
 from ._feature_rows import N_PIECES, feature_rows, learn_scales
 from ._forms import form_of, refuse_texts, texts_of
 from ._rows import SequenceRows
@@ -74,11 +75,7 @@ class RowReader(MixedRows):
         weights : ndarray of shape (n_samples,)
         """
         if self._goes_on:
-            rows, _ = self._read_input(X)
-            y = _check_y(y, **y_checks, estimator=self)
-            check_consistent_length(range(len(rows)), y)
-            weights = _check_weights(sample_weight, y)
-            return rows.take(np.flatnonzero(weights)), y, weights
+            return self._read_examples(X, y, sample_weight, **y_checks)
         for name in _LEARNED:
             vars(self).pop(name, None)
         self.tokens_ = form_of(X) if self.tokens == "auto" else self.tokens
@@ -116,6 +113,35 @@ class RowReader(MixedRows):
         if self.max_length is None and self._learned_positions:
             self.max_length_ = int(rows.lengths.max())
         return self._cut(rows), y, weights
+
+    def _read_examples(self, X, y, sample_weight, **y_checks):
+        """As :meth:`_learn_input`, with nothing learned of the rows themselves."""
+        rows, _ = self._read_input(X)
+        y = _check_y(y, **y_checks, estimator=self)
+        check_consistent_length(range(len(rows)), y)
+        weights = _check_weights(sample_weight, y)
+        return rows.take(np.flatnonzero(weights)), y, weights
+
+    def _read_validation(self, learned, X, y, sample_weight, **y_checks):
+        """What :meth:`_learn_input` returned, and the same of the rows to validate with.
+
+        Returns
+        -------
+        parts : list of tuple
+            One or two.
+        """
+        if not has_validation(X, y):
+            return [learned]
+        try:
+            found = self._read_examples(X, y, sample_weight, **y_checks)
+        except ValueError as error:
+            raise ValueError(f"X_val and y_val do not fit: {error}") from error
+        before, after = learned[1].shape, found[1].shape
+        if before[1:] != after[1:]:
+            raise ValueError(
+                f"y_val has shape {after}, but y {before}: pass as many outputs in both."
+            )
+        return [learned, found]
 
     def _read_input(self, X):
         """Rows to predict, and the precision in which predictions are returned.

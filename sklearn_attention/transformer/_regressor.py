@@ -8,6 +8,7 @@ from .._base import keeps_state_on_failure
 from .._validation import check_choice, check_in_open_interval
 from ._estimator import TransformerEstimator
 from ._loss import Loss
+from ._rows import Examples
 from ._scale import level_and_spread
 
 LOSSES = ("absolute_error", "huber", "quantile", "squared_error")
@@ -242,7 +243,7 @@ class TransformerRegressor(RegressorMixin, TransformerEstimator):
 
     @keeps_state_on_failure
     @with_callbacks
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X, y, sample_weight=None, *, X_val=None, y_val=None, sample_weight_val=None):
         """Learn the encoder.
 
         Parameters
@@ -254,6 +255,11 @@ n_steps, n_channels), list of arrays, or list of texts
             Targets.
         sample_weight : array-like of shape (n_samples,), default=None
             How much each row counts, 0 or more.
+        X_val, y_val : as X and y, default=None
+            Rows to validate with, in place of some that are held out of X: by them the best
+            epoch is chosen, and what a baseline counts.
+        sample_weight_val : array-like of shape (n_validation,), default=None
+            How much each of these counts.
 
         Returns
         -------
@@ -267,21 +273,24 @@ n_steps, n_channels), list of arrays, or list of texts
         """
         self._check_parameters()
         loss = self._loss()
-        rows, y, weights = self._learn_input(
-            X, y, sample_weight, multi_output=True, y_numeric=True
-        )
-        kept = weights > 0
-        targets, weights = y.astype(np.float64).reshape(len(y), -1)[kept], weights[kept]
+        checks = {"multi_output": True, "y_numeric": True}
+        learned = self._learn_input(X, y, sample_weight, **checks)
+        parts = self._read_validation(learned, X_val, y_val, sample_weight_val, **checks)
+        _, y, weights = learned
         if not self._goes_on:
-            measures = np.array([level_and_spread(column, weights) for column in targets.T])
-            center, scale = measures.T
+            columns = y[weights > 0].reshape(-1, *y.shape[1:] or (1,)).T
+            measures = [level_and_spread(column, weights[weights > 0]) for column in columns]
+            center, scale = np.array(measures).T
             self.center_, self.scale_ = (center, scale) if y.ndim == 2 else (*center, *scale)
-        targets = ((targets - self.center_) / self.scale_).astype(np.float32)
-        self._learn(
-            rows, targets, weights, loss,
-            {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}},
-        )  # fmt: skip
+        task_data = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
+        self._learn([self._examples(*part) for part in parts], loss, task_data)
         return self
+
+    def _examples(self, rows, y, weights):
+        """Rows that count, with their targets in the units in which they are learned."""
+        targets = (y.astype(np.float64).reshape(len(y), -1) - self.center_) / self.scale_
+        kept = weights > 0
+        return Examples(rows, targets[kept].astype(np.float32), weights[kept])
 
     def _loss(self):
         """The loss that the parameters say, checked."""

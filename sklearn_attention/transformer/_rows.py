@@ -1,6 +1,37 @@
-"""Rows as a network takes them, in memory and in batches."""
+"""Rows as a network takes them, in memory and in batches, and what is learned of them."""
+
+from typing import NamedTuple
 
 import numpy as np
+
+
+class Examples(NamedTuple):
+    """Rows with what they are to be told apart by, to learn from or to validate with.
+
+    Parameters
+    ----------
+    rows : TableRows or SequenceRows
+    targets : ndarray of shape (n_rows, n_outputs)
+        Numbers, or numbers of classes.
+    weights : ndarray of float32 of shape (n_rows,)
+        Greater than 0.
+    """
+
+    rows: object
+    targets: np.ndarray
+    weights: np.ndarray
+
+    def take(self, chosen):
+        """The same of some rows alone; `chosen` is an ndarray of int."""
+        return Examples(self.rows.take(chosen), self.targets[chosen], self.weights[chosen])
+
+    def of_mean_weight_1(self):
+        """The same with weights that leave losses as large as without any."""
+        return self._replace(weights=(self.weights / self.weights.mean()).astype(np.float32))
+
+    def arrays(self):
+        """All there is, by which two data sets are told apart."""
+        return *self.rows.arrays(), self.targets, self.weights
 
 
 class TableRows:

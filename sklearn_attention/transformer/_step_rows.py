@@ -106,7 +106,7 @@ def patched(rows, length):
     there = places < rows.lengths[own][:, None]
     steps = rows.steps[np.where(there, rows.starts[own][:, None] + places, 0)]
     steps[~there] = np.nan
-    return SequenceRows(steps.reshape(len(steps), -1), counts)
+    return SequenceRows(steps.reshape(len(steps), np.prod(steps.shape[1:])), counts)
 
 
 def _read(position, sequence):

@@ -361,6 +361,15 @@ class TestTraining:
         assert min(history["validation_loss"]) == pytest.approx(expected, rel=1e-5)
         assert history["best_epoch"] == np.argmin(history["validation_loss"])
 
+    def test_texts_to_validate_with_can_be_passed(self):
+        texts = ["abab" * 3, "baba"]
+        model = TransformerLanguageModel(max_epochs=3).fit(["ab" * 20] * 3, X_val=texts)
+        assert model.n_training_tokens_ == 3 * 41
+        best = min(model.training_history_["validation_loss"])
+        assert best == pytest.approx(-model.score(texts), rel=1e-5)
+        with pytest.raises(ValueError, match="X_val has ids, but the vocabulary"):
+            model.fit(["ab" * 20], X_val=[[5, 6]])
+
     def test_stops_when_what_is_held_out_gets_no_likelier(self):
         rng = np.random.default_rng(0)
         noise = ["".join(rng.choice(list("abcdef"), 60))]

@@ -256,6 +256,37 @@ class TestTraining:
         found = -model.predict_log_proba(COUNTRIES[:1], ENGLISH[:1])[0].mean()
         np.testing.assert_allclose(found, best, rtol=1e-5)
 
+    def test_pairs_to_validate_with_can_be_passed(self):
+        pairs = {"X_val": COUNTRIES[3:], "y_val": ENGLISH[3:]}
+        model = TransformerSeq2Seq(**TINY | {"training": Training(max_steps=30)}).fit(
+            COUNTRIES, ENGLISH, **pairs
+        )
+        logs = np.concatenate(model.predict_log_proba(COUNTRIES[3:], ENGLISH[3:]))
+        best = min(model.training_history_["validation_loss"])
+        assert best == pytest.approx(-logs.mean(), rel=1e-5)
+        # All others are learned from, whatever would be held out of them.
+        whole = TransformerSeq2Seq(
+            **TINY | {"training": Training(max_steps=1, validation_fraction=None)}
+        )
+        whole.fit(COUNTRIES, ENGLISH)
+        model = TransformerSeq2Seq(**TINY | {"training": Training(max_steps=1)}).fit(
+            COUNTRIES, ENGLISH, **pairs
+        )
+        for name, weights in whole.network_.items():
+            np.testing.assert_array_equal(model.network_[name], weights)
+
+    @pytest.mark.parametrize(
+        ("given", "message"),
+        [
+            ({"X_val": ["un"]}, "X_val was passed without y_val"),
+            ({"X_val": ["un"], "y_val": ["a", "the"]}, "X_val has 1 sequences, but y_val"),
+            ({"X_val": [[5, 6]], "y_val": ["a"]}, "X_val has ids, but the vocabulary"),
+        ],
+    )
+    def test_pairs_to_validate_with_are_checked(self, given, message):
+        with pytest.raises(ValueError, match=message):
+            TransformerSeq2Seq(**TINY).fit(COUNTRIES, ENGLISH, **given)
+
     def test_warm_start_goes_on(self):
         first = fit(training=Training(schedule="constant"), warm_start=True)
         losses = first.training_history_["loss"]

@@ -487,7 +487,7 @@ class TestSeveralOutputs:
         model.fit(X[:40], y[:40])
         with pytest.raises(ValueError, match=r"y has classes \['new'\] that the last fit"):
             model.fit(X, np.where(y == "n", "new", y))
-        with pytest.raises(ValueError, match="y has 1 outputs, but had 2 in the last fit"):
+        with pytest.raises(ValueError, match="y has 1 outputs, but the last fit had 2"):
             model.fit(X, y[:, 0])
 
 
