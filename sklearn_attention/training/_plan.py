@@ -47,7 +47,8 @@ class Plan:
     patience : int, default=None
         Stop after so many epochs without a better validation loss; None never does.
     autocast : bool, default=False
-        Whether the training loss is computed in bfloat16 where torch considers it safe.
+        Whether the training loss is computed in bfloat16 where torch considers it safe. A
+        device without instructions for that is slow, which a warning says.
 
     Raises
     ------

@@ -5,6 +5,7 @@ import dataclasses
 import math
 import numbers
 import time
+import warnings
 
 import torch
 
@@ -15,6 +16,9 @@ from ._optimizer import decay_penalty, make_optimizers
 from ._order import shuffled_batches
 from ._plan import batch_sizes, pace
 from ._random import random_states, set_random_states, torch_seed
+
+# What processors of Intel, AMD and ARM call their instructions for it.
+_BFLOAT16_OF_PROCESSORS = ("amx_bf16", "avx512_bf16", "bf16")
 
 
 def train(
@@ -79,6 +83,11 @@ def train(
     ValueError
         If arguments do not fit one another, or the checkpoint is not of this training.
 
+    Warns
+    -----
+    UserWarning
+        If the plan wants bfloat16, and the device has no instructions for it.
+
     Notes
     -----
     KeyboardInterrupt ends the training with ``history.stopped == "interrupted"`` and usable
@@ -113,6 +122,13 @@ def train(
             "patience=None."
         )
     run = _Run(module, batch_loss, n_samples, plan, int(random_state), validation_loss, lengths)
+    if plan.autocast and not _computes_bfloat16(run.device):
+        warnings.warn(
+            f"autocast=True computes in bfloat16, which this {run.device.type} has no "
+            "instructions for: the training may take many times as long. Pass autocast=False.",
+            UserWarning,
+            stacklevel=2,
+        )
     file = None
     if checkpoint is not None:
         file = Checkpoint(checkpoint, run.fingerprint(str(checkpoint_key)))
@@ -335,6 +351,13 @@ class _Run:
         if self.plan.optimizer == "lbfgs":
             return "the steps grew too long; scale inputs and targets, or choose 'adamw'."
         return f"is learning_rate={self.plan.learning_rate!r} too large? Pass a smaller one."
+
+
+def _computes_bfloat16(device):
+    if device.type == "cuda":
+        return torch.cuda.is_bf16_supported(including_emulation=False)
+    has = torch.cpu.get_capabilities()
+    return device.type != "cpu" or any(has.get(name) for name in _BFLOAT16_OF_PROCESSORS)
 
 
 def _weights(module):

@@ -49,7 +49,8 @@ class Training(BaseEstimator):
         Stop after so many epochs without a smaller loss on what is held out; None never does.
         "auto" is a quarter of the epochs, but at least 8.
     autocast : bool, default=False
-        Whether to train in bfloat16 where torch considers it safe.
+        Whether to train in bfloat16 where torch considers it safe. A device without
+        instructions for that is slow, which a warning says.
     checkpoint : str or path-like, default=None
         File from which a training that was interrupted goes on, to the same weights.
     verbose : bool or "auto", default="auto"

@@ -157,6 +157,7 @@ def test_is_the_loop_written_out(network, rows, schedule):
         assert (network.state_dict()[name] - expected).norm() <= 1e-3 * moved, name
 
 
+@pytest.mark.filterwarnings("ignore:autocast=True computes in bfloat16")
 @pytest.mark.parametrize("autocast", [False, True])
 def test_it_learns_and_the_seed_decides(rows, autocast):
     plan = Plan("muon", 0.01, "cosine", batch_size=8, max_epochs=10, autocast=autocast)

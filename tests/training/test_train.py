@@ -1,6 +1,7 @@
 """The training loop: what it computes, and what it leaves alone."""
 
 import copy
+import warnings
 
 import pytest
 import torch
@@ -191,6 +192,17 @@ def test_double_precision(task):
     assert {p.dtype for p in module.parameters()} == {torch.float64}
 
 
+@pytest.mark.parametrize("names", [(), ("avx512_bf16",), ("bf16",)])
+def test_autocast_where_it_would_be_slow_is_a_warning(task, monkeypatch, names):
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: dict.fromkeys(names, True))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        task.fit(Plan(max_epochs=1, autocast=True))
+    slow = ["autocast=True computes in bfloat16" in str(each.message) for each in caught]
+    assert slow == ([] if names else [True])
+
+
+@pytest.mark.filterwarnings("ignore:autocast=True computes in bfloat16")
 def test_autocast_is_for_training_alone(task):
     types = set()
 
