@@ -52,7 +52,7 @@ class Columns:
         return cls((NUMERIC,) * n_columns, (None,) * n_columns)
 
     @classmethod
-    def learn(cls, X, categorical_features="from_dtype", *, ordered=True):
+    def learn(cls, X, categorical_features="from_dtype", *, ordered=True, refuse_texts=False):
         """Columns of a table, with the levels of its categories.
 
         Columns of a categorical dtype and of strings in a data frame are categories. A dtype
@@ -68,6 +68,9 @@ class Columns:
             or one bool for each column.
         ordered : bool, default=True
             Whether ordered categories are told from others.
+        refuse_texts : bool, default=False
+            Whether texts of several words, of which most rows have one of their own, are an
+            error.
 
         Returns
         -------
@@ -76,8 +79,8 @@ class Columns:
         Raises
         ------
         ValueError
-            If there are no such columns, a column has dates or times, or an ordered category
-            has missing cells: they have no place in the order.
+            If there are no such columns, a column has dates or times, texts are refused, or
+            an ordered category has missing cells: they have no place in the order.
 
         Warns
         -----
@@ -93,7 +96,7 @@ class Columns:
         learned = cls(tuple(kinds), tuple(map(_levels, columns, kinds)))
         for j in learned.categorical:
             if j not in named and kinds[j] == UNORDERED:
-                _doubt_levels(columns[j], learned.n_levels[j])
+                _doubt_levels(columns[j], learned.categories[j], refuse_texts)
         return learned
 
     def __add__(self, other):
@@ -288,6 +291,8 @@ class MixedRows(AttentionEstimator):
     categorical_features = "from_dtype"
     # Whether it matters to them that a category is ordered.
     _ordered_categories = True
+    # Whether they would read texts better in another way.
+    _refuses_texts = False
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -298,8 +303,9 @@ class MixedRows(AttentionEstimator):
         """Training rows as numbers and codes, and targets if there are any."""
         with check_numeric("X"):
             columns = Columns.learn(
-                X, self.categorical_features, ordered=self._ordered_categories
-            )
+                X, self.categorical_features,
+                ordered=self._ordered_categories, refuse_texts=self._refuses_texts,
+            )  # fmt: skip
             checked = validate_data(self, columns.encode(X), **checks, dtype=dtype)
         self.columns_ = columns
         return checked
@@ -417,14 +423,23 @@ def _refuse_times(columns):
             )
 
 
-def _doubt_levels(column, n_levels):
-    if n_levels > max(_MANY_LEVELS, len(column) / 2):
-        warnings.warn(
-            f"X has {n_levels} different texts in the {len(column)} rows of column "
-            f"{column.name!r}, which is read as a category: drop it, or make numbers of dates "
-            "(pandas.to_datetime) and amounts (pandas.to_numeric).",
-            stacklevel=2,
+def _doubt_levels(column, levels, refuse_texts):
+    if len(levels) <= max(_MANY_LEVELS, len(column) / 2):
+        return
+    found = (
+        f"X has {len(levels)} different texts in the {len(column)} rows of column "
+        f"{column.name!r}"
+    )
+    if refuse_texts and any(isinstance(level, str) and " " in level for level in levels):
+        raise ValueError(
+            f"{found}, which are no levels of a category: pass that column alone to read it as "
+            "text, or leave it out."
         )
+    warnings.warn(
+        f"{found}, which is read as a category: drop it, or make numbers of dates "
+        "(pandas.to_datetime) and amounts (pandas.to_numeric).",
+        stacklevel=2,
+    )
 
 
 def _refuse_missing(column):

@@ -34,6 +34,22 @@ class ClassLabels:
         columns = [known[score.argmax(axis=-1)] for known, score in pairs]
         return np.stack(columns, axis=-1) if isinstance(self.classes_, list) else columns[0]
 
+    def predict(self, X):
+        """Most probable class of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_queries, n_features)
+            Rows, of the form of those in `fit`.
+
+        Returns
+        -------
+        y : ndarray of shape (n_queries,) or (n_queries, n_outputs)
+            Classes; of equally probable ones the first.
+        """
+        found = self.predict_proba(X)
+        return self._winners(found if isinstance(self.classes_, list) else [found])
+
     def score(self, X, y, sample_weight=None):
         """Share of rows whose class is right, or with several outputs all of whose classes are.
 

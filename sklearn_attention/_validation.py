@@ -248,6 +248,28 @@ def check_key_weights(sample_weight, X):
     return weights
 
 
+def has_validation_set(X_val, y_val):
+    """Whether a validation set was passed to ``fit``.
+
+    Parameters
+    ----------
+    X_val, y_val : object or None
+
+    Returns
+    -------
+    passed : bool
+
+    Raises
+    ------
+    ValueError
+        If only one of them was.
+    """
+    if (X_val is None) != (y_val is None):
+        given, missing = ("X_val", "y_val") if y_val is None else ("y_val", "X_val")
+        raise ValueError(f"{given} was passed without {missing}: pass both, or neither.")
+    return X_val is not None
+
+
 @contextlib.contextmanager
 def check_numeric(name):
     """Add the remedy to scikit-learn's error about a table that is not numeric.

@@ -175,23 +175,6 @@ class KernelAttentionClassifier(ClassLabels, ClassifierMixin, KernelAttention):
         found = [p.astype(self.keys_.dtype) for p in self._probabilities(X)]
         return found if isinstance(self.classes_, list) else found[0]
 
-    def predict(self, X):
-        """Most probable class of each query.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_queries, n_features)
-            Queries.
-
-        Returns
-        -------
-        y : ndarray of shape (n_queries,) or (n_queries, n_outputs)
-            Classes; of equally probable ones the first.
-        """
-        probabilities = self.predict_proba(X)
-        several = isinstance(self.classes_, list)
-        return self._winners(probabilities if several else [probabilities])
-
     def _probabilities(self, X):
         """Of every output, (n_queries, n_classes)."""
         scores = self._scores(X)

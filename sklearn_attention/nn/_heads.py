@@ -5,7 +5,7 @@ import torch
 from torch import nn
 from torch.nn.functional import softplus
 
-from .._validation import check_choice, check_positive
+from .._validation import check_choice, check_positive, check_probabilities
 from ._initialize import initialize
 from ._masks import check_padding
 
@@ -198,10 +198,7 @@ class _Readout(nn.Module):
 
 
 def _check_quantiles(quantiles):
-    given = np.asarray(quantiles)
-    valid = given.ndim == 1 and given.size > 0 and given.dtype.kind == "f"
-    if not valid or not (0 < given[0] and given[-1] < 1 and (np.diff(given) > 0).all()):
-        raise ValueError(
-            f"quantiles={quantiles!r} are not valid: pass increasing numbers between 0 and 1."
-        )
-    return tuple(given.tolist())
+    checked = tuple(check_probabilities("quantiles", quantiles).tolist())
+    if list(checked) != sorted(set(checked)):
+        raise ValueError(f"quantiles={quantiles!r} do not increase: pass each once, in order.")
+    return checked

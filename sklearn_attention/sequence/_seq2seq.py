@@ -7,9 +7,9 @@ from sklearn.callback import with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
 from .._base import keeps_state_on_failure
-from .._validation import check_choice, check_in_interval, check_positive
+from .._validation import check_choice, check_in_interval, check_positive, has_validation_set
 from ..text import END, START, Vocabulary, check_sequences
-from ..training import NetworkEstimator, has_validation
+from ..training import NetworkEstimator
 from ._pairs import check_count, learn_vocabularies, read_pairs, read_sources
 from ._scores import chrf, token_accuracy
 
@@ -211,7 +211,7 @@ class TransformerSeq2Seq(NetworkEstimator):
             self.tokenizer_ = next(of_texts, "ids")
         self.source_vocabulary_, self.target_vocabulary_ = (v.state() for v in vocabularies)
         pairs, validation = read_pairs(X, y, vocabularies, self.max_length), None
-        if has_validation(X_val, y_val):
+        if has_validation_set(X_val, y_val):
             validation = read_pairs(X_val, y_val, vocabularies, self.max_length, "_val")
         self.longest_ = max(map(len, pairs[1])) - 1
         self._learn(pairs, validation, vocabularies, {"X": X, "y": y, "metadata": {}})

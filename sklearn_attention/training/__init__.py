@@ -18,7 +18,6 @@ _LAZY = {
     "check_series_parts": "_architecture",
     "blocks_by_length": "_order",
     "decay_groups": "_optimizer",
-    "has_validation": "_network_estimator",
     "hold_out": "_hold_out",
     "pace": "_plan",
     "threads_of_pass": "_network",

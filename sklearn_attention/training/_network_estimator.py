@@ -22,28 +22,6 @@ _HISTORY = ("loss", "validation_loss", "learning_rate", "seconds", "n_steps", "b
 _NESTED = {"architecture": Architecture, "training": Training}
 
 
-def has_validation(X_val, y_val):
-    """Whether a validation set was passed to ``fit``.
-
-    Parameters
-    ----------
-    X_val, y_val : object or None
-
-    Returns
-    -------
-    passed : bool
-
-    Raises
-    ------
-    ValueError
-        If only one of them was.
-    """
-    if (X_val is None) != (y_val is None):
-        given, missing = ("X_val", "y_val") if y_val is None else ("y_val", "X_val")
-        raise ValueError(f"{given} was passed without {missing}: pass both, or neither.")
-    return X_val is not None
-
-
 class NetworkEstimator(AttentionEstimator):
     """Base class of estimators whose fitted state is the weights of a torch network.
 

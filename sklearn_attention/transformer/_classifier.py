@@ -235,19 +235,3 @@ class TransformerClassifier(ClassLabels, ClassifierMixin, TransformerEstimator):
         found = self.predict_log_proba(X)
         several = isinstance(self.classes_, list)
         return [np.exp(part) for part in found] if several else np.exp(found)
-
-    def predict(self, X):
-        """Most probable class of each row.
-
-        Parameters
-        ----------
-        X : table, sequences or texts
-            Rows, of the form of those in `fit`.
-
-        Returns
-        -------
-        y : ndarray of shape (n_queries,) or (n_queries, n_outputs)
-            Classes; of equally probable ones the first.
-        """
-        found = self.predict_log_proba(X)
-        return self._winners(found if isinstance(self.classes_, list) else [found])

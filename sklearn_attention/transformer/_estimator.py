@@ -9,7 +9,7 @@ from .._validation import check_choice, check_positive
 from ..text import TOKENIZERS
 from ..training import NetworkEstimator, check_series_parts
 from ._baselines import SeriesBaseline, TableBaseline, TextBaseline
-from ._blend import choose_weights, loss_of
+from ._blend import choose_weights
 from ._convolutions import RandomConvolutions
 from ._forms import FORMS
 from ._left_out_ridge import LeftOutRidge
@@ -142,9 +142,9 @@ class TransformerEstimator(
         if others:
             outputs = self.baseline_.outputs(judged.rows)
         network = judge.outputs.numpy().astype(np.float64)
-        blend_loss = loss_of(loss, judged.targets, outputs, judged.weights)
+        of_rows = loss.of_rows(judged.targets, judged.weights, outputs)
         average = loss.name == "quantile"
-        chosen = choose_weights(outputs, network, blend_loss, average=average)
+        chosen = choose_weights(outputs, network, of_rows, average=average)
         self.baseline_weight_, self.transformer_weight_ = map(float, chosen)
 
     def _fit_baseline(self, examples, loss, held_out):

@@ -5,8 +5,8 @@ import numpy as np
 from .._columns import frame_of
 
 FORMS = ("features", "steps", "text")
-# Texts of which more than this share differ are no levels; fewer rows do not tell.
-_MOST_LEVELS, _FEW = 0.5, 20
+# Texts of which more than this share differ are no levels.
+_MOST_LEVELS = 0.5
 _REMEDY = (
     "pass a table (rows and features), an array of shape (n_samples, n_steps, n_channels), or "
     "a list of sequences or texts"
@@ -80,25 +80,6 @@ def texts_of(X):
     """Texts to be read: the column of a frame that has no other, else X itself."""
     frame = frame_of(X) if hasattr(X, "columns") else None
     return X if frame is None or len(frame.columns) != 1 else _cells(frame)
-
-
-def refuse_texts(columns, n_rows):
-    """Raise ValueError where a category of a table is no category, but texts.
-
-    Parameters
-    ----------
-    columns : Columns
-    n_rows : int
-        Rows that they were learned from.
-    """
-    for j, levels in enumerate(columns.categories):
-        if levels is not None and n_rows >= _FEW and len(levels) > _MOST_LEVELS * n_rows:
-            if any(isinstance(level, str) and " " in level for level in levels):
-                raise ValueError(
-                    f"column {j} of X has {len(levels)} different texts in {n_rows} rows, "
-                    "which are no levels of a category: pass that column alone to read it as "
-                    "text, or leave it out."
-                )
 
 
 def _text_column(X):

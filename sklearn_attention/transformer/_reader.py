@@ -12,11 +12,10 @@ from sklearn.utils.validation import (
 )
 
 from .._columns import MixedRows
-from .._validation import check_key_weights, check_numeric
+from .._validation import check_key_weights, check_numeric, has_validation_set
 from ..text import UNKNOWN, Vocabulary, check_sequences, learn_vocabulary
-from ..training import has_validation
 from ._feature_rows import N_PIECES, feature_rows, learn_scales
-from ._forms import form_of, refuse_texts, texts_of
+from ._forms import form_of, texts_of
 from ._rows import SequenceRows
 from ._step_rows import learn_channels, read_steps, step_rows
 
@@ -57,6 +56,7 @@ class RowReader(MixedRows):
 
     # Every level has a vector of its own, in whatever order it stands.
     _ordered_categories = False
+    _refuses_texts = True
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -81,7 +81,6 @@ class RowReader(MixedRows):
         self.tokens_ = form_of(X) if self.tokens == "auto" else self.tokens
         if self.tokens_ == "features":
             X, y = self._learn_rows(X, **_TABLE, y=y, **y_checks)
-            refuse_texts(self.columns_, len(X))
             weights = _check_weights(sample_weight, y)
             X = X[weights > 0]
             self.scales_ = learn_scales(X, self.columns_.numeric)
@@ -130,7 +129,7 @@ class RowReader(MixedRows):
         parts : list of tuple
             One or two.
         """
-        if not has_validation(X, y):
+        if not has_validation_set(X, y):
             return [learned]
         try:
             found = self._read_examples(X, y, sample_weight, **y_checks)

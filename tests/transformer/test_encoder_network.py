@@ -15,9 +15,13 @@ from sklearn_attention.transformer._learning import (
 )
 from sklearn_attention.transformer._loss import Loss
 from sklearn_attention.transformer._network import RowEncoder
-from sklearn_attention.transformer._numeric_tokens import NumericTokens
 from sklearn_attention.transformer._rows import SequenceRows, TableRows
-from sklearn_attention.transformer._tokens import FeatureTokens, StepTokens, TextTokens
+from sklearn_attention.transformer._tokens import (
+    FeatureTokens,
+    NumericTokens,
+    StepTokens,
+    TextTokens,
+)
 
 SMALL = {
     "d_model": 8, "n_heads": 2, "n_layers": 2, "d_feedforward": 16, "pooling": "mean",
