@@ -22,11 +22,37 @@ class _Stack(nn.Module):
         bias = options.get("bias", True)
         self.normalize = nn.LayerNorm(d_model, bias=bias) if norm == "pre" else nn.Identity()
 
-    def forward(self, x, *args, need_weights=False, cache=None, **masks):
+    def forward(self, x, *source, need_weights=False, cache=None, **masks):
+        """Tokens after all blocks.
+
+        Parameters
+        ----------
+        x : Tensor of shape (B, T, d_model)
+        *source : Tensor of shape (B, S, d_source)
+            What a decoder attends to.
+        need_weights : bool, default=False
+            Whether to return the weights of every block.
+        cache : KeyValueCache, default=None
+            Of tokens before these, which these see and are remembered beside. Masks then
+            have a column for each of both. It also remembers the source of a decoder, which
+            has to stay the same.
+        **masks
+            `causal`, `mask` and `padding`, and of a decoder `source_mask` and
+            `source_padding`, as for its blocks: the same in every block.
+
+        Returns
+        -------
+        x : Tensor of shape (B, T, d_model)
+        weights : list, or None
+            For each block the weights of its attention, (B, n_heads, T, T), or of a decoder's
+            two.
+        """
         maps = []
         layers = [None] * len(self.blocks) if cache is None else cache.layers
         for block, memories in zip(self.blocks, layers, strict=True):
-            x, weights = block(x, *args, need_weights=need_weights, memories=memories, **masks)
+            x, weights = block(
+                x, *source, need_weights=need_weights, memories=memories, **masks
+            )
             maps.append(weights)
         return self.normalize(x), maps if need_weights else None
 
@@ -66,32 +92,6 @@ class Encoder(_Stack):
 
     _block = EncoderBlock
 
-    def forward(
-        self, x, *, causal=False, mask=None, padding=None, need_weights=False, cache=None
-    ):
-        """Tokens after all blocks.
-
-        Parameters
-        ----------
-        x : Tensor of shape (B, T, d_model)
-        causal, mask, padding
-            As for :class:`EncoderBlock`, the same in every block.
-        need_weights : bool, default=False
-            Whether to return the weights of every block.
-        cache : KeyValueCache, default=None
-            Of tokens before these, which these see and are remembered beside. Masks then
-            have a column for each of both.
-
-        Returns
-        -------
-        x : Tensor of shape (B, T, d_model)
-        weights : list of Tensor of shape (B, n_heads, T, T), or None
-            One for each block.
-        """
-        return super().forward(
-            x, causal=causal, mask=mask, padding=padding, need_weights=need_weights, cache=cache
-        )
-
 
 class Decoder(_Stack):
     """Decoder of a transformer: a stack of :class:`DecoderBlock`.
@@ -126,42 +126,3 @@ class Decoder(_Stack):
     """
 
     _block = DecoderBlock
-
-    def forward(
-        self,
-        x,
-        source,
-        *,
-        causal=True,
-        mask=None,
-        padding=None,
-        source_mask=None,
-        source_padding=None,
-        need_weights=False,
-        cache=None,
-    ):
-        """Tokens after all blocks.
-
-        Parameters
-        ----------
-        x : Tensor of shape (B, T, d_model)
-        source : Tensor of shape (B, S, d_source)
-        causal, mask, padding, source_mask, source_padding
-            As for :class:`DecoderBlock`, the same in every block.
-        need_weights : bool, default=False
-            Whether to return the weights of every block.
-        cache : KeyValueCache, default=None
-            Of tokens before these, which these see and are remembered beside. Masks then
-            have a column for each of both.
-            It also remembers the source, which has to stay the same.
-
-        Returns
-        -------
-        x : Tensor of shape (B, T, d_model)
-        weights : list of tuple, or None
-            For each block the weights of its two attentions.
-        """
-        return super().forward(
-            x, source, causal=causal, mask=mask, padding=padding, source_mask=source_mask,
-            source_padding=source_padding, need_weights=need_weights, cache=cache,
-        )  # fmt: skip

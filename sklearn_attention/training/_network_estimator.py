@@ -281,7 +281,7 @@ class NetworkEstimator(AttentionEstimator):
 
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         parts = hold_out(
-            n_samples, share, chronological=False,
+            n_samples, share,
             generator=torch.Generator().manual_seed(seed),
             strata=None if strata is None else torch.from_numpy(strata),
         )  # fmt: skip

@@ -13,25 +13,15 @@ def seeded(seed=0):
 
 
 @pytest.mark.parametrize(("n", "fraction", "held"), [(10, 0.2, 2), (10, 0.01, 1), (3, 0.99, 2)])
-@pytest.mark.parametrize("chronological", [False, True])
-def test_parts_are_disjoint_and_complete(n, fraction, held, chronological):
-    training, validation = hold_out(
-        n, fraction, chronological=chronological, generator=seeded()
-    )
+def test_parts_are_disjoint_and_complete(n, fraction, held):
+    training, validation = hold_out(n, fraction, generator=seeded())
     assert len(validation) == held
     assert sorted([*training.tolist(), *validation.tolist()]) == list(range(n))
     assert training.tolist() == sorted(training.tolist())
 
 
-@pytest.mark.parametrize("gap", [0, 1, 6])
-def test_time_goes_on(gap):
-    training, validation = hold_out(10, 0.3, chronological=True, gap=gap)
-    assert validation.tolist() == [7, 8, 9]
-    assert training.tolist() == list(range(7 - gap))
-
-
 def test_the_generator_draws():
-    found = [hold_out(50, 0.3, chronological=False, generator=seeded(s))[1] for s in (0, 0, 1)]
+    found = [hold_out(50, 0.3, generator=seeded(s))[1] for s in (0, 0, 1)]
     assert torch.equal(found[0], found[1])
     assert not torch.equal(found[0], found[2])
 
@@ -42,14 +32,10 @@ def test_the_generator_draws():
         ({"n_samples": 1}, "n_samples=1"),
         ({"fraction": 0}, "fraction=0"),
         ({"fraction": math.nan}, "fraction=nan"),
-        ({"gap": 7}, "gap=7 leaves no row"),
-        ({"gap": -1}, "gap=-1"),
-        ({"gap": 1, "chronological": False}, "gap=1 has no meaning"),
-        ({"chronological": False, "generator": None}, "generator=None"),
     ],
 )
 def test_bad_input_is_named(options, match):
-    given = {"n_samples": 10, "fraction": 0.3, "chronological": True, "generator": seeded()}
+    given = {"n_samples": 10, "fraction": 0.3, "generator": seeded()}
     with pytest.raises(ValueError, match=match):
         hold_out(**given | options)
 
@@ -60,7 +46,7 @@ class TestStrata:
         sizes = [100, 40, 20]
         strata = torch.arange(3).repeat_interleave(torch.tensor(sizes))
         train, held = hold_out(
-            160, fraction, chronological=False, strata=strata,
+            160, fraction, strata=strata,
             generator=torch.Generator().manual_seed(0),
         )  # fmt: skip
         assert sorted([*train.tolist(), *held.tolist()]) == list(range(160))
@@ -71,9 +57,7 @@ class TestStrata:
         strata = torch.tensor([0] * 20 + [1, 2, 3])
         for seed in range(20):
             generator = torch.Generator().manual_seed(seed)
-            train, held = hold_out(
-                23, 0.5, chronological=False, strata=strata, generator=generator
-            )
+            train, held = hold_out(23, 0.5, strata=strata, generator=generator)
             assert set(strata[train].tolist()) == {0, 1, 2, 3}
             assert len(held) == 12
 
@@ -82,7 +66,7 @@ class TestStrata:
         drawn = {
             tuple(
                 hold_out(
-                    20, 0.2, chronological=False, strata=strata,
+                    20, 0.2, strata=strata,
                     generator=torch.Generator().manual_seed(seed),
                 )[1].tolist()
             )
