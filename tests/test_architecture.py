@@ -37,8 +37,8 @@ TORCH = {
     "nn",
     "training",
     *(f"forecasting.{name}" for name in ("_candidate_network", "_correction", "_network")),
-    *(f"sequence.{name}" for name in ("_beam_search", "_language_network", "_pair_batches")),
-    "sequence._seq2seq_network",
+    *(f"sequence.{name}" for name in ("_beam_search", "_pair_batches", "_seq2seq_network")),
+    *(f"sequence.{name}" for name in ("_language_network", "_language_reading")),
     *(f"transformer.{name}" for name in ("_learning", "_network", "_tokens")),
 }
 

@@ -176,7 +176,7 @@ class TransformerLanguageModel(TokenPredictor):
         """
         import torch  # takes a second to load
 
-        from ._language_network import mean_log_likelihood, window_loss
+        from ._language_reading import mean_log_likelihood, window_loss
 
         self._check_parameters()
         vocabulary = self._learn_vocabulary(X)

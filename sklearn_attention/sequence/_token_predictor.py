@@ -40,7 +40,7 @@ class TokenPredictor(NetworkEstimator):
             Natural logarithm, over all tokens of all texts, END included. What is not in the
             vocabulary counts as the token for unknown ones.
         """
-        from ._language_network import mean_log_likelihood
+        from ._language_reading import mean_log_likelihood
 
         texts = self._vocabulary.encode_all("X", X)
         max_length = self.shape_["max_length"]
@@ -75,7 +75,7 @@ class TokenPredictor(NetworkEstimator):
             Tokens after the last layer, START among them, averaged over the context from which
             the next one would be predicted.
         """
-        from ._language_network import text_vectors
+        from ._language_reading import text_vectors
 
         prefixes = self._prefixes(X)
         return text_vectors(self._network, prefixes)
@@ -93,7 +93,7 @@ class TokenPredictor(NetworkEstimator):
         log_proba : ndarray of shape (n_texts, n_tokens)
             A column for each of `tokens_`. Padding and START never come next.
         """
-        from ._language_network import next_log_proba
+        from ._language_reading import next_log_proba
 
         prefixes = self._prefixes(X)
         return next_log_proba(self._network, prefixes)
@@ -215,7 +215,7 @@ class TokenPredictor(NetworkEstimator):
         ValueError
             If the text is too long, or no text.
         """
-        from ._language_network import attention_weights
+        from ._language_reading import attention_weights
 
         vocabulary = self._vocabulary
         if not _is_single(X):
@@ -249,7 +249,7 @@ class TokenPredictor(NetworkEstimator):
 
     def _write(self, prompts, max_new_tokens, choose, stops):
         """What follows each prompt; those of one length are continued together."""
-        from ._language_network import write
+        from ._language_reading import write
 
         lengths = np.array([len(prompt) for prompt in prompts])
         written = [None] * len(prompts)
