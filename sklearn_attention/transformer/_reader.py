@@ -130,6 +130,8 @@ class RowReader(MixedRows):
             One or two.
         """
         if not has_validation_set(X, y):
+            if sample_weight is not None:
+                raise ValueError("sample_weight_val was passed without X_val: pass both.")
             return [learned]
         try:
             found = self._read_examples(X, y, sample_weight, **y_checks)
