@@ -9,6 +9,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostin
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.linear_model import LogisticRegression, Ridge
 
+from .._openmp import tree_threads
 from ._convolutions import RandomConvolutions
 from ._left_out_ridge import LeftOutRidge, fit_left_out_ridge
 
@@ -65,7 +66,8 @@ class TableBaseline:
                 if np.unique(targets[own], return_counts=True)[1].min() < 2:
                     # Rows to stop early by are drawn of each class.
                     trees.set_params(early_stopping=False)
-            models = [clone(trees).fit(cells[own], y[own], weights[own]) for y in columns]
+            with tree_threads(cells.size):
+                models = [clone(trees).fit(cells[own], y[own], weights[own]) for y in columns]
             return cls(models, n_classes)
 
         return _whole_and_left_out(fitted, rows, held_out)
@@ -73,11 +75,12 @@ class TableBaseline:
     def outputs(self, rows):
         """Predictions, or logits of classes; (n_rows, n_outputs)."""
         cells = rows.cells()
-        if self.n_classes is None:
-            return np.column_stack([model.predict(cells) for model in self.models])
-        (model,) = self.models
+        with tree_threads(cells.size):
+            if self.n_classes is None:
+                return np.column_stack([model.predict(cells) for model in self.models])
+            (model,) = self.models
+            found = np.maximum(model.predict_proba(cells), _LEAST_PROBABILITY)
         probabilities = np.full((len(rows), self.n_classes), _LEAST_PROBABILITY)
-        found = np.maximum(model.predict_proba(cells), _LEAST_PROBABILITY)
         probabilities[:, model.classes_] = found
         return np.log(probabilities)
 
