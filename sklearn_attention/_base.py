@@ -6,6 +6,8 @@ import importlib.metadata
 from sklearn.base import BaseEstimator
 from sklearn.callback import CallbackSupportMixin
 
+from . import _openmp  # noqa: F401 (so that forks do not hang)
+
 _KIND = "dataclass"  # where the name of a dataclass is kept among its fields
 
 

@@ -1,11 +1,14 @@
 """What all tests share."""
 
 import os
+import sys
 from pathlib import Path
 
 import hypothesis
 import pytest
 
+# What tests share is imported by name.
+sys.path.insert(0, str(Path(__file__).parent))
 # Figures are drawn into memory, whatever screen there is.
 os.environ.setdefault("MPLBACKEND", "Agg")
 

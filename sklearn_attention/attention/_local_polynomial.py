@@ -12,6 +12,7 @@ from ._moments import LocalMoments, refuse_signed
 from ._partial import EMPTY_POLICIES, refuse_empty
 from ._polynomial import local_fit, solve
 from ._problem import prepare
+from ._threads import threads_for
 
 _BLOCK_PAIRS = 2**20
 # A key that carries all but this share of a fit cannot be taken out by division.
@@ -231,8 +232,9 @@ def local_rows(
     row_blocks = [
         part for box in compact_blocks(local.queries, RADIUS) for part in box.split(size)
     ]
-    found = [_rows(problem, local, rows, empty) for rows in row_blocks]
-    fitted, weights, smoother, residuals, left_out = in_order(found, row_blocks)
+    with threads_for(len(problem.queries) * len(problem.keys)):
+        found = [_rows(problem, local, rows, empty) for rows in row_blocks]
+        fitted, weights, smoother, residuals, left_out = in_order(found, row_blocks)
     fitted, left_out = fitted + center, left_out + center
     if kept is not None:
         # Keys without weight do nothing: the fit without them is the fit.

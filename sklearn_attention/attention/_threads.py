@@ -1,11 +1,13 @@
 """Work shared among threads by blocks of rows."""
 
 import contextlib
+import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import torch
 
+from .. import _openmp  # noqa: F401 (so that forks do not hang)
 from .._validation import check_positive
 
 # Pairs of query and key below which waiting for threads costs more than they save.
@@ -14,11 +16,18 @@ FEW_PAIRS = 2**18
 # others from work, on a busy machine for longer than the work takes.
 FEW_PAIRS_AGAIN_AND_AGAIN = 2**21
 
+
+class _Own(threading.local):
+    """Of each thread: the numbers that it has set, the innermost context's last."""
+
+    def __init__(self):
+        self.numbers = []
+
+
 _lock = threading.Lock()
 _active = 0
 _threads_before = 1
-# Of each thread: the number that it has set, None outside of all contexts.
-_own = threading.local()
+_own = _Own()
 
 
 def map_blocks(function, row_blocks, *, parallel=True):
@@ -98,18 +107,30 @@ def torch_threads(n_threads):
     """
     global _active, _threads_before
     n_threads = check_positive("n_threads", n_threads, integer=True)
-    outer = getattr(_own, "n_threads", None)
     with _lock:
         if _active == 0:
             _threads_before = torch.get_num_threads()
         _active += 1
-        before = _threads_before if outer is None else outer
-        _own.n_threads = n_threads
+        before = _own.numbers[-1] if _own.numbers else _threads_before
+        _own.numbers.append(n_threads)
         torch.set_num_threads(n_threads)
     try:
         yield before
     finally:
         with _lock:
             _active -= 1
-            _own.n_threads = outer
+            _own.numbers.pop()
             torch.set_num_threads(before)
+
+
+def _forget_other_threads():
+    """After a fork: other threads are not here, nor do they leave their contexts."""
+    global _lock, _active
+    _lock = threading.Lock()
+    if _active and not _own.numbers:
+        torch.set_num_threads(_threads_before)
+    _active = len(_own.numbers)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_other_threads)

@@ -7,6 +7,7 @@ from .._validation import check_choice
 from ._algorithms._tiles import fallback_weights, tile_weights
 from ._partial import EMPTY_POLICIES, Fallback, Part, finish
 from ._problem import prepare
+from ._threads import threads_for
 
 _BLOCK_PAIRS = 2**20
 _INVISIBLE = 1e-300
@@ -59,8 +60,9 @@ def attention_weights(
     problem = problem.tensors(device)
     n_queries, n_keys = len(problem.queries), len(problem.keys)
     weights = problem.queries.new_zeros((n_queries, n_keys))
-    for rows in blocks(n_queries, max(1, _BLOCK_PAIRS // n_keys)):
-        weights[rows] = normalized(problem.take(rows), empty)
+    with threads_for(n_queries * n_keys):
+        for rows in blocks(n_queries, max(1, _BLOCK_PAIRS // n_keys)):
+            weights[rows] = normalized(problem.take(rows), empty)
     if kept is not None:
         everywhere = weights.new_zeros((n_queries, len(keys)))
         everywhere[:, kept] = weights

@@ -4,6 +4,8 @@ import numpy as np
 import torch
 from torch import nn
 
+from ..training import torch_seed
+
 _HIDDEN = 128, 64
 _DROPOUT = 0.1
 # Advantage of the last candidate as training begins, in the logits.
@@ -82,8 +84,7 @@ def train(inputs, seen, series, logs, seed):
     tensors = _tensors(inputs)
     draws = np.random.default_rng(seed)
     draws = draws.choice(rows, size=(_STEPS, _BATCH), p=chance / chance.sum())
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+    with torch_seed(seed):
         network = _build(inputs)
         optimizer = torch.optim.AdamW(network.parameters(), _RATE, weight_decay=_DECAY)
         schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, _RATE, total_steps=_STEPS)
@@ -108,7 +109,7 @@ def ask(weights, inputs):
     weights : dict of str to ndarray
     inputs : Inputs
     """
-    with torch.random.fork_rng(devices=[]):  # building draws weights
+    with torch_seed(0):  # building draws weights
         network = _build(inputs).eval()
     network.load_state_dict({name: torch.from_numpy(own) for name, own in weights.items()})
     found = network(*_tensors(inputs)).double().numpy()

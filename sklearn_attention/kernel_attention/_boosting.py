@@ -4,6 +4,7 @@ import numpy as np
 from scipy.optimize import nnls
 
 from .._columns import UNORDERED
+from .._openmp import tree_threads
 from ._blend import MultinomialLink
 
 # Fewer rows than this are not split into trees.
@@ -139,7 +140,8 @@ def _boost(Booster, parameters, X, columns, y, weights, folds, stack, frequencie
             **parameters, categorical_features=categories if categories.any() else None,
             early_stopping=False, random_state=number,
         )  # fmt: skip
-        boosters.append(booster.fit(X[rows], y[rows], weights[rows]))
+        with tree_threads(X.size):
+            boosters.append(booster.fit(X[rows], y[rows], weights[rows]))
         held_out.append(_predict(booster, X[fold], frequencies))
         if number == 0:
             found = stack(held_out[0])
@@ -151,11 +153,13 @@ def _boost(Booster, parameters, X, columns, y, weights, folds, stack, frequencie
 
 
 def _predict(booster, X, frequencies):
-    if frequencies is None:
-        return booster.predict(X)
+    with tree_threads(X.size):
+        if frequencies is None:
+            return booster.predict(X)
+        found = booster.predict_proba(X)
     # A class that a booster has not seen is as frequent as it is: it says nothing of it.
     probabilities = np.tile(frequencies, (len(X), 1))
-    probabilities[:, booster.classes_] = booster.predict_proba(X)
+    probabilities[:, booster.classes_] = found
     return np.log(np.maximum(probabilities, _LEAST_PROBABILITY)) - np.log(
         np.maximum(frequencies, _LEAST_PROBABILITY)
     )

@@ -1,12 +1,22 @@
 """Linear algebra by one thread."""
 
+import os
 import threading
 from contextlib import contextmanager
 from functools import cache
 
 from threadpoolctl import ThreadpoolController
 
+
+class _Own(threading.local):
+    """Of each thread: how many contexts it is in."""
+
+    def __init__(self):
+        self.depth = 0
+
+
 _lock = threading.Lock()
+_own = _Own()
 _active, _limits = 0, None
 
 
@@ -26,13 +36,28 @@ def one_blas_thread():
         if _active == 0:
             _limits = _libraries().limit(limits=1)
         _active += 1
+        _own.depth += 1
     try:
         yield
     finally:
         with _lock:
             _active -= 1
+            _own.depth -= 1
             if _active == 0:
                 _limits.restore_original_limits()
+
+
+def _forget_other_threads():
+    """After a fork: other threads are not here, nor do they leave their contexts."""
+    global _lock, _active
+    _lock = threading.Lock()
+    if _active and not _own.depth:
+        _limits.restore_original_limits()
+    _active = _own.depth
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_other_threads)
 
 
 @cache

@@ -31,6 +31,8 @@ _LAZY = {
     "TokenDecoder": "_token_encoder",
     "TokenEncoder": "_token_encoder",
     "attention": "_attention",
+    "draw_from": "_random",
+    "generator_for": "_random",
     "initialize": "_initialize",
     "make_positions": "_positions",
     "pinball_loss": "_heads",

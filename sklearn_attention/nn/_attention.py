@@ -1,5 +1,7 @@
 """The weighted average of a transformer: attention on any kernel."""
 
+from contextlib import nullcontext
+
 import torch
 from torch.nn.functional import pad, scaled_dot_product_attention
 from torch.utils.checkpoint import checkpoint
@@ -10,6 +12,7 @@ from ._compare import at_least_single, compare, expands_accurately
 from ._dropout import drop
 from ._linear_attention import feature_weights, linear_attention
 from ._masks import causal_mask, check_mask, empty_rows, join_masks, open_rows
+from ._random import generator_for, seeded_fused_kernel
 
 # Up to so many pairs of queries and keys their weights are kept for the gradient, otherwise
 # they are computed twice, for so many pairs at a time.
@@ -134,8 +137,8 @@ def attention(
 def _in_blocks(queries, keys, values, mask, kernel, dropout):
     """Averages; of many pairs some rows and queries at a time, whose weights are forgotten.
 
-    For the gradient they are computed again. What is dropped is then drawn again too, from
-    generators of their own: other threads may draw from the global one in between.
+    For the gradient they are computed again. What is dropped is then drawn again too, so each
+    block has a generator of its own.
     """
     n_batch, n_heads, n_queries, n_keys = *queries.shape[:3], keys.shape[2]
     if n_batch * n_heads * n_queries * n_keys <= _KEPT:
@@ -156,7 +159,7 @@ def _in_blocks(queries, keys, values, mask, kernel, dropout):
             cut = of_rows is not None and of_rows.shape[2] > 1
             blocks.append(
                 checkpoint(
-                    average, int(torch.randint(2**62, ())) if dropout else 0,
+                    average, _draw_seed() if dropout else 0,
                     queries[rows, :, some], keys[rows], values[rows],
                     of_rows[:, :, some] if cut else of_rows,
                     use_reentrant=False, preserve_rng_state=False,
@@ -164,6 +167,10 @@ def _in_blocks(queries, keys, values, mask, kernel, dropout):
             )  # fmt: skip
         averages.append(torch.cat(blocks, dim=2))
     return torch.cat(averages)
+
+
+def _draw_seed():
+    return int(torch.randint(2**62, (), generator=generator_for()))
 
 
 def _weighted(queries, keys, values, mask, kernel, dropout, generator=None):
@@ -194,9 +201,11 @@ def _fused(queries, keys, values, mask, *, dropout, causal=False, scale=None):
         mask = open_rows(mask, empty)
         if mask.dtype != torch.bool:
             mask = mask.to(queries.dtype)
-    averages = scaled_dot_product_attention(
-        queries, keys, values, attn_mask=mask, is_causal=causal, dropout_p=dropout, scale=scale
-    )
+    with seeded_fused_kernel(queries.device) if dropout else nullcontext():
+        averages = scaled_dot_product_attention(
+            queries, keys, values, attn_mask=mask, is_causal=causal, dropout_p=dropout,
+            scale=scale,
+        )  # fmt: skip
     return averages if empty is None else averages.masked_fill(empty, 0.0)
 
 

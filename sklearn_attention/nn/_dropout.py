@@ -5,6 +5,7 @@ from torch import nn
 from torch.nn.functional import dropout
 
 from .._validation import check_in_interval
+from ._random import generator_for
 
 # Random numbers of 16 bits, four to a draw of 64.
 _BITS, _TO_A_DRAW = 16, 4
@@ -19,7 +20,8 @@ def drop(x, probability, generator=None):
     probability : float
         Of each entry, in [0, 1).
     generator : torch.Generator, default=None
-        On the tensor's device; None is torch's global one.
+        On the tensor's device; None is the one that :func:`draw_from` has set for this
+        thread, otherwise torch's global one.
 
     Returns
     -------
@@ -31,6 +33,7 @@ def drop(x, probability, generator=None):
     than the matrix products around it. Here a draw serves four, and the probability is
     rounded to a multiple of :math:`2^{-16}`.
     """
+    generator = generator_for(x.device) if generator is None else generator
     if not probability or (x.device.type != "cpu" and generator is None):
         return dropout(x, probability)
     n_values = 2**_BITS

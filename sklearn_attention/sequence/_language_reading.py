@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from torch.nn.functional import log_softmax, nll_loss
 
-from ..nn import KeyValueCache
+from ..nn import KeyValueCache, generator_for
 from ..text import END, PADDING, START, pad
 from ..training import threads_of_pass
 from ._token_windows import context_start
@@ -25,13 +25,13 @@ def window_loss(windows):
     Returns
     -------
     batch_loss : callable
-        As for :func:`~sklearn_attention.training.train`; torch's global generator moves the
-        windows.
+        As for :func:`~sklearn_attention.training.train`, whose random numbers move the windows.
     """
     mean_length = windows.lengths.mean()
 
     def batch_loss(network, rows):
-        shifts = torch.rand(len(rows), dtype=torch.float64).numpy() - 0.5
+        draws = torch.rand(len(rows), dtype=torch.float64, generator=generator_for())
+        shifts = draws.numpy() - 0.5
         batch = windows.moved(rows.cpu().numpy(), shifts)
         ids, following = (torch.from_numpy(part).to(rows.device) for part in batch)
         log_proba = _log_proba(network(ids)[0])  # (B, T, n_tokens)
@@ -92,8 +92,8 @@ def next_log_proba(network, prefixes):
     for ids, lengths in _contexts(network, prefixes):
         with threads_of_pass(network, ids.numel()):
             logits, _ = network(ids)
-        last = logits[torch.arange(len(ids)), lengths - 1]  # (B, n_tokens)
-        found.append(_log_proba(last).cpu())
+            last = logits[torch.arange(len(ids)), lengths - 1]  # (B, n_tokens)
+            found.append(_log_proba(last).cpu())
     return torch.cat(found).numpy()
 
 
@@ -114,9 +114,9 @@ def text_vectors(network, prefixes):
     for ids, lengths in _contexts(network, prefixes):
         with threads_of_pass(network, ids.numel()):
             tokens = network.encode(ids)[0]  # (B, T, d_model)
-        real = torch.arange(ids.shape[1]) < lengths[:, None]
-        total = tokens.masked_fill(~real[..., None].to(tokens.device), 0.0).sum(dim=1)
-        found.append(total.cpu() / lengths[:, None])
+            real = torch.arange(ids.shape[1]) < lengths[:, None]
+            total = tokens.masked_fill(~real[..., None].to(tokens.device), 0.0).sum(dim=1)
+            found.append(total.cpu() / lengths[:, None])
     return torch.cat(found).numpy()
 
 
@@ -173,7 +173,8 @@ def write(network, prompts, n_new, choose, stops=None):
         new = ids[:, seen:n_tokens]
         with threads_of_pass(network, new.numel()):
             logits, _ = network(new.to(device), cache=cache)
-        chosen = choose(_log_proba(logits[:, -1]).cpu().numpy())
+            log_proba = _log_proba(logits[:, -1]).cpu().numpy()
+        chosen = choose(log_proba)
         ended |= chosen == END
         if ended.all():
             break

@@ -1,20 +1,28 @@
 """A file from which a training that was killed goes on as if it had not been."""
 
 import dataclasses
+import hashlib
+import io
 import os
-import pickle
+import secrets
+import warnings
 from pathlib import Path
 
 import torch
 
-# Of the file: a number that another version of the package may refuse.
-_FORMAT = 1
+# How the file begins, with a number that another version of the package may change; then
+# comes the digest of the rest.
+_HEAD = b"sklearn-attention checkpoint 2\n"
+_DIGEST = hashlib.sha256
+_PARTS = "fingerprint", "ended", "state"
 
 
 class Checkpoint:
     """The state of a training in a file, and whose training it is.
 
-    The file holds tensors, numbers and text alone, and is read so that no code in it runs.
+    The file holds tensors, numbers and text alone, and is read so that no code in it runs;
+    a digest tells whether it is as it was written. Several trainings may name one file: it
+    is the one's that is under way there.
 
     Parameters
     ----------
@@ -36,7 +44,8 @@ class Checkpoint:
             raise ValueError(
                 f"checkpoint={path!r} is not valid: pass the path of a file, or None."
             ) from None
-        self._fingerprint = {"format": _FORMAT, **fingerprint}
+        self._fingerprint = fingerprint
+        self._is_ours = True
         if self._path.is_dir() or not self._path.parent.is_dir():
             problem = "is a folder" if self._path.is_dir() else "lies in no folder"
             raise ValueError(
@@ -50,49 +59,96 @@ class Checkpoint:
         Returns
         -------
         state : dict or None
-            None where there is no file.
+            None where there is no file, or that of another training.
 
         Raises
         ------
         ValueError
-            If the file is of another training, or no checkpoint.
+            If the file is damaged, or no checkpoint.
+
+        Warns
+        -----
+        UserWarning
+            If another training is under way in the file, which then stays its own.
         """
-        if not self._path.exists():
-            return None
-        remedy = "delete it to start afresh, or pass another path"
         try:
-            saved = torch.load(self._path, map_location="cpu", weights_only=True)
-            if not isinstance(saved, dict) or saved.keys() != {"fingerprint", "state"}:
-                raise pickle.UnpicklingError("has other content")
-        except (pickle.UnpicklingError, RuntimeError, EOFError) as error:
-            raise ValueError(
-                f"checkpoint={str(self._path)!r} cannot be read as a checkpoint: {remedy}."
-            ) from error
-        theirs = saved["fingerprint"]
+            content = self._path.read_bytes()
+        except FileNotFoundError:
+            return None
+        if not content.startswith(_HEAD):
+            raise self.refused("is no checkpoint of this version")
+        start = len(_HEAD) + _DIGEST().digest_size
+        payload = memoryview(content)[start:]
+        if content[len(_HEAD) : start] != _DIGEST(payload).digest():
+            raise self.refused("is damaged")
+        try:
+            saved = torch.load(io.BytesIO(payload), map_location="cpu", weights_only=True)
+            theirs, ended, state = (saved[name] for name in _PARTS)
+        except Exception as error:
+            # Somebody else wrote it: there is no telling what it makes torch raise.
+            raise self.refused("has other content") from error
         different = [
             name for name, value in self._fingerprint.items() if theirs.get(name) != value
         ]
-        if different:
-            raise ValueError(
-                f"checkpoint={str(self._path)!r} is of another training, which differs in "
-                f"{', '.join(different)}: {remedy}."
+        if not different:
+            return state
+        if not ended:
+            self._is_ours = False
+            warnings.warn(
+                f"checkpoint={str(self._path)!r} is of another training, which has not ended "
+                f"and differs in {', '.join(different)}. This one starts afresh and is not "
+                "saved: pass another path, or delete the file.",
+                UserWarning,
+                stacklevel=2,
             )
-        return saved["state"]
+        return None
 
-    def save(self, state):
-        """Replace the file, at once or not at all.
+    def refused(self, problem):
+        """The error of a file that no training can go on from.
+
+        Parameters
+        ----------
+        problem : str
+
+        Returns
+        -------
+        error : ValueError
+        """
+        return ValueError(
+            f"checkpoint={str(self._path)!r} {problem}: delete it to start afresh, or pass "
+            "another path."
+        )
+
+    def save(self, state, *, ended):
+        """Replace the file, at once or not at all; but not that of another training.
 
         Parameters
         ----------
         state : dict
             Of tensors and plain values.
+        ended : bool
+            Whether the training is over, so that another one may take the file.
         """
-        unfinished = self._path.with_name(self._path.name + ".unfinished")
-        with open(unfinished, "wb") as file:
-            torch.save({"fingerprint": self._fingerprint, "state": state}, file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(unfinished, self._path)
+        if not self._is_ours:
+            return
+        buffer = io.BytesIO()
+        parts = self._fingerprint, ended, state
+        torch.save(dict(zip(_PARTS, parts, strict=True)), buffer)
+        payload = buffer.getbuffer()
+        # Beside the file, and of a name that no other training takes.
+        name = f"{self._path.name}.{secrets.token_hex(8)}.unfinished"
+        unfinished = self._path.with_name(name)
+        try:
+            with open(unfinished, "wb") as file:
+                file.write(_HEAD)
+                file.write(_DIGEST(payload).digest())
+                file.write(payload)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(unfinished, self._path)
+        except BaseException:
+            unfinished.unlink(missing_ok=True)
+            raise
 
 
 def fingerprint(module, plan, **others):

@@ -277,14 +277,16 @@ class NetworkEstimator(AttentionEstimator):
             return np.arange(n_samples), np.arange(0)
         import torch
 
+        from ..attention import torch_threads
         from ._hold_out import hold_out
 
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        parts = hold_out(
-            n_samples, share,
-            generator=torch.Generator().manual_seed(seed),
-            strata=None if strata is None else torch.from_numpy(strata),
-        )  # fmt: skip
+        with torch_threads(1):
+            parts = hold_out(
+                n_samples, share,
+                generator=torch.Generator().manual_seed(seed),
+                strata=None if strata is None else torch.from_numpy(strata),
+            )  # fmt: skip
         return [part.numpy() for part in parts]
 
     @property

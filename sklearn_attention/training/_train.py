@@ -10,12 +10,12 @@ import warnings
 import torch
 
 from ..attention import torch_threads
+from ..nn import draw_from
 from ._checkpoint import Checkpoint, fingerprint
 from ._history import History
 from ._optimizer import decay_penalty, make_optimizers
 from ._order import shuffled_batches
 from ._plan import batch_sizes, pace
-from ._random import random_states, set_random_states, torch_seed
 
 # What processors of Intel, AMD and ARM call their instructions for it.
 _BFLOAT16_OF_PROCESSORS = ("amx_bf16", "avx512_bf16", "bf16")
@@ -49,8 +49,8 @@ def train(
         How many rows there are.
     plan : Plan
     random_state : int
-        Seeds the order of the rows, and torch's global generators while the training lasts;
-        afterwards these are as they were.
+        Seeds the order of the rows, and what :func:`~sklearn_attention.nn.generator_for` gives
+        to dropout and to `batch_loss` while the training lasts.
     validation_loss : callable, default=None
         ``validation_loss(module)`` returns a number, the smaller the better, after each epoch,
         in evaluation mode and without gradients. If given, the module ends with the
@@ -62,7 +62,9 @@ def train(
     checkpoint : str or path-like, default=None
         File to which the state is written after each epoch. If it is there, the training
         goes on from it, to the same parameters, bit for bit with one thread, as if it had
-        never ended. It stays, and once the training is over returns its result at once.
+        never ended. It stays, and once the training is over returns its result at once,
+        until another training takes the file. One that has not ended keeps its file: others
+        start afresh, say so, and are not saved.
     checkpoint_key : str, default=""
         What else makes two trainings different, such as a hash of the data.
     threads : int, default=None
@@ -81,7 +83,7 @@ def train(
         If a loss or a gradient is not finite. The message says where, and why in all
         likelihood. The parameters are the best, or else those from before the epoch.
     ValueError
-        If arguments do not fit one another, or the checkpoint is not of this training.
+        If arguments do not fit one another, or the file is no checkpoint, or damaged.
 
     Warns
     -----
@@ -92,10 +94,12 @@ def train(
     -----
     KeyboardInterrupt ends the training with ``history.stopped == "interrupted"`` and usable
     parameters: the best, or else the last. A second one, while these are put back, is raised.
-    A checkpoint then is that of the last whole epoch, from which the training can go on.
+    A checkpoint then is that of the last whole epoch, from which the training can go on. A
+    process that is killed while it writes one leaves a file ``*.unfinished`` beside it.
 
-    All threads of a process draw dropout from one generator of torch. Trainings with dropout
-    at the same time are reproducible in processes of their own, not in threads.
+    Trainings in several threads at once equal those one after the other, bit for bit. Layers
+    of torch that draw, such as :class:`torch.nn.Dropout`, draw from torch's global generator,
+    which is left alone: take :class:`sklearn_attention.nn.Dropout` in their place.
 
     Examples
     --------
@@ -134,11 +138,12 @@ def train(
         file = Checkpoint(checkpoint, run.fingerprint(str(checkpoint_key)))
         saved = file.load()
         if saved is not None:
+            broken = run.not_finite(saved["last"], saved["best"])
+            if broken is not None:
+                raise file.refused(f"holds a {broken!r} that is not finite")
             run.load_state_dict(saved)
     limit = contextlib.nullcontext() if threads is None else torch_threads(threads)
-    with limit, torch_seed(run.seed, run.device):
-        if run.random is not None:
-            set_random_states(run.random, run.device)
+    with limit, draw_from(run.generators):
         try:
             while run.history.stopped is None:
                 if task is not None:
@@ -147,7 +152,7 @@ def train(
                 stop = task is not None and task.end(run.history)
                 run.history.stopped = run.reason_to_stop() or ("callback" if stop else None)
                 if file is not None:
-                    file.save(run.state_dict())
+                    file.save(run.state_dict(), ended=run.history.stopped is not None)
         except KeyboardInterrupt:
             run.history.stopped = "interrupted"
         finally:
@@ -171,9 +176,11 @@ class _Run:
         self.device = self.parameters[0].device
         self.shuffler = torch.Generator().manual_seed(random_state)
         # Another stream of numbers than the order of the rows.
-        self.seed = int(torch.randint(2**62, (), generator=self.shuffler))
+        seed = int(torch.randint(2**62, (), generator=self.shuffler))
+        devices = dict.fromkeys([torch.device("cpu"), self.device])
+        self.generators = [torch.Generator(device).manual_seed(seed) for device in devices]
         self.history = History()
-        self.last, self.best, self.random = _weights(module), None, None
+        self.last, self.best = _weights(module), None
 
     @property
     def groups(self):
@@ -194,21 +201,38 @@ class _Run:
             "best": self.best,
             "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
             "shuffler": self.shuffler.get_state(),
-            "random": random_states(self.device),
+            "random": self.random_states(),
             "history": dataclasses.asdict(self.history),
             "validation": self.validation_loss.state_dict() if self._keeps_state else None,
         }
 
     def load_state_dict(self, state):
         """Go on from where the other was."""
-        self.last, self.best, self.random = state["last"], state["best"], state["random"]
+        self.last, self.best = state["last"], state["best"]
         self.module.load_state_dict(self.last)
+        self.set_random_states(state["random"])
         for optimizer, its_state in zip(self.optimizers, state["optimizers"], strict=True):
             optimizer.load_state_dict(its_state)
         self.shuffler.set_state(state["shuffler"])
         self.history = History(**state["history"])
         if self._keeps_state:
             self.validation_loss.load_state_dict(state["validation"])
+
+    def not_finite(self, *states):
+        """Name of a parameter that is not finite in a state of the module, or None."""
+        # Not of buffers: a mask may well be infinite.
+        names = [name for name, _ in self.module.named_parameters()]
+        each = ((name, state[name]) for state in states if state is not None for name in names)
+        return next((name for name, value in each if not value.isfinite().all()), None)
+
+    def random_states(self):
+        """States of the generators, of the processor and of a device."""
+        return [generator.get_state() for generator in self.generators]
+
+    def set_random_states(self, states):
+        """Undo what was drawn since :meth:`random_states`."""
+        for generator, state in zip(self.generators, states, strict=True):
+            generator.set_state(state)
 
     @property
     def _keeps_state(self):
@@ -283,11 +307,11 @@ class _Run:
         return loss
 
     def _line_search(self, rows, step):
-        losses, random = [], random_states(self.device)
+        losses, random = [], self.random_states()
 
         def evaluate():
             # The search compares losses, so all of them have to leave out the same units.
-            set_random_states(random, self.device)
+            self.set_random_states(random)
             loss, norm = self._gradient(rows)
             if not losses:
                 self._check_batch(loss, norm, step, rows)
@@ -337,11 +361,9 @@ class _Run:
         )
 
     def _cause(self, again):
-        # Not of buffers: a mask may well be infinite.
-        names = [name for name, _ in self.module.named_parameters()]
-        broken = [name for name in names if not self.last[name].isfinite().all()]
-        if broken:
-            return f"{broken[0]!r} was not finite before the epoch; start from finite numbers."
+        broken = self.not_finite(self.last)
+        if broken is not None:
+            return f"{broken!r} was not finite before the epoch; start from finite numbers."
         self.module.eval()
         if again is not None and not math.isfinite(again()):
             return (

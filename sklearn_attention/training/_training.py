@@ -52,7 +52,10 @@ class Training(BaseEstimator):
         Whether to train in bfloat16 where torch considers it safe. A device without
         instructions for that is slow, which a warning says.
     checkpoint : str or path-like, default=None
-        File from which a training that was interrupted goes on, to the same weights.
+        File from which a training that was interrupted goes on, to the same weights. Fits of
+        other data or parameters, such as those of a search, may name the same file: it is taken
+        once the training in it has ended; until then they start afresh, say so, and are not
+        saved.
     verbose : bool or "auto", default="auto"
         Whether a line on stderr says how far the training is, except in workers of joblib.
         "auto" says so after 5 seconds, but not in searches and other meta-estimators, nor

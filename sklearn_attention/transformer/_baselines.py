@@ -10,6 +10,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostin
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.linear_model import LogisticRegression, Ridge
 
+from .._openmp import tree_threads
 from ._convolutions import RandomConvolutions
 from ._left_out_ridge import LeftOutRidge, fit_left_out_ridge
 
@@ -66,7 +67,10 @@ class TableBaseline:
             return trees.set_params(early_stopping=False) if rare else trees
 
         def fitted(own):
-            models = [_fit(trees_of(y), cells[own], y, weights[own]) for y in targets[own].T]
+            with tree_threads(cells.size):
+                models = [
+                    _fit(trees_of(y), cells[own], y, weights[own]) for y in targets[own].T
+                ]
             return cls(models, loss.n_classes)
 
         return _whole_and_left_out(fitted, rows, held_out)
@@ -74,7 +78,8 @@ class TableBaseline:
     def outputs(self, rows):
         """Predictions, or logits of classes; (n_rows, n_outputs)."""
         cells = rows.cells()
-        return _outputs(self.models, cells, self.n_classes)
+        with tree_threads(cells.size):
+            return _outputs(self.models, cells, self.n_classes)
 
 
 @dataclass(frozen=True, eq=False)

@@ -240,15 +240,14 @@ class TestTraining:
         for name, value in expected.network_.items():
             np.testing.assert_array_equal(model.network_[name], value)
 
-    def test_a_checkpoint_of_other_data_is_refused(self, tmp_path):
-        path = tmp_path / "training.pt"
-        fit(training=Training(checkpoint=path, max_steps=4), candidates=None)
-        with pytest.raises(ValueError, match="is of another training"):
-            fit(
-                2 * make_series(seed=1),
-                training=Training(checkpoint=path, max_steps=4),
-                candidates=None,
-            )
+    def test_a_checkpoint_of_other_data_is_not_gone_on_from(self, tmp_path):
+        training = Training(checkpoint=tmp_path / "training.pt", max_steps=4)
+        first = fit(training=training, candidates=None)
+        others = 2 * make_series(seed=1)
+        model = fit(others, training=training, candidates=None)
+        alone = fit(others, training=Training(max_steps=4), candidates=None)
+        losses = model.training_history_["loss"]
+        assert losses == alone.training_history_["loss"] != first.training_history_["loss"]
 
     def test_a_failed_fit_changes_nothing(self):
         model = fit(candidates=["ridge"])

@@ -1,11 +1,14 @@
 """Linear algebra by one thread, and what is left of that afterwards."""
 
+import os
+import threading
+
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from sklearn_attention import KernelAttentionClassifier, KernelAttentionRegressor
-from sklearn_attention.kernel_attention import _leave_one_out, _ridge
+from sklearn_attention.kernel_attention import _leave_one_out, _ridge, _threads
 from sklearn_attention.kernel_attention._threads import one_blas_thread
 
 
@@ -44,6 +47,28 @@ def test_whoever_leaves_last_restores():
     assert numbers_of_threads() == {1}
     second.__exit__(None, None, None)
     assert numbers_of_threads() == {3}
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
+def test_a_fork_leaves_the_contexts_of_other_threads_behind():
+    entered, leave = threading.Event(), threading.Event()
+
+    def other():
+        with one_blas_thread(), _threads._lock:
+            entered.set()
+            leave.wait(10)
+
+    worker = threading.Thread(target=other)
+    worker.start()
+    entered.wait(10)
+    child = os.fork()
+    if child == 0:
+        free = _threads._lock.acquire(timeout=5)
+        os._exit(0 if free and numbers_of_threads() == {3} and _threads._active == 0 else 1)
+    leave.set()
+    worker.join()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 @pytest.mark.parametrize("estimator", [KernelAttentionRegressor, KernelAttentionClassifier])

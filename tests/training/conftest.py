@@ -5,6 +5,7 @@ import dataclasses
 import pytest
 import torch
 
+from sklearn_attention.nn import Dropout
 from sklearn_attention.training import torch_seed, train
 
 
@@ -22,7 +23,7 @@ class Task:
                 torch.nn.Linear(2, 8),
                 torch.nn.Tanh(),
                 torch.nn.LayerNorm(8),
-                torch.nn.Dropout(dropout),
+                Dropout(dropout),
                 torch.nn.Linear(8, 1),
             )
 

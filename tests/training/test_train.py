@@ -2,11 +2,13 @@
 
 import copy
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
+from sklearn_attention.nn import Dropout, generator_for
 from sklearn_attention.training import Plan, batch_sizes, pace, torch_seed, train
 
 PLAN = Plan(learning_rate=0.01, batch_size=(4, 16), max_epochs=6)
@@ -228,7 +230,7 @@ def test_a_line_search_leaves_out_the_same_units(task):
     drawn = []
 
     def batch_loss(module, rows):
-        drawn.append(tuple(torch.rand(4).tolist()))
+        drawn.append(tuple(torch.rand(4, generator=generator_for()).tolist()))
         return task.loss(module, rows)
 
     task.fit(Plan("lbfgs", max_epochs=2), batch_loss=batch_loss)
@@ -247,19 +249,50 @@ def test_patience_needs_a_validation_loss(task):
         task.fit(Plan(patience=3))
 
 
+def draw_of_every_kind():
+    layers = [
+        torch.nn.Linear(3, 2), torch.nn.Embedding(3, 2), torch.nn.Conv1d(3, 2, 2),
+        torch.nn.LSTM(3, 2), torch.nn.MultiheadAttention(4, 2),
+        torch.nn.TransformerEncoderLayer(4, 2),
+    ]  # fmt: skip
+    empty, ones = torch.empty(3, 4), torch.ones(50)
+    return [
+        *(parameter for layer in layers for parameter in layer.parameters()),
+        torch.rand(3), torch.randn(2, 2), torch.randint(5, (4,)), torch.randperm(9),
+        torch.nn.Dropout(0.3)(ones), torch.nn.Dropout(0.2, inplace=True)(ones.clone()),
+        Dropout(0.3)(ones), empty.clone().uniform_(), empty.clone().normal_(),
+        *(
+            getattr(torch.nn.init, f"{name}_")(empty.clone())
+            for name in ("xavier_uniform", "xavier_normal", "kaiming_normal", "orthogonal")
+        ),
+    ]  # fmt: skip
+
+
 def test_torch_seed_is_that_of_torch_within_and_leaves_no_trace():
     before = torch.get_rng_state()
     with torch_seed(5):
-        drawn = torch.rand(3)
+        drawn = draw_of_every_kind()
     assert torch.equal(torch.get_rng_state(), before)
-    try:
+    with torch.random.fork_rng():
         torch.manual_seed(5)
-        assert torch.equal(torch.rand(3), drawn)
-    finally:
-        torch.set_rng_state(before)
+        for own, as_usual in zip(drawn, draw_of_every_kind(), strict=True):
+            assert torch.equal(own, as_usual)
     with pytest.raises(ZeroDivisionError), torch_seed(5):
         raise ZeroDivisionError
     assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_torch_seed_concerns_its_own_thread():
+    before = torch.get_rng_state()
+    with ThreadPoolExecutor(1) as pool, torch_seed(5):
+        assert torch.equal(pool.submit(torch.get_rng_state).result(), before)
+        other = pool.submit(torch.rand, 3).result()
+        own = torch.rand(3)
+    torch.set_rng_state(before)
+    assert torch.equal(torch.rand(3), other)
+    torch.set_rng_state(before)
+    with torch_seed(5):
+        assert torch.equal(torch.rand(3), own)
 
 
 @pytest.mark.gpu

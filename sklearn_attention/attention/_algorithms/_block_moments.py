@@ -170,7 +170,8 @@ class BlockMoments:
 
         if scales is None:
             part = dense_part(replace(problem, values=columns, single=False))
-            return [finished(part.numerator, part.shift, problem.query_scale)]
+            with threads_for(len(rows) * len(problem.keys)):
+                return [finished(part.numerator, part.shift, problem.query_scale)]
         table, found = kernel_table(problem), []
         # Several bandwidths at a time: what follows the sums is many small operations.
         at_once = max(1, _BLOCK_NUMBERS // (len(rows) * columns.shape[1]))

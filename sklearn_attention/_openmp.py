@@ -1,0 +1,49 @@
+"""Threads of OpenMP, which torch and scikit-learn's trees compute with."""
+
+import contextlib
+import os
+from functools import cache
+
+from threadpoolctl import ThreadpoolController
+
+# Numbers of a table below which trees are fitted and asked by one thread: more save less than
+# half a second, and on a busy machine wait for one another many times as long.
+_FEW_CELLS = 2**19
+# OpenMP's name for ending threads and forgetting them (omp_pause_hard).
+_PAUSE_HARD = 2
+
+
+def tree_threads(n_cells):
+    """Context for trees on a table of so many numbers: one thread if few.
+
+    Parameters
+    ----------
+    n_cells : int
+
+    Returns
+    -------
+    context : context manager
+    """
+    return _libraries().limit(limits=1) if n_cells < _FEW_CELLS else contextlib.nullcontext()
+
+
+@cache
+def _libraries():
+    # To look for them takes milliseconds. scikit-learn's is loaded with its trees.
+    return ThreadpoolController().select(user_api="openmp")
+
+
+def _end_threads():
+    """End the threads of this thread's OpenMP, which starts new ones when it needs them.
+
+    A forked process has none of its parent's threads, but GNU's OpenMP takes them to be there,
+    and would wait for them for ever. It is the only one that leaves this to others.
+    """
+    for library in ThreadpoolController().select(prefix="libgomp").lib_controllers:
+        pause = getattr(library.dynlib, "omp_pause_resource_all", None)
+        if pause is not None:
+            pause(_PAUSE_HARD)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_end_threads)

@@ -1,0 +1,214 @@
+"""Damaged and foreign checkpoints, and writes that do not end."""
+
+import builtins
+import errno
+import hashlib
+import io
+import os
+import random
+import signal
+
+import pytest
+import torch
+
+from sklearn_attention.training import Plan
+from sklearn_attention.training import _checkpoint as checkpoint_module
+
+HEAD = b"sklearn-attention checkpoint 2\n"
+PLAN = Plan(learning_rate=0.01, batch_size=16, max_epochs=3)
+needs_fork = pytest.mark.skipif(os.name == "nt", reason="has neither fork nor SIGKILL")
+
+
+@pytest.fixture
+def path(task, tmp_path):
+    """A checkpoint in the midst of a training."""
+    path = tmp_path / "checkpoint.pt"
+    epochs = iter([1.0, 0.9])
+
+    def interrupted(module):
+        value = next(epochs, None)
+        if value is None:
+            raise KeyboardInterrupt
+        return value
+
+    _, history = task.fit(PLAN, validation_loss=interrupted, checkpoint=path)
+    assert len(history.loss) == 2
+    return path
+
+
+def resume(task, path):
+    return task.fit(PLAN, validation_loss=lambda module: 0.5, checkpoint=path)
+
+
+def assert_refused(task, path, problem):
+    content = path.read_bytes()
+    with pytest.raises(ValueError, match=rf"checkpoint=.*{path.name}.* {problem}: delete it"):
+        resume(task, path)
+    assert path.read_bytes() == content
+
+
+def signed(payload):
+    """A file that is as its author wrote it."""
+    return HEAD + hashlib.sha256(payload).digest() + payload
+
+
+def saved(content):
+    buffer = io.BytesIO()
+    torch.save(content, buffer)
+    return buffer.getvalue()
+
+
+def mutations(content, n, seed):
+    """A flipped bit, a cut, a lost or a doubled stretch, other bytes: n of them."""
+    draw = random.Random(seed)
+    for number in range(n):
+        i, j = sorted(draw.sample(range(len(content)), 2))
+        if number % 5 == 0:
+            yield content[:i]
+        elif number % 5 == 1:
+            yield content[:i] + content[j:]
+        elif number % 5 == 2:
+            yield content[:j] + content[i:]
+        else:
+            changed = bytearray(content)
+            if number % 5 == 3:
+                changed[i] ^= 1 << draw.randrange(8)
+            else:
+                changed[i] = (changed[i] + draw.randrange(1, 256)) % 256
+            yield bytes(changed)
+
+
+def check_mutations(task, path, n, seed):
+    content = path.read_bytes()
+    for mutated in mutations(content, n, seed):
+        path.write_bytes(mutated)
+        with pytest.raises(ValueError, match=r"checkpoint=.*: delete it to start afresh"):
+            resume(task, path)
+    path.write_bytes(content)
+    assert resume(task, path)[1].stopped == "max_epochs"
+
+
+def test_every_damage_is_noticed(task, path):
+    check_mutations(task, path, 400, seed=0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(1, 5))
+def test_every_damage_of_many_is_noticed(task, path, seed):
+    check_mutations(task, path, 2500, seed)
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"", "is no checkpoint of this version"),
+        (b"no checkpoint", "is no checkpoint of this version"),
+        (HEAD, "is damaged"),
+        (saved(torch.ones(3)), "is no checkpoint of this version"),
+        (signed(b"no checkpoint"), "has other content"),
+        (signed(saved(torch.ones(3))), "has other content"),
+        (signed(saved({"fingerprint": {}})), "has other content"),
+    ],
+    ids=["empty", "text", "cut", "tensor", "signed text", "signed tensor", "a part"],
+)
+def test_foreign_files_are_named(task, path, content, problem):
+    path.write_bytes(content)
+    assert_refused(task, path, problem)
+
+
+class Shout:
+    """Code that pickles could run."""
+
+    def __reduce__(self):
+        return (os.mkdir, ("shouted",))
+
+
+@pytest.mark.parametrize("sign", [bytes, signed])
+def test_no_code_runs(task, path, monkeypatch, sign):
+    monkeypatch.chdir(path.parent)
+    path.write_bytes(sign(saved({"fingerprint": Shout(), "ended": False, "state": {}})))
+    assert_refused(task, path, "(is no checkpoint of this version|has other content)")
+    assert [found.name for found in path.parent.iterdir()] == [path.name]
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+@pytest.mark.parametrize("part", ["last", "best"])
+def test_weights_are_finite(task, path, part, value):
+    content = torch.load(io.BytesIO(path.read_bytes()[len(HEAD) + 32 :]), weights_only=True)
+    content["state"][part]["4.weight"][0, 3] = value
+    path.write_bytes(signed(saved(content)))
+    assert_refused(task, path, "holds a '4.weight' that is not finite")
+
+
+class Faulty:
+    """A file whose writes go wrong once so many have been made, in the midst of one."""
+
+    def __init__(self, file, n_whole, fault):
+        self._file, self._n_whole, self._fault = file, n_whole, fault
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._file.close()
+
+    def __getattr__(self, name):
+        return getattr(self._file, name)
+
+    def write(self, data):
+        if self._n_whole == 0:
+            self._file.write(data[: len(data) // 2])
+            self._file.flush()
+            self._fault()
+        self._n_whole -= 1
+        self._file.write(data)
+
+
+def go_wrong(monkeypatch, where, fault):
+    """Let the next checkpoint go wrong in its write of a given number, or in a call of os."""
+    if isinstance(where, int):
+        faulty = lambda *args: Faulty(builtins.open(*args), where, fault)  # noqa: E731
+        monkeypatch.setattr(checkpoint_module, "open", faulty, raising=False)
+    else:
+        monkeypatch.setattr(os, where, lambda *_: fault())
+
+
+everywhere = pytest.mark.parametrize("where", [0, 1, 2, "fsync", "replace"])
+
+
+@everywhere
+@pytest.mark.parametrize(
+    "error", [OSError(errno.ENOSPC, "no space left"), KeyboardInterrupt()], ids=["full", "^C"]
+)
+def test_a_write_that_fails_leaves_the_file(task, path, monkeypatch, where, error):
+    before = path.read_bytes()
+
+    def fault():
+        raise error
+
+    with monkeypatch.context() as patch:
+        go_wrong(patch, where, fault)
+        if isinstance(error, KeyboardInterrupt):
+            assert resume(task, path)[1].stopped == "interrupted"
+        else:
+            with pytest.raises(OSError, match="no space left"):
+                resume(task, path)
+    assert [found.name for found in path.parent.iterdir()] == [path.name]
+    assert path.read_bytes() == before
+    assert resume(task, path)[1].stopped == "max_epochs"
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
+@needs_fork
+@everywhere
+def test_a_process_killed_while_it_writes_leaves_the_file(task, path, monkeypatch, where):
+    before = path.read_bytes()
+    child = os.fork()
+    if child == 0:
+        go_wrong(monkeypatch, where, lambda: os.kill(os.getpid(), signal.SIGKILL))
+        resume(task, path)
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    assert os.WTERMSIG(status) == signal.SIGKILL
+    assert path.read_bytes() == before
+    assert resume(task, path)[1].stopped == "max_epochs"
