@@ -80,10 +80,14 @@ def attend(
     -----
     Along a single feature most kernels are summed in time linear in keys and queries, by
     NumPy alone: windows of moments, recurrences or Chebyshev interpolation, whichever suits
-    the kernel. Otherwise Gaussian and scaled dot-product kernels run through
-    :func:`torch.nn.functional.scaled_dot_product_attention` where that is accurate (see
-    :class:`~sklearn_attention.kernels.Gaussian`), everything else in tiles of
-    differences. Positive kernels of unbounded support are summed in log space. Leaving out
+    the kernel. In two to eight features, where the bandwidth is small beside the data, trees
+    find for groups of neighbouring queries the keys within the kernel's support, or within
+    the distance beyond which all keys together have less than 1e-12 of the weight, and only
+    these are compared. Pairs are compared through
+    :func:`torch.nn.functional.scaled_dot_product_attention` by Gaussian and scaled
+    dot-product kernels where that is accurate (see
+    :class:`~sklearn_attention.kernels.Gaussian`), and in tiles of differences by all
+    others. Positive kernels of unbounded support are summed in log space. Leaving out
     is closed form, :math:`(\bar v - s v_i) / (1 - s)` with :math:`s` the share of the
     query's own key; where that share is close to 1 the average is computed again without
     the key. Where no other key is left, the answer is NaN.

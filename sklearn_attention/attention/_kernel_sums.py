@@ -7,6 +7,7 @@ is all that averages, local polynomials, densities and their leave-one-out error
 
 import numpy as np
 
+from ._algorithms._near_keys import near_keys
 from ._linear_time import linear_time_sums
 from ._partial import Part
 
@@ -35,8 +36,10 @@ def kernel_sums(problem, algorithm="auto", device="auto"):
         found = keys.sums(problem)
         return Part(found.shift, found.sums[0, 1:].T, found.sums[0, 0])
     from ._algorithms._dense import dense_part
+    from ._algorithms._near_sums import near_part
 
-    part = dense_part(problem.tensors(device))
+    near = near_keys(problem, device) if algorithm == "auto" else None
+    part = dense_part(problem.tensors(device)) if near is None else near_part(near)
     if not problem.on_arrays:
         return part._replace(shift=part.shift.double())
     fields = (None if field is None else field.cpu().numpy() for field in part[:4])

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 from array_api_compat import array_namespace
 
+from ._algorithms._near_keys import near_keys
 from ._empty import fallback
 from ._kernel_sums import kernel_sums
 from ._linear_time import linear_time_sums
@@ -45,6 +46,7 @@ class LocalMoments:
                 f"{problem.kernel!r}: choose one such as 'gaussian', or gap=0."
             )
         self._problem, self._degree, self._empty, self._device = problem, degree, empty, device
+        self._algorithm = algorithm
         self._linear = linear_time_sums(problem, degree) if algorithm == "auto" else None
         kernel, n_features = problem.kernel, problem.keys.shape[1]
         self._is_radial = kernel.signed is False and kernel.radial_form(n_features) is not None
@@ -83,11 +85,41 @@ class LocalMoments:
         if self._linear is not None and not (of_queries and len(self._linear.columns) == 2):
             scales = np.ones(1) if scales is None else scales
             return self._in_linear_time(finish, scales)
-        if scales is None:
+        return self._by_pairs(finish, [None] if scales is None else scales, single)
+
+    def _by_pairs(self, finish, scales, single):
+        """At each scale by the keys that are near, if few are; else by all."""
+        others = []
+        for scale in scales:
+            near = self._near(scale)
+            if near is None:
+                others.append(scale)
+                continue
+            yield from self._by_all_pairs(finish, others, single)
+            others = []
+            yield from self._blocks(near.problem, near=near).reduce(finish)
+        yield from self._by_all_pairs(finish, others, single)
+
+    def _near(self, scale):
+        if self._algorithm == "dense" or self._empty == "mean":
+            return None
+        problem = self._problem
+        if np.ndim(scale):
+            own = problem.query_scale
+            problem = replace(problem, query_scale=scale if own is None else scale * own)
+        elif scale is not None:
+            problem = problem.at(scale)
+        return near_keys(problem, self._device, self._degree, nearest=self._empty == "nearest")
+
+    def _by_all_pairs(self, finish, scales, single):
+        if not len(scales):
+            return ()
+        if scales[0] is None:
             return self._blocks(self._problem).reduce(finish)
+        of_queries = np.ndim(scales) == 2
         fused = self._is_dot_product and not (self._degree or of_queries or self._problem.gap)
         if self._is_radial and not fused:
-            return self._blocks_for_any_scale.reduce(finish, scales)
+            return self._blocks_for_any_scale.reduce(finish, np.asarray(scales))
         problems = map(self._problem.at, scales)
         if self._degree == 0 and not self._problem.gap:
             return (finish(self._by_sums(problem, single), slice(None)) for problem in problems)

@@ -60,12 +60,20 @@ class Problem:
             },
         )
 
-    def take(self, rows):
-        """The same problem for some of the queries."""
+    def take(self, rows, keys=None):
+        """The same problem for some of the queries, and of the keys, which are in order."""
         own_key, scale = (
             None if field is None else field[rows] for field in (self.own_key, self.query_scale)
         )
-        return replace(self, queries=self.queries[rows], own_key=own_key, query_scale=scale)
+        some = replace(self, queries=self.queries[rows], own_key=own_key, query_scale=scale)
+        if keys is None:
+            return some
+        if own_key is not None:
+            xp = array_namespace(keys)
+            place = xp.searchsorted(keys, own_key).clip(max=len(keys) - 1)
+            own_key = xp.where(keys[place] == own_key, place, -1)
+        keys, values, weights = self.keys[keys], self.values[keys], self.weights[keys]
+        return replace(some, keys=keys, values=values, weights=weights, own_key=own_key)
 
     def centred(self):
         """The same problem without the values' weighted mean, and that mean."""

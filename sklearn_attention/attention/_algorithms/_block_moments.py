@@ -45,9 +45,9 @@ class Coordinates:
         self.queries, self.keys = problem.queries[:, columns], problem.keys[:, columns]
         self.basis = Basis(degree, len(columns))
 
-    def columns(self, terms):
-        """Columns to average: the terms' products, and the terms times the values."""
-        return self.basis.columns(terms, self._problem.values)
+    def columns(self, terms, keys=slice(None)):
+        """Columns to average: the terms' products, and the terms times the keys' values."""
+        return self.basis.columns(terms, self._problem.values[keys])
 
     def moments(self, averages, offset, scale):
         """Moments about queries from averages about the middle of a block.
@@ -78,7 +78,7 @@ class Coordinates:
 
 
 class BlockMoments:
-    """Moments by a positive kernel of any kind; every query meets every key.
+    """Moments by a positive kernel of any kind; every query meets every key, or those near.
 
     Parameters
     ----------
@@ -88,17 +88,20 @@ class BlockMoments:
         Degree of the local polynomials.
     empty : {"nearest", "mean", "nan"}
         What answers for queries without weights.
+    near : NearKeys, default=None
+        Groups of queries, each with all keys that count for it: of the same problem, with
+        the nearest keys if these are to answer. None for all keys.
     any_scale : bool, default=False
         Whether blocks are to suit bandwidths of any size, or that of the problem alone.
     """
 
-    def __init__(self, problem, degree, empty, *, any_scale=False):
-        self._problem, self._empty = problem, empty
+    def __init__(self, problem, degree, empty, *, near=None, any_scale=False):
+        self._problem, self._empty, self._near = problem, empty, near
         self._local = Coordinates(problem, degree)
         self._own = None if problem.own_key is None else own_terms(problem)
         if any_scale:
             self._blocks = self._for_any_scale()
-        else:
+        elif near is None:
             self._blocks = compact_blocks(self._local.queries, RADIUS)
 
     def _for_any_scale(self):
@@ -133,6 +136,8 @@ class BlockMoments:
             For each scale what `finish` returned, for all queries.
         """
         problem = self._problem
+        if self._near is not None:
+            return [self._by_near_keys(finish)]
         if scales is None:
             found = [self._block(rows, None, finish) for rows in self._blocks]
             return [in_order(*zip(*found, strict=True), self._blocks)]
@@ -146,11 +151,31 @@ class BlockMoments:
             )
         return [in_order(of_scale, self._blocks) for of_scale in zip(*found, strict=True)]
 
-    def _block(self, rows, scales, finish):
+    def _by_near_keys(self, finish):
+        """Reduced moments of all queries at the problem's own bandwidth."""
+        found, rows = [], []
+
+        def reduced(block):
+            queries, keys = block
+            return self._block(queries, None, finish, keys)[0]
+
+        for groups in self._near:
+            blocks = [
+                (queries[box], keys)
+                for queries, keys in (map(torch.from_numpy, group) for group in groups)
+                for box in compact_blocks(self._local.queries[queries], RADIUS)
+            ]
+            found += map_blocks(reduced, blocks)
+            rows += [queries for queries, _ in blocks]
+        return in_order(found, rows)
+
+    def _block(self, rows, scales, finish, keys=None):
         """Reduced moments of some neighbouring queries, for each scale."""
-        problem, x = self._problem.take(rows), self._local.queries[rows]
+        problem, x = self._problem.take(rows, keys), self._local.queries[rows]
+        keys = slice(None) if keys is None else keys
         middle = x.mean(dim=0)
-        columns = self._local.columns(self._local.basis.terms(self._local.keys - middle))
+        terms = self._local.basis.terms(self._local.keys[keys] - middle)
+        columns = self._local.columns(terms, keys)
         answers = functools.cache(lambda: fallback_averages(problem, columns, self._empty))
 
         def finished(sums, shift, scale):

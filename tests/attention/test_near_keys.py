@@ -1,0 +1,225 @@
+"""Sums over the keys near each query, against sums over all pairs."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sklearn_attention.attention import LeaveOneOut, attend, attend_local
+from sklearn_attention.attention._algorithms import _near_keys
+from sklearn_attention.attention._algorithms._near_keys import NearKeys, near_keys, nearest_keys
+from sklearn_attention.attention._empty import fallback
+from sklearn_attention.attention._kernel_sums import kernel_sums
+from sklearn_attention.attention._problem import prepare
+from sklearn_attention.kernels import AitchisonAitken, ProductKernel, as_kernel
+
+N = 400
+PLACES = {
+    "normal": lambda rng, d: rng.normal(size=(N, d)),
+    "heavy tails": lambda rng, d: rng.standard_t(1.5, size=(N, d)),
+    "clusters": lambda rng, d: 0.1 * rng.normal(size=(N, d)) + 9 * rng.integers(4, size=(N, 1)),
+    "gaps": lambda rng, d: rng.normal(size=(N, d)) + 1e3 * rng.integers(2, size=(N, d)),
+    "rounded": lambda rng, d: np.round(2 * rng.normal(size=(N, d))),
+    "outlier": lambda rng, d: np.vstack([rng.normal(size=(N - 1, d)), np.full((1, d), 1e6)]),
+    "offset": lambda rng, d: 1e6 + rng.normal(size=(N, d)),
+    "one place": lambda rng, d: np.full((N, d), 3.0),
+}
+KERNELS = {
+    "boxcar": 0.6,
+    "epanechnikov": 0.7,
+    "tricube": 0.5,
+    "gaussian": 0.05,
+    "exponential": 0.02,
+}
+
+
+@pytest.fixture(autouse=True)
+def always(monkeypatch):
+    """Trees for few pairs too, however much they leave to do; counts how often they grew."""
+    monkeypatch.setattr(_near_keys, "_FEW_PAIRS", 0)
+    monkeypatch.setattr(_near_keys, "_LARGEST_SHARE", np.inf)
+    grown, init = [], NearKeys.__init__
+
+    def count(self, *args):
+        grown.append(1)
+        init(self, *args)
+
+    monkeypatch.setattr(NearKeys, "__init__", count)
+    return grown
+
+
+def data(place, n_features, seed=0):
+    rng = np.random.default_rng(seed)
+    keys = PLACES[place](rng, n_features)
+    queries = np.vstack([keys[:50] + 0.01, PLACES[place](rng, n_features)[:100]])
+    return queries, keys, rng.normal(size=(N, 2)), rng.uniform(0.1, 2, size=N)
+
+
+@pytest.mark.parametrize("leave_out", [False, True])
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("place", PLACES)
+def test_averages(place, kernel, leave_out, always):
+    queries, keys, values, weights = data(place, 3 + leave_out)
+    options = {
+        "bandwidth": KERNELS[kernel], "sample_weight": weights, "leave_one_out": leave_out,
+        "empty": {"boxcar": "mean", "tricube": "nan"}.get(kernel, "nearest"),
+    }  # fmt: skip
+    given = keys if leave_out else queries, keys, values, kernel
+    found = attend(*given, **options)
+    assert always
+    asked = attend(*given, **options, algorithm="dense")
+    np.testing.assert_allclose(found[0], asked[0], rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(found[1], asked[1], rtol=1e-9, atol=1e-7)
+
+
+@pytest.mark.parametrize("degree", [1, 2])
+@pytest.mark.parametrize("kernel", ["epanechnikov", "gaussian"])
+@pytest.mark.parametrize("place", PLACES)
+def test_local_polynomials(place, kernel, degree, always):
+    queries, keys, values, weights = data(place, 3)
+    leave_out, empty = degree == 1, "nearest" if degree == 1 else "nan"
+    options = {
+        "bandwidth": 2 * KERNELS[kernel], "sample_weight": weights, "empty": empty,
+        "degree": degree, "leave_one_out": leave_out,
+    }  # fmt: skip
+    given = keys if leave_out else queries, keys, values, kernel
+    found = attend_local(*given, **options)
+    assert always
+    asked = attend_local(*given, **options, algorithm="dense")
+    for name in ("values", "ridge"):
+        np.testing.assert_allclose(
+            getattr(found, name), getattr(asked, name), rtol=1e-6, atol=1e-6, err_msg=name
+        )
+    # A cluster's slopes are told by differences of its rows, in which digits cancel.
+    np.testing.assert_allclose(found.slopes, asked.slopes, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("degree", [0, 1])
+@pytest.mark.parametrize("kernel", ["epanechnikov", "gaussian"])
+def test_scales_of_the_bandwidth(kernel, degree, always, monkeypatch):
+    _, keys, values, weights = data("normal", 3)
+    smoother = LeaveOneOut(
+        keys, values, as_kernel(kernel), bandwidth=0.3, degree=degree, sample_weight=weights
+    )
+    rows = np.linspace(0.5, 2.0, N)
+    for scales in ([0.5, 1.0, 4.0], [rows, 2 * rows]):
+        always.clear()
+        found = smoother.scores(scales)
+        assert len(always) == len(scales)
+        with monkeypatch.context() as patch:
+            patch.setattr(_near_keys, "_LARGEST_SHARE", 0.0)
+            asked = smoother.scores(scales)
+        np.testing.assert_allclose(found, asked, rtol=1e-9)
+
+
+def test_scales_that_need_all_pairs_keep_their_places(monkeypatch):
+    _, keys, values, _ = data("clusters", 3)
+    smoother = LeaveOneOut(keys, values, as_kernel("epanechnikov"), bandwidth=1.0)
+    scales = [50.0, 0.2, 60.0, 70.0, 0.3]
+    monkeypatch.setattr(_near_keys, "_PAIRS_OF_A_GROUP", 0)
+    monkeypatch.setattr(_near_keys, "_LARGEST_SHARE", 0.8)
+    few = [smoother._moments._near(scale) is not None for scale in scales]
+    assert few == [False, True, False, False, True]
+    one_by_one = [smoother.scores([scale]) for scale in scales]
+    np.testing.assert_allclose(
+        smoother.scores(scales), np.squeeze(one_by_one, axis=2).T, rtol=1e-12
+    )
+
+
+def test_categories_and_scales_of_queries():
+    queries, keys, values, _ = data("normal", 4)
+    levels = np.random.default_rng(1).integers(0, 3, size=N)
+    keys[:, 3], queries[:, 3] = levels, levels[: len(queries)]
+    kernel = ProductKernel([
+        ("numbers", "epanechnikov", [0]), ("level", AitchisonAitken(n_levels=3, lam=0.2), [3])
+    ])  # fmt: skip
+    given = {"bandwidth": 0.5, "query_scale": np.linspace(0.5, 2, len(queries))}
+    found = attend(queries, keys, values, "epanechnikov", **given)
+    asked = attend(queries, keys, values, "epanechnikov", algorithm="dense", **given)
+    np.testing.assert_allclose(found[0], asked[0], rtol=1e-10)
+    found = attend(queries, keys, values, kernel, bandwidth=0.5)
+    asked = attend(queries, keys, values, kernel, bandwidth=0.5, algorithm="dense")
+    np.testing.assert_allclose(found[0], asked[0], rtol=1e-10)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    n=st.integers(1, 60), n_features=st.integers(2, 8), seed=st.integers(0, 10**6),
+    decimals=st.integers(0, 6), offset=st.sampled_from([0.0, 1e6]),
+    bandwidth=st.floats(0.01, 100), kernel=st.sampled_from(sorted(KERNELS)),
+    leave_out=st.booleans(),
+)  # fmt: skip
+def test_any_rows(n, n_features, seed, decimals, offset, bandwidth, kernel, leave_out):
+    rng = np.random.default_rng(seed)
+    keys = offset + np.round(rng.standard_t(2, size=(n, n_features)), decimals)
+    queries = keys if leave_out else keys[::-1] + 0.1
+    options = {"bandwidth": bandwidth, "leave_one_out": leave_out}
+    values = rng.normal(size=n)
+    found = attend(queries, keys, values, kernel, **options)
+    asked = attend(queries, keys, values, kernel, algorithm="dense", **options)
+    np.testing.assert_allclose(found[0], asked[0], rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize("leave_out", [False, True])
+@pytest.mark.parametrize("place", PLACES)
+def test_groups_see_every_key_that_counts(place, leave_out):
+    queries, keys, values, weights = data(place, 3)
+    queries = keys if leave_out else queries
+    problem, _, _ = prepare(
+        queries, keys, values, "epanechnikov", bandwidth=0.7, sample_weight=weights,
+        leave_one_out=leave_out, device="auto",
+    )  # fmt: skip
+    near = near_keys(problem, "cpu", nearest=True)
+    distances = np.linalg.norm(problem.queries[:, None] - near.problem.keys, axis=2)
+    if leave_out:
+        distances[np.arange(N), near.problem.own_key] = np.inf
+    groups = [group for some in near for group in some]
+    rows = np.concatenate([rows for rows, _ in groups])
+    np.testing.assert_array_equal(np.sort(rows), np.arange(len(queries)))
+    for rows, found in groups:
+        own = distances[rows]
+        reach = np.maximum(own.min(axis=1, keepdims=True), 1.0)
+        counts = np.flatnonzero(((own <= reach) & (own < np.inf)).any(axis=0))
+        assert np.isin(counts, found).all()
+        assert (np.diff(found) > 0).all()
+
+
+@pytest.mark.parametrize("leave_out", [False, True])
+@pytest.mark.parametrize("place", PLACES)
+def test_nearest_keys_answer(place, leave_out, monkeypatch, always):
+    queries, keys, values, weights = data(place, 3)
+    problem, _, _ = prepare(
+        keys if leave_out else queries, keys, values, "boxcar", bandwidth=1e-9,
+        sample_weight=weights, leave_one_out=leave_out, device="auto",
+    )  # fmt: skip
+    part = kernel_sums(problem, "dense")
+    found = fallback(problem, part, "nearest")
+    assert always or place in ("rounded", "one place")
+    monkeypatch.setattr(_near_keys, "_LARGEST_SHARE", 0.0)
+    for one, other in zip(found, fallback(problem, part, "nearest"), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12)
+
+
+def test_trees_where_they_pay(monkeypatch):
+    monkeypatch.undo()
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(4000, 3))
+
+    def grow(kernel, bandwidth, n=4000):
+        problem, _, _ = prepare(
+            x[:n], x, x, kernel, bandwidth=bandwidth, sample_weight=None,
+            leave_one_out=False, device="auto",
+        )  # fmt: skip
+        return near_keys(problem, "cpu") is not None, problem
+
+    assert grow("epanechnikov", 0.2)[0]
+    assert not grow("epanechnikov", 3.0)[0]  # reaches nearly all
+    assert not grow("epanechnikov", 0.2, n=10)[0]
+    assert not grow("scaled_dot_product", 0.2)[0]
+    assert not grow("rational_quadratic", 0.2)[0]  # fades too slowly
+    _, problem = grow("epanechnikov", 0.2)
+    assert near_keys(replace(problem, gap=1), "cpu") is None
+    assert near_keys(problem.tensors("cpu"), "cpu") is None
+    assert nearest_keys(problem) is not None
