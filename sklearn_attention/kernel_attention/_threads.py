@@ -35,6 +35,7 @@ def one_blas_thread():
     with _lock:
         if _active == 0:
             _limits = _libraries().limit(limits=1)
+            _let_others_set()
         _active += 1
         _own.depth += 1
     try:
@@ -45,6 +46,17 @@ def one_blas_thread():
             _own.depth -= 1
             if _active == 0:
                 _limits.restore_original_limits()
+                _let_others_set()
+
+
+def _let_others_set():
+    """Give up what threadpoolctl keeps to the thread that set numbers first, if it lives.
+
+    Whoever leaves last is to restore them, and others may come after this thread. Contexts
+    give it up at their end; this one changes nothing else.
+    """
+    with _libraries().limit(limits=None):
+        pass
 
 
 def _forget_other_threads():

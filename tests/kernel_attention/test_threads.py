@@ -18,10 +18,13 @@ def numbers_of_threads():
 
 @pytest.fixture(autouse=True)
 def several_threads():
-    with threadpool_limits(3, user_api="blas"):
-        if numbers_of_threads() != {3}:
-            pytest.skip("the number of threads cannot be set here")
-        yield
+    before = threadpool_limits(3, user_api="blas")
+    _threads._let_others_set()
+    if numbers_of_threads() != {3}:
+        pytest.skip("the number of threads cannot be set here")
+    yield
+    before.restore_original_limits()
+    _threads._let_others_set()
 
 
 def test_restores_what_was_before():
@@ -47,6 +50,30 @@ def test_whoever_leaves_last_restores():
     assert numbers_of_threads() == {1}
     second.__exit__(None, None, None)
     assert numbers_of_threads() == {3}
+
+
+def test_threads_one_after_the_other_restore_too():
+    entered, leave, found = threading.Event(), threading.Event(), []
+
+    def other():
+        with one_blas_thread():
+            found.append(numbers_of_threads())
+            entered.set()
+            leave.wait(10)
+        found.append(numbers_of_threads())
+
+    with one_blas_thread():
+        worker = threading.Thread(target=other)
+        worker.start()
+        entered.wait(10)
+    assert numbers_of_threads() == {1}
+    leave.set()
+    worker.join()
+    assert found == [{1}, {3}]
+    worker = threading.Thread(target=other)
+    worker.start()
+    worker.join()
+    assert found[2:] == [{1}, {3}]
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
