@@ -155,6 +155,25 @@ def check_choice(name, value, choices):
     return value
 
 
+def check_flag(name, value):
+    """Return ``value`` as a bool if it is one, of Python or NumPy, else raise ValueError.
+
+    Parameters
+    ----------
+    name : str
+        Name of the parameter, for the message.
+    value : object
+        What the user passed.
+
+    Returns
+    -------
+    value : bool
+    """
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{name}={value!r} is not valid: pass True or False.")
+    return bool(value)
+
+
 def check_bandwidth(bandwidth, n_features):
     """Return a bandwidth as a float, or as one float for each feature.
 
@@ -242,7 +261,9 @@ def check_key_weights(sample_weight, X):
         return None
     if not np.asarray(sample_weight).any():
         raise ValueError("sample_weight is zero for every row: leave at least one above 0.")
-    weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    weights = _check_sample_weight(
+        sample_weight, X, dtype=np.float64, ensure_non_negative=True, copy=True
+    )
     if weights.max() > np.finfo(np.float64).max / len(weights):
         raise ValueError("sample_weight sums to infinity: divide it by its largest value.")
     return weights
