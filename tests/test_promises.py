@@ -81,6 +81,32 @@ def test_the_same_again_and_nothing_is_touched(estimator):
     assert dict(matplotlib.rcParams) == style
 
 
+@everywhere
+def test_data_may_be_overwritten_after_a_fit(estimator):
+    data = data_for(estimator)
+    passed = [part.copy() for part in data]
+    weights = {} if len(data) == 1 or "Features" in type(estimator).__name__ else {
+        "sample_weight": np.linspace(1, 2, len(data[0]))
+    }  # fmt: skip
+    model = copy.deepcopy(estimator).fit(*passed, **weights)
+    expected = answer(model, data)
+    for part in (*passed, *weights.values()):
+        part[:] = part[0]
+    np.testing.assert_array_equal(answer(model, data), expected)
+
+
+@pytest.mark.parametrize("estimator", ROWS[:7], ids=lambda e: type(e).__name__)
+def test_memory_maps_are_not_copied(estimator, tmp_path):
+    X, y = data_for(estimator)
+    np.save(tmp_path / "X.npy", X)
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    model = copy.deepcopy(estimator).fit(mapped, y)
+    assert np.shares_memory(model.keys_, mapped)
+    np.testing.assert_array_equal(
+        answer(model, (X, y)), answer(copy.deepcopy(estimator).fit(X, y), (X, y))
+    )
+
+
 @pytest.mark.parametrize("estimator", ROWS, ids=lambda e: type(e).__name__)
 def test_rows_are_answered_alone_as_among_others(estimator):
     data = data_for(estimator)
@@ -119,3 +145,19 @@ def test_a_score_is_higher_for_what_is_better(estimator):
     X, y = data_for(estimator)
     model = copy.deepcopy(estimator).fit(X, y)
     assert model.score(X, y) > model.score(X, y[::-1])
+
+
+@pytest.mark.parametrize(
+    ("estimator", "flag"),
+    [
+        *((kind, "per_feature") for kind in ROWS[:3]),
+        *((kind, "warm_start") for kind in (*ROWS[9:11], SERIES[1])),
+        *((kind, "orthogonal") for kind in ROWS[11:]),
+    ],
+    ids=lambda part: part if isinstance(part, str) else type(part).__name__,
+)
+def test_a_flag_is_true_or_false(estimator, flag):
+    model = copy.deepcopy(estimator)
+    with pytest.raises(ValueError, match=f"{flag}='no' is not valid: pass True or False"):
+        model.set_params(**{flag: "no"}).fit(*data_for(estimator))
+    model.set_params(**{flag: np.True_}).fit(*data_for(estimator))

@@ -28,7 +28,8 @@ class SmootherRegressor(RegressorMixin, UncertaintyMixin, KernelSmoother):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Training rows; data frames may have categorical columns.
+            Training rows; data frames may have categorical columns. They are copied, but
+            a memory map of floats stays where it is, as does one of targets.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Targets.
         sample_weight : array-like of shape (n_samples,), default=None
