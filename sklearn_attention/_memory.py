@@ -45,16 +45,16 @@ def check_memory(what, shape, remedy, itemsize=8):
     itemsize : int, default=8
         Bytes of a number.
     """
-    needed, limit = math.prod(map(int, shape)) * itemsize, _memory()
+    needed, limit = math.prod(map(int, shape)) * itemsize, _limit()
     if needed > limit:
-        sizes = " x ".join(f"{n}" for n in shape)
+        sizes = " x ".join(map(str, shape))
         raise MemoryError(
-            f"{what} of {sizes} numbers needs {needed / 1e9:.1f} GB, but there are "
-            f"{limit / 1e9:.1f} GB of memory: {remedy}."
+            f"{what} takes {sizes} numbers, {needed / 1e6:.0f} MB, but there are "
+            f"{limit / 1e6:.0f} MB of memory: {remedy}."
         )
 
 
-def _memory():
+def _limit():
     """Bytes that this machine has, or its container may have; inf where nobody says."""
     limits = [math.inf]
     with contextlib.suppress(AttributeError, OSError, ValueError):

@@ -76,7 +76,7 @@ class LeaveOneOutGradient:
         largest = self.numbers.abs().amax(dim=0)
         self.unit = torch.where(largest > 0, largest, 1.0)
         self.places = self.numbers / self.unit
-        self.basis = Basis(degree, len(numeric))
+        self.basis = Basis(degree, len(numeric), len(X))
         size = _LOCAL_BLOCK_ROWS if self.basis.degree else len(X)
         self.blocks = median_blocks(self.places, size)
         middles = [self.places[rows].mean(dim=0).expand(len(rows), -1) for rows in self.blocks]
