@@ -7,6 +7,13 @@ import numbers
 import numpy as np
 from sklearn.utils.validation import _check_sample_weight
 
+# What NumPy says of tables that are not numeric: of texts, objects and dates.
+_NOT_NUMERIC = (
+    "could not convert string to float",
+    "must be a string or a real number",
+    "could not be promoted by",
+)
+
 
 def check_positive(name, value, *, integer=False, minimum=None):
     """Return ``value`` if it is a positive finite number, else raise ValueError.
@@ -302,10 +309,29 @@ def check_numeric(name):
     """
     try:
         yield
-    except ValueError as error:
-        if "could not convert string to float" not in str(error):
+    except (ValueError, TypeError) as error:
+        if not any(words in str(error) for words in _NOT_NUMERIC):
             raise
         raise ValueError(
             f"{name} has a column that is not numeric ({error}): encode it first, for "
             "example with OneHotEncoder or OrdinalEncoder in a ColumnTransformer."
+        ) from error
+
+
+def check_numeric_target(y):
+    """Raise ValueError if regression is asked for texts that are no numbers.
+
+    Parameters
+    ----------
+    y : array-like
+        What the user passed; all else is checked elsewhere.
+    """
+    y = np.asarray(y)
+    texts = [cell for cell in y.flat if isinstance(cell, str)] if y.dtype.kind in "OU" else []
+    try:
+        np.array(texts, dtype=np.float64)
+    except ValueError as error:
+        raise ValueError(
+            f"y has texts, such as {str(texts[0])!r}: make numbers of them, or, if they are "
+            "classes, take a classifier."
         ) from error

@@ -5,7 +5,9 @@ import pickle
 
 import matplotlib
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.base import is_regressor
 
 from sklearn_attention import (
     ConditionalKernelDensity,
@@ -161,3 +163,27 @@ def test_a_flag_is_true_or_false(estimator, flag):
     with pytest.raises(ValueError, match=f"{flag}='no' is not valid: pass True or False"):
         model.set_params(**{flag: "no"}).fit(*data_for(estimator))
     model.set_params(**{flag: np.True_}).fit(*data_for(estimator))
+
+
+@everywhere
+def test_errors_name_the_class_that_was_called(estimator):
+    with pytest.raises(TypeError, match=rf"^{type(estimator).__name__}\.__init__"):
+        type(estimator)(1, 2, 3)
+
+
+@pytest.mark.parametrize("estimator", ROWS, ids=lambda e: type(e).__name__)
+def test_dates_and_classes_are_no_numbers(estimator):
+    X, y = data_for(estimator)
+    dates = pd.to_datetime(np.arange(60), unit="D", origin="2024-01-01").to_numpy()
+    for wrong in (dates[:, None], pd.DataFrame({"when": dates})):
+        with pytest.raises(ValueError, match=r"X has dates or times .*make numbers of them"):
+            copy.deepcopy(estimator).fit(wrong, y)
+    stamps = np.column_stack([X, pd.Series(dates).astype(object)])
+    with pytest.raises(ValueError, match=r"X has a column that is not numeric .*Timestamp"):
+        copy.deepcopy(estimator).fit(stamps, y)
+    if is_regressor(estimator):
+        for names in (np.where(y > 0, "b", "a"), np.where(y > 0, "b", "a").astype(object)):
+            with pytest.raises(
+                ValueError, match=r"y has texts, such as '[ab]': .* a classifier"
+            ):
+                copy.deepcopy(estimator).fit(X, names)

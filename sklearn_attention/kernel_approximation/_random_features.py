@@ -12,14 +12,17 @@ from sklearn.base import (
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._base import keeps_state_on_failure
+from .._base import OwnInit, keeps_state_on_failure
+from .._columns import refuse_times
 from .._validation import check_bandwidth, check_flag, check_numeric, check_positive
 from ..kernels import as_kernel, random_frequencies
 
 _DTYPES = (np.float64, np.float32)
 
 
-class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
+class RandomFeatures(
+    OwnInit, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC
+):
     r"""Base class: directions are drawn by ``fit``, and ``transform`` looks along them.
 
     A subclass says in ``_spectral_kernel`` what the directions are drawn for, and turns
@@ -55,6 +58,7 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         -------
         self
         """
+        refuse_times(X)
         with check_numeric("X"):
             X = validate_data(self, X, dtype=_DTYPES)
         n_components = check_positive("n_components", self.n_components, integer=True)

@@ -45,7 +45,8 @@ class Coordinates:
         self._problem = problem
         columns = problem.kernel.numeric_columns(problem.keys.shape[1])
         self.queries, self.keys = problem.queries[:, columns], problem.keys[:, columns]
-        self.basis = Basis(degree, len(columns), len(self.keys) if n_points is None else n_points)
+        n_points = len(self.keys) if n_points is None else n_points
+        self.basis = Basis(degree, len(columns), n_points)
 
     def columns(self, terms, keys=slice(None)):
         """Columns to average: the terms' products, and the terms times the keys' values."""
