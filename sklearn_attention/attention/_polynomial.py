@@ -13,6 +13,8 @@ THIN = 1e-4
 # A direction is thin, too, whose variance is this many squares of the distance, times the
 # distance: a million times the rounding.
 _ROUNDING = 1e6 * np.finfo(np.float64).eps
+# Data within so many bandwidths are all at one place: squares of squares would vanish.
+_CONSTANT = 1e-60
 
 
 class Moments(NamedTuple):
@@ -175,7 +177,7 @@ def local_unit(spread, keys, weights):
     share = weights / weights.sum()
     deviation = keys - share @ keys
     extent = xp.sqrt(share @ deviation**2)
-    extent = xp.where(extent > 0, extent, xp.inf)
+    extent = xp.where(extent > _CONSTANT, extent, xp.inf)
     spread = spread if hasattr(spread, "shape") else xp.full_like(extent, spread)
     return xp.minimum(spread, extent)
 

@@ -11,6 +11,9 @@ from scipy.sparse import issparse
 from .._validation import check_bandwidth
 from ..kernels import Kernel, as_kernel
 
+# How many bandwidths from the middle keys may be.
+_FURTHEST_KEY = 1e60
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -365,7 +368,9 @@ def _in_bandwidths(queries, keys, kernel, bandwidth):
         queries, keys = queries - center, keys - center
     with np.errstate(over="ignore"):
         scaled = [kernel.rescale(x, bandwidth) for x in (queries, keys)]
-    if not all(xp.isfinite(x).all() for x in scaled):
+    queries, keys = scaled
+    # Squares of squares of keys must not overflow either.
+    if not (xp.isfinite(queries).all() and (xp.abs(keys) <= _FURTHEST_KEY).all()):
         raise ValueError(
             f"features divided by bandwidth={bandwidth!r} overflow: pass a larger bandwidth, "
             "or scale the features down."

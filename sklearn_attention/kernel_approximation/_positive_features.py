@@ -102,10 +102,10 @@ class PositiveRandomFeatures(RandomFeatures):
     def _learn(self, X, random_state):
         self.center_ = X.mean(axis=0, dtype=np.float64)
         rows = self._scaled(X - self.center_, self.bandwidth_)
-        # The covariance of the sum of two rows.
-        self.directions_, self.log_weights_ = spread_directions(
-            self.directions_, 2 * rows.T @ rows / len(rows)
-        )
+        with np.errstate(over="ignore", invalid="ignore"):
+            covariance = 2 * rows.T @ rows / len(rows)  # of the sum of two rows
+            self._refuse_overflow(np.square(covariance))
+        self.directions_, self.log_weights_ = spread_directions(self.directions_, covariance)
 
     def _features(self, X, bandwidth):
         directions, log_weights, center = (

@@ -60,7 +60,7 @@ class RandomFeatures(
         """
         refuse_times(X)
         with check_numeric("X"):
-            X = validate_data(self, X, dtype=_DTYPES)
+            X = validate_data(self, X, dtype=_DTYPES, order="C")
         n_components = check_positive("n_components", self.n_components, integer=True)
         bandwidth = check_bandwidth(self.bandwidth, X.shape[1])
         orthogonal = check_flag("orthogonal", self.orthogonal)
@@ -90,14 +90,10 @@ class RandomFeatures(
         """
         check_is_fitted(self)
         with check_numeric("X"):
-            X = validate_data(self, X, dtype=_DTYPES, reset=False)
+            X = validate_data(self, X, dtype=_DTYPES, order="C", reset=False)
         with np.errstate(over="ignore", invalid="ignore"):
             features = self._features(X, self.bandwidth_.astype(X.dtype))
-        if not np.isfinite(features).all():
-            raise ValueError(
-                f"features overflow at bandwidth={self.bandwidth!r}: pass a larger bandwidth, "
-                "or scale X down."
-            )
+        self._refuse_overflow(features)
         return features
 
     @abstractmethod
@@ -107,6 +103,13 @@ class RandomFeatures(
     @abstractmethod
     def _features(self, X, bandwidth):
         """Features of rows, (n_samples, n_components), in the precision of both."""
+
+    def _refuse_overflow(self, numbers):
+        if not np.isfinite(numbers).all():
+            raise ValueError(
+                f"features overflow at bandwidth={self.bandwidth!r}: pass a larger bandwidth, "
+                "or scale X down."
+            )
 
     def _learn(self, X, random_state):
         """Set what ``transform`` needs besides the directions."""
