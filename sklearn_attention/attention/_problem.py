@@ -11,8 +11,8 @@ from scipy.sparse import issparse
 from .._validation import check_bandwidth
 from ..kernels import Kernel, as_kernel
 
-# How many bandwidths from the middle keys may be.
-_FURTHEST_KEY = 1e60
+# How many bandwidths from the middle keys may be for squares that do not overflow.
+_FURTHEST_KEY = 1e152
 
 
 @dataclass(frozen=True)
@@ -369,7 +369,6 @@ def _in_bandwidths(queries, keys, kernel, bandwidth):
     with np.errstate(over="ignore"):
         scaled = [kernel.rescale(x, bandwidth) for x in (queries, keys)]
     queries, keys = scaled
-    # Squares of squares of keys must not overflow either.
     if not (xp.isfinite(queries).all() and (xp.abs(keys) <= _FURTHEST_KEY).all()):
         raise ValueError(
             f"features divided by bandwidth={bandwidth!r} overflow: pass a larger bandwidth, "
