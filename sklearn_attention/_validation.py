@@ -312,7 +312,8 @@ def check_numeric(name):
     except (ValueError, TypeError) as error:
         if not any(words in str(error) for words in _NOT_NUMERIC):
             raise
-        raise ValueError(
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(
             f"{name} has a column that is not numeric ({error}): encode it first, for "
             "example with OneHotEncoder or OrdinalEncoder in a ColumnTransformer."
         ) from error

@@ -179,7 +179,7 @@ def test_dates_and_classes_are_no_numbers(estimator):
         with pytest.raises(ValueError, match=r"X has dates or times .*make numbers of them"):
             copy.deepcopy(estimator).fit(wrong, y)
     stamps = np.column_stack([X, pd.Series(dates).astype(object)])
-    with pytest.raises(ValueError, match=r"X has a column that is not numeric .*Timestamp"):
+    with pytest.raises(TypeError, match=r"X has a column that is not numeric .*Timestamp"):
         copy.deepcopy(estimator).fit(stamps, y)
     if is_regressor(estimator):
         for names in (np.where(y > 0, "b", "a"), np.where(y > 0, "b", "a").astype(object)):
