@@ -2,6 +2,7 @@
 
 import functools
 import importlib.metadata
+import types
 
 from sklearn.base import BaseEstimator
 from sklearn.callback import CallbackSupportMixin
@@ -11,7 +12,23 @@ from . import _openmp  # noqa: F401 (so that forks do not hang)
 _KIND = "dataclass"  # where the name of a dataclass is kept among its fields
 
 
-class AttentionEstimator(CallbackSupportMixin, BaseEstimator):
+class OwnInit:
+    """Mixin: errors about parameters name the class that was called, not where they stand."""
+
+    def __init_subclass__(cls, **options):
+        super().__init_subclass__(**options)
+        found = cls.__init__
+        if "__init__" in vars(cls) or not isinstance(found, types.FunctionType):
+            return
+        init = types.FunctionType(
+            found.__code__, found.__globals__, "__init__", found.__defaults__, found.__closure__
+        )
+        init.__kwdefaults__, init.__doc__ = found.__kwdefaults__, found.__doc__
+        init.__qualname__ = f"{cls.__qualname__}.__init__"
+        cls.__init__ = init
+
+
+class AttentionEstimator(OwnInit, CallbackSupportMixin, BaseEstimator):
     """Base class of the estimators: callbacks, and a link to the docs in their HTML."""
 
     _doc_link_module = "sklearn_attention"

@@ -332,13 +332,34 @@ def frame_of(X):
     return frame if isinstance(frame, nw.DataFrame) else None
 
 
+def refuse_times(X):
+    """Raise ValueError if a table has dates or times.
+
+    Parameters
+    ----------
+    X : data frame or array-like
+        What the user passed.
+    """
+    for column in _table_columns(X):
+        array = isinstance(column, np.ndarray)
+        if column.dtype.kind in "mM" if array else column.dtype.is_temporal():
+            where = f"of dtype {column.dtype}" if array else f"in column {column.name!r}"
+            raise ValueError(
+                f"X has dates or times {where}: make numbers of them, such as the days since "
+                "the first, and of what repeats, such as the month or the day of the week."
+            )
+
+
 def _columns_of(X):
-    """Columns of a frame or an array; none of what is no table, which others refuse."""
+    """Columns of a frame or an array, without times; none of what is no table."""
+    refuse_times(X)
+    return _table_columns(X)
+
+
+def _table_columns(X):
     frame = frame_of(X)
     if frame is not None:
-        columns = list(frame.iter_columns())
-        _refuse_times(columns)
-        return columns
+        return list(frame.iter_columns())
     try:
         array = np.asarray(X)
     except (TypeError, ValueError):
@@ -411,16 +432,6 @@ def _levels(column, kind):
     except TypeError:
         levels = sorted(known, key=lambda level: (str(type(level)), str(level)))
     return (*levels, *(seen - known))
-
-
-def _refuse_times(columns):
-    for column in columns:
-        if column.dtype.is_temporal():
-            raise ValueError(
-                f"X has dates or times in column {column.name!r}: make numbers of them, such "
-                "as the days since the first, and of what repeats, such as the month or the "
-                "day of the week."
-            )
 
 
 def _doubt_levels(column, levels, refuse_texts):

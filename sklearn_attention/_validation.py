@@ -7,6 +7,13 @@ import numbers
 import numpy as np
 from sklearn.utils.validation import _check_sample_weight
 
+# What NumPy says of tables that are not numeric: of texts, objects and dates.
+_NOT_NUMERIC = (
+    "could not convert string to float",
+    "must be a string or a real number",
+    "could not be promoted by",
+)
+
 
 def check_positive(name, value, *, integer=False, minimum=None):
     """Return ``value`` if it is a positive finite number, else raise ValueError.
@@ -155,6 +162,25 @@ def check_choice(name, value, choices):
     return value
 
 
+def check_flag(name, value):
+    """Return ``value`` as a bool if it is one, of Python or NumPy, else raise ValueError.
+
+    Parameters
+    ----------
+    name : str
+        Name of the parameter, for the message.
+    value : object
+        What the user passed.
+
+    Returns
+    -------
+    value : bool
+    """
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{name}={value!r} is not valid: pass True or False.")
+    return bool(value)
+
+
 def check_bandwidth(bandwidth, n_features):
     """Return a bandwidth as a float, or as one float for each feature.
 
@@ -242,7 +268,9 @@ def check_key_weights(sample_weight, X):
         return None
     if not np.asarray(sample_weight).any():
         raise ValueError("sample_weight is zero for every row: leave at least one above 0.")
-    weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    weights = _check_sample_weight(
+        sample_weight, X, dtype=np.float64, ensure_non_negative=True, copy=True
+    )
     if weights.max() > np.finfo(np.float64).max / len(weights):
         raise ValueError("sample_weight sums to infinity: divide it by its largest value.")
     return weights
@@ -281,10 +309,30 @@ def check_numeric(name):
     """
     try:
         yield
-    except ValueError as error:
-        if "could not convert string to float" not in str(error):
+    except (ValueError, TypeError) as error:
+        if not any(words in str(error) for words in _NOT_NUMERIC):
             raise
-        raise ValueError(
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(
             f"{name} has a column that is not numeric ({error}): encode it first, for "
             "example with OneHotEncoder or OrdinalEncoder in a ColumnTransformer."
+        ) from error
+
+
+def check_numeric_target(y):
+    """Raise ValueError if regression is asked for texts that are no numbers.
+
+    Parameters
+    ----------
+    y : array-like
+        What the user passed; all else is checked elsewhere.
+    """
+    y = np.asarray(y)
+    texts = [cell for cell in y.flat if isinstance(cell, str)] if y.dtype.kind in "OU" else []
+    try:
+        np.array(texts, dtype=np.float64)
+    except ValueError as error:
+        raise ValueError(
+            f"y has texts, such as {str(texts[0])!r}: make numbers of them, or, if they are "
+            "classes, take a classifier."
         ) from error

@@ -5,7 +5,9 @@ import pickle
 
 import matplotlib
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.base import is_regressor
 
 from sklearn_attention import (
     ConditionalKernelDensity,
@@ -81,6 +83,32 @@ def test_the_same_again_and_nothing_is_touched(estimator):
     assert dict(matplotlib.rcParams) == style
 
 
+@everywhere
+def test_data_may_be_overwritten_after_a_fit(estimator):
+    data = data_for(estimator)
+    passed = [part.copy() for part in data]
+    weights = {} if len(data) == 1 or "Features" in type(estimator).__name__ else {
+        "sample_weight": np.linspace(1, 2, len(data[0]))
+    }  # fmt: skip
+    model = copy.deepcopy(estimator).fit(*passed, **weights)
+    expected = answer(model, data)
+    for part in (*passed, *weights.values()):
+        part[:] = part[0]
+    np.testing.assert_array_equal(answer(model, data), expected)
+
+
+@pytest.mark.parametrize("estimator", ROWS[:7], ids=lambda e: type(e).__name__)
+def test_memory_maps_are_not_copied(estimator, tmp_path):
+    X, y = data_for(estimator)
+    np.save(tmp_path / "X.npy", X)
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    model = copy.deepcopy(estimator).fit(mapped, y)
+    assert np.shares_memory(model.keys_, mapped)
+    np.testing.assert_array_equal(
+        answer(model, (X, y)), answer(copy.deepcopy(estimator).fit(X, y), (X, y))
+    )
+
+
 @pytest.mark.parametrize("estimator", ROWS, ids=lambda e: type(e).__name__)
 def test_rows_are_answered_alone_as_among_others(estimator):
     data = data_for(estimator)
@@ -119,3 +147,43 @@ def test_a_score_is_higher_for_what_is_better(estimator):
     X, y = data_for(estimator)
     model = copy.deepcopy(estimator).fit(X, y)
     assert model.score(X, y) > model.score(X, y[::-1])
+
+
+@pytest.mark.parametrize(
+    ("estimator", "flag"),
+    [
+        *((kind, "per_feature") for kind in ROWS[:3]),
+        *((kind, "warm_start") for kind in (*ROWS[9:11], SERIES[1])),
+        *((kind, "orthogonal") for kind in ROWS[11:]),
+    ],
+    ids=lambda part: part if isinstance(part, str) else type(part).__name__,
+)
+def test_a_flag_is_true_or_false(estimator, flag):
+    model = copy.deepcopy(estimator)
+    with pytest.raises(ValueError, match=f"{flag}='no' is not valid: pass True or False"):
+        model.set_params(**{flag: "no"}).fit(*data_for(estimator))
+    model.set_params(**{flag: np.True_}).fit(*data_for(estimator))
+
+
+@everywhere
+def test_errors_name_the_class_that_was_called(estimator):
+    with pytest.raises(TypeError, match=rf"^{type(estimator).__name__}\.__init__"):
+        type(estimator)(1, 2, 3)
+
+
+@pytest.mark.parametrize("estimator", ROWS, ids=lambda e: type(e).__name__)
+def test_dates_and_classes_are_no_numbers(estimator):
+    X, y = data_for(estimator)
+    dates = pd.to_datetime(np.arange(60), unit="D", origin="2024-01-01").to_numpy()
+    for wrong in (dates[:, None], pd.DataFrame({"when": dates})):
+        with pytest.raises(ValueError, match=r"X has dates or times .*make numbers of them"):
+            copy.deepcopy(estimator).fit(wrong, y)
+    stamps = np.column_stack([X, pd.Series(dates).astype(object)])
+    with pytest.raises(TypeError, match=r"X has a column that is not numeric .*Timestamp"):
+        copy.deepcopy(estimator).fit(stamps, y)
+    if is_regressor(estimator):
+        for names in (np.where(y > 0, "b", "a"), np.where(y > 0, "b", "a").astype(object)):
+            with pytest.raises(
+                ValueError, match=r"y has texts, such as '[ab]': .* a classifier"
+            ):
+                copy.deepcopy(estimator).fit(X, names)

@@ -11,6 +11,9 @@ from ._moments import LocalMoments
 from ._own_key import Predictions, with_own_key
 from ._problem import prepare
 
+# Values of this size have squares that can be summed.
+_LARGEST = 1e150
+
 
 class Scores(NamedTuple):
     """Ingredients of the criteria of a bandwidth, one entry for each bandwidth.
@@ -125,6 +128,12 @@ class LeaveOneOut:
         """
         scales = np.asarray(scales, dtype=np.float64)
         truth, weights = _to_numpy(self._own_values), _to_numpy(self._weights)
+        largest = np.abs(truth).max(initial=0.0)
+        if largest > _LARGEST:
+            raise ValueError(
+                f"values as large as {largest:g}, such as targets y, have squares that are "
+                "infinite: divide them by the largest."
+            )
         found = []
         for predicted in self._predict(scales, single):
             left_out, fitted, leverage = map(_to_numpy, predicted)

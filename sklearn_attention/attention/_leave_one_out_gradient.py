@@ -53,7 +53,7 @@ class LeaveOneOutGradient:
     def __init__(
         self, X, values, kernel, kinds, *, degree=0, sample_weight=None, empty="nearest"
     ):
-        X = torch.as_tensor(np.asarray(X, dtype=np.float64))
+        X = torch.as_tensor(np.ascontiguousarray(X, dtype=np.float64))
         numeric = [j for j, kind in enumerate(kinds) if kind == "numeric"]
         self.numbers = X[:, numeric] - X[:, numeric].median(dim=0).values
         self.steps = [
@@ -64,8 +64,8 @@ class LeaveOneOutGradient:
             if kind != "numeric"
         ]
         weights = np.ones(len(X)) if sample_weight is None else sample_weight
-        self.weights = torch.as_tensor(weights / np.max(weights))
-        values = torch.as_tensor(np.asarray(values, dtype=np.float64))
+        self.weights = torch.as_tensor(np.ascontiguousarray(weights / np.max(weights)))
+        values = torch.as_tensor(np.ascontiguousarray(values, dtype=np.float64))
         self.values = values - (self.weights @ values) / self.weights.sum()
         self.kernel = kernel if numeric else Constant()
         self.empty = "nan" if empty == "raise" else empty
@@ -76,7 +76,7 @@ class LeaveOneOutGradient:
         largest = self.numbers.abs().amax(dim=0)
         self.unit = torch.where(largest > 0, largest, 1.0)
         self.places = self.numbers / self.unit
-        self.basis = Basis(degree, len(numeric))
+        self.basis = Basis(degree, len(numeric), len(X))
         size = _LOCAL_BLOCK_ROWS if self.basis.degree else len(X)
         self.blocks = median_blocks(self.places, size)
         middles = [self.places[rows].mean(dim=0).expand(len(rows), -1) for rows in self.blocks]

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from array_api_compat import array_namespace
 
+from .._memory import check_memory
 from .._validation import check_bandwidth, check_choice
 from ._kernel_sums import ALGORITHMS
 from ._moments import LocalMoments, refuse_signed
@@ -223,7 +224,11 @@ def local_rows(
     )  # fmt: skip
     from ._algorithms._block_moments import RADIUS, Coordinates
     from ._algorithms._compact_blocks import compact_blocks, in_order
+    from ._weights import IN_PARTS
 
+    # Weights and effects, and for each value the residuals and the fits left out.
+    shape = len(problem.queries), len(keys), 2 + 2 * problem.values.shape[1]
+    check_memory("what every key does to the fit at every query", shape, IN_PARTS)
     if degree:
         refuse_signed(problem.kernel)
     problem, center = problem.tensors(device).centred()

@@ -14,6 +14,9 @@ from ._own_key import own_share, own_terms
 from ._partial import finish as divide
 from ._polynomial import Moments
 
+# Terms of polynomials are multiplied with each other.
+_FURTHEST_KEY = 1e70
+
 
 class LocalMoments:
     """Averages about each query, at one bandwidth after the other.
@@ -40,6 +43,7 @@ class LocalMoments:
     def __init__(self, problem, degree=0, *, empty="nearest", algorithm="auto", device="auto"):
         if degree:
             refuse_signed(problem.kernel)
+            _refuse_far(problem.keys)
         if problem.gap and problem.kernel.signed is not False:
             raise ValueError(
                 f"gap={problem.gap} needs a kernel that is known to be positive, got kernel="
@@ -189,6 +193,14 @@ class LocalMoments:
         if problem.own_key is not None:
             share = own_share(own_terms(problem), shift, part.denominator)
         return Moments(shift, part.denominator, ones, averages[:, None], None, share)
+
+
+def _refuse_far(keys):
+    if 0 not in keys.shape and float(abs(keys).max()) > _FURTHEST_KEY:
+        raise ValueError(
+            f"features divided by bandwidth reach {float(abs(keys).max()):g}, whose products "
+            "overflow: pass a larger bandwidth, scale the features down, or use degree=0."
+        )
 
 
 def refuse_signed(kernel):

@@ -5,12 +5,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from array_api_compat import array_namespace, is_torch_array
 
+from .._memory import check_memory
+
 # Below this variance, in units of the kernel's own or the data's, rows are too close
 # together in some direction to tell a slope: a hundredth of the window's width.
 THIN = 1e-4
 # A direction is thin, too, whose variance is this many squares of the distance, times the
 # distance: a million times the rounding.
 _ROUNDING = 1e6 * np.finfo(np.float64).eps
+# Data within so many bandwidths are all at one place: squares of squares would vanish.
+_CONSTANT = 1e-60
 
 
 class Moments(NamedTuple):
@@ -59,14 +63,27 @@ class Basis:
         0, 1 or 2.
     n_coordinates : int
         Number of local coordinates :math:`d`.
+    n_points : int
+        At how many points :meth:`columns` are asked for.
+
+    Raises
+    ------
+    MemoryError
+        If these columns do not fit into memory.
     """
 
-    def __init__(self, degree, n_coordinates):
+    def __init__(self, degree, n_coordinates, n_points):
         self.degree = degree if n_coordinates else 0
         self.n_coordinates = n_coordinates
         left, right = np.triu_indices(n_coordinates)
         self._left, self._right = left, right
         self.size = 1 + (self.degree >= 1) * n_coordinates + (self.degree == 2) * len(left)
+        # The factors of each product, and their product.
+        check_memory(
+            f"degree={degree} for {n_coordinates} features, with {self.size} coefficients,",
+            (3, n_points, self.size * (self.size + 1) // 2),
+            "choose a smaller degree, or fewer features",
+        )
         self._rows, self._columns = np.triu_indices(self.size)
 
     def terms(self, u):
@@ -160,7 +177,7 @@ def local_unit(spread, keys, weights):
     share = weights / weights.sum()
     deviation = keys - share @ keys
     extent = xp.sqrt(share @ deviation**2)
-    extent = xp.where(extent > 0, extent, xp.inf)
+    extent = xp.where(extent > _CONSTANT, extent, xp.inf)
     spread = spread if hasattr(spread, "shape") else xp.full_like(extent, spread)
     return xp.minimum(spread, extent)
 

@@ -11,6 +11,9 @@ from scipy.sparse import issparse
 from .._validation import check_bandwidth
 from ..kernels import Kernel, as_kernel
 
+# How many bandwidths from the middle keys may be for squares that do not overflow.
+_FURTHEST_KEY = 1e152
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -365,7 +368,8 @@ def _in_bandwidths(queries, keys, kernel, bandwidth):
         queries, keys = queries - center, keys - center
     with np.errstate(over="ignore"):
         scaled = [kernel.rescale(x, bandwidth) for x in (queries, keys)]
-    if not all(xp.isfinite(x).all() for x in scaled):
+    queries, keys = scaled
+    if not (xp.isfinite(queries).all() and (xp.abs(keys) <= _FURTHEST_KEY).all()):
         raise ValueError(
             f"features divided by bandwidth={bandwidth!r} overflow: pass a larger bandwidth, "
             "or scale the features down."

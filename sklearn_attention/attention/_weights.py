@@ -3,6 +3,7 @@
 import torch
 
 from .._blocks import blocks
+from .._memory import check_memory
 from .._validation import check_choice
 from ._algorithms._tiles import fallback_weights, tile_weights
 from ._partial import EMPTY_POLICIES, Fallback, Part, finish
@@ -11,6 +12,8 @@ from ._threads import threads_for
 
 _BLOCK_PAIRS = 2**20
 _INVISIBLE = 1e-300
+# What to do about a matrix that does not fit into memory.
+IN_PARTS = "pass some queries at a time"
 
 
 @torch.no_grad()
@@ -57,8 +60,9 @@ def attention_weights(
         queries, keys, None, kernel, bandwidth=bandwidth, query_scale=query_scale,
         sample_weight=sample_weight, leave_one_out=leave_one_out, device=device,
     )  # fmt: skip
-    problem = problem.tensors(device)
     n_queries, n_keys = len(problem.queries), len(problem.keys)
+    check_memory("a weight for every query and key", (n_queries, len(keys)), IN_PARTS)
+    problem = problem.tensors(device)
     weights = problem.queries.new_zeros((n_queries, n_keys))
     with threads_for(n_queries * n_keys):
         for rows in blocks(n_queries, max(1, _BLOCK_PAIRS // n_keys)):

@@ -74,4 +74,11 @@ def _multiples(bandwidths):
                 break
         else:
             groups.append((shape / factor, [(position, factor)]))
-    return [(unit if len(unit) > 1 else float(unit[0]), members) for unit, members in groups]
+    found = []
+    for unit, members in groups:
+        # In a size of theirs, so that features divided by it do not overflow.
+        size = np.ldexp(1.0, np.frexp(members[0][1])[1] - 1)
+        unit = unit * size
+        members = [(position, factor / size) for position, factor in members]
+        found.append((unit if len(unit) > 1 else float(unit[0]), members))
+    return found

@@ -134,10 +134,10 @@ def select_neighbors(
     best, lowest = None, np.inf
     for n_neighbors in candidates:
         scores = smoother.scores(distances[None, :, n_neighbors - 1])
-        value = data.in_units(scores.left_out[0], "loo")
-        if value < lowest:
-            best, lowest = n_neighbors, value
-        if observe is not None and observe(value, n_neighbors):
+        error = float(scores.left_out[0])
+        if error < lowest:
+            best, lowest = n_neighbors, error
+        if observe is not None and observe(data.in_units(error, "loo"), n_neighbors):
             break
     if best is None:
         raise ValueError(
@@ -145,7 +145,7 @@ def select_neighbors(
             f"{options.get('empty')!r} leaves every row with a prediction: use "
             "empty='nearest' or pass a number."
         )
-    return best, lowest
+    return best, data.in_units(lowest, "loo")
 
 
 def check_neighbors(n_neighbors, n_keys):

@@ -33,15 +33,15 @@ def feature_spread(X, sample_weight=None):
         Always positive: a constant feature tells no rows apart at any bandwidth.
     """
     X = np.asarray(X, dtype=np.float64)
-    center = np.average(X, axis=0, weights=sample_weight)
-    # Relative to the largest deviation, no square overflows or vanishes.
-    deviation = np.abs(X - center)
-    largest = deviation.max(axis=0)
-    share = deviation / np.where(largest > 0, largest, 1.0)
-    spread = largest * np.sqrt(np.average(share**2, axis=0, weights=sample_weight))
+    # In units of a power of two, so that no sum or square overflows, and none vanishes.
+    exponent = np.frexp(np.abs(X).max(axis=0))[1]
+    X = np.ldexp(X, -exponent)
+    weights = None if sample_weight is None else sample_weight / sample_weight.max()
+    deviation = X - np.average(X, axis=0, weights=weights)
+    spread = np.sqrt(np.average(deviation**2, axis=0, weights=weights))
     # What is left of a constant after rounding is no spread.
     rounding = 4 * np.finfo(np.float64).eps * np.abs(X).max(axis=0)
-    return np.where(spread > rounding, spread, 1.0)
+    return np.where(spread > rounding, np.ldexp(spread, exponent), 1.0)
 
 
 def rule_bandwidth(X, kernel, rule="scott", sample_weight=None):

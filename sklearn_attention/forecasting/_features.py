@@ -7,7 +7,7 @@ import pandas as pd
 from scipy.sparse import issparse
 from sklearn.utils.validation import validate_data
 
-from ._missing import fill_line, refuse_infinite
+from ._missing import fill_line, refuse_too_large
 from ._panel import LONG
 
 
@@ -162,7 +162,7 @@ def _spread(steps, values, n_steps):
 
 def _filled(table, start, time, missing):
     """A table of steps that follow one another, from `start` on, without missing values."""
-    refuse_infinite(table, start, time, "X")
+    refuse_too_large(table, start, time, "X")
     lost = np.isnan(table)
     if not lost.any():
         return table

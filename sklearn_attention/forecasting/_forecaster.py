@@ -115,7 +115,8 @@ class Forecaster(AttentionEstimator, ABC):
             frame, an array, an empty frame with an index, or the index itself. One of plain
             time is for all series alike.
         y : Series, DataFrame, dict or array, default=None
-            The series, if X is not. An array takes its index from X, and an array X from `y`.
+            The series, if X is not. An array takes its index from X, and an array X from `y`;
+            beside an index alone an array is a Series or a frame, and so are the forecasts.
 
         Returns
         -------

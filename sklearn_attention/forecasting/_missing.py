@@ -7,6 +7,11 @@ import numpy as np
 from .._validation import check_choice
 
 MISSING = ("interpolate", "raise", "seasonal")
+# Sizes from which on values are refused, what they are called, and what to do.
+_TOO_LARGE = (
+    (np.inf, "infinite values (inf)", "replace them"),
+    (1e150, "values of 1e150 or more", "divide all by a constant, since squares overflow"),
+)
 
 
 def fill_line(values):
@@ -60,18 +65,26 @@ def fill_seasonal(values, season_length):
     return np.where(lost, filled, values)
 
 
-def refuse_infinite(values, start, time, what, where=""):
-    """Raise if a row is infinite; `start` is the position of the first one on `time`."""
-    infinite = np.unique(np.argwhere(np.isinf(values))[:, 0])
-    if len(infinite):
-        steps = time.name_steps(start + infinite)
-        raise ValueError(f"{what} has infinite values (inf){where} at {steps}: replace them.")
+def refuse_too_large(values, start, time, what, where=""):
+    """Raise if values are infinite, or their squares; `start` is the first row's position."""
+    for limit, kind, remedy in _TOO_LARGE:
+        rows = np.unique(np.argwhere(np.abs(values) >= limit)[:, 0])
+        if len(rows):
+            raise ValueError(
+                f"{what} has {kind}{where} at {time.name_steps(start + rows)}: {remedy}."
+            )
 
 
-def fill_series(values, start, time, name, *, missing, season_length, what):
+def named(panel, name):
+    """Which series of a panel a message is about; nothing of the only one without a name."""
+    return "" if panel.form == "array" or name is None else f" in {name!r}"
+
+
+def fill_series(values, start, time, where, *, missing, season_length, what):
     """A series without missing values, or an error that names them.
 
-    `start` is the position of its first step on `time`, and `what` it was passed as.
+    `start` is the position of its first step on `time`, `where` says for messages which series
+    it is, and `what` it was passed as.
     """
     check_choice("missing", missing, MISSING)
     lost = np.isnan(values)
@@ -85,7 +98,7 @@ def fill_series(values, start, time, name, *, missing, season_length, what):
             else "pass missing='interpolate' or missing='seasonal', or fill them"
         )
         raise ValueError(
-            f"{what} has missing values (NaN) in {name!r} at "
+            f"{what} has missing values (NaN){where} at "
             f"{time.name_steps(start + np.flatnonzero(lost))}: {remedy}."
         )
     return fill_seasonal(values, season_length) if missing == "seasonal" else fill_line(values)
@@ -95,6 +108,7 @@ def fill_panel(panel, **options):
     """A panel without missing values; `options` are those of :func:`fill_series`."""
     series = zip(panel.values, panel.starts, panel.names, strict=True)
     values = [
-        fill_series(own, start, panel.time, name, **options) for own, start, name in series
+        fill_series(own, start, panel.time, named(panel, name), **options)
+        for own, start, name in series
     ]
     return replace(panel, values=values)

@@ -15,13 +15,26 @@ _FIELDS = {
 
 def refuse_swapped(X, y):
     """Raise if features and series are passed in the wrong order, where that is certain."""
-    if not isinstance(y, pd.DataFrame) or isinstance(X, pd.Index) or np.ndim(X) != 1:
+    if X is None or isinstance(X, pd.Index) or np.ndim(X) != 1:
         return
-    raise ValueError(
-        f"X is one-dimensional ({type(X).__name__} of shape {np.shape(X)}) and y a frame with "
-        f"the columns {list(y)}, as if the series came first: the order is fit(X, y), features "
-        "before series. One feature of several series is passed as a frame, X.to_frame()."
-    )
+    shape = f"{type(X).__name__} of shape {np.shape(X)}"
+    if len(X) and _has_dates(pd.Series(X)):
+        raise ValueError(
+            f"X is a {shape} with dates, which are no feature: pass them as an index, "
+            "fit(pandas.DatetimeIndex(X), y)."
+        )
+    if isinstance(y, pd.Index):
+        raise ValueError(
+            f"y is an index and X a {shape}, as if the series came first: the order is "
+            "fit(index, series)."
+        )
+    if getattr(y, "ndim", 1) == 2 and not is_tidy(y):
+        kind = f"a frame with the columns {list(y)}" if hasattr(y, "columns") else "a table"
+        raise ValueError(
+            f"X is one-dimensional ({shape}) and y {kind}, as if the series came first: the "
+            "order is fit(X, y), features before series. One feature of several series is "
+            "passed as a frame, X.to_frame()."
+        )
 
 
 def refuse_time(y, what):

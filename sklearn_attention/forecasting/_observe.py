@@ -11,7 +11,7 @@ from ._features import Rows, read_table
 from ._missing import fill_panel
 from ._mistakes import refuse_swapped, refuse_time
 from ._season import season_of
-from ._series import read_panel
+from ._series import as_array, read_panel
 from ._tidy import SERIES, TIME, features_of, is_tidy, split_tidy
 
 
@@ -27,6 +27,11 @@ def separate(X, y):
             )
         return *(split_tidy(X) if is_tidy(X) else (None, X)), "X"
     refuse_swapped(X, y)
+    if isinstance(X, pd.Index) and not isinstance(y, pd.Series | pd.DataFrame | dict):
+        y = as_array(y, "y")
+        check_consistent_length(X, y)
+        # Forecasts then have an index too.
+        y = (pd.Series if y.ndim == 1 else pd.DataFrame)(y, index=X)
     if is_tidy(y):
         return *_beside_tidy(X, y), "y"
     if is_tidy(X):

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from sklearn.utils import check_array
 
-from ._missing import fill_series
+from ._missing import fill_series, named
 from ._observe import read_given
 from ._panel import Panel
 
@@ -80,7 +80,8 @@ class Record:
             if begin == stop:
                 continue
             if fill is not None:
-                values = fill_series(values, start, time, name, **fill, what="y")
+                where = named(self.panel, name)
+                values = fill_series(values, start, time, where, **fill, what="y")
             values = values[begin - start :].astype(self.panel.dtype)
             series[name] = pd.Series(values, time.between(begin, stop), name=name)
             begins.append(begin)

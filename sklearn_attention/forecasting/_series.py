@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from ._index import TimeIndex, kind_of
-from ._missing import refuse_infinite
+from ._missing import named, refuse_too_large
 from ._panel import Panel
 from ._tidy import is_tidy, long_of
 
@@ -41,7 +41,7 @@ def read_panel(y, *, index=None, like=None, rows_are_series=False, may_lack=Fals
         return TimeIndex.read(found, like=like if own else None, what=what)
 
     if isinstance(index, pd.MultiIndex) and not isinstance(y, pd.Series | pd.DataFrame | dict):
-        y = pd.Series(_as_array(y, what), index=index)
+        y = pd.Series(as_array(y, what), index=index)
     if isinstance(y, dict):
         panel = _of_dict(y, times, what)
     elif is_tidy(y):
@@ -53,12 +53,12 @@ def read_panel(y, *, index=None, like=None, rows_are_series=False, may_lack=Fals
     else:
         panel = _of_pandas(y, times, may_lack, what)
     for values, start, name in zip(panel.values, panel.starts, panel.names, strict=True):
-        refuse_infinite(values, start, panel.time, what, f" in {name!r}")
+        refuse_too_large(values, start, panel.time, what, named(panel, name))
     return panel
 
 
 def _of_array(y, index, times, rows_are_series, may_lack, what):
-    table = _as_array(y, what)
+    table = as_array(y, what)
     _refuse_empty(table, what)
     form = "array" if table.ndim == 1 else "windows" if rows_are_series else "table"
     time = TimeIndex.of_positions(len(table)) if index is None else times(index)
@@ -110,7 +110,7 @@ def _of_dict(y, times, what):
         return _of_series(y, times, "dict", [], what)
     if any(indexed):
         raise ValueError(f"{what} has both Series and arrays: give all an index, or none.")
-    arrays = {name: _as_array(series, f"{what}[{name!r}]") for name, series in y.items()}
+    arrays = {name: as_array(series, f"{what}[{name!r}]") for name, series in y.items()}
     for name, array in arrays.items():
         if array.ndim != 1 or len(array) == 0:
             raise ValueError(
@@ -159,7 +159,19 @@ def _of_series(parts, times, form, labels, what):
     return Panel(time, values, np.array(starts), list(parts), form, dtype, labels)
 
 
-def _as_array(y, what):
+def as_array(y, what):
+    """One or two dimensions of what has no index, or an error that names it.
+
+    Parameters
+    ----------
+    y : array or list
+    what : str
+        What it is, for messages.
+
+    Returns
+    -------
+    table : ndarray
+    """
     try:
         table = np.asarray(y)
     except ValueError as error:

@@ -40,6 +40,8 @@ class RandomFourierFeatures(RandomFeatures):
     ----------
     directions_ : ndarray of shape (ceil(n_components / 2), n_features)
         The frequencies :math:`\omega_j`, in reciprocal bandwidths.
+    kernel_, bandwidth_
+        The kernel, resolved, and the bandwidth of each feature.
     phases_ : ndarray of shape (ceil(n_components / 2),)
         What is added to the projections: 0, and for an odd `n_components` a random phase of
         the last one, of which only the sine is kept.
@@ -84,12 +86,11 @@ class RandomFourierFeatures(RandomFeatures):
 
     def _learn(self, X, random_state):
         self.phases_ = np.zeros(len(self.directions_))
-        if self.n_components % 2:
+        if self._n_features_out % 2:
             self.phases_[-1] = random_state.uniform(0, 2 * np.pi)
 
     def _features(self, X, bandwidth):
         directions, phases = (a.astype(X.dtype) for a in (self.directions_, self.phases_))
         waves = wave_pairs(X / bandwidth @ directions.T + phases)
-        return (
-            math.sqrt(2 * peak(self.kernel) / self.n_components) * waves[:, : self.n_components]
-        )
+        n_components = self._n_features_out
+        return math.sqrt(2 * peak(self.kernel_) / n_components) * waves[:, :n_components]

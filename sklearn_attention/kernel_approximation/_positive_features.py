@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from .._validation import check_bandwidth, check_choice
+from .._validation import check_choice
 from ..kernels import Gaussian, opposite_pairs, spread_directions
 from ._random_features import RandomFeatures, peak
 
@@ -52,6 +52,8 @@ class PositiveRandomFeatures(RandomFeatures):
     ----------
     directions_ : ndarray of shape (ceil(n_components / 2), n_features)
         The directions :math:`\omega_j`, normal, with the covariance that suits the rows.
+    kernel_, bandwidth_
+        The kernel, resolved, and the bandwidth of each feature.
     log_weights_ : ndarray of shape (ceil(n_components / 2),)
         Logarithms of :math:`p_j`: the standard normal density at each direction, divided by
         the one that it was drawn from.
@@ -98,13 +100,12 @@ class PositiveRandomFeatures(RandomFeatures):
         return Gaussian()
 
     def _learn(self, X, random_state):
-        bandwidth = check_bandwidth(self.bandwidth, X.shape[1])
         self.center_ = X.mean(axis=0, dtype=np.float64)
-        rows = self._scaled(X - self.center_, bandwidth)
-        # The covariance of the sum of two rows.
-        self.directions_, self.log_weights_ = spread_directions(
-            self.directions_, 2 * rows.T @ rows / len(rows)
-        )
+        rows = self._scaled(X - self.center_, self.bandwidth_)
+        with np.errstate(over="ignore", invalid="ignore"):
+            covariance = 2 * rows.T @ rows / len(rows)  # of the sum of two rows
+            self._refuse_overflow(np.square(covariance))
+        self.directions_, self.log_weights_ = spread_directions(self.directions_, covariance)
 
     def _features(self, X, bandwidth):
         directions, log_weights, center = (
@@ -113,17 +114,17 @@ class PositiveRandomFeatures(RandomFeatures):
         rows = self._scaled(X - center, bandwidth)
         exponents = opposite_pairs(rows @ directions.T) + 0.5 * np.tile(log_weights, 2)
         squares = np.square(rows).sum(axis=1, keepdims=True)
-        if self.kernel == "gaussian":
-            top, exponents = peak(self.kernel), exponents - squares
+        if isinstance(self.kernel_, Gaussian):
+            top, exponents = peak(self.kernel_), exponents - squares
         else:
             # x.y = (x - a).(y - a) + (a.x - a.a / 2) + (a.y - a.a / 2)
             center = self._scaled(center, bandwidth)
             top, tilt = 1.0, (rows + 0.5 * center) @ center
             exponents = exponents - 0.5 * squares + tilt[:, None]
-        exponents = exponents[:, : self.n_components]
-        return math.sqrt(top / self.n_components) * np.exp(exponents)
+        exponents = exponents[:, : self._n_features_out]
+        return math.sqrt(top / self._n_features_out) * np.exp(exponents)
 
     def _scaled(self, X, bandwidth):
         """Rows in units in which the kernel is that of exp(x.y)."""
-        gaussian = self.kernel == "gaussian"
+        gaussian = isinstance(self.kernel_, Gaussian)
         return X / bandwidth if gaussian else X / bandwidth / X.shape[-1] ** 0.25

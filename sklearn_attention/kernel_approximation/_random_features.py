@@ -3,18 +3,26 @@
 from abc import ABC, abstractmethod
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    clone,
+)
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._base import keeps_state_on_failure
-from .._validation import check_bandwidth, check_numeric, check_positive
+from .._base import OwnInit, keeps_state_on_failure
+from .._columns import refuse_times
+from .._validation import check_bandwidth, check_flag, check_numeric, check_positive
 from ..kernels import as_kernel, random_frequencies
 
 _DTYPES = (np.float64, np.float32)
 
 
-class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
+class RandomFeatures(
+    OwnInit, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC
+):
     r"""Base class: directions are drawn by ``fit``, and ``transform`` looks along them.
 
     A subclass says in ``_spectral_kernel`` what the directions are drawn for, and turns
@@ -50,21 +58,22 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         -------
         self
         """
+        refuse_times(X)
         with check_numeric("X"):
-            X = validate_data(self, X, dtype=_DTYPES)
+            X = validate_data(self, X, dtype=_DTYPES, order="C")
         n_components = check_positive("n_components", self.n_components, integer=True)
-        check_bandwidth(self.bandwidth, X.shape[1])
-        if not isinstance(self.orthogonal, bool | np.bool_):
-            raise ValueError(
-                f"orthogonal={self.orthogonal!r} is not valid: pass True or False."
-            )
+        bandwidth = check_bandwidth(self.bandwidth, X.shape[1])
+        orthogonal = check_flag("orthogonal", self.orthogonal)
         random_state = check_random_state(self.random_state)
         self.directions_ = random_frequencies(
             self._spectral_kernel(), -(-n_components // 2), X.shape[1],
-            orthogonal=bool(self.orthogonal), random_state=random_state,
+            orthogonal=orthogonal, random_state=random_state,
         )  # fmt: skip
-        self._learn(X, random_state)
+        # Copies: changing a parameter later must not change a fitted estimator.
+        self.kernel_ = as_kernel(clone(self.kernel, safe=False))
+        self.bandwidth_ = np.full(X.shape[1], bandwidth)
         self._n_features_out = n_components
+        self._learn(X, random_state)
         return self
 
     def transform(self, X):
@@ -81,15 +90,10 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         """
         check_is_fitted(self)
         with check_numeric("X"):
-            X = validate_data(self, X, dtype=_DTYPES, reset=False)
-        bandwidth = np.asarray(check_bandwidth(self.bandwidth, X.shape[1]), dtype=X.dtype)
+            X = validate_data(self, X, dtype=_DTYPES, order="C", reset=False)
         with np.errstate(over="ignore", invalid="ignore"):
-            features = self._features(X, bandwidth)
-        if not np.isfinite(features).all():
-            raise ValueError(
-                f"features overflow at bandwidth={self.bandwidth!r}: pass a larger bandwidth, "
-                "or scale X down."
-            )
+            features = self._features(X, self.bandwidth_.astype(X.dtype))
+        self._refuse_overflow(features)
         return features
 
     @abstractmethod
@@ -99,6 +103,13 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     @abstractmethod
     def _features(self, X, bandwidth):
         """Features of rows, (n_samples, n_components), in the precision of both."""
+
+    def _refuse_overflow(self, numbers):
+        if not np.isfinite(numbers).all():
+            raise ValueError(
+                f"features overflow at bandwidth={self.bandwidth!r}: pass a larger bandwidth, "
+                "or scale X down."
+            )
 
     def _learn(self, X, random_state):
         """Set what ``transform`` needs besides the directions."""
@@ -114,11 +125,11 @@ def peak(kernel):
 
     Parameters
     ----------
-    kernel : str or Kernel
+    kernel : Kernel
         One that is stationary.
 
     Returns
     -------
     value : float
     """
-    return float(as_kernel(kernel)([[0.0]])[0, 0])
+    return float(kernel([[0.0]])[0, 0])

@@ -210,9 +210,12 @@ def _moments(name, x, knots, scores, limit):
     x = x[~np.isnan(x)]
     if name != "piecewise_linear":
         z = _value(name, x, knots, scores)
+        # In units of a power of two, in which no square overflows, and not all vanish.
+        exponent = np.frexp(np.abs(z).max())[1]
+        z = np.ldexp(z, -exponent)
         mean, deviation = z.mean(), z.std()
         usual = np.clip((z - mean) / deviation, -limit, limit).mean()
-        return [mean], [deviation], [usual]
+        return [np.ldexp(mean, exponent)], [np.ldexp(deviation, exponent)], [usual]
     # Of a bin: how far those within it reach, and one for all beyond.
     n_bins = len(knots) - 1
     bin_of, reach = _reach(x, knots)

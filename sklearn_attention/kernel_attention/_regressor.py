@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._base import keeps_state_on_failure
 from .._blocks import blocks
-from .._validation import check_in_open_interval, check_probabilities
+from .._validation import check_in_open_interval, check_numeric_target, check_probabilities
 from ._blend import blend
 from ._boosting import predict_trees, stack_regressor
 from ._distribution import calibrate, error_deviation, error_quantiles, error_weights
@@ -210,6 +210,7 @@ class KernelAttentionRegressor(RegressorMixin, KernelAttention):
         ValueError
             If data or parameters are not valid. The estimator then is as it was before.
         """
+        check_numeric_target(y)
         X, y = self._check_training(X, y, y_numeric=True)
         y = y.astype(np.float64)
         task_data = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}

@@ -10,7 +10,7 @@ import numpy as np
 from array_api_compat import array_namespace, is_torch_array
 from sklearn.base import clone
 
-from .._validation import check_choice, check_positive
+from .._validation import check_choice, check_flag, check_positive
 from ._base import Kernel
 from ._frequencies import random_frequencies
 from ._gaussian import Gaussian
@@ -84,9 +84,8 @@ class FeatureKernel(Kernel):
                 f"random_state={seed!r} is not valid: pass an integer from 0 to "
                 f"{_LARGEST_SEED}, so that every call has the same features."
             )
-        if not isinstance(orthogonal, bool | np.bool_):
-            raise ValueError(f"orthogonal={orthogonal!r} is not valid: pass True or False.")
-        return _directions(n_features // 2, dimension, bool(orthogonal), int(seed))
+        orthogonal = check_flag("orthogonal", orthogonal)
+        return _directions(n_features // 2, dimension, orthogonal, int(seed))
 
     def feature_form(self, X):
         """Features of some rows, on a logarithmic scale.

@@ -7,7 +7,13 @@ from sklearn.callback import with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
 from .._base import keeps_state_on_failure
-from .._validation import check_choice, check_in_interval, check_positive, has_validation_set
+from .._validation import (
+    check_choice,
+    check_flag,
+    check_in_interval,
+    check_positive,
+    has_validation_set,
+)
 from ..text import END, START, Vocabulary, check_sequences
 from ..training import NetworkEstimator
 from ._pairs import check_count, learn_vocabularies, read_pairs, read_sources
@@ -200,12 +206,13 @@ class TransformerSeq2Seq(NetworkEstimator):
             If data or parameters are not valid. The estimator then is as it was before.
         """
         self._check_parameters()
+        shared = check_flag("shared_vocabulary", self.shared_vocabulary)
         if self._goes_on:
             self._refuse_other_tokenizer()
             vocabularies = self._vocabularies
         else:
             vocabularies = learn_vocabularies(
-                X, y, self.tokenizer, self.max_tokens, shared=self.shared_vocabulary
+                X, y, self.tokenizer, self.max_tokens, shared=shared
             )
             of_texts = (v.tokenizer for v in vocabularies if v.kind == "text")
             self.tokenizer_ = next(of_texts, "ids")

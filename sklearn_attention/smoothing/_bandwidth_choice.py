@@ -5,7 +5,7 @@ import warnings
 
 import numpy as np
 
-from .._validation import check_choice, check_positive
+from .._validation import check_choice, check_flag, check_positive
 from ..bandwidth import (
     RULES,
     SMOOTHER_CRITERIA,
@@ -57,6 +57,7 @@ def choose_bandwidth(
         ``bandwidth_search_``, ``relevance_``, ``n_neighbors_``.
     """
     name = rule if isinstance(rule, str) else None
+    per_feature = check_flag("per_feature", per_feature)
     if name is not None:
         check_choice("bandwidth", rule, (*SEARCHES, "plug-in", *RULES))
     one_factor = name in SMOOTHER_CRITERIA and not (per_feature or columns.categorical)

@@ -11,7 +11,14 @@ from .. import attention
 from .._base import keeps_state_on_failure
 from .._blocks import blocks
 from .._columns import Columns, MixedRows
-from .._validation import check_choice, check_key_weights, check_positive, check_probabilities
+from .._memory import own_copy
+from .._validation import (
+    check_choice,
+    check_key_weights,
+    check_numeric_target,
+    check_positive,
+    check_probabilities,
+)
 from ..bandwidth import RULES, conditional_bandwidth, mixed_rule_bandwidth
 from ..kernels import as_kernel, mixed_kernel
 from ._density import check_density_kernel
@@ -167,7 +174,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         Parameters
         ----------
         X : array-like or data frame of shape (n_samples, n_features)
-            Training rows.
+            Training rows. They are copied, but a memory map of float64 stays where it is.
         y : array-like of shape (n_samples,)
             Targets.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -189,7 +196,8 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         self.target_kernel_ = check_density_kernel("target_kernel", self.target_kernel)
         kernel = as_kernel(clone(self.kernel, safe=False))
         self._refuse_negative(kernel.signed, "takes negative values")
-        self.keys_, y = self._learn_rows(X, y=y, y_numeric=True)
+        check_numeric_target(y)
+        self.keys_, y = map(own_copy, self._learn_rows(X, y=y, y_numeric=True))
         self.values_ = y.astype(np.float64, copy=False)
         self.key_weights_ = check_key_weights(sample_weight, self.keys_)
         self._choose_bandwidths(X, y, kernel)

@@ -8,6 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._base import keeps_state_on_failure
 from .._columns import MixedRows
+from .._memory import own_copy
 from .._validation import check_choice, check_in_interval, check_key_weights, check_positive
 from ..bandwidth import (
     CRITERIA,
@@ -151,7 +152,7 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         Parameters
         ----------
         X : array-like or data frame of shape (n_samples, n_features)
-            Training rows.
+            Training rows. They are copied, but a memory map of float64 stays where it is.
         y : None
             Ignored.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -172,7 +173,7 @@ class ProductKernelDensity(DensityMixin, MixedRows):
             vars(self).pop(name, None)
         self.kernel_ = check_density_kernel("kernel", self.kernel)
         sensitivity = check_in_interval("sensitivity", self.sensitivity, 0, 1)
-        self.keys_ = self._learn_rows(X)
+        self.keys_ = own_copy(self._learn_rows(X))
         self.key_weights_ = check_key_weights(sample_weight, self.keys_)
         # Samples come back as what was passed.
         self._from_pandas = hasattr(X, "iloc")

@@ -8,6 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 from .. import attention
 from .._base import keeps_state_on_failure
 from .._blocks import blocks
+from .._validation import check_numeric_target
 from ..bandwidth import corrected_akaike, neighbor_distances
 from ._smoother import KernelSmoother
 from ._summary import explained, summarize
@@ -28,7 +29,8 @@ class SmootherRegressor(RegressorMixin, UncertaintyMixin, KernelSmoother):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Training rows; data frames may have categorical columns.
+            Training rows; data frames may have categorical columns. They are copied, but
+            a memory map of floats stays where it is, as does one of targets.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Targets.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -45,6 +47,7 @@ class SmootherRegressor(RegressorMixin, UncertaintyMixin, KernelSmoother):
         ValueError
             If data or parameters are not valid. The estimator then is as it was before.
         """
+        check_numeric_target(y)
         X, y = self._learn_rows(X, self._dtypes, y=y, multi_output=True, y_numeric=True)
         return self._store(X, _as_values(y, X.dtype), sample_weight)
 
@@ -71,6 +74,7 @@ class SmootherRegressor(RegressorMixin, UncertaintyMixin, KernelSmoother):
         """
         if not hasattr(self, "keys_"):
             return self.fit(X, y, sample_weight)
+        check_numeric_target(y)
         X, y = self._read_more_rows(X, y, y_numeric=True)
         if y.shape[1:] != self.values_.shape[1:]:
             raise ValueError(

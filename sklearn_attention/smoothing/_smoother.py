@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 from .. import attention
 from .._columns import MixedRows
 from .._explanation import Explanation, heaviest
+from .._memory import own_copy
 from .._validation import check_choice, check_key_weights, check_positive
 from ..bandwidth import neighbor_distances
 from ..kernels import ProductKernel, as_kernel
@@ -97,6 +98,8 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
                 weights = np.concatenate([self._counts, weights])
             X = np.concatenate([self.keys_, X])
             values = np.concatenate([self.values_, values])
+        else:
+            X, values = own_copy(X), own_copy(values)
         if not valid_degree(self.degree):
             raise ValueError(f"degree={self.degree!r} is not valid: pass 0, 1 or 2.")
         check_choice("empty", self.empty, attention.EMPTY_POLICIES)

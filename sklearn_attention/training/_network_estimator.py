@@ -10,6 +10,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._base import AttentionEstimator
+from .._validation import check_flag
 from ._architecture import Architecture, transformer_shape
 from ._epoch_tasks import EpochTasks
 from ._plan import batch_sizes
@@ -131,10 +132,7 @@ class NetworkEstimator(AttentionEstimator):
             self._nested(name)
         self._plan(1)
         check_random_state(self.random_state)
-        if not isinstance(self.warm_start, bool):
-            raise ValueError(
-                f"warm_start={self.warm_start!r} is not valid: pass True or False."
-            )
+        check_flag("warm_start", self.warm_start)
 
     def _n_epochs(self, n_samples):
         """Most epochs that so many rows are learned from."""

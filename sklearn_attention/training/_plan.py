@@ -3,7 +3,7 @@
 import dataclasses
 import math
 
-from .._validation import check_choice, check_in_interval, check_positive
+from .._validation import check_choice, check_flag, check_in_interval, check_positive
 
 OPTIMIZERS = ("adam", "adamw", "lbfgs", "muon")
 SCHEDULES = ("constant", "cosine", "one_cycle")
@@ -95,8 +95,7 @@ class Plan:
     def __post_init__(self):
         check_choice("optimizer", self.optimizer, OPTIMIZERS)
         check_choice("schedule", self.schedule, SCHEDULES)
-        if not isinstance(self.autocast, bool):
-            raise ValueError(f"autocast={self.autocast!r} is not valid: pass True or False.")
+        check_flag("autocast", self.autocast)
         if self.max_epochs is None and self.max_steps is None:
             raise ValueError(
                 "max_epochs=None and max_steps=None would never end: pass one of them."

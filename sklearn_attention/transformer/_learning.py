@@ -4,6 +4,7 @@ import numpy as np
 import torch
 from torch.nn.functional import cross_entropy, huber_loss, mse_loss, pad
 
+from .._memory import check_memory
 from ..nn import pinball_loss
 from ..training import blocks_by_length, threads_of_pass
 
@@ -177,10 +178,15 @@ def attention_maps(network, rows):
     """
     device = next(network.parameters()).device
     blocks = blocks_by_length(rows.lengths, _MOST_TOKENS, _MOST_PAIRS)
+    longest = int(rows.lengths.max())
     found = []
     for block in blocks:
         inputs, real = _inputs(rows, block, device)
         maps = torch.stack(network(*inputs, real=real, need_weights=True)[2], dim=1)
+        shape = len(rows), *maps.shape[1:3], longest, longest
+        check_memory(
+            "all attention maps together", shape, "pass some rows at a time", itemsize=4
+        )
         if real is not None:
             # A [CLS] before the first token is real.
             real = pad(real, (maps.shape[-1] - real.shape[1], 0), value=True)

@@ -22,6 +22,8 @@ from ._step_rows import learn_channels, read_steps, step_rows
 _DTYPES = (np.float64, np.float32)
 # Words that are seen less often teach what to make of unknown ones.
 _SEEN_OFTEN = 2
+# From so many tokens on a sequence takes long, if these are so many times a typical sequence's.
+_MANY_TOKENS, _TIMES = 2000, 20
 _TABLE = {"dtype": _DTYPES, "ensure_all_finite": "allow-nan"}
 _LEARNED = (
     "n_features_in_",
@@ -111,6 +113,8 @@ class RowReader(MixedRows):
         self.max_length_ = self.max_length
         if self.max_length is None and self._learned_positions:
             self.max_length_ = int(rows.lengths.max())
+        if self.max_length is None:
+            _warn_of_length(rows.lengths)
         return self._cut(rows), y, weights
 
     def _read_examples(self, X, y, sample_weight, **y_checks):
@@ -221,6 +225,18 @@ def _warn_of_layout(sequences):
             f"X has sequences of {n_channels} channels, but of at most "
             f"{max(map(len, sequences))} steps: its shape is (n_samples, n_steps, n_channels); "
             "is it transposed?",
+            UserWarning,
+            stacklevel=5,
+        )
+
+
+def _warn_of_length(lengths):
+    """Warn where a few sequences are so long that they take nearly all the time."""
+    longest, typical = int(lengths.max()), int(np.median(lengths))
+    if longest >= max(_MANY_TOKENS, _TIMES * typical):
+        warnings.warn(
+            f"X has sequences of up to {longest} tokens, but of {typical} as a rule, and time "
+            f"grows with the square: max_length={_TIMES * typical} cuts those that are longer.",
             UserWarning,
             stacklevel=5,
         )

@@ -5,7 +5,7 @@ from sklearn.base import RegressorMixin
 from sklearn.callback import with_callbacks
 
 from .._base import keeps_state_on_failure
-from .._validation import check_choice, check_in_open_interval
+from .._validation import check_choice, check_in_open_interval, check_numeric_target
 from ._estimator import TransformerEstimator
 from ._loss import Loss
 from ._rows import Examples
@@ -273,6 +273,7 @@ n_steps, n_channels), list of arrays, or list of texts
         """
         self._check_parameters()
         loss = self._loss()
+        check_numeric_target(y)
         checks = {"multi_output": True, "y_numeric": True}
         learned = self._learn_input(X, y, sample_weight, **checks)
         parts = self._read_validation(learned, X_val, y_val, sample_weight_val, **checks)

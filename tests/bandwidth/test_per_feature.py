@@ -42,6 +42,18 @@ def mixed(n=120, seed=0):
     return X, y[:, None]
 
 
+def test_the_layout_of_arrays_makes_no_difference():
+    X, values = numbers()
+    weights = np.linspace(1, 2, len(X))
+    expected = select_bandwidths(X, values, Gaussian(), sample_weight=weights, degree=2)
+    backwards = (np.asfortranarray(part[::-1].copy())[::-1] for part in (X, values))
+    found = select_bandwidths(
+        *backwards, Gaussian(), sample_weight=weights[::-1].copy()[::-1], degree=2
+    )
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
 @pytest.mark.parametrize(
     "kernel", [Gaussian(), Matern32(), Epanechnikov(), ProductKernel("gaussian")], ids=repr
 )

@@ -8,7 +8,7 @@ import pytest
 from forecasting_data import make_indexes, make_series, make_values
 from scipy.sparse import csr_array
 
-from sklearn_attention import KernelForecaster
+from sklearn_attention import KernelForecaster, TransformerForecaster
 
 SERIES = make_series()
 X = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 2)), SERIES.index, ["wind", "sun"])
@@ -256,3 +256,28 @@ def test_zones_must_go_together():
     ):
         with pytest.raises(ValueError, match="timestamps with UTC"):
             ask()
+
+
+@pytest.mark.parametrize("series", [pd.Series, np.asarray])
+def test_the_only_series_is_not_called_none_or_0(series):
+    values = np.arange(60.0)
+    values[5] = np.nan
+    with pytest.raises(ValueError, match=r"X has missing values \(NaN\) at 5"):
+        KernelForecaster(3, missing="raise").fit(series(values))
+    with pytest.raises(ValueError, match=r"X has missing values \(NaN\) in 'b' at 5"):
+        KernelForecaster(3, missing="raise").fit(pd.Series(values, name="b"))
+
+
+@pytest.mark.parametrize("kind", [KernelForecaster, TransformerForecaster])
+def test_what_has_no_finite_square_is_refused(kind):
+    wave = 10 + np.sin(np.arange(60.0))
+    large = {"a": wave, "b": wave * 1e160}
+    with pytest.raises(ValueError, match=r"X has values of 1e150 or more in 'b' .*divide all"):
+        kind(3).fit(large)
+    with pytest.raises(ValueError, match="X has values of 1e150 or more at 0"):
+        kind(3).fit((wave * 1e160)[:, None], wave)
+    model = kind(3).fit(wave)
+    with pytest.raises(ValueError, match="history has values of 1e150 or more"):
+        model.predict(history=wave * 1e160)
+    for scale in (1e148, 1e-200, 1e-300):
+        assert np.isfinite(kind(3).fit(wave * scale).predict()).all()

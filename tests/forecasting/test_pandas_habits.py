@@ -42,6 +42,28 @@ class TestOrder:
         fit(X["sun"].to_frame(), WIDE)
         fit(A.index, WIDE)
 
+    def test_tables_of_series_before_features_are_refused_too(self):
+        with pytest.raises(ValueError, match=r"y a table, as if .* the order is fit\(X, y\)"):
+            fit(A.to_numpy(), X.to_numpy())
+        with pytest.raises(ValueError, match=r"y is an index .* order is fit\(index, series\)"):
+            fit(A.to_numpy(), A.index)
+
+    @pytest.mark.parametrize("kind", [list, pd.Series, np.asarray, lambda i: list(map(str, i))])
+    def test_dates_that_are_no_index_are_refused(self, kind):
+        with pytest.raises(ValueError, match=r"X is a .* with dates, .* fit\(pandas.Datetime"):
+            fit(kind(A.index), A.to_numpy())
+
+    def test_an_index_beside_arrays_is_kept(self):
+        pd.testing.assert_series_equal(
+            fit(A.index, A.to_numpy()).predict(), fit(A).predict().rename(None)
+        )
+        frame = pd.DataFrame({0: A, 1: A[::-1].to_numpy()})
+        pd.testing.assert_frame_equal(
+            fit(A.index, frame.to_numpy()).predict(), fit(frame).predict()
+        )
+        with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+            fit(A.index, A.to_numpy()[1:])
+
 
 class TestTimeAmongSeries:
     @pytest.mark.parametrize(

@@ -226,6 +226,12 @@ class TestTransformer:
         assert vars(model).keys() == before.keys()
         assert model.directions_ is before["directions_"]
 
+    def test_parameters_of_a_fitted_model_wait_for_the_next_fit(self, kind):
+        model = kind(7, random_state=0).fit(rows())
+        expected = model.transform(rows())
+        model.set_params(bandwidth=7.0, n_components=4, kernel="laplacian")
+        np.testing.assert_array_equal(model.transform(rows()), expected)
+
     def test_text_columns(self, kind):
         with pytest.raises(ValueError, match="encode it first"):
             kind().fit(pd.DataFrame({"a": ["x", "y"]}))

@@ -31,6 +31,8 @@ class Coordinates:
     problem : Problem
         Of tensors.
     degree : {0, 1, 2}
+    n_points : int, default=None
+        At how many keys at least the columns are looked at together; None for all.
 
     Attributes
     ----------
@@ -39,11 +41,12 @@ class Coordinates:
     basis : Basis
     """
 
-    def __init__(self, problem, degree):
+    def __init__(self, problem, degree, n_points=None):
         self._problem = problem
         columns = problem.kernel.numeric_columns(problem.keys.shape[1])
         self.queries, self.keys = problem.queries[:, columns], problem.keys[:, columns]
-        self.basis = Basis(degree, len(columns))
+        n_points = len(self.keys) if n_points is None else n_points
+        self.basis = Basis(degree, len(columns), n_points)
 
     def columns(self, terms, keys=slice(None)):
         """Columns to average: the terms' products, and the terms times the keys' values."""
@@ -97,12 +100,14 @@ class BlockMoments:
 
     def __init__(self, problem, degree, empty, *, near=None, any_scale=False):
         self._problem, self._empty, self._near = problem, empty, near
-        self._local = Coordinates(problem, degree)
+        self._local = Coordinates(problem, degree, None if near is None else 1)
         self._own = None if problem.own_key is None else own_terms(problem)
         if any_scale:
             self._blocks = self._for_any_scale()
         elif near is None:
-            self._blocks = compact_blocks(self._local.queries, RADIUS)
+            size = max(_BLOCK_NUMBERS // self._local.basis.size**2, _FEWEST_ROWS)
+            boxes = compact_blocks(self._local.queries, RADIUS)
+            self._blocks = [rows for box in boxes for rows in box.split(size)]
 
     def _for_any_scale(self):
         """Blocks of few rows, which lie close together where moments are to be shifted."""

@@ -1,0 +1,64 @@
+"""What estimators keep of the arrays they are given, and what does not fit into memory."""
+
+import contextlib
+import math
+import os
+from pathlib import Path
+
+import numpy as np
+
+# Where Linux says how much memory a container may have.
+_CONTAINER = Path("/sys/fs/cgroup/memory.max")
+
+
+def own_copy(array):
+    """An array that nobody else writes into, in C order; a memory map stays where it is.
+
+    Parameters
+    ----------
+    array : ndarray
+        What was passed, as scikit-learn's validation returned it.
+
+    Returns
+    -------
+    array : ndarray
+        A copy, unless it is a view of a memory map.
+    """
+    owner = array
+    while isinstance(owner, np.ndarray):
+        if isinstance(owner, np.memmap):
+            return array
+        owner = owner.base
+    return np.array(array, order="C")
+
+
+def check_memory(what, shape, remedy, itemsize=8):
+    """Raise MemoryError if an array is larger than all memory, before it is asked for.
+
+    Parameters
+    ----------
+    what : str
+        What the array is, for the message.
+    shape : tuple of int
+    remedy : str
+        What to do instead, for the message.
+    itemsize : int, default=8
+        Bytes of a number.
+    """
+    needed, limit = math.prod(map(int, shape)) * itemsize, _limit()
+    if needed > limit:
+        sizes = " x ".join(map(str, shape))
+        raise MemoryError(
+            f"{what} takes {sizes} numbers, {needed / 1e6:.0f} MB, but there are "
+            f"{limit / 1e6:.0f} MB of memory: {remedy}."
+        )
+
+
+def _limit():
+    """Bytes that this machine has, or its container may have; inf where nobody says."""
+    limits = [math.inf]
+    with contextlib.suppress(AttributeError, OSError, ValueError):
+        limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    with contextlib.suppress(OSError, ValueError):
+        limits.append(int(_CONTAINER.read_text("ascii")))
+    return min(limits)

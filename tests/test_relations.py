@@ -1,0 +1,424 @@
+"""What must not change an answer, or must change it in a known way: a table of relations."""
+
+import copy
+import dataclasses
+import functools
+import pickle
+import re
+import tempfile
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone, is_classifier, is_regressor
+
+from sklearn_attention import (
+    ConditionalKernelDensity,
+    KernelAttentionClassifier,
+    KernelAttentionRegressor,
+    KernelForecaster,
+    LocalPolynomialCV,
+    LocalPolynomialRegressor,
+    NadarayaWatsonClassifier,
+    NadarayaWatsonCV,
+    NadarayaWatsonRegressor,
+    PositiveRandomFeatures,
+    ProductKernelDensity,
+    RandomFourierFeatures,
+    TransformerClassifier,
+    TransformerForecaster,
+    TransformerRegressor,
+)
+from sklearn_attention.bandwidth import AdaptiveBandwidth
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:bandwidth="),
+    pytest.mark.filterwarnings("ignore:The validation loss was still falling"),
+]
+
+RULES = "penalized-loo", "loo", "gcv", "aicc", "scott", "silverman", "knn-loo"
+KERNELS = "gaussian", "epanechnikov", "tricube", "matern32", "laplacian", "scaled_dot_product"
+TINY = {"d_model": 8, "n_heads": 2, "n_layers": 1, "max_epochs": 2}
+SMOOTHERS = [
+    *(NadarayaWatsonRegressor(kernel, bandwidth=0.7) for kernel in KERNELS),
+    *(NadarayaWatsonRegressor(bandwidth=rule) for rule in RULES),
+    *(NadarayaWatsonRegressor("epanechnikov", bandwidth=rule) for rule in ("loo", "scott")),
+    *(NadarayaWatsonRegressor("epanechnikov", bandwidth=0.3, empty=e) for e in ("mean", "nan")),
+    *(NadarayaWatsonClassifier(kernel, bandwidth=0.7) for kernel in KERNELS),
+    *(NadarayaWatsonClassifier(bandwidth=rule) for rule in ("penalized-loo", "scott")),
+    *(LocalPolynomialRegressor(kernel, bandwidth=1.2) for kernel in KERNELS),
+    *(LocalPolynomialRegressor(bandwidth=rule) for rule in RULES[:5]),
+    *(LocalPolynomialRegressor(bandwidth=h, degree=2) for h in (1.2, "penalized-loo")),
+    *(kind(per_feature=True) for kind in (NadarayaWatsonRegressor, LocalPolynomialRegressor)),
+    *(
+        kind(bandwidth=AdaptiveBandwidth(7))
+        for kind in (
+            NadarayaWatsonRegressor,
+            NadarayaWatsonClassifier,
+            LocalPolynomialRegressor,
+        )
+    ),
+    NadarayaWatsonCV(["gaussian", "tricube"]),
+    LocalPolynomialCV(["gaussian"], criterion="gcv"),
+]
+DENSITIES = [
+    *(ProductKernelDensity(kernel, bandwidth=0.7) for kernel in ("gaussian", "logistic")),
+    *(ProductKernelDensity(bandwidth=h) for h in ("likelihood", "least_squares", "scott")),
+    ProductKernelDensity(bandwidth="silverman", sensitivity=0.5),
+    ConditionalKernelDensity(bandwidth=0.7, target_bandwidth=0.5),
+    ConditionalKernelDensity(),
+    ConditionalKernelDensity(bandwidth="scott", target_bandwidth="scott"),
+]
+LEARNERS = [
+    *(
+        kind(readout, n_folds=1, max_steps=2)
+        for kind in (KernelAttentionRegressor, KernelAttentionClassifier)
+        for readout in ("solve", "average", "local_linear")
+    ),
+    *(kind(**TINY, baseline=False) for kind in (TransformerRegressor, TransformerClassifier)),
+]
+FEATURES = [
+    RandomFourierFeatures(7, random_state=0),
+    PositiveRandomFeatures(8, bandwidth=3.0, random_state=0),
+]
+METHODS = "predict_proba", "predict", "score_samples", "transform"
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """A model, what it is fitted to, and what it is asked."""
+
+    model: Any
+    X: Any
+    y: Any
+    queries: Any
+    targets: Any  # of the queries
+    weights: Any = None
+
+    def answers(self):
+        weights = {} if self.weights is None else {"sample_weight": self.weights}
+        return ask(clone(self.model).fit(self.X, self.y, **weights), self.queries, self.targets)
+
+
+def ask(model, queries, targets):
+    if isinstance(model, ConditionalKernelDensity):
+        return model.score_samples(queries, targets)
+    return next(getattr(model, name) for name in METHODS if hasattr(model, name))(queries)
+
+
+def case_of(model, n=40, n_queries=9):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n + n_queries, 2)) * [1.0, 2.0]
+    y = np.sin(2 * X[:, 0]) + 0.3 * X[:, 1] + 0.2 * rng.normal(size=len(X))
+    y = np.where(y > 0, "b", "a") if is_classifier(model) else y
+    return Case(model, X[:n], y[:n], X[n:], y[n:])
+
+
+@functools.cache
+def fitted(name):
+    """The model of that name, and its answers: the same for all relations."""
+    case = case_of(next(model for model in MODELS if repr(model) == name))
+    model = clone(case.model).fit(case.X, case.y)
+    return model, ask(model, case.queries, case.targets)
+
+
+MODELS = [*SMOOTHERS, *DENSITIES, *LEARNERS, *FEATURES]
+
+
+def of_arrays(change):
+    """The relation that changes every array of a case, and no number in it."""
+
+    def changed(case):
+        fields = {
+            name: change(getattr(case, name)) for name in ("X", "y", "queries", "targets")
+        }
+        return dataclasses.replace(case, **fields).answers()
+
+    return changed
+
+
+def backwards(array):
+    return array[::-1].copy()[::-1]
+
+
+def every_second(array):
+    return (
+        np.repeat(array, 2, axis=-1)[..., ::2] if array.ndim == 2 else np.repeat(array, 2)[::2]
+    )
+
+
+def read_only(array):
+    array = array.copy()
+    array.flags.writeable = False
+    return array
+
+
+def mapped(array):
+    if array.dtype.kind == "U":
+        return array
+    with tempfile.TemporaryFile() as file:
+        found = np.memmap(file, array.dtype, "w+", shape=array.shape)
+    found[:] = array
+    return found
+
+
+def frame(array):
+    return pd.Series(array) if array.ndim == 1 else pd.DataFrame(array, columns=["a", "b"])
+
+
+def single(array):
+    return array.astype(np.float32) if array.dtype.kind == "f" else array
+
+
+def with_bandwidth(case, factor):
+    """The model with a bandwidth that is given as a number multiplied."""
+    given = getattr(case.model, "bandwidth", None)
+    return clone(case.model).set_params(bandwidth=factor * given) if np.isscalar(
+        given
+    ) and not isinstance(given, str) else case.model  # fmt: skip
+
+
+def scaled(case):
+    model = with_bandwidth(case, 8.0)
+    found = dataclasses.replace(case, model=model, X=8 * case.X, queries=8 * case.queries)
+    log_volume = 2 * np.log(8.0) if isinstance(case.model, ProductKernelDensity) else 0.0
+    return found.answers() + log_volume
+
+
+def shifted(case):
+    return dataclasses.replace(case, X=case.X + 4.0, queries=case.queries + 4.0).answers()
+
+
+def targets_scaled(case):
+    return dataclasses.replace(case, y=8 * case.y).answers() / 8
+
+
+def targets_shifted(case):
+    return dataclasses.replace(case, y=case.y + 16).answers() - 16
+
+
+def rows_permuted(case):
+    rows = np.random.default_rng(1).permutation(len(case.X))
+    return dataclasses.replace(case, X=case.X[rows], y=case.y[rows]).answers()
+
+
+def columns_permuted(case):
+    swapped = {"X": case.X[:, ::-1], "queries": case.queries[:, ::-1]}
+    return dataclasses.replace(case, **swapped).answers()
+
+
+def rows_repeated(case):
+    """Rows twice against rows of weight two: the difference, beside the answers."""
+    twice = dataclasses.replace(case, X=np.repeat(case.X, 2, 0), y=np.repeat(case.y, 2))
+    heavy = dataclasses.replace(case, weights=np.full(len(case.X), 2.0))
+    return fitted(repr(case.model))[1] + twice.answers() - heavy.answers()
+
+
+def rows_of_no_weight(case):
+    rows = np.r_[0:40, 0:9]
+    weights = np.r_[np.ones(40), np.zeros(9)]
+    X, y = case.X[rows], case.y[rows]
+    X[40:] += 0.5
+    return dataclasses.replace(case, X=X, y=y, weights=weights).answers()
+
+
+def equal_weights(case):
+    return dataclasses.replace(case, weights=np.ones(len(case.X))).answers()
+
+
+def one_by_one(case):
+    model, _ = fitted(repr(case.model))
+    rows = (slice(i, i + 1) for i in range(len(case.queries)))
+    return np.concatenate([ask(model, case.queries[i], case.targets[i]) for i in rows])
+
+
+def among_copies(case):
+    model, _ = fitted(repr(case.model))
+    many = np.tile(case.queries, (7, 1)), np.tile(case.targets, 7)
+    return ask(model, *many)[9:18]
+
+
+def in_another_order(case):
+    model, _ = fitted(repr(case.model))
+    return ask(model, case.queries[::-1], case.targets[::-1])[::-1]
+
+
+def pickled(case):
+    again = pickle.loads(pickle.dumps(fitted(repr(case.model))[0]))
+    return ask(again, case.queries, case.targets)
+
+
+def copied(case):
+    return ask(copy.deepcopy(fitted(repr(case.model))[0]), case.queries, case.targets)
+
+
+def fitted_again(case):
+    model = copy.deepcopy(fitted(repr(case.model))[0])
+    model.fit(case.X[::2], case.y[::2])
+    return ask(model.fit(case.X, case.y), case.queries, case.targets)
+
+
+def stationary(model):
+    return model not in FEATURES and getattr(model, "kernel", "") != "scaled_dot_product"
+
+
+def deterministic(model):
+    """Whether no row is drawn: answers are a function of the set of rows and columns."""
+    return model in SMOOTHERS + DENSITIES
+
+
+def of_one_minimum(model):
+    """Whether a search does not start from drawn points, which differ for each column."""
+    return deterministic(model) and getattr(model, "target_bandwidth", "") != "likelihood"
+
+
+def at_given_bandwidth(model):
+    """Where a row of weight two is the row twice."""
+    given = getattr(model, "bandwidth", None), getattr(model, "target_bandwidth", 0.5)
+    rules = "scott", "silverman"
+    return deterministic(model) and all(isinstance(h, float) or h in rules for h in given)
+
+
+def takes_weights(model):
+    return model not in FEATURES
+
+
+def numeric_targets(model):
+    return is_regressor(model) and not isinstance(model, ConditionalKernelDensity)
+
+
+def anything(model):
+    return True
+
+
+# Relation, for which models it holds, and up to which difference: in units of the answers'
+# spread, and ten thousand times that where numbers are single precision.
+RELATIONS = [
+    (of_arrays(np.asfortranarray), anything, 0.0, "layout"),
+    (of_arrays(backwards), anything, 0.0, "negative strides"),
+    (of_arrays(every_second), anything, 0.0, "strides"),
+    (of_arrays(read_only), anything, 0.0, "read-only"),
+    (of_arrays(mapped), anything, 0.0, "memory-mapped"),
+    (of_arrays(frame), anything, 0.0, "frame"),
+    (of_arrays(lambda array: array.tolist()), anything, 0.0, "lists"),
+    (of_arrays(single), anything, 2e-3, "single precision"),
+    (scaled, lambda m: m not in FEATURES, 1e-6, "scale"),
+    (shifted, stationary, 1e-6, "shift"),
+    (targets_scaled, numeric_targets, 1e-6, "targets scaled"),
+    (targets_shifted, numeric_targets, 1e-5, "targets shifted"),
+    (rows_permuted, deterministic, 1e-6, "rows permuted"),
+    (columns_permuted, of_one_minimum, 1e-6, "columns permuted"),
+    (rows_repeated, at_given_bandwidth, 1e-9, "rows twice"),
+    (rows_of_no_weight, at_given_bandwidth, 1e-9, "weight 0"),
+    (equal_weights, takes_weights, 1e-6, "equal weights"),
+    (one_by_one, anything, 1e-9, "one by one"),
+    (among_copies, anything, 1e-9, "among copies"),
+    (in_another_order, anything, 1e-9, "another order"),
+    (pickled, anything, 0.0, "pickled"),
+    (copied, anything, 0.0, "copied"),
+    (fitted_again, anything, 0.0, "fitted again"),
+]
+CASES = [
+    pytest.param(model, change, tolerance, id=f"{name}-{model!r}".replace("\n", ""))
+    for model in MODELS
+    for change, holds, tolerance, name in RELATIONS
+    if holds(model)
+]
+
+
+@pytest.mark.parametrize(("model", "change", "tolerance"), CASES)
+def test_relation(model, change, tolerance):
+    expected = fitted(repr(model))[1]
+    found = change(case_of(model))
+    if isinstance(found, pd.DataFrame | pd.Series):
+        found = found.to_numpy()
+    networks = isinstance(model, TransformerRegressor | TransformerClassifier)
+    size = np.nanmax(np.abs(expected)) * (1e4 if networks and tolerance < 1e-3 else 1.0)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance * size)
+
+
+# Forecasters: what is done to the series, and the way back.
+WAVE = 20 + 3 * np.sin(np.arange(70) * np.pi / 6) + np.random.default_rng(0).normal(size=70)
+SERIES = pd.DataFrame({"a": WAVE, "b": np.roll(WAVE, 3) + np.linspace(0, 5, 70)})
+FORECASTERS = [
+    *(KernelForecaster(4, bandwidth=bandwidth) for bandwidth in ("loo", 1.0)),
+    KernelForecaster(4, kernel="epanechnikov"),
+    KernelForecaster(4, season_length=12, lookback=6),
+    TransformerForecaster(4),
+    TransformerForecaster(4, log=False, season_length=12),
+]
+SERIES_RELATIONS = {
+    "layout": (lambda y: np.asfortranarray(y), lambda f: f, 0.0),
+    "negative strides": (lambda y: backwards(y.to_numpy()), lambda f: f, 0.0),
+    "read-only": (lambda y: read_only(y.to_numpy()), lambda f: f, 0.0),
+    "memory-mapped": (lambda y: mapped(y.to_numpy()), lambda f: f, 0.0),
+    "lists": (lambda y: y.to_numpy().tolist(), lambda f: f, 0.0),
+    "dict": (lambda y: {name: y[name] for name in y}, pd.DataFrame, 0.0),
+    "index": (lambda y: y.set_index(pd.RangeIndex(5, 75)), lambda f: f, 0.0),
+    "single precision": (lambda y: y.astype(np.float32), lambda f: f, 1e-5),
+    "scale": (lambda y: 8 * y, lambda f: f / 8, 1e-6),
+    "order of series": (lambda y: y[["b", "a"]], lambda f: f[["a", "b"]], 1e-9),
+}
+
+
+@functools.cache
+def forecasts(name):
+    model = next(model for model in FORECASTERS if repr(model) == name)
+    return clone(model).fit(SERIES).predict().to_numpy()
+
+
+@pytest.mark.parametrize("name", SERIES_RELATIONS)
+@pytest.mark.parametrize("model", FORECASTERS, ids=repr)
+def test_relation_of_series(model, name):
+    change, back, tolerance = SERIES_RELATIONS[name]
+    expected = forecasts(repr(model))
+    found = np.asarray(back(clone(model).fit(change(SERIES)).predict()))
+    if name == "order of series" and isinstance(model, TransformerForecaster):
+        tolerance = 2e-2  # of several series that are combined alike
+    np.testing.assert_allclose(found, expected, rtol=tolerance)
+
+
+# Sizes of numbers in X and in the targets.
+FAR = 1e-300, 1e-160, 1e-10, 1e10, 1e100, 1e160, 1e300
+EXTREMES = [(n_features, size, 1.0) for n_features in (1, 10) for size in FAR]
+EXTREMES += [(2, 1.0, size) for size in FAR]
+# What may be refused at these sizes, by an error that says so.
+REFUSED = (
+    "features overflow at bandwidth",
+    "y has values as large as",
+    r"(?s)features divided by bandwidth.* overflow",
+    "have squares that are infinite",
+)
+
+
+@pytest.mark.parametrize(("n_features", "size", "target_size"), EXTREMES)
+@pytest.mark.parametrize("model", MODELS, ids=lambda m: repr(m).replace("\n", ""))
+def test_finite_in_finite_out(model, n_features, size, target_size):
+    """Warnings are errors here; a square, a sum or a quotient out of range is one."""
+    if target_size != 1.0 and not is_regressor(model):
+        pytest.skip("no targets of any size")
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, n_features))
+    y = np.sin(X[:, 0]) + 0.1 * rng.normal(size=30)
+    y = np.where(y > 0, "b", "a") if is_classifier(model) else target_size * y
+    answers, refusal = np.zeros(1), ""
+    try:
+        answers = Case(model, size * X, y, size * X[:9], y[:9]).answers()
+    except ValueError as error:
+        refusal = str(error)
+    assert not refusal or any(re.search(words, refusal) for words in REFUSED), refusal
+    if getattr(model, "empty", None) != "nan":
+        least = -np.inf if model in DENSITIES else -np.finfo(float).max
+        assert ((least <= answers) & (answers < np.inf)).all()
+
+
+def test_many_features_of_any_size():
+    X = np.random.default_rng(0).normal(size=(40, 300)) * 10.0 ** np.linspace(-100, 100, 300)
+    y = X[:, 150]
+    for model in (
+        NadarayaWatsonRegressor(),
+        LocalPolynomialRegressor(),
+        ProductKernelDensity(),
+    ):
+        assert np.isfinite(ask(clone(model).fit(X, y), X, y)).all()
