@@ -6,6 +6,7 @@ import numpy as np
 
 from ._classical import Classical
 from ._combination import PANEL, Combination, choose_weights, combine
+from ._feature_effects import FeatureEffects, fit_without_effects, learn_effects
 from ._feature_ridge import FeatureRidge
 from ._lookback import choose_lookback, least_length
 from ._measures import naive_scales
@@ -33,6 +34,8 @@ class CombinedForecast:
     ----------
     candidates : list
         Fitted candidates.
+    effects : FeatureEffects or None
+        What features add, which candidates have not seen.
     weights : ndarray of shape (n_series, n_names)
         Of each training series; rows sum to 1.
     usual : ndarray of shape (n_names,)
@@ -40,6 +43,7 @@ class CombinedForecast:
     """
 
     candidates: list
+    effects: FeatureEffects | None
     weights: np.ndarray
     usual: np.ndarray
 
@@ -68,7 +72,11 @@ class CombinedForecast:
         wanted : ndarray of bool of shape (n_names,), default=None
             Candidates none of whose names is wanted are left out, NaN in their place.
         """
-        parts, first = [], 0
+        parts, first, ahead = [], 0, 0.0
+        if self.effects is not None:
+            ahead = self.effects.ahead(origins)[:, None]
+            rest = self.effects.take_out(origins.observations)
+            origins = replace(origins, observations=rest)
         for candidate in self.candidates:
             names = slice(first, first + len(candidate.names))
             first = names.stop
@@ -77,7 +85,7 @@ class CombinedForecast:
             else:
                 shape = len(origins), len(candidate.names), origins.horizon
                 parts.append(np.full(shape, np.nan))
-        return np.concatenate(parts, axis=1)
+        return np.concatenate(parts, axis=1) + ahead
 
     def forecast(self, origins, further=None):
         """Combined forecasts at some origins.
@@ -162,22 +170,25 @@ def fit_combined(observations, horizon, seasons, lookback, logs, kinds=CANDIDATE
     if regressors and longest >= least_length(horizon):
         length = choose_lookback(longest, lookback or "auto", horizon, round(seasons[0]))
         candidates += window_regressors(regressors, length)
-    candidates += others
-    if not candidates:  # the series are too short for those that are wanted
+    if not candidates:  # series are too short for those that are wanted
         candidates.append(Classical(seasons[0], logs))
-    n_names = sum(len(one.names) for one in candidates)
+    wanted = "features" in kinds
+    effects, apart = learn_effects(training, seasons[0]) if wanted else (None, [])
+    n_names = sum(len(one.names) for one in (*candidates, *others))
+    if effects is None:
+        held_out = [one.fit(training) for one in candidates]
+    else:
+        held_out = [fit_without_effects(candidates, training, effects, apart)]
+    held_out += [one.fit(training) for one in others]
     if len(training.block) == 0:
         # Nothing can be validated: all candidates that have a forecast count alike.
         equal = np.full(n_names, 1 / n_names)
         held_out = np.empty((0, horizon))
         combination = Combination(np.tile(equal, (n_series, 1)), equal, held_out, np.nan)
-        for one in candidates:
-            one.fit(training)
     else:
-        held_out = np.concatenate([one.fit(training) for one in candidates], axis=1)
-        combination = choose_weights(held_out, training)
-    kept = [one for one in candidates if one not in others]
-    return CombinedForecast(kept, combination.weights, combination.usual), combination, training
+        combination = choose_weights(np.concatenate(held_out, axis=1), training)
+    combined = CombinedForecast(candidates, effects, combination.weights, combination.usual)
+    return combined, combination, training
 
 
 def _lookbacks(season, most):

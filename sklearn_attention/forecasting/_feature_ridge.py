@@ -5,15 +5,14 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from ._measures import dividing, naive_scales, spread_of
+from ._feature_basis import FeatureBasis
+from ._measures import naive_scales
 from ._observations import chunks, evenly_spread
 
 # Penalties that are tried, relative to the mean square of a column.
 _ALPHAS = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1)
-# Quantiles that features bend at, and values a feature has at least to bend.
-_KNOTS, _FEWEST_VALUES = (0.2, 0.4, 0.6, 0.8), 6
 # Origins that are learned from, evenly spread; origins at a time.
-_MOST_ORIGINS, _CHUNK = 15_000, 1000
+_MOST_ORIGINS, _CHUNK = 5000, 1000
 # Last steps that are seen: so many seasons, of at most so many steps in all.
 _SEASONS, _MOST_STEPS = 2, 64
 
@@ -26,12 +25,8 @@ class FeatureRidge:
     ----------
     season_length : float
         Steps in a season.
-    center, scale : ndarray of shape (n_features,)
-        Mean and standard deviation of the features.
-    knots : ndarray of shape (n_bends,)
-        Where features bend, standardised.
-    bends : ndarray of int of shape (n_bends,)
-        Which feature bends there.
+    basis : FeatureBasis
+        How features are seen.
     alpha : float
         The penalty that was chosen.
     coef : ndarray of shape (horizon, n_columns)
@@ -41,18 +36,15 @@ class FeatureRidge:
 
     Notes
     -----
-    Standardised features are seen as they are and as hinges :math:`\max(x - q, 0)` at four
-    quantiles: at the origin, and those known beforehand at the step ahead and on average over
-    the steps up to it. What followed and the last steps are relative to the last value, in
-    units of the series. The penalty is the one with the least error at validation origins, of
-    maps that have not learned from what followed them.
+    Features are seen as they are and bent at quantiles: at the origin, and those known
+    beforehand at the step ahead and on average over the steps up to it. What followed and the
+    last steps are relative to the last value, in units of the series. The penalty is the one
+    with the least error at validation origins, of maps that have not learned from what
+    followed them.
     """
 
     season_length: float
-    center: np.ndarray | None = None
-    scale: np.ndarray | None = None
-    knots: np.ndarray | None = None
-    bends: np.ndarray | None = None
+    basis: FeatureBasis | None = None
     alpha: float = 1.0
     coef: np.ndarray | None = None
     unit: np.ndarray | None = None
@@ -81,7 +73,7 @@ class FeatureRidge:
         if len(origins) < 2:
             return held_out
         origins = origins.take(evenly_spread(len(origins), _MOST_ORIGINS))
-        self._measure(origins)
+        self.basis = FeatureBasis.of(origins.past_features(1)[:, 0])
         self.unit = training.scale
         every = self._products(origins)
         blocks = []
@@ -95,12 +87,12 @@ class FeatureRidge:
             forecasts = held_out[:, 0].copy()
             for block, products in enumerate(blocks):
                 rows = np.flatnonzero(training.block == block)
-                self.coef = _solve(*products, alpha)
+                self.coef = solve_ridges(*products, alpha)
                 forecasts[rows] = self._apply(validation.take(rows))
             found.append(forecasts)
             errors.append(np.nanmean(((forecasts - validation.targets()) / scale) ** 2))
         best = int(np.argmin(errors))
-        self.alpha, self.coef = _ALPHAS[best], _solve(*every, _ALPHAS[best])
+        self.alpha, self.coef = _ALPHAS[best], solve_ridges(*every, _ALPHAS[best])
         return found[best][:, None]
 
     def forecast(self, origins):
@@ -114,39 +106,17 @@ class FeatureRidge:
             return np.full((len(origins), 1, origins.horizon), np.nan)
         return self._apply(origins)[:, None]
 
-    def _measure(self, origins):
-        features = origins.past_features(1)[:, 0]
-        self.center = features.mean(axis=0)
-        self.scale = dividing(spread_of(features, axis=0))
-        features = (features - self.center) / self.scale
-        pairs = [
-            (i, knot)
-            for i, own in enumerate(features.T)
-            if len(np.unique(own)) >= _FEWEST_VALUES
-            for knot in np.unique(np.quantile(own, _KNOTS))
-        ]
-        self.bends = np.array([i for i, _ in pairs], dtype=np.int64)
-        self.knots = np.array([knot for _, knot in pairs])
-
-    def _basis(self, features, columns):
-        """Standardised features and their hinges; (..., n_basis)."""
-        whole = np.zeros((*features.shape[:-1], len(self.center)))
-        whole[..., columns] = (features - self.center[columns]) / self.scale[columns]
-        kept = np.isin(self.bends, columns)
-        bent = np.maximum(whole[..., self.bends[kept]] - self.knots[kept], 0)
-        return np.concatenate([whole[..., columns], bent], axis=-1)
-
     def _columns(self, origins):
         """What is seen at origins, (n, n_fixed), and of each step, (n, horizon, n_moving)."""
         past = origins.past(self.lookback)
         now = origins.past_features(1)[:, 0]
         every = np.arange(now.shape[1])
-        fixed = [past - past[:, -1:], self._basis(now, every), np.ones((len(past), 1))]
+        fixed = [past - past[:, -1:], self.basis(now, every), np.ones((len(past), 1))]
         later, known = origins.future_features(), origins.observations.known
         if later is None:
             moving = np.empty((len(past), origins.horizon, 0))
         else:
-            basis = self._basis(later, known)
+            basis = self.basis(later, known)
             steps = np.arange(1, origins.horizon + 1)[:, None]
             moving = np.concatenate([basis, np.cumsum(basis, axis=1) / steps], axis=2)
         return fixed, moving, past[:, -1:]
@@ -181,11 +151,23 @@ class FeatureRidge:
         return np.concatenate(found)
 
 
-def _solve(gram, cross, alpha):
-    """Maps of all steps; (horizon, n_columns)."""
+def solve_ridges(gram, cross, alpha):
+    """Ridge regressions from the products of their columns and aims.
+
+    Parameters
+    ----------
+    gram : ndarray of shape (n_maps, n_columns, n_columns)
+    cross : ndarray of shape (n_maps, n_columns)
+    alpha : float
+        Penalty, relative to the mean square of a column.
+
+    Returns
+    -------
+    coef : ndarray of shape (n_maps, n_columns)
+    """
     n = gram.shape[1]
     found = np.empty(cross.shape)
-    for step, (own, aim) in enumerate(zip(gram, cross, strict=True)):
+    for i, (own, aim) in enumerate(zip(gram, cross, strict=True)):
         penalty = alpha * np.trace(own) / n or 1.0
-        found[step] = cho_solve(cho_factor(own + penalty * np.eye(n)), aim)
+        found[i] = cho_solve(cho_factor(own + penalty * np.eye(n)), aim)
     return found

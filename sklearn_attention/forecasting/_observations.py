@@ -64,6 +64,11 @@ class Observations:
         lengths = np.array([len(own) for own in self.features], dtype=np.int64)
         return np.concatenate(self.features), np.cumsum(lengths) - lengths, lengths
 
+    def feature_rows(self, series, steps):
+        """Which of all features are those of some steps, which are broadcast with series."""
+        _, starts, lengths = self.flat_features
+        return starts[series] + np.clip(steps, 0, lengths[series] - 1)
+
     def with_values(self, values):
         """The same with other values."""
         return replace(self, values=values)
@@ -194,9 +199,8 @@ class Origins:
         return self._features(self.steps)[:, :, self.observations.known]
 
     def _features(self, steps):
-        flat, starts, lengths = self.observations.flat_features
-        rows = np.clip(steps, 0, lengths[self.series][:, None] - 1)
-        return flat[starts[self.series][:, None] + rows]
+        rows = self.observations.feature_rows(self.series[:, None], steps)
+        return self.observations.flat_features[0][rows]
 
 
 def positions(first, counts):

@@ -71,3 +71,14 @@ class Training:
         first, last = (spans[series, block] for spans in self._spans)
         horizon = self.origins.horizon
         return (known > first - horizon) & (known < last + horizon)
+
+    def within(self, series, steps):
+        """Whether steps of a series are forecast in the blocks; (n_steps, n_blocks).
+
+        Parameters
+        ----------
+        series : int
+        steps : ndarray of int of shape (n_steps,)
+        """
+        first, last = (spans[series] for spans in self._spans)
+        return (steps[:, None] >= first) & (steps[:, None] < last + self.origins.horizon)

@@ -12,6 +12,8 @@ from ._candidate_attention import CandidateAttention, fit_attention
 from ._classical import Classical
 from ._combination import PANEL
 from ._combined_forecast import CANDIDATES, CombinedForecast, fit_combined
+from ._feature_basis import FeatureBasis
+from ._feature_effects import FeatureEffects
 from ._feature_ridge import FeatureRidge
 from ._forecast_steps import read_steps
 from ._forecaster import Forecaster
@@ -64,8 +66,9 @@ class TransformerForecaster(NetworkEstimator, Forecaster):
     candidates : "auto", sequence of str and regressors, or None, default="auto"
         Which candidates there are, of "classical", "seasonal", "ridge", "analogs", "features"
         and any regressors of scikit-learn, which learn from windows what follows. "auto" is
-        all that have a name, and a transformer where there are features. None is the
-        transformer alone.
+        all that have a name, and a transformer where there are features. With "features" what
+        known ones add to the series is taken out before candidates learn, where that explains
+        differences over a season. None is the transformer alone.
     log : bool or "auto", default="auto"
         Whether candidates work on logarithms. "auto" tries both where no value is negative.
     bounds : (float, float), default=None
@@ -523,5 +526,5 @@ class TransformerForecaster(NetworkEstimator, Forecaster):
 
     _held = (
         CombinedForecast, Classical, SeasonalProfiles, WindowRidge, OwnAnalogs, FeatureRidge,
-        WindowRegressor, CandidateAttention,
+        WindowRegressor, FeatureBasis, FeatureEffects, CandidateAttention,
     )  # fmt: skip

@@ -28,10 +28,11 @@ def make(lengths=(80, 60), known=(0, 2)):
 
 
 def slow_basis(ridge, row, columns):
-    row = (row - ridge.center) / ridge.scale
+    basis = ridge.basis
+    row = (row - basis.center) / basis.scale
     bent = [
         max(row[i] - knot, 0)
-        for i, knot in zip(ridge.bends, ridge.knots, strict=True)
+        for i, knot in zip(basis.bends, basis.knots, strict=True)
         if i in columns
     ]
     return [*row[list(columns)], *bent]
@@ -69,7 +70,7 @@ def test_forecasts_are_those_of_least_squares(known, monkeypatch):
     held_out = ridge.fit(training)[:, 0]
     assert ridge.lookback == LOOKBACK
     # The flag has too few values to bend.
-    assert set(ridge.bends) == {0, 1}
+    assert set(ridge.basis.bends) == {0, 1}
     found = ridge.forecast(training.origins.observations.ends(HORIZON))[:, 0]
     observations = training.origins.observations
     for step in range(HORIZON):

@@ -144,6 +144,20 @@ class TestFeatures:
         expected = plain.predict(X[140:143])
         np.testing.assert_allclose(moved.predict(1e4 * X[140:143] + 7), expected, rtol=1e-4)
 
+    def test_all_candidates_forecast_with_their_effects(self):
+        X, y = self.make()
+        model = fit(y[:140], X[:140], log=False, candidates=["seasonal", "features"])
+        found, other = (
+            model.explain(X[140:].assign(promotion=on)).set_index("candidate")
+            for on in (1.0, 0.0)
+        )
+        profiles = found.index[found.index != "feature ridge"]
+        steps = [1, 2, 3]
+        gained = found.loc[profiles, steps] - other.loc[profiles, steps]
+        np.testing.assert_allclose(gained, 5, atol=0.3)
+        model = fit(y[:140], X[:140], log=False, candidates=["seasonal"])
+        assert model.combined_.effects is None
+
 
 class TestAttentionMaps:
     def test_rows_are_averages_of_tokens(self):
@@ -680,8 +694,10 @@ class TestPanel:
 @pytest.mark.parametrize("store", ["pickle", "deepcopy", "skops"])
 def test_files(store, features):
     series = make_series(80)
-    X = pd.DataFrame({"x": np.arange(83) % 2.0}, pd.date_range("2024-01-01", periods=83))
+    X = pd.DataFrame({"x": np.arange(83) % 5.0}, pd.date_range("2024-01-01", periods=83))
+    series += 3 * X["x"][:80]
     model = fit(series, X[:80] if features else None, log=False)
+    assert (model.combined_.effects is not None) == features
     loaded, ahead = stored(model, store), X[80:] if features else None
     np.testing.assert_array_equal(loaded.predict(ahead), model.predict(ahead))
     pd.testing.assert_frame_equal(loaded.explain(ahead), model.explain(ahead))

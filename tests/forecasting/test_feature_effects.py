@@ -1,0 +1,157 @@
+"""Effects of features against least squares on explicit differences, row by row."""
+
+import numpy as np
+import pytest
+from forecasting_training import overlapping_rows
+
+from sklearn_attention.forecasting import Observations
+from sklearn_attention.forecasting import _feature_effects as module
+from sklearn_attention.forecasting._combined_forecast import CombinedForecast
+from sklearn_attention.forecasting._feature_effects import fit_without_effects, learn_effects
+from sklearn_attention.forecasting._feature_ridge import FeatureRidge
+from sklearn_attention.forecasting._measures import naive_scales
+from sklearn_attention.forecasting._profiles import SeasonalProfiles
+from sklearn_attention.forecasting._ridges import WindowRidge
+from sklearn_attention.forecasting._validation_origins import make_training
+
+HORIZON, SEASON, ALPHA = 5, 7, 0.01
+WEEK = np.array([0.0, -5, -8, -3, 6, 18, 12])
+
+
+def make(lengths=(160, 160), effect=25.0, known=(0, 1), drift=1.5):
+    """A level that drifts, a week, the effect of a flag, and a feature that does nothing."""
+    rng, values, features = np.random.default_rng(0), [], []
+    for i, n in enumerate(lengths):
+        table = np.column_stack([rng.random(n + HORIZON) < 0.3, rng.normal(size=n + HORIZON)])
+        own = 100 + WEEK[np.arange(n) % SEASON] + np.cumsum(drift * rng.normal(size=n))
+        own += effect * table[:n, 0] + rng.normal(size=n)
+        values.append((1 + 9 * i) * own)
+        features.append(table.astype(float))
+    observations = Observations.of(values, features=features, known=np.array(known))
+    return make_training(observations, HORIZON, 2 * SEASON, naive_scales(values))
+
+
+def targets_of(training, series, block):
+    """Steps of a series that are forecast in a block, by a loop."""
+    rows = overlapping_rows(training, series, block)
+    return set(range(min(rows) + HORIZON - 1, max(rows) + 1)) if rows else set()
+
+
+def slow_coef(basis, training, known, left_out):
+    observations, x, y = training.origins.observations, [], []
+    for i, values in enumerate(observations.values):
+        table = basis(observations.features[i][:, known], np.array(known))
+        for t in range(SEASON, len(values)):
+            if {t, t - SEASON}.isdisjoint(left_out[i]):
+                x.append(table[t] - table[t - SEASON])
+                y.append((values[t] - values[t - SEASON]) / training.scale[i])
+    x, y = np.array(x), np.array(y)
+    n = x.shape[1]
+    penalty = ALPHA * np.mean(np.sum(x**2, axis=0))
+    x = np.concatenate([x, np.sqrt(penalty) * np.eye(n)])
+    return np.linalg.lstsq(x, np.concatenate([y, np.zeros(n)]), rcond=None)[0]
+
+
+@pytest.mark.parametrize("known", [(0, 1), (0,)])
+def test_effects_are_those_of_least_squares_apart_from_the_block(known, monkeypatch):
+    monkeypatch.setattr(module, "_ALPHAS", (ALPHA,))
+    training = make(known=known)
+    found, held_out = learn_effects(training, SEASON)
+    none = [set(), set()]
+    expected = slow_coef(found.basis, training, known, none)
+    np.testing.assert_allclose(found.coef, expected, rtol=1e-6)
+    assert len(held_out) == training.n_blocks == 5
+    for block, effects in enumerate(held_out):
+        left_out = [targets_of(training, i, block) for i in range(2)]
+        expected = slow_coef(effects.basis, training, known, left_out)
+        np.testing.assert_allclose(effects.coef, expected, rtol=1e-6)
+
+
+def combined(training, *candidates):
+    """Candidates on what effects leave, with equal weights, and their held-out forecasts."""
+    effects, apart = learn_effects(training, SEASON)
+    held_out = fit_without_effects(candidates, training, effects, apart)
+    n = held_out.shape[1]
+    weights = np.full((len(training.scale), n), 1 / n)
+    return CombinedForecast(candidates, effects, weights, weights[0]), held_out
+
+
+def slow_rest(effects, training):
+    """Series without effects, and the effects on each step."""
+    observations, rest, table = training.origins.observations, [], []
+    for values, own, unit in zip(
+        observations.values, observations.features, training.scale, strict=True
+    ):
+        table.append(unit * (effects.basis(own, np.arange(2)) @ effects.coef))
+        rest.append(values - table[-1][: len(values)])
+    return observations.with_values(rest), table
+
+
+def test_held_out_forecasts_are_those_of_series_without_effects():
+    training, block = make(), 2
+    candidates = WindowRidge(SEASON), SeasonalProfiles(SEASON)
+    held_out = combined(training, *candidates)[1][training.block == block]
+    rest, table = slow_rest(learn_effects(training, SEASON)[1][block], training)
+    origins = training.validation.take(training.block == block)
+    expected = SeasonalProfiles(SEASON).forecast(
+        rest.ends(HORIZON).at(origins.series, origins.known)
+    )
+    for row, (i, known) in enumerate(zip(origins.series, origins.known, strict=True)):
+        expected[row] += table[i][known : known + HORIZON]
+    np.testing.assert_allclose(held_out[:, len(candidates[0].names) :], expected)
+
+
+def test_forecasts_are_those_of_series_without_effects():
+    training, ridge = make(), WindowRidge(SEASON)
+    found = combined(training, ridge)[0]
+    rest, table = slow_rest(learn_effects(training, SEASON)[0], training)
+    alone = WindowRidge(SEASON)
+    alone.fit(make_training(rest, HORIZON, 2 * SEASON, training.scale))
+    expected = alone.forecast(rest.ends(HORIZON)) + np.array(table)[:, None, -HORIZON:]
+    np.testing.assert_allclose(
+        found.each(training.origins.observations.ends(HORIZON)), expected
+    )
+
+
+@pytest.mark.parametrize(
+    ("training", "season"),
+    [(make(effect=0.0), 7.0), (make(known=()), 7.0), (make((7, 5)), 7.0), (make((3, 2)), 1.0)],
+    ids=["no effect", "nothing known", "no longer than a season", "nothing validated"],
+)
+def test_there_are_none_where_features_explain_nothing(training, season):
+    assert learn_effects(training, season) == (None, [])
+
+
+def test_errors_are_less_than_those_of_a_regression_on_levels():
+    training = make((400,))
+    missed = []
+    for held_out in (
+        combined(training, SeasonalProfiles(SEASON))[1],
+        FeatureRidge(SEASON).fit(training),
+    ):
+        errors = np.abs(held_out - training.validation.targets()[:, None])
+        missed.append(np.nanmean(errors, axis=(0, 2)).min())
+    assert missed[0] < 0.8 * missed[1]
+
+
+def test_unknown_series_have_units_of_their_own():
+    training = make()
+    found = combined(training, SeasonalProfiles(SEASON))[0]
+    seen = training.origins.observations
+    fresh = Observations(
+        [1000 * own - 5 for own in seen.values], seen.phases, np.array([-1, -1]),
+        seen.features, seen.known,
+    )  # fmt: skip
+    expected = 1000 * found.each(seen.ends(HORIZON)) - 5
+    np.testing.assert_allclose(found.each(fresh.ends(HORIZON)), expected)
+
+
+def test_the_last_known_features_go_on():
+    training = make((160, 160))
+    found = combined(training, SeasonalProfiles(SEASON))[0]
+    seen = training.origins.observations
+    further = seen.extended(np.full((2, 2 * HORIZON), 100.0))
+    longer = [np.concatenate([own, own[-1:].repeat(20, axis=0)]) for own in seen.features]
+    spelled = Observations.of(further.values, features=longer, known=seen.known)
+    expected = found.each(spelled.ends(HORIZON))
+    np.testing.assert_array_equal(found.each(further.ends(HORIZON)), expected)
