@@ -1,0 +1,177 @@
+"""Averages over many rows of a few features: seconds, growth, memory, and the choice made.
+
+    python benchmarks/scale.py [--rows 1000000] [--choice]
+
+As many queries as keys, at a bandwidth that has about 100 keys within its reach at the median
+query (of the Gaussian, within two bandwidths). Beside "auto", in the same run: all pairs
+(`algorithm="dense"`) and, for the Epanechnikov kernel, RadiusNeighborsRegressor of scikit-learn
+with the same weights; both for some of the queries, and their seconds carried over to all.
+Seconds are the processor's, at one thread. Memory is the peak of a process that does nothing
+else, above what it had with its data.
+
+With --choice: over kernels, features, rows, bandwidths and distributions, how often what
+"auto" takes is within 1.5 times the faster of all pairs and of near keys alone.
+"""
+
+import argparse
+import itertools
+import subprocess
+import sys
+import time
+import warnings
+
+import numpy as np
+import torch
+from attend import process_memory, processor
+from scipy.spatial import KDTree
+from sklearn.neighbors import RadiusNeighborsRegressor
+
+from sklearn_attention import attend
+from sklearn_attention.attention._algorithms import _near_keys
+
+N_NEIGHBORS = 100
+CASES = [("epanechnikov", 2), ("epanechnikov", 4), ("epanechnikov", 6), ("gaussian", 3)]
+SAMPLE_PAIRS = 10**8
+DISTRIBUTIONS = {
+    "normal": lambda rng, shape: rng.normal(size=shape),
+    "heavy tails": lambda rng, shape: rng.standard_t(2, size=shape),
+    "clusters": lambda rng, shape: (
+        0.1 * rng.normal(size=shape) + 3 * rng.integers(0, 5, size=(shape[0], 1))
+    ),
+    "ties": lambda rng, shape: np.round(4 * rng.normal(size=shape)) / 4,
+    "outlier": lambda rng, shape: np.vstack([rng.normal(size=shape)[1:], [[1e6] * shape[1]]]),
+}
+
+
+def make_data(n, n_features, distribution="normal"):
+    """Queries, keys and values."""
+    rng = np.random.default_rng(0)
+    queries, keys = (DISTRIBUTIONS[distribution](rng, (n, n_features)) for _ in range(2))
+    return queries, keys, np.sin(keys[:, 0])
+
+
+def bandwidth_for(kernel, queries, keys, n_neighbors=N_NEIGHBORS):
+    """Bandwidth with so many keys within reach of the median query."""
+    distance = KDTree(keys).query(queries[:: max(1, len(queries) // 1000)], [n_neighbors])[0]
+    return float(np.median(distance)) / (2 if kernel == "gaussian" else 1) or 1.0
+
+
+def seconds(function, *args, **options):
+    """Processor seconds, and what came out."""
+    start = time.process_time()
+    found = function(*args, **options)
+    return time.process_time() - start, found
+
+
+def radius_neighbors(queries, keys, values, bandwidth):
+    """The same averages by scikit-learn; NaN where no key is within reach."""
+
+    def weights(distances):
+        return [np.maximum(1 - (own / bandwidth) ** 2, 1e-300) for own in distances]
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about queries without neighbours
+        model = RadiusNeighborsRegressor(radius=bandwidth, weights=weights, algorithm="kd_tree")
+        return model.fit(keys, values).predict(queries)
+
+
+def table(n_most):
+    """Rows of the table, kernel by kernel."""
+    for kernel, n_features in CASES:
+        before = None
+        for n in 10 ** np.arange(4, int(np.log10(n_most)) + 1):
+            queries, keys, values = make_data(n, n_features)
+            bandwidth = bandwidth_for(kernel, queries, keys)
+            elapsed, (found, _) = seconds(
+                attend, queries, keys, values, kernel, bandwidth=bandwidth
+            )
+            some = queries[: max(100, SAMPLE_PAIRS // n)]
+            share = len(queries) / len(some)
+            dense, (asked, _) = seconds(
+                attend, some, keys, values, kernel, bandwidth=bandwidth, algorithm="dense"
+            )
+            peer = None
+            if kernel == "epanechnikov":
+                some_more = queries[:10_000]
+                peer, _ = seconds(radius_neighbors, some_more, keys, values, bandwidth)
+                peer *= len(queries) / len(some_more)
+            yield [
+                kernel, f"{n_features}", f"{n}", f"{elapsed:.2f}",
+                f"{dense * share / elapsed:.1f}", f"{peer / elapsed:.1f}" if peer else "–",
+                f"{np.log10(elapsed / before):.2f}" if before else "",
+                f"{peak_memory(n, n_features, kernel, bandwidth):.0f}",
+                f"{np.abs(found[: len(some)] - asked).max():.0e}",
+            ]  # fmt: skip
+            before = elapsed
+
+
+def peak_memory(n, n_features, kernel, bandwidth):
+    """Megabytes above those of the data, in a process of its own."""
+    program = (
+        f"import sys; sys.path.insert(0, {sys.path[0]!r})\n"
+        "import scale\n"
+        f"scale.measure_memory({n}, {n_features}, {kernel!r}, {bandwidth})\n"
+    )
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    if run.returncode:
+        raise RuntimeError(run.stderr)
+    return float(run.stdout)
+
+
+def measure_memory(n, n_features, kernel, bandwidth):
+    """Print what `peak_memory` reads."""
+    torch.set_num_threads(1)
+    queries, keys, values = make_data(n, n_features)
+    attend(queries[:10], keys[:10], values[:10], kernel, bandwidth=bandwidth)
+    before = process_memory("VmRSS")
+    attend(queries, keys, values, kernel, bandwidth=bandwidth)
+    print(process_memory("VmHWM") - before)
+
+
+def choices():
+    """For each case seconds of the choice, of all pairs and of near keys alone."""
+    grid = itertools.product(
+        ("epanechnikov", "gaussian"), (3, 5), ((3000, 3000), (20_000, 2000), (20_000, 20_000)),
+        (5, 100, 1000), DISTRIBUTIONS,
+    )  # fmt: skip
+    share = _near_keys._LARGEST_SHARE
+    for kernel, n_features, (n_queries, n_keys), n_neighbors, distribution in grid:
+        queries, keys, values = make_data(max(n_queries, n_keys), n_features, distribution)
+        queries, keys, values = queries[:n_queries], keys[:n_keys], values[:n_keys]
+        bandwidth = bandwidth_for(kernel, queries, keys, n_neighbors)
+        given = {"bandwidth": bandwidth, "empty": "nan"}
+        found = []
+        for largest in (share, 0.0, np.inf):
+            _near_keys._LARGEST_SHARE = largest
+            found.append(seconds(attend, queries, keys, values, kernel, **given)[0])
+        _near_keys._LARGEST_SHARE = share
+        yield found
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--rows", type=int, default=1_000_000, help="of queries and of keys")
+    parser.add_argument("--choice", action="store_true", help="judge the choice as well")
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    print("# Averages over many rows\n")
+    print(f"{processor()}, processor seconds at one thread, torch {torch.__version__}.\n")
+    header = [
+        "kernel", "features", "rows", "seconds", "× all pairs", "× RadiusNeighborsRegressor",
+        "exponent", "MB", "error",
+    ]  # fmt: skip
+    for line in itertools.chain([header, ["---"] * len(header)], table(arguments.rows)):
+        print("| " + " | ".join(line) + " |", flush=True)
+    if arguments.choice:
+        found = np.array(list(choices()))
+        ratio = found[:, 0] / found[:, 1:].min(axis=1)
+        print(
+            f"\nOf {len(found)} cases, what was chosen is within 1.5 times the faster in "
+            f"{100 * np.mean(ratio <= 1.5):.0f} %; the worst takes {ratio.max():.1f} times as "
+            f"long. All pairs alone would be within 1.5 times in "
+            f"{100 * np.mean(found[:, 1] <= 1.5 * found[:, 2]):.0f} %."
+        )
+
+
+if __name__ == "__main__":
+    main()
