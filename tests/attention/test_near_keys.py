@@ -144,6 +144,17 @@ def test_categories_and_scales_of_queries():
     np.testing.assert_allclose(found[0], asked[0], rtol=1e-10)
 
 
+def test_weights_of_very_different_size():
+    queries, keys, values, weights = data("normal", 3)
+    weights[::2] = 5e-324
+    found = attend(queries, keys, values, bandwidth=0.1, sample_weight=weights)
+    asked = attend(
+        queries, keys, values, bandwidth=0.1, sample_weight=weights, algorithm="dense"
+    )
+    for one, other in zip(found, asked, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-9)
+
+
 @settings(max_examples=60, deadline=None)
 @given(
     n=st.integers(1, 60), n_features=st.integers(2, 8), seed=st.integers(0, 10**6),

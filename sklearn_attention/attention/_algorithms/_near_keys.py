@@ -111,8 +111,8 @@ class NearKeys:
         self._support = 0.0 if kernel is None else float(kernel.support)
         self._with_nearest = nearest or math.isinf(self._support)
         weights = problem.weights
-        share = _INVISIBLE * _LESS**degree * weights.min() / weights.sum()
-        self._fall = -math.log(share)
+        self._fall = math.log(weights.sum()) - math.log(weights.min())
+        self._fall -= math.log(_INVISIBLE) + degree * math.log(_LESS)
         self._queries = problem.queries[:, columns]
         self._tree = KDTree(problem.keys[:, columns], leaf_size=_LEAF)
         order, self._nodes, *self._boxes = _arrays(self._tree)
