@@ -413,6 +413,7 @@ def test_finite_in_finite_out(model, n_features, size, target_size):
         assert ((least <= answers) & (answers < np.inf)).all()
 
 
+@pytest.mark.slow
 def test_many_features_of_any_size():
     X = np.random.default_rng(0).normal(size=(40, 300)) * 10.0 ** np.linspace(-100, 100, 300)
     y = X[:, 150]

@@ -13,7 +13,6 @@ from ._moments import LocalMoments, refuse_signed
 from ._partial import EMPTY_POLICIES, refuse_empty
 from ._polynomial import local_fit, solve
 from ._problem import prepare
-from ._threads import threads_for
 
 _BLOCK_PAIRS = 2**20
 # A key that carries all but this share of a fit cannot be taken out by division.
@@ -224,6 +223,7 @@ def local_rows(
     )  # fmt: skip
     from ._algorithms._block_moments import RADIUS, Coordinates
     from ._algorithms._compact_blocks import compact_blocks, in_order
+    from ._threads import threads_for
     from ._weights import IN_PARTS
 
     # Weights and effects, and for each value the residuals and the fits left out.

@@ -295,6 +295,7 @@ class TestLeaveOneOut:
         found = select_bandwidth(X, values, Gaussian())
         assert "ended at the narrowest bandwidth" in found.doubts[0]
 
+    @pytest.mark.slow
     def test_a_period_is_not_carried_over(self):
         rng = np.random.default_rng(0)
         X = rng.uniform(0, 20, (2 * MAX_SEARCH_ROWS, 1))
