@@ -14,7 +14,8 @@ import sklearn_attention
 ROOT = Path(sklearn_attention.__file__).parents[1]
 API, HOUSE, README = ROOT / "docs" / "api", ROOT / "docs" / "house.md", ROOT / "README.md"
 GUIDES = (
-    "coming_from density forecasting kernel_attention one_average recipes sequences smoothing"
+    "coming_from density forecasting kernel_attention one_average recipes sequences size "
+    "smoothing"
 ).split()
 
 pytestmark = pytest.mark.skipif(
