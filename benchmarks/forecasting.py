@@ -449,9 +449,8 @@ def report(options):
         "Seconds of TransformerForecaster on square waves, single series, NN3, illness, M3, "
         "ETTh2 and ETTh1 with horizon 96 were taken on a machine that takes 2.4 times as long "
         "as that of the others (30.2 against 12.5 s for the same program on the yearly M3). "
-        "Those of M4, Beijing, ETTh1 with horizons 192 and 336, and ETTm1 were taken beside "
-        "other work, and may be twice too many. TransformerForecaster on ETTh1 with horizon "
-        "720 is of an earlier version.",
+        "Those of M4, Beijing, ETTh1 with further horizons, and ETTm1 were taken beside other "
+        "work, and may be twice too many.",
         "",
     ]
     for table in TITLES:
