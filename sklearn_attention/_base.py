@@ -7,7 +7,7 @@ import types
 from sklearn.base import BaseEstimator
 from sklearn.callback import CallbackSupportMixin
 
-from . import _openmp  # noqa: F401 (so that forks do not hang)
+from . import _thread_pools  # noqa: F401 (so that forks do not hang)
 
 _KIND = "dataclass"  # where the name of a dataclass is kept among its fields
 

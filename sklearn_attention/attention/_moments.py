@@ -107,12 +107,7 @@ class LocalMoments:
     def _near(self, scale):
         if self._algorithm == "dense" or self._empty == "mean":
             return None
-        problem = self._problem
-        if np.ndim(scale):
-            own = problem.query_scale
-            problem = replace(problem, query_scale=scale if own is None else scale * own)
-        elif scale is not None:
-            problem = problem.at(scale)
+        problem = self._problem if scale is None else self._problem.at(scale)
         return near_keys(problem, self._device, self._degree, nearest=self._empty == "nearest")
 
     def _by_all_pairs(self, finish, scales, single):

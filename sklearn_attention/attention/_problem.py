@@ -84,7 +84,10 @@ class Problem:
         return replace(self, values=self.values - center), center
 
     def at(self, scale):
-        """The same problem with its bandwidth multiplied."""
+        """The same problem with its bandwidth multiplied, by a number or one for each query."""
+        if np.ndim(scale):
+            own = self.query_scale
+            return replace(self, query_scale=scale if own is None else scale * own)
         scale = float(scale)
         queries, keys = (self.kernel.rescale(x, scale) for x in (self.queries, self.keys))
         return replace(self, queries=queries, keys=keys)

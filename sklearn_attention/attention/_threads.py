@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import torch
 
-from .. import _openmp  # noqa: F401 (so that forks do not hang)
+from .. import _thread_pools  # noqa: F401 (so that forks do not hang)
 from .._validation import check_positive
 
 # Pairs of query and key below which waiting for threads costs more than they save.

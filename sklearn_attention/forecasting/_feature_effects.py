@@ -7,7 +7,6 @@ import numpy as np
 from ._classical import Classical
 from ._feature_basis import FeatureBasis
 from ._feature_ridge import solve_ridges
-from ._measures import naive_scales
 from ._profiles import SeasonalProfiles
 
 # Penalties that are tried, relative to the mean square of a column.
@@ -19,7 +18,7 @@ _LEARN_NOTHING = (Classical, SeasonalProfiles)
 
 @dataclass(frozen=True, eq=False)
 class FeatureEffects:
-    r"""What known features add to series.
+    r"""Effects of known features, which add to series.
 
     Attributes
     ----------
@@ -43,7 +42,7 @@ class FeatureEffects:
 
     def take_out(self, observations):
         """Observations without the effects of their features."""
-        effects, units = self._of_rows(observations), self._units(observations)
+        effects, units = self._of_rows(observations), observations.units(self.unit)
         rest = [
             values - units[i] * effects[observations.feature_rows(i, np.arange(len(values)))]
             for i, values in enumerate(observations.values)
@@ -54,15 +53,11 @@ class FeatureEffects:
         """Effects on the steps to forecast; (n_origins, horizon)."""
         observations, series = origins.observations, origins.series[:, None]
         effects = self._of_rows(observations)[observations.feature_rows(series, origins.steps)]
-        return self._units(observations)[series] * effects
+        return observations.units(self.unit)[series] * effects
 
     def _of_rows(self, observations):
         known = observations.known
         return self.basis(observations.flat_features[0][:, known], known) @ self.coef
-
-    def _units(self, observations):
-        own = observations.identity
-        return np.where(own >= 0, self.unit[own], naive_scales(observations.values))
 
 
 def learn_effects(training, season_length):

@@ -6,7 +6,6 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from ._feature_basis import FeatureBasis
-from ._measures import naive_scales
 from ._observations import chunks, evenly_spread
 
 # Penalties that are tried, relative to the mean square of a column.
@@ -140,9 +139,7 @@ class FeatureRidge:
         for rows in chunks(np.arange(len(origins)), _CHUNK):
             own = origins.take(rows)
             (steps, *fixed), moving, level = self._columns(own)
-            identity = own.identity[:, None]
-            fresh = naive_scales(own.observations.values)[own.series, None]
-            unit = np.where(identity >= 0, self.unit[identity], fresh)
+            unit = own.observations.units(self.unit)[own.series, None]
             fixed = np.concatenate([steps / unit, *fixed], axis=1)
             n = fixed.shape[1]
             ahead = fixed @ self.coef[:, :n].T

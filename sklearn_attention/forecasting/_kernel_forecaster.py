@@ -29,7 +29,6 @@ from ._forecast_steps import read_steps
 from ._forecaster import Forecaster
 from ._index import TimeIndex
 from ._lookback import choose_lookback
-from ._measures import naive_scales
 from ._observations import evenly_spread, split_at_ends
 
 _LEVELS = (0.01, 0.025, 0.05, *np.arange(0.1, 0.91, 0.1).round(1).tolist(), 0.95, 0.975, 0.99)
@@ -312,9 +311,7 @@ class KernelForecaster(Forecaster):
         level, unit = units_of(origins.past(self.lookback_), self.normalize_)
         if self.normalize_ == "last" and len(self.scale_) > 1:
             # Series of different sizes are only alike in units of their own.
-            own = origins.identity
-            fresh = naive_scales(origins.observations.values)[origins.series]
-            unit = np.where(own >= 0, self.scale_[own], fresh)[:, None]
+            unit = origins.observations.units(self.scale_)[origins.series, None]
         return keys_of(origins, self.lookback_, level, unit), level, unit
 
     def _groups(self, origins):

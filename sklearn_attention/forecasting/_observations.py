@@ -5,6 +5,8 @@ from functools import cached_property
 
 import numpy as np
 
+from ._measures import naive_scales
+
 
 @dataclass(frozen=True, eq=False)
 class Observations:
@@ -68,6 +70,22 @@ class Observations:
         """Which of all features are those of some steps, which are broadcast with series."""
         _, starts, lengths = self.flat_features
         return starts[series] + np.clip(steps, 0, lengths[series] - 1)
+
+    def units(self, learned):
+        """Units of all series: as learned from training series, of others of their own.
+
+        Parameters
+        ----------
+        learned : ndarray of shape (n_training_series,)
+
+        Returns
+        -------
+        units : ndarray of shape (n_series,)
+        """
+        units = learned[self.identity]
+        if (self.identity < 0).any():
+            units = np.where(self.identity < 0, naive_scales(self.values), units)
+        return units
 
     def with_values(self, values):
         """The same with other values."""

@@ -4,7 +4,7 @@ import numpy as np
 from scipy.optimize import nnls
 
 from .._columns import UNORDERED
-from .._openmp import tree_threads
+from .._thread_pools import tree_threads
 from ._blend import MultinomialLink
 
 # Fewer rows than this are not split into trees.

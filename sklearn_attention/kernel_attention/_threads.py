@@ -3,9 +3,8 @@
 import os
 import threading
 from contextlib import contextmanager
-from functools import cache
 
-from threadpoolctl import ThreadpoolController
+from .._thread_pools import libraries
 
 
 class _Own(threading.local):
@@ -34,7 +33,7 @@ def one_blas_thread():
     global _active, _limits
     with _lock:
         if _active == 0:
-            _limits = _libraries().limit(limits=1)
+            _limits = libraries("blas").limit(limits=1)
             _let_others_set()
         _active += 1
         _own.depth += 1
@@ -55,7 +54,7 @@ def _let_others_set():
     Whoever leaves last is to restore them, and others may come after this thread. Contexts
     give it up at their end; this one changes nothing else.
     """
-    with _libraries().limit(limits=None):
+    with libraries("blas").limit(limits=None):
         pass
 
 
@@ -70,9 +69,3 @@ def _forget_other_threads():
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_other_threads)
-
-
-@cache
-def _libraries():
-    # To look for them takes milliseconds. NumPy's and SciPy's are loaded by now.
-    return ThreadpoolController().select(user_api="blas")

@@ -10,7 +10,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostin
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.linear_model import LogisticRegression, Ridge
 
-from .._openmp import tree_threads
+from .._thread_pools import tree_threads
 from ._convolutions import RandomConvolutions
 from ._left_out_ridge import LeftOutRidge, fit_left_out_ridge
 

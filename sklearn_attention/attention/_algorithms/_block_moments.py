@@ -10,6 +10,7 @@ from .._polynomial import Basis, Moments, local_unit
 from .._threads import map_blocks, threads_for
 from ._compact_blocks import compact_blocks, in_order, median_blocks
 from ._dense import dense_part
+from ._near_sums import by_near_keys
 from ._tiles import fallback_averages, is_parallel, kernel_table, shifted_weights
 
 # Pairs of a block: few enough for temporaries to stay in cache; and its fewest rows.
@@ -158,21 +159,11 @@ class BlockMoments:
 
     def _by_near_keys(self, finish):
         """Reduced moments of all queries at the problem's own bandwidth."""
-        found, rows = [], []
-
-        def reduced(block):
-            queries, keys = block
-            return self._block(queries, None, finish, keys)[0]
-
-        for groups in self._near:
-            blocks = [
-                (queries[box], keys)
-                for queries, keys in (map(torch.from_numpy, group) for group in groups)
-                for box in compact_blocks(self._local.queries[queries], RADIUS)
-            ]
-            found += map_blocks(reduced, blocks)
-            rows += [queries for queries, _ in blocks]
-        return in_order(found, rows)
+        return by_near_keys(
+            lambda queries, keys: self._block(queries, None, finish, keys)[0],
+            self._near,
+            lambda queries: compact_blocks(self._local.queries[queries], RADIUS),
+        )
 
     def _block(self, rows, scales, finish, keys=None):
         """Reduced moments of some neighbouring queries, for each scale."""

@@ -4,7 +4,6 @@ import math
 from dataclasses import replace
 
 import numpy as np
-from sklearn.neighbors import KDTree
 
 from .._problem import resolve_device
 
@@ -107,6 +106,8 @@ class NearKeys:
     """
 
     def __init__(self, problem, columns, kernel=None, degree=0, nearest=True):
+        from sklearn.neighbors import KDTree  # takes a while to load, and few rows need none
+
         self._columns, self._kernel = columns, kernel
         self._support = 0.0 if kernel is None else float(kernel.support)
         self._with_nearest = nearest or math.isinf(self._support)

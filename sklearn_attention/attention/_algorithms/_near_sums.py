@@ -24,13 +24,16 @@ def near_part(near):
     part : Part
         Without fallback.
     """
+    problem = near.problem.tensors("cpu")
 
-    def average(problem, middle):
+    def average(queries, keys):
+        some = problem.take(queries, keys)
         # About their own middle, distances have more digits.
-        queries, keys = problem.queries - middle, problem.keys - middle
-        return dense_part(replace(problem, queries=queries, keys=keys))[:3]
+        middle = torch.from_numpy(near.middle(queries.numpy()))
+        some = replace(some, queries=some.queries - middle, keys=some.keys - middle)
+        return dense_part(some)[:3]
 
-    return Part(*_by_groups(average, near))
+    return Part(*by_near_keys(average, near))
 
 
 @torch.no_grad()
@@ -46,22 +49,33 @@ def near_fallback(near):
     -------
     fallback : Fallback
     """
-
-    def nearest(problem, middle):
-        return nearest_fallback(problem)
-
-    return Fallback(*_by_groups(nearest, near))
+    problem = near.problem.tensors("cpu")
+    fields = by_near_keys(lambda *group: nearest_fallback(problem.take(*group)), near)
+    return Fallback(*fields)
 
 
-def _by_groups(function, near):
-    """Fields of a function of each group's problem and middle, for all queries in order."""
-    problem, found, rows = near.problem.tensors("cpu"), [], []
+def by_near_keys(function, near, parts_of=None):
+    """Fields that a function finds group by group, for all queries in order.
 
-    def of_group(group):
-        middle = torch.from_numpy(near.middle(group[0]))
-        return function(problem.take(*map(torch.from_numpy, group)), middle)
+    Parameters
+    ----------
+    function : callable
+        ``function(queries, keys)`` returns a tuple of tensors with an entry for each query;
+        it is given tensors of positions.
+    near : NearKeys
+    parts_of : callable, default=None
+        ``parts_of(queries)`` cuts the queries of a group into smaller ones, by a list of
+        their positions among these.
 
+    Returns
+    -------
+    fields : tuple of torch.Tensor
+    """
+    found, rows = [], []
     for groups in near:
-        found += map_blocks(of_group, groups)
-        rows += [torch.from_numpy(queries) for queries, _ in groups]
+        blocks = [tuple(map(torch.from_numpy, group)) for group in groups]
+        if parts_of is not None:
+            blocks = [(own[part], keys) for own, keys in blocks for part in parts_of(own)]
+        found += map_blocks(lambda block: function(*block), blocks)
+        rows += [queries for queries, _ in blocks]
     return in_order(found, rows)

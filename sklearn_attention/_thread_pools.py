@@ -1,4 +1,4 @@
-"""Threads of OpenMP, which torch and scikit-learn's trees compute with."""
+"""Threads of the libraries that compute: of OpenMP, and of linear algebra."""
 
 import contextlib
 import os
@@ -24,13 +24,24 @@ def tree_threads(n_cells):
     -------
     context : context manager
     """
-    return _libraries().limit(limits=1) if n_cells < _FEW_CELLS else contextlib.nullcontext()
+    few = n_cells < _FEW_CELLS
+    return libraries("openmp").limit(limits=1) if few else contextlib.nullcontext()
 
 
 @cache
-def _libraries():
-    # To look for them takes milliseconds. scikit-learn's is loaded with its trees.
-    return ThreadpoolController().select(user_api="openmp")
+def libraries(kind):
+    """Libraries with threads of their own that are loaded when they are first asked for.
+
+    Parameters
+    ----------
+    kind : {"blas", "openmp"}
+
+    Returns
+    -------
+    libraries : ThreadpoolController
+    """
+    # To look for them takes milliseconds.
+    return ThreadpoolController().select(user_api=kind)
 
 
 def _end_threads():
