@@ -128,16 +128,21 @@ def growth():
 
 def peak_memory(n=200_000, d=8):
     """Megabytes above the import at n = m, and seconds, in a process of its own."""
+    megabytes, elapsed = numbers_printed_by("attend", "measure_memory", n, d)
+    return megabytes, elapsed
+
+
+def numbers_printed_by(script, function, *args):
+    """What a function of a script beside this one prints, in a process of its own."""
     program = (
         f"import sys; sys.path.insert(0, {sys.path[0]!r})\n"
-        "import attend as benchmark\n"
-        f"benchmark.measure_memory({n}, {d})\n"
+        f"import {script}\n"
+        f"{script}.{function}(*{args!r})\n"
     )
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     if run.returncode:
         raise RuntimeError(run.stderr)
-    megabytes, elapsed = map(float, run.stdout.split())
-    return megabytes, elapsed
+    return list(map(float, run.stdout.split()))
 
 
 def measure_memory(n, d):

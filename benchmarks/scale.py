@@ -15,14 +15,12 @@ With --choice: over kernels, features, rows, bandwidths and distributions, how o
 
 import argparse
 import itertools
-import subprocess
-import sys
 import time
 import warnings
 
 import numpy as np
 import torch
-from attend import process_memory, processor
+from attend import numbers_printed_by, process_memory, processor
 from scipy.spatial import KDTree
 from sklearn.neighbors import RadiusNeighborsRegressor
 
@@ -95,31 +93,21 @@ def table(n_most):
                 some_more = queries[:10_000]
                 peer, _ = seconds(radius_neighbors, some_more, keys, values, bandwidth)
                 peer *= len(queries) / len(some_more)
+            (megabytes,) = numbers_printed_by(
+                "scale", "measure_memory", int(n), n_features, kernel, bandwidth
+            )
             yield [
                 kernel, f"{n_features}", f"{n}", f"{elapsed:.2f}",
                 f"{dense * share / elapsed:.1f}", f"{peer / elapsed:.1f}" if peer else "–",
                 f"{np.log10(elapsed / before):.2f}" if before else "",
-                f"{peak_memory(n, n_features, kernel, bandwidth):.0f}",
+                f"{megabytes:.0f}",
                 f"{np.abs(found[: len(some)] - asked).max():.0e}",
             ]  # fmt: skip
             before = elapsed
 
 
-def peak_memory(n, n_features, kernel, bandwidth):
-    """Megabytes above those of the data, in a process of its own."""
-    program = (
-        f"import sys; sys.path.insert(0, {sys.path[0]!r})\n"
-        "import scale\n"
-        f"scale.measure_memory({n}, {n_features}, {kernel!r}, {bandwidth})\n"
-    )
-    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    if run.returncode:
-        raise RuntimeError(run.stderr)
-    return float(run.stdout)
-
-
 def measure_memory(n, n_features, kernel, bandwidth):
-    """Print what `peak_memory` reads."""
+    """Print the megabytes that averages take above those of the data."""
     torch.set_num_threads(1)
     queries, keys, values = make_data(n, n_features)
     attend(queries[:10], keys[:10], values[:10], kernel, bandwidth=bandwidth)

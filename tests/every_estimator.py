@@ -66,19 +66,21 @@ OTHERS = {
 EVERY = NETWORKS | OTHERS
 
 
-def data_for(estimator):
-    """Arguments of a fit: 60 rows, steps or short texts."""
+def data_for(estimator, dtype=np.float64):
+    """Arguments of a fit: 60 rows, steps or short texts; numbers of some precision."""
     rng = np.random.default_rng(0)
     name = type(estimator).__name__
     if name.endswith("Forecaster"):
         n_steps = 60 if isinstance(estimator, KernelForecaster) else 200
-        return (10 + np.sin(np.arange(n_steps)) + 0.1 * rng.normal(size=n_steps),)
+        series = 10 + np.sin(np.arange(n_steps)) + 0.1 * rng.normal(size=n_steps)
+        return (series.astype(dtype),)
     if name in ("TransformerLanguageModel", "TransformerSeq2Seq"):
         texts = ["".join(rng.choice(list("abcde "), size=12)).strip() for _ in range(60)]
         return (texts,) if name.endswith("Model") else (texts, [text[::-1] for text in texts])
     X = rng.uniform(-1, 1, size=(60, 2))
     y = X[:, 0] + 0.1 * rng.normal(size=60)
-    return X, np.where(y > 0, "b", "a") if name.endswith("Classifier") else y
+    targets = np.where(y > 0, "b", "a") if name.endswith("Classifier") else y.astype(dtype)
+    return X.astype(dtype), targets
 
 
 def answer(model, data):

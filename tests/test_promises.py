@@ -7,60 +7,21 @@ import matplotlib
 import numpy as np
 import pandas as pd
 import pytest
+from every_estimator import EVERY, answer, data_for
 from sklearn.base import is_regressor
 
-from sklearn_attention import (
-    ConditionalKernelDensity,
-    KernelAttentionClassifier,
-    KernelAttentionRegressor,
-    KernelForecaster,
-    LocalPolynomialCV,
-    LocalPolynomialRegressor,
-    NadarayaWatsonClassifier,
-    NadarayaWatsonCV,
-    NadarayaWatsonRegressor,
-    PositiveRandomFeatures,
-    ProductKernelDensity,
-    RandomFourierFeatures,
-    TransformerClassifier,
-    TransformerForecaster,
-    TransformerRegressor,
-)
-
 ROWS = [
-    NadarayaWatsonRegressor(), NadarayaWatsonClassifier(), LocalPolynomialRegressor(),
-    NadarayaWatsonCV(), LocalPolynomialCV(), ProductKernelDensity(), ConditionalKernelDensity(),
-    KernelAttentionRegressor(n_folds=1, max_steps=2),
-    KernelAttentionClassifier(n_folds=1, max_steps=2),
-    TransformerRegressor(d_model=8, n_heads=2, n_layers=1, max_epochs=2, baseline=False),
-    TransformerClassifier(d_model=8, n_heads=2, n_layers=1, max_epochs=2, baseline=False),
-    RandomFourierFeatures(n_components=10, random_state=0),
-    PositiveRandomFeatures(n_components=10, random_state=0),
+    EVERY[name]
+    for name in (
+        "average", "votes", "lines", "best average", "best line", "density",
+        "conditional density", "kernel attention", "classes by kernel attention",
+        "regressor without dropout", "classifier", "waves", "positive features",
+    )
 ]  # fmt: skip
-SERIES = [KernelForecaster(3), TransformerForecaster(3)]
-METHODS = "predict_proba", "predict", "score_samples", "transform"
+SERIES = [EVERY["analogs"], EVERY["forecaster"]]
 everywhere = pytest.mark.parametrize("estimator", ROWS + SERIES, ids=lambda e: type(e).__name__)
 
 pytestmark = pytest.mark.filterwarnings("ignore:The validation loss was still falling")
-
-
-def data_for(estimator, dtype=np.float64):
-    rng = np.random.default_rng(0)
-    if any(type(estimator) is type(other) for other in SERIES):
-        return ((10 + np.sin(np.arange(60)) + 0.1 * rng.normal(size=60)).astype(dtype),)
-    X = rng.uniform(-1, 1, size=(60, 2))
-    y = X[:, 0] + 0.1 * rng.normal(size=60)
-    if type(estimator).__name__.endswith("Classifier"):
-        return X.astype(dtype), np.where(y > 0, "b", "a")
-    return X.astype(dtype), y.astype(dtype)
-
-
-def answer(model, data):
-    if len(data) == 1:
-        return model.predict()
-    if isinstance(model, ConditionalKernelDensity):
-        return model.score_samples(*data)
-    return next(getattr(model, name) for name in METHODS if hasattr(model, name))(data[0])
 
 
 @everywhere

@@ -23,6 +23,14 @@ def make_training_of(series, horizon=4, lookback=5):
     return make_training(observations, horizon, lookback, naive_scales(series))
 
 
+def unknown_twins(observations):
+    """Series that were not learned from, a thousand times as large and shifted."""
+    return Observations(
+        [1000 * own - 5 for own in observations.values], observations.phases,
+        np.full(len(observations.values), -1), observations.features, observations.known,
+    )  # fmt: skip
+
+
 def overlapping_rows(training, series, block):
     """Origins of a series whose targets overlap with those of a block, by a loop."""
     horizon = training.origins.horizon

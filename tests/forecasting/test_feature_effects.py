@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from forecasting_training import overlapping_rows
+from forecasting_training import overlapping_rows, unknown_twins
 
 from sklearn_attention.forecasting import Observations
 from sklearn_attention.forecasting import _feature_effects as module
@@ -138,10 +138,7 @@ def test_unknown_series_have_units_of_their_own():
     training = make()
     found = combined(training, SeasonalProfiles(SEASON))[0]
     seen = training.origins.observations
-    fresh = Observations(
-        [1000 * own - 5 for own in seen.values], seen.phases, np.array([-1, -1]),
-        seen.features, seen.known,
-    )  # fmt: skip
+    fresh = unknown_twins(seen)
     expected = 1000 * found.each(seen.ends(HORIZON)) - 5
     np.testing.assert_allclose(found.each(fresh.ends(HORIZON)), expected)
 

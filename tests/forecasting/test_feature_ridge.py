@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from forecasting_training import overlapping_rows
+from forecasting_training import overlapping_rows, unknown_twins
 
 from sklearn_attention.forecasting import Observations
 from sklearn_attention.forecasting import _feature_ridge as module
@@ -101,10 +101,7 @@ def test_unknown_series_have_units_of_their_own():
     ridge = FeatureRidge(1.0)
     ridge.fit(training)
     seen = training.origins.observations
-    fresh = Observations(
-        [1000 * own - 5 for own in seen.values], seen.phases, np.array([-1, -1]),
-        seen.features, seen.known,
-    )  # fmt: skip
+    fresh = unknown_twins(seen)
     expected = 1000 * ridge.forecast(seen.ends(HORIZON)) - 5
     np.testing.assert_allclose(ridge.forecast(fresh.ends(HORIZON)), expected)
 
