@@ -1,4 +1,4 @@
-"""What estimators keep of the arrays they are given, and what does not fit into memory."""
+"""Copies of the arrays that estimators are given, and arrays that do not fit into memory."""
 
 import contextlib
 import math

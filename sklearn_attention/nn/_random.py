@@ -38,7 +38,7 @@ def draw_from(generators):
 
 
 def generator_for(device="cpu"):
-    """What this thread draws from on a device.
+    """Generator that this thread draws from on a device.
 
     Parameters
     ----------

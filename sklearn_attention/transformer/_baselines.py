@@ -145,7 +145,7 @@ def _fit(model, features, y, weights):
 
 
 def _outputs(models, features, n_classes):
-    """What a model for each output predicts, or its logits of all classes, side by side."""
+    """Predictions of a model for each output, or its logits of all classes, side by side."""
     if n_classes is None:
         return np.column_stack([model.predict(features) for model in models])
     found = []

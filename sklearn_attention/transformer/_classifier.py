@@ -163,7 +163,7 @@ class TransformerClassifier(ClassLabels, ClassifierMixin, TransformerEstimator):
         return self
 
     def _class_factors(self, labels):
-        """What each row of some arrays of labels counts by its class, all of them together."""
+        """Weights of rows by their classes, of some arrays of labels together."""
         sizes = [len(y) for y in labels]
         factors = np.ones(sum(sizes))
         if self.class_weight is not None:

@@ -16,7 +16,7 @@ _ERRORS = {"squared_error": mse_loss, "huber": huber_loss, "log_loss": cross_ent
 
 
 def row_loss(loss):
-    """What a network learns by.
+    """Loss of a network, and the rows that it learns from.
 
     Parameters
     ----------

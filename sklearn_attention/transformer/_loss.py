@@ -1,4 +1,4 @@
-"""What predictions of rows are judged by."""
+"""Losses that predictions of rows are judged by."""
 
 from dataclasses import KW_ONLY, dataclass
 
@@ -13,7 +13,7 @@ _LARGE_ERROR = 3.0
 
 @dataclass(frozen=True)
 class Loss:
-    """What predictions of rows are judged by.
+    """Loss that predictions of rows are judged by.
 
     Parameters
     ----------

@@ -126,7 +126,7 @@ class RowReader(MixedRows):
         return rows.take(np.flatnonzero(weights)), y, weights
 
     def _read_validation(self, learned, X, y, sample_weight, **y_checks):
-        """What :meth:`_learn_input` returned, and the same of the rows to validate with.
+        """Rows to learn from as :meth:`_learn_input` returned them, and those to validate with.
 
         Returns
         -------

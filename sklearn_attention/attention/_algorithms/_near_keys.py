@@ -135,7 +135,7 @@ class NearKeys:
         self._low, self._high = low[leaves], high[leaves]
 
     def n_pairs(self):
-        """How many pairs take as long as these groups, about."""
+        """Number of pairs that take as long as these groups, about."""
         n_groups = len(self._groups)
         some = np.unique(np.linspace(0, n_groups - 1, _COUNTED).astype(int))
         group, node = self._leaves(some, self._radius(some))
