@@ -1,7 +1,7 @@
 # Everything runs in .venv, which is made on first use and brought up to date whenever
 # the project's metadata, its version or the pinned versions change.
 
-.PHONY: demo test test-slow lint bench docs clean
+.PHONY: demo test test-slow test-min lint bench docs dist clean
 .NOTPARALLEL:
 
 PYTHON ?= python3
@@ -25,6 +25,11 @@ test: $(PACKAGE) $(call group,test)
 test-slow: $(PACKAGE) $(call group,test)
 	$(BIN)/python -m pytest -n auto
 
+# With the oldest versions that pyproject.toml admits of what the package needs.
+test-min: export OMP_NUM_THREADS = 1
+test-min: .venv-min/installed
+	.venv-min/bin/python -m pytest -n auto -m "not slow"
+
 lint: $(call group,lint)
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
@@ -46,8 +51,16 @@ docs: export OMP_NUM_THREADS = 1
 docs: $(PACKAGE) $(call group,docs)
 	$(BIN)/sphinx-build -q -W --keep-going docs docs/_build/html
 
+# What a release uploads, and that it installs into an empty environment and works there.
+dist: $(call group,release)
+	rm -rf dist
+	PIP_CONSTRAINT=$(CURDIR)/constraints.txt $(BIN)/python -m build
+	$(BIN)/twine check --strict dist/*
+	.ci/try-dist dist/*.whl
+	.ci/try-dist dist/*.tar.gz
+
 clean:
-	rm -rf build demo dist docs/_build docs/api/generated docs/gallery
+	rm -rf .venv-min build demo dist docs/_build docs/api/generated docs/gallery
 	rm -rf .hypothesis .pytest_cache .ruff_cache
 	find . -name __pycache__ -not -path "./.venv/*" -prune -exec rm -rf {} +
 
@@ -59,6 +72,14 @@ $(PACKAGE): pyproject.toml constraints.txt | $(BIN)/python
 .venv/group-%: pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP) --upgrade pip
 	$(PIP) --group $*
+	@touch $@
+
+.venv-min/installed: pyproject.toml constraints.txt .ci/lower-bounds
+	$(PYTHON) -m venv .venv-min
+	$(PYTHON) .ci/lower-bounds > .venv-min/constraints.txt
+	.venv-min/bin/python -m pip install -qq --upgrade pip
+	.venv-min/bin/python -m pip install -qq --constraint .venv-min/constraints.txt \
+		--editable ".[all]" --group test
 	@touch $@
 
 $(BIN)/python:
