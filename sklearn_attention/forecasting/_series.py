@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
+from scipy.sparse import issparse
 
 from ._index import TimeIndex, kind_of
 from ._missing import named, refuse_too_large
@@ -172,6 +173,8 @@ def as_array(y, what):
     -------
     table : ndarray
     """
+    if issparse(y):
+        raise TypeError(f"{what} is sparse, which is not supported: pass {what}.toarray().")
     try:
         table = np.asarray(y)
     except ValueError as error:
