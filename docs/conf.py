@@ -1,6 +1,7 @@
 """How sphinx builds the documentation."""
 
 import collections
+import inspect
 import sys
 from pathlib import Path
 
@@ -83,12 +84,20 @@ def skip_fields(app, what, name, obj, skip, options):
     return True if isinstance(obj, collections._tuplegetter) else None
 
 
+# Estimators and functions: all but the folders.
+NAMES = {
+    name
+    for name in sklearn_attention.__all__
+    if not inspect.ismodule(getattr(sklearn_attention, name))
+}
+
+
 def link_names(app, doctree):
     """Let the name of an estimator, wherever it stands as code, lead to its API page."""
     inside = (nodes.title, nodes.reference, addnodes.pending_xref)
     for literal in list(doctree.findall(nodes.literal)):
         name = literal.astext().partition("(")[0]
-        if name in sklearn_attention._PUBLIC and not isinstance(literal.parent, inside):
+        if name in NAMES and not isinstance(literal.parent, inside):
             place = {"refdoc": app.env.docname, "reftarget": f"sklearn_attention.{name}"}
             link = addnodes.pending_xref("", refdomain="py", reftype="obj", **place)
             literal.replace_self(link)

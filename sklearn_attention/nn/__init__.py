@@ -11,34 +11,6 @@
   :class:`QuantileHead`, :func:`pinball_loss`.
 """
 
-from .._lazy import lazy_names
+import lazy_loader
 
-_LAZY = {
-    "Decoder": "_stack",
-    "DecoderBlock": "_blocks",
-    "Dropout": "_dropout",
-    "Encoder": "_stack",
-    "EncoderBlock": "_blocks",
-    "InstanceNorm": "_instance_norm",
-    "KeyValueCache": "_cache",
-    "LearnedPositions": "_positions",
-    "MultiHeadAttention": "_multi_head",
-    "Patches": "_patches",
-    "PointHead": "_heads",
-    "QuantileHead": "_heads",
-    "RotaryPositions": "_positions",
-    "SinusoidalPositions": "_positions",
-    "TokenDecoder": "_token_encoder",
-    "TokenEncoder": "_token_encoder",
-    "attention": "_attention",
-    "draw_from": "_random",
-    "generator_for": "_random",
-    "initialize": "_initialize",
-    "make_positions": "_positions",
-    "pinball_loss": "_heads",
-    "sinusoidal_encoding": "_positions",
-}
-
-__all__ = [*_LAZY]
-
-__getattr__, __dir__ = lazy_names(__name__, _LAZY)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,15 @@
+from ._architecture import Architecture as Architecture
+from ._architecture import check_series_parts as check_series_parts
+from ._epoch_tasks import EpochTasks as EpochTasks
+from ._history import History as History
+from ._hold_out import hold_out as hold_out
+from ._network import threads_of_pass as threads_of_pass
+from ._network_estimator import NetworkEstimator as NetworkEstimator
+from ._optimizer import decay_groups as decay_groups
+from ._order import blocks_by_length as blocks_by_length
+from ._plan import Plan as Plan
+from ._plan import batch_sizes as batch_sizes
+from ._plan import pace as pace
+from ._random import torch_seed as torch_seed
+from ._train import train as train
+from ._training import Training as Training
