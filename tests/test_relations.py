@@ -1,9 +1,7 @@
 """What must not change an answer, or must change it in a known way: a table of relations."""
 
-import copy
 import dataclasses
 import functools
-import pickle
 import re
 import tempfile
 from typing import Any
@@ -40,6 +38,7 @@ pytestmark = [
 RULES = "penalized-loo", "loo", "gcv", "aicc", "scott", "silverman", "knn-loo"
 KERNELS = "gaussian", "epanechnikov", "tricube", "matern32", "laplacian", "scaled_dot_product"
 TINY = {"d_model": 8, "n_heads": 2, "n_layers": 1, "max_epochs": 2}
+PARABOLAS = LocalPolynomialRegressor(degree=2)
 SMOOTHERS = [
     *(NadarayaWatsonRegressor(kernel, bandwidth=0.7) for kernel in KERNELS),
     *(NadarayaWatsonRegressor(bandwidth=rule) for rule in RULES),
@@ -49,7 +48,8 @@ SMOOTHERS = [
     *(NadarayaWatsonClassifier(bandwidth=rule) for rule in ("penalized-loo", "scott")),
     *(LocalPolynomialRegressor(kernel, bandwidth=1.2) for kernel in KERNELS),
     *(LocalPolynomialRegressor(bandwidth=rule) for rule in RULES[:5]),
-    *(LocalPolynomialRegressor(bandwidth=h, degree=2) for h in (1.2, "penalized-loo")),
+    LocalPolynomialRegressor(bandwidth=1.2, degree=2),
+    PARABOLAS,
     *(kind(per_feature=True) for kind in (NadarayaWatsonRegressor, LocalPolynomialRegressor)),
     *(
         kind(bandwidth=AdaptiveBandwidth(7))
@@ -244,21 +244,6 @@ def in_another_order(case):
     return ask(model, case.queries[::-1], case.targets[::-1])[::-1]
 
 
-def pickled(case):
-    again = pickle.loads(pickle.dumps(fitted(repr(case.model))[0]))
-    return ask(again, case.queries, case.targets)
-
-
-def copied(case):
-    return ask(copy.deepcopy(fitted(repr(case.model))[0]), case.queries, case.targets)
-
-
-def fitted_again(case):
-    model = copy.deepcopy(fitted(repr(case.model))[0])
-    model.fit(case.X[::2], case.y[::2])
-    return ask(model.fit(case.X, case.y), case.queries, case.targets)
-
-
 def stationary(model):
     return model not in FEATURES and getattr(model, "kernel", "") != "scaled_dot_product"
 
@@ -315,9 +300,6 @@ RELATIONS = [
     (one_by_one, anything, 1e-9, "one by one"),
     (among_copies, anything, 1e-9, "among copies"),
     (in_another_order, anything, 1e-9, "another order"),
-    (pickled, anything, 0.0, "pickled"),
-    (copied, anything, 0.0, "copied"),
-    (fitted_again, anything, 0.0, "fitted again"),
 ]
 CASES = [
     pytest.param(model, change, tolerance, id=f"{name}-{model!r}".replace("\n", ""))
@@ -399,7 +381,9 @@ def test_finite_in_finite_out(model, n_features, size, target_size):
     if target_size != 1.0 and not is_regressor(model):
         pytest.skip("no targets of any size")
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(30, n_features))
+    # A bandwidth for each, or 66 coefficients of a parabola, take long to search.
+    wide = getattr(model, "per_feature", False) or model is PARABOLAS
+    X = rng.normal(size=(30, min(n_features, 4) if wide else n_features))
     y = np.sin(X[:, 0]) + 0.1 * rng.normal(size=30)
     y = np.where(y > 0, "b", "a") if is_classifier(model) else target_size * y
     answers, refusal = np.zeros(1), ""

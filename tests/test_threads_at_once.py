@@ -89,17 +89,6 @@ def test_eight_threads_predict_what_one_does_again_and_again(name, fitted):
     check_predictions(*fitted(name), data_for(EVERY[name]), n_rounds=20)
 
 
-@everywhere
-def test_no_global_state_changes(name, fitted):
-    data, before = data_for(EVERY[name]), global_state()
-    fit_and_answer(EVERY[name], data)
-    assert global_state() == before
-    model = pickle.loads(fitted(name)[0])
-    assert global_state() == before
-    answer(model, data)
-    assert global_state() == before
-
-
 def test_random_numbers_of_others_are_as_if_there_were_no_fit():
     model, data = NETWORKS["regressor"], data_for(NETWORKS["regressor"])
     torch.manual_seed(0)
