@@ -12,7 +12,6 @@ import matplotlib
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 from every_estimator import EVERY, NETWORKS, answer, data_for, global_state
 from recorder import Recorder
 from sklearn.base import clone, is_regressor
@@ -304,18 +303,6 @@ def test_files_bring_it_back(name, store):
     assert not getattr(loaded, "_memo", {})
     assert repr(loaded) == repr(model)
     np.testing.assert_equal(answers(loaded, name), expected)
-    # It goes on as the one that was stored would.
-    for method in ("partial_fit", "update"):
-        if hasattr(model, method):
-            twins = copy.deepcopy(model), loaded
-            _, data, *ahead = CASES[name]
-            more = (*ahead, model.predict(*ahead)) if method == "update" else data
-            one, other = (getattr(twin, method)(*more) for twin in twins)
-            data = [part[:3] for part in data]
-            if method == "partial_fit":
-                np.testing.assert_array_equal(
-                    ask(one, "predict", data), ask(other, "predict", data)
-                )
 
 
 @pytest.mark.parametrize("name", [n for n in CASES if hasattr(CASES[n][0], "partial_fit")])
@@ -358,14 +345,6 @@ def test_answers_change_no_attribute(name):
     answers(model, name)
     assert_untouched(model, before)
     assert pickle.dumps(before) == stored
-
-
-@pytest.fixture
-def two_threads_of_torch():
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.mark.usefixtures("two_threads_of_torch")
@@ -416,9 +395,7 @@ def spoiled(part):
 
 
 # The first that an estimator has is wrong.
-WRONG = {
-    "dropout": 2.0, "n_folds": 31, "kernels": ["cubic"], "kernel": "cubic",
-}  # fmt: skip
+WRONG = {"dropout": 2.0, "n_folds": 31, "kernels": ["cubic"], "kernel": "cubic"}
 
 
 @every

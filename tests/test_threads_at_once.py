@@ -12,15 +12,8 @@ from sklearn.model_selection import cross_val_score
 
 from sklearn_attention import Training, TransformerLanguageModel
 
+pytestmark = pytest.mark.usefixtures("two_threads_of_torch")
 everywhere = pytest.mark.parametrize("name", EVERY)
-
-
-@pytest.fixture(autouse=True)
-def two_threads_of_torch():
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")

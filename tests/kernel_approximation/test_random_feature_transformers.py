@@ -45,10 +45,10 @@ def squared_errors(kind, kernel, X, n_components, n_draws, bandwidth=1.0, **opti
 
 @each_case
 @pytest.mark.parametrize("orthogonal", [True, False])
-@pytest.mark.parametrize("n_components", [1, 7, 8])
+@pytest.mark.parametrize("n_components", [1, 7])  # a direction, and a block of 4 with 3 more
 def test_products_are_the_kernel_on_average(kind, kernel, orthogonal, n_components):
     X, bandwidth = rows(), np.array([0.8, 1.0, 1.5, 2.0])
-    n_draws = 500
+    n_draws = 300
     errors, mean = squared_errors(
         kind, kernel, X, n_components, n_draws, bandwidth, orthogonal=orthogonal
     )
