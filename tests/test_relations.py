@@ -39,6 +39,7 @@ RULES = "penalized-loo", "loo", "gcv", "aicc", "scott", "silverman", "knn-loo"
 KERNELS = "gaussian", "epanechnikov", "tricube", "matern32", "laplacian", "scaled_dot_product"
 TINY = {"d_model": 8, "n_heads": 2, "n_layers": 1, "max_epochs": 2}
 PARABOLAS = LocalPolynomialRegressor(degree=2)
+BEST_POLYNOMIAL = LocalPolynomialCV(["gaussian"], criterion="gcv")
 SMOOTHERS = [
     *(NadarayaWatsonRegressor(kernel, bandwidth=0.7) for kernel in KERNELS),
     *(NadarayaWatsonRegressor(bandwidth=rule) for rule in RULES),
@@ -60,7 +61,7 @@ SMOOTHERS = [
         )
     ),
     NadarayaWatsonCV(["gaussian", "tricube"]),
-    LocalPolynomialCV(["gaussian"], criterion="gcv"),
+    BEST_POLYNOMIAL,
 ]
 DENSITIES = [
     *(ProductKernelDensity(kernel, bandwidth=0.7) for kernel in ("gaussian", "logistic")),
@@ -381,8 +382,8 @@ def test_finite_in_finite_out(model, n_features, size, target_size):
     if target_size != 1.0 and not is_regressor(model):
         pytest.skip("no targets of any size")
     rng = np.random.default_rng(0)
-    # A bandwidth for each, or 66 coefficients of a parabola, take long to search.
-    wide = getattr(model, "per_feature", False) or model is PARABOLAS
+    # A bandwidth for each, or for 66 coefficients of a parabola, takes long to search.
+    wide = getattr(model, "per_feature", False) or model in (PARABOLAS, BEST_POLYNOMIAL)
     X = rng.normal(size=(30, min(n_features, 4) if wide else n_features))
     y = np.sin(X[:, 0]) + 0.1 * rng.normal(size=30)
     y = np.where(y > 0, "b", "a") if is_classifier(model) else target_size * y
