@@ -351,8 +351,16 @@ def forecasts(name):
     return clone(model).fit(SERIES).predict().to_numpy()
 
 
-@pytest.mark.parametrize("name", SERIES_RELATIONS)
-@pytest.mark.parametrize("model", FORECASTERS, ids=repr)
+# Series are read before a forecaster's options matter: exact relations for the first of each.
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [
+        pytest.param(model, name, id=f"{model!r}-{name}")
+        for i, model in enumerate(FORECASTERS)
+        for name, (_, _, tolerance) in SERIES_RELATIONS.items()
+        if tolerance or i in (0, 4)
+    ],
+)
 def test_relation_of_series(model, name):
     change, back, tolerance = SERIES_RELATIONS[name]
     expected = forecasts(repr(model))
@@ -364,7 +372,9 @@ def test_relation_of_series(model, name):
 
 # Sizes of numbers in X and in the targets.
 FAR = 1e-300, 1e-160, 1e-10, 1e10, 1e100, 1e160, 1e300
-EXTREMES = [(n_features, size, 1.0) for n_features in (1, 10) for size in FAR]
+EXTREMES = [(1, size, 1.0) for size in FAR]
+# What ten squares or factors add is at the ends.
+EXTREMES += [(10, size, 1.0) for size in (1e-300, 1e-160, 1e160, 1e300)]
 EXTREMES += [(2, 1.0, size) for size in FAR]
 # What may be refused at these sizes, by an error that says so.
 REFUSED = (

@@ -65,7 +65,6 @@ VARIANTS = [
     NadarayaWatsonClassifier(bandwidth=AdaptiveBandwidth(3)),
     LocalPolynomialRegressor(bandwidth=0.5),
     LocalPolynomialRegressor(bandwidth="aicc"),
-    LocalPolynomialRegressor(bandwidth=0.5, degree=2),
     NadarayaWatsonCV(["gaussian"]),
     LocalPolynomialCV(["gaussian"], [0.5, 2.0], degrees=[0, 1]),
     ProductKernelDensity(),
@@ -103,7 +102,7 @@ VARIANTS = [
 SLOW_VARIANTS = [
     LocalPolynomialRegressor(bandwidth="loo"),
     NadarayaWatsonRegressor(per_feature=True),
-    *(LocalPolynomialRegressor(bandwidth=rule, degree=2) for rule in ("loo", "aicc")),
+    *(LocalPolynomialRegressor(bandwidth=h, degree=2) for h in (0.5, "loo", "aicc")),
     *(
         kind(readout, max_steps=40, n_folds=1)
         for kind in (KernelAttentionRegressor, KernelAttentionClassifier)
