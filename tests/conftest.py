@@ -36,6 +36,23 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.skip(reason="needs a CUDA device"))
 
 
+@pytest.fixture
+def two_threads_of_torch():
+    """The number of threads for one test, so that a change of it shows."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture
+def few_convolutions(monkeypatch):
+    """Of series, which have one feature for each kernel instead of 10 000 beside a network."""
+    monkeypatch.setattr("sklearn_attention.transformer._convolutions._N_FEATURES", 84)
+
+
 @pytest.fixture(scope="session")
 def data_folder():
     """Folder of real data that does not come with the package; skips where there is none.

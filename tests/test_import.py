@@ -28,11 +28,6 @@ def loaded_by(code):
     return {module.partition(".")[0] for module in modules}
 
 
-def import_seconds(module):
-    clock = "from time import perf_counter as now; start = now()"
-    return float(run(f"{clock}; import {module}; print(now() - start)"))
-
-
 def test_importing_the_package_loads_no_library():
     loaded = loaded_by("import sklearn_attention")
     assert not loaded & {"matplotlib", "numpy", "pandas", "scipy", "sklearn", "torch"}
@@ -43,38 +38,24 @@ def test_listing_the_package_loads_no_library():
     assert not loaded & {"matplotlib", "sklearn", "torch"}
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "KernelForecaster",
-        "NadarayaWatsonClassifier",
-        "NadarayaWatsonRegressor",
-        "RandomFourierFeatures",
-        "TransformerClassifier",
-        "TransformerLanguageModel",
-        "TransformerRegressor",
-        "TransformerSeq2Seq",
-    ],
-)
-def test_constructing_an_estimator_loads_no_torch(name):
-    loaded = loaded_by(f"from sklearn_attention import {name}; repr({name}())")
+def test_constructing_estimators_loads_no_torch():
+    public = {name: getattr(sklearn_attention, name) for name in sklearn_attention.__all__}
+    names = [name for name, value in public.items() if hasattr(value, "fit")]
+    assert len(names) > 15
+    loaded = loaded_by(
+        "import sys, sklearn_attention\n"
+        f"for name in {names}:\n"
+        "    repr(getattr(sklearn_attention, name)())\n"
+        "    assert 'torch' not in sys.modules, name"
+    )
     assert "sklearn" in loaded
     assert not loaded & {"matplotlib", "torch"}
 
 
-@pytest.mark.parametrize("name", ["datasets", "kernels", "text"])
-def test_what_needs_only_numpy_loads_no_torch(name):
-    loaded = loaded_by(f"import sklearn_attention.{name}")
+def test_what_needs_only_numpy_loads_no_torch():
+    folders = "datasets", "kernels", "text"
+    loaded = loaded_by("\n".join(f"import sklearn_attention.{name}" for name in folders))
     assert not loaded & {"matplotlib", "torch"}
-
-
-def test_import_takes_no_longer_than_the_base_of_scikit_learn():
-    # The smallest of several runs, taken in turn: what else the machine does only adds.
-    pairs = [
-        (import_seconds("sklearn_attention"), import_seconds("sklearn.base")) for _ in range(3)
-    ]
-    ours, theirs = map(min, zip(*pairs, strict=True))
-    assert ours <= 1.15 * theirs
 
 
 @pytest.mark.parametrize("name", sklearn_attention.__all__)
@@ -107,13 +88,13 @@ def test_version_is_the_installed_one():
     assert sklearn_attention.__version__ == installed, "reinstall: `make test` does"
 
 
-@pytest.mark.parametrize("n_features", [1, 2])
-def test_few_features_are_smoothed_without_torch(n_features):
+def test_few_features_are_smoothed_without_torch():
     loaded = loaded_by(
         "import numpy as np\n"
         "from sklearn_attention import LocalPolynomialRegressor\n"
-        f"X = np.random.default_rng(0).normal(size=(200, {n_features}))\n"
-        "model = LocalPolynomialRegressor().fit(X, np.sin(3 * X[:, 0]))\n"
-        "model.predict(X), model.loo_score_"
+        "X = np.random.default_rng(0).normal(size=(200, 2))\n"
+        "for Z in (X[:, :1], X):\n"
+        "    model = LocalPolynomialRegressor().fit(Z, np.sin(3 * X[:, 0]))\n"
+        "    model.predict(Z), model.loo_score_"
     )
     assert "torch" not in loaded

@@ -1,9 +1,7 @@
 """What must not change an answer, or must change it in a known way: a table of relations."""
 
-import copy
 import dataclasses
 import functools
-import pickle
 import re
 import tempfile
 from typing import Any
@@ -40,6 +38,8 @@ pytestmark = [
 RULES = "penalized-loo", "loo", "gcv", "aicc", "scott", "silverman", "knn-loo"
 KERNELS = "gaussian", "epanechnikov", "tricube", "matern32", "laplacian", "scaled_dot_product"
 TINY = {"d_model": 8, "n_heads": 2, "n_layers": 1, "max_epochs": 2}
+PARABOLAS = LocalPolynomialRegressor(degree=2)
+BEST_POLYNOMIAL = LocalPolynomialCV(["gaussian"], criterion="gcv")
 SMOOTHERS = [
     *(NadarayaWatsonRegressor(kernel, bandwidth=0.7) for kernel in KERNELS),
     *(NadarayaWatsonRegressor(bandwidth=rule) for rule in RULES),
@@ -49,7 +49,8 @@ SMOOTHERS = [
     *(NadarayaWatsonClassifier(bandwidth=rule) for rule in ("penalized-loo", "scott")),
     *(LocalPolynomialRegressor(kernel, bandwidth=1.2) for kernel in KERNELS),
     *(LocalPolynomialRegressor(bandwidth=rule) for rule in RULES[:5]),
-    *(LocalPolynomialRegressor(bandwidth=h, degree=2) for h in (1.2, "penalized-loo")),
+    LocalPolynomialRegressor(bandwidth=1.2, degree=2),
+    PARABOLAS,
     *(kind(per_feature=True) for kind in (NadarayaWatsonRegressor, LocalPolynomialRegressor)),
     *(
         kind(bandwidth=AdaptiveBandwidth(7))
@@ -60,7 +61,7 @@ SMOOTHERS = [
         )
     ),
     NadarayaWatsonCV(["gaussian", "tricube"]),
-    LocalPolynomialCV(["gaussian"], criterion="gcv"),
+    BEST_POLYNOMIAL,
 ]
 DENSITIES = [
     *(ProductKernelDensity(kernel, bandwidth=0.7) for kernel in ("gaussian", "logistic")),
@@ -244,21 +245,6 @@ def in_another_order(case):
     return ask(model, case.queries[::-1], case.targets[::-1])[::-1]
 
 
-def pickled(case):
-    again = pickle.loads(pickle.dumps(fitted(repr(case.model))[0]))
-    return ask(again, case.queries, case.targets)
-
-
-def copied(case):
-    return ask(copy.deepcopy(fitted(repr(case.model))[0]), case.queries, case.targets)
-
-
-def fitted_again(case):
-    model = copy.deepcopy(fitted(repr(case.model))[0])
-    model.fit(case.X[::2], case.y[::2])
-    return ask(model.fit(case.X, case.y), case.queries, case.targets)
-
-
 def stationary(model):
     return model not in FEATURES and getattr(model, "kernel", "") != "scaled_dot_product"
 
@@ -315,9 +301,6 @@ RELATIONS = [
     (one_by_one, anything, 1e-9, "one by one"),
     (among_copies, anything, 1e-9, "among copies"),
     (in_another_order, anything, 1e-9, "another order"),
-    (pickled, anything, 0.0, "pickled"),
-    (copied, anything, 0.0, "copied"),
-    (fitted_again, anything, 0.0, "fitted again"),
 ]
 CASES = [
     pytest.param(model, change, tolerance, id=f"{name}-{model!r}".replace("\n", ""))
@@ -368,8 +351,16 @@ def forecasts(name):
     return clone(model).fit(SERIES).predict().to_numpy()
 
 
-@pytest.mark.parametrize("name", SERIES_RELATIONS)
-@pytest.mark.parametrize("model", FORECASTERS, ids=repr)
+# Series are read before a forecaster's options matter: exact relations for the first of each.
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [
+        pytest.param(model, name, id=f"{model!r}-{name}")
+        for i, model in enumerate(FORECASTERS)
+        for name, (_, _, tolerance) in SERIES_RELATIONS.items()
+        if tolerance or i in (0, 4)
+    ],
+)
 def test_relation_of_series(model, name):
     change, back, tolerance = SERIES_RELATIONS[name]
     expected = forecasts(repr(model))
@@ -381,7 +372,9 @@ def test_relation_of_series(model, name):
 
 # Sizes of numbers in X and in the targets.
 FAR = 1e-300, 1e-160, 1e-10, 1e10, 1e100, 1e160, 1e300
-EXTREMES = [(n_features, size, 1.0) for n_features in (1, 10) for size in FAR]
+EXTREMES = [(1, size, 1.0) for size in FAR]
+# What ten squares or factors add is at the ends.
+EXTREMES += [(10, size, 1.0) for size in (1e-300, 1e-160, 1e160, 1e300)]
 EXTREMES += [(2, 1.0, size) for size in FAR]
 # What may be refused at these sizes, by an error that says so.
 REFUSED = (
@@ -399,7 +392,9 @@ def test_finite_in_finite_out(model, n_features, size, target_size):
     if target_size != 1.0 and not is_regressor(model):
         pytest.skip("no targets of any size")
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(30, n_features))
+    # A bandwidth for each, or for 66 coefficients of a parabola, takes long to search.
+    wide = getattr(model, "per_feature", False) or model in (PARABOLAS, BEST_POLYNOMIAL)
+    X = rng.normal(size=(30, min(n_features, 4) if wide else n_features))
     y = np.sin(X[:, 0]) + 0.1 * rng.normal(size=30)
     y = np.where(y > 0, "b", "a") if is_classifier(model) else target_size * y
     answers, refusal = np.zeros(1), ""

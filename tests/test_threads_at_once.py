@@ -12,15 +12,8 @@ from sklearn.model_selection import cross_val_score
 
 from sklearn_attention import Training, TransformerLanguageModel
 
+pytestmark = pytest.mark.usefixtures("two_threads_of_torch")
 everywhere = pytest.mark.parametrize("name", EVERY)
-
-
-@pytest.fixture(autouse=True)
-def two_threads_of_torch():
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")
@@ -87,17 +80,6 @@ def test_eight_threads_predict_what_one_does(name, fitted):
 @everywhere
 def test_eight_threads_predict_what_one_does_again_and_again(name, fitted):
     check_predictions(*fitted(name), data_for(EVERY[name]), n_rounds=20)
-
-
-@everywhere
-def test_no_global_state_changes(name, fitted):
-    data, before = data_for(EVERY[name]), global_state()
-    fit_and_answer(EVERY[name], data)
-    assert global_state() == before
-    model = pickle.loads(fitted(name)[0])
-    assert global_state() == before
-    answer(model, data)
-    assert global_state() == before
 
 
 def test_random_numbers_of_others_are_as_if_there_were_no_fit():

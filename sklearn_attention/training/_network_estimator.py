@@ -138,19 +138,23 @@ class NetworkEstimator(AttentionEstimator):
         """Most epochs that so many rows are learned from."""
         return len(batch_sizes(self._plan(n_samples), n_samples))
 
-    def _fit_network(self, shape, batch_loss, n_samples, *, task_data, **options):
+    def _fit_network(self, shape, batch_loss, n_samples, *, task_data, finish=None, **options):
         """Learn the weights, and tell callbacks that this is all of the fit.
 
         Parameters
         ----------
         shape, batch_loss, n_samples, task_data, **options
             As for :meth:`_train_network`.
+        finish : callable, default=None
+            Does what is left to do before callbacks are told that the fit has ended.
         """
         context = self._init_callback_context(max_subtasks=self._n_epochs(n_samples))
         context.call_on_fit_task_begin(estimator=self, **task_data)
         self._train_network(
             shape, batch_loss, n_samples, context=context, task_data=task_data, **options
         )
+        if finish is not None:
+            finish()
         context.call_on_fit_task_end(estimator=self, **task_data, reconstruction_attributes={})
 
     def _train_network(

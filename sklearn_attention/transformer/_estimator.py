@@ -126,26 +126,27 @@ class TransformerEstimator(
         row_loss = _learning.row_loss(loss)
         learned, seen = (part._replace(rows=self._tokens_of(part.rows)) for part in parts)
         judge = _learning.HeldOutRows(*seen, row_loss) if n_judged else None
+
+        def add_baseline():
+            self.baseline_, outputs = self._fit_baseline(whole, loss, held_out)
+            self.baseline_weight_, self.transformer_weight_ = 1.0, 0.0
+            if n_judged < 2:
+                return
+            if others:
+                outputs = self.baseline_.outputs(judged.rows)
+            network = judge.outputs.numpy().astype(np.float64)
+            of_rows = loss.of_rows(judged.targets, judged.weights, outputs)
+            average = loss.name == "quantile"
+            chosen = choose_weights(outputs, network, of_rows, average=average)
+            self.baseline_weight_, self.transformer_weight_ = map(float, chosen)
+
         self._fit_network(
             self._network_shape(n_outputs), _learning.loss_of(*learned, row_loss),
-            len(training), task_data=task_data,
+            len(training), task_data=task_data, finish=add_baseline if has_baseline else None,
             validation_loss=judge, lengths=_learning.padded_lengths(learned.rows),
             data=[*learned.arrays(), *seen.arrays()],
             n_tokens=int(np.ceil(learned.rows.lengths.mean())),
         )  # fmt: skip
-        if not has_baseline:
-            return
-        self.baseline_, outputs = self._fit_baseline(whole, loss, held_out)
-        self.baseline_weight_, self.transformer_weight_ = 1.0, 0.0
-        if n_judged < 2:
-            return
-        if others:
-            outputs = self.baseline_.outputs(judged.rows)
-        network = judge.outputs.numpy().astype(np.float64)
-        of_rows = loss.of_rows(judged.targets, judged.weights, outputs)
-        average = loss.name == "quantile"
-        chosen = choose_weights(outputs, network, of_rows, average=average)
-        self.baseline_weight_, self.transformer_weight_ = map(float, chosen)
 
     def _fit_baseline(self, examples, loss, held_out):
         """A baseline, and what one without the rows held out predicts for them."""

@@ -466,7 +466,7 @@ def test_neighbours_in_order_are_left_out(kernel, degree, d):
         found, usual = smoother.predictions(scale), plain.predictions(scale)
         for field, other in zip(found[1:], usual[1:], strict=True):
             np.testing.assert_allclose(field, other, rtol=1e-7)
-        for i in range(60):
+        for i in range(0, 60, 4):
             rest = np.abs(np.arange(60) - i) > gap
             options = dict(bandwidth=h * scale, sample_weight=weight[rest])
             expected = (

@@ -150,6 +150,7 @@ class TestLeastSquares:
 
     @pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "tricube"])
     def test_is_the_slow_double_sum(self, rows, weights, kernel):
+        rows, weights = rows[:14], weights[:14]
         kernel, columns = as_kernel(kernel), {"columns": COLUMNS}
         square = 0.0
         levels = list(itertools.product(range(3), range(4)))

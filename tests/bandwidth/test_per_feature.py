@@ -207,9 +207,9 @@ def test_copies_are_left_out_together():
     rng = np.random.default_rng(0)
     X, values = rng.normal(size=(30, 2)), rng.normal(size=(30, 1))
     twice = np.repeat(X, 2, axis=0), np.repeat(values, 2, axis=0)
-    found = select_bandwidths(*twice, Gaussian())
+    found = select_bandwidths(*twice, Gaussian(), random_state=0)
     expected = select_bandwidths(
-        X[np.lexsort(X.T[::-1])], values[np.lexsort(X.T[::-1])], Gaussian()
+        X[np.lexsort(X.T[::-1])], values[np.lexsort(X.T[::-1])], Gaussian(), random_state=0
     )
     np.testing.assert_allclose(found[0], expected[0], rtol=1e-4)
 

@@ -218,10 +218,13 @@ def test_fifty_thousand_rows():
     assert plug_in_bandwidth(x, y, Gaussian()) == pytest.approx(best, rel=0.1)
 
 
-@pytest.mark.parametrize("n", [60, 301, 2500])
 @pytest.mark.parametrize(
-    ("scale", "shift"), [(1e-9, 0.0), (1e9, 3e9), (-3.0, 1e3), (-1.0, 0.0), (0.5, -100.0)]
-)
+    ("n", "scale", "shift"),
+    [
+        (60, 1e-9, 0.0), (60, 1e9, 3e9), (60, -3.0, 1e3), (301, -1.0, 0.0), (301, 0.5, -100.0),
+        (2500, 1e-9, 0.0), (2500, -3.0, 1e3),
+    ],
+)  # fmt: skip
 def test_follows_the_units_of_x(n, scale, shift):
     x, y = make_data(n)
     expected = abs(scale) * plug_in_bandwidth(x, y, Gaussian())

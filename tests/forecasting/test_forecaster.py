@@ -3,14 +3,11 @@
 import copy
 import pickle
 
-import joblib
 import numpy as np
 import pandas as pd
 import pytest
 from forecasting_data import make_indexes, make_series, make_values
 from sklearn.base import clone
-from sklearn.callback import ProgressBar
-from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, TimeSeriesSplit
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -524,7 +521,7 @@ class TestCompany:
         options, grid = PUBLIC[forecaster]
         model = forecaster(3, lookback=8, **options)
         cv = TimeSeriesSplit(3)
-        for features, scoring in [(None, None), (X, None), (X, "neg_mean_absolute_error")]:
+        for features, scoring in [(None, None), (X, "neg_mean_absolute_error")]:
             data = (series,) if features is None else (features, series)
             search = GridSearchCV(model, grid, cv=cv, scoring=scoring, error_score="raise")
             search.set_params(return_train_score=True).fit(*data)
@@ -578,60 +575,6 @@ class TestCompany:
         ).fit(X, series)
         assert np.isfinite(search.cv_results_["mean_test_score"]).all()
 
-    @every_forecaster
-    @pytest.mark.parametrize("store", ["pickle", "deepcopy", "joblib", "skops"])
-    @pytest.mark.parametrize("kind", ["MS", "10min", "period", "array", "frame"])
-    def test_files(self, store, kind, forecaster, tmp_path):
-        series = make_series("MS" if kind in ("array", "frame") else kind)
-        X = make_features(series)
-        y = {"array": series.to_numpy(), "frame": series.to_frame()}.get(kind, series)
-        model = forecaster(3, lookback=12, **PUBLIC[forecaster][0]).fit(X, y)
-        if store == "pickle":
-            loaded = pickle.loads(pickle.dumps(model))
-        elif store == "deepcopy":
-            loaded = copy.deepcopy(model)
-        elif store == "joblib":
-            joblib.dump(model, tmp_path / "model")
-            loaded = joblib.load(tmp_path / "model")
-        else:
-            skops = pytest.importorskip("skops.io")
-            binary = skops.dumps(model)
-            types = skops.get_untrusted_types(data=binary)
-            assert all(name.startswith("sklearn_attention.") for name in types)
-            loaded = skops.loads(binary, trusted=types)
-        future = _future(series, X)
-        for found, expected in [
-            (loaded.predict(future), model.predict(future)),
-            (loaded.predict_interval(future), model.predict_interval(future)),
-        ]:
-            assert type(found) is type(expected)
-            np.testing.assert_array_equal(found, expected)
-            if kind != "array":
-                pd.testing.assert_index_equal(found.index, expected.index)
-        loaded.update(future, model.predict(future))
-
-    def test_clone_is_unfitted(self):
-        model = KernelForecaster(3, lookback=12, kernel="tricube").fit(make_series())
-        other = clone(model)
-        assert other.get_params() == model.get_params()
-        for method in ("predict", "predict_interval", "predict_quantiles", "explain"):
-            with pytest.raises(NotFittedError):
-                getattr(other, method)()
-        for method in ("score", "update"):
-            with pytest.raises(NotFittedError):
-                getattr(other, method)(make_series())
-
-    def test_a_second_fit_starts_afresh(self):
-        series = make_series()
-        X = make_features(series)
-        model = KernelForecaster(3, lookback=12).fit(X, series)
-        model.update(_future(series, X), make_values(3))
-        other = make_series("B", seed=3)[:40]
-        model.set_params(bandwidth=1.0).fit(other)
-        fresh = KernelForecaster(3, lookback=12, bandwidth=1.0).fit(other)
-        pd.testing.assert_series_equal(model.predict(), fresh.predict())
-        assert vars(model).keys() == vars(fresh).keys()
-
     def test_a_failing_fit_or_update_changes_nothing(self):
         series = make_series()
         model = KernelForecaster(3, lookback=12).fit(series)
@@ -650,33 +593,6 @@ class TestCompany:
         expected = model.predict()
         model.set_params(horizon=5, lookback=7, normalize=None, bandwidth=9.0, kernel="boxcar")
         pd.testing.assert_series_equal(model.predict(), expected)
-
-    def test_callbacks_are_told_of_the_fit(self):
-        told = []
-
-        class Recorder:
-            max_propagation_depth = None
-
-            def setup(self, estimator, context):
-                told.append("setup")
-
-            def teardown(self, estimator, context):
-                told.append("teardown")
-
-            def on_fit_task_begin(self, estimator, context):
-                told.append("begin " + context.task_name)
-
-            def on_fit_task_end(self, estimator, context):
-                told.append("end " + context.task_name)
-
-        KernelForecaster(lookback=4).set_callbacks(Recorder()).fit(make_series())
-        assert told == ["setup", "begin fit", "end fit", "teardown"]
-
-    def test_progress_in_a_search(self, capfd):
-        pytest.importorskip("rich")
-        search = GridSearchCV(KernelForecaster(3, lookback=8), GRID, cv=TimeSeriesSplit(2))
-        search.set_callbacks(ProgressBar()).fit(make_series())
-        assert "GridSearchCV" in capfd.readouterr().out
 
 
 def _future(series, X):

@@ -1,14 +1,10 @@
 """Products of random features against the kernels that they approximate."""
 
-import copy
-import pickle
-
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.kernel_approximation import RBFSampler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sklearn_attention import PositiveRandomFeatures, RandomFourierFeatures
 from sklearn_attention.kernels import (
@@ -49,10 +45,10 @@ def squared_errors(kind, kernel, X, n_components, n_draws, bandwidth=1.0, **opti
 
 @each_case
 @pytest.mark.parametrize("orthogonal", [True, False])
-@pytest.mark.parametrize("n_components", [1, 7, 8])
+@pytest.mark.parametrize("n_components", [1, 7])  # a direction, and a block of 4 with 3 more
 def test_products_are_the_kernel_on_average(kind, kernel, orthogonal, n_components):
     X, bandwidth = rows(), np.array([0.8, 1.0, 1.5, 2.0])
-    n_draws = 500
+    n_draws = 300
     errors, mean = squared_errors(
         kind, kernel, X, n_components, n_draws, bandwidth, orthogonal=orthogonal
     )
@@ -159,19 +155,6 @@ def test_scaled_dot_product_needs_the_factor_of_the_norms():
 # A scikit-learn object
 
 
-@parametrize_with_checks(
-    [
-        RandomFourierFeatures(random_state=0),
-        RandomFourierFeatures(7, kernel="laplacian", orthogonal=False),
-        PositiveRandomFeatures(8, bandwidth=3.0),
-        # Wide enough for products of the checks' rows, which are far from 0, to be finite.
-        PositiveRandomFeatures(8, kernel="scaled_dot_product", bandwidth=30.0),
-    ]
-)
-def test_scikit_learn_conventions(estimator, check):
-    check(estimator)
-
-
 @pytest.mark.parametrize("kind", [RandomFourierFeatures, PositiveRandomFeatures])
 class TestTransformer:
     def test_names_and_frames(self, kind):
@@ -191,18 +174,6 @@ class TestTransformer:
         np.testing.assert_allclose(single, double, rtol=1e-4, atol=1e-6)
         vector = model.set_params(bandwidth=[1.0, 2.0, 1.0, 1.0])
         assert vector.fit_transform(X.astype(np.float32)).dtype == np.float32
-
-    def test_copies_and_files(self, kind, tmp_path):
-        skops = pytest.importorskip("skops.io")
-        X = rows()
-        model = kind(16, bandwidth=2.0, random_state=0).fit(X)
-        expected = model.transform(X)
-        skops.dump(model, tmp_path / "model.skops")
-        trusted = skops.get_untrusted_types(file=tmp_path / "model.skops")
-        assert all(name.startswith("sklearn_attention.") for name in trusted)
-        loaded = skops.load(tmp_path / "model.skops", trusted=trusted)
-        for twin in (loaded, pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
-            np.testing.assert_array_equal(twin.transform(X), expected)
 
     @pytest.mark.parametrize(
         ("options", "message"),

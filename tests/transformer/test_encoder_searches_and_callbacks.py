@@ -1,0 +1,139 @@
+"""Encoders in searches and pipelines, and trainings that go on or are watched."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from recorder import Recorder
+from sklearn.base import clone
+from sklearn.compose import make_column_transformer
+from sklearn.datasets import load_iris
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from sklearn_attention import (
+    Training,
+    TransformerClassifier,
+    TransformerRegressor,
+)
+
+pytestmark = pytest.mark.usefixtures("few_convolutions")
+
+ESTIMATORS = [TransformerRegressor, TransformerClassifier]
+TINY = {"d_model": 8, "n_heads": 2, "n_layers": 1, "training": Training(max_steps=3)}
+# As many steps as scores need.
+SCORED = TINY | {"training": Training(max_steps=60), "learning_rate": 0.02}
+
+
+def make_rows(form, n=40):
+    """Rows of a form, and a number for each."""
+    rng = np.random.default_rng(0)
+    y = rng.normal(size=n)
+    if form == "features":
+        X = pd.DataFrame({"a": y + 0.1 * rng.normal(size=n), "b": rng.choice(["u", "v"], n)})
+        X.loc[3, "a"] = np.nan
+    elif form == "steps":
+        X = [y[i] + rng.normal(size=(rng.integers(1, 6), 2)) for i in range(n)]
+    else:
+        X = ["good " * rng.integers(1, 4) + ("day" if value > 0 else "night") for value in y]
+    return X, y
+
+
+def fit(estimator, form="features", **parameters):
+    X, y = make_rows(form)
+    y = y if estimator is TransformerRegressor else np.where(y > 0, "high", "low")
+    return estimator(**TINY | parameters).fit(X, y), X, y
+
+
+def answers(model, X):
+    return model.predict_proba(X) if hasattr(model, "classes_") else model.predict(X)
+
+
+FORMS = ["features", "steps", "text"]
+every_face = pytest.mark.parametrize(
+    ("estimator", "form"), [(estimator, form) for estimator in ESTIMATORS for form in FORMS]
+)
+
+
+@every_face
+class TestRepetition:
+    def test_a_checkpoint_continues_what_was_interrupted(self, estimator, form, tmp_path):
+        class Impatient(Recorder):
+            def on_fit_task_end(self, estimator, context, **_):
+                if len(self.begun) == 3:  # the fit, and two epochs of four
+                    raise KeyError("enough")
+
+        steps = {"training": Training(max_steps=None), "max_epochs": 4}
+        whole, X, y = fit(estimator, form, **steps)
+        stopped = clone(whole).set_params(training__checkpoint=str(tmp_path / "state"))
+        with pytest.raises(KeyError, match="enough"):
+            stopped.set_callbacks(Impatient()).fit(X, y)
+        resumed = (
+            clone(whole).set_params(training__checkpoint=str(tmp_path / "state")).fit(X, y)
+        )
+        np.testing.assert_array_equal(answers(resumed, X), answers(whole, X))
+        seconds = resumed.training_history_["seconds"]
+        assert clone(resumed).fit(X, y).training_history_["seconds"] == seconds
+        other = clone(resumed).set_params(random_state=7).fit(X, y)
+        assert other.training_history_["seconds"] != seconds
+
+    def test_warm_start_goes_on(self, estimator, form):
+        cold, X, y = fit(estimator, form)
+        warm = clone(cold).set_params(warm_start=True).fit(X, y)
+        for name, start in cold.network_.items():
+            np.testing.assert_array_equal(warm.network_[name], start)
+        warm.set_params(
+            learning_rate=1e-9, training__weight_decay=0.0, training__validation_fraction=None
+        )
+        warm.fit(X, y)
+        for name, start in cold.network_.items():
+            np.testing.assert_allclose(warm.network_[name], start, atol=1e-6)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+class TestCallbacks:
+    def test_every_epoch_is_a_task(self, estimator):
+        recorder = Recorder()
+        X, y = load_iris(return_X_y=True)
+        model = estimator(**TINY | {"training": Training(max_steps=None), "max_epochs": 3})
+        model.set_callbacks(recorder).fit(X, y)
+        assert recorder.begun == ["fit", "epoch", "epoch", "epoch"]
+        assert recorder.ended == ["epoch", "epoch", "epoch", "fit"]
+        assert recorder.setups == recorder.teardowns == 1
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+class TestCompany:
+    @pytest.mark.parametrize("form", FORMS)
+    def test_search_over_kernels(self, estimator, form):
+        model, X, y = fit(estimator, form)
+        kernels = ["scaled_dot_product", "periodic", "positive_features"]
+        grid = {"architecture__attention_kernel": kernels}
+        search = GridSearchCV(clone(model), grid, cv=2).fit(X, y)
+        assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+        assert search.predict(X).shape == y.shape
+
+    def test_pipelines(self, estimator):
+        X, y = load_iris(return_X_y=True, as_frame=True)
+        model = make_pipeline(StandardScaler(), estimator(**SCORED))
+        assert cross_val_score(model, X, y, cv=3).shape == (3,)
+        split = make_column_transformer(
+            (StandardScaler(), ["sepal length (cm)"]), remainder="passthrough",
+            verbose_feature_names_out=False,
+        ).set_output(transform="pandas")  # fmt: skip
+        model = make_pipeline(split, estimator(**SCORED)).fit(X, y)
+        assert set(model[-1].feature_names_in_) == set(X.columns)
+        assert model.score(X, y) > 0.5
+
+
+def test_sets_of_ordered_and_missing_levels_are_read():
+    frame, y = make_rows("features")
+    frame["c"] = pd.Categorical(np.where(y > 0, "big", "small"), ["small", "big"], ordered=True)
+    frame.loc[[0, 5], "c"] = np.nan
+    model = TransformerRegressor(**TINY).fit(frame, y)
+    assert model.columns_.kinds == ("numeric", "unordered", "unordered")
+    unseen = frame.assign(b="new")
+    assert np.isfinite(model.predict(unseen)).all()
+    # What is not known counts as what is missing.
+    missing = frame.assign(b=pd.Series([None] * len(frame), dtype=frame["b"].dtype))
+    np.testing.assert_array_equal(model.predict(unseen), model.predict(missing))
