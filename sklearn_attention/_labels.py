@@ -22,7 +22,7 @@ class ClassLabels:
         """One column for each class of each output."""
         outputs = zip(y.T if y.ndim == 2 else [y], self._classes_of_outputs, strict=True)
         columns = [labels[:, None] == known for labels, known in outputs]
-        return np.column_stack(columns).astype(dtype)
+        return np.column_stack(columns).astype(dtype, copy=False)
 
     def _of_outputs(self, scores):
         """The part of each output in an array with a column for every class."""

@@ -7,6 +7,8 @@ import numbers
 import numpy as np
 from sklearn.utils.validation import _check_sample_weight
 
+from ._memory import own_copy
+
 # What NumPy says of tables that are not numeric: of texts, objects and dates.
 _NOT_NUMERIC = (
     "could not convert string to float",
@@ -268,8 +270,8 @@ def check_key_weights(sample_weight, X):
         return None
     if not np.asarray(sample_weight).any():
         raise ValueError("sample_weight is zero for every row: leave at least one above 0.")
-    weights = _check_sample_weight(
-        sample_weight, X, dtype=np.float64, ensure_non_negative=True, copy=True
+    weights = own_copy(
+        _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
     )
     if weights.max() > np.finfo(np.float64).max / len(weights):
         raise ValueError("sample_weight sums to infinity: divide it by its largest value.")

@@ -1,12 +1,14 @@
 """The weighted average of remembered values: the one function everything rests on."""
 
+import functools
+
 import numpy as np
 
 from .._validation import check_choice
+from ._chunks import Chunks, are_many, in_blocks
 from ._empty import fallback
 from ._kernel_sums import ALGORITHMS, kernel_sums
-from ._partial import EMPTY_POLICIES, Fallback, Part, finish
-from ._problem import prepare
+from ._partial import EMPTY_POLICIES, Fallback, Part, finish, merge
 
 
 def attend(
@@ -29,7 +31,9 @@ def attend(
               \frac{\sum_i w_i K\left(\frac{q}{h}, \frac{k_i}{h}\right) v_i}
                    {\sum_j w_j K\left(\frac{q}{h}, \frac{k_j}{h}\right)}
 
-    Exact, in memory of O(n + m), whatever the number of pairs.
+    Exact, in memory of O(n + m), whatever the number of pairs. Arrays of more than a million
+    keys are summed chunk by chunk, and more than four million queries are taken in blocks, so
+    that memory maps stay on disk.
 
     Parameters
     ----------
@@ -103,16 +107,20 @@ def attend(
     """
     check_choice("algorithm", algorithm, ALGORITHMS)
     check_choice("empty", empty, EMPTY_POLICIES)
-    problem, answer, _ = prepare(
-        queries, keys, values, kernel, bandwidth=bandwidth, query_scale=query_scale,
-        sample_weight=sample_weight, leave_one_out=leave_one_out, device=device,
-    )  # fmt: skip
-    part = unfinished(problem, algorithm, empty, device=device)
+    options = {
+        "bandwidth": bandwidth, "sample_weight": sample_weight, "algorithm": algorithm,
+        "device": device,
+    }  # fmt: skip
+    if are_many(queries) and leave_one_out is False and query_scale is None:
+        return tuple(in_blocks(attend, queries, keys, values, kernel, empty=empty, **options))
+    options |= {"query_scale": query_scale, "leave_one_out": leave_one_out}
+    chunks = Chunks(queries, keys, values, kernel, **options)
+    part = total(chunks, algorithm, empty, device=device)
     averages, log_normalizers = finish(part, empty)
     n_dims = values.ndim if hasattr(values, "ndim") else np.ndim(values)
     averages = averages[:, 0] if n_dims == 1 else averages
     # Half precision would not hold the logarithms of small sums.
-    return answer(averages), answer(log_normalizers, "single")
+    return chunks.answer(averages), chunks.answer(log_normalizers, "single")
 
 
 def partial_attend(
@@ -153,25 +161,25 @@ def partial_attend(
     """
     check_choice("algorithm", algorithm, ALGORITHMS)
     check_choice("empty", empty, EMPTY_POLICIES)
-    problem, answer, _ = prepare(
+    chunks = Chunks(
         queries, keys, values, kernel, bandwidth=bandwidth, sample_weight=sample_weight,
-        leave_one_out=False, device=device,
+        algorithm=algorithm, device=device,
     )  # fmt: skip
-    part = unfinished(problem, algorithm, empty, all_keys=False, device=device)
+    part = total(chunks, algorithm, empty, all_keys=False, device=device)
 
     def hand_out(field):
-        return None if field is None else answer(field, "double")
+        return None if field is None else chunks.answer(field, "double")
 
     answers = part.fallback and Fallback(*map(hand_out, part.fallback))
     return Part(*map(hand_out, part[:4]), fallback=answers)
 
 
-def unfinished(problem, algorithm, empty, *, all_keys=True, device="auto"):
-    """The average of a problem before it is divided, with what the policy needs.
+def total(chunks, algorithm, empty, *, all_keys=True, device="auto"):
+    """The average over all keys of some chunks before it is divided.
 
     Parameters
     ----------
-    problem : Problem
+    chunks : Chunks
     algorithm, empty : str
         As for :func:`attend`, checked.
     all_keys : bool, default=True
@@ -183,6 +191,11 @@ def unfinished(problem, algorithm, empty, *, all_keys=True, device="auto"):
     -------
     part : Part
     """
-    part = kernel_sums(problem, algorithm, device)
-    part = part._replace(shift=part.shift + problem.log_weight_scale)
-    return part._replace(fallback=fallback(problem, part, empty, all_keys=all_keys))
+    all_keys = all_keys and not chunks.several
+
+    def unfinished(problem):
+        part = kernel_sums(problem, algorithm, device)
+        part = part._replace(shift=part.shift + problem.log_weight_scale)
+        return part._replace(fallback=fallback(problem, part, empty, all_keys=all_keys))
+
+    return functools.reduce(merge, map(unfinished, chunks))

@@ -37,6 +37,8 @@ def fallback(problem, part, empty, *, all_keys=True):
     # Signed weights of further keys may cancel these, so any query may come to need it.
     final = all_keys or problem.kernel.signed is False
     needed = ~part.usable if final else xp.ones_like(part.usable)
+    if problem.seen is not None:
+        needed &= ~(problem.seen > -xp.inf)
     n_queries, n_values = part.numerator.shape
     options = {"dtype": xp.float64, "device": part.numerator.device}
     found = Fallback(

@@ -39,6 +39,8 @@ class LinearTimeSums:
         The features.
     peak : float
         The kernel at no distance.
+    extent : ndarray of shape (n_columns,)
+        Deviation of the keys, or of those to which they belong; inf where there is none.
     """
 
     def __init__(self, problem, form, degree=0):
@@ -51,7 +53,7 @@ class LinearTimeSums:
         self._rank[self._keys.order] = np.arange(len(keys))
         self.peak = self._keys.peak
         self._furthest = np.abs(keys).max() + _FURTHEST
-        self._extent = local_unit(np.inf, keys, problem.weights)
+        self.extent = local_unit(np.inf, keys, problem.weights)
 
     def _places(self, problem):
         """Queries, and positions of their own keys among those of the algorithm."""
@@ -73,7 +75,7 @@ class LinearTimeSums:
         found : Sums
             Powers of distances are in units of the scale.
         """
-        keys, (queries, own) = self._keys, self._places(problem)
+        keys, (queries, own), seen = self._keys, self._places(problem), problem.seen
         if problem.query_scale is not None:
             scale = scale * problem.query_scale
         if own is not None and np.array_equal(own, self._rank):
@@ -83,8 +85,8 @@ class LinearTimeSums:
             queries = queries[order]
         else:
             order = np.arange(len(queries))
-        own = None if own is None else own[order]
-        found = keys.sums(queries, scale[order] if np.ndim(scale) else scale, own)
+        own, seen = (None if field is None else field[order] for field in (own, seen))
+        found = keys.sums(queries, scale[order] if np.ndim(scale) else scale, own, seen)
         return _in_order(found, order)
 
     def groups(self, problem, scales):
@@ -178,16 +180,33 @@ class LinearTimeSums:
         rows = np.flatnonzero(~np.isfinite(found.shift))
         if not len(rows):
             return found
-        queries, own = self._places(problem.take(rows))
         scale = np.broadcast_to(scale, len(found.shift))[rows]
         sums = found.sums.copy()
-        if empty == "nan":
-            sums[:, :, rows] = np.nan
-        elif empty == "nearest":
-            sums[:, :, rows] = self._keys.nearest(queries, own)[1]
-        else:
-            sums[:, :, rows] = self._keys.everything(queries, own, scale)[1]
+        sums[:, :, rows] = self.instead(problem.take(rows), scale, empty)[1]
         return Sums(found.shift, sums)
+
+    def instead(self, problem, scale, empty):
+        """Sums that answer for queries without weights, by a policy.
+
+        Parameters
+        ----------
+        problem : Problem
+            Of these queries.
+        scale : ndarray of shape (n_queries,)
+        empty : {"nearest", "mean", "nan"}
+            The policy.
+
+        Returns
+        -------
+        distance : ndarray of shape (n_queries,)
+            Of the keys that answer; of several such sums those of the least are to be added.
+        sums : ndarray of shape (n_powers, 1 + p, n_queries)
+        """
+        queries, own = self._places(problem)
+        if empty == "nearest":
+            return self._keys.nearest(queries, own)
+        distance, sums = self._keys.everything(queries, own, scale)
+        return distance, sums * (np.nan if empty == "nan" else 1.0)
 
     def moments(self, sums, scale):
         """Averages of the terms' products, and of terms times values, about each query.
@@ -206,7 +225,7 @@ class LinearTimeSums:
             What local coordinates are measured in, in bandwidths.
         """
         powers, n_queries = self._keys.powers, sums.shape[2]
-        unit = np.minimum(np.reshape(self.kernel.spread * scale, (-1, 1)), self._extent)
+        unit = np.minimum(np.reshape(self.kernel.spread * scale, (-1, 1)), self.extent)
         unit = np.broadcast_to(unit, (n_queries, len(self.columns)))
         with np.errstate(invalid="ignore", divide="ignore"):
             averages = sums / sums[0, 0]

@@ -8,6 +8,8 @@ from array_api_compat import array_namespace
 
 from .._memory import check_memory
 from .._validation import check_bandwidth, check_choice
+from ..kernels import as_kernel
+from ._chunks import Chunks, are_many, in_blocks
 from ._kernel_sums import ALGORITHMS
 from ._moments import LocalMoments, refuse_signed
 from ._partial import EMPTY_POLICIES, refuse_empty
@@ -141,30 +143,43 @@ def attend_local(
     check_choice("empty", empty, EMPTY_POLICIES)
     if degree not in (1, 2):
         raise ValueError(f"degree={degree!r} is not valid: pass 1 or 2 (attend is degree 0).")
-    problem, answer, _ = prepare(
-        queries, keys, values, kernel, bandwidth=bandwidth, query_scale=query_scale,
-        sample_weight=sample_weight, leave_one_out=leave_one_out, device=device,
-    )  # fmt: skip
-    problem = replace(problem, queries=problem.queries.clip(-_FURTHEST, _FURTHEST))
-    problem, center = problem.centred()
-    columns = problem.kernel.numeric_columns(problem.keys.shape[1])
+    options = {
+        "degree": degree, "bandwidth": bandwidth, "sample_weight": sample_weight,
+        "algorithm": algorithm, "device": device,
+    }  # fmt: skip
+    if are_many(queries) and leave_one_out is False and query_scale is None:
+        found = in_blocks(attend_local, queries, keys, values, kernel, empty=empty, **options)
+        return LocalFit(*found)
+    options |= {"query_scale": query_scale, "leave_one_out": leave_one_out}
+    chunks = Chunks(queries, keys, values, kernel, **options)
     # A block would complain about its own rows alone.
     policy = "nan" if empty == "raise" else empty
-    moments = LocalMoments(problem, degree, empty=policy, algorithm=algorithm, device=device)
-    ((values_, linear, log_normalizers, ridge),) = moments.reduce(local_fit)
+    if chunks.several:
+        moments, center = chunks.moments(policy, _FURTHEST)
+        values_, linear, log_normalizers, ridge = local_fit(moments, slice(None))
+    else:
+        (problem,) = chunks
+        problem = replace(problem, queries=problem.queries.clip(-_FURTHEST, _FURTHEST))
+        problem, center = problem.centred()
+        moments = LocalMoments(
+            problem, degree, empty=policy, algorithm=algorithm, device=device
+        )
+        ((values_, linear, log_normalizers, ridge),) = moments.reduce(local_fit)
+        log_normalizers = log_normalizers + problem.log_weight_scale
     if empty == "raise":
         refuse_empty(ridge == ridge)
     xp = array_namespace(values_)
     values_ = values_ + xp.asarray(center, device=values_.device)
-    n_features = problem.keys.shape[1]
+    n_features = np.shape(keys)[1]
     shape = (*values_.shape, n_features)
     slopes = xp.zeros(shape, dtype=xp.float64, device=values_.device)
+    columns = as_kernel(kernel).numeric_columns(n_features)
     unit = np.broadcast_to(check_bandwidth(bandwidth, n_features), n_features)[columns]
     slopes[:, :, columns] = linear / xp.asarray(unit, device=values_.device)
     n_dims = values.ndim if hasattr(values, "ndim") else np.ndim(values)
     if n_dims == 1:
         values_, slopes = values_[:, 0], slopes[:, 0]
-    log_normalizers = log_normalizers + problem.log_weight_scale
+    answer = chunks.answer
     return LocalFit(
         answer(values_), answer(slopes), answer(log_normalizers, "single"), answer(ridge)
     )

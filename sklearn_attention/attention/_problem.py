@@ -33,6 +33,9 @@ class Problem:
     query_scale: Any  # (n,) what else divides a query's distances; None for nothing
     single: bool  # whether single precision will do
     gap: int = 0  # how many keys before and after the own one are left out with it
+    # (n,) logarithm of what the relative weights of more keys, to which these belong, sum to at
+    # least; None where these are all
+    seen: Any = None
 
     @property
     def dtype(self):
@@ -53,7 +56,7 @@ class Problem:
         import torch
 
         device = resolve_device(device)
-        names = ("queries", "keys", "values", "weights", "own_key", "query_scale")
+        names = ("queries", "keys", "values", "weights", "own_key", "query_scale", "seen")
         given = {name: getattr(self, name) for name in names}
         return replace(
             self,
@@ -65,10 +68,13 @@ class Problem:
 
     def take(self, rows, keys=None):
         """The same problem for some of the queries, and of the keys, which are in order."""
-        own_key, scale = (
-            None if field is None else field[rows] for field in (self.own_key, self.query_scale)
+        own_key, scale, seen = (
+            None if field is None else field[rows]
+            for field in (self.own_key, self.query_scale, self.seen)
         )
-        some = replace(self, queries=self.queries[rows], own_key=own_key, query_scale=scale)
+        some = replace(
+            self, queries=self.queries[rows], own_key=own_key, query_scale=scale, seen=seen
+        )
         if keys is None:
             return some
         if own_key is not None:
@@ -153,9 +159,11 @@ def resolve_device(device):
 
 def prepare(
     queries, keys, values, kernel, *, bandwidth, sample_weight, leave_one_out, device,
-    query_scale=None,
+    query_scale=None, seen=None,
 ):  # fmt: skip
     """Check everything, and express it as a :class:`Problem`.
+
+    Weights count as they are given in `seen`, the logarithm of what is known of more keys.
 
     Returns
     -------
@@ -199,7 +207,10 @@ def prepare(
         keys, values, weights = keys[kept], values[kept], weights[kept]
     # Half precision is for storage: sums are computed in float32 at least.
     single = dtype != xp.float64
-    problem = Problem(kernel, queries, keys, values, weights, log_scale, own_key, scale, single)
+    problem = Problem(
+        kernel, queries, keys, values, weights, log_scale, own_key, scale, single,
+        seen=None if seen is None else xp.asarray(seen, device=queries.device) - log_scale,
+    )  # fmt: skip
     return problem, answer, kept
 
 

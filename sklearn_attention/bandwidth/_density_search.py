@@ -13,7 +13,7 @@ from .._validation import check_choice
 from ._density import ConditionalLikelihood, DensityLeastSquares, DensityLikelihood
 from ._minimize import minimize_scale
 from ._rules import canonical_ratio, feature_spread, rule_bandwidth
-from ._search import MAX_SEARCH_ROWS
+from ._search import MANY_ROWS, MAX_SEARCH_ROWS, draw_rows
 
 CRITERIA = ("likelihood", "least_squares")
 # What is tried before the descents: so many common scales of all features, and so many
@@ -95,7 +95,8 @@ def mixed_rule_bandwidth(X, kernel, rule="scott", *, columns=None, sample_weight
     n = len(X) if sample_weight is None else float(np.sum(sample_weight))
     bandwidth = columns.highest_lam * min(1.0, n ** (-2 / (len(numeric) + 4)))
     if numeric:
-        bandwidth[numeric] = rule_bandwidth(X[:, numeric], kernel, rule, sample_weight)
+        X = X[:, numeric] if columns.categorical else X
+        bandwidth[numeric] = rule_bandwidth(X, kernel, rule, sample_weight)
     return bandwidth
 
 
@@ -259,19 +260,24 @@ class _Search:
     """Descends over the logarithms of bandwidths and the shares of lambdas."""
 
     def __init__(self, X, columns, weights, random_state, *, ratio, name, is_rough, fixed=None):
+        self.random_state = check_random_state(random_state)
+        # By what all rows are more than those looked at.
+        self.times, spread, n_features = 1.0, None, X.shape[1]
+        if len(X) > MANY_ROWS:
+            spread = feature_spread(X, weights)
+            X, weights = self._draw(MAX_LINE_ROWS, X, weights)
         if weights is not None:
             X, weights = X[weights > 0], weights[weights > 0]
-        self.n_samples, n_features = X.shape
-        if self.n_samples < 2:
+        if len(X) < 2:
             raise ValueError(
                 f"{name} describes each row by the others and needs two rows of positive "
-                f"weight, got n_samples={self.n_samples}: pass a number as bandwidth."
+                f"weight, got n_samples={len(X)}: pass a number as bandwidth."
             )
         self.columns, self.is_numeric = columns, columns.is_numeric
         self.fixed = np.full(n_features, np.nan) if fixed is None else fixed
         self.name, self.is_rough, self.ratio = name, is_rough, ratio
-        self.random_state = check_random_state(random_state)
-        self.spread = np.where(self.is_numeric, feature_spread(X, weights), 1.0)
+        spread = feature_spread(X, weights) if spread is None else spread
+        self.spread = np.where(self.is_numeric, spread, 1.0)
         # In units of the spread, and from the middle, nothing overflows or is rounded off.
         center = np.where(self.is_numeric, X.mean(axis=0), 0.0)
         self.rows, self.weights = (X - center) / self.spread, weights
@@ -288,13 +294,11 @@ class _Search:
         observe : callable or None
             As for :func:`density_bandwidth`.
         """
+        of_two = make(self.rows[:2], None if self.weights is None else self.weights[:2])
+        n_most = MAX_LINE_ROWS if of_two.in_linear_time else MAX_SEARCH_ROWS
+        if len(self.rows) > n_most:
+            self.rows, self.weights = self._draw(n_most, self.rows, self.weights)
         self.criterion = make(self.rows, self.weights)
-        n_most = MAX_LINE_ROWS if self.criterion.in_linear_time else MAX_SEARCH_ROWS
-        if self.n_samples > n_most:
-            rows = self.random_state.choice(self.n_samples, n_most, replace=False)
-            self.rows = self.rows[rows]
-            self.weights = None if self.weights is None else self.weights[rows]
-            self.criterion = make(self.rows, self.weights)
         self.low, self.high = self._bounds()
         # Where lambdas are shares of the largest; a single level's is 0.
         self.unit = np.where(self.is_numeric | (self.high == 0), 1.0, self.high)
@@ -311,6 +315,12 @@ class _Search:
         self._warn_of_copies(bandwidth)
         score = self.criterion.rescale(self.criterion.sign * value, log_volume)
         return bandwidth * self._shrinkage() * self.spread, score
+
+    def _draw(self, n_rows, X, weights):
+        """Sample of the rows."""
+        rows = draw_rows(len(X), n_rows, self.random_state)
+        self.times *= len(X) / n_rows
+        return X[rows], None if weights is None else weights[rows]
 
     def _bounds(self):
         high = self.columns.highest_lam
@@ -409,7 +419,7 @@ class _Search:
     def _shrinkage(self):
         """From the rows looked at to all rows."""
         rate = np.where(self.is_numeric, 1.0, 2.0) / (self.is_numeric.sum() + 4)
-        shrinkage = (self.n_samples / len(self.rows)) ** -rate
+        shrinkage = self.times**-rate
         return np.where(np.isnan(self.fixed), shrinkage, 1.0)
 
     def _warn_of_copies(self, bandwidth):

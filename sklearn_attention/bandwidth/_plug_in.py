@@ -5,10 +5,12 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.spatial import KDTree
+from sklearn.utils import check_random_state
 
 from .._blocks import blocks
 from ..kernels import Gaussian, SmoothingKernel
 from ._rules import canonical_ratio
+from ._search import MANY_ROWS, draw_rows
 
 # Share of the rows left out at each end of x, and share of the extent near each end where
 # the second derivative is not looked at: local cubics are wild there.
@@ -20,6 +22,8 @@ _QUARTIC_TERMS = 5
 _FEWEST = 10
 # More places than these are pooled, rows of neighbouring x with one another.
 _MAX_PLACES = 2000
+# Rows that stand for more than `MANY_ROWS`.
+_MANY_SAMPLED = 1_000_000
 # A pilot's window widens until two bandwidths hold so many places for each coefficient.
 _PLACES_PER_TERM = 2
 # Shares of the weight below this are rounding.
@@ -37,7 +41,7 @@ class _Places(NamedTuple):
     scatter: np.ndarray  # sum of the rows' squared deviations from their mean
 
 
-def plug_in_bandwidth(x, y, kernel, sample_weight=None):
+def plug_in_bandwidth(x, y, kernel, sample_weight=None, *, random_state=0):
     r"""Direct plug-in bandwidth for local linear regression on a single feature.
 
     .. math:: h = \left(\frac{R(K)}{\mu_2(K)^2}\,
@@ -59,6 +63,8 @@ def plug_in_bandwidth(x, y, kernel, sample_weight=None):
         With a positive second moment.
     sample_weight : array-like of shape (n_samples,), default=None
         How often each row counts; :math:`n` is their sum.
+    random_state : int, numpy.random.RandomState or None, default=0
+        Draws a million rows to look at where there are more than ten million.
 
     Returns
     -------
@@ -116,6 +122,11 @@ def plug_in_bandwidth(x, y, kernel, sample_weight=None):
     0.033
     """
     _check_kernel(kernel)
+    if len(x) > MANY_ROWS:
+        some = draw_rows(len(x), _MANY_SAMPLED, check_random_state(random_state))
+        weight = None if sample_weight is None else np.asarray(sample_weight)[some]
+        found = plug_in_bandwidth(np.asarray(x)[some], np.asarray(y)[some], kernel, weight)
+        return found * (len(x) / _MANY_SAMPLED) ** -0.2
     rows = _check_rows(x, y, sample_weight)
     places = _trimmed(_places(*rows))
     _check_places(places)

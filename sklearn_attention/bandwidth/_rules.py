@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from .._spread import mean_and_deviation
 from .._validation import check_choice
 from ..kernels import Gaussian
 
@@ -32,16 +33,8 @@ def feature_spread(X, sample_weight=None):
     spread : ndarray of shape (n_features,)
         Always positive: a constant feature tells no rows apart at any bandwidth.
     """
-    X = np.asarray(X, dtype=np.float64)
-    # In units of a power of two, so that no sum or square overflows, and none vanishes.
-    exponent = np.frexp(np.abs(X).max(axis=0))[1]
-    X = np.ldexp(X, -exponent)
-    weights = None if sample_weight is None else sample_weight / sample_weight.max()
-    deviation = X - np.average(X, axis=0, weights=weights)
-    spread = np.sqrt(np.average(deviation**2, axis=0, weights=weights))
-    # What is left of a constant after rounding is no spread.
-    rounding = 4 * np.finfo(np.float64).eps * np.abs(X).max(axis=0)
-    return np.where(spread > rounding, np.ldexp(spread, exponent), 1.0)
+    _, deviation = mean_and_deviation(X, sample_weight)
+    return np.where(deviation > 0, deviation, 1.0)
 
 
 def rule_bandwidth(X, kernel, rule="scott", sample_weight=None):

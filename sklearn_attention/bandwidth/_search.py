@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.spatial import KDTree
 from sklearn.utils import check_random_state
+from sklearn.utils.random import sample_without_replacement
 
 from .. import attention
 from .._validation import check_choice
@@ -22,6 +23,8 @@ MAX_SEARCH_ROWS = 2000
 MAX_KEYS = 20_000
 # The same where a bandwidth takes time that is linear in the rows, of one or two features.
 MAX_KEYS_IN_LINEAR_TIME = {1: 1_000_000, 2: 50_000}
+# Of more rows than this nothing but the spread is asked before they are sampled.
+MANY_ROWS = 10_000_000
 # Pairs of one evaluation of a bandwidth: with many keys, fewer rows are predicted.
 _MAX_PAIRS = 5 * 10**7
 # How far, in logarithms, the minimum may be from that of a sample.
@@ -191,7 +194,9 @@ def select_bandwidth(
     perfectly. Along a single feature most kernels take linear time, and all rows are used, up
     to a million; with the Gaussian of two features up to 50 000. Otherwise of more than 2000
     rows a sample of 2000 tells first where the minima are, at bandwidths larger by the rate of
-    optimal ones, and more than 20 000 are replaced by a sample of these.
+    optimal ones, and more than 20 000 are replaced by a sample of these. Of more than ten
+    million rows, which may be memory maps, rows that repeat others are looked for in the
+    sample alone.
 
     References
     ----------
@@ -332,6 +337,11 @@ class SearchData:
         self, X, values, criterion, sample_weight, random_state, max_rows=MAX_KEYS,
         standardize=False, in_order=False,
     ):  # fmt: skip
+        self.random_state = check_random_state(random_state)
+        self.rate, spread = 1.0, None
+        if len(X) > MANY_ROWS:
+            spread = feature_spread(X, sample_weight)
+            X, values, sample_weight = self._draw(max_rows, in_order, X, values, sample_weight)
         if sample_weight is not None:
             kept = sample_weight > 0
             X, values, sample_weight = X[kept], values[kept], sample_weight[kept]
@@ -340,20 +350,11 @@ class SearchData:
                 f"bandwidth={criterion!r} predicts each row from the others and needs two "
                 f"rows of positive weight, got n_samples={len(X)}: pass a number as bandwidth."
             )
-        self.random_state = check_random_state(random_state)
-        self.spread = feature_spread(X, sample_weight)
+        self.spread = feature_spread(X, sample_weight) if spread is None else spread
         if not in_order:
             X, values, sample_weight = _joined(X, values, sample_weight)
-        self.rate = 1.0
         if len(X) > max_rows:
-            self.rate = (len(X) / max_rows) ** (-1 / (X.shape[1] + 4))
-            if in_order:
-                first = self.random_state.randint(len(X) - max_rows + 1)
-                rows = np.arange(first, first + max_rows)
-            else:
-                rows = self.random_state.choice(len(X), max_rows, replace=False)
-            X, values = X[rows], values[rows]
-            sample_weight = None if sample_weight is None else sample_weight[rows]
+            X, values, sample_weight = self._draw(max_rows, in_order, X, values, sample_weight)
         # By a power of two, so that errors neither overflow nor vanish.
         self.size = 2.0 ** int(np.frexp(np.abs(values).max())[1])
         values = values / self.size
@@ -361,6 +362,16 @@ class SearchData:
             values, self.size = values / feature_spread(values, sample_weight), 1.0
         self.X, self.values, self.sample_weight = X, values, sample_weight
         self.n_samples = len(X)
+
+    def _draw(self, n_rows, in_order, X, values, sample_weight):
+        """Sample of the rows, or a stretch of them; how bandwidths go from there to all."""
+        self.rate = (len(X) / n_rows) ** (-1 / (X.shape[1] + 4))
+        if in_order:
+            first = self.random_state.randint(len(X) - n_rows + 1)
+            rows = slice(first, first + n_rows)
+        else:
+            rows = draw_rows(len(X), n_rows, self.random_state)
+        return X[rows], values[rows], None if sample_weight is None else sample_weight[rows]
 
     def in_units(self, value, criterion):
         """A criterion of the values in the search as one of the values as given."""
@@ -373,7 +384,24 @@ class SearchData:
         """Positions of at most so many rows; None for all."""
         if n_rows >= self.n_samples:
             return None
-        return np.sort(self.random_state.choice(self.n_samples, n_rows, replace=False))
+        return draw_rows(self.n_samples, n_rows, self.random_state)
+
+
+def draw_rows(n_samples, n_rows, random_state):
+    """Ascending positions of some rows, in the memory that these take.
+
+    Parameters
+    ----------
+    n_samples, n_rows : int
+        How many rows there are, and how many to draw.
+    random_state : numpy.random.RandomState
+
+    Returns
+    -------
+    rows : int ndarray of shape (n_rows,)
+    """
+    rows = sample_without_replacement(n_samples, n_rows, random_state=random_state)
+    return np.sort(rows)
 
 
 def search_range(Z, ratio):

@@ -94,7 +94,7 @@ def choose_bandwidth(
     elif name in RULES:
         bandwidth = by_rule(name)
     elif name == "plug-in":
-        bandwidth = _plug_in(keys, values, kernel, columns, degree, sample_weight)
+        bandwidth = _plug_in(keys, values, kernel, columns, degree, sample_weight, random_state)
     elif per_feature or columns.categorical:
         options["observe"] = lambda value, found: observe(value, found, kernel=kernel_at(found))
         bandwidth, fitted["criterion_value_"], fitted["relevance_"] = select_bandwidths(
@@ -121,7 +121,7 @@ def _check_distances(rule, keys, kernel, columns):
         )
 
 
-def _plug_in(keys, values, kernel, columns, degree, sample_weight):
+def _plug_in(keys, values, kernel, columns, degree, sample_weight, random_state):
     n_features, n_outputs = keys.shape[1], values.shape[1]
     if n_features != 1 or n_outputs != 1 or columns.categorical:
         raise ValueError(
@@ -133,4 +133,7 @@ def _plug_in(keys, values, kernel, columns, degree, sample_weight):
             "bandwidth='plug-in' is for local lines and averages, got degree=2: use "
             "bandwidth='loo'."
         )
-    return np.array([plug_in_bandwidth(keys[:, 0], values[:, 0], kernel, sample_weight)])
+    found = plug_in_bandwidth(
+        keys[:, 0], values[:, 0], kernel, sample_weight, random_state=random_state
+    )
+    return np.array([found])

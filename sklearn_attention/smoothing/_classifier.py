@@ -34,7 +34,7 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
     ----------
     classes_ : ndarray of shape (n_classes,), or list of such arrays
         The classes; a list if there are several outputs.
-    values_ : ndarray of shape (n_samples, n_indicators)
+    values_ : ndarray of bool of shape (n_samples, n_indicators)
         Indicators of the classes, side by side for all outputs.
     bandwidth_, n_neighbors_, criterion_value_, bandwidth_search_, relevance_
         As for :class:`NadarayaWatsonRegressor`, like all that follow.
@@ -120,7 +120,7 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
                 f"classes={classes!r} differ from those of the first call, {self.classes_!r}: "
                 "name all classes there, and leave them out from then on."
             )
-        return self._store(X, self._indicators(y, X.dtype), sample_weight, append=True)
+        return self._store(X, self._indicators(y, bool), sample_weight, append=True)
 
     def predict_proba(self, X):
         """Probability of each class for each query.
@@ -180,7 +180,7 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
         X, y = self._learn_rows(X, self._dtypes, y=y, multi_output=True)
         y = check_labels(y)
         self.classes_ = known_classes(y, classes)
-        return self._store(X, self._indicators(y, X.dtype), sample_weight)
+        return self._store(X, self._indicators(y, bool), sample_weight)
 
     def _check_kernel(self):
         kernel = super()._check_kernel()

@@ -6,7 +6,9 @@ from sklearn.callback import with_callbacks
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from .. import attention
 from .._base import keeps_state_on_failure
+from .._blocks import blocks
 from .._columns import MixedRows
 from .._memory import own_copy
 from .._validation import check_choice, check_in_interval, check_key_weights, check_positive
@@ -21,6 +23,8 @@ from ..bandwidth import (
 from ..kernels import SmoothingKernel, as_kernel, level_table
 from ._kernel_distribution import KernelDistribution
 
+# Training rows that are looked at together.
+_BLOCK_KEYS = 2**20
 # Where the criterion of each search is kept.
 _ATTRIBUTES = {"likelihood": "likelihood_score_", "least_squares": "least_squares_error_"}
 
@@ -177,7 +181,8 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         self.key_weights_ = check_key_weights(sample_weight, self.keys_)
         # Samples come back as what was passed.
         self._from_pandas = hasattr(X, "iloc")
-        self.local_factors_ = np.ones(len(self.keys_))
+        # Takes no room as long as all are the same.
+        self.local_factors_ = np.broadcast_to(1.0, len(self.keys_))
         self._choose_bandwidth(X)
         if sensitivity > 0:
             self.local_factors_ = self._factors(sensitivity)
@@ -288,15 +293,34 @@ class ProductKernelDensity(DensityMixin, MixedRows):
 
     def _log_density(self, X):
         weights = self.key_weights_
-        kept = slice(None) if weights is None else weights > 0
-        log_sums, _ = LogSums(
-            self.keys_[kept], each_column(self.kernel_, self.columns_), self.columns_,
-            None if weights is None else weights[kept],
-            None if (self.local_factors_ == 1).all() else self.local_factors_[kept],
-        )(self.bandwidth_, X)  # fmt: skip
+        is_fixed = all((self.local_factors_[rows] == 1).all() for rows in self._key_blocks())
+        if is_fixed and self.columns_.kinds == ("numeric",):
+            no_values = np.broadcast_to(0.0, (len(self.keys_), 0))
+            options = {"bandwidth": self.bandwidth_, "sample_weight": weights, "empty": "nan"}
+            _, log_sums = attention.attend(X, self.keys_, no_values, self.kernel_, **options)
+        else:
+            log_sums = np.full(len(X), -np.inf)
+            for rows in self._key_blocks():
+                log_sums = np.logaddexp(log_sums, self._log_sums(X, rows, is_fixed))
         mass = len(self.keys_) if weights is None else weights.sum()
         log_volume = np.log(self.bandwidth_[self.columns_.is_numeric]).sum()
         return log_sums - np.log(mass) - log_volume
+
+    def _log_sums(self, X, rows, is_fixed):
+        """Logarithms of the sums over some of the training rows."""
+        keys, weights, factors = self.keys_[rows], self.key_weights_, self.local_factors_[rows]
+        if weights is not None:
+            weights = weights[rows]
+            kept = weights > 0
+            keys, weights, factors = keys[kept], weights[kept], factors[kept]
+        if not len(keys):
+            return np.full(len(X), -np.inf)
+        parts = each_column(self.kernel_, self.columns_)
+        factors = None if is_fixed else factors
+        return LogSums(keys, parts, self.columns_, weights, factors)(self.bandwidth_, X)[0]
+
+    def _key_blocks(self):
+        return blocks(len(self.keys_), _BLOCK_KEYS)
 
 
 def check_density_kernel(name, kernel):

@@ -289,7 +289,7 @@ def _as_values(y, dtype):
     """Targets in the precision of the features, which must be able to hold them."""
     with np.errstate(over="ignore"):
         values = y.astype(dtype, copy=False)
-    if not np.isfinite(values).all():
+    if values is not y and not np.isfinite(values).all():
         raise ValueError(
             f"y has values too large for {dtype}, the precision of X: pass X as float64."
         )

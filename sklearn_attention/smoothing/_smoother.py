@@ -1,5 +1,6 @@
 """Base class of the regressors and the classifier: training rows, and a bandwidth."""
 
+import copy
 import numbers
 
 import numpy as np
@@ -14,6 +15,9 @@ from .._validation import check_choice, check_key_weights, check_positive
 from ..bandwidth import neighbor_distances
 from ..kernels import ProductKernel, as_kernel
 from ._bandwidth_choice import SEARCHES, choose_bandwidth
+
+# Rows of which the first is predicted when there was no search for a bandwidth.
+_CHECKED_ROWS = 2**20
 
 
 class KernelSmoother(MultiOutputMixin, MixedRows):
@@ -111,9 +115,18 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
             delattr(self, name)
         self._choose()
         if not hasattr(self, "bandwidth_search_"):
-            # What cannot predict its own first row is refused here rather than in predict.
-            self._predictions(self.keys_[:1], empty="nan")
+            self._check_first_row()
         return self
+
+    def _check_first_row(self):
+        """Refuse what cannot predict its own first row here, rather than in predict."""
+        some, weights = slice(_CHECKED_ROWS), self.key_weights_
+        if weights is not None and not weights[some].any():
+            some = slice(None)
+        first = copy.copy(self)
+        first.keys_, first.values_ = self.keys_[some], self.values_[some]
+        first.key_weights_ = None if weights is None else weights[some]
+        first._predictions(first.keys_[:1], empty="nan")
 
     def _read_more_rows(self, X, y, **checks):
         """Further training rows, which may have new levels of unordered categories."""

@@ -11,6 +11,10 @@ from ._boxes import reach
 
 # A sum is trusted down to this many times the bound on its error.
 _TRUSTED = 1e9
+# The exponential of more is infinite.
+_LARGEST = 700.0
+# What is smaller than another sum by this factor, as a logarithm, is nothing beside it.
+_NOTHING = -32.0
 
 
 class Sums(NamedTuple):
@@ -75,14 +79,17 @@ class Keys(ABC):
         """Sums, and bounds on the error of the first; None where pairs are as fast."""
 
     @abstractmethod
-    def _by_pairs(self, queries, scale, own):
-        """Shifts and sums over the keys that can be seen beside the nearest, pair by pair."""
+    def _by_pairs(self, queries, scale, own, seen):
+        """Shifts and sums over the keys that can be seen beside the nearest, pair by pair.
+
+        Those that are nothing beside what was seen are left out.
+        """
 
     @abstractmethod
     def _nearest(self, queries, own):
         """Distances of the nearest keys, and sums of the columns over these alone."""
 
-    def sums(self, queries, scale, own=None):
+    def sums(self, queries, scale, own=None, seen=None):
         """Sums for some queries.
 
         Parameters
@@ -94,25 +101,40 @@ class Keys(ABC):
         own : int ndarray of shape (m,), default=None
             Position of the key to leave out of each query's sums, which lies where the query
             does; -1 for none.
+        seen : ndarray of shape (m,), default=None
+            Logarithm of what the weights of more keys, to which these belong, are known to
+            sum to at least: what is nothing beside that need not be exact.
 
         Returns
         -------
         found : Sums
         """
         scales = np.broadcast_to(scale, len(queries))
+        least = np.zeros(len(queries)) if seen is None else np.exp(np.minimum(seen, _LARGEST))
         found = self._in_linear_time(queries, scale)
         if found is None:
-            return Sums(*self._by_pairs(queries, scales, own))
+            return Sums(*self._by_pairs(queries, scales, own, seen))
         sums, error = found
         if own is not None:
             sums[0] -= np.where(own >= 0, self.peak, 0.0) * self.columns[:, own]
         shift = np.zeros(len(queries))
-        unsure = np.flatnonzero(~(sums[0, 0] > _TRUSTED * error))
+        unsure = np.flatnonzero(~(sums[0, 0] + least > _TRUSTED * error))
         if len(unsure):
-            own = None if own is None else own[unsure]
-            again = self._by_pairs(queries[unsure], scales[unsure], own)
+            own, seen = (None if field is None else field[unsure] for field in (own, seen))
+            again = self._by_pairs(queries[unsure], scales[unsure], own, seen)
             shift[unsure], sums[:, :, unsure] = again
         return Sums(shift, sums)
+
+    def _is_nothing(self, nearest, seen):
+        """Whether all keys together are nothing beside what was seen.
+
+        From the distance to the nearest, in bandwidths, for kernels of unbounded support.
+        """
+        if seen is None:
+            return np.zeros(len(nearest), dtype=bool)
+        with np.errstate(over="ignore"):
+            largest = np.log(self.columns[0].sum()) + self.kernel.log_profile(nearest**2)
+        return largest < seen + _NOTHING
 
     def nearest(self, queries, own=None):
         """Sums over the nearest keys of each query alone, which share where equally near.

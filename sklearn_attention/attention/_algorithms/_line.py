@@ -72,7 +72,7 @@ class Line(Keys):
         linear = self._algorithm.cost(high - low)
         return pairs * len(queries) < linear * (len(self.x) + len(queries)) / 2 + _CALL
 
-    def _by_pairs(self, queries, scale, own):
+    def _by_pairs(self, queries, scale, own, seen):
         kernel, places = self.kernel, queries[:, 0]
         bounded = math.isfinite(kernel.support)
         distance = self.reach * scale
@@ -80,9 +80,10 @@ class Line(Keys):
             nearest = self._beside(places, own)[2] / scale
             far = np.flatnonzero(np.isfinite(nearest) & (nearest > self.reach / 4))
             distance[far] = self._furthest(nearest[far]) * scale[far]
+            distance[self._is_nothing(nearest, seen)] = 0.0
         exact = bounded and kernel.profile(np.ones(1))[0] > 0
-        seen = Ranges.one(*window(self.x, places, distance, exact=exact))
-        return pair_sums(self, queries, scale, seen, own)
+        near = Ranges.one(*window(self.x, places, distance, exact=exact))
+        return pair_sums(self, queries, scale, near, own)
 
     def _furthest(self, nearest):
         """Distance up to which keys weigh something beside one at a given distance."""

@@ -87,7 +87,7 @@ class Plane(Keys):
         far = float(self.kernel.profile(np.array(self.reach**2))) * self.columns[0].sum()
         return sums, _ROUNDING_OF_PAIRS * sums[0, 0] + far
 
-    def _by_pairs(self, queries, scale, own):
+    def _by_pairs(self, queries, scale, own, seen):
         n_queries, n = len(queries), len(self.points)
         if n_queries * n < _FEW_PAIRS:
             every = Ranges.one(np.zeros(n_queries, int), np.full(n_queries, n))
@@ -95,10 +95,12 @@ class Plane(Keys):
         shift = np.full(n_queries, -np.inf)
         sums = np.zeros((len(self.powers), len(self.columns), n_queries))
         radius = math.sqrt(2 * _INVISIBLE) * self._deviation * scale
-        radius = np.hypot(self._distance(queries, own), radius)
-        for rows, seen in self._within(queries, radius):
+        nearest = self._distance(queries, own)
+        radius = np.hypot(nearest, radius)
+        radius[self._is_nothing(nearest / scale, seen)] = 0.0
+        for rows, near in self._within(queries, radius):
             found = pair_sums(
-                self, queries[rows], scale[rows], seen, None if own is None else own[rows]
+                self, queries[rows], scale[rows], near, None if own is None else own[rows]
             )
             shift[rows], sums[:, :, rows] = found
         return shift, sums

@@ -1,0 +1,200 @@
+"""More keys than are prepared at once: problems of some of them each, and their sums."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from .._blocks import blocks
+from .._spread import mean_and_deviation
+from ..kernels import as_kernel
+from ._algorithms._keys import Sums
+from ._kernel_sums import kernel_sums
+from ._linear_time import linear_time_sums
+from ._partial import refuse_empty
+from ._polynomial import Moments
+from ._problem import prepare
+
+# Keys that are prepared at a time, unless there are more queries; and queries.
+MOST_KEYS, MOST_QUERIES = 2**20, 2**22
+# Keys that stand for all where it is asked what weighs next to nothing.
+_SAMPLE = 2**16
+
+
+class Chunks:
+    """Problems over all keys, or over some of them at a time where they are many.
+
+    Parameters
+    ----------
+    queries, keys, values, kernel
+        As for :func:`attend`. Many keys are arrays or memory maps, which stay on disk.
+    algorithm : {"auto", "dense"}, default="auto"
+    degree : int, default=0
+        Of local polynomials; above 0 keys are in chunks if their sums take linear time.
+    seen : ndarray of shape (n_queries,), default=None
+        Logarithm of what the weights of more keys, to which these belong, sum to at least.
+    sample_weight, leave_one_out, bandwidth, **options
+        As for :func:`prepare`. To leave keys out takes all of them at once.
+
+    Attributes
+    ----------
+    several : bool
+        Whether there is more than one chunk.
+    answer : Answer
+        How to hand results back, once a problem was made.
+    """
+
+    def __init__(
+        self, queries, keys, values, kernel, *, bandwidth, algorithm="auto", degree=0,
+        seen=None, sample_weight=None, leave_one_out=False, **options,
+    ):  # fmt: skip
+        self._queries, self._keys, self._values = queries, keys, values
+        self._weights, self.seen = sample_weight, seen
+        self._kernel, self._bandwidth, self._degree = as_kernel(kernel), bandwidth, degree
+        self._options = {"leave_one_out": leave_one_out, "bandwidth": bandwidth} | options
+        self._rows = None
+        if leave_one_out is False and self._are_tables():
+            n_keys, size = len(keys), max(MOST_KEYS, len(queries))
+            if n_keys > size and (self._look_ahead(algorithm) or degree == 0):
+                self._rows = _even_blocks(n_keys, size)
+        self.several = self._rows is not None
+
+    def _are_tables(self):
+        """Whether these are arrays of as many rows each: others get their error elsewhere."""
+        tables = [self._keys, self._values]
+        tables += [] if self._weights is None else [self._weights]
+        arrays = all(isinstance(x, np.ndarray) and x.ndim for x in (self._queries, *tables))
+        return arrays and len(set(map(len, tables))) == 1
+
+    def _look_ahead(self, algorithm):
+        """Find out what a sample weighs, and so all keys at least; whether that is fast."""
+        if algorithm != "auto":
+            return False
+        n_keys = len(self._keys)
+        sample = slice(None, None, -(-n_keys // _SAMPLE))
+        if self._weights is not None and not self._weights[sample].any():
+            sample = slice(int(self._weights.argmax()), None, n_keys)
+        problem = self._problem(sample)
+        if linear_time_sums(problem, self._degree) is None:
+            return False
+        part = kernel_sums(replace(problem, values=problem.values[:, :0]))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            seen = part.shift + np.log(part.denominator) + problem.log_weight_scale
+        # Of two lower bounds the larger, where both are numbers.
+        self.seen = np.fmax(seen, -np.inf if self.seen is None else self.seen)
+        return True
+
+    def _problem(self, rows):
+        given = self._keys, self._values, self._weights
+        if rows is not None:
+            given = (None if x is None else x[rows] for x in given)
+        keys, values, weights = given
+        problem, self.answer, _ = prepare(
+            self._queries, keys, values, self._kernel, sample_weight=weights, seen=self.seen,
+            **self._options,
+        )  # fmt: skip
+        return problem
+
+    def __iter__(self):
+        rows, weights = self._rows or [None], self._weights
+        if self.several and weights is not None:
+            rows = [some for some in rows if weights[some].any()] or rows
+        return map(self._problem, rows)
+
+    def moments(self, empty, furthest):
+        """Moments of local polynomials about every query.
+
+        Parameters
+        ----------
+        empty : {"nearest", "mean", "nan"}
+            What answers for queries without weights.
+        furthest : float
+            Coordinates of queries are clipped at so many bandwidths.
+
+        Returns
+        -------
+        moments : Moments
+            Of the values less a center.
+        center : ndarray of shape (n_values,)
+        """
+        weights, n_keys = self._weights, len(self._keys)
+        with np.errstate(invalid="ignore"):  # what is not finite is refused below
+            center, _ = mean_and_deviation(self._values.reshape(n_keys, -1), weights)
+            _, deviation = mean_and_deviation(self._keys, weights)
+
+        def sums_of_each(function):
+            for problem in self:
+                queries = problem.queries.clip(-furthest, furthest)
+                problem = replace(problem, queries=queries, values=problem.values - center)
+                keys = linear_time_sums(problem, self._degree)
+                yield keys, *function(keys, problem), problem.log_weight_scale
+
+        found = None
+        for last, shift, sums, log_scale in sums_of_each(lambda keys, p: keys.sums(p)):
+            own, keys = Sums(shift + log_scale, sums), last
+            found = own if found is None else _merged(found, own)
+        shift, total = found.shift, found.sums[0, 0].copy()
+        lost = np.flatnonzero(~np.isfinite(shift))
+        if len(lost):
+            found.sums[:, :, lost] = self._instead(sums_of_each, lost, empty)
+        extent = self._kernel.rescale(deviation[None], self._bandwidth)[0, keys.columns]
+        keys.extent = np.where(extent > 0, extent, np.inf)
+        return Moments(shift, total, *keys.moments(found.sums, 1.0)), center
+
+    def _instead(self, sums_of_each, lost, empty):
+        """Sums that answer for queries without weights."""
+
+        def instead(keys, problem):
+            return keys.instead(problem.take(lost), np.ones(len(lost)), empty)
+
+        least, total = np.inf, 0.0
+        for _, distance, sums, log_scale in sums_of_each(instead):
+            nearest = np.minimum(distance, least)
+            total = np.where(least == nearest, total, 0.0)
+            total = total + np.where(distance == nearest, np.exp(log_scale) * sums, 0.0)
+            least = nearest
+        return total
+
+
+def in_blocks(function, queries, *args, empty, **options):
+    """What a function of queries returns for many, some at a time.
+
+    Parameters
+    ----------
+    function : callable
+        ``function(queries, *args, empty=..., **options)`` returns a tuple of arrays, averages
+        first.
+    queries : ndarray
+    empty : str
+        The policy.
+
+    Returns
+    -------
+    found : list of ndarray
+    """
+    # A block would count its own queries alone.
+    policy = "nan" if empty == "raise" else empty
+    found = [
+        function(queries[rows], *args, empty=policy, **options)
+        for rows in _even_blocks(len(queries), MOST_QUERIES)
+    ]
+    found = list(map(np.concatenate, zip(*found, strict=True)))
+    if empty == "raise":
+        refuse_empty(~np.isnan(found[0].reshape(len(queries), -1)).any(axis=1))
+    return found
+
+
+def are_many(queries):
+    """Whether queries are to be taken in blocks."""
+    return isinstance(queries, np.ndarray) and queries.ndim > 0 and len(queries) > MOST_QUERIES
+
+
+def _even_blocks(n, size):
+    """Slices of at most that size, which are about equal."""
+    return list(blocks(n, -(-n // -(-n // size))))
+
+
+def _merged(a, b):
+    """Sums over the keys of both."""
+    shift = np.maximum(a.shift, b.shift)
+    base = np.where(np.isfinite(shift), shift, 0.0)
+    return Sums(shift, a.sums * np.exp(a.shift - base) + b.sums * np.exp(b.shift - base))

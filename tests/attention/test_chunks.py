@@ -1,0 +1,151 @@
+"""Keys and queries that are too many at once: as all of them at once."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from sklearn_attention.attention import (
+    _chunks,
+    attend,
+    attend_local,
+    finish,
+    merge,
+    partial_attend,
+)
+
+KERNELS = ["gaussian", "epanechnikov", "laplacian", "boxcar", "logistic"]
+
+
+def in_chunks(function, *args, **options):
+    """By chunks of 64 keys, blocks of 50 queries, and 32 keys that stand for all."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, size in (("MOST_KEYS", 64), ("MOST_QUERIES", 50), ("_SAMPLE", 32)):
+            patch.setattr(_chunks, name, size)
+        return function(*args, **options)
+
+
+def make_data(order, n_features=1, n=700):
+    rng = np.random.default_rng(0)
+    keys = rng.normal(size=(n, n_features))
+    keys = {"random": keys, "sorted": keys[np.argsort(keys[:, 0])]}[order]
+    # Some are far from all keys, where weights are next to nothing.
+    queries = np.vstack([keys[::40] + 0.01, np.full((2, n_features), 7.0), -9 + 0 * keys[:1]])
+    values = np.sin(3 * keys[:, 0]) + 5
+    return queries, keys, values, rng.uniform(0, 2, n).round(1)
+
+
+def assert_alike(found, expected, tolerance=1e-10):
+    np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("order", ["random", "sorted"])
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("bandwidth", [0.02, 0.5])
+def test_averages_along_a_line(order, kernel, bandwidth):
+    queries, keys, values, weights = make_data(order)
+    options = {"bandwidth": bandwidth, "sample_weight": weights}
+    expected = attend(queries, keys, values, kernel, **options)
+    found = in_chunks(attend, queries, keys, values, kernel, **options)
+    for ours, theirs in zip(found, expected, strict=True):
+        assert_alike(ours, theirs)
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "silverman", "polynomial"])
+def test_averages_in_the_plane(kernel):
+    queries, keys, values, weights = make_data("sorted", n_features=2)
+    options = {"bandwidth": 0.7, "sample_weight": weights}
+    expected = attend(queries, keys, values, kernel, **options)
+    found = in_chunks(attend, queries, keys, values, kernel, **options)
+    for ours, theirs in zip(found, expected, strict=True):
+        assert_alike(ours, theirs)
+
+
+@pytest.mark.parametrize("order", ["random", "sorted"])
+@pytest.mark.parametrize("empty", ["nearest", "mean", "nan"])
+@pytest.mark.parametrize("degree", [1, 2])
+def test_local_polynomials(order, empty, degree):
+    queries, keys, values, weights = make_data(order)
+    for kernel in KERNELS:
+        options = {"bandwidth": 0.3, "sample_weight": weights, "empty": empty, "degree": degree}
+        expected = attend_local(queries, keys, values, kernel, **options)
+        found = in_chunks(attend_local, queries, keys, values, kernel, **options)
+        for ours, theirs in zip(found, expected, strict=True):
+            # Parabolas a dozen bandwidths from all keys lose some digits.
+            assert_alike(ours, theirs, 1e-9 if degree == 1 else 1e-8)
+
+
+@pytest.mark.parametrize("empty", ["nearest", "mean", "nan"])
+def test_what_answers_where_no_key_is(empty):
+    queries, keys, values, weights = make_data("sorted")
+    options = {"bandwidth": 0.01, "sample_weight": weights, "empty": empty}
+    expected, _ = attend(queries, keys, values, "epanechnikov", **options)
+    found, _ = in_chunks(attend, queries, keys, values, "epanechnikov", **options)
+    assert_alike(found, expected)
+    parts = (
+        in_chunks(
+            partial_attend, queries, keys[some], values[some], "epanechnikov", bandwidth=0.01,
+            sample_weight=weights[some], empty=empty,
+        )
+        for some in (slice(300), slice(300, None))
+    )  # fmt: skip
+    assert_alike(finish(merge(*parts), empty)[0][:, 0], expected)
+
+
+def test_weights_of_any_size_and_none():
+    queries, keys, values, weights = make_data("sorted")
+    weights[:200] = 0  # whole chunks
+    expected, log_sums = attend(
+        queries, keys[200:], values[200:], bandwidth=0.3, sample_weight=weights[200:]
+    )
+    for size in (1.0, 1e300, 1e-300):
+        options = {"bandwidth": 0.3, "sample_weight": size * weights}
+        found, found_sums = in_chunks(attend, queries, keys, values, **options)
+        assert_alike(found, expected)
+        assert_alike(found_sums, log_sums + np.log(size))
+    with pytest.raises(ValueError, match="sample_weight is 0 for every key"):
+        in_chunks(attend, queries, keys, values, sample_weight=0 * weights)
+
+
+@pytest.mark.parametrize("function", [attend, attend_local])
+def test_queries_in_blocks(function):
+    _, keys, values, _ = make_data("random")
+    queries, values = np.linspace(-3, 3, 130)[:, None], np.column_stack([values, -values])
+    expected = function(queries, keys, values, bandwidth=0.1)
+    found = in_chunks(function, queries, keys, values, bandwidth=0.1)
+    for ours, theirs in zip(found, expected, strict=True):
+        assert_alike(ours, theirs, 1e-9)
+    queries[120] = 50.0
+    options = {"kernel": "boxcar", "bandwidth": 0.5, "empty": "raise"}
+    with pytest.raises(ValueError, match=r"1 of 130 queries .* \(first: row 120\)"):
+        in_chunks(function, queries, keys, values, **options)
+
+
+@pytest.mark.parametrize("function", [attend, attend_local])
+def test_errors_of_a_later_chunk(function):
+    queries, keys, values, weights = make_data("random")
+    keys[600] = np.inf
+    with pytest.raises(ValueError, match="keys contains infinity"):
+        in_chunks(function, queries, keys, values)
+    keys[600] = 0
+    weights[650] = -1
+    with pytest.raises(ValueError, match="sample_weight has a negative value"):
+        in_chunks(function, queries, keys, values, sample_weight=weights)
+    with pytest.raises(ValueError, match=r"values must have shape \(700,\)"):
+        in_chunks(function, queries, keys, values[:-1])
+
+
+def test_memory_grows_with_chunks_alone(monkeypatch):
+    rng = np.random.default_rng(0)
+    keys, values = rng.normal(size=(200_000, 1)), rng.normal(size=200_000)
+    queries = np.linspace(-2, 2, 100)[:, None]
+    expected = [f(queries, keys, values, bandwidth=0.1)[0] for f in (attend, attend_local)]
+    monkeypatch.setattr(_chunks, "MOST_KEYS", 10_000)
+    tracemalloc.start()
+    found = [f(queries, keys, values, bandwidth=0.1)[0] for f in (attend, attend_local)]
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    for ours, theirs in zip(found, expected, strict=True):
+        assert_alike(ours, theirs)
+    # All keys prepared at once take 200 bytes each.
+    assert peak < 100 * len(keys)

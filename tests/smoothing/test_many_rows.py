@@ -1,0 +1,111 @@
+"""Estimators on memory maps of more rows than are looked at together."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from sklearn_attention import (
+    LocalPolynomialRegressor,
+    NadarayaWatsonClassifier,
+    NadarayaWatsonRegressor,
+    ProductKernelDensity,
+    _spread,
+)
+from sklearn_attention.attention import _chunks
+from sklearn_attention.bandwidth import _density_search, _plug_in, _search
+from sklearn_attention.smoothing import _density, _smoother
+
+N_ROWS = 60_000
+MODELS = [
+    NadarayaWatsonRegressor(bandwidth="scott"),
+    NadarayaWatsonRegressor("epanechnikov", bandwidth=0.2),
+    NadarayaWatsonClassifier(bandwidth="scott"),
+    LocalPolynomialRegressor(bandwidth="silverman"),
+    ProductKernelDensity(bandwidth="scott"),
+    ProductKernelDensity("epanechnikov", bandwidth=0.5),
+]
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory):
+    """A feature, targets, classes and weights, all memory maps."""
+    folder, rng = tmp_path_factory.mktemp("maps"), np.random.default_rng(0)
+    X = rng.normal(size=(N_ROWS, 1))
+    y = np.sin(3 * X[:, 0]) + 0.3 * rng.normal(size=N_ROWS)
+    found = []
+    for name, array in zip("xycw", (X, y, y > 0, rng.integers(0, 3, N_ROWS) / 2), strict=True):
+        np.save(folder / f"{name}.npy", array)
+        found.append(np.load(folder / f"{name}.npy", mmap_mode="r"))
+    return found
+
+
+def fitted(model, rows, weighted=False):
+    X, y, classes, weights = rows
+    if isinstance(model, ProductKernelDensity):
+        y = None
+    elif isinstance(model, NadarayaWatsonClassifier):
+        y = classes
+    return model.fit(X, y, sample_weight=weights if weighted else None)
+
+
+def answers(model):
+    queries = np.linspace(-3, 6, 40)[:, None]
+    for name in ("score_samples", "predict_proba", "predict"):
+        if hasattr(model, name):
+            return getattr(model, name)(queries)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("model", MODELS, ids=str)
+def test_rows_on_disk_are_neither_copied_nor_taken_at_once(model, weighted, rows, monkeypatch):
+    expected = answers(fitted(model, [np.array(field) for field in rows], weighted))
+    for module, name in (
+        (_spread, "_BLOCK_ROWS"), (_chunks, "MOST_KEYS"), (_chunks, "_SAMPLE"),
+        (_density, "_BLOCK_KEYS"), (_smoother, "_CHECKED_ROWS"),
+    ):  # fmt: skip
+        monkeypatch.setattr(module, name, 2000)
+    tracemalloc.start()
+    found = answers(fitted(model, rows, weighted))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+    assert np.shares_memory(model.keys_, rows[0])
+    # All rows at once are prepared in 12 to 25 columns of floats.
+    assert peak < 8 * 4 * N_ROWS
+
+
+def test_columns_of_a_density_in_blocks(monkeypatch):
+    X = np.random.default_rng(0).normal(size=(500, 2))
+    for options in ({}, {"sensitivity": 0.5}, {"categorical_features": [1]}):
+        rows = np.column_stack([X[:, 0], np.round(X[:, 1])]) if len(options) else X
+        model = ProductKernelDensity(bandwidth="scott", **options).fit(
+            rows, None, np.arange(500) % 3
+        )
+        expected = model.score_samples(rows[:50])
+        monkeypatch.setattr(_density, "_BLOCK_KEYS", 60)
+        np.testing.assert_allclose(model.score_samples(rows[:50]), expected, rtol=1e-12)
+        monkeypatch.undo()
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        NadarayaWatsonRegressor(bandwidth="loo"),
+        LocalPolynomialRegressor(bandwidth="plug-in"),
+        ProductKernelDensity(),
+    ],
+    ids=str,
+)
+def test_searches_look_at_a_sample_of_very_many_rows(model, rows, monkeypatch):
+    everything = fitted(model, rows).bandwidth_
+    for module in (_search, _density_search, _plug_in):
+        monkeypatch.setattr(module, "MANY_ROWS", 30_000)
+    monkeypatch.setattr(_density_search, "MAX_LINE_ROWS", 20_000)
+    monkeypatch.setattr(_plug_in, "_MANY_SAMPLED", 20_000)
+    monkeypatch.setitem(_search.MAX_KEYS_IN_LINEAR_TIME, 1, 20_000)
+    sampled = fitted(model, rows).bandwidth_
+    assert sampled != everything
+    # The same bandwidth, as far as a third of the rows can tell it.
+    np.testing.assert_allclose(sampled, everything, rtol=0.25)
+    np.testing.assert_array_equal(fitted(model, rows).bandwidth_, sampled)
