@@ -452,9 +452,9 @@ def report(options):
         "illness, M4, Beijing, ETTh1 with further horizons, and ETTm1 were taken beside other "
         "work, and may be twice too many.",
         "",
-        "Lines of TransformerForecaster on square waves, M3, M4, ETT, Beijing and daily "
-        "temperatures are older: its weights were by root mean squared errors, and its "
-        "intervals did not allow for disagreement, few blocks of time or errors since the fit.",
+        "Lines of TransformerForecaster on square waves, M3, M4 weekly, ETT and Beijing are "
+        "older: its weights were by root mean squared errors, and its intervals did not allow "
+        "for disagreement, few blocks of time or errors since the fit.",
         "",
     ]
     for table in TITLES:
