@@ -492,11 +492,9 @@ class OurWindows:
         observations = Observations.of([values], identity=np.array([channel]))
         origins = observations.ends(self.model.horizon_)
         steps = self.known + np.arange(len(past))
-        parts = [
-            self.model._forecast(origins.at(np.zeros_like(own), own))
-            for own in np.array_split(steps, -(-len(steps) // 1000))
-        ]
-        self.forecasts = np.concatenate(parts)
+        parts = np.array_split(steps, -(-len(steps) // 1000))
+        self.origins = [origins.at(np.zeros_like(own), own) for own in parts]
+        self.forecasts = np.concatenate(list(map(self.model._forecast, self.origins)))
         return self.forecasts
 
     def predict_interval(self, past, channel):
@@ -504,7 +502,7 @@ class OurWindows:
 
         errors, levels = (self.model.calibration_[name] for name in ("errors", "levels"))
         margin = interval_margin(errors, levels, COVERAGE)
-        margin = margin * self.model.calibration_["unit"][channel]
+        margin = margin * np.concatenate(list(map(self.model._units, self.origins)))
         return self.forecasts - margin, self.forecasts + margin
 
 

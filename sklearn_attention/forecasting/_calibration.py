@@ -8,6 +8,8 @@ from ._measures import naive_scales
 _SLACK = 1e-9
 # Origins that the errors of all series count as among those of one.
 _BORROWED = 1.0
+# Horizons that held-out errors count as among those since the fit.
+_LEARNED = 2.0
 
 
 def errors_at(errors, levels, level):
@@ -63,6 +65,94 @@ def error_units(errors, series, scale):
     return scale * usual * np.where(positive, own / usual, 1.0) ** share, usual
 
 
+def calibrated(errors, series, block, scale, disagreement):
+    r"""Errors in units of what was to be expected of each of them.
+
+    Parameters
+    ----------
+    errors : ndarray of shape (n_origins, horizon, n_levels)
+        Truth less quantile forecasts; NaN where nothing was observed.
+    series : ndarray of int of shape (n_origins,)
+        Which series each origin lies in.
+    block : int or ndarray of int of shape (n_origins,)
+        Which block of its time.
+    scale : ndarray of shape (n_series,)
+        Of each series the error of the naive forecast.
+    disagreement : float or ndarray of shape (n_origins, horizon)
+        Mean distance of candidates from their mean.
+
+    Returns
+    -------
+    calibration : dict
+        ``errors``; the ``error`` and ``unit`` of each series, of which the latter is what is
+        left where disagreement is allowed for; and ``usual``, both of a series that nothing is
+        known of, in units of its scale.
+
+    Notes
+    -----
+    With :math:`\sigma` the mean error of a series and :math:`s` the disagreement, errors are
+    taken to grow like :math:`\sqrt{1 + s / \sigma}`. The unit of an error is from other
+    blocks of its series, as those to come are no part of it either: from few blocks it is
+    uncertain, and the errors in such units have the longer tails that make up for it.
+    """
+    error, usual_error = error_units(errors, series, scale)
+    errors = errors / growth(disagreement, error[series])[:, :, None]
+    unit, usual = error_units(errors, series, scale)
+    units = unit[series]
+    for one in np.unique(block):
+        other = block != one
+        if other.any():
+            apart, _ = error_units(errors[other], series[other], scale)
+            units[~other] = apart[series[~other]]
+    return {
+        "errors": errors / units[:, None, None],
+        "error": error,
+        "unit": unit,
+        "usual": (usual_error, usual),
+    }
+
+
+def growth(disagreement, error):
+    """How many times as large as usual errors are where candidates disagree.
+
+    Parameters
+    ----------
+    disagreement : float or ndarray of shape (n_origins, horizon)
+    error : ndarray of shape (n_origins,)
+        What is usual.
+
+    Returns
+    -------
+    factor : ndarray of shape (n_origins, horizon or 1)
+    """
+    return np.sqrt(1 + disagreement / error[:, None])
+
+
+def drift_since(errors, held_out, series, n_series, n_horizons):
+    """How many times as large as held-out errors those since the fit are, in part.
+
+    Parameters
+    ----------
+    errors : ndarray of shape (n_origins, horizon, n_levels)
+        Of forecasts since the fit, in the units of held-out ones.
+    held_out : ndarray of shape (n_held_out, horizon, n_levels)
+    series : ndarray of int of shape (n_origins,)
+    n_series : int
+    n_horizons : ndarray of shape (n_series,)
+        Horizons since the fit.
+
+    Returns
+    -------
+    factor : ndarray of shape (n_series,)
+        1 for a series without errors.
+    """
+    size = np.nanmean(np.abs(errors), axis=(1, 2)) / (np.nanmean(np.abs(held_out)) or 1.0)
+    count = np.bincount(series, minlength=n_series)
+    total = np.bincount(series, size, minlength=n_series)
+    share = np.where(count > 0, n_horizons / (n_horizons + _LEARNED), 0.0)
+    return 1 + share * (total / np.maximum(count, 1) - 1)
+
+
 def calibration_without_origins(origins, levels):
     """Errors of a random walk, for series too short to hold anything out.
 
@@ -83,7 +173,7 @@ def calibration_without_origins(origins, levels):
     steps = np.concatenate([np.zeros(1), *(np.diff(own) / size for own, size in pairs)])
     growth = np.sqrt(np.arange(1, origins.horizon + 1))
     errors = np.repeat((steps[:, None] * growth)[:, :, None], len(levels), axis=2)
-    return {"levels": np.array(levels), "errors": errors, "unit": scale, "usual": 1.0}
+    return {"errors": errors, "error": scale, "unit": scale, "usual": (1.0, 1.0)}
 
 
 def interval_margin(errors, levels, coverage):

@@ -32,13 +32,16 @@ class Combination:
     held_out : ndarray of shape (n_validation, horizon)
         Combined forecasts of validation origins, by weights chosen on what does not overlap.
     error : float
-        Root mean squared error of each of these, in units of its series; their mean.
+        Mean absolute error of each of these, in units of its series; their mean.
+    disagreement : ndarray of shape (n_validation, horizon)
+        Mean distances of candidates from their mean.
     """
 
     weights: np.ndarray
     usual: np.ndarray
     held_out: np.ndarray
     error: float
+    disagreement: np.ndarray
 
 
 def choose_weights(forecasts, training):
@@ -46,9 +49,8 @@ def choose_weights(forecasts, training):
 
     Temperature and share of the panel are those with the least error on blocks that did not
     choose the weights; choices that do about as well are averaged, since which of them is best
-    is partly luck. The error at an origin is the root of the mean square of its steps. Roots
-    are averaged, not squares, by which a few hard stretches, a cold winter or a holiday, would
-    choose the weights for all others.
+    is partly luck. Errors are absolute: by squares a few hard stretches, a cold winter or a
+    holiday, would choose the weights for all others.
 
     Parameters
     ----------
@@ -63,9 +65,8 @@ def choose_weights(forecasts, training):
     series, targets = training.validation.series, training.validation.targets()
     naive = training.validation.past(1)  # where no candidate has a forecast
     scale, n_series = training.scale[series, None], len(training.scale)
-    missed = (forecasts - targets[:, None]) ** 2
-    seen = np.maximum((~np.isnan(targets)).sum(axis=1), 1)[:, None]
-    errors = np.sqrt(np.nansum(missed, axis=2) / seen)
+    seen = (~np.isnan(targets)).sum(axis=1)[:, None]
+    errors = np.nansum(np.abs(forecasts - targets[:, None]), axis=2) / seen
     errors[np.isnan(forecasts).any(axis=2)] = np.nan
 
     def relative(rows):
@@ -84,7 +85,7 @@ def choose_weights(forecasts, training):
             weights = softmax_weights(*part, *choice)[series[rows]]
             combined = combine(forecasts[rows], weights)
             held_out[rows] = np.where(np.isnan(combined), naive[rows], combined)
-        missed = np.sqrt(np.nansum((held_out - targets) ** 2, axis=1, keepdims=True) / seen)
+        missed = np.nansum(np.abs(held_out - targets), axis=1, keepdims=True) / seen
         error = np.mean(missed / scale)
         tried.append((error, held_out, choice))
     least = min(error for error, *_ in tried)
@@ -98,6 +99,7 @@ def choose_weights(forecasts, training):
         _without_least(sum(t * softmax_weights(unknown, panel, *c) for t, c in choices))[0],
         sum(t * held_out for t, (_, held_out, _) in zip(trust, tried, strict=True)),
         float(least),
+        disagreement(forecasts),
     )
 
 
@@ -191,3 +193,23 @@ def combine(forecasts, weights):
     total = weights.sum(axis=1, keepdims=True)
     weights = np.divide(weights, total, out=np.full(weights.shape, np.nan), where=total > 0)
     return np.einsum("nc,nch->nh", weights, np.where(there[:, :, None], forecasts, 0.0))
+
+
+def disagreement(forecasts):
+    """Mean distances of candidates from their mean, which weights have no part in.
+
+    Parameters
+    ----------
+    forecasts : ndarray of shape (n_origins, n_candidates, horizon)
+        NaN where a candidate has none.
+
+    Returns
+    -------
+    disagreement : ndarray of shape (n_origins, horizon)
+        0 where no candidate has a forecast.
+    """
+    there = ~np.isnan(forecasts).any(axis=2)
+    equal = there / np.maximum(there.sum(axis=1, keepdims=True), 1)
+    filled = np.where(there[:, :, None], forecasts, 0.0)
+    mean = np.einsum("nc,nch->nh", equal, filled)
+    return np.einsum("nc,nch->nh", equal, np.abs(filled - mean[:, None]))

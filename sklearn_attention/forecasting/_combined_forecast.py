@@ -183,8 +183,8 @@ def fit_combined(observations, horizon, seasons, lookback, logs, kinds=CANDIDATE
     if len(training.block) == 0:
         # Nothing can be validated: all candidates that have a forecast count alike.
         equal = np.full(n_names, 1 / n_names)
-        held_out = np.empty((0, horizon))
-        combination = Combination(np.tile(equal, (n_series, 1)), equal, held_out, np.nan)
+        nothing, weights = np.empty((0, horizon)), np.tile(equal, (n_series, 1))
+        combination = Combination(weights, equal, nothing, np.nan, nothing)
     else:
         combination = choose_weights(np.concatenate(held_out, axis=1), training)
     combined = CombinedForecast(candidates, effects, combination.weights, combination.usual)

@@ -11,18 +11,23 @@ from .._validation import check_in_open_interval, check_positive, check_probabil
 from ._append import appended, read_later
 from ._backtest import backtest
 from ._calibration import (
+    calibrated,
     calibration_without_origins,
-    error_units,
+    drift_since,
+    growth,
     interval_margin,
     quantile_shift,
 )
 from ._features import refuse_leakage
 from ._forecast_steps import build, read_steps
 from ._measures import naive_scales
-from ._observations import Observations
+from ._observations import Observations, evenly_spread
 from ._observe import read_training, resolve_past
 from ._panel import Panel
 from ._season import season_of
+
+# Origins since the fit whose errors are looked at, of each series.
+_SINCE = 20
 
 
 class Forecaster(AttentionEstimator, ABC):
@@ -249,9 +254,10 @@ class Forecaster(AttentionEstimator, ABC):
         Split-conformal, for each step ahead: intervals are widened until they contain the
         share wanted, a little more for finite samples, of held-out windows in training. A step
         with too few of these for the coverage borrows the errors of all steps. The guarantee
-        is for windows that are exchangeable; those of a series are only about so. In
-        the i-th block of forecasts made from forecasts, distances to the forecast are
-        multiplied by the root of i, as in a random walk: a rule without guarantee.
+        is for windows that are exchangeable; those of a series are only about so. After
+        :meth:`update` errors since the fit count as well, though not for a `history`. In the
+        i-th block of forecasts made from forecasts, distances to the forecast are multiplied
+        by the root of i, as in a random walk: a rule without guarantee.
         """
         check_is_fitted(self)
         coverage = check_in_open_interval("coverage", coverage, 0, 1)
@@ -396,6 +402,19 @@ class Forecaster(AttentionEstimator, ABC):
         """
         return np.repeat(forecasts[:, :, None], len(levels), axis=2)
 
+    def _disagreement(self, origins):
+        """How far candidate forecasts lie from their mean; 0 if there is but one forecast.
+
+        Parameters
+        ----------
+        origins : Origins
+
+        Returns
+        -------
+        disagreement : float or ndarray of shape (n_origins, horizon)
+        """
+        return 0.0
+
     def _encode(self, values):
         """Values of a series in the units that are computed in."""
         return values
@@ -423,7 +442,7 @@ class Forecaster(AttentionEstimator, ABC):
         tags.target_tags.multi_output = True
         return tags
 
-    def _calibrate(self, origins, forecasts, levels=(0.5,)):
+    def _calibrate(self, origins, forecasts, levels=(0.5,), block=0, disagreement=0.0):
         """Remember errors of held-out forecasts, in units of the errors of each series.
 
         Parameters
@@ -433,20 +452,20 @@ class Forecaster(AttentionEstimator, ABC):
         forecasts : ndarray of shape (n_origins, horizon)
         levels : sequence of float, default=(0.5,)
             Whose quantiles are calibrated.
+        block : int or ndarray of int of shape (n_origins,), default=0
+            Which block of time each origin is in.
+        disagreement : float or ndarray of shape (n_origins, horizon), default=0.0
+            As :meth:`_disagreement` finds.
         """
+        observations = origins.observations
         if len(origins) == 0:
-            self.calibration_ = calibration_without_origins(origins, levels)
-            return
-        found = self._quantiles(origins, forecasts, levels)
-        missed = origins.targets()[:, :, None] - found
-        scale = naive_scales(origins.observations.values)
-        unit, usual = error_units(missed, origins.series, scale)
-        self.calibration_ = {
-            "levels": np.array(levels),
-            "errors": missed / unit[origins.series][:, None, None],
-            "unit": unit,
-            "usual": usual,
-        }
+            calibration = calibration_without_origins(origins, levels)
+        else:
+            missed = origins.targets()[:, :, None] - self._quantiles(origins, forecasts, levels)
+            scale = naive_scales(observations.values)
+            calibration = calibrated(missed, origins.series, block, scale, disagreement)
+        self.calibration_ = {"levels": np.array(levels), "until": observations.lengths}
+        self.calibration_ |= calibration
 
     def _observations(self, steps):
         """The series that are forecast, in the units that forecasts are made in."""
@@ -459,17 +478,17 @@ class Forecaster(AttentionEstimator, ABC):
     def _answer(self, steps, levels=None, shifts=None):
         """Forecasts, or quantiles of some levels that are shifted in units of the errors."""
         observations = self._observations(steps)
-        identity = observations.identity
         if levels is not None:
             ranks = np.argsort(np.argsort(levels))
-            unit = naive_scales(observations.values) * self.calibration_["usual"]
-            unit = np.where(identity >= 0, self.calibration_["unit"][identity], unit)
+            n_series = len(observations.values)
+            drift = np.ones(n_series) if steps.fresh else self._drift(observations)
 
         def describe(origins, forecasts, block):
             if levels is None:
                 return self._decode(forecasts)
             found = self._quantiles(origins, forecasts, levels)
-            found = found + unit[origins.series][:, None, None] * shifts
+            unit = drift[origins.series][:, None] * self._units(origins)
+            found = found + unit[:, :, None] * shifts
             center = forecasts[:, :, None]
             found = center + np.sqrt(block + 1) * (found - center)
             # Corrections may make quantiles cross.
@@ -485,6 +504,34 @@ class Forecaster(AttentionEstimator, ABC):
         if len(within):
             return steps.collect(describe(within, self._forecast(within), 0)[:, 0], blocks)
         return steps.collect(blocks[0][:0, 0], blocks)
+
+    def _units(self, origins):
+        """What errors are to be expected at some origins; (n_origins, horizon or 1)."""
+        observations, series = origins.observations, origins.series
+        known, calibration = observations.identity >= 0, self.calibration_
+        scale = 1.0 if known.all() else naive_scales(observations.values)
+        error, unit = (
+            np.where(known, calibration[name][observations.identity], scale * usual)[series]
+            for name, usual in zip(("error", "unit"), calibration["usual"], strict=True)
+        )
+        return unit[:, None] * growth(self._disagreement(origins), error)
+
+    def _drift(self, observations):
+        """By what errors since the fit exceed those held out, of each series; (n_series,)."""
+        horizon, first = self.horizon_, self.calibration_["until"]
+        width = np.maximum(observations.lengths[: len(first)] - first - horizon + 1, 0)
+        parts = [evenly_spread(n, _SINCE) for n in width]
+        series = np.repeat(np.arange(len(first)), list(map(len, parts)))
+        n_series = len(observations.values)
+        if len(series) == 0:
+            return np.ones(n_series)
+        origins = observations.ends(horizon).at(series, first[series] + np.concatenate(parts))
+        levels, held_out = self.calibration_["levels"], self.calibration_["errors"]
+        found = self._quantiles(origins, self._forecast(origins), levels)
+        errors = (origins.targets()[:, :, None] - found) / self._units(origins)[:, :, None]
+        n_horizons = np.zeros(n_series)
+        n_horizons[: len(first)] = (width - 1) / horizon + 1
+        return drift_since(errors, held_out, series, n_series, n_horizons)
 
     def _interval(self, steps, coverage):
         """Lower and upper ends of the intervals of a coverage, for each series."""

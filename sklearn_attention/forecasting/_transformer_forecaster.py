@@ -10,7 +10,7 @@ from .._validation import check_choice
 from ..training import NetworkEstimator, check_series_parts
 from ._candidate_attention import CandidateAttention, fit_attention
 from ._classical import Classical
-from ._combination import PANEL
+from ._combination import PANEL, disagreement
 from ._combined_forecast import CANDIDATES, CombinedForecast, fit_combined
 from ._feature_basis import FeatureBasis
 from ._feature_effects import FeatureEffects
@@ -364,7 +364,10 @@ class TransformerForecaster(NetworkEstimator, Forecaster):
             )
             self.attention_share_ = self.attention_.share
             task.call_on_fit_task_end(estimator=self, **task_data)
-        self._calibrate(training.validation, held_out)
+        self._calibrate(
+            training.validation, held_out,
+            block=training.block, disagreement=combination.disagreement,
+        )  # fmt: skip
 
     def _share_of(self, candidates):
         """Mean weight of some candidates, all their names together."""
@@ -408,6 +411,12 @@ class TransformerForecaster(NetworkEstimator, Forecaster):
         return (
             combined if self.attention_ is None else self.attention_.forecast(origins, combined)
         )
+
+    def _disagreement(self, origins):
+        if self.candidates is None:
+            return 0.0
+        every = np.append(self.combined_.each(origins), self._further(origins), axis=1)
+        return disagreement(every)
 
     def _further(self, origins):
         """Forecasts of the transformer if it is a candidate, (n_origins, 1 or 0, horizon)."""

@@ -36,11 +36,15 @@ def test_all_forms_are_a_loop(form, refit):
     model = None
     for fold, start in enumerate((48, 52, 56)):
         known = {"a": A[:start], "b": B[:start]}
-        model = clone(MODEL).fit(known) if refit or model is None else model
+        if refit or model is None:
+            model = clone(MODEL).fit(known)
+        else:
+            later = {name: own[start - 4 :] for name, own in known.items()}
+            model.update({name: own for name, own in later.items() if len(own)})
         rows = found[found["fold"] == fold]
         assert (rows["cutoff"] == A.index[start - 1]).all()
         assert list(rows["series"].unique()) == (["a", "b"] if fold < 2 else ["a"])
-        expected = model.predict(A.index[start : start + 4], history=known, coverage=0.8)
+        expected = model.predict(A.index[start : start + 4], coverage=0.8)
         for name, own in rows.groupby("series"):
             actual = known[name].index.union(A.index)[start : start + 4]
             actual = LONG[name].reindex(actual).dropna()

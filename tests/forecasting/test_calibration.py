@@ -5,12 +5,15 @@ import pandas as pd
 import pytest
 from forecasting_data import make_series
 
-from sklearn_attention import KernelForecaster
+from sklearn_attention import KernelForecaster, TransformerForecaster
 from sklearn_attention.forecasting import Forecaster, Observations
 from sklearn_attention.forecasting._calibration import (
+    calibrated,
     calibration_without_origins,
+    drift_since,
     error_units,
     errors_at,
+    growth,
     interval_margin,
     quantile_shift,
 )
@@ -157,3 +160,80 @@ def test_coverage_on_simulated_series(forecaster, coverage):
     below = (truth[:, :, None] <= quantiles).mean(axis=(0, 1))
     np.testing.assert_allclose(below, [0.1, 0.75], atol=0.06)
     assert (np.diff(quantiles, axis=2) >= 0).all()
+
+
+def test_units_from_few_blocks_are_known_to_be_uncertain():
+    rng, inside = np.random.default_rng(0), []
+    block = np.repeat(np.arange(5), 8)
+    none, first = np.zeros((40, 4)), np.zeros(40, dtype=np.int64)
+    for _ in range(400):
+        # Errors within a block of time have most in common.
+        errors = 0.95 * rng.normal(size=(6, 1, 1)) + 0.3 * rng.normal(size=(6, 8, 4))
+        found = calibrated(errors[:5].reshape(40, 4, 1), first, block, np.ones(1), none)
+        margin = found["unit"][0] * interval_margin(found["errors"], np.array([0.5]), 0.9)
+        inside.append(np.abs(errors[5]) <= margin)
+    # In units of all blocks, their own included, 84 % would be inside.
+    assert 0.87 < np.mean(inside) < 0.93
+
+
+def test_errors_grow_with_the_disagreement_of_candidates():
+    rng = np.random.default_rng(0)
+    apart = rng.uniform(0, 9, size=(4000, 1))
+    errors = np.sqrt(1 + apart) * rng.normal(size=(4000, 1))
+    first = np.zeros(4000, dtype=np.int64)
+    found = calibrated(errors[:, :, None], first, first, np.ones(1), apart)
+    margin = found["unit"] * interval_margin(found["errors"], np.array([0.5]), 0.9)
+    inside = np.abs(errors) <= margin * growth(apart, found["error"][first])
+    usual = np.abs(errors) <= np.quantile(np.abs(errors), 0.9)
+    assert usual[apart < 2].mean() > 0.97
+    assert 0.88 < inside[apart < 2].mean() < 0.93
+    assert usual[apart > 7].mean() < 0.87
+    assert 0.88 < inside[apart > 7].mean() < 0.93
+    np.testing.assert_array_equal(growth(np.array([[0.0, 6.0]]), np.array([2.0])), [[1, 2]])
+
+
+def test_intervals_follow_errors_since_the_fit():
+    rng, inside = np.random.default_rng(0), {True: [], False: []}
+    calm, wild = rng.normal(size=400), 4 * rng.normal(size=400)
+    series = np.cumsum(np.concatenate([calm, wild]))
+    model = Last(4, lookback=4).fit(series[:400])
+    width = np.ptp(model.predict_interval(), axis=1)
+    for end in range(400, 796, 4):
+        lower, upper = model.predict_interval().T
+        truth = series[end : end + 4]
+        inside[end >= 440].append((lower <= truth) & (truth <= upper))
+        model.update(truth)
+    assert np.mean(inside[False]) < 0.75
+    assert 0.85 < np.mean(inside[True]) < 0.95
+    # Fresh series are not those that errors were seen of.
+    fresh = model.predict_interval(history=series[-10:])
+    np.testing.assert_allclose(np.ptp(fresh, axis=1), width)
+
+
+def test_drift_counts_horizons_beside_those_held_out():
+    errors, held_out = np.full((3, 2, 1), 6.0), np.full((5, 2, 1), -2.0)
+    found = drift_since(errors, held_out, np.array([0, 0, 2]), 3, np.array([2.0, 9.0, 6.0]))
+    np.testing.assert_allclose(found, [1 + 2 * 2 / 4, 1, 1 + 2 * 6 / 8])
+
+
+def simulate(seed, drifting):
+    """Twenty-five autoregressions, or random walks whose drift changes."""
+    rng, values = np.random.default_rng(seed), np.zeros((172, 25))
+    drift = np.repeat(0.3 * rng.normal(size=(9, 25)), 20, axis=0)
+    for t in range(1, len(values)):
+        values[t] = values[t - 1] + rng.normal(size=25)
+        values[t] += drift[t] if drifting else -0.2 * values[t - 1]
+    return {str(i): own for i, own in enumerate(values.T)}
+
+
+@pytest.mark.parametrize("drifting", [False, True])
+def test_coverage_of_candidates_on_simulated_series(drifting):
+    inside = []
+    for seed in range(6):
+        series = simulate(seed, drifting)
+        model = TransformerForecaster(12, candidates=["classical", "ridge"], season_length=1)
+        found = model.fit({name: own[:160] for name, own in series.items()}).predict_interval()
+        for name, ends in found.items():
+            truth = series[name][160:]
+            inside.append((ends[:, 0] <= truth) & (truth <= ends[:, 1]))
+    assert 0.85 <= np.mean(inside) <= 0.95

@@ -410,7 +410,7 @@ class TestCandidates:
     def test_the_future_does_not_matter_to_the_held_out_errors(self):
         series = make_series(80)
         model = fit(series, log=False, season_length=7)
-        errors = model.calibration_["errors"] * model.calibration_["unit"][0]
+        errors = model.calibration_["errors"] * model.calibration_["error"][0]
         assert np.isfinite(errors[:, 0]).all()
         # Errors of the held-out forecasts are about those of forecasts of new values.
         scale = np.abs(np.diff(series)).mean()
@@ -419,9 +419,9 @@ class TestCandidates:
     def test_every_series_that_is_long_enough_has_held_out_origins(self, monkeypatch):
         found, calibrate = [], TransformerForecaster._calibrate
 
-        def looked_at(self, origins, forecasts):
+        def looked_at(self, origins, forecasts, **options):
             found.append((origins, forecasts))
-            calibrate(self, origins, forecasts)
+            calibrate(self, origins, forecasts, **options)
 
         monkeypatch.setattr(TransformerForecaster, "_calibrate", looked_at)
         series = make_series()
