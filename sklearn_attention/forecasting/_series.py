@@ -138,7 +138,9 @@ def _of_long(y, times, what):
             f"{what} has an index of {y.index.nlevels} levels: pass two, series and time."
         )
     _refuse_empty(y, what)
-    parts = {name: part.droplevel(0) for name, part in y.groupby(level=0, sort=False)}
+    parts = {
+        name: part.droplevel(0) for name, part in y.groupby(level=0, sort=False, observed=True)
+    }
     return _of_series(parts, times, form, [*y.index.names, column], what)
 
 

@@ -129,7 +129,7 @@ class TestTidy:
         ("frame", "message"),
         [
             (TIDY.drop(columns="y"), "'unique_id' and 'ds', but none of the values"),
-            (TIDY.astype({"ds": str}), r"dtype str.*pandas.to_datetime"),
+            (TIDY.astype({"ds": str}), r"dtype (str|object).*pandas.to_datetime"),
             (TIDY.drop(index=7), "X.*gaps in its index: 2015-08-01"),
             (TIDY.assign(place="here"), r"not numeric, \['place'\]"),
             (
