@@ -32,7 +32,7 @@ class Combination:
     held_out : ndarray of shape (n_validation, horizon)
         Combined forecasts of validation origins, by weights chosen on what does not overlap.
     error : float
-        Mean absolute error of each of these, in units of its series; their mean.
+        Root mean squared error of each of these, in units of its series; their mean.
     disagreement : ndarray of shape (n_validation, horizon)
         Mean distances of candidates from their mean.
     """
@@ -49,8 +49,9 @@ def choose_weights(forecasts, training):
 
     Temperature and share of the panel are those with the least error on blocks that did not
     choose the weights; choices that do about as well are averaged, since which of them is best
-    is partly luck. Errors are absolute: by squares a few hard stretches, a cold winter or a
-    holiday, would choose the weights for all others.
+    is partly luck. The error at an origin is the root of the mean square of its steps. Roots
+    are averaged, not squares, by which a few hard stretches, a cold winter or a holiday, would
+    choose the weights for all others.
 
     Parameters
     ----------
@@ -65,8 +66,9 @@ def choose_weights(forecasts, training):
     series, targets = training.validation.series, training.validation.targets()
     naive = training.validation.past(1)  # where no candidate has a forecast
     scale, n_series = training.scale[series, None], len(training.scale)
-    seen = (~np.isnan(targets)).sum(axis=1)[:, None]
-    errors = np.nansum(np.abs(forecasts - targets[:, None]), axis=2) / seen
+    missed = (forecasts - targets[:, None]) ** 2
+    seen = np.maximum((~np.isnan(targets)).sum(axis=1), 1)[:, None]
+    errors = np.sqrt(np.nansum(missed, axis=2) / seen)
     errors[np.isnan(forecasts).any(axis=2)] = np.nan
 
     def relative(rows):
@@ -85,7 +87,7 @@ def choose_weights(forecasts, training):
             weights = softmax_weights(*part, *choice)[series[rows]]
             combined = combine(forecasts[rows], weights)
             held_out[rows] = np.where(np.isnan(combined), naive[rows], combined)
-        missed = np.nansum(np.abs(held_out - targets), axis=1, keepdims=True) / seen
+        missed = np.sqrt(np.nansum((held_out - targets) ** 2, axis=1, keepdims=True) / seen)
         error = np.mean(missed / scale)
         tried.append((error, held_out, choice))
     least = min(error for error, *_ in tried)

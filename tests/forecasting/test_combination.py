@@ -154,7 +154,7 @@ class TestChooseWeights:
         monkeypatch.setattr(module, "_SHARES", (0.25,))
         training, forecasts = make()
         targets, series = training.validation.targets(), training.validation.series
-        errors = np.abs(forecasts - targets[:, None]).mean(axis=2)
+        errors = np.sqrt(((forecasts - targets[:, None]) ** 2).mean(axis=2))
         mean = np.array([errors[series == i].mean(axis=0) for i in range(2)])
         logs = np.log(mean / mean.min(axis=1, keepdims=True))
         error = np.exp(0.75 * logs + 0.25 * logs.mean(axis=0))
@@ -170,7 +170,7 @@ class TestChooseWeights:
         found = choose_weights(forecasts, training)
         np.testing.assert_allclose(found.weights, 0.25, atol=0.1)
         errors = (found.held_out - training.validation.targets()) / training.scale
-        expected = np.nanmean(np.abs(errors), axis=1).mean()
+        expected = np.sqrt(np.nanmean(errors**2, axis=1)).mean()
         assert found.error == pytest.approx(expected, rel=0.01)
 
     def test_a_few_hard_origins_do_not_choose_for_all(self):
