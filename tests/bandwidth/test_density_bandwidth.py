@@ -148,7 +148,9 @@ class TestLeastSquares:
         value = bw.DensityLeastSquares(keys, kernel, **columns, sample_weight=weights)(h)
         assert value == pytest.approx(expected, abs=1e-9)
 
-    @pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "tricube"])
+    @pytest.mark.parametrize(
+        "kernel", ["gaussian", "epanechnikov", pytest.param("tricube", marks=pytest.mark.slow)]
+    )
     def test_is_the_slow_double_sum(self, rows, weights, kernel):
         rows, weights = rows[:14], weights[:14]
         kernel, columns = as_kernel(kernel), {"columns": COLUMNS}

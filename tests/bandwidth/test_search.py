@@ -193,9 +193,9 @@ class TestLeaveOneOut:
     @pytest.mark.parametrize("n_features", [1, 2])
     @pytest.mark.parametrize("kernel", [Gaussian(), Epanechnikov()], ids=repr)
     def test_many_rows_are_glanced_at_and_then_looked_at(self, n_features, kernel, monkeypatch):
-        monkeypatch.setattr("sklearn_attention.bandwidth._search.MAX_SEARCH_ROWS", 800)
+        monkeypatch.setattr("sklearn_attention.bandwidth._search.MAX_SEARCH_ROWS", 400)
         rng = np.random.default_rng(0)
-        X = rng.uniform(0, 1, (1000, n_features))
+        X = rng.uniform(0, 1, (500, n_features))
         values = np.sin(12 * X[:, :1]) + 0.3 * rng.normal(size=(len(X), 1))
         bandwidth, error, *_ = select_bandwidth(X, values, kernel, random_state=0)
         assert error == pytest.approx(leave_one_out_error(X, values, kernel, bandwidth))

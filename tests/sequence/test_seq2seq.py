@@ -206,6 +206,7 @@ class TestTokenizers:
         with pytest.raises(ValueError, match="tokenizer='characters' does not fit"):
             model.set_params(tokenizer="characters").fit(COUNTRIES, ENGLISH)
 
+    @pytest.mark.slow
     def test_a_search_tells_short_targets_apart(self):
         # No prediction is right as a whole, so that only its characters tell them apart.
         X, y = TOLD * 3, DATES * 3

@@ -695,7 +695,7 @@ class TestBands:
         one = np.diff(model.confidence_band(X[:1], simultaneous=True, n_resamples=20_000))
         assert one[0, 0] == pytest.approx(pointwise[0], rel=0.03)
 
-    @pytest.mark.parametrize("noise", ["same", "growing"])
+    @pytest.mark.parametrize("noise", ["growing", pytest.param("same", marks=pytest.mark.slow)])
     @pytest.mark.parametrize("degree", DEGREES)
     def test_hold_the_curve(self, degree, noise):
         x = np.linspace(0, 1, 200)
