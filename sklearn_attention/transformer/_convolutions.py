@@ -67,11 +67,15 @@ class RandomConvolutions:
             order = np.argsort(random_state.uniform(size=(_N_KERNELS, c)), axis=1)
             used = order < n_used
             biases = np.empty((_N_KERNELS, n_biases), dtype=np.float32)
+
+            @functools.cache
+            def convolved(i, dilation=dilation, used=used):
+                return _Convolved(sequences[i][:, None], dilation, used)
+
             for j in range(n_biases):
                 drawn = random_state.randint(len(sequences), size=_N_KERNELS)
                 for k, (i, level) in enumerate(zip(drawn, levels % 1, strict=True)):
-                    seen = _Convolved(sequences[i][:, None], dilation, used)
-                    biases[k, j] = np.quantile(seen.by(k), level)
+                    biases[k, j] = _quantile(convolved(i).by(k)[:, 0], level)
                 levels = levels + _N_KERNELS * _GOLDEN
             # Half of the kernels see whole windows only, where all series have some.
             margin = int(4 * dilation * (min(lengths) > 8 * dilation))
@@ -113,6 +117,15 @@ class RandomConvolutions:
                     np.add.reduce(above, axis=1, dtype=np.int32) / np.float32(len(seen))
                 )
         return np.concatenate(found).T
+
+
+def _quantile(values, level):
+    """As np.quantile, which takes ten times as long for few numbers."""
+    ordered = np.sort(values)
+    place = level * (len(ordered) - 1)
+    low = int(place)
+    high = min(low + 1, len(ordered) - 1)
+    return ordered[low] + (place - low) * (ordered[high] - ordered[low])
 
 
 class _Convolved:
