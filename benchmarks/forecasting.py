@@ -451,8 +451,8 @@ def report(options):
         "the same program on the yearly M3). Its others were taken beside other work, and may "
         "be twice too many.",
         "",
-        "Intervals of TransformerForecaster on ETT are older: they did not allow for "
-        "disagreement, few blocks of time or errors since the fit.",
+        "Intervals of TransformerForecaster on ETT and Beijing are older: they did not allow "
+        "for disagreement, few blocks of time or errors since the fit.",
         "",
     ]
     for table in TITLES:
