@@ -36,15 +36,21 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.skip(reason="needs a CUDA device"))
 
 
-@pytest.fixture
-def two_threads_of_torch():
-    """The number of threads for one test, so that a change of it shows."""
-    import torch
+def _threads_of_torch(n_threads):
+    @pytest.fixture
+    def threads():
+        """The number of threads for one test, so that a change of it shows."""
+        import torch
 
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    yield
-    torch.set_num_threads(before)
+        before = torch.get_num_threads()
+        torch.set_num_threads(n_threads)
+        yield
+        torch.set_num_threads(before)
+
+    return threads
+
+
+two_threads_of_torch, four_threads_of_torch = map(_threads_of_torch, (2, 4))
 
 
 @pytest.fixture

@@ -42,9 +42,7 @@ TEXTS = {name: EVERY[name] for name in ("language model", "translator")}
 ROWS = {name: each for name, each in EVERY.items() if name not in {*SERIES, *TEXTS}}
 REGRESSORS = {name: each for name, each in ROWS.items() if is_regressor(each)}
 CLASSIFIERS = {name: each for name, each in ROWS.items() if is_classifier(each)}
-WEIGHTED = {
-    name: each for name, each in ROWS.items() if "features" not in name and name != "waves"
-}
+WEIGHTED = {name: each for name, each in ROWS.items() if hasattr(each, "score")}
 TRANSFORMERS = {name: each for name, each in ROWS.items() if hasattr(each, "transform")}
 # A parameter of each, and two values of it.
 CANDIDATES = {

@@ -67,11 +67,7 @@ class RandomConvolutions:
             order = np.argsort(random_state.uniform(size=(_N_KERNELS, c)), axis=1)
             used = order < n_used
             biases = np.empty((_N_KERNELS, n_biases), dtype=np.float32)
-
-            @functools.cache
-            def convolved(i, dilation=dilation, used=used):
-                return _Convolved(sequences[i][:, None], dilation, used)
-
+            convolved = _convolving(sequences, dilation, used)
             for j in range(n_biases):
                 drawn = random_state.randint(len(sequences), size=_N_KERNELS)
                 for k, (i, level) in enumerate(zip(drawn, levels % 1, strict=True)):
@@ -117,6 +113,11 @@ class RandomConvolutions:
                     np.add.reduce(above, axis=1, dtype=np.int32) / np.float32(len(seen))
                 )
         return np.concatenate(found).T
+
+
+def _convolving(sequences, dilation, used):
+    """A function of a position, which convolves the series there once."""
+    return functools.cache(lambda i: _Convolved(sequences[i][:, None], dilation, used))
 
 
 def _quantile(values, level):

@@ -10,15 +10,7 @@ import torch
 from sklearn_attention.attention import _threads, threads_for, torch_threads
 
 
-@pytest.fixture
-def four_threads():
-    before = torch.get_num_threads()
-    torch.set_num_threads(4)
-    yield
-    torch.set_num_threads(before)
-
-
-@pytest.mark.usefixtures("four_threads")
+@pytest.mark.usefixtures("four_threads_of_torch")
 class TestTorchThreads:
     def test_within_and_after(self):
         with torch_threads(2) as before:

@@ -153,23 +153,19 @@ def test_dropout_draws_other_numbers_than_the_order_of_the_rows(task):
     assert not torch.equal(*drawn[0])
 
 
+@pytest.mark.usefixtures("two_threads_of_torch")
 @pytest.mark.parametrize("optimizer", ["adamw", "lbfgs"])
 def test_nothing_global_changes(task, optimizer):
-    threads = torch.get_num_threads()
-    torch.set_num_threads(2)
     inside = []
 
     def batch_loss(module, rows):
         inside.append(torch.get_num_threads())
         return task.loss(module, rows)
 
-    try:
-        before = torch.get_rng_state()
-        task.fit(Plan(optimizer, max_epochs=2), batch_loss=batch_loss, threads=1)
-        assert torch.equal(torch.get_rng_state(), before)
-        assert (set(inside), torch.get_num_threads()) == ({1}, 2)
-    finally:
-        torch.set_num_threads(threads)
+    before = torch.get_rng_state()
+    task.fit(Plan(optimizer, max_epochs=2), batch_loss=batch_loss, threads=1)
+    assert torch.equal(torch.get_rng_state(), before)
+    assert (set(inside), torch.get_num_threads()) == ({1}, 2)
     assert torch.get_default_dtype() == torch.float32
     assert torch.is_grad_enabled()
 
