@@ -7,11 +7,10 @@ import numpy as np
 from .._blocks import blocks
 from .._spread import mean_and_deviation
 from ..kernels import as_kernel
-from ._algorithms._keys import Sums
 from ._kernel_sums import kernel_sums
 from ._linear_time import linear_time_sums
+from ._local_sums import join_local_sums, local_moments, local_sums
 from ._partial import refuse_empty
-from ._polynomial import Moments
 from ._problem import prepare
 
 # Keys that are prepared at a time, unless there are more queries; and queries.
@@ -120,39 +119,14 @@ class Chunks:
         with np.errstate(invalid="ignore"):  # what is not finite is refused below
             center, _ = mean_and_deviation(self._values.reshape(n_keys, -1), weights)
             _, deviation = mean_and_deviation(self._keys, weights)
-
-        def sums_of_each(function):
-            for problem in self:
-                queries = problem.queries.clip(-furthest, furthest)
-                problem = replace(problem, queries=queries, values=problem.values - center)
-                keys = linear_time_sums(problem, self._degree)
-                yield keys, *function(keys, problem), problem.log_weight_scale
-
         found = None
-        for last, shift, sums, log_scale in sums_of_each(lambda keys, p: keys.sums(p)):
-            own, keys = Sums(shift + log_scale, sums), last
-            found = own if found is None else _merged(found, own)
-        shift, total = found.shift, found.sums[0, 0].copy()
-        lost = np.flatnonzero(~np.isfinite(shift))
-        if len(lost):
-            found.sums[:, :, lost] = self._instead(sums_of_each, lost, empty)
-        extent = self._kernel.rescale(deviation[None], self._bandwidth)[0, keys.columns]
-        keys.extent = np.where(extent > 0, extent, np.inf)
-        return Moments(shift, total, *keys.moments(found.sums, 1.0)), center
-
-    def _instead(self, sums_of_each, lost, empty):
-        """Sums that answer for queries without weights."""
-
-        def instead(keys, problem):
-            return keys.instead(problem.take(lost), np.ones(len(lost)), empty)
-
-        least, total = np.inf, 0.0
-        for _, distance, sums, log_scale in sums_of_each(instead):
-            nearest = np.minimum(distance, least)
-            total = np.where(least == nearest, total, 0.0)
-            total = total + np.where(distance == nearest, np.exp(log_scale) * sums, 0.0)
-            least = nearest
-        return total
+        for problem in self:
+            queries = problem.queries.clip(-furthest, furthest)
+            problem = replace(problem, queries=queries)
+            own = local_sums(problem, self._degree, center, empty)
+            found = own if found is None else join_local_sums(found, own)
+        deviation = self._kernel.rescale(deviation[None], self._bandwidth)[0]
+        return local_moments(found, problem, self._degree, deviation), center
 
 
 def in_blocks(function, queries, *args, empty, **options):
@@ -191,10 +165,3 @@ def are_many(queries):
 def _even_blocks(n, size):
     """Slices of at most that size, which are about equal."""
     return list(blocks(n, -(-n // -(-n // size))))
-
-
-def _merged(a, b):
-    """Sums over the keys of both."""
-    shift = np.maximum(a.shift, b.shift)
-    base = np.where(np.isfinite(shift), shift, 0.0)
-    return Sums(shift, a.sums * np.exp(a.shift - base) + b.sums * np.exp(b.shift - base))
