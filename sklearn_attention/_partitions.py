@@ -43,13 +43,13 @@ def as_array(x, name, chunks=None):
     """
     import dask.array as da
 
-    if hasattr(x, "to_dask_array"):
+    if hasattr(type(x), "to_dask_array"):
         x = x.to_dask_array(lengths=True)
-    elif not isinstance(x, da.Array):
-        if is_partitioned(x):
-            raise TypeError(
-                f"{name} is a Dask {type(x).__name__}: pass an array or a data frame of Dask."
-            )
+    elif is_partitioned(x) and not isinstance(x, da.Array):
+        raise TypeError(
+            f"{name} is a Dask {type(x).__name__}: pass an array or a data frame of Dask."
+        )
+    elif not is_partitioned(x):
         x = da.from_array(np.asarray(x), chunks=-1)
     if np.isnan(x.shape).any():
         x = x.compute_chunk_sizes()
@@ -93,12 +93,10 @@ def partitions(*tables):
         For each partition that part of every table; None for None.
     """
     import dask
-    from dask.graph_manipulation import clone
 
     if not is_partitioned(*tables):
         return [tuple(None if x is None else dask.delayed(x) for x in tables)]
-    # Tasks of their own, so that nobody holds all partitions until somebody else asks for them.
-    tables = [None if x is None else clone(x).to_delayed().ravel() for x in tables]
+    tables = [None if x is None else x.to_delayed().ravel() for x in tables]
     n_partitions = next(len(x) for x in tables if x is not None)
     return [tuple(None if x is None else x[k] for x in tables) for k in range(n_partitions)]
 

@@ -1,13 +1,15 @@
 """The weighted average of remembered values: the one function everything rests on."""
 
-import functools
+from dataclasses import dataclass
 
 import numpy as np
 
+from .._partitions import is_partitioned
 from .._validation import check_choice
+from ..kernels import Kernel, as_kernel
 from ._chunks import Chunks, are_many, in_blocks
-from ._empty import fallback
-from ._kernel_sums import ALGORITHMS, kernel_sums
+from ._kernel_sums import ALGORITHMS
+from ._over_partitions import over_partitions
 from ._partial import EMPTY_POLICIES, Fallback, Part, finish, merge
 
 
@@ -33,12 +35,13 @@ def attend(
 
     Exact, in memory of O(n + m), whatever the number of pairs. Arrays of more than a million
     keys are summed chunk by chunk, and more than four million queries are taken in blocks, so
-    that memory maps stay on disk.
+    that memory maps stay on disk. Partitions of Dask arrays and data frames make their sums on
+    their own, and only these travel.
 
     Parameters
     ----------
     queries : array or tensor of shape (n_queries, n_features)
-        Where averages are wanted.
+        Where averages are wanted. These, keys, values and weights may be Dask collections.
     keys : array or tensor of shape (n_keys, n_features)
         What is remembered, to be compared with.
     values : array or tensor of shape (n_keys,) or (n_keys, n_values)
@@ -68,7 +71,8 @@ def attend(
     Returns
     -------
     averages : array or tensor of shape (n_queries,) or (n_queries, n_values)
-        NumPy in, NumPy out; float32 in, float32 out.
+        NumPy in, NumPy out; float32 in, float32 out. A Dask array if the queries are a Dask
+        collection.
     log_normalizers : array or tensor of shape (n_queries,)
         Logarithm of the denominator's absolute value; -inf where there is no weight. In
         single precision at least.
@@ -111,16 +115,43 @@ def attend(
         "bandwidth": bandwidth, "sample_weight": sample_weight, "algorithm": algorithm,
         "device": device,
     }  # fmt: skip
+    if is_partitioned(queries, keys, values, sample_weight):
+        del options["sample_weight"]
+        method = _Averages(as_kernel(kernel), options, empty)
+        tables = queries, keys, values, sample_weight, query_scale
+        return tuple(over_partitions(method, *tables, leave_one_out))
     if are_many(queries) and leave_one_out is False and query_scale is None:
         return tuple(in_blocks(attend, queries, keys, values, kernel, empty=empty, **options))
     options |= {"query_scale": query_scale, "leave_one_out": leave_one_out}
     chunks = Chunks(queries, keys, values, kernel, **options)
-    part = total(chunks, algorithm, empty, device=device)
-    averages, log_normalizers = finish(part, empty)
+    averages, log_normalizers = finish(chunks.total(empty), empty)
     n_dims = values.ndim if hasattr(values, "ndim") else np.ndim(values)
     averages = averages[:, 0] if n_dims == 1 else averages
     # Half precision would not hold the logarithms of small sums.
     return chunks.answer(averages), chunks.answer(log_normalizers, "single")
+
+
+@dataclass(frozen=True)
+class _Averages:
+    """Averages over keys in partitions."""
+
+    kernel: Kernel
+    options: dict
+    empty: str
+
+    merge = staticmethod(merge)
+
+    def context(self, keys, values, weights):
+        return None
+
+    def part(self, chunks, context):
+        return chunks.total(self.empty, all_keys=False)
+
+    def finish(self, part, queries, context):
+        return finish(part, self.empty)
+
+    def fields(self, keys, values, dtype):
+        return [(values.shape[1:], dtype), ((), np.promote_types(dtype, np.float32))]
 
 
 def partial_attend(
@@ -165,37 +196,10 @@ def partial_attend(
         queries, keys, values, kernel, bandwidth=bandwidth, sample_weight=sample_weight,
         algorithm=algorithm, device=device,
     )  # fmt: skip
-    part = total(chunks, algorithm, empty, all_keys=False, device=device)
+    part = chunks.total(empty, all_keys=False)
 
     def hand_out(field):
         return None if field is None else chunks.answer(field, "double")
 
     answers = part.fallback and Fallback(*map(hand_out, part.fallback))
     return Part(*map(hand_out, part[:4]), fallback=answers)
-
-
-def total(chunks, algorithm, empty, *, all_keys=True, device="auto"):
-    """The average over all keys of some chunks before it is divided.
-
-    Parameters
-    ----------
-    chunks : Chunks
-    algorithm, empty : str
-        As for :func:`attend`, checked.
-    all_keys : bool, default=True
-        Whether no further keys will be merged in.
-    device : str, default="auto"
-        Where to compute what needs torch.
-
-    Returns
-    -------
-    part : Part
-    """
-    all_keys = all_keys and not chunks.several
-
-    def unfinished(problem):
-        part = kernel_sums(problem, algorithm, device)
-        part = part._replace(shift=part.shift + problem.log_weight_scale)
-        return part._replace(fallback=fallback(problem, part, empty, all_keys=all_keys))
-
-    return functools.reduce(merge, map(unfinished, chunks))

@@ -1,22 +1,23 @@
 """More keys than are prepared at once: problems of some of them each, and their sums."""
 
+import functools
 from dataclasses import replace
 
 import numpy as np
 
 from .._blocks import blocks
-from .._spread import mean_and_deviation
 from ..kernels import as_kernel
+from ._empty import fallback
 from ._kernel_sums import kernel_sums
 from ._linear_time import linear_time_sums
-from ._local_sums import join_local_sums, local_moments, local_sums
-from ._partial import refuse_empty
+from ._local_sums import join_local_sums, local_sums
+from ._partial import merge, refuse_empty
 from ._problem import prepare
 
 # Keys that are prepared at a time, unless there are more queries; and queries.
 MOST_KEYS, MOST_QUERIES = 2**20, 2**22
 # Keys that stand for all where it is asked what weighs next to nothing.
-_SAMPLE = 2**16
+SAMPLE = 2**16
 
 
 class Chunks:
@@ -50,10 +51,10 @@ class Chunks:
         self._weights, self.seen = sample_weight, seen
         self._kernel, self._bandwidth, self._degree = as_kernel(kernel), bandwidth, degree
         self._options = {"leave_one_out": leave_one_out, "bandwidth": bandwidth} | options
-        self._rows = None
+        self._algorithm, self._rows = algorithm, None
         if leave_one_out is False and self._are_tables():
             n_keys, size = len(keys), max(MOST_KEYS, len(queries))
-            if n_keys > size and (self._look_ahead(algorithm) or degree == 0):
+            if n_keys > size and (self._look_ahead() or degree == 0):
                 self._rows = _even_blocks(n_keys, size)
         self.several = self._rows is not None
 
@@ -64,12 +65,12 @@ class Chunks:
         arrays = all(isinstance(x, np.ndarray) and x.ndim for x in (self._queries, *tables))
         return arrays and len(set(map(len, tables))) == 1
 
-    def _look_ahead(self, algorithm):
+    def _look_ahead(self):
         """Find out what a sample weighs, and so all keys at least; whether that is fast."""
-        if algorithm != "auto":
+        if self._algorithm != "auto":
             return False
         n_keys = len(self._keys)
-        sample = slice(None, None, -(-n_keys // _SAMPLE))
+        sample = slice(None, None, -(-n_keys // SAMPLE))
         if self._weights is not None and not self._weights[sample].any():
             sample = slice(int(self._weights.argmax()), None, n_keys)
         problem = self._problem(sample)
@@ -99,34 +100,45 @@ class Chunks:
             rows = [some for some in rows if weights[some].any()] or rows
         return map(self._problem, rows)
 
-    def moments(self, empty, furthest):
-        """Moments of local polynomials about every query.
+    def total(self, empty, *, all_keys=True):
+        """The average over all keys before it is divided.
 
         Parameters
         ----------
-        empty : {"nearest", "mean", "nan"}
-            What answers for queries without weights.
-        furthest : float
-            Coordinates of queries are clipped at so many bandwidths.
+        empty : str
+            The policy, checked.
+        all_keys : bool, default=True
+            Whether no further keys will be merged in.
 
         Returns
         -------
-        moments : Moments
-            Of the values less a center.
-        center : ndarray of shape (n_values,)
+        part : Part
         """
-        weights, n_keys = self._weights, len(self._keys)
-        with np.errstate(invalid="ignore"):  # what is not finite is refused below
-            center, _ = mean_and_deviation(self._values.reshape(n_keys, -1), weights)
-            _, deviation = mean_and_deviation(self._keys, weights)
-        found = None
-        for problem in self:
-            queries = problem.queries.clip(-furthest, furthest)
-            problem = replace(problem, queries=queries)
-            own = local_sums(problem, self._degree, center, empty)
-            found = own if found is None else join_local_sums(found, own)
-        deviation = self._kernel.rescale(deviation[None], self._bandwidth)[0]
-        return local_moments(found, problem, self._degree, deviation), center
+        all_keys = all_keys and not self.several
+
+        def unfinished(problem):
+            part = kernel_sums(problem, self._algorithm, self._options["device"])
+            part = part._replace(shift=part.shift + problem.log_weight_scale)
+            return part._replace(fallback=fallback(problem, part, empty, all_keys=all_keys))
+
+        return functools.reduce(merge, map(unfinished, self))
+
+    def local_sums(self, center, empty):
+        """Sums that local polynomials are made of.
+
+        Parameters
+        ----------
+        center : ndarray of shape (n_values,)
+            What is subtracted from the values.
+        empty : {"nearest", "mean", "nan"}
+            What answers for queries without weights.
+
+        Returns
+        -------
+        sums : LocalSums
+        """
+        found = (local_sums(problem, self._degree, center, empty) for problem in self)
+        return functools.reduce(join_local_sums, found)
 
 
 def in_blocks(function, queries, *args, empty, **options):

@@ -251,18 +251,20 @@ def _in_order(found, order):
     return Sums(shift, sums)
 
 
-def has_linear_time(kernel, n_features):
+def has_linear_time(kernel, n_features, degree=0):
     """Whether sums of a kernel take time that is linear in keys and queries.
 
     Parameters
     ----------
     kernel : Kernel
     n_features : int
+    degree : {0, 1, 2}, default=0
+        Of the local polynomials that they are for.
 
     Returns
     -------
     linear : bool
-        True for most kernels of a single feature, and for the Gaussian of two.
+        True for most kernels of a single feature, and for the Gaussian of two below degree 2.
 
     Examples
     --------
@@ -271,7 +273,7 @@ def has_linear_time(kernel, n_features):
     >>> has_linear_time(Gaussian(), 1), has_linear_time(Gaussian(), 5)
     (True, False)
     """
-    return _form(kernel, n_features) is not None
+    return _form(kernel, n_features, degree) is not None
 
 
 def linear_time_sums(problem, degree=0):
@@ -287,11 +289,11 @@ def linear_time_sums(problem, degree=0):
     found : LinearTimeSums or None
     """
     fits = problem.on_arrays and not problem.gap
-    form = _form(problem.kernel, problem.keys.shape[1]) if fits else None
+    form = _form(problem.kernel, problem.keys.shape[1], degree) if fits else None
     if form is None:
         return None
     in_plane = len(form.columns) == 2
-    if in_plane and (degree > 1 or problem.query_scale is not None):
+    if in_plane and problem.query_scale is not None:
         return None
     n_sums = (6 if in_plane and degree else 2 * degree + 1) * (1 + problem.values.shape[1])
     if n_sums * max(len(problem.queries), 1) > _MOST_NUMBERS:
@@ -299,10 +301,10 @@ def linear_time_sums(problem, degree=0):
     return LinearTimeSums(problem, form, degree)
 
 
-def _form(kernel, n_features):
+def _form(kernel, n_features, degree):
     """The kernel of the features that matter, if sums of it are fast."""
     form = None if kernel.signed is not False else kernel.radial_form(n_features)
-    if form is None or form.rest is not None:
+    if form is None or form.rest is not None or len(form.columns) * degree > 2:
         return None
     fast = {1: serves, 2: serves_plane}.get(len(form.columns))
     return form if fast is not None and fast(form.kernel) else None

@@ -1,17 +1,22 @@
 """Local polynomials: the weighted average, corrected for where the keys lie."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from array_api_compat import array_namespace
 
 from .._memory import check_memory
+from .._partitions import is_partitioned, partitions, reduced
+from .._spread import deviation_of, join_spreads, spread
 from .._validation import check_bandwidth, check_choice
-from ..kernels import as_kernel
+from ..kernels import Kernel, as_kernel
 from ._chunks import Chunks, are_many, in_blocks
 from ._kernel_sums import ALGORITHMS
+from ._linear_time import has_linear_time
+from ._local_sums import FURTHEST, join_local_sums, local_moments
 from ._moments import LocalMoments, refuse_signed
+from ._over_partitions import over_partitions
 from ._partial import EMPTY_POLICIES, refuse_empty
 from ._polynomial import local_fit, solve
 from ._problem import prepare
@@ -19,9 +24,6 @@ from ._problem import prepare
 _BLOCK_PAIRS = 2**20
 # A key that carries all but this share of a fit cannot be taken out by division.
 _LONELY = 1e-7
-# Queries further away than this many bandwidths are asked from here: the squares of their
-# squares would overflow.
-_FURTHEST = 1e60
 
 
 class LocalFit(NamedTuple):
@@ -147,6 +149,11 @@ def attend_local(
         "degree": degree, "bandwidth": bandwidth, "sample_weight": sample_weight,
         "algorithm": algorithm, "device": device,
     }  # fmt: skip
+    if is_partitioned(queries, keys, values, sample_weight):
+        del options["sample_weight"]
+        method = _LocalPolynomials(as_kernel(kernel), options, empty)
+        tables = queries, keys, values, sample_weight, query_scale
+        return LocalFit(*over_partitions(method, *tables, leave_one_out))
     if are_many(queries) and leave_one_out is False and query_scale is None:
         found = in_blocks(attend_local, queries, keys, values, kernel, empty=empty, **options)
         return LocalFit(*found)
@@ -154,35 +161,112 @@ def attend_local(
     chunks = Chunks(queries, keys, values, kernel, **options)
     # A block would complain about its own rows alone.
     policy = "nan" if empty == "raise" else empty
+    n_features = np.shape(keys)[1]
     if chunks.several:
-        moments, center = chunks.moments(policy, _FURTHEST)
-        values_, linear, log_normalizers, ridge = local_fit(moments, slice(None))
+        spreads = _spreads(keys, values, sample_weight)
+        sums = chunks.local_sums(spreads[1].mean, policy)
+        fit = _fit_of_sums(sums, chunks, as_kernel(kernel), bandwidth, degree, spreads)
     else:
         (problem,) = chunks
-        problem = replace(problem, queries=problem.queries.clip(-_FURTHEST, _FURTHEST))
+        problem = replace(problem, queries=problem.queries.clip(-FURTHEST, FURTHEST))
         problem, center = problem.centred()
         moments = LocalMoments(
             problem, degree, empty=policy, algorithm=algorithm, device=device
         )
         ((values_, linear, log_normalizers, ridge),) = moments.reduce(local_fit)
-        log_normalizers = log_normalizers + problem.log_weight_scale
+        fields = values_, linear, log_normalizers + problem.log_weight_scale, ridge
+        fit = _in_units(fields, center, as_kernel(kernel), bandwidth, n_features)
     if empty == "raise":
-        refuse_empty(ridge == ridge)
-    xp = array_namespace(values_)
-    values_ = values_ + xp.asarray(center, device=values_.device)
-    n_features = np.shape(keys)[1]
-    shape = (*values_.shape, n_features)
-    slopes = xp.zeros(shape, dtype=xp.float64, device=values_.device)
-    columns = as_kernel(kernel).numeric_columns(n_features)
-    unit = np.broadcast_to(check_bandwidth(bandwidth, n_features), n_features)[columns]
-    slopes[:, :, columns] = linear / xp.asarray(unit, device=values_.device)
+        refuse_empty(fit.ridge == fit.ridge)
     n_dims = values.ndim if hasattr(values, "ndim") else np.ndim(values)
     if n_dims == 1:
-        values_, slopes = values_[:, 0], slopes[:, 0]
+        fit = fit._replace(values=fit.values[:, 0], slopes=fit.slopes[:, 0])
     answer = chunks.answer
     return LocalFit(
-        answer(values_), answer(slopes), answer(log_normalizers, "single"), answer(ridge)
-    )
+        answer(fit.values), answer(fit.slopes), answer(fit.log_normalizers, "single"),
+        answer(fit.ridge),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _LocalPolynomials:
+    """Local polynomials over keys in partitions."""
+
+    kernel: Kernel
+    options: dict
+    empty: str
+
+    merge = staticmethod(join_local_sums)
+
+    def context(self, keys, values, weights):
+        rows = partitions(keys, values, weights)
+        return reduced(_spreads, _joined_spreads, rows)
+
+    def part(self, chunks, spreads):
+        return chunks.local_sums(spreads[1].mean, self._policy)
+
+    def finish(self, sums, queries, spreads):
+        options = self.options | {"sample_weight": None, "seen": None}
+        # Any key will do, to tell columns and powers.
+        key, value = spreads[0].mean[None], spreads[1].mean[None]
+        chunks = Chunks(queries[:0], key, value, self.kernel, **options)
+        settings = self.options["bandwidth"], self.options["degree"]
+        fit = _fit_of_sums(sums, chunks, self.kernel, *settings, spreads)
+        if self.empty == "raise":
+            refuse_empty(fit.ridge == fit.ridge)
+        return fit
+
+    def fields(self, keys, values, dtype):
+        if not has_linear_time(self.kernel, keys.shape[1], self.options["degree"]):
+            raise ValueError(
+                f"keys are a Dask collection, over which local polynomials of degree "
+                f"{self.options['degree']} with kernel={self.kernel!r} on {keys.shape[1]} "
+                "features do not go: pass arrays, or degree=0."
+            )
+        shape = values.shape[1:]
+        slopes = (*shape, keys.shape[1])
+        return [
+            (shape, dtype),
+            (slopes, dtype),
+            ((), np.promote_types(dtype, "f4")),
+            ((), dtype),
+        ]
+
+    @property
+    def _policy(self):
+        return "nan" if self.empty == "raise" else self.empty
+
+
+def _spreads(keys, values, weights):
+    """Of the keys, and of the values; None if nothing has weight."""
+    with np.errstate(invalid="ignore"):  # what is not finite is refused elsewhere
+        found = [spread(x.reshape(len(keys), -1), weights) for x in (keys, values)]
+    return None if found[0] is None else found
+
+
+def _joined_spreads(a, b):
+    return list(map(join_spreads, a, b))
+
+
+def _fit_of_sums(sums, chunks, kernel, bandwidth, degree, spreads):
+    """Local polynomials from sums over all keys, with the values' mean put back."""
+    deviation = kernel.rescale(deviation_of(spreads[0])[None], bandwidth)[0]
+    moments = local_moments(sums, next(iter(chunks)), degree, deviation)
+    fields = local_fit(moments, slice(None))
+    return _in_units(fields, spreads[1].mean, kernel, bandwidth, len(deviation))
+
+
+def _in_units(fields, center, kernel, bandwidth, n_features):
+    """Local polynomials from those about the values' center, in bandwidths."""
+    values, linear, log_normalizers, ridge = fields
+    xp = array_namespace(values)
+    values = values + xp.asarray(center, device=values.device)
+    shape = (*values.shape, n_features)
+    slopes = xp.zeros(shape, dtype=xp.float64, device=values.device)
+    columns = kernel.numeric_columns(n_features)
+    unit = np.broadcast_to(check_bandwidth(bandwidth, n_features), n_features)[columns]
+    slopes[:, :, columns] = linear / xp.asarray(unit, device=values.device)
+    return LocalFit(values, slopes, log_normalizers, ridge)
 
 
 def local_rows(

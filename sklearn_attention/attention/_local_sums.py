@@ -8,6 +8,10 @@ import numpy as np
 from ._linear_time import linear_time_sums
 from ._polynomial import Moments
 
+# Queries further away than this many bandwidths are asked from here: the squares of their
+# squares would overflow.
+FURTHEST = 1e60
+
 
 class LocalSums(NamedTuple):
     """Sums about each query over some of the keys.
@@ -45,7 +49,8 @@ def local_sums(problem, degree, center, empty):
     -------
     found : LocalSums
     """
-    problem = replace(problem, values=problem.values - center)
+    queries = problem.queries.clip(-FURTHEST, FURTHEST)
+    problem = replace(problem, queries=queries, values=problem.values - center)
     keys = linear_time_sums(problem, degree)
     shift, sums = keys.sums(problem)
     lost = ~np.isfinite(shift)

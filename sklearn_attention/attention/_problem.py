@@ -8,6 +8,7 @@ import numpy as np
 from array_api_compat import array_namespace, is_torch_array
 from scipy.sparse import issparse
 
+from .._partitions import is_partitioned
 from .._validation import check_bandwidth
 from ..kernels import Kernel, as_kernel
 
@@ -239,6 +240,11 @@ def _to_arrays(given, device):
 def _to_array(name, x):
     if is_torch_array(x):
         x = x.cpu().numpy()
+    if is_partitioned(x):
+        raise TypeError(
+            f"{name} is a Dask collection, which only averages and densities, and local "
+            f"polynomials along a line, take: pass {name}.compute() if it fits into memory."
+        )
     if issparse(x):
         raise TypeError(f"{name} is sparse, which is not supported: pass {name}.toarray().")
     x = np.asarray(x)

@@ -204,7 +204,7 @@ def select_bandwidth(
        data. Biometrika 81, 351-358.
     """
     check_choice("bandwidth", criterion, SMOOTHER_CRITERIA)
-    linear = attention.has_linear_time(kernel, X.shape[1]) and not gap
+    linear = attention.has_linear_time(kernel, X.shape[1], degree) and not gap
     most = MAX_KEYS_IN_LINEAR_TIME[min(X.shape[1], 2)] if linear else MAX_KEYS
     data = SearchData(
         X, values, criterion, sample_weight, random_state, most, standardize, in_order=gap > 0

@@ -20,7 +20,7 @@ KERNELS = ["gaussian", "epanechnikov", "laplacian", "boxcar", "logistic"]
 def in_chunks(function, *args, **options):
     """By chunks of 64 keys, blocks of 50 queries, and 32 keys that stand for all."""
     with pytest.MonkeyPatch.context() as patch:
-        for name, size in (("MOST_KEYS", 64), ("MOST_QUERIES", 50), ("_SAMPLE", 32)):
+        for name, size in (("MOST_KEYS", 64), ("MOST_QUERIES", 50), ("SAMPLE", 32)):
             patch.setattr(_chunks, name, size)
         return function(*args, **options)
 

@@ -1,46 +1,242 @@
-"""Averages over partitions of Dask, of which only the sums travel, as docs/size.md has it."""
+"""Keys and queries in partitions of Dask: as the same rows in memory."""
 
+import subprocess
+import sys
 import time
 
 import joblib
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.model_selection import GridSearchCV
 
 from sklearn_attention import NadarayaWatsonRegressor
-from sklearn_attention.attention import attend, finish, merge, partial_attend
+from sklearn_attention.attention import (
+    attend,
+    attend_gradient,
+    attend_local,
+    attention_weights,
+    partial_attend,
+)
 
 dask = pytest.importorskip("dask")
-bag = pytest.importorskip("dask.bag")
 arrays = pytest.importorskip("dask.array")
 
 
-def make_data():
+def make_data(order="random", n_features=1, n=700):
     rng = np.random.default_rng(0)
-    keys = np.sort(rng.normal(size=(8000, 1)), axis=0)  # partitions are ranges
-    return np.linspace(-5, 5, 50)[:, None], keys, np.sin(3 * keys[:, 0])
+    keys = rng.normal(size=(n, n_features))
+    keys = {"random": keys, "sorted": keys[np.argsort(keys[:, 0])]}[order]
+    # Some are far from all keys, where weights are next to nothing.
+    queries = np.vstack([keys[::40] + 0.01, np.full((2, n_features), 7.0), -9 + 0 * keys[:1]])
+    values = np.sin(3 * keys[:, 0]) + 5
+    return queries, keys, values, rng.uniform(0, 2, n).round(1)
 
 
-def slow_part(*args, seconds=0.0, **options):
-    time.sleep(seconds)
-    return partial_attend(*args, **options)
+def in_partitions(*tables, size=100):
+    return [
+        None if x is None else arrays.from_array(x, chunks=(size, -1)[: x.ndim]) for x in tables
+    ]
 
 
-def total(queries, keys, values, seconds=0.0, **options):
-    """The sums over 8 partitions, merged four at a time; not yet computed."""
-    keys, values = (arrays.from_array(x, chunks=(1000, *x.shape[1:])) for x in (keys, values))
-    pairs = zip(keys.to_delayed().ravel(), values.to_delayed().ravel(), strict=True)
-    part, asked = dask.delayed(slow_part), dask.delayed(queries)
-    parts = [dask.delayed([part(asked, *pair, seconds=seconds, **options)]) for pair in pairs]
-    return bag.from_delayed(parts).fold(merge, split_every=4)
+def assert_alike(found, expected, tolerance=1e-10):
+    np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
 
 
-@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "laplacian"])
-def test_partitions_in_threads(kernel):
-    data = make_data()
-    expected, _ = attend(*data, kernel, bandwidth=0.1)
-    found, _ = finish(total(*data, kernel=kernel, bandwidth=0.1).compute(scheduler="threads"))
-    np.testing.assert_allclose(found[:, 0], expected, rtol=1e-10, atol=1e-10)
+def assert_all_alike(found, expected, tolerance=1e-10):
+    for ours, theirs in zip(found, expected, strict=True):
+        assert_alike(ours, theirs, tolerance)
+
+
+@pytest.mark.parametrize("order", ["random", "sorted"])
+@pytest.mark.parametrize("n_features", [1, 2, 3])
+@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "laplacian", "silverman"])
+def test_averages(kernel, n_features, order):
+    queries, *rows = make_data(order, n_features)
+    for weighted in (False, True):
+        keys, values, weights = rows if weighted else (*rows[:2], None)
+        expected = attend(queries, keys, values, kernel, bandwidth=0.3, sample_weight=weights)
+        keys, values, weights = in_partitions(keys, values, weights)
+        options = {"bandwidth": 0.3, "sample_weight": weights}
+        found = attend(queries, keys, values, kernel, **options)
+        assert all(isinstance(field, np.ndarray) for field in found)
+        assert_all_alike(found, expected)
+        (asked,) = in_partitions(queries, size=8)
+        found = attend(asked, keys, values, kernel, **options)
+        assert all(isinstance(field, arrays.Array) for field in found)
+        assert [field.chunks[0] for field in found] == 2 * [asked.chunks[0]]
+        assert_all_alike(found, expected)
+
+
+@pytest.mark.parametrize("order", ["random", "sorted"])
+@pytest.mark.parametrize("empty", ["nearest", "mean", "nan"])
+@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov"])
+def test_policies_and_polynomials(kernel, empty, order):
+    queries, keys, values, weights = make_data(order)
+    tables = in_partitions(keys, np.column_stack([values, keys]), weights)
+    values = np.column_stack([values, keys])
+    options = {"bandwidth": 0.1, "empty": empty}
+    expected = attend(queries, keys, values, kernel, sample_weight=weights, **options)
+    keys_, values_, weights_ = tables
+    found = attend(queries, keys_, values_, kernel, sample_weight=weights_, **options)
+    assert_all_alike(found, expected)
+    for degree in (1, 2):
+        options["degree"] = degree
+        expected = attend_local(queries, keys, values, kernel, sample_weight=weights, **options)
+        found = attend_local(queries, keys_, values_, kernel, sample_weight=weights_, **options)
+        assert_all_alike(found, expected, 1e-8)
+        (asked,) = in_partitions(queries, size=8)
+        found = attend_local(asked, keys_, values_, kernel, sample_weight=weights_, **options)
+        assert_all_alike(found, expected, 1e-8)
+
+
+def test_local_lines_in_the_plane():
+    queries, keys, values, _ = make_data("sorted", n_features=2)
+    expected = attend_local(queries, keys, values, bandwidth=0.5)
+    assert_all_alike(
+        attend_local(queries, *in_partitions(keys, values), bandwidth=0.5), expected
+    )
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "matern32"])
+@pytest.mark.parametrize("order", ["random", "sorted"])
+@pytest.mark.parametrize("n_features", [1, 2, 3])
+def test_leave_one_out(kernel, order, n_features):
+    _, keys, values, weights = make_data(order, n_features)
+    keys[5] = 20  # its own weight is all there is
+    options = {"bandwidth": 0.1, "leave_one_out": True}
+    expected = attend(keys, keys, values, kernel, sample_weight=weights, **options)
+    keys, values, weights = in_partitions(keys, values, weights)
+    found = attend(keys, keys, values, kernel, sample_weight=weights, **options)
+    assert isinstance(found[0], arrays.Array)
+    assert_all_alike(found, expected)
+
+
+def test_many_queries_and_keys_in_a_partition(monkeypatch):
+    from sklearn_attention.attention import _chunks, _over_partitions
+
+    queries, keys, values, weights = make_data("sorted")
+    expected = attend(queries, keys, values, bandwidth=0.1, sample_weight=weights)
+    left_out = attend(keys, keys, values, bandwidth=0.1, leave_one_out=True)
+    for module, name in (
+        (_over_partitions, "_MOST_QUERIES"), (_chunks, "MOST_KEYS"), (_chunks, "SAMPLE"),
+    ):  # fmt: skip
+        monkeypatch.setattr(module, name, 15)
+    keys, values, weights = in_partitions(keys, values, weights)
+    assert_all_alike(
+        attend(queries, keys, values, bandwidth=0.1, sample_weight=weights), expected
+    )
+    found = attend(keys, keys, values, bandwidth=0.1, leave_one_out=True)
+    assert_all_alike(found, left_out)
+    assert found[0].chunks == keys.chunks[:1]
+
+
+def test_some_of_the_tables_alone():
+    queries, keys, values, weights = make_data()
+    expected = attend(queries, keys, values, bandwidth=0.3, sample_weight=weights)
+    (asked,) = in_partitions(queries, size=8)
+    keys_, values_, weights_ = in_partitions(keys, values, weights)
+    for tables in (
+        (asked, keys, values, weights), (queries, keys_, values, weights),
+        (queries, keys, values_, weights), (queries, keys, values, weights_),
+        (asked, keys_, values, weights_), (queries.tolist(), keys_, values_, weights_),
+    ):  # fmt: skip
+        *rows, own = tables
+        assert_all_alike(attend(*rows, bandwidth=0.3, sample_weight=own), expected)
+
+
+def test_partitions_that_say_nothing():
+    queries, keys, values, weights = make_data()
+    weights[:250] = 0
+    expected = attend(queries, keys, values, bandwidth=0.3, sample_weight=weights)
+    sizes = (0, 100, 100, 0, 100, 400)
+    keys, values, weights = (
+        arrays.from_array(x, chunks=(sizes, -1)[: x.ndim]) for x in (keys, values, weights)
+    )
+    found = attend(queries, keys, values, bandwidth=0.3, sample_weight=weights)
+    assert_all_alike(found, expected)
+    with pytest.raises(ValueError, match="sample_weight is 0 for every key"):
+        attend(queries, keys, values, sample_weight=0 * weights)
+
+
+def test_precision():
+    queries, keys, values, _ = (x.astype(np.float32) for x in make_data())
+    keys_, values_ = in_partitions(keys, values)
+    (asked,) = in_partitions(queries, size=8)
+    for some in (queries, asked):
+        averages, log_normalizers = attend(some, keys_, values_, bandwidth=0.3)
+        assert averages.dtype == log_normalizers.dtype == np.float32
+        assert np.asarray(averages).dtype == np.float32
+    assert attend(asked, keys_.astype(int), values_)[0].dtype == np.float64
+
+
+def test_data_frames():
+    queries, keys, values, _ = make_data(n_features=2)
+    frames = pytest.importorskip("dask.dataframe")
+    frame = frames.from_pandas(pd.DataFrame(keys).assign(y=values), npartitions=4)
+    found, _ = attend(queries, frame[[0, 1]], frame["y"], bandwidth=0.3)
+    assert_alike(found, attend(queries, keys, values, bandwidth=0.3)[0])
+
+
+def test_what_does_not_go():
+    queries, keys, values, _ = make_data("random", 3)
+    keys_, values_ = in_partitions(keys, values)
+    with pytest.raises(ValueError, match="leave_one_out=array"):
+        attend(queries, keys_, values_, leave_one_out=np.zeros(len(queries), dtype=int))
+    with pytest.raises(ValueError, match="query_scale does not go with Dask collections"):
+        attend(queries, keys_, values_, query_scale=np.ones(len(queries)))
+    with pytest.raises(ValueError, match="local polynomials of degree 1 with kernel=Gaussian"):
+        attend_local(queries, keys_, values_)
+    with pytest.raises(ValueError, match="values has 600 rows, but there are 700"):
+        attend(queries, keys_, values_[:600])
+    with pytest.raises(ValueError, match="keys contains NaN"):
+        attend(queries, arrays.where(keys_ > 2, np.nan, keys_), values_)
+    with pytest.raises(TypeError, match="values is a Dask Delayed"):
+        attend(queries, keys_, dask.delayed(values))
+    with pytest.raises(ValueError, match="empty='raise'"):
+        attend(queries + 50, keys_, values_, "epanechnikov", empty="raise")
+    for function in (attend_gradient, attention_weights, partial_attend):
+        rows = (queries, keys_) if function is attention_weights else (queries, keys_, values_)
+        with pytest.raises(TypeError, match="keys is a Dask collection"):
+            function(*rows)
+
+
+def test_nobody_holds_all_partitions():
+    alive, most = set(), []
+
+    def partition(k):
+        alive.add(k)
+        most.append(len(alive))
+        return _Kept(np.random.default_rng(k).normal(size=(100, 1)), k, alive)
+
+    keys = arrays.concatenate([
+        arrays.from_delayed(dask.delayed(partition)(k), (100, 1), float) for k in range(8)
+    ])  # fmt: skip
+    with dask.config.set(scheduler="synchronous"):
+        found, _ = attend(np.zeros((3, 1)), keys, keys[:, 0], bandwidth=0.1)
+    assert np.isfinite(found).all()
+    assert max(most) <= 2
+
+
+class _Kept(np.ndarray):
+    """Rows that tell when they go."""
+
+    def __new__(cls, rows, k, alive):
+        own = np.asarray(rows).view(cls)
+        own.gone = lambda: alive.discard(k)
+        return own
+
+    def __del__(self):
+        getattr(self, "gone", lambda: None)()
+
+
+def test_dask_is_not_loaded_for_arrays():
+    code = (
+        "import sys, numpy; from sklearn_attention import attend;"
+        "x = numpy.zeros((3, 1)); attend(x, x, x); print('dask' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    assert done.stdout.strip() == b"False"
 
 
 @pytest.fixture
@@ -51,25 +247,31 @@ def cluster():
         yield cluster, client
 
 
+def late(rows):
+    time.sleep(1.0)
+    return rows
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # of the cluster, as it loses a worker
 def test_a_worker_that_dies_midway(cluster):
     cluster, client = cluster
-    data = make_data()
-    expected, _ = attend(*data, bandwidth=0.1)
-    pending = client.compute(total(*data, seconds=1.0, bandwidth=0.1))
+    queries, keys, values, _ = make_data("sorted", n=8000)
+    expected, _ = attend(queries, keys, values, bandwidth=0.1)
+    keys, values = in_partitions(keys, values, size=1000)
+    (asked,) = in_partitions(queries, size=len(queries))
+    keys = keys.map_blocks(late, dtype=keys.dtype)
+    pending = client.compute(attend(asked, keys, values, bandwidth=0.1)[0])
     time.sleep(2.0)
     assert not pending.done()
     cluster.workers[0].process.process.kill()
-    found, _ = finish(pending.result(timeout=60))
-    np.testing.assert_allclose(found[:, 0], expected, rtol=1e-10, atol=1e-10)
+    assert_alike(pending.result(timeout=60), expected)
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # of the cluster, as it ends
 def test_a_grid_search_on_two_workers(cluster):
-    _, keys, values = make_data()
-    keys, values = keys[::20], values[::20]
+    _, keys, values, _ = make_data()
     model = NadarayaWatsonRegressor(bandwidth=1.0)
     search = GridSearchCV(model, {"bandwidth": [0.05, 0.2, 1.0]}, cv=3)
     expected = search.fit(keys, values).cv_results_["mean_test_score"]

@@ -61,7 +61,7 @@ def answers(model):
 def test_rows_on_disk_are_neither_copied_nor_taken_at_once(model, weighted, rows, monkeypatch):
     expected = answers(fitted(model, [np.array(field) for field in rows], weighted))
     for module, name in (
-        (_spread, "_BLOCK_ROWS"), (_chunks, "MOST_KEYS"), (_chunks, "_SAMPLE"),
+        (_spread, "_BLOCK_ROWS"), (_chunks, "MOST_KEYS"), (_chunks, "SAMPLE"),
         (_density, "_BLOCK_KEYS"), (_smoother, "_CHECKED_ROWS"),
     ):  # fmt: skip
         monkeypatch.setattr(module, name, 2000)
