@@ -1,9 +1,10 @@
-"""An average over partitions on two worker processes of Dask, of which only sums travel.
+"""Smoothing of partitions by two worker processes of Dask, between which only sums travel.
 
     python benchmarks/partitions.py [--rows 5000000] [--queries 100000]
 
-One feature, Gaussian, eight partitions of so many rows, which each worker makes itself. Memory
-is what the largest worker takes beyond a worker that has computed a partition of ten rows.
+One feature, Gaussian, eight partitions of so many rows. Nobody keeps them: a worker makes a
+partition whenever it is asked for, as it would read one from a file. Memory is what the largest
+worker takes beyond a worker that has done the same with ten rows.
 """
 
 import argparse
@@ -11,11 +12,11 @@ import resource
 import time
 
 import dask
-import dask.bag as db
+import dask.array as da
 import numpy as np
 from distributed import Client, LocalCluster
 
-from sklearn_attention.attention import attend, finish, merge, partial_attend
+from sklearn_attention import NadarayaWatsonRegressor
 
 N_PARTITIONS, PIECE = 8, 10**5
 
@@ -31,19 +32,47 @@ def partition(seed, n):
     return keys, values
 
 
-def part(queries, seed, n):
-    return partial_attend(queries, *partition(seed, n), bandwidth=0.01)
-
-
-def total(queries, n):
-    parts = [
-        dask.delayed([dask.delayed(part)(queries, seed, n)]) for seed in range(N_PARTITIONS)
-    ]
-    return db.from_delayed(parts).fold(merge, split_every=4)
+def collections(n):
+    parts = [dask.delayed(partition, nout=2)(seed, n) for seed in range(N_PARTITIONS)]
+    X = [da.from_delayed(keys, (n, 1), float) for keys, _ in parts]
+    y = [da.from_delayed(values, (n,), float) for _, values in parts]
+    return da.concatenate(X), da.concatenate(y)
 
 
 def megabytes():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def model(**options):
+    return NadarayaWatsonRegressor(**options)
+
+
+def fit(X, y, queries):
+    return model(bandwidth="scott").fit(X, y).bandwidth_
+
+
+def fit_by_search(X, y, queries):
+    return model(bandwidth="loo").fit(X, y).bandwidth_
+
+
+def predict(X, y, queries):
+    return model(bandwidth=0.01).fit(X, y).predict(queries)
+
+
+def score(X, y, queries):
+    return model(bandwidth=0.01).fit(X, y).loo_score_
+
+
+def measured(function, n, queries):
+    """What a function returns on a cluster, its seconds, and megabytes of a worker."""
+    workers = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    with LocalCluster(**workers) as cluster, Client(cluster) as client:
+        function(*collections(10), queries[:10])
+        idle = max(client.run(megabytes).values())
+        start = time.perf_counter()
+        found = function(*collections(n), queries)
+        seconds = time.perf_counter() - start
+        return found, seconds, max(client.run(megabytes).values()) - idle
 
 
 def main():
@@ -51,26 +80,28 @@ def main():
     parser.add_argument("--rows", type=float, default=5e6)
     parser.add_argument("--queries", type=float, default=1e5)
     arguments = parser.parse_args()
-    n, n_queries = int(arguments.rows), int(arguments.queries)
+    rows, n_queries = int(arguments.rows), int(arguments.queries)
     queries = np.random.default_rng(99).normal(size=(n_queries, 1))
-    workers = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
-    with LocalCluster(**workers) as cluster, Client(cluster) as client:
-        client.compute(total(queries[:10], 10)).result()
-        idle = max(client.run(megabytes).values())
-        start = time.perf_counter()
-        found, _ = finish(client.compute(total(queries, n)).result())
-        seconds = time.perf_counter() - start
-        peak = max(client.run(megabytes).values())
-    size = sum(x.nbytes for x in partition(0, n)) / 2**20
-    print(f"{N_PARTITIONS} partitions of {n:g} rows, {n_queries:g} queries, 2 workers")
-    print(
-        f"seconds {seconds:.1f}; a partition {size:.0f} MB, a worker {peak - idle:.0f} MB more"
-    )
-    keys, values = map(
-        np.concatenate, zip(*(partition(seed, n) for seed in range(N_PARTITIONS)), strict=True)
-    )
-    expected, _ = attend(queries, keys, values, bandwidth=0.01)
-    print(f"largest difference to one process {np.abs(found[:, 0] - expected).max():.0e}")
+    print(f"{N_PARTITIONS} partitions on 2 workers, {n_queries:g} queries\n")
+    print("| | rows of a partition | MB | seconds | MB of a worker | difference to memory |")
+    print("|---|---|---|---|---|---|")
+    for function, n in (
+        (fit, rows),
+        (fit_by_search, rows),
+        (predict, rows),
+        (score, rows // 10),
+    ):
+        parts = [partition(seed, n) for seed in range(N_PARTITIONS)]
+        size = sum(x.nbytes for x in parts[0]) / 2**20
+        expected = function(*map(np.concatenate, zip(*parts, strict=True)), queries)
+        del parts
+        found, seconds, peak = measured(function, n, queries)
+        difference = np.abs(found - expected).max()
+        print(
+            f"| {function.__name__} | {n:g} | {size:.0f} | {seconds:.1f} | {peak:.0f} "
+            f"| {difference:.0e} |",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ._base import AttentionEstimator
+from ._partitions import is_partitioned, read_partitions
 from ._validation import check_bandwidth, check_in_interval, check_numeric
 
 NUMERIC, UNORDERED, ORDERED = "numeric", "unordered", "ordered"
@@ -293,6 +294,8 @@ class MixedRows(AttentionEstimator):
     _ordered_categories = True
     # Whether they would read texts better in another way.
     _refuses_texts = False
+    # Whether Dask collections stay in their partitions; otherwise they come into memory.
+    _keeps_partitions = False
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -301,6 +304,8 @@ class MixedRows(AttentionEstimator):
 
     def _learn_rows(self, X, dtype=np.float64, **checks):
         """Training rows as numbers and codes, and targets if there are any."""
+        if self._keeps_partitions and is_partitioned(X, checks.get("y")):
+            return self._read_partitions(X, dtype, checks, reset=True)
         with check_numeric("X"):
             columns = Columns.learn(
                 X, self.categorical_features,
@@ -313,12 +318,30 @@ class MixedRows(AttentionEstimator):
     def _read_rows(self, X, dtype=np.float64, **checks):
         """Queries as numbers and codes, and targets if there are any."""
         check_is_fitted(self)
+        if self._keeps_partitions and is_partitioned(X, checks.get("y")):
+            return self._read_partitions(X, dtype, checks, reset=False)
         if self.columns_.categorical and hasattr(X, "columns"):
             # Before levels are looked up: columns in another order are the better news.
             validate_data(self, X, reset=False, skip_check_array=True)
         with check_numeric("X"):
             X = self.columns_.encode(X)
             return validate_data(self, X, **checks, reset=False, dtype=dtype)
+
+    def _read_partitions(self, X, dtype, checks, *, reset):
+        """Rows in partitions, which are numbers, and targets where these are asked for."""
+        named = self.categorical_features
+        named = [] if isinstance(named, str) and named == "from_dtype" else named
+        if np.size(named) or (not reset and self.columns_.categorical):
+            raise ValueError(
+                "X is in partitions of Dask, where no column is a category: pass X.compute() "
+                "if it fits into memory, or let X.map_partitions predict."
+            )
+        X, y = read_partitions(
+            self, X, checks.get("y"), dtype, reset=reset, need_y="y" in checks
+        )
+        if reset:
+            self.columns_ = Columns.numbers(X.shape[1])
+        return (X, y) if "y" in checks else X
 
 
 def highest_lam(kind, n_levels):

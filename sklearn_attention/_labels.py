@@ -4,6 +4,8 @@ import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
+from ._partitions import in_memory, is_partitioned
+
 
 class ClassLabels:
     """Mixin of classifiers that remember `values_`, the indicators of `classes_`."""
@@ -22,7 +24,7 @@ class ClassLabels:
         """One column for each class of each output."""
         outputs = zip(y.T if y.ndim == 2 else [y], self._classes_of_outputs, strict=True)
         columns = [labels[:, None] == known for labels, known in outputs]
-        return np.column_stack(columns).astype(dtype, copy=False)
+        return np.concatenate(columns, axis=1).astype(dtype, copy=False)
 
     def _of_outputs(self, scores):
         """The part of each output in an array with a column for every class."""
@@ -31,7 +33,7 @@ class ClassLabels:
     def _winners(self, scores):
         """Names of the classes of highest score, from one array for each output."""
         pairs = zip(self._classes_of_outputs, scores, strict=True)
-        columns = [known[score.argmax(axis=-1)] for known, score in pairs]
+        columns = [_taken(known, score.argmax(axis=-1)) for known, score in pairs]
         return np.stack(columns, axis=-1) if isinstance(self.classes_, list) else columns[0]
 
     def predict(self, X):
@@ -82,6 +84,12 @@ class ClassLabels:
         return self._winners(self._of_outputs(self.values_[rows]))
 
 
+def _taken(names, places):
+    if is_partitioned(places):
+        return places.map_blocks(names.take, dtype=names.dtype)
+    return names[places]
+
+
 def split_outputs(columns, n_classes):
     """The part of each output in an array with a column for every class.
 
@@ -95,7 +103,8 @@ def split_outputs(columns, n_classes):
     -------
     parts : list of ndarray of shape (..., n_classes)
     """
-    return np.split(columns, np.cumsum(n_classes)[:-1], axis=-1)
+    ends = np.cumsum(n_classes).tolist()
+    return [columns[..., end - n : end] for n, end in zip(n_classes, ends, strict=True)]
 
 
 def check_labels(y):
@@ -110,11 +119,34 @@ def check_labels(y):
     -------
     y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
     """
+    if is_partitioned(y):
+        if y.ndim != 1:
+            raise ValueError(
+                f"y has shape {y.shape}, several outputs in partitions of Dask, which is not "
+                "supported: fit one classifier for each, or pass y.compute()."
+            )
+        check_classification_targets(distinct(y))
+        return y
     y = np.asarray(y)
     if y.ndim == 2 and y.shape[1] == 1:
         y = column_or_1d(y, warn=True)
     check_classification_targets(y)
     return y
+
+
+def distinct(y):
+    """Sorted labels that occur, in memory.
+
+    Parameters
+    ----------
+    y : ndarray or dask.array.Array of shape (n_samples,)
+
+    Returns
+    -------
+    labels : ndarray
+    """
+    (labels,) = in_memory(np.unique(y))
+    return labels
 
 
 def known_classes(y, classes=None):
@@ -131,5 +163,5 @@ def known_classes(y, classes=None):
     classes : ndarray or list of ndarray
     """
     if y.ndim == 1:
-        return np.unique(y if classes is None else classes)
+        return distinct(y) if classes is None else np.unique(classes)
     return [np.unique(labels) for labels in (y.T if classes is None else classes)]

@@ -7,12 +7,14 @@ from pathlib import Path
 
 import numpy as np
 
+from ._partitions import is_partitioned
+
 # Where Linux says how much memory a container may have.
 _CONTAINER = Path("/sys/fs/cgroup/memory.max")
 
 
 def own_copy(array):
-    """An array that nobody else writes into, in C order; a memory map stays where it is.
+    """An array that nobody else writes into, in C order; memory maps stay where they are.
 
     Parameters
     ----------
@@ -21,9 +23,11 @@ def own_copy(array):
 
     Returns
     -------
-    array : ndarray
-        A copy, unless it is a view of a memory map.
+    array : ndarray or dask.array.Array
+        A copy, unless it is a view of a memory map, or in partitions, which nobody changes.
     """
+    if is_partitioned(array):
+        return array
     owner = array
     while isinstance(owner, np.ndarray):
         if isinstance(owner, np.memmap):

@@ -3,6 +3,7 @@
 import functools
 
 import numpy as np
+from sklearn.utils.validation import validate_data
 
 # Results of partitions that are merged in one task.
 _FAN_IN = 4
@@ -61,6 +62,78 @@ def as_array(x, name, chunks=None):
     return x.rechunk(rows | {axis: -1 for axis in range(1, x.ndim)})
 
 
+def read_partitions(estimator, X, y, dtypes, *, reset, need_y=False):
+    """Rows, and targets if there are any, of an estimator in partitions.
+
+    Names and number of features are checked at once, numbers of training rows by a pass over
+    the partitions, and those of queries when somebody looks at them.
+
+    Parameters
+    ----------
+    estimator : BaseEstimator
+    X : Dask array or data frame of shape (n_samples, n_features)
+    y : Dask array or series, or array-like, of shape (n_samples,) or (n_samples, n_outputs)
+        None where there are none.
+    dtypes : type or tuple of type
+        What `X` may be of; otherwise it becomes the first.
+    reset : bool
+        Whether these are training rows, whose features are remembered.
+    need_y : bool, default=False
+        Whether there have to be targets.
+
+    Returns
+    -------
+    X : dask.array.Array of shape (n_samples, n_features)
+    y : dask.array.Array or None
+    """
+    # Of a data frame the empty one that tells names and types.
+    shape = getattr(X, "_meta", X) if hasattr(X, "columns") else X
+    for name, dtype in getattr(shape, "dtypes", {}).items():
+        if dtype.kind not in "biuf":
+            raise ValueError(
+                f"X has a column that is not numeric, {name!r} of {dtype}, in partitions of "
+                "Dask: encode it first, or pass X.compute() if it fits into memory."
+            )
+    X = as_array(X, "X")
+    if X.ndim != 2:
+        raise ValueError(f"X has shape {X.shape}: pass a table, such as X.reshape(-1, 1).")
+    validate_data(
+        estimator, shape if shape.ndim == 2 else X, reset=reset, skip_check_array=True
+    )
+    dtypes = dtypes if isinstance(dtypes, tuple) else (dtypes,)
+    X = X if X.dtype in dtypes else X.astype(dtypes[0])
+    if y is not None:
+        y = as_array(y, "y", X.chunks[0])
+        y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
+    elif need_y:
+        raise ValueError(f"{type(estimator).__name__} requires y to be passed, but it is None.")
+    if reset or y is not None:
+        check_partitions(X=X, y=y)
+    return X, y
+
+
+def check_partitions(**tables):
+    """Raise ValueError if tables in partitions are empty or have numbers that are not finite.
+
+    Parameters
+    ----------
+    **tables : dask.array.Array or None
+        By their names.
+    """
+    tables = {name: x for name, x in tables.items() if x is not None}
+    for name, x in tables.items():
+        if len(x) == 0:
+            raise ValueError(f"{name} has 0 rows: pass at least one.")
+    floats = {name: x for name, x in tables.items() if x.dtype.kind == "f"}
+    if not floats:
+        return
+    (found,) = in_memory(reduced(_largest, np.maximum, partitions(*floats.values())))
+    for name, largest in zip(floats, found, strict=True):
+        if not np.isfinite(largest):
+            kind = "NaN" if np.isnan(largest) else "infinity"
+            raise ValueError(f"{name} contains {kind}: impute or drop those rows first.")
+
+
 def in_memory(*collections):
     """Arrays of what may be Dask collections, computed together.
 
@@ -76,7 +149,21 @@ def in_memory(*collections):
         return collections
     import dask
 
-    return dask.compute(*collections)
+    tasks = [_whole(x) if is_partitioned(x) else x for x in collections]
+    return dask.compute(*tasks)
+
+
+def _whole(x):
+    """An array of Dask as one task."""
+    import dask
+    import dask.array as da
+
+    if not isinstance(x, da.Array):
+        return x
+    if x.ndim == 0:
+        return x.to_delayed(optimize_graph=False).item()
+    blocks = [own for (own,) in partitions(as_array(x, "a table"))]
+    return dask.delayed(np.concatenate)(blocks)
 
 
 def partitions(*tables):
@@ -85,7 +172,7 @@ def partitions(*tables):
     Parameters
     ----------
     *tables : dask.array.Array, ndarray or None
-        Of equal blocks of rows.
+        Of as many rows each.
 
     Returns
     -------
@@ -96,9 +183,15 @@ def partitions(*tables):
 
     if not is_partitioned(*tables):
         return [tuple(None if x is None else dask.delayed(x) for x in tables)]
-    tables = [None if x is None else x.to_delayed().ravel() for x in tables]
-    n_partitions = next(len(x) for x in tables if x is not None)
-    return [tuple(None if x is None else x[k] for x in tables) for k in range(n_partitions)]
+    chunks = next(x for x in tables if is_partitioned(x)).chunks[0]
+    tables = [None if x is None else as_array(x, "a table", chunks) for x in tables]
+    # Graphs as they are: fused in one way here and in another there, tasks of one name would
+    # differ, which schedulers do not like.
+    tasks = [
+        len(chunks) * [None] if x is None else x.to_delayed(optimize_graph=False).ravel()
+        for x in tables
+    ]
+    return list(zip(*tasks, strict=True))
 
 
 def reduced(function, merge, arguments):
@@ -124,6 +217,10 @@ def reduced(function, merge, arguments):
         groups = [found[k : k + _FAN_IN] for k in range(0, len(found), _FAN_IN)]
         found = [dask.delayed(_merged)(merge, group) for group in groups]
     return found[0]
+
+
+def _largest(*tables):
+    return np.array([np.abs(x).max(initial=0.0) for x in tables])
 
 
 def _merged(merge, parts):

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ._blocks import blocks
-from ._partitions import is_partitioned, partitions, reduced
+from ._partitions import in_memory, is_partitioned, partitions, reduced
 
 # Rows at a time.
 _BLOCK_ROWS = 2**20
@@ -46,7 +46,7 @@ def mean_and_deviation(X, weights=None):
         0 for a column that is constant but for rounding.
     """
     if is_partitioned(X):
-        found = reduced(spread, join_spreads, partitions(X, weights)).compute()
+        (found,) = in_memory(reduced(spread, join_spreads, partitions(X, weights)))
     else:
         found = spread(X, weights)
     return found.mean, deviation_of(found)

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils.validation import _check_sample_weight
 
 from ._memory import own_copy
+from ._partitions import as_array, check_partitions, in_memory, is_partitioned
 
 # What NumPy says of tables that are not numeric: of texts, objects and dates.
 _NOT_NUMERIC = (
@@ -268,12 +269,29 @@ def check_key_weights(sample_weight, X):
     """
     if sample_weight is None:
         return None
+    if is_partitioned(X):
+        return _weights_of_partitions(sample_weight, X)
     if not np.asarray(sample_weight).any():
         raise ValueError("sample_weight is zero for every row: leave at least one above 0.")
     weights = own_copy(
         _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
     )
     if weights.max() > np.finfo(np.float64).max / len(weights):
+        raise ValueError("sample_weight sums to infinity: divide it by its largest value.")
+    return weights
+
+
+def _weights_of_partitions(sample_weight, X):
+    weights = as_array(sample_weight, "sample_weight", X.chunks[0]).astype(np.float64)
+    if weights.ndim != 1:
+        raise ValueError(f"sample_weight has shape {weights.shape}: pass one for each row.")
+    check_partitions(sample_weight=weights)
+    smallest, largest, total = in_memory(weights.min(), weights.max(), weights.sum())
+    if smallest < 0:
+        raise ValueError(f"sample_weight has a negative value, {smallest:g}: pass none.")
+    if largest == 0:
+        raise ValueError("sample_weight is zero for every row: leave at least one above 0.")
+    if not np.isfinite(total):
         raise ValueError("sample_weight sums to infinity: divide it by its largest value.")
     return weights
 
@@ -329,6 +347,8 @@ def check_numeric_target(y):
     y : array-like
         What the user passed; all else is checked elsewhere.
     """
+    if is_partitioned(y):
+        return  # their type says it
     y = np.asarray(y)
     texts = [cell for cell in y.flat if isinstance(cell, str)] if y.dtype.kind in "OU" else []
     try:

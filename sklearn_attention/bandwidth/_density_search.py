@@ -13,7 +13,7 @@ from .._validation import check_choice
 from ._density import ConditionalLikelihood, DensityLeastSquares, DensityLikelihood
 from ._minimize import minimize_scale
 from ._rules import canonical_ratio, feature_spread, rule_bandwidth
-from ._search import MANY_ROWS, MAX_SEARCH_ROWS, draw_rows
+from ._search import MAX_SEARCH_ROWS, are_sampled, draw
 
 CRITERIA = ("likelihood", "least_squares")
 # What is tried before the descents: so many common scales of all features, and so many
@@ -263,7 +263,7 @@ class _Search:
         self.random_state = check_random_state(random_state)
         # By what all rows are more than those looked at.
         self.times, spread, n_features = 1.0, None, X.shape[1]
-        if len(X) > MANY_ROWS:
+        if are_sampled(X):
             spread = feature_spread(X, weights)
             X, weights = self._draw(MAX_LINE_ROWS, X, weights)
         if weights is not None:
@@ -318,9 +318,8 @@ class _Search:
 
     def _draw(self, n_rows, X, weights):
         """Sample of the rows."""
-        rows = draw_rows(len(X), n_rows, self.random_state)
-        self.times *= len(X) / n_rows
-        return X[rows], None if weights is None else weights[rows]
+        self.times *= len(X) / min(n_rows, len(X))
+        return draw(n_rows, self.random_state, X, weights)
 
     def _bounds(self):
         high = self.columns.highest_lam

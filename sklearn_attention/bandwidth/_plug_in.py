@@ -8,9 +8,10 @@ from scipy.spatial import KDTree
 from sklearn.utils import check_random_state
 
 from .._blocks import blocks
+from .._partitions import is_partitioned
 from ..kernels import Gaussian, SmoothingKernel
 from ._rules import canonical_ratio
-from ._search import MANY_ROWS, draw_rows
+from ._search import are_sampled, draw
 
 # Share of the rows left out at each end of x, and share of the extent near each end where
 # the second derivative is not looked at: local cubics are wild there.
@@ -122,11 +123,13 @@ def plug_in_bandwidth(x, y, kernel, sample_weight=None, *, random_state=0):
     0.033
     """
     _check_kernel(kernel)
-    if len(x) > MANY_ROWS:
-        some = draw_rows(len(x), _MANY_SAMPLED, check_random_state(random_state))
-        weight = None if sample_weight is None else np.asarray(sample_weight)[some]
-        found = plug_in_bandwidth(np.asarray(x)[some], np.asarray(y)[some], kernel, weight)
-        return found * (len(x) / _MANY_SAMPLED) ** -0.2
+    if are_sampled(x):
+        n_samples, tables = len(x), (x, y, sample_weight)
+        if not is_partitioned(*tables):
+            tables = (None if z is None else np.asarray(z) for z in tables)
+        x, y, sample_weight = draw(_MANY_SAMPLED, check_random_state(random_state), *tables)
+        found = plug_in_bandwidth(x, y, kernel, sample_weight)
+        return found * (n_samples / len(x)) ** -0.2
     rows = _check_rows(x, y, sample_weight)
     places = _trimmed(_places(*rows))
     _check_places(places)

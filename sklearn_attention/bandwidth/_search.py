@@ -8,6 +8,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.random import sample_without_replacement
 
 from .. import attention
+from .._partitions import in_memory, is_partitioned, partitions
 from .._validation import check_choice
 from ..kernels import CompactKernel
 from ._criteria import SMOOTHER_CRITERIA
@@ -339,7 +340,7 @@ class SearchData:
     ):  # fmt: skip
         self.random_state = check_random_state(random_state)
         self.rate, spread = 1.0, None
-        if len(X) > MANY_ROWS:
+        if are_sampled(X):
             spread = feature_spread(X, sample_weight)
             X, values, sample_weight = self._draw(max_rows, in_order, X, values, sample_weight)
         if sample_weight is not None:
@@ -365,13 +366,14 @@ class SearchData:
 
     def _draw(self, n_rows, in_order, X, values, sample_weight):
         """Sample of the rows, or a stretch of them; how bandwidths go from there to all."""
+        n_rows = min(n_rows, len(X))
         self.rate = (len(X) / n_rows) ** (-1 / (X.shape[1] + 4))
-        if in_order:
-            first = self.random_state.randint(len(X) - n_rows + 1)
-            rows = slice(first, first + n_rows)
-        else:
-            rows = draw_rows(len(X), n_rows, self.random_state)
-        return X[rows], values[rows], None if sample_weight is None else sample_weight[rows]
+        tables = X, values, sample_weight
+        if not in_order:
+            return draw(n_rows, self.random_state, *tables)
+        first = self.random_state.randint(len(X) - n_rows + 1)
+        rows = slice(first, first + n_rows)
+        return in_memory(*(None if x is None else x[rows] for x in tables))
 
     def in_units(self, value, criterion):
         """A criterion of the values in the search as one of the values as given."""
@@ -385,6 +387,62 @@ class SearchData:
         if n_rows >= self.n_samples:
             return None
         return draw_rows(self.n_samples, n_rows, self.random_state)
+
+
+def are_sampled(X):
+    """Whether nothing but the spread is asked of rows before some of them are drawn.
+
+    Parameters
+    ----------
+    X : ndarray or dask.array.Array of shape (n_samples, n_features)
+
+    Returns
+    -------
+    sampled : bool
+        True for very many rows, and for any in partitions.
+    """
+    return is_partitioned(X) or len(X) > MANY_ROWS
+
+
+def draw(n_rows, random_state, *tables):
+    """The same rows of some tables, at random, in memory.
+
+    Parameters
+    ----------
+    n_rows : int
+        How many to draw; at most all.
+    random_state : numpy.random.RandomState
+    *tables : ndarray, dask.array.Array or None
+        Of as many rows each.
+
+    Returns
+    -------
+    tables : tuple of ndarray or None
+    """
+    n_samples = len(tables[0])
+    rows = draw_rows(n_samples, min(n_rows, n_samples), random_state)
+    if not is_partitioned(*tables):
+        return tuple(None if x is None else x[rows] for x in tables)
+    import dask
+
+    # Partitions draw their own, so that no positions travel.
+    sizes = next(x for x in tables if is_partitioned(x)).chunks[0]
+    counts = np.diff(np.searchsorted(rows, np.cumsum((0, *sizes))))
+    seeds = random_state.randint(2**31, size=len(counts))
+    found = dask.compute(*(
+        dask.delayed(_drawn)(count, seed, *own)
+        for count, seed, own in zip(counts, seeds, partitions(*tables), strict=True)
+    ))  # fmt: skip
+    return tuple(
+        None if own[0] is None else np.concatenate(own) for own in zip(*found, strict=True)
+    )
+
+
+def _drawn(count, seed, *tables):
+    random_state = np.random.RandomState(seed)
+    n_samples = next(len(x) for x in tables if x is not None)
+    rows = draw_rows(n_samples, count, random_state)
+    return [None if x is None else x[rows] for x in tables]
 
 
 def draw_rows(n_samples, n_rows, random_state):

@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 
+from .._partitions import is_partitioned
 from .._validation import check_choice, check_flag, check_positive
 from ..bandwidth import (
     RULES,
@@ -74,6 +75,12 @@ def choose_bandwidth(
     kernel_at = functools.partial(mixed_kernel, kernel, columns)
     fitted = {}
     if isinstance(rule, AdaptiveBandwidth) or name == "knn-loo":
+        if is_partitioned(keys):
+            raise ValueError(
+                f"bandwidth={rule!r} measures distances to neighbours, which partitions of "
+                f"Dask do not know: pass a number, or one of {', '.join(RULES)} and "
+                f"{', '.join(SMOOTHER_CRITERIA)}."
+            )
         _check_distances(rule, keys, kernel, columns)
         # Distances are measured in the features' spread.
         spread = feature_spread(keys, sample_weight)

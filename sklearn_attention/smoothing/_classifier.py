@@ -5,7 +5,8 @@ from sklearn.base import ClassifierMixin
 from sklearn.callback import with_callbacks
 
 from .._base import keeps_state_on_failure
-from .._labels import ClassLabels, check_labels, known_classes
+from .._labels import ClassLabels, check_labels, distinct, known_classes
+from .._partitions import in_memory
 from ._smoother import KernelSmoother
 
 
@@ -136,7 +137,9 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
             Rows sum to 1. A list if there are several outputs.
         """
         averages = self._predictions(self._read_rows(X, self._dtypes))
-        if (averages < -np.sqrt(np.finfo(averages.dtype).eps)).any():
+        rounding = np.sqrt(np.finfo(averages.dtype).eps)
+        # To look is to compute, where averages are in partitions.
+        if self.kernel_.signed is not False and (averages < -rounding).any():
             raise ValueError(
                 f"kernel={self.kernel!r} gave negative weights, which make no probabilities: "
                 "choose a kernel that is positive everywhere, such as 'gaussian'."
@@ -168,7 +171,9 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
         probabilities = self.predict_proba(X)
         several = isinstance(self.classes_, list)
         blocks = probabilities if several else [probabilities]
-        lost = np.flatnonzero(np.isnan(blocks[0]).any(axis=1))
+        # Other policies leave no query without an answer.
+        missing = np.isnan(blocks[0]).any(axis=1) if self.empty == "nan" else np.zeros(0)
+        lost = np.flatnonzero(*in_memory(missing))
         if len(lost):
             raise ValueError(
                 f"empty='nan': {len(lost)} queries have no class (first: row {lost[0]}): use "
@@ -200,7 +205,7 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
             )
         outputs = y.T if y.ndim == 2 else [y]
         for labels, known in zip(outputs, self._classes_of_outputs, strict=True):
-            unknown = np.setdiff1d(labels, known)
+            unknown = np.setdiff1d(distinct(labels), known)
             if len(unknown):
                 raise ValueError(
                     f"y has labels that are not among the known classes: {unknown!r}; name "

@@ -16,6 +16,7 @@ class _CrossValidated(SmootherRegressor):
 
     # Parameters of the estimators that are given one kernel; nothing to choose from here.
     algorithm, random_state = "auto", 0
+    _keeps_partitions = False
 
     def _candidates(self, keys, weights):
         """Kernel, bandwidths and parameters of the candidates that differ in these alone."""

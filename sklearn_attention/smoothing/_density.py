@@ -11,6 +11,7 @@ from .._base import keeps_state_on_failure
 from .._blocks import blocks
 from .._columns import MixedRows
 from .._memory import own_copy
+from .._partitions import in_memory, is_partitioned
 from .._validation import check_choice, check_in_interval, check_key_weights, check_positive
 from ..bandwidth import (
     CRITERIA,
@@ -133,6 +134,8 @@ class ProductKernelDensity(DensityMixin, MixedRows):
     array([ -6.7, -15.2])
     """
 
+    _keeps_partitions = True
+
     def __init__(
         self,
         kernel="gaussian",
@@ -183,6 +186,11 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         self._from_pandas = hasattr(X, "iloc")
         # Takes no room as long as all are the same.
         self.local_factors_ = np.broadcast_to(1.0, len(self.keys_))
+        if sensitivity > 0 and is_partitioned(self.keys_):
+            raise ValueError(
+                f"sensitivity={sensitivity:g} asks for the density at all rows, which are in "
+                "partitions of Dask: use 0, or pass X.compute() if it fits into memory."
+            )
         self._choose_bandwidth(X)
         if sensitivity > 0:
             self.local_factors_ = self._factors(sensitivity)
@@ -240,10 +248,10 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         check_is_fitted(self)
         n_samples = check_positive("n_samples", n_samples, integer=True)
         random_state = check_random_state(random_state)
-        weights = self.key_weights_
+        (weights,) = in_memory(self.key_weights_)
         shares = None if weights is None else weights / weights.sum()
         rows = random_state.choice(len(self.keys_), n_samples, p=shares)
-        sample = self.keys_[rows]
+        (sample,) = in_memory(self.keys_[rows])
         numeric = self.columns_.numeric
         noise = KernelDistribution(self.kernel_).draw(random_state, (n_samples, len(numeric)))
         widths = self.local_factors_[rows, None] * self.bandwidth_[numeric]

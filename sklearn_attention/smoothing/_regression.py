@@ -8,6 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 from .. import attention
 from .._base import keeps_state_on_failure
 from .._blocks import blocks
+from .._partitions import in_memory, is_partitioned
 from .._validation import check_numeric_target
 from ..bandwidth import corrected_akaike, neighbor_distances
 from ._smoother import KernelSmoother
@@ -170,7 +171,8 @@ class SmootherRegressor(RegressorMixin, UncertaintyMixin, KernelSmoother):
     @property
     def effective_dof_(self):
         r"""Effective degrees of freedom, :math:`\operatorname{tr} S` over the training rows."""
-        return float(self._training.leverage.sum())
+        (total,) = in_memory(self._training.leverage.sum())
+        return float(total)
 
     @property
     def fitted_values_(self):
@@ -185,7 +187,8 @@ class SmootherRegressor(RegressorMixin, UncertaintyMixin, KernelSmoother):
     @property
     def loo_residuals_(self):
         """Targets less their leave-one-out predictions, of the targets' shape."""
-        return self._errors.reshape(self.values_.shape).astype(self.values_.dtype)
+        errors = self._columns_of_values - self._training.left_out
+        return errors.reshape(self.values_.shape).astype(self.values_.dtype)
 
     @property
     def loo_score_(self):
@@ -208,13 +211,16 @@ class SmootherRegressor(RegressorMixin, UncertaintyMixin, KernelSmoother):
         """
         residuals = self._training.fitted - self._columns_of_values
         squared = np.average(np.mean(residuals**2, axis=1), weights=self._counts)
+        squared, n_samples = in_memory(squared, np.count_nonzero(self._counts))
         scores = attention.Scores(np.nan, squared, self.effective_dof_)
-        return float(corrected_akaike(scores, np.count_nonzero(self._counts)))
+        return float(corrected_akaike(scores, n_samples))
 
     @property
     def _training(self):
         """Predictions of the training rows, with and without themselves; for all of them."""
         check_is_fitted(self)
+        if is_partitioned(self.keys_):
+            return self._training_in_partitions()
         if "training" not in self._memo:
             divisors = self.columns_.divisors(self.bandwidth_)
             self._memo["training"] = self._predict_training(self.values_, divisors)
@@ -224,7 +230,25 @@ class SmootherRegressor(RegressorMixin, UncertaintyMixin, KernelSmoother):
     def _errors(self):
         """Leave-one-out errors (n_samples, n_outputs)."""
         check_is_fitted(self)
+        if is_partitioned(self.keys_):
+            raise ValueError(
+                "the training rows are in partitions of Dask, but intervals, bands, quantiles "
+                "and tests need them in memory: fit on a sample of them."
+            )
         return self._columns_of_values - self._training.left_out
+
+    def _training_in_partitions(self):
+        """Predictions of the training rows, by sums that travel; computed when asked for."""
+        if self.degree_:
+            raise ValueError(
+                f"degree={self.degree_!r}: what local polynomials predict for their own rows "
+                "is not known in partitions of Dask: use degree=0, or fit rows in memory."
+            )
+        keys, options = self.keys_, self._attention_options(self.keys_)
+        tables = keys, keys, self._columns_of_values, self.kernel_
+        left_out, log_others = attention.attend(*tables, leave_one_out=True, **options)
+        fitted, log_all = attention.attend(*tables, **options)
+        return attention.Predictions(left_out, fitted, -np.expm1(log_others - log_all))
 
     def _predict_training(self, values, bandwidth, kernel=None, keys=None):
         """Of the training rows, or of others in their place."""

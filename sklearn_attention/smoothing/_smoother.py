@@ -11,6 +11,7 @@ from .. import attention
 from .._columns import MixedRows
 from .._explanation import Explanation, heaviest
 from .._memory import own_copy
+from .._partitions import in_memory, is_partitioned
 from .._validation import check_choice, check_key_weights, check_positive
 from ..bandwidth import neighbor_distances
 from ..kernels import ProductKernel, as_kernel
@@ -24,6 +25,7 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
     """Base class of the estimators that average the targets of their training rows."""
 
     _dtypes = (np.float64, np.float32)
+    _keeps_partitions = True
     # A parameter of those with local polynomials.
     degree = 0
     # Whether a search lets several outputs count alike, whatever their units.
@@ -120,12 +122,12 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
 
     def _check_first_row(self):
         """Refuse what cannot predict its own first row here, rather than in predict."""
-        some, weights = slice(_CHECKED_ROWS), self.key_weights_
-        if weights is not None and not weights[some].any():
-            some = slice(None)
-        first = copy.copy(self)
-        first.keys_, first.values_ = self.keys_[some], self.values_[some]
-        first.key_weights_ = None if weights is None else weights[some]
+        some, first = slice(_CHECKED_ROWS), copy.copy(self)
+        tables = self.keys_, self.values_, self.key_weights_
+        found = in_memory(*(None if x is None else x[some] for x in tables))
+        if found[2] is not None and not found[2].any():
+            found = tables
+        first.keys_, first.values_, first.key_weights_ = found
         first._predictions(first.keys_[:1], empty="nan")
 
     def _read_more_rows(self, X, y, **checks):
@@ -183,7 +185,11 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
     @property
     def _counts(self):
         """Weights of the training rows, 1 where none were given."""
-        return np.ones(len(self.keys_)) if self.key_weights_ is None else self.key_weights_
+        if self.key_weights_ is not None:
+            return self.key_weights_
+        if is_partitioned(self.keys_):
+            return np.ones_like(self.keys_[:, 0], dtype=np.float64)
+        return np.ones(len(self.keys_))
 
     @property
     def _columns_of_values(self):
@@ -234,6 +240,11 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
         """Distance to the neighbour that an adaptive bandwidth reaches to, else None."""
         if not hasattr(self, "n_neighbors_"):
             return None
+        if is_partitioned(X):
+            raise ValueError(
+                f"bandwidth={self.bandwidth!r} differs from place to place, which does not go "
+                "with partitions of Dask: let X.map_blocks or X.map_partitions predict."
+            )
         queries, keys = self._in_spreads(X), self._in_spreads(self.keys_[self._counts > 0])
         n_neighbors = min(self.n_neighbors_ + more, len(keys))
         return neighbor_distances(queries, keys, n_neighbors)[:, -1]

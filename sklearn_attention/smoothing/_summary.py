@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import r2_score
 
+from .._partitions import in_memory
+
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class SmootherSummary:
@@ -105,13 +107,15 @@ def summarize(model, p_values=None):
     """
     weights, rule = model._counts, getattr(model, "criterion", None) or model.bandwidth
     squares = np.tensordot(weights, model.residuals_.astype(np.float64) ** 2, axes=1)
-    left = weights.sum() - model.effective_dof_
+    n_samples = np.count_nonzero(weights)
+    squares, total, n_samples = in_memory(squares, weights.sum(), n_samples)
+    left = total - model.effective_dof_
     unnamed = [f"x{j}" for j in range(model.n_features_in_)]
     return SmootherSummary(
         model=type(model).__name__,
         kernel=model.kernel_,
         degree=model.degree_,
-        n_samples=int(np.count_nonzero(weights)),
+        n_samples=int(n_samples),
         rule=rule if isinstance(rule, str) else "given",
         criterion_value=getattr(model, "criterion_value_", None),
         n_neighbors=getattr(model, "n_neighbors_", None),
@@ -139,6 +143,7 @@ def explained(values, predictions, weights):
     share : float
         NaN where a row has no prediction.
     """
+    values, predictions, weights = in_memory(values, predictions, weights)
     kept = weights > 0
     if np.isnan(predictions[kept]).any():
         return float("nan")

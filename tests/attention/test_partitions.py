@@ -216,6 +216,7 @@ def test_nobody_holds_all_partitions():
         found, _ = attend(np.zeros((3, 1)), keys, keys[:, 0], bandwidth=0.1)
     assert np.isfinite(found).all()
     assert max(most) <= 2
+    assert len(most) == 16  # for a sample, which tells what weighs nothing, and for the sums
 
 
 class _Kept(np.ndarray):

@@ -99,8 +99,7 @@ def test_columns_of_a_density_in_blocks(monkeypatch):
 )
 def test_searches_look_at_a_sample_of_very_many_rows(model, rows, monkeypatch):
     everything = fitted(model, rows).bandwidth_
-    for module in (_search, _density_search, _plug_in):
-        monkeypatch.setattr(module, "MANY_ROWS", 30_000)
+    monkeypatch.setattr(_search, "MANY_ROWS", 30_000)
     monkeypatch.setattr(_density_search, "MAX_LINE_ROWS", 20_000)
     monkeypatch.setattr(_plug_in, "_MANY_SAMPLED", 20_000)
     monkeypatch.setitem(_search.MAX_KEYS_IN_LINEAR_TIME, 1, 20_000)

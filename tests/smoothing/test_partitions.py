@@ -1,0 +1,243 @@
+"""Estimators on collections of Dask: as on the same rows in memory."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from sklearn_attention import (
+    LocalPolynomialRegressor,
+    NadarayaWatsonClassifier,
+    NadarayaWatsonCV,
+    NadarayaWatsonRegressor,
+    ProductKernelDensity,
+)
+from sklearn_attention.bandwidth import AdaptiveBandwidth
+from sklearn_attention.kernels import Epanechnikov
+
+arrays = pytest.importorskip("dask.array")
+
+N_ROWS = 600
+MODELS = [
+    NadarayaWatsonRegressor(),
+    NadarayaWatsonRegressor("epanechnikov", bandwidth="scott"),
+    NadarayaWatsonRegressor(bandwidth="plug-in"),
+    LocalPolynomialRegressor(bandwidth="loo"),
+    LocalPolynomialRegressor("epanechnikov", degree=2, bandwidth=0.6),
+    NadarayaWatsonClassifier(),
+    NadarayaWatsonClassifier(Epanechnikov(), bandwidth="silverman"),
+    ProductKernelDensity(),
+    ProductKernelDensity("epanechnikov", bandwidth="least_squares"),
+]
+
+
+def make_data(n_features=1):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(N_ROWS, n_features))
+    y = np.sin(3 * X[:, 0]) + 0.3 * rng.normal(size=N_ROWS)
+    return (
+        X,
+        y,
+        rng.integers(0, 3, N_ROWS) / 2,
+        np.linspace(-3, 3, 20 * n_features).reshape(20, -1),
+    )
+
+
+def in_partitions(*tables, size=100):
+    return [arrays.from_array(x, (size, -1)[: x.ndim]) for x in tables]
+
+
+def targets(model, y):
+    if isinstance(model, NadarayaWatsonClassifier):
+        return np.array(["low", "high"])[(y > 0).astype(int)]
+    return None if isinstance(model, ProductKernelDensity) else y
+
+
+def answers(model, queries):
+    names = {"predict", "predict_proba", "score_samples"}
+    return {name: getattr(model, name)(queries) for name in names if hasattr(model, name)}
+
+
+def assert_alike(found, expected, kind):
+    assert found.keys() == expected.keys()
+    for name, ours in found.items():
+        assert isinstance(ours, kind), name
+        if expected[name].dtype.kind == "U":
+            assert (np.asarray(ours) == expected[name]).all()
+        else:
+            np.testing.assert_allclose(ours, expected[name], rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("model", MODELS, ids=str)
+def test_as_in_memory(model, weighted):
+    X, y, weights, queries = make_data()
+    y = targets(model, y)
+    expected = clone(model).fit(X, y, sample_weight=weights if weighted else None)
+    rows, own, asked = in_partitions(X, weights, queries, size=90)
+    labels = None if y is None else in_partitions(y)[0]
+    model = clone(model).fit(rows, labels, sample_weight=own if weighted else None)
+    assert isinstance(model.keys_, arrays.Array)
+    np.testing.assert_allclose(model.bandwidth_, expected.bandwidth_, rtol=1e-6)
+    expected.set_params(bandwidth=model.bandwidth_)
+    expected.fit(X, y, sample_weight=weights if weighted else None)
+    assert_alike(answers(model, queries), answers(expected, queries), np.ndarray)
+    assert_alike(answers(model, asked), answers(expected, queries), arrays.Array)
+    # And the other way round.
+    assert_alike(answers(expected, asked), answers(expected, queries), arrays.Array)
+    truth = targets(model, np.sin(3 * queries[:, 0]))
+    score = expected.score(queries, truth)
+    ours = model.score(asked, None if truth is None else in_partitions(truth, size=7)[0])
+    np.testing.assert_allclose(ours, score, rtol=1e-10)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov"])
+def test_what_training_rows_are_predicted(kernel, weighted):
+    X, y, weights, _ = make_data()
+    weights = weights if weighted else None
+    expected = NadarayaWatsonRegressor(kernel, bandwidth=0.3).fit(X, y, weights)
+    rows, values = in_partitions(X, y)
+    weights = in_partitions(weights)[0] if weighted else None
+    model = NadarayaWatsonRegressor(kernel, bandwidth=0.3).fit(rows, values, weights)
+    for name in ("loo_residuals_", "residuals_", "fitted_values_"):
+        found = getattr(model, name)
+        assert isinstance(found, arrays.Array)
+        np.testing.assert_allclose(found, getattr(expected, name), rtol=1e-9, atol=1e-10)
+    for name in ("loo_score_", "effective_dof_", "aicc_"):
+        assert isinstance(getattr(model, name), float)
+        assert getattr(model, name) == pytest.approx(getattr(expected, name), rel=1e-9)
+    assert str(model.summary()) == str(expected.summary())
+
+
+def test_several_outputs_and_features():
+    X, y, _, queries = make_data(2)
+    y = np.column_stack([y, X])
+    expected = NadarayaWatsonRegressor(bandwidth="scott").fit(X, y)
+    model = NadarayaWatsonRegressor(bandwidth="scott").fit(*in_partitions(X, y))
+    np.testing.assert_allclose(model.predict(queries), expected.predict(queries), rtol=1e-10)
+    assert model.loo_score_ == pytest.approx(expected.loo_score_, rel=1e-9)
+
+
+def test_data_frames_and_their_names():
+    frames = pytest.importorskip("dask.dataframe")
+    X, y, weights, queries = make_data(2)
+    table = pd.DataFrame(X, columns=["left", "right"]).assign(y=y, weight=weights)
+    columns = ["left", "right"]
+    expected = NadarayaWatsonRegressor(bandwidth="scott")
+    expected.fit(table[columns], table["y"], sample_weight=table["weight"])
+    parts = frames.from_pandas(table, npartitions=5)
+    model = NadarayaWatsonRegressor(bandwidth="scott")
+    model.fit(parts[columns], parts["y"], sample_weight=parts["weight"])
+    assert model.feature_names_in_.tolist() == columns
+    asked = pd.DataFrame(queries, columns=columns)
+    np.testing.assert_allclose(model.predict(asked), expected.predict(asked), rtol=1e-10)
+    found = model.predict(frames.from_pandas(asked, npartitions=2))
+    np.testing.assert_allclose(found, expected.predict(asked), rtol=1e-10)
+    with pytest.raises(ValueError, match="feature names should match"):
+        model.predict(frames.from_pandas(asked[columns[::-1]], npartitions=2))
+    texts = frames.from_pandas(table.assign(left="a"), npartitions=2)
+    with pytest.raises(ValueError, match="X has a column that is not numeric, 'left'"):
+        model.fit(texts[columns], texts["y"])
+    assert model.keys_.shape == X.shape
+
+
+def test_partial_fit():
+    X, y, weights, queries = make_data()
+    queries = queries
+    model = NadarayaWatsonRegressor(bandwidth="scott")
+    for rows in (slice(250), slice(250, None)):
+        model.partial_fit(*in_partitions(X[rows], y[rows], size=80))
+    expected = NadarayaWatsonRegressor(bandwidth="scott").fit(X, y)
+    assert isinstance(model.keys_, arrays.Array)
+    np.testing.assert_allclose(model.predict(queries), expected.predict(queries), rtol=1e-10)
+    model.partial_fit(X, y, sample_weight=weights)
+    both = np.vstack([X, X]), np.hstack([y, y]), np.hstack([np.ones(N_ROWS), weights])
+    expected.fit(*both)
+    np.testing.assert_allclose(model.predict(queries), expected.predict(queries), rtol=1e-10)
+    labels = in_partitions(y > 0)[0]
+    voter = NadarayaWatsonClassifier(bandwidth="scott").fit(*in_partitions(X), labels)
+    with pytest.raises(ValueError, match="y has labels that are not among the known classes"):
+        voter.partial_fit(*in_partitions(X), labels.astype(int) + 1)
+    assert len(voter.keys_) == N_ROWS
+
+
+def test_draws_of_a_density():
+    (rows,) = in_partitions(make_data(2)[0])
+    drawn = ProductKernelDensity(bandwidth=0.1).fit(rows).sample(3, random_state=0)
+    expected = ProductKernelDensity(bandwidth=0.1).fit(rows.compute())
+    np.testing.assert_array_equal(drawn, expected.sample(3, random_state=0))
+
+
+def test_single_precision_stays():
+    X, y, _, queries = make_data()
+    rows, values, asked = in_partitions(*(x.astype(np.float32) for x in (X, y, queries)))
+    model = NadarayaWatsonRegressor(bandwidth="scott").fit(rows, values)
+    assert model.keys_.dtype == model.predict(asked).dtype == np.float32
+    assert model.predict(asked).compute().dtype == np.float32
+
+
+def test_estimators_that_take_them_into_memory():
+    X, y, _, queries = make_data()
+    expected = NadarayaWatsonCV(bandwidths=[0.1, 0.3]).fit(X, y)
+    model = NadarayaWatsonCV(bandwidths=[0.1, 0.3]).fit(*in_partitions(X, y))
+    found = model.predict(*in_partitions(queries))
+    assert isinstance(found, np.ndarray)
+    np.testing.assert_array_equal(found, expected.predict(queries))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda X, y, w: (arrays.where(X > 2, np.nan, X), y, w), "X contains NaN"),
+        (lambda X, y, w: (X, arrays.where(y > 1, np.inf, y), w), "y contains infinity"),
+        (lambda X, y, w: (X, y, -w), "sample_weight has a negative value, -1"),
+        (lambda X, y, w: (X, y, 0 * w), "sample_weight is zero for every row"),
+        (lambda X, y, w: (X, y, w[:, None]), "sample_weight has shape"),
+        (lambda X, y, w: (X, y, w[:50]), "sample_weight has 50 rows"),
+        (lambda X, y, w: (X, y[:50], w), "y has 50 rows, but there are 600"),
+        (lambda X, y, w: (X, None, w), "NadarayaWatsonRegressor requires y"),
+        (lambda X, y, w: (X[:, 0], y, w), r"X has shape \(600,\): pass a table"),
+        (lambda X, y, w: (X[:0], y[:0], w[:0]), "X has 0 rows"),
+    ],
+)
+def test_what_is_refused(change, words):
+    X, y, weights, queries = make_data()
+    model = NadarayaWatsonRegressor(bandwidth=0.3).fit(X, y)
+    before = model.predict(queries)
+    with pytest.raises(ValueError, match=words):
+        model.fit(*change(*in_partitions(X, y, weights)))
+    np.testing.assert_array_equal(model.predict(queries), before)
+
+
+def test_what_needs_all_rows():
+    X, y, _, queries = make_data()
+    rows, values, asked = in_partitions(X, y, queries)
+    for bandwidth in ("knn-loo", AdaptiveBandwidth(5)):
+        model = NadarayaWatsonRegressor(bandwidth=bandwidth)
+        with pytest.raises(ValueError, match="measures distances to neighbours"):
+            model.fit(rows, values)
+    with pytest.raises(ValueError, match="differs from place to place"):
+        model.fit(X, y).predict(asked)
+    with pytest.raises(ValueError, match=r"sensitivity=0\.5 asks for the density"):
+        ProductKernelDensity(sensitivity=0.5).fit(rows)
+    with pytest.raises(ValueError, match="where no column is a category"):
+        NadarayaWatsonRegressor(categorical_features=[0]).fit(rows, values)
+    with pytest.raises(ValueError, match="several outputs in partitions"):
+        NadarayaWatsonClassifier().fit(rows, arrays.stack([values > 0, values > 1], axis=1))
+    with pytest.raises(NotFittedError):
+        NadarayaWatsonRegressor().predict(asked)
+    model = NadarayaWatsonRegressor(bandwidth=0.3).fit(rows, values)
+    for call in (
+        lambda: model.predict_interval(queries),
+        lambda: model.predict(queries, return_std=True),
+        lambda: model.confidence_band(queries),
+        lambda: model.feature_significance(),
+        lambda: LocalPolynomialRegressor(bandwidth=0.3).fit(rows, values).loo_score_,
+    ):
+        with pytest.raises(ValueError, match=r"in partitions of Dask"):
+            call()
+    for call in (model.explain, model.smoother_matrix, model.predict_gradient):
+        with pytest.raises(TypeError, match="keys is a Dask collection"):
+            call(queries)
