@@ -70,7 +70,8 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Training rows. They are copied, but a memory map of floats stays where it is.
+            Training rows. They are copied, but a memory map of floats stays where it is, and
+            so do arrays and data frames of Dask.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Classes.
         sample_weight : array-like of shape (n_samples,), default=None

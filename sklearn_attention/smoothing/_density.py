@@ -159,7 +159,8 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         Parameters
         ----------
         X : array-like or data frame of shape (n_samples, n_features)
-            Training rows. They are copied, but a memory map of float64 stays where it is.
+            Training rows. They are copied, but a memory map of float64 stays where it is, and
+            so do arrays and data frames of Dask.
         y : None
             Ignored.
         sample_weight : array-like of shape (n_samples,), default=None

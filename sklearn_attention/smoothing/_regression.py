@@ -31,7 +31,8 @@ class SmootherRegressor(RegressorMixin, UncertaintyMixin, KernelSmoother):
         ----------
         X : array-like of shape (n_samples, n_features)
             Training rows; data frames may have categorical columns. They are copied, but
-            a memory map of floats stays where it is, as does one of targets.
+            a memory map of floats stays where it is, as does one of targets, and so do
+            arrays and data frames of Dask.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Targets.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -98,7 +99,7 @@ class SmootherRegressor(RegressorMixin, UncertaintyMixin, KernelSmoother):
         Returns
         -------
         y : ndarray of shape (n_queries,) or (n_queries, n_outputs)
-            Predictions.
+            Predictions; a Dask array if `X` is a Dask collection.
         std : ndarray of the same shape
             Only returned if `return_std` is True: the root of the local average of squared
             leave-one-out errors, :math:`\hat\sigma(x)^2 = \sum_i w_i(x) R_i^2`.
