@@ -3,14 +3,12 @@
 import subprocess
 import sys
 import time
+from pathlib import Path
 
-import joblib
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.model_selection import GridSearchCV
 
-from sklearn_attention import NadarayaWatsonRegressor
 from sklearn_attention.attention import (
     attend,
     attend_gradient,
@@ -270,12 +268,9 @@ def test_a_worker_that_dies_midway(cluster):
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")  # of the cluster, as it ends
-def test_a_grid_search_on_two_workers(cluster):
-    _, keys, values, _ = make_data()
-    model = NadarayaWatsonRegressor(bandwidth=1.0)
-    search = GridSearchCV(model, {"bandwidth": [0.05, 0.2, 1.0]}, cv=3)
-    expected = search.fit(keys, values).cv_results_["mean_test_score"]
-    with joblib.parallel_config(backend="dask"):
-        found = search.fit(keys, values).cv_results_["mean_test_score"]
-    np.testing.assert_allclose(found, expected, rtol=1e-12)
+def test_the_example_of_a_search_on_two_workers():
+    pytest.importorskip("distributed")
+    path = Path(__file__).parents[2] / "examples" / "smoothing" / "search_on_workers.py"
+    done = subprocess.run([sys.executable, path], capture_output=True, check=True, timeout=120)
+    assert b"best: degree 2, bandwidth 0.24" in done.stdout
+    assert b"a million rows: 0.02" in done.stdout
