@@ -220,7 +220,8 @@ def reduced(function, merge, arguments):
 
 
 def _largest(*tables):
-    return np.array([np.abs(x).max(initial=0.0) for x in tables])
+    # Without a copy of absolute values.
+    return np.array([np.maximum(x.max(initial=0.0), -x.min(initial=0.0)) for x in tables])
 
 
 def _merged(merge, parts):
