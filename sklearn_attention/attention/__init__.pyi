@@ -2,6 +2,7 @@ from ._average import attend as attend
 from ._average import partial_attend as partial_attend
 from ._derivatives import attend_gradient as attend_gradient
 from ._kernel_sums import ALGORITHMS as ALGORITHMS
+from ._kernel_sums import fastest_algorithm as fastest_algorithm
 from ._leave_one_out import LeaveOneOut as LeaveOneOut
 from ._leave_one_out import Scores as Scores
 from ._leave_one_out_gradient import LeaveOneOutGradient as LeaveOneOutGradient

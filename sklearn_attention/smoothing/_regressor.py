@@ -46,7 +46,8 @@ class NadarayaWatsonRegressor(SmootherRegressor):
         bool for each column. In data frames, columns of a categorical dtype and of strings
         are categories in any case.
     algorithm : {"auto", "dense"}, default="auto"
-        How averages are computed; see :func:`sklearn_attention.attend`.
+        How averages are computed; see :func:`sklearn_attention.attend`. The attribute
+        `algorithm_` tells what "auto" takes.
     empty : {"nearest", "nan", "mean", "raise"}, default="nearest"
         What is predicted where no training row has weight: the nearest row's target, NaN,
         the mean of all targets, or an error.

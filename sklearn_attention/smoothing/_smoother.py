@@ -95,6 +95,24 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
         """
         return self._smoother_rows(self._read_rows(X, self._dtypes))
 
+    @property
+    def algorithm_(self):
+        """Algorithm that predicts as many queries as there are training rows, up to a million.
+
+        "linear": in time linear in queries and rows; "near": each query with the rows near
+        it; "dense": all pairs.
+        """
+        check_is_fitted(self)
+        if self.algorithm == "dense":
+            return "dense"
+        if "algorithm" not in self._memo:
+            (keys,) = in_memory(self.keys_[:_CHECKED_ROWS])
+            self._memo["algorithm"] = attention.fastest_algorithm(
+                keys, keys, self.kernel_, bandwidth=self.columns_.divisors(self.bandwidth_),
+                query_scale=self._query_scale(keys), degree=self.degree_, device=self.device,
+            )  # fmt: skip
+        return self._memo["algorithm"]
+
     def _store(self, X, values, sample_weight, *, append=False):
         """Store keys and values, and choose the bandwidth for them."""
         weights = check_key_weights(sample_weight, X)

@@ -108,3 +108,19 @@ def test_searches_look_at_a_sample_of_very_many_rows(model, rows, monkeypatch):
     # The same bandwidth, as far as a third of the rows can tell it.
     np.testing.assert_allclose(sampled, everything, rtol=0.25)
     np.testing.assert_array_equal(fitted(model, rows).bandwidth_, sampled)
+
+
+def test_the_algorithm_is_told():
+    X = np.random.default_rng(0).normal(size=(3000, 3))
+    y = X[:, 0]
+    for options, columns, expected in (
+        ({"bandwidth": 0.1}, 1, "linear"), ({"bandwidth": 0.1}, 2, "linear"),
+        ({"bandwidth": 0.01}, 3, "near"), ({"bandwidth": 1.0}, 3, "dense"),
+        ({"bandwidth": 0.1, "algorithm": "dense"}, 1, "dense"),
+        ({"bandwidth": 1.0, "kernel": "periodic"}, 1, "dense"),
+    ):  # fmt: skip
+        rows = X[:, :columns]
+        assert NadarayaWatsonRegressor(**options).fit(rows, y).algorithm_ == expected
+    model = LocalPolynomialRegressor(degree=2, bandwidth=1.0).fit(X[:, :2], y)
+    assert model.algorithm_ == "dense"
+    assert model.set_params(degree=1).fit(X[:, :2], y).algorithm_ == "linear"
