@@ -42,6 +42,8 @@ def over_partitions(method, queries, keys, values, sample_weight, query_scale, l
     ValueError
         If queries have scales, or one key each to be left out.
     """
+    import dask
+
     if query_scale is not None:
         raise ValueError(
             "query_scale does not go with Dask collections: pass one bandwidth for all queries."
@@ -59,8 +61,9 @@ def over_partitions(method, queries, keys, values, sample_weight, query_scale, l
     fields = method.fields(*tables[:2], dtype if dtype.kind == "f" else np.float64)
     answer = _Answer(method, tables, leave_out, fields)
     if not lazy:
+        # As a task, queries travel once.
         found = [
-            answer(rows.start, queries[rows]).compute()
+            answer(rows.start, dask.delayed(queries[rows])).compute()
             for rows in blocks(len(queries), _MOST_QUERIES)
         ]
         return [np.concatenate(field) for field in zip(*found, strict=True)]
