@@ -3,14 +3,18 @@
 import contextlib
 import math
 import os
+import tempfile
 from pathlib import Path
 
 import numpy as np
 
+from ._blocks import blocks
 from ._partitions import is_partitioned
 
 # Where Linux says how much memory a container may have.
 _CONTAINER = Path("/sys/fs/cgroup/memory.max")
+# Rows of a map that are copied at a time.
+_BLOCK_ROWS = 2**20
 
 
 def own_copy(array):
@@ -26,14 +30,44 @@ def own_copy(array):
     array : ndarray or dask.array.Array
         A copy, unless it is a view of a memory map, or in partitions, which nobody changes.
     """
-    if is_partitioned(array):
+    if is_partitioned(array) or _is_map(array):
         return array
+    return np.array(array, order="C")
+
+
+def appended(rows, more):
+    """Rows and further ones below them; those of a memory map in another map.
+
+    Parameters
+    ----------
+    rows, more : ndarray or dask.array.Array
+        Of the same columns.
+
+    Returns
+    -------
+    rows : ndarray or dask.array.Array
+        For a memory map one of a temporary file, which is gone when nobody has it any more.
+    """
+    if not _is_map(rows) or is_partitioned(more):
+        return np.concatenate([rows, more])
+    n_rows, dtype = len(rows), np.result_type(rows, more)
+    with tempfile.TemporaryFile() as file:
+        shape = (n_rows + len(more), *rows.shape[1:])
+        found = np.memmap(file, dtype, "w+", shape=shape)
+    for some in blocks(n_rows, _BLOCK_ROWS):
+        found[some] = rows[some]
+    found[n_rows:] = more
+    return found
+
+
+def _is_map(array):
+    """Whether an array is a memory map, or a view of one."""
     owner = array
     while isinstance(owner, np.ndarray):
         if isinstance(owner, np.memmap):
-            return array
+            return True
         owner = owner.base
-    return np.array(array, order="C")
+    return False
 
 
 def check_memory(what, shape, remedy, itemsize=8):

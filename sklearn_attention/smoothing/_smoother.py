@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from .. import attention
 from .._columns import MixedRows
 from .._explanation import Explanation, heaviest
-from .._memory import own_copy
+from .._memory import appended, own_copy
 from .._partitions import in_memory, is_partitioned
 from .._validation import check_choice, check_key_weights, check_positive
 from ..bandwidth import neighbor_distances
@@ -119,9 +119,8 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
         if append:
             if weights is not None or self.key_weights_ is not None:
                 weights = np.ones(len(X)) if weights is None else weights
-                weights = np.concatenate([self._counts, weights])
-            X = np.concatenate([self.keys_, X])
-            values = np.concatenate([self.values_, values])
+                weights = appended(self._counts, weights)
+            X, values = appended(self.keys_, X), appended(self.values_, values)
         else:
             X, values = own_copy(X), own_copy(values)
         if not valid_degree(self.degree):

@@ -1,5 +1,7 @@
 """Estimators on memory maps of more rows than are looked at together."""
 
+import copy
+import pickle
 import tracemalloc
 
 import numpy as np
@@ -10,6 +12,7 @@ from sklearn_attention import (
     NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
     ProductKernelDensity,
+    _memory,
     _spread,
 )
 from sklearn_attention.attention import _chunks
@@ -56,15 +59,19 @@ def answers(model):
             return getattr(model, name)(queries)
 
 
+def in_small_blocks(monkeypatch):
+    for module, name in (
+        (_spread, "_BLOCK_ROWS"), (_chunks, "MOST_KEYS"), (_chunks, "SAMPLE"),
+        (_density, "_BLOCK_KEYS"), (_smoother, "_CHECKED_ROWS"), (_memory, "_BLOCK_ROWS"),
+    ):  # fmt: skip
+        monkeypatch.setattr(module, name, 2000)
+
+
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("model", MODELS, ids=str)
 def test_rows_on_disk_are_neither_copied_nor_taken_at_once(model, weighted, rows, monkeypatch):
     expected = answers(fitted(model, [np.array(field) for field in rows], weighted))
-    for module, name in (
-        (_spread, "_BLOCK_ROWS"), (_chunks, "MOST_KEYS"), (_chunks, "SAMPLE"),
-        (_density, "_BLOCK_KEYS"), (_smoother, "_CHECKED_ROWS"),
-    ):  # fmt: skip
-        monkeypatch.setattr(module, name, 2000)
+    in_small_blocks(monkeypatch)
     tracemalloc.start()
     found = answers(fitted(model, rows, weighted))
     _, peak = tracemalloc.get_traced_memory()
@@ -124,3 +131,26 @@ def test_the_algorithm_is_told():
     model = LocalPolynomialRegressor(degree=2, bandwidth=1.0).fit(X[:, :2], y)
     assert model.algorithm_ == "dense"
     assert model.set_params(degree=1).fit(X[:, :2], y).algorithm_ == "linear"
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_rows_that_are_appended_to_maps_are_in_maps(rows, weighted, monkeypatch):
+    X, y, _, weights = rows
+    weights = weights if weighted else None
+    expected = NadarayaWatsonRegressor(bandwidth=0.1).fit(X, y, weights)
+    queries, before = np.linspace(-3, 3, 20)[:, None], X[:20_000].copy()
+    expected = expected.predict(queries)
+    in_small_blocks(monkeypatch)
+    model = NadarayaWatsonRegressor(bandwidth=0.1)
+    tracemalloc.start()
+    for some in (slice(20_000), slice(20_000, None)):
+        model.partial_fit(X[some], y[some], None if weights is None else weights[some])
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    # Of the weights nothing is mapped, since the estimator may have made them itself.
+    assert peak < 8 * N_ROWS * (3 if weighted else 1)
+    assert isinstance(model.keys_, np.memmap)
+    assert isinstance(model.values_, np.memmap)
+    for same in (model, copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        np.testing.assert_allclose(same.predict(queries), expected, rtol=1e-9)
+    np.testing.assert_array_equal(X[:20_000], before)  # maps that were passed stay as they are
