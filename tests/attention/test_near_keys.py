@@ -33,6 +33,16 @@ KERNELS = {
     "gaussian": 0.05,
     "exponential": 0.02,
 }
+# By products, whose keys lie in boxes and other bodies.
+PRODUCTS = {
+    ProductKernel("boxcar"): 0.6,
+    ProductKernel("gaussian"): 0.05,
+    ProductKernel("logistic"): 0.01,
+    ProductKernel([("a", "epanechnikov", [0]), ("b", "tricube", slice(1, None))]): 0.7,
+    ProductKernel([("a", "epanechnikov", [0]), ("b", "gaussian", slice(1, None))]): 0.3,
+    ProductKernel([("a", "boxcar", [0]), ("b", "rational_quadratic", [-1])]): 0.3,
+    ProductKernel([("a", "sigmoid", [-1]), ("b", "exponential", slice(0, -1))]): 0.02,
+}
 
 
 @pytest.fixture(autouse=True)
@@ -58,12 +68,13 @@ def data(place, n_features, seed=0):
 
 
 @pytest.mark.parametrize("leave_out", [False, True])
-@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("kernel", [*KERNELS, *PRODUCTS], ids=str)
 @pytest.mark.parametrize("place", PLACES)
 def test_averages(place, kernel, leave_out, always):
     queries, keys, values, weights = data(place, 3 + leave_out)
     options = {
-        "bandwidth": KERNELS[kernel], "sample_weight": weights, "leave_one_out": leave_out,
+        "bandwidth": (KERNELS | PRODUCTS)[kernel], "sample_weight": weights,
+        "leave_one_out": leave_out,
         "empty": {"boxcar": "mean", "tricube": "nan"}.get(kernel, "nearest"),
     }  # fmt: skip
     given = keys if leave_out else queries, keys, values, kernel
@@ -155,11 +166,11 @@ def test_weights_of_very_different_size():
         np.testing.assert_allclose(one, other, rtol=1e-9)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(
     n=st.integers(1, 60), n_features=st.integers(2, 8), seed=st.integers(0, 10**6),
     decimals=st.integers(0, 6), offset=st.sampled_from([0.0, 1e6]),
-    bandwidth=st.floats(0.01, 100), kernel=st.sampled_from(sorted(KERNELS)),
+    bandwidth=st.floats(0.01, 100), kernel=st.sampled_from([*KERNELS, *PRODUCTS]),
     leave_out=st.booleans(),
 )  # fmt: skip
 def test_any_rows(n, n_features, seed, decimals, offset, bandwidth, kernel, leave_out):

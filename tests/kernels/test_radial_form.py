@@ -116,7 +116,8 @@ def test_the_order_of_columns_may_be_any():
         Laplacian(),
         AitchisonAitken(),
         as_kernel(laplacian_kernel),
-        ProductKernel("gaussian"),
+        ProductKernel("epanechnikov"),
+        ProductKernel([("a", "gaussian", [0]), ("b", "gaussian", [0, 1])]),
         ProductKernel([("a", "gaussian", [0]), ("b", "epanechnikov", [1])]),
         ProductKernel([("a", "laplacian", [0, 1])]),
         ProductKernel([("a", LiRacine(), [0]), ("b", WangVanRyzin(), [1])]),
@@ -134,6 +135,67 @@ def test_the_product_form_of_one_column_is_of_the_distance():
     assert form.kernel == Epanechnikov()
     assert form.columns == [0]
     assert form.rest is None
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        ProductKernel("gaussian"),
+        ProductKernel([("a", "gaussian", [2]), ("b", "gaussian", [0, 1])]),
+        ProductKernel(
+            [("c", LiRacine(lam=0.5), [1]), ("a", ProductKernel("gaussian"), [2, 0])]
+        ),
+    ],
+    ids=repr,
+)
+def test_a_product_of_gaussians_is_a_gaussian_of_the_distance(kernel):
+    X = np.array([[0.0, 0.0, 0.5], [3.0, 1.0, -1.0], [0.2, 2.0, 0.1]])
+    form = kernel.radial_form(3)
+    assert form.columns == kernel.numeric_columns(3)
+    squared = form.squared(X, X)
+    np.testing.assert_allclose(form.values(squared, X, X), kernel(X), rtol=1e-13)
+    np.testing.assert_allclose(form.log_values(squared, X, X), kernel.log(X), rtol=1e-13)
+
+
+def test_factors_of_the_distance():
+    def factors(kernel):
+        found, complete = kernel.radial_factors(3)
+        return [(type(factor).__name__, list(columns)) for factor, columns in found], complete
+
+    assert factors(Gaussian()) == ([("Gaussian", [0, 1, 2])], True)
+    assert factors(Linear()) == ([], False)
+    each = [("Boxcar", [j]) for j in range(3)]
+    assert factors(ProductKernel("boxcar")) == (each, True)
+    groups = [("a", "boxcar", [2]), ("b", ProductKernel("gaussian"), [1, 0])]
+    found = [("Boxcar", [2]), ("Gaussian", [1]), ("Gaussian", [0])]
+    assert factors(ProductKernel(groups)) == (found, True)
+    some = ProductKernel([("a", "boxcar", [2]), ("b", "laplacian", [0, 1])])
+    assert factors(some) == ([("Boxcar", [2])], False)
+    mixed = ProductKernel([("a", ProductKernel("boxcar"), [0, 2]), ("b", LiRacine(), [1])])
+    assert factors(mixed) == ([("Boxcar", [0]), ("Boxcar", [2])], False)
+    numbers = ProductKernel([("a", "boxcar", [0, 2]), ("b", LiRacine(), [1])])
+    assert factors(numbers) == ([("Boxcar", [0, 2])], False)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "compact"),
+    [
+        (Boxcar(), True),
+        (Gaussian(), False),
+        (Boxcar() + Gaussian(), False),
+        (Boxcar() * Gaussian(), True),
+        (ProductKernel("boxcar"), True),
+        (ProductKernel([("a", "boxcar", [0]), ("b", LiRacine(), [1])]), True),
+        (ProductKernel([("a", "boxcar", [0]), ("b", "gaussian", [1])]), False),
+        (ProductKernel([("b", LiRacine(), [1])]), False),
+    ],
+    ids=repr,
+)
+def test_what_ends(kernel, compact):
+    assert kernel.compact is compact
+    columns = kernel.numeric_columns(2)
+    far = kernel(np.zeros((1, 2)), 5 * np.eye(2)[columns])
+    assert (bool(columns) and not far.any()) == compact
 
 
 def test_a_kernel_of_several_products():
