@@ -203,13 +203,13 @@ class Kernel(BaseEstimator):
         -------
         factors : list of (RadialKernel, list of int)
             Kernels, and the columns in which each measures the distance.
-        complete : bool
-            Whether their product is this kernel; otherwise it has further factors.
+        rest : Kernel or None
+            Of the same columns, the product of all other factors; None where there are none.
         """
         form = self.radial_form(n_features)
         if form is None:
-            return [], False
-        return [(form.kernel, form.columns)], form.rest is None
+            return [], self
+        return [(form.kernel, form.columns)], form.rest
 
     def numeric_columns(self, n_features):
         """Positions of the columns that are compared as numbers.
@@ -223,6 +223,19 @@ class Kernel(BaseEstimator):
         columns : list of int
         """
         return sorted(self._column_kinds(n_features)[0])
+
+    def categorical_columns(self, n_features):
+        """Positions of the columns that are compared as codes of categories.
+
+        Parameters
+        ----------
+        n_features : int
+
+        Returns
+        -------
+        columns : list of int
+        """
+        return sorted(self._column_kinds(n_features)[1])
 
     @property
     def compact(self):

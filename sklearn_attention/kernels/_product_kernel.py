@@ -130,7 +130,7 @@ class ProductKernel(ComposedKernel):
                 yield part, [columns[position] for position in positions]
 
     def _radial_groups(self, n_features):
-        """Groups whose kernel is one of the distance, with that kernel; all others."""
+        """Groups whose kernel is one of the distance, with that kernel; product of others."""
         radial, others = [], []
         for kernel, columns in self._flat_groups(n_features):
             form = kernel.radial_form(len(columns))
@@ -138,11 +138,12 @@ class ProductKernel(ComposedKernel):
                 others.append((kernel, columns))
             else:
                 radial.append((form.kernel, [columns[position] for position in form.columns]))
-        return radial, others
+        named = [(f"part{i}", *group) for i, group in enumerate(others)]
+        return radial, ProductKernel(named) if named else None
 
     def radial_form(self, n_features):
-        radial, others = self._radial_groups(n_features)
-        if not radial or any(kernel.scaled for kernel, _ in others):
+        radial, rest = self._radial_groups(n_features)
+        if not radial or (rest is not None and rest.scaled):
             return None
         kernel, columns = radial[0]
         if len(radial) > 1:
@@ -151,14 +152,11 @@ class ProductKernel(ComposedKernel):
             if not gaussian or len(set(columns)) < len(columns):
                 return None
             kernel = GaussianProduct(len(radial))
-        named = [(f"part{i}", *group) for i, group in enumerate(others)]
-        return RadialForm(kernel, columns, ProductKernel(named) if named else None)
+        return RadialForm(kernel, columns, rest)
 
     def radial_factors(self, n_features):
-        if self.radial_form(n_features) is not None:
-            return super().radial_factors(n_features)
-        radial, others = self._radial_groups(n_features)
-        return radial, not others
+        whole = self.radial_form(n_features) is not None
+        return super().radial_factors(n_features) if whole else self._radial_groups(n_features)
 
     def as_dot_product(self, queries, keys):
         form = self.radial_form(queries.shape[1])

@@ -157,24 +157,44 @@ def test_a_product_of_gaussians_is_a_gaussian_of_the_distance(kernel):
     np.testing.assert_allclose(form.log_values(squared, X, X), kernel.log(X), rtol=1e-13)
 
 
-def test_factors_of_the_distance():
-    def factors(kernel):
-        found, complete = kernel.radial_factors(3)
-        return [(type(factor).__name__, list(columns)) for factor, columns in found], complete
-
-    assert factors(Gaussian()) == ([("Gaussian", [0, 1, 2])], True)
-    assert factors(Linear()) == ([], False)
-    each = [("Boxcar", [j]) for j in range(3)]
-    assert factors(ProductKernel("boxcar")) == (each, True)
-    groups = [("a", "boxcar", [2]), ("b", ProductKernel("gaussian"), [1, 0])]
-    found = [("Boxcar", [2]), ("Gaussian", [1]), ("Gaussian", [0])]
-    assert factors(ProductKernel(groups)) == (found, True)
-    some = ProductKernel([("a", "boxcar", [2]), ("b", "laplacian", [0, 1])])
-    assert factors(some) == ([("Boxcar", [2])], False)
-    mixed = ProductKernel([("a", ProductKernel("boxcar"), [0, 2]), ("b", LiRacine(), [1])])
-    assert factors(mixed) == ([("Boxcar", [0]), ("Boxcar", [2])], False)
-    numbers = ProductKernel([("a", "boxcar", [0, 2]), ("b", LiRacine(), [1])])
-    assert factors(numbers) == ([("Boxcar", [0, 2])], False)
+@pytest.mark.parametrize(
+    ("kernel", "expected", "has_rest"),
+    [
+        (Gaussian(), [("Gaussian", [0, 1, 2])], False),
+        (Linear(), [], True),
+        (ProductKernel("boxcar"), [("Boxcar", [0]), ("Boxcar", [1]), ("Boxcar", [2])], False),
+        (
+            ProductKernel([("a", "boxcar", [2]), ("b", ProductKernel("gaussian"), [1, 0])]),
+            [("Boxcar", [2]), ("Gaussian", [1]), ("Gaussian", [0])],
+            False,
+        ),
+        (
+            ProductKernel([("a", "boxcar", [2]), ("b", "laplacian", [0, 1])]),
+            [("Boxcar", [2])],
+            True,
+        ),
+        (
+            ProductKernel([("a", ProductKernel("boxcar"), [0, 2]), ("b", LiRacine(), [1])]),
+            [("Boxcar", [0]), ("Boxcar", [2])],
+            True,
+        ),
+        (
+            ProductKernel([("a", "boxcar", [0, 2]), ("b", LiRacine(), [1])]),
+            [("Boxcar", [0, 2])],
+            True,
+        ),
+    ],
+    ids=repr,
+)
+def test_factors_of_the_distance(kernel, expected, has_rest):
+    factors, rest = kernel.radial_factors(3)
+    assert [(type(factor).__name__, list(of)) for factor, of in factors] == expected
+    assert (rest is not None) == has_rest
+    X = np.array([[0.0, 0.0, 0.5], [0.3, 1.0, -0.1], [0.2, 2.0, 0.1]])
+    product = 1.0 if rest is None else rest(X)
+    for factor, of in factors:
+        product = product * factor(X[:, of])
+    np.testing.assert_allclose(product, kernel(X), rtol=1e-13)
 
 
 @pytest.mark.parametrize(
@@ -236,3 +256,6 @@ def test_numeric_columns():
     assert AitchisonAitken().numeric_columns(2) == []
     assert (Gaussian() + 0.1).numeric_columns(2) == [0, 1]
     assert ProductKernel([("x", "gaussian", [2])]).numeric_columns(3) == [2]
+    mixed = ProductKernel([("x", "gaussian", [2]), ("a", LiRacine(), [0])])
+    assert mixed.numeric_columns(4) == [2]
+    assert mixed.categorical_columns(4) == [0]

@@ -1,5 +1,6 @@
 """Neighbouring queries, and the keys that are within their reach, found by trees."""
 
+import itertools
 import math
 from dataclasses import replace
 
@@ -21,6 +22,8 @@ _COUNTED, _GROUPS_AT_ONCE = 64, 512
 # What is left out of a sum, as a share of it; and for each degree of a polynomial, whose
 # terms grow with the distance, by how much less.
 _INVISIBLE, _LESS = 1e-12, 1e-4
+# Combinations of levels of categories, at most.
+_MOST_COMBINATIONS = 500
 # Boxes are taken a little closer than they are, since pairs may round otherwise.
 _CLOSER = 1 - 1e-12
 
@@ -45,17 +48,22 @@ def near_keys(problem, device, degree=0, *, nearest=False):
     """
     kernel = problem.kernel
     # Queries and keys are moved together, which must not change what is not radial.
-    if kernel.signed is not False or not kernel.stationary:
+    if kernel.signed is not False or not kernel.stationary or not _many_pairs(problem, device):
         return None
-    factors, complete = kernel.radial_factors(problem.keys.shape[1])
+    factors, rest = kernel.radial_factors(problem.keys.shape[1])
     compact = [factor for factor in factors if math.isfinite(factor[0].support)]
-    if not compact and not (complete and kernel.decreasing):
-        return None
+    fall = degree * -math.log(_LESS) - math.log(_INVISIBLE)
+    if not compact:
+        if not kernel.decreasing or (rest is not None and rest.scaled):
+            return None
+        fall += 0.0 if rest is None else _log_range(problem, rest)
+        if not math.isfinite(fall):
+            return None
     # Where a kernel ends, so does its product with any others.
     factors = compact or factors
     columns = sorted({j for _, of in factors for j in of})
     factors = [(factor, [columns.index(j) for j in of]) for factor, of in factors]
-    return _if_few(problem, device, columns, factors, degree, nearest)
+    return _if_few(problem, columns, factors, fall, nearest)
 
 
 def nearest_keys(problem, device="auto"):
@@ -72,16 +80,23 @@ def nearest_keys(problem, device="auto"):
     found : NearKeys or None
         As of :func:`near_keys`.
     """
-    return _if_few(problem, device, list(range(problem.keys.shape[1])))
+    columns = list(range(problem.keys.shape[1]))
+    return _if_few(problem, columns) if _many_pairs(problem, device) else None
 
 
-def _if_few(problem, device, columns, *options):
+def _many_pairs(problem, device):
+    """Whether there are arrays of so many pairs that trees may pay."""
+    if not problem.on_arrays or problem.gap:
+        return False
     n_pairs = len(problem.queries) * len(problem.keys)
-    if not problem.on_arrays or problem.gap or n_pairs < _FEW_PAIRS:
-        return None
-    if len(columns) not in _FEATURES or resolve_device(device).type != "cpu":
+    return n_pairs >= _FEW_PAIRS and resolve_device(device).type == "cpu"
+
+
+def _if_few(problem, columns, *options):
+    if len(columns) not in _FEATURES:
         return None
     found = NearKeys(problem, columns, *options)
+    n_pairs = len(problem.queries) * len(problem.keys)
     return found if found.n_pairs() < _LARGEST_SHARE * n_pairs else None
 
 
@@ -101,7 +116,9 @@ class NearKeys:
         Kernels whose product is that of the problem, or its factors with an end, and in
         which of those columns each measures the distance. Only the nearest keys count
         where there are none.
-    degree : int, default=0
+    fall : float, default=0
+        By how much the logarithm of kernels without an end has to be less than at the
+        nearest key, for each unit of weight.
     nearest : bool, default=True
         As for :func:`near_keys`.
 
@@ -111,14 +128,13 @@ class NearKeys:
         The same, with its keys in another order, in which neighbours lie together.
     """
 
-    def __init__(self, problem, columns, factors=(), degree=0, nearest=True):
+    def __init__(self, problem, columns, factors=(), fall=0.0, nearest=True):
         from sklearn.neighbors import KDTree  # takes a while to load, and few rows need none
 
         self._columns, self._factors, self._with_nearest = columns, factors, nearest
         self._fades = any(math.isinf(kernel.support) for kernel, _ in factors)
         weights = problem.weights
-        self._fall = math.log(weights.sum()) - math.log(weights.min())
-        self._fall -= math.log(_INVISIBLE) + degree * math.log(_LESS)
+        self._fall = fall + math.log(weights.sum()) - math.log(weights.min())
         self._queries = problem.queries[:, columns]
         self._tree = KDTree(problem.keys[:, columns], leaf_size=_LEAF)
         order, self._nodes, *self._boxes = _arrays(self._tree)
@@ -246,6 +262,21 @@ class NearKeys:
         keys = keys[self._counts((points, points), group, reach)]
         # Where no key is within reach, one without weight says so.
         return keys if len(keys) else np.zeros(1, dtype=int)
+
+
+def _log_range(problem, rest):
+    """How far the logarithm of a kernel of categories varies; inf where these are many."""
+    n_features = problem.keys.shape[1]
+    columns = rest.categorical_columns(n_features)
+    both = [np.append(problem.queries[:, j], problem.keys[:, j]) for j in columns]
+    levels = list(map(np.unique, both))
+    n_combinations = math.prod(map(len, levels))
+    if n_combinations > _MOST_COMBINATIONS:
+        return math.inf
+    combinations = np.zeros((n_combinations, n_features))
+    combinations[:, columns] = list(itertools.product(*levels))
+    found = rest.log(combinations, combinations)
+    return float(found.max()) - float(found.min())
 
 
 def _arrays(tree):
