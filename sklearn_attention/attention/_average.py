@@ -88,10 +88,10 @@ def attend(
     -----
     Along a single feature most kernels are summed in time linear in keys and queries, by
     NumPy alone: windows of moments, recurrences or Chebyshev interpolation, whichever suits
-    the kernel. In two to eight features, where the bandwidth is small beside the data, trees
-    find for groups of neighbouring queries the keys within the kernel's support, or within
-    the distance beyond which all keys together have less than 1e-12 of the weight, and only
-    these are compared. Pairs are compared through
+    the kernel. In up to eight features, where the bandwidth is small beside the data, trees
+    find for groups of neighbouring queries the keys within the support of the kernel, or of
+    the factors of a product, or all but those that together have less than 1e-12 of the
+    weight, and only these are compared. Pairs are compared through
     :func:`torch.nn.functional.scaled_dot_product_attention` by Gaussian and scaled
     dot-product kernels where that is accurate (see
     :class:`~sklearn_attention.kernels.Gaussian`), and in tiles of differences by all

@@ -53,6 +53,9 @@ class Kernel(BaseEstimator):
         Whether the kernel depends on the difference of query and key alone.
     support : float
         Distance, in bandwidths, beyond which the kernel is exactly 0.
+    compact : bool
+        Whether the kernel is exactly 0 beyond some distance in the columns that the bandwidth
+        divides.
     decreasing : bool
         Whether the kernel falls with the distance, at the scale of the bandwidth, so that
         a smaller bandwidth means a smaller neighbourhood.
@@ -189,6 +192,25 @@ class Kernel(BaseEstimator):
         """
         return None
 
+    def radial_factors(self, n_features):
+        """Split off the factors of a product that are kernels of the distance.
+
+        Parameters
+        ----------
+        n_features : int
+
+        Returns
+        -------
+        factors : list of (RadialKernel, list of int)
+            Kernels, and the columns in which each measures the distance.
+        rest : Kernel or None
+            Of the same columns, the product of all other factors; None where there are none.
+        """
+        form = self.radial_form(n_features)
+        if form is None:
+            return [], self
+        return [(form.kernel, form.columns)], form.rest
+
     def numeric_columns(self, n_features):
         """Positions of the columns that are compared as numbers.
 
@@ -201,6 +223,23 @@ class Kernel(BaseEstimator):
         columns : list of int
         """
         return sorted(self._column_kinds(n_features)[0])
+
+    def categorical_columns(self, n_features):
+        """Positions of the columns that are compared as codes of categories.
+
+        Parameters
+        ----------
+        n_features : int
+
+        Returns
+        -------
+        columns : list of int
+        """
+        return sorted(self._column_kinds(n_features)[1])
+
+    @property
+    def compact(self):
+        return math.isfinite(self.support)
 
     @property
     def spread(self):

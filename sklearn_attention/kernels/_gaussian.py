@@ -64,3 +64,22 @@ class Gaussian(SmoothingKernel, name="gaussian"):
             key_bias=-0.5 * xp.sum(keys * keys, axis=1),
             query_bias=self._log_peak - 0.5 * xp.sum(queries * queries, axis=1),
         )
+
+
+class GaussianProduct(Gaussian):
+    r"""Product of Gaussians along several axes, which is one of the distance.
+
+    .. math:: K(u) = (2 \pi)^{-n/2} \exp\left(-\frac{u^2}{2}\right)
+
+    Parameters
+    ----------
+    n_factors : int
+        Number of factors :math:`n`.
+    """
+
+    def __init__(self, n_factors):
+        self.n_factors = n_factors
+
+    @property
+    def _log_peak(self):
+        return self.n_factors * Gaussian._log_peak

@@ -1,10 +1,12 @@
 """Different kernels for different columns."""
 
+import itertools
 import math
 
 from .._validation import check_columns
 from ._base import ComposedKernel, Kernel, as_kernel
 from ._categorical import AitchisonAitken, LiRacine
+from ._gaussian import Gaussian, GaussianProduct
 from ._radial import RadialForm
 
 
@@ -118,18 +120,54 @@ class ProductKernel(ComposedKernel):
         columns = [check_columns(name, given, n_features) for name, _, given in self._named]
         return list(zip(self._parts, columns, strict=True))
 
+    def _flat_groups(self, n_features):
+        """The same, with the groups of products within in their place."""
+        for kernel, columns in self._groups(n_features):
+            inner = [(kernel, range(len(columns)))]
+            if isinstance(kernel, ProductKernel):
+                inner = kernel._flat_groups(len(columns))
+            for part, positions in inner:
+                yield part, [columns[position] for position in positions]
+
+    def _radial_groups(self, n_features):
+        """Groups whose kernel is one of the distance, with that kernel; product of others."""
+        radial, others = [], []
+        for kernel, columns in self._flat_groups(n_features):
+            form = kernel.radial_form(len(columns))
+            if form is None or form.rest is not None:
+                others.append((kernel, columns))
+            else:
+                radial.append((form.kernel, [columns[position] for position in form.columns]))
+        named = [(f"part{i}", *group) for i, group in enumerate(others)]
+        return radial, ProductKernel(named) if named else None
+
     def radial_form(self, n_features):
-        groups = self._groups(n_features)
-        scaled = [group for group in groups if group[0].scaled]
-        others = [(f"part{i}", *group) for i, group in enumerate(groups) if not group[0].scaled]
-        if len(scaled) != 1:
+        radial, rest = self._radial_groups(n_features)
+        if not radial or (rest is not None and rest.scaled):
             return None
-        ((kernel, columns),) = scaled
-        inner = kernel.radial_form(len(columns))
-        if inner is None or inner.rest is not None:
+        kernel, columns = radial[0]
+        if len(radial) > 1:
+            columns = sorted(itertools.chain.from_iterable(of for _, of in radial))
+            gaussian = all(type(kernel) is Gaussian for kernel, _ in radial)
+            if not gaussian or len(set(columns)) < len(columns):
+                return None
+            kernel = GaussianProduct(len(radial))
+        return RadialForm(kernel, columns, rest)
+
+    def radial_factors(self, n_features):
+        whole = self.radial_form(n_features) is not None
+        return super().radial_factors(n_features) if whole else self._radial_groups(n_features)
+
+    def as_dot_product(self, queries, keys):
+        form = self.radial_form(queries.shape[1])
+        if form is None or form.rest is not None:
             return None
-        columns = [columns[position] for position in inner.columns]
-        return RadialForm(inner.kernel, columns, ProductKernel(others) if others else None)
+        return form.kernel.as_dot_product(queries[:, form.columns], keys[:, form.columns])
+
+    @property
+    def compact(self):
+        scaled = [part for part in self._parts if part.scaled]
+        return bool(scaled) and all(part.compact for part in scaled)
 
     @property
     def spread(self):

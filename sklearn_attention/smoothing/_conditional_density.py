@@ -20,13 +20,15 @@ from .._validation import (
     check_probabilities,
 )
 from ..bandwidth import RULES, conditional_bandwidth, mixed_rule_bandwidth
-from ..kernels import as_kernel, mixed_kernel
+from ..kernels import ProductKernel, as_kernel, mixed_kernel
 from ._density import check_density_kernel
 from ._kernel_distribution import KernelMixture
 
 _RULES = ("likelihood", *RULES)
 # Pairs of a query, or of a query's quantile, and a key at a time.
 _BLOCK_PAIRS = 2**18
+# Differences of larger logarithms have too few digits.
+_LARGEST_LOG = 1e5
 
 
 class ConditionalKernelDensity(RegressorMixin, MixedRows):
@@ -239,8 +241,14 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
             -inf where the density is 0.
         """
         X, y = self._read_rows(X, y=y, y_numeric=True)
-        log_density = np.empty(len(X))
-        for rows, weights in self._blocks(X):
+        log_density, others = np.empty(len(X)), np.arange(len(X))
+        if self.kernel_.signed is False:
+            of_rows, joint = self._log_sums(X, y)
+            told = np.abs(of_rows) < _LARGEST_LOG
+            log_density[told] = joint[told] - of_rows[told]
+            others = np.flatnonzero(~told)
+        for rows, weights in self._blocks(X[others]):
+            rows = others[rows]
             with np.errstate(divide="ignore", over="ignore"):
                 squared = ((y[rows, None] - self.values_) / self.target_bandwidth_) ** 2
                 terms = np.log(weights) + self.target_kernel_.log_profile(squared)
@@ -403,6 +411,21 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
             return bandwidth, check_positive("target_bandwidth", self.target_bandwidth)
         target = by_rule("target_bandwidth", self.target_kernel_)
         return bandwidth, None if target is None else float(target[-1])
+
+    def _log_sums(self, X, y):
+        """Logarithms of the sums of the kernel, and of its products with the target's."""
+        options = self._options() | {"empty": "nan"}
+        no_values = np.broadcast_to(0.0, (len(self.keys_), 0))
+        _, of_rows = attention.attend(X, self.keys_, no_values, self.kernel_, **options)
+        n_features = X.shape[1]
+        kernel = ProductKernel([
+            ("features", self.kernel_, list(range(n_features))),
+            ("target", self.target_kernel_, [n_features]),
+        ])  # fmt: skip
+        options["bandwidth"] = np.append(options["bandwidth"], self.target_bandwidth_)
+        queries, keys = np.column_stack([X, y]), np.column_stack([self.keys_, self.values_])
+        _, joint = attention.attend(queries, keys, no_values, kernel, **options)
+        return of_rows, joint
 
     def _options(self):
         return {

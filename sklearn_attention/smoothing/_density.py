@@ -21,7 +21,7 @@ from ..bandwidth import (
     each_column,
     mixed_rule_bandwidth,
 )
-from ..kernels import SmoothingKernel, as_kernel, level_table
+from ..kernels import ProductKernel, SmoothingKernel, as_kernel, level_table, mixed_kernel
 from ._kernel_distribution import KernelDistribution
 
 # Training rows that are looked at together.
@@ -302,21 +302,37 @@ class ProductKernelDensity(DensityMixin, MixedRows):
 
     def _log_density(self, X):
         weights = self.key_weights_
-        is_fixed = all((self.local_factors_[rows] == 1).all() for rows in self._key_blocks())
-        if is_fixed and self.columns_.kinds == ("numeric",):
-            no_values = np.broadcast_to(0.0, (len(self.keys_), 0))
-            options = {"bandwidth": self.bandwidth_, "sample_weight": weights, "empty": "nan"}
-            _, log_sums = attention.attend(X, self.keys_, no_values, self.kernel_, **options)
+        if all((self.local_factors_[rows] == 1).all() for rows in self._key_blocks()):
+            log_sums = self._fixed_log_sums(X)
         else:
             log_sums = np.full(len(X), -np.inf)
             for rows in self._key_blocks():
-                log_sums = np.logaddexp(log_sums, self._log_sums(X, rows, is_fixed))
-        mass = len(self.keys_) if weights is None else weights.sum()
+                log_sums = np.logaddexp(log_sums, self._adaptive_log_sums(X, rows))
+        (mass,) = in_memory(len(self.keys_) if weights is None else weights.sum())
         log_volume = np.log(self.bandwidth_[self.columns_.is_numeric]).sum()
         return log_sums - np.log(mass) - log_volume
 
-    def _log_sums(self, X, rows, is_fixed):
-        """Logarithms of the sums over some of the training rows."""
+    def _fixed_log_sums(self, X):
+        """Logarithms of the sums of the kernels of one bandwidth."""
+        columns, weights, known = self.columns_, self.key_weights_, True
+        for j in columns.categorical:
+            known &= X[:, j] >= 0
+            if columns.kinds[j] == "ordered":  # over all levels each row has mass 1
+                table, _ = level_table(
+                    "ordered", columns.n_levels[j], self.bandwidth_[j], normalized=False
+                )
+                mass = table.sum(axis=0)[self.keys_[:, j].astype(np.intp)]
+                weights = (1.0 if weights is None else weights) / mass
+        kernel = mixed_kernel(ProductKernel(self.kernel_), columns, self.bandwidth_)
+        no_values = np.broadcast_to(0.0, (len(self.keys_), 0))
+        _, log_sums = attention.attend(
+            X, self.keys_, no_values, kernel, bandwidth=columns.divisors(self.bandwidth_),
+            sample_weight=weights, empty="nan",
+        )  # fmt: skip
+        return np.where(known, log_sums, -np.inf)
+
+    def _adaptive_log_sums(self, X, rows):
+        """Logarithms of the sums over some of the training rows, with their local factors."""
         keys, weights, factors = self.keys_[rows], self.key_weights_, self.local_factors_[rows]
         if weights is not None:
             weights = weights[rows]
@@ -325,7 +341,6 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         if not len(keys):
             return np.full(len(X), -np.inf)
         parts = each_column(self.kernel_, self.columns_)
-        factors = None if is_fixed else factors
         return LogSums(keys, parts, self.columns_, weights, factors)(self.bandwidth_, X)[0]
 
     def _key_blocks(self):

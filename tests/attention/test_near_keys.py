@@ -13,7 +13,7 @@ from sklearn_attention.attention._algorithms._near_keys import NearKeys, near_ke
 from sklearn_attention.attention._empty import fallback
 from sklearn_attention.attention._kernel_sums import kernel_sums
 from sklearn_attention.attention._problem import prepare
-from sklearn_attention.kernels import AitchisonAitken, ProductKernel, as_kernel
+from sklearn_attention.kernels import AitchisonAitken, LiRacine, ProductKernel, as_kernel
 
 N = 400
 PLACES = {
@@ -32,6 +32,16 @@ KERNELS = {
     "tricube": 0.5,
     "gaussian": 0.05,
     "exponential": 0.02,
+}
+# By products, whose keys lie in boxes and other bodies.
+PRODUCTS = {
+    ProductKernel("boxcar"): 0.6,
+    ProductKernel("gaussian"): 0.05,
+    ProductKernel("logistic"): 0.01,
+    ProductKernel([("a", "epanechnikov", [0]), ("b", "tricube", slice(1, None))]): 0.7,
+    ProductKernel([("a", "epanechnikov", [0]), ("b", "gaussian", slice(1, None))]): 0.3,
+    ProductKernel([("a", "boxcar", [0]), ("b", "rational_quadratic", [-1])]): 0.3,
+    ProductKernel([("a", "sigmoid", [-1]), ("b", "exponential", slice(0, -1))]): 0.02,
 }
 
 
@@ -58,12 +68,13 @@ def data(place, n_features, seed=0):
 
 
 @pytest.mark.parametrize("leave_out", [False, True])
-@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("kernel", [*KERNELS, *PRODUCTS], ids=str)
 @pytest.mark.parametrize("place", PLACES)
 def test_averages(place, kernel, leave_out, always):
     queries, keys, values, weights = data(place, 3 + leave_out)
     options = {
-        "bandwidth": KERNELS[kernel], "sample_weight": weights, "leave_one_out": leave_out,
+        "bandwidth": (KERNELS | PRODUCTS)[kernel], "sample_weight": weights,
+        "leave_one_out": leave_out,
         "empty": {"boxcar": "mean", "tricube": "nan"}.get(kernel, "nearest"),
     }  # fmt: skip
     given = keys if leave_out else queries, keys, values, kernel
@@ -128,20 +139,41 @@ def test_scales_that_need_all_pairs_keep_their_places(monkeypatch):
     )
 
 
-def test_categories_and_scales_of_queries():
+def test_scales_of_queries():
     queries, keys, values, _ = data("normal", 4)
-    levels = np.random.default_rng(1).integers(0, 3, size=N)
-    keys[:, 3], queries[:, 3] = levels, levels[: len(queries)]
-    kernel = ProductKernel([
-        ("numbers", "epanechnikov", [0]), ("level", AitchisonAitken(n_levels=3, lam=0.2), [3])
-    ])  # fmt: skip
     given = {"bandwidth": 0.5, "query_scale": np.linspace(0.5, 2, len(queries))}
-    found = attend(queries, keys, values, "epanechnikov", **given)
-    asked = attend(queries, keys, values, "epanechnikov", algorithm="dense", **given)
-    np.testing.assert_allclose(found[0], asked[0], rtol=1e-10)
-    found = attend(queries, keys, values, kernel, bandwidth=0.5)
-    asked = attend(queries, keys, values, kernel, bandwidth=0.5, algorithm="dense")
-    np.testing.assert_allclose(found[0], asked[0], rtol=1e-10)
+    for kernel in ("epanechnikov", ProductKernel("gaussian")):
+        found = attend(queries, keys, values, kernel, **given)
+        asked = attend(queries, keys, values, kernel, algorithm="dense", **given)
+        np.testing.assert_allclose(found[0], asked[0], rtol=1e-10)
+
+
+@pytest.mark.parametrize("lam", [0.0, 1e-9, 0.2])
+@pytest.mark.parametrize(
+    "numbers", ["epanechnikov", "gaussian", ProductKernel("boxcar"), ProductKernel("logistic")]
+)
+@pytest.mark.parametrize("n_features", [1, 3])
+def test_categories(numbers, n_features, lam, always, monkeypatch):
+    queries, keys, values, _ = data("normal", n_features + 2)
+    for x in (keys, queries):
+        x[:, -2:] = abs(np.round(x[:, -2:]))
+    # A column that no kernel looks at does not matter.
+    keys, queries = (np.column_stack([np.arange(len(x)), x]) for x in (keys, queries))
+    kernel = ProductKernel([
+        ("numbers", numbers, slice(1, -2)), ("level", AitchisonAitken(n_levels=3, lam=lam), -2),
+        ("size", LiRacine(lam=0.1 + lam), -1),
+    ])  # fmt: skip
+    bandwidth = 0.4 if kernel.compact else 0.02
+    found = attend(queries, keys, values, kernel, bandwidth=bandwidth)
+    # No level but its own counts for a query at lambda 0: the nearest key may be no bound.
+    assert bool(always) == (kernel.compact or lam > 0)
+    asked = attend(queries, keys, values, kernel, bandwidth=bandwidth, algorithm="dense")
+    for one, other in zip(found, asked, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-10)
+    monkeypatch.setattr(_near_keys, "_MOST_COMBINATIONS", 3)
+    always.clear()
+    attend(queries, keys, values, kernel, bandwidth=bandwidth, empty="nan")
+    assert bool(always) == kernel.compact
 
 
 def test_weights_of_very_different_size():
@@ -155,11 +187,11 @@ def test_weights_of_very_different_size():
         np.testing.assert_allclose(one, other, rtol=1e-9)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     n=st.integers(1, 60), n_features=st.integers(2, 8), seed=st.integers(0, 10**6),
     decimals=st.integers(0, 6), offset=st.sampled_from([0.0, 1e6]),
-    bandwidth=st.floats(0.01, 100), kernel=st.sampled_from(sorted(KERNELS)),
+    bandwidth=st.floats(0.01, 100), kernel=st.sampled_from([*KERNELS, *PRODUCTS]),
     leave_out=st.booleans(),
 )  # fmt: skip
 def test_any_rows(n, n_features, seed, decimals, offset, bandwidth, kernel, leave_out):

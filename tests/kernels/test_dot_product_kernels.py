@@ -12,6 +12,7 @@ from sklearn_attention.kernels import (
     Gaussian,
     Linear,
     Polynomial,
+    ProductKernel,
     ScaledDotProduct,
 )
 
@@ -143,7 +144,16 @@ class TestCosineSimilarity(KernelContract):
 
 
 @pytest.mark.parametrize("d", [1, 2, 5, 20])
-@pytest.mark.parametrize("kernel", [Gaussian(), ScaledDotProduct()], ids=repr)
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        Gaussian(),
+        ScaledDotProduct(),
+        ProductKernel("gaussian"),
+        ProductKernel([("last", "gaussian", [-1])]),
+    ],
+    ids=repr,
+)
 def test_dot_product_form_is_the_logarithm(kernel, d):
     rng = np.random.default_rng(d)
     queries, keys = rng.normal(size=(4, d)), rng.normal(size=(6, d))
@@ -156,6 +166,8 @@ def test_dot_product_form_is_the_logarithm(kernel, d):
         np.testing.assert_allclose(scores, kernel.log(*tables), rtol=1e-12, atol=1e-13)
 
 
-@pytest.mark.parametrize("kernel", [Linear(), Polynomial(), CosineSimilarity()], ids=repr)
+@pytest.mark.parametrize(
+    "kernel", [Linear(), Polynomial(), CosineSimilarity(), ProductKernel("boxcar")], ids=repr
+)
 def test_other_kernels_have_no_dot_product_form(kernel):
     assert kernel.as_dot_product(np.ones((2, 1)), np.ones((3, 1))) is None

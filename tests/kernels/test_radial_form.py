@@ -116,7 +116,8 @@ def test_the_order_of_columns_may_be_any():
         Laplacian(),
         AitchisonAitken(),
         as_kernel(laplacian_kernel),
-        ProductKernel("gaussian"),
+        ProductKernel("epanechnikov"),
+        ProductKernel([("a", "gaussian", [0]), ("b", "gaussian", [0, 1])]),
         ProductKernel([("a", "gaussian", [0]), ("b", "epanechnikov", [1])]),
         ProductKernel([("a", "laplacian", [0, 1])]),
         ProductKernel([("a", LiRacine(), [0]), ("b", WangVanRyzin(), [1])]),
@@ -134,6 +135,87 @@ def test_the_product_form_of_one_column_is_of_the_distance():
     assert form.kernel == Epanechnikov()
     assert form.columns == [0]
     assert form.rest is None
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        ProductKernel("gaussian"),
+        ProductKernel([("a", "gaussian", [2]), ("b", "gaussian", [0, 1])]),
+        ProductKernel(
+            [("c", LiRacine(lam=0.5), [1]), ("a", ProductKernel("gaussian"), [2, 0])]
+        ),
+    ],
+    ids=repr,
+)
+def test_a_product_of_gaussians_is_a_gaussian_of_the_distance(kernel):
+    X = np.array([[0.0, 0.0, 0.5], [3.0, 1.0, -1.0], [0.2, 2.0, 0.1]])
+    form = kernel.radial_form(3)
+    assert form.columns == kernel.numeric_columns(3)
+    squared = form.squared(X, X)
+    np.testing.assert_allclose(form.values(squared, X, X), kernel(X), rtol=1e-13)
+    np.testing.assert_allclose(form.log_values(squared, X, X), kernel.log(X), rtol=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "expected", "has_rest"),
+    [
+        (Gaussian(), [("Gaussian", [0, 1, 2])], False),
+        (Linear(), [], True),
+        (ProductKernel("boxcar"), [("Boxcar", [0]), ("Boxcar", [1]), ("Boxcar", [2])], False),
+        (
+            ProductKernel([("a", "boxcar", [2]), ("b", ProductKernel("gaussian"), [1, 0])]),
+            [("Boxcar", [2]), ("Gaussian", [1]), ("Gaussian", [0])],
+            False,
+        ),
+        (
+            ProductKernel([("a", "boxcar", [2]), ("b", "laplacian", [0, 1])]),
+            [("Boxcar", [2])],
+            True,
+        ),
+        (
+            ProductKernel([("a", ProductKernel("boxcar"), [0, 2]), ("b", LiRacine(), [1])]),
+            [("Boxcar", [0]), ("Boxcar", [2])],
+            True,
+        ),
+        (
+            ProductKernel([("a", "boxcar", [0, 2]), ("b", LiRacine(), [1])]),
+            [("Boxcar", [0, 2])],
+            True,
+        ),
+    ],
+    ids=repr,
+)
+def test_factors_of_the_distance(kernel, expected, has_rest):
+    factors, rest = kernel.radial_factors(3)
+    assert [(type(factor).__name__, list(of)) for factor, of in factors] == expected
+    assert (rest is not None) == has_rest
+    X = np.array([[0.0, 0.0, 0.5], [0.3, 1.0, -0.1], [0.2, 2.0, 0.1]])
+    product = 1.0 if rest is None else rest(X)
+    for factor, of in factors:
+        product = product * factor(X[:, of])
+    np.testing.assert_allclose(product, kernel(X), rtol=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "compact"),
+    [
+        (Boxcar(), True),
+        (Gaussian(), False),
+        (Boxcar() + Gaussian(), False),
+        (Boxcar() * Gaussian(), True),
+        (ProductKernel("boxcar"), True),
+        (ProductKernel([("a", "boxcar", [0]), ("b", LiRacine(), [1])]), True),
+        (ProductKernel([("a", "boxcar", [0]), ("b", "gaussian", [1])]), False),
+        (ProductKernel([("b", LiRacine(), [1])]), False),
+    ],
+    ids=repr,
+)
+def test_what_ends(kernel, compact):
+    assert kernel.compact is compact
+    columns = kernel.numeric_columns(2)
+    far = kernel(np.zeros((1, 2)), 5 * np.eye(2)[columns])
+    assert (bool(columns) and not far.any()) == compact
 
 
 def test_a_kernel_of_several_products():
@@ -174,3 +256,6 @@ def test_numeric_columns():
     assert AitchisonAitken().numeric_columns(2) == []
     assert (Gaussian() + 0.1).numeric_columns(2) == [0, 1]
     assert ProductKernel([("x", "gaussian", [2])]).numeric_columns(3) == [2]
+    mixed = ProductKernel([("x", "gaussian", [2]), ("a", LiRacine(), [0])])
+    assert mixed.numeric_columns(4) == [2]
+    assert mixed.categorical_columns(4) == [0]

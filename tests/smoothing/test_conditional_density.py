@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from recorder import Recorder
+from scipy.special import logsumexp
 from scipy.stats import kstest
 from sklearn.base import clone, is_regressor
 from sklearn.exceptions import NotFittedError
@@ -15,6 +16,7 @@ from sklearn_attention import (
     ProductKernelDensity,
     attention_weights,
 )
+from sklearn_attention.attention._algorithms import _near_keys
 from sklearn_attention.bandwidth import ConditionalLikelihood, rule_bandwidth
 from sklearn_attention.kernels import AitchisonAitken, Gaussian, LiRacine, as_kernel
 from sklearn_attention.smoothing import _conditional_density
@@ -25,6 +27,19 @@ POSITIVE = [
 ]  # fmt: skip
 SIZES = ["small", "medium", "large"]
 every_target_kernel = pytest.mark.parametrize("target_kernel", POSITIVE)
+
+
+PLACES = {
+    "normal": lambda rng, shape: rng.normal(size=shape),
+    "heavy tails": lambda rng, shape: rng.standard_t(1.5, size=shape),
+    "clusters": lambda rng, shape: rng.normal(size=shape) + 99 * rng.integers(3, size=shape),
+    "ties": lambda rng, shape: np.round(4 * rng.normal(size=shape)) / 4,
+    "outlier": lambda rng, shape: np.vstack([rng.normal(size=shape)[1:], [[1e6] * shape[1]]]),
+}
+KERNELS = [
+    ("gaussian", "gaussian"), ("epanechnikov", "gaussian"), ("gaussian", "tricube"),
+    ("triangular", "biweight"), ("matern32", "logistic"), ("laplacian", "gaussian"),
+]  # fmt: skip
 
 
 @pytest.fixture
@@ -160,6 +175,47 @@ class TestDensity:
             for i in range(len(X))
         ]
         assert model.likelihood_score_ == pytest.approx(np.mean(left_out), rel=1e-10)
+
+    @pytest.mark.parametrize("empty", ["nearest", "mean", "nan"])
+    @pytest.mark.parametrize("kernels", KERNELS, ids=str)
+    @pytest.mark.parametrize("place", PLACES)
+    def test_near_rows_are_told_from_all(self, place, kernels, empty, monkeypatch):
+        monkeypatch.setattr(_near_keys, "_FEW_PAIRS", 0)
+        monkeypatch.setattr(_near_keys, "_LARGEST_SHARE", np.inf)
+        rng = np.random.default_rng(0)
+        weights = rng.integers(0, 3, size=200)
+        for d in (1, 2, 4):
+            rows, queries = PLACES[place](rng, (200, d + 1)), PLACES[place](rng, (30, d + 1))
+            model = fixed(*kernels, empty=empty).fit(rows[:, :d], rows[:, d], weights)
+            queries[:5] = rows[:5] + 0.1
+            queries[5:10, :d] += 30.0
+            x, y = queries[:, :d], queries[:, d]
+            shares = attention_weights(
+                x, model.keys_, model.kernel_, bandwidth=0.5, sample_weight=weights,
+                empty=empty,
+            )  # fmt: skip
+            gaps = (y[:, None] - rows[:, d]) / 0.3
+            of_targets = model.target_kernel_.log(gaps.reshape(-1, 1), np.zeros((1, 1)))
+            of_targets = of_targets.reshape(gaps.shape) - np.log(0.3)
+            with np.errstate(divide="ignore"):
+                of_rows = np.log(weights) + model.kernel_.log(x / 0.5, model.keys_ / 0.5)
+                log_shares = np.log(shares)
+            total = logsumexp(of_rows, axis=1)
+            # Beside others shares underflow; further out logarithms have too few digits.
+            near = np.abs(total) < 1e5
+            log_shares[near] = of_rows[near] - total[near, None]
+            expected = logsumexp(log_shares + of_targets, axis=1)
+            found = model.score_samples(x, y)
+            np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+
+    def test_far_out_the_nearest_row_alone_counts(self, data):
+        X, y = data
+        model = fixed().fit(X, y)
+        nearest = X[:, 0].argmax()
+        far = X[nearest] + np.array([[1e4, 0.0], [1e6, 0.0], [1e8, 0.0]])
+        found = model.score_samples(far, np.full(3, y[nearest] + 0.2))
+        expected = Gaussian().log([[0.2 / 0.3]], [[0.0]])[0, 0] - np.log(0.3)
+        np.testing.assert_allclose(found, expected, rtol=1e-9)
 
     def test_score_is_the_mean(self, data):
         X, y = data

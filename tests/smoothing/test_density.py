@@ -18,10 +18,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from sklearn_attention import ProductKernelDensity
+from sklearn_attention.attention._algorithms import _near_keys
 from sklearn_attention.bandwidth import (
     DensityLeastSquares,
     DensityLikelihood,
+    LogSums,
     _log_sums,
+    each_column,
     rule_bandwidth,
 )
 from sklearn_attention.kernels import Gaussian, Tricube, as_kernel, level_table
@@ -32,6 +35,16 @@ POSITIVE = [
     "cosine", "logistic", "sigmoid",
 ]  # fmt: skip
 SIZES = ["small", "medium", "large"]
+
+
+PLACES = {
+    "normal": lambda rng, shape: rng.normal(size=shape),
+    "heavy tails": lambda rng, shape: rng.standard_t(1.5, size=shape),
+    "clusters": lambda rng, shape: rng.normal(size=shape) + 99 * rng.integers(3, size=shape),
+    "ties": lambda rng, shape: np.round(rng.normal(size=shape), 1),
+    "offset": lambda rng, shape: 1e6 + rng.normal(size=shape),
+    "outlier": lambda rng, shape: np.vstack([rng.normal(size=shape)[1:], [[1e6] * shape[1]]]),
+}
 
 
 @pytest.fixture
@@ -65,6 +78,17 @@ def slow_density(model, x):
             product *= model.kernel_([[x[j] / h]], [[key[j] / h]])[0, 0] / h
         total += product
     return total
+
+
+def slow_log_density(model, queries, keys):
+    """Its logarithm, for numbers, without local factors."""
+    weights, h = model.key_weights_, model.bandwidth_
+    weights = np.ones(len(keys)) if weights is None else weights
+    with np.errstate(divide="ignore"):
+        terms = np.log(weights / weights.sum()) - np.log(h).sum()
+    for x, key, width in zip(queries.T, keys.T, h, strict=True):
+        terms = terms + model.kernel_.log(x[:, None] / width, key[:, None] / width)
+    return logsumexp(terms, axis=1)
 
 
 class TestEstimate:
@@ -125,7 +149,7 @@ class TestEstimate:
             np.testing.assert_allclose(np.exp(found), terms.mean(), rtol=1e-12)
 
     def test_blocks_are_one(self, X, monkeypatch):
-        model = ProductKernelDensity(bandwidth=1.0).fit(X)
+        model = ProductKernelDensity(bandwidth=1.0, sensitivity=0.5).fit(X)
         whole = model.score_samples(X)
         monkeypatch.setattr(_log_sums, "BLOCK_PAIRS", 100)
         np.testing.assert_array_equal(model.score_samples(X), whole)
@@ -143,6 +167,45 @@ class TestEstimate:
             )
         expected = logsumexp(terms, axis=1) - math.log(scale)
         np.testing.assert_allclose(model.score_samples(queries), expected, rtol=1e-8)
+
+    @pytest.mark.parametrize("kernel", POSITIVE)
+    @pytest.mark.parametrize("place", PLACES)
+    def test_several_features_by_near_rows(self, kernel, place, monkeypatch):
+        monkeypatch.setattr(_near_keys, "_FEW_PAIRS", 0)
+        monkeypatch.setattr(_near_keys, "_LARGEST_SHARE", np.inf)
+        rng = np.random.default_rng(0)
+        for d in (2, 3, 8):
+            X, queries = PLACES[place](rng, (200, d)), PLACES[place](rng, (20, d))
+            middle = np.median(X, axis=0)
+            queries = np.vstack([queries, X[:5], middle + np.array([[10], [40], [1e3]])])
+            weights = rng.integers(0, 3, size=200)
+            bandwidth = rng.uniform(0.1, 0.5, size=d)
+            model = ProductKernelDensity(kernel, bandwidth=bandwidth)
+            found = model.fit(X, sample_weight=weights).score_samples(queries)
+            expected = slow_log_density(model, queries - middle, X - middle)
+            np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+
+    @pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov"])
+    def test_one_row_alone(self, kernel):
+        for X in ([[1.0, -2.0, 5.0]], [[1.0, -2.0, 5.0]] + 9 * [[1e4, 1e4, 1e4]]):
+            model = ProductKernelDensity(kernel, bandwidth=0.5).fit(X)
+            queries = np.array([[1.2, -2.0, 4.9], [1.0, 38.0, 5.0]])
+            expected = slow_log_density(model, queries, np.array(X))
+            np.testing.assert_allclose(model.score_samples(queries), expected, rtol=1e-10)
+
+    @pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "logistic"])
+    def test_categories_by_near_rows(self, frame, kernel, monkeypatch):
+        monkeypatch.setattr(_near_keys, "_FEW_PAIRS", 0)
+        monkeypatch.setattr(_near_keys, "_LARGEST_SHARE", np.inf)
+        frame["width"] = np.random.default_rng(1).normal(size=len(frame))
+        weights = np.random.default_rng(2).uniform(size=len(frame))
+        model = ProductKernelDensity(kernel, bandwidth=[0.2, 0.8, 0.3, 0.6])
+        model.fit(frame, sample_weight=weights)
+        # The sums that the searches make, pair by pair.
+        parts = each_column(model.kernel_, model.columns_)
+        sums = LogSums(model.keys_, parts, model.columns_, weights)(model.bandwidth_)[0]
+        expected = sums - math.log(weights.sum() * 0.8 * 0.6)
+        np.testing.assert_allclose(model.score_samples(frame), expected, rtol=1e-12)
 
     def test_beyond_the_support(self, X):
         model = ProductKernelDensity("tricube", bandwidth=0.5).fit(X)

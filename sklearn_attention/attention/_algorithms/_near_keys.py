@@ -1,5 +1,6 @@
 """Neighbouring queries, and the keys that are within their reach, found by trees."""
 
+import itertools
 import math
 from dataclasses import replace
 
@@ -10,7 +11,7 @@ from .._problem import resolve_device
 # Queries of a group and keys of a leaf, at least; twice as many at most.
 _GROUP, _LEAF = 40, 20
 # Features in which boxes of neighbours leave enough out.
-_FEATURES = range(2, 9)
+_FEATURES = range(1, 9)
 # Pairs below which nothing but all pairs pays.
 _FEW_PAIRS = 2**22
 # A group takes as long as so many pairs besides its own; and of the time of all pairs the
@@ -21,10 +22,10 @@ _COUNTED, _GROUPS_AT_ONCE = 64, 512
 # What is left out of a sum, as a share of it; and for each degree of a polynomial, whose
 # terms grow with the distance, by how much less.
 _INVISIBLE, _LESS = 1e-12, 1e-4
-# A little more than the reach, since boxes may round otherwise.
-_MORE = 1 + 1e-12
-# Steps in which the distance of what is left out is enclosed, and then narrowed down.
-_DOUBLINGS, _HALVINGS = 60, 30
+# Combinations of levels of categories, at most.
+_MOST_COMBINATIONS = 500
+# Boxes are taken a little closer than they are, since pairs may round otherwise.
+_CLOSER = 1 - 1e-12
 
 
 def near_keys(problem, device, degree=0, *, nearest=False):
@@ -46,12 +47,23 @@ def near_keys(problem, device, degree=0, *, nearest=False):
         None where comparing all pairs is as fast, or there is no other way.
     """
     kernel = problem.kernel
-    form = kernel.radial_form(problem.keys.shape[1])
-    if form is None or kernel.signed is not False:
+    # Queries and keys are moved together, which must not change what is not radial.
+    if kernel.signed is not False or not kernel.stationary or not _many_pairs(problem, device):
         return None
-    if math.isinf(form.kernel.support) and not (form.rest is None and kernel.decreasing):
-        return None
-    return _if_few(problem, device, form.columns, form.kernel, degree, nearest)
+    factors, rest = kernel.radial_factors(problem.keys.shape[1])
+    compact = [factor for factor in factors if math.isfinite(factor[0].support)]
+    fall = degree * -math.log(_LESS) - math.log(_INVISIBLE)
+    if not compact:
+        if not kernel.decreasing or (rest is not None and rest.scaled):
+            return None
+        fall += 0.0 if rest is None else _log_range(problem, rest)
+        if not math.isfinite(fall):
+            return None
+    # Where a kernel ends, so does its product with any others.
+    factors = compact or factors
+    columns = sorted({j for _, of in factors for j in of})
+    factors = [(factor, [columns.index(j) for j in of]) for factor, of in factors]
+    return _if_few(problem, columns, factors, fall, nearest)
 
 
 def nearest_keys(problem, device="auto"):
@@ -68,24 +80,31 @@ def nearest_keys(problem, device="auto"):
     found : NearKeys or None
         As of :func:`near_keys`.
     """
-    return _if_few(problem, device, list(range(problem.keys.shape[1])))
+    columns = list(range(problem.keys.shape[1]))
+    return _if_few(problem, columns) if _many_pairs(problem, device) else None
 
 
-def _if_few(problem, device, columns, *options):
+def _many_pairs(problem, device):
+    """Whether there are arrays of so many pairs that trees may pay."""
+    if not problem.on_arrays or problem.gap:
+        return False
     n_pairs = len(problem.queries) * len(problem.keys)
-    if not problem.on_arrays or problem.gap or n_pairs < _FEW_PAIRS:
-        return None
-    if len(columns) not in _FEATURES or resolve_device(device).type != "cpu":
+    return n_pairs >= _FEW_PAIRS and resolve_device(device).type == "cpu"
+
+
+def _if_few(problem, columns, *options):
+    if len(columns) not in _FEATURES:
         return None
     found = NearKeys(problem, columns, *options)
+    n_pairs = len(problem.queries) * len(problem.keys)
     return found if found.n_pairs() < _LARGEST_SHARE * n_pairs else None
 
 
 class NearKeys:
     """Groups of neighbouring queries, each with all keys that count for it.
 
-    These are the keys within the kernel's support, or within a distance beyond which all
-    keys together have next to no weight.
+    These are the keys within the support of every factor of the kernel; of kernels without
+    an end, those but for which all keys together have next to no weight beside the nearest.
 
     Parameters
     ----------
@@ -93,9 +112,13 @@ class NearKeys:
         Of arrays.
     columns : list of int
         What distances are measured in.
-    kernel : RadialKernel, default=None
-        Of the distance; None where only the nearest keys count.
-    degree : int, default=0
+    factors : list of (RadialKernel, list of int), default=()
+        Kernels whose product is that of the problem, or its factors with an end, and in
+        which of those columns each measures the distance. Only the nearest keys count
+        where there are none.
+    fall : float, default=0
+        By how much the logarithm of kernels without an end has to be less than at the
+        nearest key, for each unit of weight.
     nearest : bool, default=True
         As for :func:`near_keys`.
 
@@ -105,23 +128,21 @@ class NearKeys:
         The same, with its keys in another order, in which neighbours lie together.
     """
 
-    def __init__(self, problem, columns, kernel=None, degree=0, nearest=True):
+    def __init__(self, problem, columns, factors=(), fall=0.0, nearest=True):
         from sklearn.neighbors import KDTree  # takes a while to load, and few rows need none
 
-        self._columns, self._kernel = columns, kernel
-        self._support = 0.0 if kernel is None else float(kernel.support)
-        self._with_nearest = nearest or math.isinf(self._support)
+        self._columns, self._factors, self._with_nearest = columns, factors, nearest
+        self._fades = any(math.isinf(kernel.support) for kernel, _ in factors)
         weights = problem.weights
-        self._fall = math.log(weights.sum()) - math.log(weights.min())
-        self._fall -= math.log(_INVISIBLE) + degree * math.log(_LESS)
+        self._fall = fall + math.log(weights.sum()) - math.log(weights.min())
         self._queries = problem.queries[:, columns]
         self._tree = KDTree(problem.keys[:, columns], leaf_size=_LEAF)
         order, self._nodes, *self._boxes = _arrays(self._tree)
+        self._rank = np.empty_like(order)
+        self._rank[order] = np.arange(len(order))
         own = problem.own_key
         if own is not None:
-            rank = np.empty_like(order)
-            rank[order] = np.arange(len(order))
-            own = np.where(own >= 0, rank[own], -1)
+            own = np.where(own >= 0, self._rank[own], -1)
         self._own = problem.own_key
         self.problem = replace(
             problem, keys=problem.keys[order], values=problem.values[order],
@@ -138,7 +159,7 @@ class NearKeys:
         """Number of pairs that take as long as these groups, about."""
         n_groups = len(self._groups)
         some = np.unique(np.linspace(0, n_groups - 1, _COUNTED).astype(int))
-        group, node = self._leaves(some, self._radius(some))
+        group, node = self._leaves(some, self._reach(some))
         sizes = self._nodes["idx_end"][node] - self._nodes["idx_start"][node]
         n_queries = np.array([len(self._groups[place]) for place in some])
         share = (sizes @ n_queries[group]) / n_queries.sum()
@@ -148,13 +169,13 @@ class NearKeys:
         """Lists of groups: positions of queries, and of keys in ascending order."""
         for start in range(0, len(self._groups), _GROUPS_AT_ONCE):
             some = np.arange(start, min(start + _GROUPS_AT_ONCE, len(self._groups)))
-            radius = self._radius(some)
-            group, node = self._leaves(some, radius)
+            reach = self._reach(some)
+            group, node = self._leaves(some, reach)
             ends = np.searchsorted(group, np.arange(len(some)), side="right")
             leaves = np.split(node, ends[:-1])
             yield [
-                (self._groups[place], self._within(place, own, reach))
-                for place, own, reach in zip(some, leaves, radius, strict=True)
+                (self._groups[place], self._within(place, own, of_group))
+                for place, own, of_group in zip(some, leaves, reach.T, strict=True)
             ]
 
     def middle(self, rows):
@@ -163,50 +184,99 @@ class NearKeys:
         middle[self._columns] = np.median(self._queries[rows], axis=0)
         return middle
 
-    def _radius(self, some):
-        """Distance within which keys count for some of the groups."""
+    def _reach(self, some):
+        """What keys have to be near, or to weigh, to count for some of the groups.
+
+        Returns
+        -------
+        reach : ndarray of shape (3, n_groups)
+            The squared distance of keys that count in any case; what divides distances at
+            most; the logarithm of what all other keys that count weigh more than.
+        """
         rows = np.concatenate([self._groups[place] for place in some])
         starts = np.cumsum([0] + [len(self._groups[place]) for place in some[:-1]])
         scale = self.problem.query_scale
         scale = np.ones(len(rows)) if scale is None else scale[rows]
-        nearest = self._nearest(rows) if self._with_nearest else 0.0
-        if math.isinf(self._support):
-            squared = _fallen(self._kernel, (nearest / scale) ** 2, self._fall)
-            radius = scale * np.sqrt(squared)
-        else:
-            radius = np.maximum(self._support * scale, nearest)
-        return np.maximum.reduceat(radius, starts) * _MORE
+        nearest, least = np.full((2, len(rows)), -np.inf)
+        if self._with_nearest or self._fades:
+            found = self._nearest(rows)
+            apart = _squared(self._queries[rows] - self._keys[found])
+            if self._with_nearest:
+                nearest = apart.sum(axis=1)
+            if self._fades:
+                least = self._log_kernel(apart, scale) - self._fall
+        nearest, scale = np.maximum.reduceat([nearest, scale], starts, axis=1)
+        return np.stack([nearest, scale, np.minimum.reduceat(least, starts)])
 
     def _nearest(self, rows):
-        """Distance from some queries to the nearest key but their own."""
+        """The nearest key to some queries but their own."""
+        queries = self._queries[rows]
         if self._own is None:
-            return self._tree.query(self._queries[rows])[0][:, 0]
-        n_neighbors = min(2, len(self._keys))
-        distance, found = self._tree.query(self._queries[rows], n_neighbors)
-        return np.where(found[:, 0] == self._own[rows], distance[:, -1], distance[:, 0])
+            found = self._tree.query(queries, return_distance=False)[:, 0]
+        else:
+            n_neighbors = min(2, len(self._keys))
+            found = self._tree.query(queries, n_neighbors, return_distance=False)
+            found = np.where(found[:, 0] == self._own[rows], found[:, -1], found[:, 0])
+        return self._rank[found]
 
-    def _leaves(self, some, radius):
-        """Leaves within reach of some groups: pairs of positions, by group."""
+    def _log_kernel(self, apart, scale):
+        """Logarithm of the kernel, or of its support, at squared distances along columns."""
+        total = 0.0
+        for kernel, of in self._factors:
+            squared = apart[:, of].sum(axis=1) / scale**2
+            if self._fades:
+                total = total + kernel.log_profile(squared)
+            else:
+                total = total + np.where(squared <= kernel.support**2, 0.0, -np.inf)
+        return total
+
+    def _counts(self, boxes, others, reach):
+        """Whether keys within boxes may count for queries within others."""
+        nearest, scale, least = reach
+        (bottom, top), (low, high) = boxes, others
+        gap = np.maximum(np.maximum(bottom - high, low - top), 0.0)
+        apart = _squared(gap) * _CLOSER
+        counts = apart.sum(axis=1) <= nearest
+        return counts | (self._log_kernel(apart, scale) > least) if self._factors else counts
+
+    def _leaves(self, some, reach):
+        """Leaves that may count for some groups: pairs of positions, by group."""
         low, high = self._low[some], self._high[some]
         group, node = np.arange(len(some)), np.zeros(len(some), dtype=int)
         while True:
-            bottom, top = (ends[node] for ends in self._boxes)
-            near = _gap(bottom, top, low[group], high[group]) <= radius[group]
+            boxes, others = [ends[node] for ends in self._boxes], (low[group], high[group])
+            near = self._counts(boxes, others, reach[:, group])
             group, node = group[near], node[near]
             if not len(node) or self._nodes["is_leaf"][node[0]]:
                 return group, node
             group, node = np.repeat(group, 2), (2 * node[:, None] + [1, 2]).ravel()
 
-    def _within(self, place, leaves, radius):
-        """Keys of some leaves that are within reach of a group."""
+    def _within(self, place, leaves, reach):
+        """Keys of some leaves that may count for a group."""
         starts, ends = self._nodes["idx_start"][leaves], self._nodes["idx_end"][leaves]
         sizes = ends - starts
         skip = starts - (np.cumsum(sizes) - sizes)
         keys = np.arange(sizes.sum()) + np.repeat(skip, sizes)
         points = self._keys[keys]
-        keys = keys[_gap(points, points, self._low[place], self._high[place]) <= radius]
+        group = self._low[place], self._high[place]
+        keys = keys[self._counts((points, points), group, reach)]
         # Where no key is within reach, one without weight says so.
         return keys if len(keys) else np.zeros(1, dtype=int)
+
+
+def _log_range(problem, rest):
+    """How far the logarithm of a kernel of categories varies; inf where these are many."""
+    n_features = problem.keys.shape[1]
+    columns = rest.categorical_columns(n_features)
+    both = [np.append(problem.queries[:, j], problem.keys[:, j]) for j in columns]
+    levels = list(map(np.unique, both))
+    n_combinations = math.prod(map(len, levels))
+    if n_combinations > _MOST_COMBINATIONS:
+        return math.inf
+    combinations = np.zeros((n_combinations, n_features))
+    combinations[:, columns] = list(itertools.product(*levels))
+    found = rest.log(combinations, combinations)
+    return float(found.max()) - float(found.min())
 
 
 def _arrays(tree):
@@ -215,20 +285,7 @@ def _arrays(tree):
     return order, nodes, low, high
 
 
-def _gap(bottom, top, low, high):
-    """Distance between boxes."""
-    apart = np.maximum(np.maximum(bottom - high, low - top), 0.0)
-    return np.sqrt(np.einsum("ij,ij->i", apart, apart))
-
-
-def _fallen(kernel, squared, fall):
-    """Squared distances at which the logarithm of a kernel is less than nearer by a number."""
-    target = kernel.log_profile(squared) - fall
-    near, far = squared, 2 * squared + 1
-    for _ in range(_DOUBLINGS):
-        far = np.where(kernel.log_profile(far) > target, 2 * far, far)
-    for _ in range(_HALVINGS):
-        middle = (near + far) / 2
-        above = kernel.log_profile(middle) > target
-        near, far = np.where(above, middle, near), np.where(above, far, middle)
-    return far
+def _squared(distances):
+    """Squares, infinite where they overflow."""
+    with np.errstate(over="ignore"):
+        return distances * distances

@@ -25,12 +25,14 @@ def near_part(near):
         Without fallback.
     """
     problem = near.problem.tensors("cpu")
+    x = problem.queries[:0]
+    is_dot_product = problem.kernel.as_dot_product(x, x) is not None
 
     def average(queries, keys):
         some = problem.take(queries, keys)
-        # About their own middle, distances have more digits.
-        middle = torch.from_numpy(near.middle(queries.numpy()))
-        some = replace(some, queries=some.queries - middle, keys=some.keys - middle)
+        if is_dot_product:  # which has more digits about the middle
+            middle = torch.from_numpy(near.middle(queries.numpy()))
+            some = replace(some, queries=some.queries - middle, keys=some.keys - middle)
         return dense_part(some)[:3]
 
     return Part(*by_near_keys(average, near))

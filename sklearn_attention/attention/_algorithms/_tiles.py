@@ -132,8 +132,8 @@ def kernel_table(problem, keys=slice(None)):
 
 
 def sums_logarithms(kernel):
-    """Whether a kernel is positive everywhere, and so best handled as logarithms."""
-    return kernel.signed is False and math.isinf(kernel.support)
+    """Whether a kernel is positive at any distance, and so best handled as logarithms."""
+    return kernel.signed is False and not kernel.compact
 
 
 def shifted_weights(problem, table, keys=slice(None)):
