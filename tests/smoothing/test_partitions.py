@@ -163,6 +163,16 @@ def test_partial_fit():
     assert len(voter.keys_) == N_ROWS
 
 
+@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "logistic"])
+def test_densities_of_several_features(kernel):
+    X, _, weights, queries = make_data(3)
+    rows, own, asked = in_partitions(X, weights, queries, size=90)
+    expected = ProductKernelDensity(kernel, bandwidth=0.5).fit(X, None, weights)
+    model = ProductKernelDensity(kernel, bandwidth=0.5).fit(rows, None, own)
+    assert_alike(answers(model, queries), answers(expected, queries), np.ndarray)
+    assert_alike(answers(model, asked), answers(expected, queries), arrays.Array)
+
+
 def test_draws_of_a_density():
     (rows,) = in_partitions(make_data(2)[0])
     drawn = ProductKernelDensity(bandwidth=0.1).fit(rows).sample(3, random_state=0)
