@@ -4,7 +4,7 @@ import math
 
 from array_api_compat import array_namespace
 
-from ._algorithms._near_keys import nearest_keys
+from ._algorithms._nearest import nearest_by_tree
 from ._linear_time import linear_time_sums
 from ._partial import Fallback
 
@@ -61,11 +61,12 @@ def _nearest(problem):
     if keys is not None:
         distance, sums = keys.nearest(problem)
         return Fallback(distance, sums[1:].T, sums[0])
-    from ._algorithms._near_sums import near_fallback
+    found = nearest_by_tree(problem)
+    if found is not None:
+        return found
     from ._algorithms._tiles import nearest_fallback
 
-    near = nearest_keys(problem)
-    found = nearest_fallback(problem.tensors()) if near is None else near_fallback(near)
+    found = nearest_fallback(problem.tensors())
     return Fallback(*(field.cpu().numpy() for field in found)) if problem.on_arrays else found
 
 

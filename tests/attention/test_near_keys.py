@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sklearn_attention.attention import LeaveOneOut, attend, attend_local
-from sklearn_attention.attention._algorithms import _near_keys
-from sklearn_attention.attention._algorithms._near_keys import NearKeys, near_keys, nearest_keys
+from sklearn_attention.attention._algorithms import _near_keys, _nearest
+from sklearn_attention.attention._algorithms._near_keys import NearKeys, near_keys
+from sklearn_attention.attention._algorithms._nearest import nearest_by_tree
 from sklearn_attention.attention._empty import fallback
 from sklearn_attention.attention._kernel_sums import kernel_sums
 from sklearn_attention.attention._problem import prepare
@@ -231,16 +232,17 @@ def test_groups_see_every_key_that_counts(place, leave_out):
 
 @pytest.mark.parametrize("leave_out", [False, True])
 @pytest.mark.parametrize("place", PLACES)
-def test_nearest_keys_answer(place, leave_out, monkeypatch, always):
+def test_nearest_keys_answer(place, leave_out, monkeypatch):
     queries, keys, values, weights = data(place, 3)
     problem, _, _ = prepare(
         keys if leave_out else queries, keys, values, "boxcar", bandwidth=1e-9,
         sample_weight=weights, leave_one_out=leave_out, device="auto",
     )  # fmt: skip
     part = kernel_sums(problem, "dense")
+    assert nearest_by_tree(problem) is not None
+    monkeypatch.setattr(_nearest, "_MOST_PAIRS", 1000)  # some queries at a time
     found = fallback(problem, part, "nearest")
-    assert always or place in ("rounded", "one place")
-    monkeypatch.setattr(_near_keys, "_LARGEST_SHARE", 0.0)
+    monkeypatch.setattr(_nearest, "many_pairs", lambda *_: False)
     for one, other in zip(found, fallback(problem, part, "nearest"), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-12)
 
@@ -265,4 +267,4 @@ def test_trees_where_they_pay(monkeypatch):
     _, problem = grow("epanechnikov", 0.2)
     assert near_keys(replace(problem, gap=1), "cpu") is None
     assert near_keys(problem.tensors("cpu"), "cpu") is None
-    assert nearest_keys(problem) is not None
+    assert nearest_by_tree(problem) is not None

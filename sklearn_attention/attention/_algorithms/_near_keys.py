@@ -11,7 +11,7 @@ from .._problem import resolve_device
 # Queries of a group and keys of a leaf, at least; twice as many at most.
 _GROUP, _LEAF = 40, 20
 # Features in which boxes of neighbours leave enough out.
-_FEATURES = range(1, 9)
+FEATURES = range(1, 9)
 # Pairs below which nothing but all pairs pays.
 _FEW_PAIRS = 2**22
 # A group takes as long as so many pairs besides its own; and of the time of all pairs the
@@ -48,7 +48,7 @@ def near_keys(problem, device, degree=0, *, nearest=False):
     """
     kernel = problem.kernel
     # Queries and keys are moved together, which must not change what is not radial.
-    if kernel.signed is not False or not kernel.stationary or not _many_pairs(problem, device):
+    if kernel.signed is not False or not kernel.stationary or not many_pairs(problem, device):
         return None
     factors, rest = kernel.radial_factors(problem.keys.shape[1])
     compact = [factor for factor in factors if math.isfinite(factor[0].support)]
@@ -66,26 +66,19 @@ def near_keys(problem, device, degree=0, *, nearest=False):
     return _if_few(problem, columns, factors, fall, nearest)
 
 
-def nearest_keys(problem, device="auto"):
-    """Groups of neighbouring queries, each with all keys that may be the nearest.
+def many_pairs(problem, device):
+    """Whether there are arrays of so many pairs that trees may pay.
 
     Parameters
     ----------
     problem : Problem
-    device : str, default="auto"
-        As for :func:`near_keys`.
+    device : str
+        There are no trees but on "cpu".
 
     Returns
     -------
-    found : NearKeys or None
-        As of :func:`near_keys`.
+    many : bool
     """
-    columns = list(range(problem.keys.shape[1]))
-    return _if_few(problem, columns) if _many_pairs(problem, device) else None
-
-
-def _many_pairs(problem, device):
-    """Whether there are arrays of so many pairs that trees may pay."""
     if not problem.on_arrays or problem.gap:
         return False
     n_pairs = len(problem.queries) * len(problem.keys)
@@ -93,7 +86,7 @@ def _many_pairs(problem, device):
 
 
 def _if_few(problem, columns, *options):
-    if len(columns) not in _FEATURES:
+    if len(columns) not in FEATURES:
         return None
     found = NearKeys(problem, columns, *options)
     n_pairs = len(problem.queries) * len(problem.keys)
@@ -112,14 +105,13 @@ class NearKeys:
         Of arrays.
     columns : list of int
         What distances are measured in.
-    factors : list of (RadialKernel, list of int), default=()
+    factors : list of (RadialKernel, list of int)
         Kernels whose product is that of the problem, or its factors with an end, and in
-        which of those columns each measures the distance. Only the nearest keys count
-        where there are none.
-    fall : float, default=0
+        which of those columns each measures the distance.
+    fall : float
         By how much the logarithm of kernels without an end has to be less than at the
         nearest key, for each unit of weight.
-    nearest : bool, default=True
+    nearest : bool
         As for :func:`near_keys`.
 
     Attributes
@@ -128,7 +120,7 @@ class NearKeys:
         The same, with its keys in another order, in which neighbours lie together.
     """
 
-    def __init__(self, problem, columns, factors=(), fall=0.0, nearest=True):
+    def __init__(self, problem, columns, factors, fall, nearest):
         from sklearn.neighbors import KDTree  # takes a while to load, and few rows need none
 
         self._columns, self._factors, self._with_nearest = columns, factors, nearest
@@ -237,7 +229,7 @@ class NearKeys:
         gap = np.maximum(np.maximum(bottom - high, low - top), 0.0)
         apart = _squared(gap) * _CLOSER
         counts = apart.sum(axis=1) <= nearest
-        return counts | (self._log_kernel(apart, scale) > least) if self._factors else counts
+        return counts | (self._log_kernel(apart, scale) > least)
 
     def _leaves(self, some, reach):
         """Leaves that may count for some groups: pairs of positions, by group."""

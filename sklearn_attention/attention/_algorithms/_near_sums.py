@@ -4,11 +4,10 @@ from dataclasses import replace
 
 import torch
 
-from .._partial import Fallback, Part
+from .._partial import Part
 from .._threads import map_blocks
 from ._compact_blocks import in_order
 from ._dense import dense_part
-from ._tiles import nearest_fallback
 
 
 @torch.no_grad()
@@ -36,24 +35,6 @@ def near_part(near):
         return dense_part(some)[:3]
 
     return Part(*by_near_keys(average, near))
-
-
-@torch.no_grad()
-def near_fallback(near):
-    """The average over the nearest keys alone, for every query.
-
-    Parameters
-    ----------
-    near : NearKeys
-        With the nearest keys.
-
-    Returns
-    -------
-    fallback : Fallback
-    """
-    problem = near.problem.tensors("cpu")
-    fields = by_near_keys(lambda *group: nearest_fallback(problem.take(*group)), near)
-    return Fallback(*fields)
 
 
 def by_near_keys(function, near, parts_of=None):

@@ -9,6 +9,7 @@ from ..._blocks import blocks
 from ...kernels import squared_distances
 from .._partial import Fallback, Part, merge
 from .._threads import FEW_PAIRS, map_blocks
+from ._nearest import AS_NEAR
 
 # Pairs per tile: weights and temporaries stay in cache, and are small enough for memory
 # to be reused rather than handed back to the system, which is ten times slower.
@@ -269,5 +270,5 @@ def nearest_weights(problem):
     if own is not None:
         squared[own] = math.inf
     smallest = squared.amin(dim=1)
-    near = (squared == smallest[:, None]) & torch.isfinite(squared)
+    near = (squared <= AS_NEAR * smallest[:, None]) & torch.isfinite(squared)
     return smallest.sqrt() * scale, near * problem.weights
