@@ -120,12 +120,15 @@ def check_labels(y):
     y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
     """
     if is_partitioned(y):
+        y = y[:, 0] if y.shape[1:] == (1,) else y
         if y.ndim != 1:
             raise ValueError(
                 f"y has shape {y.shape}, several outputs in partitions of Dask, which is not "
                 "supported: fit one classifier for each, or pass y.compute()."
             )
-        check_classification_targets(distinct(y))
+        labels = distinct(y)
+        # So many as not to seem as many classes as rows where they are not.
+        check_classification_targets(np.resize(labels, min(len(y), 2 * len(labels))))
         return y
     y = np.asarray(y)
     if y.ndim == 2 and y.shape[1] == 1:

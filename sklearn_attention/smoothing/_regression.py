@@ -22,6 +22,15 @@ _BLOCK_PAIRS = 2**20
 class SmootherRegressor(RegressorMixin, UncertaintyMixin, KernelSmoother):
     """Base class of the regressors."""
 
+    def __dir__(self):
+        # scikit-learn looks at whatever is named here, as its HTML does: without properties,
+        # each of which would pass over all partitions or say that it does not go.
+        if not is_partitioned(vars(self).get("keys_")):
+            return super().__dir__()
+        own = type(self)
+        names = object.__dir__(self)
+        return [name for name in names if not isinstance(getattr(own, name, None), property)]
+
     @keeps_state_on_failure
     @with_callbacks
     def fit(self, X, y, sample_weight=None):
