@@ -4,7 +4,7 @@ import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from ._partitions import in_memory, is_partitioned
+from ._partitions import in_memory, is_partitioned, partitions, reduced
 
 
 class ClassLabels:
@@ -148,7 +148,9 @@ def distinct(y):
     -------
     labels : ndarray
     """
-    (labels,) = in_memory(np.unique(y))
+    if not is_partitioned(y):
+        return np.unique(y)
+    (labels,) = in_memory(reduced(np.unique, np.union1d, partitions(y)))
     return labels
 
 

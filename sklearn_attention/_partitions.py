@@ -55,8 +55,8 @@ def as_array(x, name, chunks=None):
         )
     elif not is_partitioned(x):
         x = da.from_array(np.asarray(x), chunks=-1)
-    if np.isnan(x.shape).any():
-        x = x.copy().compute_chunk_sizes()  # in place, which is the user's
+    if np.isnan(x.shape[0]):
+        x = _of_known_length(x)
     if chunks is not None and sum(chunks) != len(x):
         raise ValueError(
             f"{name} has {len(x)} rows, but there are {sum(chunks)} rows of X: pass as many."
@@ -252,6 +252,19 @@ def _array_of(name, rows):
     if any(own) and rows.isna().any(axis=None):
         raise ValueError(f"{name} has missing values: impute or drop those rows first.")
     return np.asarray(rows)
+
+
+def _of_known_length(x):
+    """The same array of Dask, whose blocks have been counted.
+
+    Its `compute_chunk_sizes` changes the user's array, and fuses tasks; see `partitions`.
+    """
+    import dask
+    import dask.array as da
+
+    blocks = x.to_delayed(optimize_graph=False).reshape(x.numblocks[0], -1)[:, 0]
+    sizes = dask.compute(*map(dask.delayed(len), blocks))
+    return da.Array(x.dask, x.name, (sizes, *x.chunks[1:]), meta=x._meta)
 
 
 def _largest(*tables):

@@ -321,10 +321,10 @@ class SmootherRegressor(RegressorMixin, UncertaintyMixin, KernelSmoother):
 
 def _as_values(y, dtype):
     """Targets in the precision of the features, which must be able to hold them."""
-    with np.errstate(over="ignore"):
-        values = y.astype(dtype, copy=False)
-    if values is not y and not np.isfinite(values).all():
-        raise ValueError(
-            f"y has values too large for {dtype}, the precision of X: pass X as float64."
-        )
-    return values
+    if y.dtype != dtype:
+        (largest,) = in_memory(np.abs(y).max())
+        if largest > np.finfo(dtype).max:
+            raise ValueError(
+                f"y has values too large for {dtype}, the precision of X: pass X as float64."
+            )
+    return y.astype(dtype, copy=False)

@@ -126,6 +126,24 @@ def test_a_look_at_the_estimator_computes_nothing(kind):
     assert "loo_score_" in dir(kind(bandwidth=0.3).fit(X, y))
 
 
+def test_graphs_stay_as_they_are():
+    """Fused in one call only, tasks of one name would differ, of which schedulers warn."""
+    dask = pytest.importorskip("dask")
+    X, y, weights, queries = make_data()
+    rows, labels, own = in_partitions(X, y > 0, weights)
+    some = rows[:, 0] > 0
+
+    def refuse(graph, keys, **options):
+        raise AssertionError("fused")
+
+    with dask.config.set(array_optimize=refuse):
+        for bandwidth in ("scott", "loo"):
+            model = NadarayaWatsonRegressor(bandwidth=bandwidth)
+            assert model.fit(rows, labels, sample_weight=own).loo_score_ < 1
+        model = NadarayaWatsonClassifier(bandwidth="silverman").fit(rows[some], labels[some])
+        model.predict(queries)
+
+
 def test_several_outputs_and_features():
     X, y, _, queries = make_data(2)
     y = np.column_stack([y, X])
