@@ -3,6 +3,7 @@
 import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.callback import with_callbacks
+from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from .. import attention
@@ -122,6 +123,26 @@ class SmootherRegressor(RegressorMixin, UncertaintyMixin, KernelSmoother):
         squared = self._errors.reshape(self.values_.shape) ** 2
         # Local polynomials of squares could be negative: an average is not.
         return predictions, np.sqrt(self._average(X, squared)).astype(predictions.dtype)
+
+    def score(self, X, y, sample_weight=None):
+        """R2 of the predictions, the mean over outputs.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_queries, n_features)
+            Queries.
+        y : array-like of shape (n_queries,) or (n_queries, n_outputs)
+            Their targets.
+        sample_weight : array-like of shape (n_queries,), default=None
+            How much each row counts.
+
+        Returns
+        -------
+        score : float
+        """
+        # Once, or each look at the predictions would compute them.
+        y, found, sample_weight = in_memory(y, self.predict(X), sample_weight)
+        return r2_score(y, found, sample_weight=sample_weight)
 
     def predict_gradient(self, X):
         """Derivative of the prediction with respect to each feature.
