@@ -1,10 +1,11 @@
 """Classes: their indicators, which are averaged, and the names of those that win."""
 
 import numpy as np
+from sklearn.metrics import accuracy_score
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from ._partitions import in_memory, is_partitioned
+from ._partitions import in_memory, is_partitioned, partitions, reduced
 
 
 class ClassLabels:
@@ -70,7 +71,9 @@ class ClassLabels:
         """
         check_is_fitted(self)
         if not isinstance(self.classes_, list):
-            return super().score(X, y, sample_weight)
+            # Once, or each look at the predictions would compute them.
+            y, found, sample_weight = in_memory(y, self.predict(X), sample_weight)
+            return accuracy_score(y, found, sample_weight=sample_weight)
         y = np.asarray(y)
         expected = len(X), len(self.classes_)
         if y.shape != expected:
@@ -120,12 +123,15 @@ def check_labels(y):
     y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
     """
     if is_partitioned(y):
+        y = y[:, 0] if y.shape[1:] == (1,) else y
         if y.ndim != 1:
             raise ValueError(
                 f"y has shape {y.shape}, several outputs in partitions of Dask, which is not "
                 "supported: fit one classifier for each, or pass y.compute()."
             )
-        check_classification_targets(distinct(y))
+        labels = distinct(y)
+        # So many as not to seem as many classes as rows where they are not.
+        check_classification_targets(np.resize(labels, min(len(y), 2 * len(labels))))
         return y
     y = np.asarray(y)
     if y.ndim == 2 and y.shape[1] == 1:
@@ -145,7 +151,9 @@ def distinct(y):
     -------
     labels : ndarray
     """
-    (labels,) = in_memory(np.unique(y))
+    if not is_partitioned(y):
+        return np.unique(y)
+    (labels,) = in_memory(reduced(np.unique, np.union1d, partitions(y)))
     return labels
 
 

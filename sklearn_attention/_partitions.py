@@ -45,15 +45,18 @@ def as_array(x, name, chunks=None):
     import dask.array as da
 
     if hasattr(type(x), "to_dask_array"):
-        x = x.to_dask_array(lengths=True)
+        # Not by `to_dask_array(lengths=True)`: that fails where a few columns of Parquet are
+        # read in fewer partitions than the frame says it has.
+        read = functools.partial(_array_of, name)
+        x = x.map_partitions(read, meta=read(x._meta))
     elif is_partitioned(x) and not isinstance(x, da.Array):
         raise TypeError(
             f"{name} is a Dask {type(x).__name__}: pass an array or a data frame of Dask."
         )
     elif not is_partitioned(x):
         x = da.from_array(np.asarray(x), chunks=-1)
-    if np.isnan(x.shape).any():
-        x = x.compute_chunk_sizes()
+    if np.isnan(x.shape[0]):
+        x = _of_known_length(x)
     if chunks is not None and sum(chunks) != len(x):
         raise ValueError(
             f"{name} has {len(x)} rows, but there are {sum(chunks)} rows of X: pass as many."
@@ -86,17 +89,15 @@ def read_partitions(estimator, X, y, dtypes, *, reset, need_y=False):
     X : dask.array.Array of shape (n_samples, n_features)
     y : dask.array.Array or None
     """
-    # Of a data frame the empty one that tells names and types.
+    remedy = "encode it first, or pass X.compute() if it fits into memory"
+    check_numeric_types("X", X, remedy)
+    # Of a data frame the empty one that tells names.
     shape = getattr(X, "_meta", X) if hasattr(X, "columns") else X
-    for name, dtype in getattr(shape, "dtypes", {}).items():
-        if dtype.kind not in "biuf":
-            raise ValueError(
-                f"X has a column that is not numeric, {name!r} of {dtype}, in partitions of "
-                "Dask: encode it first, or pass X.compute() if it fits into memory."
-            )
     X = as_array(X, "X")
     if X.ndim != 2:
         raise ValueError(f"X has shape {X.shape}: pass a table, such as X.reshape(-1, 1).")
+    if 0 in X.shape:
+        raise ValueError(f"X has shape {X.shape}: pass at least one row and one column.")
     validate_data(
         estimator, shape if shape.ndim == 2 else X, reset=reset, skip_check_array=True
     )
@@ -104,7 +105,8 @@ def read_partitions(estimator, X, y, dtypes, *, reset, need_y=False):
     X = X if X.dtype in dtypes else X.astype(dtypes[0])
     if y is not None:
         y = as_array(y, "y", X.chunks[0])
-        y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
+        if y.ndim > 2 or y.shape[1:] == (0,):
+            raise ValueError(f"y has shape {y.shape}: pass one column for each output.")
     elif need_y:
         raise ValueError(f"{type(estimator).__name__} requires y to be passed, but it is None.")
     if reset or y is not None:
@@ -112,8 +114,35 @@ def read_partitions(estimator, X, y, dtypes, *, reset, need_y=False):
     return X, y
 
 
+def check_numeric_types(name, table, remedy):
+    """Raise ValueError if the types of a table tell that it does not hold real numbers.
+
+    Parameters
+    ----------
+    name : str
+        For messages.
+    table : array, data frame or series
+        In partitions or in memory; all else passes.
+    remedy : str
+        For messages.
+    """
+    # Of collections the empty one that tells names and types.
+    table = getattr(table, "_meta", table)
+    if hasattr(type(table), "columns"):
+        dtypes = list(zip(table.columns, table.dtypes, strict=True))
+    else:
+        dtypes = [(None, table.dtype)] if hasattr(type(table), "dtype") else []
+    for column, dtype in dtypes:
+        if getattr(dtype, "kind", "f") not in "biuf":
+            named = "" if column is None else f"{column!r} "
+            raise ValueError(
+                f"{name} has a column that is not numeric, {named}of {dtype}, in partitions of "
+                f"Dask: {remedy}."
+            )
+
+
 def check_partitions(**tables):
-    """Raise ValueError if tables in partitions are empty or have numbers that are not finite.
+    """Raise ValueError if tables in partitions have numbers that are not finite.
 
     Parameters
     ----------
@@ -121,9 +150,6 @@ def check_partitions(**tables):
         By their names.
     """
     tables = {name: x for name, x in tables.items() if x is not None}
-    for name, x in tables.items():
-        if len(x) == 0:
-            raise ValueError(f"{name} has 0 rows: pass at least one.")
     floats = {name: x for name, x in tables.items() if x.dtype.kind == "f"}
     if not floats:
         return
@@ -217,6 +243,28 @@ def reduced(function, merge, arguments):
         groups = [found[k : k + _FAN_IN] for k in range(0, len(found), _FAN_IN)]
         found = [dask.delayed(_merged)(merge, group) for group in groups]
     return found[0]
+
+
+def _array_of(name, rows):
+    """An array of a frame or series of pandas, whose own missing values have none."""
+    dtypes = rows.dtypes if rows.ndim == 2 else [rows.dtype]
+    own = [not isinstance(dtype, np.dtype) for dtype in dtypes]
+    if any(own) and rows.isna().any(axis=None):
+        raise ValueError(f"{name} has missing values: impute or drop those rows first.")
+    return np.asarray(rows)
+
+
+def _of_known_length(x):
+    """The same array of Dask, whose blocks have been counted.
+
+    Its `compute_chunk_sizes` changes the user's array, and fuses tasks; see `partitions`.
+    """
+    import dask
+    import dask.array as da
+
+    blocks = x.to_delayed(optimize_graph=False).reshape(x.numblocks[0], -1)[:, 0]
+    sizes = dask.compute(*map(dask.delayed(len), blocks))
+    return da.Array(x.dask, x.name, (sizes, *x.chunks[1:]), meta=x._meta)
 
 
 def _largest(*tables):

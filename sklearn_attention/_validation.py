@@ -8,7 +8,13 @@ import numpy as np
 from sklearn.utils.validation import _check_sample_weight
 
 from ._memory import own_copy
-from ._partitions import as_array, check_partitions, in_memory, is_partitioned
+from ._partitions import (
+    as_array,
+    check_numeric_types,
+    check_partitions,
+    in_memory,
+    is_partitioned,
+)
 
 # What NumPy says of tables that are not numeric: of texts, objects and dates.
 _NOT_NUMERIC = (
@@ -282,6 +288,9 @@ def check_key_weights(sample_weight, X):
 
 
 def _weights_of_partitions(sample_weight, X):
+    if isinstance(sample_weight, numbers.Number):
+        sample_weight = np.full_like(X[:, 0], sample_weight, dtype=np.float64)
+    check_numeric_types("sample_weight", sample_weight, "pass numbers")
     weights = as_array(sample_weight, "sample_weight", X.chunks[0]).astype(np.float64)
     if weights.ndim != 1:
         raise ValueError(f"sample_weight has shape {weights.shape}: pass one for each row.")
@@ -348,7 +357,8 @@ def check_numeric_target(y):
         What the user passed; all else is checked elsewhere.
     """
     if is_partitioned(y):
-        return  # their type says it
+        remedy = "make numbers of it, or, if they are classes, take a classifier"
+        return check_numeric_types("y", y, remedy)
     y = np.asarray(y)
     texts = [cell for cell in y.flat if isinstance(cell, str)] if y.dtype.kind in "OU" else []
     try:

@@ -240,7 +240,7 @@ class _LocalPolynomials:
 def _spreads(keys, values, weights):
     """Of the keys, and of the values; None if nothing has weight."""
     with np.errstate(invalid="ignore"):  # what is not finite is refused elsewhere
-        found = [spread(x.reshape(len(keys), -1), weights) for x in (keys, values)]
+        found = [spread(x if x.ndim == 2 else x[:, None], weights) for x in (keys, values)]
     return None if found[0] is None else found
 
 

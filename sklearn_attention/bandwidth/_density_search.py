@@ -92,8 +92,10 @@ def mixed_rule_bandwidth(X, kernel, rule="scott", *, columns=None, sample_weight
     check_choice("rule", rule, ("scott", "silverman"))
     columns = columns or Columns.numbers(X.shape[1])
     numeric = columns.numeric
-    n = len(X) if sample_weight is None else float(np.sum(sample_weight))
-    bandwidth = columns.highest_lam * min(1.0, n ** (-2 / (len(numeric) + 4)))
+    bandwidth = columns.highest_lam
+    if columns.categorical:
+        n = len(X) if sample_weight is None else float(np.sum(sample_weight))
+        bandwidth *= min(1.0, n ** (-2 / (len(numeric) + 4)))
     if numeric:
         X = X[:, numeric] if columns.categorical else X
         bandwidth[numeric] = rule_bandwidth(X, kernel, rule, sample_weight)

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from .._partitions import in_memory
 from .._spread import mean_and_deviation
 from .._validation import check_choice
 from ..kernels import Gaussian
@@ -69,7 +70,7 @@ def rule_bandwidth(X, kernel, rule="scott", sample_weight=None):
     array([0.68 , 6.799])
     """
     check_choice("rule", rule, RULES)
-    n = len(X) if sample_weight is None else float(np.sum(sample_weight))
+    n = len(X) if sample_weight is None else float(*in_memory(np.sum(sample_weight)))
     factor = RULES[rule](n, X.shape[1])
     return canonical_ratio(kernel) * factor * feature_spread(X, sample_weight)
 

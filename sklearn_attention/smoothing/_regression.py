@@ -3,6 +3,7 @@
 import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.callback import with_callbacks
+from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from .. import attention
@@ -21,6 +22,15 @@ _BLOCK_PAIRS = 2**20
 
 class SmootherRegressor(RegressorMixin, UncertaintyMixin, KernelSmoother):
     """Base class of the regressors."""
+
+    def __dir__(self):
+        # scikit-learn looks at whatever is named here, as its HTML does: without properties,
+        # each of which would pass over all partitions or say that it does not go.
+        if not is_partitioned(vars(self).get("keys_")):
+            return super().__dir__()
+        own = type(self)
+        names = object.__dir__(self)
+        return [name for name in names if not isinstance(getattr(own, name, None), property)]
 
     @keeps_state_on_failure
     @with_callbacks
@@ -113,6 +123,26 @@ class SmootherRegressor(RegressorMixin, UncertaintyMixin, KernelSmoother):
         squared = self._errors.reshape(self.values_.shape) ** 2
         # Local polynomials of squares could be negative: an average is not.
         return predictions, np.sqrt(self._average(X, squared)).astype(predictions.dtype)
+
+    def score(self, X, y, sample_weight=None):
+        """R2 of the predictions, the mean over outputs.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_queries, n_features)
+            Queries.
+        y : array-like of shape (n_queries,) or (n_queries, n_outputs)
+            Their targets.
+        sample_weight : array-like of shape (n_queries,), default=None
+            How much each row counts.
+
+        Returns
+        -------
+        score : float
+        """
+        # Once, or each look at the predictions would compute them.
+        y, found, sample_weight = in_memory(y, self.predict(X), sample_weight)
+        return r2_score(y, found, sample_weight=sample_weight)
 
     def predict_gradient(self, X):
         """Derivative of the prediction with respect to each feature.
@@ -312,10 +342,10 @@ class SmootherRegressor(RegressorMixin, UncertaintyMixin, KernelSmoother):
 
 def _as_values(y, dtype):
     """Targets in the precision of the features, which must be able to hold them."""
-    with np.errstate(over="ignore"):
-        values = y.astype(dtype, copy=False)
-    if values is not y and not np.isfinite(values).all():
-        raise ValueError(
-            f"y has values too large for {dtype}, the precision of X: pass X as float64."
-        )
-    return values
+    if y.dtype != dtype:
+        (largest,) = in_memory(np.abs(y).max())
+        if largest > np.finfo(dtype).max:
+            raise ValueError(
+                f"y has values too large for {dtype}, the precision of X: pass X as float64."
+            )
+    return y.astype(dtype, copy=False)

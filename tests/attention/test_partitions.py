@@ -176,6 +176,25 @@ def test_data_frames():
     assert_alike(found, attend(queries, keys, values, bandwidth=0.3)[0])
 
 
+def test_local_polynomials_over_partitions_without_rows():
+    queries, keys, values, _ = make_data()
+    expected = attend_local(queries, keys, values, bandwidth=0.3)
+    sizes = (0, 1, 299, 0, 400, 0)
+    keys, values = (arrays.from_array(x, chunks=(sizes, -1)[: x.ndim]) for x in (keys, values))
+    assert_all_alike(attend_local(queries, keys, values, bandwidth=0.3), expected, 1e-8)
+
+
+def test_sizes_that_nobody_knows_stay_unknown():
+    queries, keys, values, _ = make_data()
+    positive = keys[:, 0] > 0
+    expected = attend(queries, keys[positive], values[positive], bandwidth=0.3)
+    keys, values = in_partitions(keys, values)
+    some, positive = keys[keys[:, 0] > 0], keys[:, 0] > 0
+    found = attend(queries, some, values[positive], bandwidth=0.3)
+    assert_all_alike(found, expected)
+    assert np.isnan(some.shape[0])
+
+
 def test_what_does_not_go():
     queries, keys, values, _ = make_data("random", 3)
     keys_, values_ = in_partitions(keys, values)

@@ -111,6 +111,56 @@ def test_what_training_rows_are_predicted(kernel, weighted):
     assert str(model.summary()) == str(expected.summary())
 
 
+@pytest.mark.parametrize("kind", [NadarayaWatsonRegressor, LocalPolynomialRegressor])
+def test_a_look_at_the_estimator_computes_nothing(kind):
+    dask = pytest.importorskip("dask")
+    X, y, *_ = make_data()
+    model = kind(bandwidth=0.3).fit(*in_partitions(X, y))
+
+    def refuse(*args, **options):
+        raise AssertionError("computed")
+
+    with dask.config.set(scheduler=refuse):
+        assert "bandwidth_" in model._repr_html_()
+        assert {"keys_", "predict"} < set(dir(model))
+    assert "loo_score_" in dir(kind(bandwidth=0.3).fit(X, y))
+
+
+def test_graphs_stay_as_they_are():
+    """Fused in one call only, tasks of one name would differ, of which schedulers warn."""
+    dask = pytest.importorskip("dask")
+    X, y, weights, queries = make_data()
+    rows, labels, own = in_partitions(X, y > 0, weights)
+    some = rows[:, 0] > 0
+
+    def refuse(graph, keys, **options):
+        raise AssertionError("fused")
+
+    with dask.config.set(array_optimize=refuse):
+        for bandwidth in ("scott", "loo"):
+            model = NadarayaWatsonRegressor(bandwidth=bandwidth)
+            assert model.fit(rows, labels, sample_weight=own).loo_score_ < 1
+        model = NadarayaWatsonClassifier(bandwidth="silverman").fit(rows[some], labels[some])
+        model.predict(queries)
+
+
+def test_a_score_asks_for_queries_once():
+    X, y, *_ = make_data()
+    made = []
+
+    def note(rows):
+        made.append(len(rows))
+        return rows
+
+    asked = in_partitions(X)[0].map_blocks(note, meta=np.zeros((0, 1)))
+    for model in (NadarayaWatsonRegressor(bandwidth=0.3), NadarayaWatsonClassifier()):
+        truth = y if isinstance(model, NadarayaWatsonRegressor) else y > 0
+        made.clear()
+        score = model.fit(X, truth).score(asked, *in_partitions(truth, size=70))
+        assert score == pytest.approx(model.score(X, truth))
+        assert len(made) == 6
+
+
 def test_several_outputs_and_features():
     X, y, _, queries = make_data(2)
     y = np.column_stack([y, X])
@@ -141,6 +191,71 @@ def test_data_frames_and_their_names():
     with pytest.raises(ValueError, match="X has a column that is not numeric, 'left'"):
         model.fit(texts[columns], texts["y"])
     assert model.keys_.shape == X.shape
+
+
+def test_parquet_whose_columns_are_read_in_fewer_partitions(tmp_path):
+    frames = pytest.importorskip("dask.dataframe")
+    pytest.importorskip("pyarrow")
+    X, y, _, queries = make_data()
+    table = pd.DataFrame(X, columns=["x"]).assign(y=y, **dict.fromkeys("abcdefgh", y))
+    table.to_parquet(tmp_path / "table.parquet", row_group_size=100)
+    parts = frames.read_parquet(tmp_path / "table.parquet", split_row_groups=True)
+    model = NadarayaWatsonRegressor(bandwidth="scott").fit(parts[["x"]], parts["y"])
+    assert len(model.keys_.chunks[0]) < parts.npartitions
+    expected = NadarayaWatsonRegressor(bandwidth="scott").fit(table[["x"]], table["y"])
+    asked = pd.DataFrame(queries, columns=["x"])
+    np.testing.assert_allclose(model.predict(asked), expected.predict(asked), rtol=1e-10)
+
+
+def test_dtypes_of_pandas():
+    frames = pytest.importorskip("dask.dataframe")
+    X, y, weights, queries = make_data()
+    table = pd.DataFrame(X, columns=["x"]).assign(
+        real=pd.array(y, dtype="Float64"), whole=pd.array(weights * 2, dtype="Int64"),
+        flag=pd.array(y > 0, dtype="boolean"), text=np.where(y > 0, "a", "b"),
+    )  # fmt: skip
+    table["group"] = table["text"].astype("category")
+    table["lost"] = table["whole"].mask(table["x"] > 1)
+    parts = frames.from_pandas(table, npartitions=5)
+    model = NadarayaWatsonRegressor(bandwidth="scott")
+    model.fit(parts[["x", "whole"]], parts["real"], sample_weight=parts["whole"])
+    rows = table[["x", "whole"]].to_numpy(float)
+    expected = NadarayaWatsonRegressor(bandwidth="scott").fit(rows, y, weights * 2)
+    asked = np.column_stack([queries, np.ones(20)])
+    np.testing.assert_allclose(
+        model.predict(pd.DataFrame(asked, columns=["x", "whole"])), expected.predict(asked)
+    )
+    known = {"whole": [0, 1, 2], "flag": [False, True], "text": ["a", "b"], "group": ["a", "b"]}
+    for name, classes in known.items():
+        voter = NadarayaWatsonClassifier(bandwidth="scott").fit(parts[["x"]], parts[name])
+        assert voter.classes_.tolist() == classes
+        assert voter.predict(pd.DataFrame({"x": [3.0]})).tolist() in [
+            [name] for name in classes
+        ]
+    for X, y, w, words in (
+        (parts[["lost"]], parts["real"], None, "X has missing values"),
+        (parts[["x"]], parts["lost"], None, "y has missing values"),
+        (parts[["x"]], parts["real"], parts["lost"], "sample_weight has missing values"),
+        (parts[["x"]], parts["text"], None, "y has a column that is not numeric, of string"),
+        (parts[["x"]], parts["group"], None, "y has a column that is not numeric, of category"),
+        (parts[["x"]], parts["real"], parts["text"], "sample_weight has a column that is not"),
+        (parts["x"], parts["real"], None, r"X has shape \(600,\): pass a table"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            model.fit(X, y, sample_weight=w)
+
+
+def test_forms_of_targets_and_weights():
+    X, y, _, queries = make_data()
+    model = NadarayaWatsonRegressor(bandwidth="scott")
+    expected = model.fit(X, y[:, None], sample_weight=2.0).predict(queries)
+    rows, column = in_partitions(X, y[:, None])
+    found = model.fit(rows, column, sample_weight=2.0).predict(queries)
+    assert found.shape == expected.shape == (20, 1)
+    np.testing.assert_allclose(found, expected, rtol=1e-10)
+    labels = np.arange(N_ROWS) % 40  # not more than half as many as rows
+    voter = NadarayaWatsonClassifier(bandwidth="scott")
+    assert voter.fit(rows, in_partitions(labels[:, None])[0]).predict(queries).shape == (20,)
 
 
 def test_partial_fit():
@@ -209,7 +324,10 @@ def test_estimators_that_take_them_into_memory():
         (lambda X, y, w: (X, y[:50], w), "y has 50 rows, but there are 600"),
         (lambda X, y, w: (X, None, w), "NadarayaWatsonRegressor requires y"),
         (lambda X, y, w: (X[:, 0], y, w), r"X has shape \(600,\): pass a table"),
-        (lambda X, y, w: (X[:0], y[:0], w[:0]), "X has 0 rows"),
+        (lambda X, y, w: (X[:0], y[:0], w[:0]), r"X has shape \(0, 1\)"),
+        (lambda X, y, w: (X[:, :0], y, w), r"X has shape \(600, 0\)"),
+        (lambda X, y, w: (X, arrays.zeros((N_ROWS, 0)), w), r"y has shape \(600, 0\)"),
+        (lambda X, y, w: (X, y + 1j, w), "y has a column that is not numeric, of complex128"),
     ],
 )
 def test_what_is_refused(change, words):
@@ -238,6 +356,8 @@ def test_what_needs_all_rows():
         NadarayaWatsonClassifier().fit(rows, arrays.stack([values > 0, values > 1], axis=1))
     with pytest.raises(NotFittedError):
         NadarayaWatsonRegressor().predict(asked)
+    with pytest.raises(ValueError, match=r"X has shape \(0, 1\)"):
+        NadarayaWatsonRegressor(bandwidth=0.3).fit(X, y).predict(asked[:0])
     model = NadarayaWatsonRegressor(bandwidth=0.3).fit(rows, values)
     for call in (
         lambda: model.predict_interval(queries),
