@@ -50,6 +50,13 @@ class AttentionEstimator(OwnInit, CallbackSupportMixin, BaseEstimator):
         kinds = {kind.__name__: kind for kind in self._held}
         super().__setstate__({name: _build(value, kinds) for name, value in state.items()})
 
+    def _get_fitted_attr_html(self, doc_link=""):
+        # scikit-learn asks for properties too, some of which pass over all pairs of rows.
+        stored = types.SimpleNamespace(**vars(self))
+        found = BaseEstimator._get_fitted_attr_html(stored, doc_link)
+        found.estimator_class = type(self)
+        return found
+
     def _doc_link_url_param_generator(self):
         version = importlib.metadata.version("sklearn-attention")
         version = "latest" if "dev" in version else f"v{version}"

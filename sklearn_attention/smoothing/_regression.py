@@ -23,15 +23,6 @@ _BLOCK_PAIRS = 2**20
 class SmootherRegressor(RegressorMixin, UncertaintyMixin, KernelSmoother):
     """Base class of the regressors."""
 
-    def __dir__(self):
-        # scikit-learn looks at whatever is named here, as its HTML does: without properties,
-        # each of which would pass over all partitions or say that it does not go.
-        if not is_partitioned(vars(self).get("keys_")):
-            return super().__dir__()
-        own = type(self)
-        names = object.__dir__(self)
-        return [name for name in names if not isinstance(getattr(own, name, None), property)]
-
     @keeps_state_on_failure
     @with_callbacks
     def fit(self, X, y, sample_weight=None):
@@ -261,11 +252,7 @@ class SmootherRegressor(RegressorMixin, UncertaintyMixin, KernelSmoother):
     def _errors(self):
         """Leave-one-out errors (n_samples, n_outputs)."""
         check_is_fitted(self)
-        if is_partitioned(self.keys_):
-            raise ValueError(
-                "the training rows are in partitions of Dask, but intervals, bands, quantiles "
-                "and tests need them in memory: fit on a sample of them."
-            )
+        self._need_rows_in_memory("intervals, bands, quantiles and tests")
         return self._columns_of_values - self._training.left_out
 
     def _training_in_partitions(self):
@@ -327,6 +314,7 @@ class SmootherRegressor(RegressorMixin, UncertaintyMixin, KernelSmoother):
                 "place, and the derivative of such an average is not implemented: use a fixed "
                 "bandwidth, or a local polynomial and its slope."
             )
+        self._need_rows_in_memory("derivatives of averages")
         return attention.attend_gradient(X, self.keys_, values, self.kernel_, **options)
 
     def _refuse_signed(self, what):

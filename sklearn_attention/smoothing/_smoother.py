@@ -17,8 +17,9 @@ from ..bandwidth import neighbor_distances
 from ..kernels import ProductKernel, as_kernel
 from ._bandwidth_choice import SEARCHES, choose_bandwidth
 
-# Rows of which the first is predicted when there was no search for a bandwidth.
-_CHECKED_ROWS = 2**20
+# Rows of which the first is predicted when there was no search for a bandwidth; and for which
+# the fastest algorithm is asked.
+_CHECKED_ROWS, _ASKED_ROWS = 2**12, 2**20
 
 
 class KernelSmoother(MultiOutputMixin, MixedRows):
@@ -70,6 +71,7 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
             Named tuple of ``indices``, ``weights`` and ``values``, the heaviest first.
         """
         check_is_fitted(self)
+        self._need_rows_in_memory("explanations")
         k = min(check_positive("k", k, integer=True), len(self.keys_))
         X = self._read_rows(X, self._dtypes)
         indices, weights = heaviest(
@@ -93,6 +95,8 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
             ``S @ y`` are the predictions. Rows sum to 1; local polynomials have negative
             entries.
         """
+        check_is_fitted(self)
+        self._need_rows_in_memory("effective weights")
         return self._smoother_rows(self._read_rows(X, self._dtypes))
 
     @property
@@ -106,7 +110,7 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
         if self.algorithm == "dense":
             return "dense"
         if "algorithm" not in self._memo:
-            (keys,) = in_memory(self.keys_[:_CHECKED_ROWS])
+            (keys,) = in_memory(self.keys_[:_ASKED_ROWS])
             self._memo["algorithm"] = attention.fastest_algorithm(
                 keys, keys, self.kernel_, bandwidth=self.columns_.divisors(self.bandwidth_),
                 query_scale=self._query_scale(keys), degree=self.degree_, device=self.device,
@@ -136,6 +140,13 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
         if not hasattr(self, "bandwidth_search_"):
             self._check_first_row()
         return self
+
+    def _need_rows_in_memory(self, what):
+        if is_partitioned(self.keys_):
+            raise ValueError(
+                f"the training rows are in partitions of Dask, but {what} need them in memory: "
+                "fit a sample of them, or what they compute to if that fits."
+            )
 
     def _check_first_row(self):
         """Refuse what cannot predict its own first row here, rather than in predict."""

@@ -307,6 +307,13 @@ class TestCompany:
         html = model._repr_html_()
         assert "sklearn_attention.NadarayaWatsonRegressor.html" in html
 
+    def test_html_computes_nothing(self, data):
+        model = NadarayaWatsonRegressor(bandwidth=0.5).fit(*data)
+        html = model._repr_html_()
+        assert "bandwidth_" in html
+        assert "loo_score_" not in html
+        assert model._memo == {}
+
     def test_metadata_routing(self, data):
         X, y = data
         with config_context(enable_metadata_routing=True):
