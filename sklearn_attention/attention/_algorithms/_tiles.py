@@ -15,6 +15,8 @@ from ._nearest import AS_NEAR
 # to be reused rather than handed back to the system, which is ten times slower.
 _TILE_PAIRS = 2**16
 _TILE_KEYS = 1024
+# Pairs at a time where the nearest keys are looked for, each block among all keys.
+_NEAREST_PAIRS = 2**19
 
 
 def tile_part(problem):
@@ -204,7 +206,7 @@ def nearest_fallback(problem):
     """
     distance, sums = [], []
     values = _with_ones(problem)
-    for rows in blocks(len(problem.queries), max(1, _TILE_PAIRS // len(problem.keys))):
+    for rows in blocks(len(problem.queries), max(1, _NEAREST_PAIRS // len(problem.keys))):
         squared, near = nearest_weights(problem.take(rows))
         distance.append(squared)
         sums.append(near @ values)
