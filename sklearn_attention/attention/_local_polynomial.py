@@ -154,6 +154,9 @@ def attend_local(
         method = _LocalPolynomials(as_kernel(kernel), options, empty)
         tables = queries, keys, values, sample_weight, query_scale
         return LocalFit(*over_partitions(method, *tables, leave_one_out))
+    if np.shape(queries) == (0, *np.shape(keys)[1:]):
+        found = attend_local(keys[:1], keys, values, kernel, empty="nan", **options)
+        return LocalFit(*(field[:0] for field in found))
     if are_many(queries) and leave_one_out is False and query_scale is None:
         found = in_blocks(attend_local, queries, keys, values, kernel, empty=empty, **options)
         return LocalFit(*found)

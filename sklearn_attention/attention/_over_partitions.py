@@ -57,14 +57,19 @@ def over_partitions(method, queries, keys, values, sample_weight, query_scale, l
         )
     lazy = is_partitioned(queries) or leave_out
     queries = as_array(queries, "queries") if lazy else np.asarray(queries)
+    if leave_out and len(queries) != len(tables[0]):
+        raise ValueError(
+            f"leave_one_out=True needs the keys themselves as queries, but there are "
+            f"{len(queries)} queries and {len(tables[0])} keys."
+        )
     dtype = np.result_type(*(x.dtype for x in (queries, *tables[:2])))
     fields = method.fields(*tables[:2], dtype if dtype.kind == "f" else np.float64)
     answer = _Answer(method, tables, leave_out, fields)
     if not lazy:
         # As a task, queries travel once.
+        rows_of_tasks = list(blocks(len(queries), _MOST_QUERIES)) or [slice(0, 0)]
         found = [
-            answer(rows.start, dask.delayed(queries[rows])).compute()
-            for rows in blocks(len(queries), _MOST_QUERIES)
+            answer(rows.start, dask.delayed(queries[rows])).compute() for rows in rows_of_tasks
         ]
         return [np.concatenate(field) for field in zip(*found, strict=True)]
     return _lazily(answer, queries, fields)

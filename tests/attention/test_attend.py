@@ -12,7 +12,7 @@ from scipy import sparse
 from slow_attention import LOG_KERNELS, slow_average, slow_log_weights
 
 from sklearn_attention import attend, attention_weights
-from sklearn_attention.attention import finish, merge, partial_attend
+from sklearn_attention.attention import attend_local, finish, merge, partial_attend
 from sklearn_attention.kernels import (
     AitchisonAitken,
     Epanechnikov,
@@ -545,3 +545,17 @@ def test_memory_does_not_grow_with_the_pairs():
     run = subprocess.run([sys.executable, "-c", MEASURE], capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
     assert float(run.stdout) < 200
+
+
+@pytest.mark.parametrize("n_features", [1, 2, 3])
+@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "laplacian", "periodic"])
+def test_no_queries(kernel, n_features):
+    _, keys, values = make_data(n_features=n_features)
+    nothing = keys[:0]
+    averages, log_normalizers = attend(nothing, keys, values, kernel)
+    assert averages.shape == (0, values.shape[1])
+    assert log_normalizers.shape == (0,)
+    fit = attend_local(nothing, keys, values, kernel, degree=2)
+    assert fit.values.shape == (0, values.shape[1])
+    assert fit.slopes.shape == (0, values.shape[1], n_features)
+    assert partial_attend(nothing, keys, values, kernel).numerator.shape == averages.shape

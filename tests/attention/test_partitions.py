@@ -129,6 +129,13 @@ def test_many_queries_and_keys_in_a_partition(monkeypatch):
     assert found[0].chunks == keys.chunks[:1]
 
 
+def test_no_queries():
+    queries, keys, values, _ = make_data()
+    keys, values = in_partitions(keys, values)
+    for found in (attend(queries[:0], keys, values), attend(keys[:0], keys, values)):
+        assert [np.asarray(field).shape for field in found] == [(0,), (0,)]
+
+
 def test_some_of_the_tables_alone():
     queries, keys, values, weights = make_data()
     expected = attend(queries, keys, values, bandwidth=0.3, sample_weight=weights)
@@ -200,6 +207,8 @@ def test_what_does_not_go():
     keys_, values_ = in_partitions(keys, values)
     with pytest.raises(ValueError, match="leave_one_out=array"):
         attend(queries, keys_, values_, leave_one_out=np.zeros(len(queries), dtype=int))
+    with pytest.raises(ValueError, match="there are 21 queries and 700 keys"):
+        attend(queries, keys_, values_, leave_one_out=True)
     with pytest.raises(ValueError, match="query_scale does not go with Dask collections"):
         attend(queries, keys_, values_, query_scale=np.ones(len(queries)))
     with pytest.raises(ValueError, match="local polynomials of degree 1 with kernel=Gaussian"):

@@ -66,6 +66,8 @@ class Line(Keys):
         return self._algorithm(queries, scale)
 
     def _pairs_are_few(self, queries, scale):
+        if not len(queries):
+            return True
         some = queries[:: max(1, len(queries) // _COUNTED), 0]
         low, high = window(self.x, some, self.reach * scale)
         pairs = _QUERY + (_PAIR + _SUM * self.n_sums) * (high - low).mean()
