@@ -139,19 +139,36 @@ class _Averages:
     options: dict
     empty: str
 
-    merge = staticmethod(merge)
-
     def context(self, keys, values, weights):
         return None
 
     def part(self, chunks, context):
-        return chunks.total(self.empty, all_keys=False)
+        part = chunks.total(self.empty, all_keys=False)
+        # What answers for no query need not travel.
+        answers = part.fallback is not None and np.isfinite(part.fallback.distance).any()
+        return part if answers else part._replace(fallback=None)
+
+    @staticmethod
+    def merge(a, b):
+        if (a.fallback is None) != (b.fallback is None):
+            a, b = (
+                part if part.fallback else part._replace(fallback=_no_fallback(part))
+                for part in (a, b)
+            )
+        return merge(a, b)
 
     def finish(self, part, queries, context):
-        return finish(part, self.empty)
+        # Without a fallback every query has weights, or the policy none.
+        needless = part.fallback is None and self.empty in ("nearest", "mean")
+        return finish(part, "nan" if needless else self.empty)
 
     def fields(self, keys, values, dtype):
         return [(values.shape[1:], dtype), ((), np.promote_types(dtype, np.float32))]
+
+
+def _no_fallback(part):
+    distance = np.full(len(part.shift), np.inf)
+    return Fallback(distance, np.zeros_like(part.numerator), np.zeros_like(distance))
 
 
 def partial_attend(

@@ -17,7 +17,7 @@ def over_partitions(method, queries, keys, values, sample_weight, query_scale, l
     """What a method finds where some of its tables are Dask collections.
 
     For each block of queries, every partition of the keys makes its sums in a task of its own,
-    and a tree merges them: nobody holds more than a partition, and only sums travel.
+    and a tree merges them: no task has more than a partition, and only sums travel.
 
     Parameters
     ----------
