@@ -13,8 +13,6 @@ from ._partitions import is_partitioned
 
 # Where Linux says how much memory a container may have.
 _CONTAINER = Path("/sys/fs/cgroup/memory.max")
-# Rows of a map that are copied at a time.
-_BLOCK_ROWS = 2**20
 
 
 def own_copy(array):
@@ -54,7 +52,7 @@ def appended(rows, more):
     with tempfile.TemporaryFile() as file:
         shape = (n_rows + len(more), *rows.shape[1:])
         found = np.memmap(file, dtype, "w+", shape=shape)
-    for some in blocks(n_rows, _BLOCK_ROWS):
+    for some in blocks(n_rows):
         found[some] = rows[some]
     found[n_rows:] = more
     return found

@@ -188,8 +188,33 @@ def _whole(x):
         return x
     if x.ndim == 0:
         return x.to_delayed(optimize_graph=False).item()
-    blocks = [own for (own,) in partitions(as_array(x, "a table"))]
+    blocks = [own for (own,) in partitions(x)]
     return dask.delayed(np.concatenate)(blocks)
+
+
+def aligned(*tables, names=None):
+    """Tables in the same partitions; arrays where none is in any.
+
+    Parameters
+    ----------
+    *tables : array-like, Dask collection or None
+        Of as many rows each.
+    names : sequence of str, default=None
+        For messages.
+
+    Returns
+    -------
+    tables : list of dask.array.Array, of ndarray, or None for None
+    """
+    names = ["a table"] * len(tables) if names is None else names
+    if not is_partitioned(*tables):
+        return [None if x is None else np.asarray(x) for x in tables]
+    first = next(k for k, x in enumerate(tables) if is_partitioned(x))
+    chunks = as_array(tables[first], names[first]).chunks[0]
+    return [
+        None if x is None else as_array(x, name, chunks)
+        for name, x in zip(names, tables, strict=True)
+    ]
 
 
 def partitions(*tables):
@@ -209,19 +234,19 @@ def partitions(*tables):
 
     if not is_partitioned(*tables):
         return [tuple(None if x is None else dask.delayed(x) for x in tables)]
-    chunks = next(x for x in tables if is_partitioned(x)).chunks[0]
-    tables = [None if x is None else as_array(x, "a table", chunks) for x in tables]
+    tables = aligned(*tables)
+    n_partitions = next(x for x in tables if x is not None).numblocks[0]
     # Graphs as they are: fused in one way here and in another there, tasks of one name would
     # differ, which schedulers do not like.
     tasks = [
-        len(chunks) * [None] if x is None else x.to_delayed(optimize_graph=False).ravel()
+        n_partitions * [None] if x is None else x.to_delayed(optimize_graph=False).ravel()
         for x in tables
     ]
     return list(zip(*tasks, strict=True))
 
 
 def reduced(function, merge, arguments):
-    """What a function returns for each partition, merged in a tree; not computed yet.
+    """Results of a function for each partition, merged in a tree; not computed yet.
 
     Parameters
     ----------
@@ -241,8 +266,26 @@ def reduced(function, merge, arguments):
     found = [dask.delayed(function)(*own) for own in arguments]
     while len(found) > 1:
         groups = [found[k : k + _FAN_IN] for k in range(0, len(found), _FAN_IN)]
-        found = [dask.delayed(_merged)(merge, group) for group in groups]
+        found = [dask.delayed(merged)(merge, group) for group in groups]
     return found[0]
+
+
+def merged(merge, parts):
+    """Parts merged into one, None where all are None.
+
+    Parameters
+    ----------
+    merge : callable
+        ``merge(a, b)``.
+    parts : iterable
+        Those that are None are nothing.
+
+    Returns
+    -------
+    merged : object
+    """
+    parts = [part for part in parts if part is not None]
+    return functools.reduce(merge, parts) if parts else None
 
 
 def _array_of(name, rows):
@@ -270,8 +313,3 @@ def _of_known_length(x):
 def _largest(*tables):
     # Without a copy of absolute values.
     return np.array([np.maximum(x.max(initial=0.0), -x.min(initial=0.0)) for x in tables])
-
-
-def _merged(merge, parts):
-    parts = [part for part in parts if part is not None]
-    return functools.reduce(merge, parts) if parts else None

@@ -1,15 +1,11 @@
 """Means and deviations of columns, however many rows there are."""
 
-import functools
 from typing import NamedTuple
 
 import numpy as np
 
 from ._blocks import blocks
-from ._partitions import in_memory, is_partitioned, partitions, reduced
-
-# Rows at a time.
-_BLOCK_ROWS = 2**20
+from ._partitions import in_memory, is_partitioned, merged, partitions, reduced
 
 
 class Spread(NamedTuple):
@@ -65,12 +61,13 @@ def spread(X, weights=None):
     spread : Spread or None
         None if nothing has weight.
     """
-    found = (
-        _of_block(X[rows], None if weights is None else weights[rows])
-        for rows in blocks(len(X), _BLOCK_ROWS)
+    return merged(
+        join_spreads,
+        (
+            _of_block(X[rows], None if weights is None else weights[rows])
+            for rows in blocks(len(X))
+        ),
     )
-    found = [own for own in found if own is not None]
-    return functools.reduce(join_spreads, found) if found else None
 
 
 def join_spreads(a, b):

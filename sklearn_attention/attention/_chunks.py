@@ -142,7 +142,7 @@ class Chunks:
 
 
 def in_blocks(function, queries, *args, empty, **options):
-    """What a function of queries returns for many, some at a time.
+    """Results of a function of queries for many of these, some at a time.
 
     Parameters
     ----------

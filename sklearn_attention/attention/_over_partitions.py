@@ -5,7 +5,7 @@ import functools
 import numpy as np
 
 from .._blocks import blocks
-from .._partitions import as_array, is_partitioned, partitions, reduced
+from .._partitions import aligned, as_array, is_partitioned, partitions, reduced
 from . import _chunks
 from ._linear_time import has_linear_time
 
@@ -14,7 +14,7 @@ _MOST_QUERIES = 2**20
 
 
 def over_partitions(method, queries, keys, values, sample_weight, query_scale, leave_one_out):
-    """What a method finds where some of its tables are Dask collections.
+    """Answers of a method where some of its tables are Dask collections.
 
     For each block of queries, every partition of the keys makes its sums in a task of its own,
     and a tree merges them: no task has more than a partition, and only sums travel.
@@ -48,7 +48,7 @@ def over_partitions(method, queries, keys, values, sample_weight, query_scale, l
         raise ValueError(
             "query_scale does not go with Dask collections: pass one bandwidth for all queries."
         )
-    tables = _tables(keys, values, sample_weight)
+    tables = aligned(keys, values, sample_weight, names=("keys", "values", "sample_weight"))
     leave_out = leave_one_out is True and is_partitioned(tables[0])
     if not leave_out and leave_one_out is not False:
         raise ValueError(
@@ -134,19 +134,6 @@ def _lazily(answer, queries, fields):
         ]
         arrays.append(da.concatenate(of_groups).rechunk({0: chunks}))
     return arrays
-
-
-def _tables(*given):
-    """Keys, values and weights in the same partitions; arrays where none is in any."""
-    names = "keys", "values", "sample_weight"
-    if not is_partitioned(*given):
-        return [None if x is None else np.asarray(x) for x in given]
-    first = next(k for k, x in enumerate(given) if is_partitioned(x))
-    chunks = as_array(given[first], names[first]).chunks[0]
-    return [
-        None if x is None else as_array(x, name, chunks)
-        for name, x in zip(names, given, strict=True)
-    ]
 
 
 def _starts(sizes):

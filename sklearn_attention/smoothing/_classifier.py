@@ -186,7 +186,9 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
         X, y = self._learn_rows(X, self._dtypes, y=y, multi_output=True)
         y = check_labels(y)
         self.classes_ = known_classes(y, classes)
-        return self._store(X, self._indicators(y, bool), sample_weight)
+        # Classes that were made of the labels know them.
+        indicators = super()._indicators if classes is None else self._indicators
+        return self._store(X, indicators(y, bool), sample_weight)
 
     def _check_kernel(self):
         kernel = super()._check_kernel()

@@ -415,16 +415,16 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
     def _log_sums(self, X, y):
         """Logarithms of the sums of the kernel, and of its products with the target's."""
         options = self._options() | {"empty": "nan"}
-        no_values = np.broadcast_to(0.0, (len(self.keys_), 0))
-        _, of_rows = attention.attend(X, self.keys_, no_values, self.kernel_, **options)
+        keys = self.keys_
+        _, of_rows = attention.attend(X, keys, keys[:, :0], self.kernel_, **options)
         n_features = X.shape[1]
         kernel = ProductKernel([
             ("features", self.kernel_, list(range(n_features))),
             ("target", self.target_kernel_, [n_features]),
         ])  # fmt: skip
         options["bandwidth"] = np.append(options["bandwidth"], self.target_bandwidth_)
-        queries, keys = np.column_stack([X, y]), np.column_stack([self.keys_, self.values_])
-        _, joint = attention.attend(queries, keys, no_values, kernel, **options)
+        queries, keys = np.column_stack([X, y]), np.column_stack([keys, self.values_])
+        _, joint = attention.attend(queries, keys, keys[:, :0], kernel, **options)
         return of_rows, joint
 
     def _options(self):

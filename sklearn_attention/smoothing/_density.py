@@ -24,8 +24,6 @@ from ..bandwidth import (
 from ..kernels import ProductKernel, SmoothingKernel, as_kernel, level_table, mixed_kernel
 from ._kernel_distribution import KernelDistribution
 
-# Training rows that are looked at together.
-_BLOCK_KEYS = 2**20
 # Where the criterion of each search is kept.
 _ATTRIBUTES = {"likelihood": "likelihood_score_", "least_squares": "least_squares_error_"}
 
@@ -324,10 +322,9 @@ class ProductKernelDensity(DensityMixin, MixedRows):
                 mass = table.sum(axis=0)[self.keys_[:, j].astype(np.intp)]
                 weights = (1.0 if weights is None else weights) / mass
         kernel = mixed_kernel(ProductKernel(self.kernel_), columns, self.bandwidth_)
-        no_values = np.broadcast_to(0.0, (len(self.keys_), 0))
         _, log_sums = attention.attend(
-            X, self.keys_, no_values, kernel, bandwidth=columns.divisors(self.bandwidth_),
-            sample_weight=weights, empty="nan",
+            X, self.keys_, self.keys_[:, :0], kernel, sample_weight=weights, empty="nan",
+            bandwidth=columns.divisors(self.bandwidth_),
         )  # fmt: skip
         return np.where(known, log_sums, -np.inf)
 
@@ -344,7 +341,7 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         return LogSums(keys, parts, self.columns_, weights, factors)(self.bandwidth_, X)[0]
 
     def _key_blocks(self):
-        return blocks(len(self.keys_), _BLOCK_KEYS)
+        return blocks(len(self.keys_))
 
 
 def check_density_kernel(name, kernel):

@@ -12,12 +12,11 @@ from sklearn_attention import (
     NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
     ProductKernelDensity,
-    _memory,
-    _spread,
+    _blocks,
 )
 from sklearn_attention.attention import _chunks
 from sklearn_attention.bandwidth import _density_search, _plug_in, _search
-from sklearn_attention.smoothing import _density, _smoother
+from sklearn_attention.smoothing import _smoother
 
 N_ROWS = 60_000
 MODELS = [
@@ -61,8 +60,8 @@ def answers(model):
 
 def in_small_blocks(monkeypatch):
     for module, name in (
-        (_spread, "_BLOCK_ROWS"), (_chunks, "MOST_KEYS"), (_chunks, "SAMPLE"),
-        (_density, "_BLOCK_KEYS"), (_smoother, "_CHECKED_ROWS"), (_memory, "_BLOCK_ROWS"),
+        (_blocks, "ROWS_AT_ONCE"), (_chunks, "MOST_KEYS"), (_chunks, "SAMPLE"),
+        (_smoother, "_CHECKED_ROWS"),
     ):  # fmt: skip
         monkeypatch.setattr(module, name, 2000)
 
@@ -90,7 +89,7 @@ def test_columns_of_a_density_in_blocks(monkeypatch):
             rows, None, np.arange(500) % 3
         )
         expected = model.score_samples(rows[:50])
-        monkeypatch.setattr(_density, "_BLOCK_KEYS", 60)
+        monkeypatch.setattr(_blocks, "ROWS_AT_ONCE", 60)
         np.testing.assert_allclose(model.score_samples(rows[:50]), expected, rtol=1e-12)
         monkeypatch.undo()
 

@@ -202,14 +202,8 @@ class NearKeys:
 
     def _nearest(self, rows):
         """The nearest key to some queries but their own."""
-        queries = self._queries[rows]
-        if self._own is None:
-            found = self._tree.query(queries, return_distance=False)[:, 0]
-        else:
-            n_neighbors = min(2, len(self._keys))
-            found = self._tree.query(queries, n_neighbors, return_distance=False)
-            found = np.where(found[:, 0] == self._own[rows], found[:, -1], found[:, 0])
-        return self._rank[found]
+        own = None if self._own is None else self._own[rows]
+        return self._rank[nearest_but_own(self._tree, self._queries[rows], own)[1]]
 
     def _log_kernel(self, apart, scale):
         """Logarithm of the kernel, or of its support, at squared distances along columns."""
@@ -254,6 +248,29 @@ class NearKeys:
         keys = keys[self._counts((points, points), group, reach)]
         # Where no key is within reach, one without weight says so.
         return keys if len(keys) else np.zeros(1, dtype=int)
+
+
+def nearest_but_own(tree, queries, own):
+    """Distance and position of the nearest key to each query, its own left aside.
+
+    Parameters
+    ----------
+    tree : sklearn.neighbors.KDTree
+        Of the keys.
+    queries : ndarray of shape (n, d)
+    own : int ndarray of shape (n,) or None
+        Position of each query's own key, -1 for none; None for none at all.
+
+    Returns
+    -------
+    distance, position : ndarray of shape (n,)
+        The own key's where there is no other.
+    """
+    n_neighbors = 1 if own is None else min(2, len(tree.data))
+    distances, found = tree.query(queries, n_neighbors)
+    place = 0 if own is None else np.where(found[:, 0] == own, n_neighbors - 1, 0)
+    rows = np.arange(len(queries))
+    return distances[rows, place], found[rows, place]
 
 
 def _log_range(problem, rest):

@@ -3,7 +3,7 @@
 import numpy as np
 
 from .._partial import Fallback
-from ._near_keys import FEATURES, many_pairs
+from ._near_keys import FEATURES, many_pairs, nearest_but_own
 
 # Keys whose squared distances are the smallest but for rounding are equally near.
 AS_NEAR = 1 + 1e-14
@@ -29,12 +29,8 @@ def nearest_by_tree(problem):
         return None
     from sklearn.neighbors import KDTree  # takes a while to load
 
-    tree, own = KDTree(problem.keys), problem.own_key
-    n_neighbors = 1 if own is None else min(2, len(problem.keys))
-    distances, found = tree.query(problem.queries, n_neighbors)
-    distance = distances[:, 0]
-    if own is not None:
-        distance = np.where(found[:, 0] == own, distances[:, -1], distance)
+    tree = KDTree(problem.keys)
+    distance, _ = nearest_but_own(tree, problem.queries, problem.own_key)
     radius = distance * _ROUNDING
     counts = tree.query_radius(problem.queries, radius, count_only=True)
     parts, first, ends = [], 0, np.cumsum(counts)
