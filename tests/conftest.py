@@ -1,5 +1,6 @@
 """What all tests share."""
 
+import contextlib
 import os
 import sys
 from pathlib import Path
@@ -51,6 +52,22 @@ def _threads_of_torch(n_threads):
 
 
 two_threads_of_torch, four_threads_of_torch = map(_threads_of_torch, (2, 4))
+
+
+@pytest.fixture(params=["bfloat16", "no bfloat16"])
+def autocast(request, monkeypatch):
+    """A processor with instructions for bfloat16, then one without, whatever this one has.
+
+    Training with ``autocast=True`` belongs into ``with autocast():``, which knows which of
+    them warns.
+    """
+    import torch
+
+    able = request.param == "bfloat16"
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx512_bf16": able})
+    if able:
+        return contextlib.nullcontext
+    return lambda: pytest.warns(UserWarning, match="autocast=True computes in bfloat16")
 
 
 @pytest.fixture

@@ -1,9 +1,10 @@
 """Muon: steps along the orthogonal factor of the momentum of a matrix."""
 
 import collections
-import functools
 
 import torch
+
+from ._bfloat16 import computes_bfloat16
 
 # The quintic of Jordan et al. Five times applied, it brings singular values from 1/300 to 1
 # to between 0.65 and 1.25.
@@ -98,18 +99,9 @@ def orthogonalize(matrices):
     tall = matrices.shape[1] > matrices.shape[2]
     x = matrices.mT if tall else matrices
     x = x / x.norm(dim=(1, 2), keepdim=True).clamp_min(1e-7)
-    x = x.to(_fast_type(x.device.type))
+    # Precise enough, unless a processor would have to emulate it.
+    x = x.to(torch.bfloat16 if computes_bfloat16(x.device) else torch.float32)
     for _ in range(_N_ITERATIONS):
         gram = x @ x.mT
         x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
     return x.mT if tall else x
-
-
-@functools.cache
-def _fast_type(device_type):
-    """bfloat16, which is precise enough, unless a processor would have to emulate it."""
-    if device_type != "cpu":
-        return torch.bfloat16
-    able = torch.cpu.get_capabilities().items()
-    native = any(value for name, value in able if name.endswith("bf16"))
-    return torch.bfloat16 if native else torch.float32

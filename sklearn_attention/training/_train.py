@@ -11,14 +11,12 @@ import torch
 
 from ..attention import torch_threads
 from ..nn import draw_from
+from ._bfloat16 import computes_bfloat16
 from ._checkpoint import Checkpoint, fingerprint
 from ._history import History
 from ._optimizer import decay_penalty, make_optimizers
 from ._order import shuffled_batches
 from ._plan import batch_sizes, pace
-
-# What processors of Intel, AMD and ARM call their instructions for it.
-_BFLOAT16_OF_PROCESSORS = ("amx_bf16", "avx512_bf16", "bf16")
 
 
 def train(
@@ -126,7 +124,7 @@ def train(
             "patience=None."
         )
     run = _Run(module, batch_loss, n_samples, plan, int(random_state), validation_loss, lengths)
-    if plan.autocast and not _computes_bfloat16(run.device):
+    if plan.autocast and not computes_bfloat16(run.device):
         warnings.warn(
             f"autocast=True computes in bfloat16, which this {run.device.type} has no "
             "instructions for: the training may take many times as long. Pass autocast=False.",
@@ -373,13 +371,6 @@ class _Run:
         if self.plan.optimizer == "lbfgs":
             return "the steps grew too long; scale inputs and targets, or choose 'adamw'."
         return f"is learning_rate={self.plan.learning_rate!r} too large? Pass a smaller one."
-
-
-def _computes_bfloat16(device):
-    if device.type == "cuda":
-        return torch.cuda.is_bf16_supported(including_emulation=False)
-    has = torch.cpu.get_capabilities()
-    return device.type != "cpu" or any(has.get(name) for name in _BFLOAT16_OF_PROCESSORS)
 
 
 def _weights(module):

@@ -90,7 +90,6 @@ def test_level_and_unit_of_the_series_do_not_matter():
         {"dropout": 0.2},
         {"training": Training(optimizer="lbfgs", max_steps=4)},
         {"training": Training(schedule="cosine", max_steps=4), "batch_size": (16, 64)},
-        {"training": Training(autocast=True, max_steps=4)},
         {"max_epochs": 2, "training": Training(max_steps=None)},
     ],
 )
@@ -98,6 +97,13 @@ def test_every_form_learns_and_answers(parameters):
     model = fit(candidates=None, **parameters)
     losses = model.training_history_["loss"]
     assert np.isfinite(losses).all()
+    assert np.isfinite(model.predict(7)).all()
+
+
+def test_learns_in_half_precision(autocast):
+    with autocast():
+        model = fit(candidates=None, training=Training(autocast=True, max_steps=4))
+    assert np.isfinite(model.training_history_["loss"]).all()
     assert np.isfinite(model.predict(7)).all()
 
 

@@ -281,7 +281,6 @@ class TestSampling:
         {"dropout": 0.2},
         {"training": Training(optimizer="lbfgs", max_steps=2)},
         {"training": Training(schedule="cosine", max_steps=6), "batch_size": (2, 8)},
-        {"training": Training(autocast=True, max_steps=6)},
         {"max_epochs": 2, "training": Training(max_steps=None)},
         {"training": Training(validation_fraction=None, max_steps=6)},
         {"architecture": Architecture(d_feedforward=8)},
@@ -296,6 +295,13 @@ def test_every_form_learns_scores_and_writes(parameters):
     assert model.sample(texts[0], 3, random_state=0)[:2] == texts[0][:2]
     prefixes = [text[:5] for text in texts]
     np.testing.assert_allclose(model.predict_proba(prefixes).sum(axis=1), 1, rtol=1e-5)
+
+
+def test_learns_in_half_precision(autocast):
+    with autocast():
+        model = fit(training=Training(autocast=True, max_steps=6))
+    assert np.isfinite(model.training_history_["loss"]).all()
+    assert np.isfinite(model.score(TEXTS))
 
 
 def test_learns_what_always_follows():

@@ -147,10 +147,7 @@ class TestPredictions:
             {"architecture": Architecture(positions="learned")},
             {"architecture": Architecture(positions="rotary", norm="post")},
             {"architecture": Architecture(attention_kernel="gaussian", activation="gelu")},
-            {
-                "architecture": Architecture(d_feedforward=8),
-                "training": Training(autocast=True),
-            },
+            {"architecture": Architecture(d_feedforward=8)},
             {
                 "shared_vocabulary": True,
                 "architecture": Architecture(attention_kernel="positive_features"),
@@ -160,6 +157,12 @@ class TestPredictions:
     )
     def test_variants_learn(self, options):
         losses = fit(max_epochs=15, learning_rate=5e-3, **options).training_history_["loss"]
+        assert losses[-1] < 0.7 * losses[0]
+
+    def test_learns_in_half_precision(self, autocast):
+        with autocast():
+            model = fit(max_epochs=15, learning_rate=5e-3, training=Training(autocast=True))
+        losses = model.training_history_["loss"]
         assert losses[-1] < 0.7 * losses[0]
 
 

@@ -1,7 +1,6 @@
 """The training loop: what it computes, and what it leaves alone."""
 
 import copy
-import warnings
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -190,18 +189,7 @@ def test_double_precision(task):
     assert {p.dtype for p in module.parameters()} == {torch.float64}
 
 
-@pytest.mark.parametrize("names", [(), ("avx512_bf16",), ("bf16",)])
-def test_autocast_where_it_would_be_slow_is_a_warning(task, monkeypatch, names):
-    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: dict.fromkeys(names, True))
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        task.fit(Plan(max_epochs=1, autocast=True))
-    slow = ["autocast=True computes in bfloat16" in str(each.message) for each in caught]
-    assert slow == ([] if names else [True])
-
-
-@pytest.mark.filterwarnings("ignore:autocast=True computes in bfloat16")
-def test_autocast_is_for_training_alone(task):
+def test_autocast_is_for_training_alone(task, autocast):
     types = set()
 
     def batch_loss(module, rows):
@@ -216,7 +204,9 @@ def test_autocast_is_for_training_alone(task):
 
     module = task.module(dropout=0.0)
     plan = Plan(learning_rate=0.01, max_epochs=8, batch_size=8, autocast=True)
-    _, history = task.fit(plan, module, batch_loss=batch_loss, validation_loss=validation_loss)
+    losses = {"batch_loss": batch_loss, "validation_loss": validation_loss}
+    with autocast():
+        _, history = task.fit(plan, module, **losses)
     assert types == {("training", torch.bfloat16), ("validation", torch.float32)}
     assert history.loss[-1] < 0.7 * history.loss[0]
     assert {p.dtype for p in module.parameters()} == {torch.float32}
