@@ -51,13 +51,15 @@ FORECASTER = {"d_model": 4, "n_heads": 1, "n_layers": 1, "training": Training(ma
 # What is learned in few steps is little, but the models beside the networks learn enough.
 ENCODER = {"d_model": 8, "n_heads": 2, "n_layers": 1, "training": Training(max_steps=3)}
 ONE_OF_EACH = [
-    NadarayaWatsonRegressor(),
-    NadarayaWatsonClassifier(),
+    NadarayaWatsonRegressor(bandwidth=0.5),
+    NadarayaWatsonClassifier("matern32", bandwidth=0.5),
     LocalPolynomialRegressor(bandwidth=0.5),
-    NadarayaWatsonCV(["gaussian"]),
+    NadarayaWatsonCV(["gaussian"], [0.5, 2.0]),
     LocalPolynomialCV(["gaussian"], [0.5, 2.0], degrees=[0, 1]),
-    ProductKernelDensity(),
-    ConditionalKernelDensity("epanechnikov", bandwidth="scott", target_kernel="tricube"),
+    ProductKernelDensity("logistic", bandwidth="scott", sensitivity=0.5),
+    ConditionalKernelDensity(
+        "epanechnikov", bandwidth="scott", target_kernel="tricube", target_bandwidth="scott"
+    ),
     KernelAttentionRegressor(max_steps=3, n_folds=1),
     KernelAttentionClassifier(max_steps=3, n_folds=1),
     TransformerRegressor(**ENCODER),
@@ -69,18 +71,18 @@ ONE_OF_EACH = [
 ]
 # Each way to a bandwidth; tests/test_relations.py has more of them, with more kernels.
 VARIANTS = [
-    NadarayaWatsonRegressor(bandwidth=0.5),
+    NadarayaWatsonRegressor(),
     NadarayaWatsonRegressor("epanechnikov", bandwidth="loo"),
     NadarayaWatsonRegressor(UserKernel(), bandwidth="scott"),
     NadarayaWatsonRegressor(bandwidth="gcv"),
     NadarayaWatsonRegressor(bandwidth="knn-loo"),
     NadarayaWatsonRegressor(bandwidth=AdaptiveBandwidth(3)),
-    NadarayaWatsonClassifier("matern32", bandwidth=0.5),
+    NadarayaWatsonClassifier(),
     NadarayaWatsonClassifier("epanechnikov", bandwidth="loo"),
     NadarayaWatsonClassifier(bandwidth=AdaptiveBandwidth(3)),
-    LocalPolynomialRegressor(bandwidth="aicc"),
+    NadarayaWatsonCV(["gaussian"]),
+    ProductKernelDensity(),
     ProductKernelDensity(bandwidth="least_squares"),
-    ProductKernelDensity("logistic", bandwidth="scott", sensitivity=0.5),
     ConditionalKernelDensity(),
     TransformerRegressor("steps", **ENCODER, pooling="last", baseline=False),
     TransformerClassifier(
@@ -104,6 +106,7 @@ VARIANTS = [
 SLOW_VARIANTS = [
     LocalPolynomialRegressor(bandwidth="loo"),
     NadarayaWatsonRegressor(per_feature=True),
+    LocalPolynomialRegressor(bandwidth="aicc"),
     *(LocalPolynomialRegressor(bandwidth=h, degree=2) for h in (0.5, "loo", "aicc")),
     *(
         kind(readout, max_steps=40, n_folds=1)
@@ -257,35 +260,38 @@ OF_PARAMETERS = {
 }
 
 
-def of_parameters(checks):
-    """The same mark, for checks whose outcome a parameter may change."""
-    names, cases = checks.args
-    chosen = []
-    for case in cases:
-        _, check = getattr(case, "values", case)  # one that is expected to fail has a mark
-        if check.func.__name__ in OF_PARAMETERS:
-            chosen.append(case)
-    return pytest.mark.parametrize(names, chosen, **checks.kwargs)
-
-
 def run(estimator, check, request):
     if isinstance(estimator, ENCODERS) and check.func.__name__ == SUBSETS:
         request.applymarker(pytest.mark.xfail(reason=ROUNDING, strict=False))
     check(estimator)
 
 
-@parametrize_with_checks(ONE_OF_EACH, expected_failed_checks=expected_failures)
+def with_checks(estimators, chosen=None):
+    """scikit-learn's checks, of which those that are not chosen are slow tests."""
+    mark = parametrize_with_checks(estimators, expected_failed_checks=expected_failures)
+    names, cases = mark.args
+    for i, case in enumerate(cases):
+        estimator, check = getattr(case, "values", case)
+        # What learns from arrays learns from memory maps, which other checks pass.
+        again = "readonly_memmap" in check.keywords
+        if again or (chosen and check.func.__name__ not in chosen):
+            marks = *getattr(case, "marks", ()), pytest.mark.slow
+            cases[i] = pytest.param(estimator, check, marks=marks)
+    return pytest.mark.parametrize(names, cases, **mark.kwargs)
+
+
+@with_checks(ONE_OF_EACH)
 def test_scikit_learn_conventions(estimator, check, request):
     run(estimator, check, request)
 
 
-@of_parameters(parametrize_with_checks(VARIANTS, expected_failed_checks=expected_failures))
+@with_checks(VARIANTS, OF_PARAMETERS)
 def test_scikit_learn_conventions_of_variants(estimator, check, request):
     run(estimator, check, request)
 
 
 @pytest.mark.slow
-@parametrize_with_checks(SLOW_VARIANTS, expected_failed_checks=expected_failures)
+@with_checks(SLOW_VARIANTS)
 def test_scikit_learn_conventions_of_slow_variants(estimator, check):
     check(estimator)
 
