@@ -76,6 +76,18 @@ def few_convolutions(monkeypatch):
     monkeypatch.setattr("sklearn_attention.transformer._convolutions._N_FEATURES", 84)
 
 
+@pytest.fixture
+def few_rates(monkeypatch):
+    """Exponential smoothing tries six choices of its rates, not two hundred at every origin.
+
+    How many it tries does not matter to what is done with its forecasts.
+    """
+    smoothing = "sklearn_attention.forecasting._smoothing."
+    monkeypatch.setattr(smoothing + "LEVEL_RATES", (0.1, 0.3, 0.8))
+    monkeypatch.setattr(smoothing + "TREND_RATES", ((0.2, 0.05), (0.7, 0.15)))
+    monkeypatch.setattr(smoothing + "DAMPINGS", (0.9,))
+
+
 @pytest.fixture(scope="session")
 def data_folder():
     """Folder of real data that does not come with the package; skips where there is none.

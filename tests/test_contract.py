@@ -43,7 +43,7 @@ from sklearn_attention.kernels import Periodic
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:bandwidth="),
-    pytest.mark.usefixtures("few_convolutions"),
+    pytest.mark.usefixtures("few_convolutions", "few_rates"),
 ]
 
 # Data of other forms than tests/every_estimator.py has
@@ -295,8 +295,15 @@ STORES = {
 }
 
 
-@pytest.mark.parametrize("store", STORES)
-@every
+# Copies and joblib's files are made by the methods by which pickles are.
+@pytest.mark.parametrize(
+    ("name", "store"),
+    [
+        *((name, store) for name in CASES for store in ("pickle", "skops")),
+        ("forecaster", "deepcopy"),
+        ("regressor of a frame", "joblib"),
+    ],
+)
 def test_files_bring_it_back(name, store):
     model, expected = fitted(name)
     loaded = STORES[store](model)

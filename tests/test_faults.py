@@ -2,6 +2,7 @@
 
 import copy
 import errno
+import itertools
 import os
 
 import numpy as np
@@ -64,8 +65,18 @@ def bring_about(fault, error, model, monkeypatch):
         model.set_callbacks(Raising(error, 1 if fault == "an interrupt" else 2))
 
 
-@pytest.mark.parametrize("fault", FAULTS)
-@pytest.mark.parametrize("name", NETWORKS)
+# Each network with one of the faults, and one network with all of them.
+QUICK = {*zip(NETWORKS, itertools.cycle(FAULTS), strict=False)}
+QUICK |= {("language model", fault) for fault in FAULTS}
+
+
+@pytest.mark.parametrize(
+    ("name", "fault"),
+    [
+        pytest.param(*case, marks=[] if case in QUICK else [pytest.mark.slow])
+        for case in itertools.product(NETWORKS, FAULTS)
+    ],
+)
 def test_a_fit_that_fails_on_the_way(name, fault, tmp_path, monkeypatch):
     path, data = tmp_path / "checkpoint.pt", data_for(NETWORKS[name])
     model = copy.deepcopy(NETWORKS[name]).fit(*data)

@@ -39,6 +39,7 @@ RULES = "penalized-loo", "loo", "gcv", "aicc", "scott", "silverman", "knn-loo"
 KERNELS = "gaussian", "epanechnikov", "tricube", "matern32", "laplacian", "scaled_dot_product"
 TINY = {"d_model": 8, "n_heads": 2, "n_layers": 1, "max_epochs": 2}
 PARABOLAS = LocalPolynomialRegressor(degree=2)
+LINES_PER_FEATURE = LocalPolynomialRegressor(per_feature=True)
 BEST_POLYNOMIAL = LocalPolynomialCV(["gaussian"], criterion="gcv")
 SMOOTHERS = [
     *(NadarayaWatsonRegressor(kernel, bandwidth=0.7) for kernel in KERNELS),
@@ -51,7 +52,8 @@ SMOOTHERS = [
     *(LocalPolynomialRegressor(bandwidth=rule) for rule in RULES[:5]),
     LocalPolynomialRegressor(bandwidth=1.2, degree=2),
     PARABOLAS,
-    *(kind(per_feature=True) for kind in (NadarayaWatsonRegressor, LocalPolynomialRegressor)),
+    NadarayaWatsonRegressor(per_feature=True),
+    LINES_PER_FEATURE,
     *(
         kind(bandwidth=AdaptiveBandwidth(7))
         for kind in (
@@ -278,16 +280,21 @@ def anything(model):
     return True
 
 
+def first_of_its_class(model):
+    """The classes read data; what their parameters are does not matter to it."""
+    return model is next(other for other in MODELS if type(other) is type(model))
+
+
 # Relation, for which models it holds, and up to which difference: in units of the answers'
 # spread, and ten thousand times that where numbers are single precision.
 RELATIONS = [
-    (of_arrays(np.asfortranarray), anything, 0.0, "layout"),
-    (of_arrays(backwards), anything, 0.0, "negative strides"),
-    (of_arrays(every_second), anything, 0.0, "strides"),
-    (of_arrays(read_only), anything, 0.0, "read-only"),
-    (of_arrays(mapped), anything, 0.0, "memory-mapped"),
-    (of_arrays(frame), anything, 0.0, "frame"),
-    (of_arrays(lambda array: array.tolist()), anything, 0.0, "lists"),
+    (of_arrays(np.asfortranarray), first_of_its_class, 0.0, "layout"),
+    (of_arrays(backwards), first_of_its_class, 0.0, "negative strides"),
+    (of_arrays(every_second), first_of_its_class, 0.0, "strides"),
+    (of_arrays(read_only), first_of_its_class, 0.0, "read-only"),
+    (of_arrays(mapped), first_of_its_class, 0.0, "memory-mapped"),
+    (of_arrays(frame), first_of_its_class, 0.0, "frame"),
+    (of_arrays(lambda array: array.tolist()), first_of_its_class, 0.0, "lists"),
     (of_arrays(single), anything, 2e-3, "single precision"),
     (scaled, lambda m: m not in FEATURES, 1e-6, "scale"),
     (shifted, stationary, 1e-6, "shift"),
@@ -302,8 +309,17 @@ RELATIONS = [
     (among_copies, anything, 1e-9, "among copies"),
     (in_another_order, anything, 1e-9, "another order"),
 ]
+# What takes long is changed in few ways, and in all of them by slow tests.
+LONG = LINES_PER_FEATURE, PARABOLAS
+FEW = "scale", "rows permuted", "one by one"
 CASES = [
-    pytest.param(model, change, tolerance, id=f"{name}-{model!r}".replace("\n", ""))
+    pytest.param(
+        model,
+        change,
+        tolerance,
+        id=f"{name}-{model!r}".replace("\n", ""),
+        marks=[pytest.mark.slow] if model in LONG and name not in FEW else [],
+    )
     for model in MODELS
     for change, holds, tolerance, name in RELATIONS
     if holds(model)
@@ -324,10 +340,12 @@ def test_relation(model, change, tolerance):
 # Forecasters: what is done to the series, and the way back.
 WAVE = 20 + 3 * np.sin(np.arange(70) * np.pi / 6) + np.random.default_rng(0).normal(size=70)
 SERIES = pd.DataFrame({"a": WAVE, "b": np.roll(WAVE, 3) + np.linspace(0, 5, 70)})
+QUICK_FORECASTER = TransformerForecaster(4, candidates=["seasonal", "analogs", "ridge"])
 FORECASTERS = [
     *(KernelForecaster(4, bandwidth=bandwidth) for bandwidth in ("loo", 1.0)),
     KernelForecaster(4, kernel="epanechnikov"),
     KernelForecaster(4, season_length=12, lookback=6),
+    QUICK_FORECASTER,
     TransformerForecaster(4),
     TransformerForecaster(4, log=False, season_length=12),
 ]
@@ -352,13 +370,14 @@ def forecasts(name):
 
 
 # Series are read before a forecaster's options matter: exact relations for the first of each.
+@pytest.mark.usefixtures("few_rates")
 @pytest.mark.parametrize(
     ("model", "name"),
     [
         pytest.param(model, name, id=f"{model!r}-{name}")
-        for i, model in enumerate(FORECASTERS)
+        for model in FORECASTERS
         for name, (_, _, tolerance) in SERIES_RELATIONS.items()
-        if tolerance or i in (0, 4)
+        if tolerance or model in (FORECASTERS[0], QUICK_FORECASTER)
     ],
 )
 def test_relation_of_series(model, name):
@@ -370,12 +389,13 @@ def test_relation_of_series(model, name):
     np.testing.assert_allclose(found, expected, rtol=tolerance)
 
 
-# Sizes of numbers in X and in the targets.
-FAR = 1e-300, 1e-160, 1e-10, 1e10, 1e100, 1e160, 1e300
-EXTREMES = [(1, size, 1.0) for size in FAR]
-# What ten squares or factors add is at the ends.
-EXTREMES += [(10, size, 1.0) for size in (1e-300, 1e-160, 1e160, 1e300)]
-EXTREMES += [(2, 1.0, size) for size in FAR]
+# Numbers of features, and sizes of numbers in X and in the targets: where the numbers are at
+# their ends, where ten squares of them are, and more of both.
+EXTREMES = [(1, 1e-300, 1.0), (1, 1e300, 1.0), (10, 1e-160, 1.0), (10, 1e160, 1.0)]
+EXTREMES += [(2, 1.0, 1e-300), (2, 1.0, 1e300)]
+FAR = 1e-160, 1e-10, 1e10, 1e100, 1e160
+LESS_EXTREME = [(1, size, 1.0) for size in FAR] + [(2, 1.0, size) for size in FAR]
+LESS_EXTREME += [(10, size, 1.0) for size in (1e-300, 1e300)]
 # What may be refused at these sizes, by an error that says so.
 REFUSED = (
     "features overflow at bandwidth",
@@ -385,12 +405,22 @@ REFUSED = (
 )
 
 
-@pytest.mark.parametrize(("n_features", "size", "target_size"), EXTREMES)
-@pytest.mark.parametrize("model", MODELS, ids=lambda m: repr(m).replace("\n", ""))
+@pytest.mark.parametrize(
+    ("model", "n_features", "size", "target_size"),
+    [
+        pytest.param(
+            model,
+            *extreme,
+            marks=[pytest.mark.slow] if extreme in LESS_EXTREME else [],
+            id=f"{model!r}-{'-'.join(map(str, extreme))}".replace("\n", ""),
+        )
+        for model in MODELS
+        for extreme in EXTREMES + LESS_EXTREME
+        if extreme[2] == 1.0 or is_regressor(model)
+    ],
+)
 def test_finite_in_finite_out(model, n_features, size, target_size):
     """Warnings are errors here; a square, a sum or a quotient out of range is one."""
-    if target_size != 1.0 and not is_regressor(model):
-        pytest.skip("no targets of any size")
     rng = np.random.default_rng(0)
     # A bandwidth for each, or for 66 coefficients of a parabola, takes long to search.
     wide = getattr(model, "per_feature", False) or model in (PARABOLAS, BEST_POLYNOMIAL)

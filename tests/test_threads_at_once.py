@@ -12,7 +12,7 @@ from sklearn.model_selection import cross_val_score
 
 from sklearn_attention import Training, TransformerLanguageModel
 
-pytestmark = pytest.mark.usefixtures("two_threads_of_torch")
+pytestmark = pytest.mark.usefixtures("two_threads_of_torch", "few_rates")
 everywhere = pytest.mark.parametrize("name", EVERY)
 
 
