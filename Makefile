@@ -19,8 +19,9 @@ demo: $(PACKAGE)
 # One thread for each of pytest's processes: more would only get in each other's way.
 test test-slow: export OMP_NUM_THREADS = 1
 
+# Ends with the slowest tests: those of more than a quarter of a second are marked slow.
 test: $(PACKAGE) $(call group,test)
-	$(BIN)/python -m pytest -n auto -m "not slow"
+	$(BIN)/python -m pytest -n auto -m "not slow" --durations=20
 
 test-slow: $(PACKAGE) $(call group,test)
 	$(BIN)/python -m pytest -n auto

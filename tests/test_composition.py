@@ -76,8 +76,18 @@ pytestmark = [
 ]
 
 
+# Those like others, or slow: they are asked by slow tests.
+SLOW = "regressor without dropout", "kernel attention and trees", "best line"
+
+
 def each(estimators):
-    return pytest.mark.parametrize("estimator", estimators.values(), ids=estimators)
+    return pytest.mark.parametrize(
+        "estimator",
+        [
+            pytest.param(each, id=name, marks=[pytest.mark.slow] if name in SLOW else [])
+            for name, each in estimators.items()
+        ],
+    )
 
 
 def folds(estimator):
@@ -86,9 +96,10 @@ def folds(estimator):
     return StratifiedKFold(2) if is_classifier(estimator) else KFold(2)
 
 
-@pytest.mark.parametrize("name", EVERY)
-def test_searches_find_what_fits_find(name):
-    estimator, (parameter, values) = EVERY[name], CANDIDATES[name]
+@each(EVERY)
+def test_searches_find_what_fits_find(estimator):
+    name = next(name for name in EVERY if EVERY[name] is estimator)
+    parameter, values = CANDIDATES[name]
     data = data_for(estimator)
     scoring = None if hasattr(estimator, "score") else _length
     search = GridSearchCV(

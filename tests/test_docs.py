@@ -127,7 +127,16 @@ def test_what_holds_a_promise_is_there():
         assert f"def {name}(" in tests
 
 
-@pytest.mark.parametrize("page", GUIDES)
+LONG_GUIDES = "forecasting", "kernel_attention", "recipes", "sequences", "smoothing"
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=[pytest.mark.slow] if page in LONG_GUIDES else [])
+        for page in GUIDES
+    ],
+)
 def test_what_a_guide_shows_is_true(page):
     flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
     path = str(ROOT / "docs" / f"{page}.md")

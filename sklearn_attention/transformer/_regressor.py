@@ -189,7 +189,7 @@ class TransformerRegressor(RegressorMixin, TransformerEstimator):
     >>> rng = np.random.default_rng(0)
     >>> X = [rng.normal(rng.normal(), size=rng.integers(5, 15)) for _ in range(200)]
     >>> y = [x.mean() for x in X]
-    >>> model = TransformerRegressor(d_model=16, n_layers=1).fit(X, y)
+    >>> model = TransformerRegressor(d_model=16, n_layers=1, max_epochs=5).fit(X, y)
     >>> model.predict([np.ones(7)]).shape
     (1,)
     """
