@@ -13,10 +13,10 @@ import sklearn_attention
 
 ROOT = Path(sklearn_attention.__file__).parents[1]
 API, HOUSE, README = ROOT / "docs" / "api", ROOT / "docs" / "house.md", ROOT / "README.md"
-GUIDES = (
-    "coming_from density forecasting kernel_attention one_average recipes sequences size "
-    "smoothing"
-).split()
+# Pages that show code.
+GUIDES = sorted(
+    path.stem for path in ROOT.glob("docs/*.md") if "\n>>> " in path.read_text("utf-8")
+)
 
 pytestmark = pytest.mark.skipif(
     not API.exists(), reason="the documentation does not come with an installed package"
@@ -103,10 +103,10 @@ def test_the_link_of_every_estimator_leads_to_its_page():
 
 
 def test_readme_names_every_estimator():
-    quoted = set(re.findall(r"`(\w+)`", README.read_text("utf-8")))
-    assert not names_of("smoothing", lambda value: hasattr(value, "fit")) - quoted
-    assert not names_of("kernel_approximation", inspect.isclass) - quoted
-    assert "KernelForecaster" in quoted
+    public = {name: getattr(sklearn_attention, name) for name in sklearn_attention.__all__}
+    estimators = {name for name, value in public.items() if hasattr(value, "fit")}
+    assert len(estimators) > 15
+    assert estimators <= set(re.findall(r"`(\w+)`", README.read_text("utf-8")))
 
 
 def test_the_page_on_the_house_names_every_folder_and_shared_module():
@@ -114,6 +114,41 @@ def test_the_page_on_the_house_names_every_folder_and_shared_module():
     package = ROOT / "sklearn_attention"
     assert all(f"`{path.parent.name}/`" in page for path in package.glob("*/__init__.py"))
     assert all(f"`{path.name}`" in page for path in package.glob("_[a-z]*.py"))
+
+
+def test_the_guide_and_the_docstring_name_every_candidate():
+    with pytest.raises(ValueError, match="candidates=") as refused:
+        sklearn_attention.TransformerForecaster(candidates="none").fit(range(9))
+    known = re.findall(r"'(\w+)'", re.search(r"\[(.*)\]", str(refused.value))[1])
+    assert "ridge" in known
+    guide = (ROOT / "docs" / "forecasting.md").read_text("utf-8")
+    assert all(f'`"{name}"`' in guide for name in known)
+    described = inspect.getdoc(sklearn_attention.TransformerForecaster)
+    assert all(f'"{name}"' in described for name in known)
+
+
+# Folders that commands make.
+MADE = re.compile(r"(\.venv|\.venv-min|demo|dist|docs/_build)/.*")
+FILE = re.compile(r"Makefile|[\w.<>/-]+\.(cff|md|py|pyi|rst|toml|txt|ya?ml)")
+FOLDER = re.compile(r"[\w.]+/[\w.<>/*-]*")
+
+
+def test_the_page_for_contributors_names_what_is_there():
+    page = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    words = {word for code in re.findall(r"`([^`\n]+)`", page) for word in code.split()}
+    paths = {word for word in words if FILE.fullmatch(word) or FOLDER.fullmatch(word)}
+    paths = {path for path in paths if not MADE.fullmatch(path)}
+    assert len(paths) > 40
+    patterns = {path: re.sub(r"<\w+>", "*", path).rstrip("/") for path in paths}
+    assert not {
+        path
+        for path, pattern in patterns.items()
+        if not [*ROOT.glob(pattern), *ROOT.glob(f"sklearn_attention/{pattern}")]
+    }
+    commands = re.findall(r"`make ([\w-]+)`", page)
+    assert len(commands) > 5
+    targets = re.findall(r"^([\w -]+):", (ROOT / "Makefile").read_text("utf-8"), re.M)
+    assert set(commands) <= set(" ".join(targets).split())
 
 
 def test_what_holds_a_promise_is_there():

@@ -4,20 +4,16 @@ A prediction is a weighted average of remembered values, and the weights come fr
 kernel that compares the query with the remembered keys. Each kernel is one formula, written
 once, for NumPy arrays and for torch tensors.
 
-* Smoothing kernels are densities: :class:`Gaussian`, :class:`Epanechnikov`,
-  :class:`Boxcar`, :class:`Triangular`, :class:`Biweight`, :class:`Triweight`,
-  :class:`Tricube`, :class:`Cosine`, :class:`Logistic`, :class:`Sigmoid`,
-  :class:`Silverman`.
-* Covariance kernels come from Gaussian processes: :class:`Exponential`,
-  :class:`Laplacian`, :class:`Matern32`, :class:`Matern52`, :class:`RationalQuadratic`,
-  :class:`Periodic`, :class:`LocallyPeriodic`.
-* Dot-product kernels come from attention: :class:`ScaledDotProduct`, :class:`Linear`,
-  :class:`Polynomial`, :class:`CosineSimilarity`.
-* Random features, which approximate a kernel by a dot product: :class:`PositiveFeatures`,
-  :class:`TrigonometricFeatures`.
-* Categorical kernels: :class:`AitchisonAitken`, :class:`LiRacine`,
-  :class:`WangVanRyzin`; :func:`mixed_kernel` puts them beside one for numbers.
+* Smoothing kernels are densities, such as :class:`Gaussian` and :class:`Epanechnikov`.
+* Covariance kernels come from Gaussian processes, such as :class:`Matern32` and
+  :class:`Periodic`.
+* Dot-product kernels come from attention, such as :class:`ScaledDotProduct`.
+* Random features approximate a kernel by a dot product, such as :class:`PositiveFeatures`.
+* Categorical kernels, such as :class:`LiRacine`; :func:`mixed_kernel` puts them beside one for
+  numbers.
 * Composition: ``+``, ``*``, :class:`ProductKernel` over columns, :class:`FunctionKernel`.
+
+:data:`KERNELS` has all that go by a name.
 """
 
 from ._base import KERNELS, Constant, FunctionKernel, Kernel, Product, Sum, as_kernel

@@ -5,10 +5,12 @@ import math
 
 import numpy as np
 import pytest
+from every_kernel import DENSITIES
 from scipy.integrate import quad
 
 from sklearn_attention import Columns
 from sklearn_attention import bandwidth as bw
+from sklearn_attention.attention import serves
 from sklearn_attention.bandwidth import _convolution, _density_search, _log_sums
 from sklearn_attention.kernels import (
     AitchisonAitken,
@@ -24,13 +26,11 @@ from sklearn_attention.kernels import (
     mixed_kernel,
 )
 
-SMOOTH = ["gaussian", "epanechnikov", "triangular", "biweight", "triweight", "tricube"]
-POSITIVE = [*SMOOTH, "boxcar", "cosine", "logistic", "sigmoid"]
 COLUMNS = Columns(
     ("numeric", "unordered", "numeric", "ordered"), (None, range(3), None, range(4))
 )
 CATEGORIES = Columns(COLUMNS.kinds[1::2], COLUMNS.categories[1::2])
-every_kernel = pytest.mark.parametrize("kernel", POSITIVE)
+every_kernel = pytest.mark.parametrize("kernel", DENSITIES)
 
 
 @pytest.fixture
@@ -312,7 +312,7 @@ class TestConditionalLikelihood:
         pairs, _ = value([0.5, 2.0], eval_gradient=True)
         assert value([0.5, 2.0]) == pytest.approx(pairs, rel=1e-9)
 
-    @pytest.mark.parametrize("kernel", [*POSITIVE, "matern32", "laplacian"])
+    @pytest.mark.parametrize("kernel", [*DENSITIES, "matern32", "laplacian"])
     def test_gradient(self, rows, weights, kernel):
         y = rows[:, 0] + rows[:, 1]
         value = bw.ConditionalLikelihood(
@@ -370,9 +370,12 @@ class TestAlongOneFeature:
 
     def test_what_takes_linear_time(self):
         X = np.zeros((5, 1))
-        assert all(bw.DensityLikelihood(X, as_kernel(k)).in_linear_time for k in POSITIVE)
-        squares = [bw.DensityLeastSquares(X, as_kernel(k)).in_linear_time for k in POSITIVE]
-        assert squares == [kernel not in ("logistic", "sigmoid") for kernel in POSITIVE]
+        for name in DENSITIES:
+            kernel = as_kernel(name)
+            line = serves(kernel)
+            assert bw.DensityLikelihood(X, kernel).in_linear_time == line
+            line = line and name not in ("logistic", "sigmoid")
+            assert bw.DensityLeastSquares(X, kernel).in_linear_time == line
         assert not bw.DensityLikelihood(np.zeros((5, 2)), Gaussian()).in_linear_time
 
     def test_all_rows_are_looked_at(self, monkeypatch):

@@ -3,6 +3,8 @@
 import functools
 import math
 import pickle
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -24,29 +26,46 @@ from sklearn_attention.kernels import (
 )
 from sklearn_attention.kernels._base import _OTHER_NAMES
 
-NAMES = {
-    "gaussian": "Gaussian", "epanechnikov": "Epanechnikov", "boxcar": "Boxcar",
-    "triangular": "Triangular", "biweight": "Biweight", "triweight": "Triweight",
-    "tricube": "Tricube", "cosine": "Cosine", "logistic": "Logistic", "sigmoid": "Sigmoid",
-    "silverman": "Silverman", "laplacian": "Laplacian", "exponential": "Exponential",
-    "matern32": "Matern32", "matern52": "Matern52", "periodic": "Periodic",
-    "rational_quadratic": "RationalQuadratic", "locally_periodic": "LocallyPeriodic",
-    "scaled_dot_product": "ScaledDotProduct", "linear": "Linear",
-    "polynomial": "Polynomial", "cosine_similarity": "CosineSimilarity",
-    "positive_features": "PositiveFeatures", "trigonometric_features": "TrigonometricFeatures",
+BASES = {
+    "CompactKernel", "FeatureKernel", "Kernel", "RadialKernel", "SmoothingKernel",
+}  # fmt: skip
+# Those of other kernels, and those of categories.
+NAMELESS = {
+    "AitchisonAitken", "Constant", "FunctionKernel", "LiRacine", "Product", "ProductKernel",
+    "Sum", "WangVanRyzin",
 }  # fmt: skip
 
 
-def test_the_names_are_those_of_the_design():
-    assert KERNELS.keys() == NAMES.keys()
+def public_kernels():
+    """Classes by name."""
+    public = {name: getattr(kernels, name) for name in kernels.__all__}
+    return {
+        name: thing
+        for name, thing in public.items()
+        if isinstance(thing, type) and issubclass(thing, Kernel) and name not in BASES
+    }
 
 
-@pytest.mark.parametrize(("name", "kind"), NAMES.items())
+def test_kernels_go_by_the_names_of_their_classes():
+    named = {name: kind for name, kind in public_kernels().items() if name not in NAMELESS}
+    assert KERNELS == {
+        re.sub(r"(?<=.)(?=[A-Z])", "_", name).lower(): kind for name, kind in named.items()
+    }
+
+
+@pytest.mark.parametrize(("name", "kind"), KERNELS.items())
 def test_every_name_stands_for_its_kernel(name, kind):
     kernel = as_kernel(name)
-    assert type(kernel) is getattr(kernels, kind)
-    assert kernel == getattr(kernels, kind)()
+    assert type(kernel) is kind
+    assert kernel == kind()
     assert as_kernel(name) is not kernel, "a name must not share its kernel's parameters"
+
+
+def test_every_kernel_keeps_a_contract():
+    """Functions have none, and products over columns one of another name."""
+    tests = "".join(path.read_text("utf-8") for path in Path(__file__).parent.glob("test_*.py"))
+    kept = re.findall(r"^class Test(\w+)\(.*Contract\):\n    samples = ", tests, re.M)
+    assert public_kernels().keys() - set(kept) == {"FunctionKernel", "ProductKernel"}
 
 
 def test_everything_public_is_listed_and_exists():

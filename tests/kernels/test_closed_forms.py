@@ -38,7 +38,7 @@ def each(kernels):
 
 def test_every_compact_kernel_is_a_polynomial():
     assert POLYNOMIALS == [kernel for kernel in NAMED if isinstance(kernel, CompactKernel)]
-    assert len(POLYNOMIALS) == 7
+    assert len(POLYNOMIALS) >= 7
 
 
 @each(POLYNOMIALS)
@@ -59,7 +59,7 @@ def test_exponential_polynomials(kernel):
 
 def test_which_kernels_are_exponential_polynomials():
     names = {type(kernel).__name__ for kernel in EXPONENTIALS}
-    assert names == {"Exponential", "Laplacian", "Matern32", "Matern52"}
+    assert names >= {"Exponential", "Laplacian", "Matern32", "Matern52"}
 
 
 @each(ANALYTIC)
@@ -79,7 +79,7 @@ def test_chebyshev_series_converge_as_the_strip_says(kernel, radius):
 
 def test_which_kernels_are_analytic():
     names = {type(kernel).__name__ for kernel in ANALYTIC}
-    assert names == {"Gaussian", "Logistic", "Sigmoid", "RationalQuadratic"}
+    assert names >= {"Gaussian", "Logistic", "Sigmoid", "RationalQuadratic"}
 
 
 @each(COMPOSED)

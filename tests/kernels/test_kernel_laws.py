@@ -44,11 +44,8 @@ STATIONARY = [kernel for kernel in NUMERIC if kernel.stationary]
 POSITIVE = [kernel for kernel in NUMERIC if not kernel.signed]
 # Positive definite in every dimension.
 COVARIANCES = [
-    as_kernel(name)
-    for name in (
-        "gaussian", "exponential", "laplacian", "matern32", "matern52", "rational_quadratic",
-        "linear", "polynomial", "cosine_similarity",
-    )
+    *(kernel for kernel in NAMED if kernel.positive_definite),
+    Linear(), Polynomial(), CosineSimilarity(),
 ]  # fmt: skip
 FALLING = [
     kernel

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from every_kernel import DENSITIES
 from recorder import Recorder
 from scipy.special import logsumexp
 from scipy.stats import kstest
@@ -21,12 +22,8 @@ from sklearn_attention.bandwidth import ConditionalLikelihood, rule_bandwidth
 from sklearn_attention.kernels import AitchisonAitken, Gaussian, LiRacine, as_kernel
 from sklearn_attention.smoothing import _conditional_density
 
-POSITIVE = [
-    "gaussian", "epanechnikov", "boxcar", "triangular", "biweight", "triweight", "tricube",
-    "cosine", "logistic", "sigmoid",
-]  # fmt: skip
 SIZES = ["small", "medium", "large"]
-every_target_kernel = pytest.mark.parametrize("target_kernel", POSITIVE)
+every_target_kernel = pytest.mark.parametrize("target_kernel", DENSITIES)
 
 
 PLACES = {

@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from every_kernel import DENSITIES
 from recorder import Recorder
 from scipy.special import logsumexp
 from scipy.stats import gaussian_kde, kstest
@@ -30,10 +31,6 @@ from sklearn_attention.bandwidth import (
 from sklearn_attention.kernels import Gaussian, Tricube, as_kernel, level_table
 from sklearn_attention.smoothing._kernel_distribution import KernelDistribution
 
-POSITIVE = [
-    "gaussian", "epanechnikov", "boxcar", "triangular", "biweight", "triweight", "tricube",
-    "cosine", "logistic", "sigmoid",
-]  # fmt: skip
 SIZES = ["small", "medium", "large"]
 
 
@@ -92,7 +89,7 @@ def slow_log_density(model, queries, keys):
 
 
 class TestEstimate:
-    @pytest.mark.parametrize("kernel", POSITIVE)
+    @pytest.mark.parametrize("kernel", DENSITIES)
     @pytest.mark.parametrize("sensitivity", [0, 0.5])
     def test_is_the_formula(self, X, kernel, sensitivity):
         weights = np.random.default_rng(1).uniform(0.1, 2, size=len(X))
@@ -110,7 +107,7 @@ class TestEstimate:
         np.testing.assert_allclose(adaptive.local_factors_, (pilot / mean) ** -0.5)
         np.testing.assert_array_equal(fixed.local_factors_, 1)
 
-    @pytest.mark.parametrize("kernel", POSITIVE)
+    @pytest.mark.parametrize("kernel", DENSITIES)
     @pytest.mark.parametrize("sensitivity", [0, 0.5])
     def test_mass_is_one(self, kernel, sensitivity):
         X = np.random.default_rng(0).normal(size=(30, 1))
@@ -154,7 +151,7 @@ class TestEstimate:
         monkeypatch.setattr(_log_sums, "BLOCK_PAIRS", 100)
         np.testing.assert_array_equal(model.score_samples(X), whole)
 
-    @pytest.mark.parametrize("kernel", POSITIVE)
+    @pytest.mark.parametrize("kernel", DENSITIES)
     @pytest.mark.parametrize("scale", [0.01, 1.0])
     def test_one_feature_in_linear_time(self, kernel, scale):
         x = np.random.default_rng(0).standard_cauchy(size=(300, 1))
@@ -168,7 +165,7 @@ class TestEstimate:
         expected = logsumexp(terms, axis=1) - math.log(scale)
         np.testing.assert_allclose(model.score_samples(queries), expected, rtol=1e-8)
 
-    @pytest.mark.parametrize("kernel", POSITIVE)
+    @pytest.mark.parametrize("kernel", DENSITIES)
     @pytest.mark.parametrize("place", PLACES)
     def test_several_features_by_near_rows(self, kernel, place, monkeypatch):
         monkeypatch.setattr(_near_keys, "_FEW_PAIRS", 0)
@@ -471,7 +468,7 @@ class TestSample:
 
 
 class TestKernelDistribution:
-    @pytest.mark.parametrize("kernel", POSITIVE)
+    @pytest.mark.parametrize("kernel", DENSITIES)
     def test_is_the_integral(self, kernel):
         kernel = as_kernel(kernel)
         target = KernelDistribution(kernel)
@@ -482,13 +479,13 @@ class TestKernelDistribution:
             expected = [0.5 + half, 0.5 - half]
             assert target.cdf(np.array([u, -u])) == pytest.approx(expected, abs=1e-10)
 
-    @pytest.mark.parametrize("kernel", POSITIVE)
+    @pytest.mark.parametrize("kernel", DENSITIES)
     def test_inverse(self, kernel):
         target = KernelDistribution(as_kernel(kernel))
         p = np.linspace(0.001, 0.999, 101)
         np.testing.assert_allclose(target.cdf(target.ppf(p)), p, atol=1e-6)
 
-    @pytest.mark.parametrize("kernel", POSITIVE)
+    @pytest.mark.parametrize("kernel", DENSITIES)
     def test_ends(self, kernel):
         target = KernelDistribution(as_kernel(kernel))
         assert target.cdf(np.array([-1e9, 1e9])).tolist() == [0, 1]
