@@ -13,12 +13,15 @@ from sklearn_attention.kernels import (
     PositiveFeatures,
     ScaledDotProduct,
     TrigonometricFeatures,
-    random_frequencies,
     spread_directions,
 )
 
 EXACT = {"gaussian": Gaussian(), "scaled_dot_product": ScaledDotProduct()}
+
+
 each_kind = pytest.mark.parametrize("kind", [PositiveFeatures, TrigonometricFeatures])
+
+
 each_approximated = pytest.mark.parametrize("approximated", EXACT)
 
 
@@ -321,8 +324,3 @@ def test_global_seed_is_left_alone():
 def test_bad_parameters(kind, options, message):
     with pytest.raises(ValueError, match=message):
         kind(**options)(np.ones((2, 3)))
-
-
-def test_frequencies_of_a_kernel_without_known_density():
-    with pytest.raises(ValueError, match=r"ScaledDotProduct\(\) has no known spectral density"):
-        random_frequencies(ScaledDotProduct(), 2, 3, random_state=np.random.RandomState(0))
