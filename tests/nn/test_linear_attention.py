@@ -327,7 +327,7 @@ class TestLayers:
             assert weights[0].shape == (2, 2, 9, 9)
 
     def test_no_table_of_pairs_is_made(self, monkeypatch):
-        monkeypatch.setattr(module, "_CHUNK", 512)
+        monkeypatch.setattr(module, "_CHUNK", 256)
         layer = MultiHeadAttention(4, 2, kernel=PositiveFeatures(8)).eval()
         n = 50_000  # whose table of pairs has 20 GB
         tokens = torch.zeros(1, n, 4)
