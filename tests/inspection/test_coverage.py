@@ -22,7 +22,7 @@ def test_coverage_counts_what_lies_within(curve):
 
 
 def test_coverage_of_a_backtest(series):
-    model, series = KernelForecaster(12, lookback=24), series[:120]
+    model, series = KernelForecaster(6, lookback=12), series[:80]
     display = CoverageDisplay.from_estimator(model, series, coverage=[0.5, 0.9])
     table = model.backtest(series, coverage=[0.5, 0.9])
     within = table["actual"].between(table["lower_50"], table["upper_50"])
