@@ -78,5 +78,5 @@ def test_empty_rows_are_found_and_opened(mask):
     opened = module.open_rows(mask, empty)
     assert opened.dtype == mask.dtype
     assert torch.equal(opened[0], mask[0])
-    assert opened[1].tolist() == [True] * 3 if mask.dtype == torch.bool else [0.0] * 3
+    assert opened[1].tolist() == ([True] * 3 if mask.dtype == torch.bool else [0.0] * 3)
     assert not module.empty_rows(opened).any()
