@@ -1,4 +1,4 @@
-"""The house: an import goes down, never upwards, and never in a circle."""
+"""The house: imports go down and never in a circle, and tests are where one looks for them."""
 
 import ast
 import graphlib
@@ -10,6 +10,7 @@ import sklearn_attention
 
 PACKAGE = sklearn_attention.__name__
 ROOT = Path(sklearn_attention.__file__).parent
+TESTS = Path(__file__).parent
 
 # A folder may import the public names of folders on lower floors.
 FLOORS = {
@@ -42,6 +43,41 @@ TORCH = {
     *(f"transformer.{name}" for name in ("_learning", "_network", "_tokens")),
 }
 
+# Private modules of each folder that have no file of tests named after them yet; "" is for
+# those beside the folders. This list only shrinks.
+WITHOUT_TESTS = {
+    "": "_blocks _explanation _labels _partitions _spread _thread_pools _validation",
+    "attention": """
+        _algorithms._block_moments _algorithms._boxes _algorithms._cells
+        _algorithms._chebyshev _algorithms._compact_blocks _algorithms._dense
+        _algorithms._fused _algorithms._keys _algorithms._near_sums _algorithms._nearest
+        _algorithms._pairs _algorithms._recurrences _algorithms._strips _algorithms._tiles
+        _algorithms._windows _average _derivatives _empty _kernel_sums _linear_time
+        _local_polynomial _local_sums _moments _over_partitions _own_key _partial
+        _polynomial _problem _threads _weights
+    """,
+    "bandwidth": "_candidates _convolution _density _density_search _log_sums _rules",
+    "forecasting": """
+        _analogs _append _candidate_network _combined_forecast _correction _dates
+        _feature_basis _features _forecast_steps _index _logarithms _mistakes _network
+        _observe _panel _record _scaling _series _tidy _training _transformer_candidate
+    """,
+    "kernel_approximation": "_fourier_features _positive_features _random_features",
+    "kernel_attention": """
+        _batches _classifier _distribution _estimator _kernel _leave_one_out _losses
+        _members _regressor _ridge _rows
+    """,
+    "sequence": """
+        _language_network _language_reading _pair_batches _pairs _scores _token_predictor
+    """,
+    "smoothing": "_kernel_distribution _regression _smoother _uncertainty",
+    "training": "_architecture _network _network_estimator _optimizer _random _training",
+    "transformer": """
+        _blend _classifier _convolutions _estimator _feature_rows _forms _learning
+        _left_out_ridge _loss _network _reader _regressor _rows _scale _step_rows _tokens
+    """,
+}
+
 
 def module_name(path):
     """Dotted name of a file's module, relative to the package; "" for the package."""
@@ -51,6 +87,11 @@ def module_name(path):
 
 FILES = {module_name(path): path for path in sorted(ROOT.rglob("*.py"))}
 FOLDERS = sorted(path.parent.name for path in ROOT.glob("*/__init__.py"))
+EXCEPTIONS = {
+    f"{folder}.{name}".removeprefix(".")
+    for folder, names in WITHOUT_TESTS.items()
+    for name in names.split()
+}
 every_module = pytest.mark.parametrize("module", FILES, ids=lambda name: name or PACKAGE)
 
 
@@ -203,3 +244,44 @@ def test_imports_are_resolved(module, line, expected):
 )
 def test_late_imports_are_told_apart(code, loading):
     assert [late for _, late in import_statements(ast.parse(code))] == [loading]
+
+
+def file_of_tests(module):
+    """Where a newcomer looks for the tests of a private module."""
+    name = module.rpartition(".")[2]
+    return TESTS / (folder_of(module) or "") / f"test{name}.py"
+
+
+def private_modules(folder):
+    """Private modules of a folder, or beside the folders for ""."""
+    return {
+        module
+        for module, path in FILES.items()
+        if path.name.startswith("_") and path.name != "__init__.py"
+        if (folder_of(module) or "") == folder
+    }
+
+
+@pytest.mark.parametrize("folder", ["", *FOLDERS])
+def test_modules_have_a_file_of_tests_of_their_name(folder):
+    without = {name for name in private_modules(folder) if not file_of_tests(name).exists()}
+    assert not without - EXCEPTIONS
+
+
+@pytest.mark.parametrize("module", sorted(EXCEPTIONS))
+def test_exceptions_are_needed(module):
+    assert module in FILES, "there is no such module: take it off the list"
+    assert not file_of_tests(module).exists(), "it has its file of tests: take it off the list"
+
+
+@pytest.mark.parametrize(
+    ("module", "expected"),
+    [
+        ("_columns", "test_columns.py"),
+        ("kernels._base", "kernels/test_base.py"),
+        ("attention._algorithms._line", "attention/test_line.py"),
+    ],
+)
+def test_where_tests_are(module, expected):
+    assert module in private_modules(folder_of(module) or "")
+    assert file_of_tests(module) == TESTS / expected

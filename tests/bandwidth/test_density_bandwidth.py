@@ -22,7 +22,6 @@ from sklearn_attention.kernels import (
     SmoothingKernel,
     Tricube,
     as_kernel,
-    level_table,
     mixed_kernel,
 )
 
@@ -248,36 +247,6 @@ class TestConvolution:
 
         with pytest.raises(ValueError, match=r"falls too slowly.*'gaussian'"):
             bw.kernel_reach(Cauchy())
-
-
-class TestLevelTable:
-    @pytest.mark.parametrize("kind", ["unordered", "ordered"])
-    @pytest.mark.parametrize("n_levels", [1, 2, 5])
-    @pytest.mark.parametrize("share", [0, 0.4, 1])
-    def test_probabilities_sum_to_one(self, kind, n_levels, share):
-        highest = Columns((kind,), (range(n_levels),)).highest_lam[0]
-        table, slope = level_table(kind, n_levels, share * highest)
-        np.testing.assert_allclose(table.sum(axis=0), 1, rtol=1e-14)
-        np.testing.assert_allclose(slope.sum(axis=0), 0, atol=1e-14)
-
-    @pytest.mark.parametrize("kind", ["unordered", "ordered"])
-    @pytest.mark.parametrize("normalized", [True, False])
-    def test_slope(self, kind, normalized):
-        down, here, up = (
-            level_table(kind, 4, lam, normalized=normalized) for lam in (0.399, 0.4, 0.401)
-        )
-        np.testing.assert_allclose(here[1], (up[0] - down[0]) / 0.002, atol=1e-5)
-
-    def test_values_are_those_of_the_kernels(self):
-        levels = np.arange(4)[:, None]
-        unordered, _ = level_table("unordered", 4, 0.3)
-        ordered, _ = level_table("ordered", 4, 0.3, normalized=False)
-        np.testing.assert_allclose(unordered, AitchisonAitken(4, 0.3)(levels), rtol=1e-15)
-        np.testing.assert_allclose(ordered, LiRacine(0.3)(levels), rtol=1e-15)
-
-    def test_lambda_out_of_range(self):
-        with pytest.raises(ValueError, match=r"lam=0.8 .*\[0, 0.75\]"):
-            level_table("unordered", 4, 0.8)
 
 
 class TestConditionalLikelihood:

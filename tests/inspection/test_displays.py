@@ -4,8 +4,8 @@ import re
 from pathlib import Path
 
 import matplotlib.pyplot as plt
-import numpy as np
 import pytest
+from sklearn.linear_model import LinearRegression
 
 from sklearn_attention import inspection
 from sklearn_attention.inspection import (
@@ -16,7 +16,6 @@ from sklearn_attention.inspection import (
     ForecastDisplay,
     KernelDisplay,
     LengthScaleDisplay,
-    SmoothDisplay,
     TrainingDisplay,
 )
 
@@ -29,6 +28,8 @@ DISPLAYS = {
     LengthScaleDisplay: lambda get: get("averages"),
     TrainingDisplay: lambda get: get("encoder"),
 }
+
+
 with_each = pytest.mark.parametrize("display", DISPLAYS, ids=lambda kind: kind.__name__)
 
 
@@ -51,15 +52,6 @@ def test_axes_of_the_users(display, request):
     assert plt.get_fignums() == [figure.number]
 
 
-def test_several_axes_of_the_users(encoder):
-    figure, axes = plt.subplots(2, 2)
-    display = AttentionMapDisplay.from_estimator(encoder, ["very good"], ax=axes)
-    assert (display.ax_ == axes).all()
-    assert display.figure_ is figure
-    with pytest.raises(ValueError, match="ax has 2 axes, but 2 x 2 are drawn on"):
-        AttentionMapDisplay.from_estimator(encoder, ["very good"], ax=axes[0])
-
-
 def test_all_displays_are_drawn_here_or_beside():
     named = {name for name in inspection.__all__ if name.endswith("Display")}
     here = {kind.__name__ for kind in DISPLAYS}
@@ -77,24 +69,19 @@ def test_not_fitted_is_said(curve):
         BandwidthDisplay.from_estimator(NadarayaWatsonRegressor())
 
 
-def test_the_style_is_for_everybody():
-    with plt.rc_context(inspection.STYLE):
-        _, ax = plt.subplots()
-        (line,) = ax.plot(np.arange(3))
-    assert line.get_color() == "#0072b2"
-
-
-def test_searches_and_pipelines_are_opened(curve):
-    from sklearn.model_selection import GridSearchCV
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-
-    from sklearn_attention import LocalPolynomialRegressor
-
-    model = make_pipeline(StandardScaler(), LocalPolynomialRegressor())
-    grid = {"localpolynomialregressor__degree": [0, 1]}
-    search = GridSearchCV(model, grid, cv=2).fit(*curve)
-    found = search.best_estimator_[-1]
-    assert BandwidthDisplay.from_estimator(search).bandwidth == found.bandwidth_[0]
-    display = SmoothDisplay.from_estimator(search, *curve)
-    np.testing.assert_allclose(display.curve, search.predict(display.grid[:, None]))
+@pytest.mark.parametrize(
+    ("display", "message"),
+    [
+        (AttentionMapDisplay, r"LinearRegression (has|blends|is)"),
+        (BlendDisplay, r"LinearRegression (has|blends|is)"),
+        (DensityDisplay, r"LinearRegression .*: pass "),
+        (KernelDisplay, r"LinearRegression .*: pass "),
+        (LengthScaleDisplay, r"LinearRegression .*: pass "),
+        (TrainingDisplay, r"LinearRegression (has|blends|is)"),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_others_are_refused_by_name(display, message):
+    line = LinearRegression().fit([[0.0], [1.0]], [0.0, 1.0])
+    with pytest.raises(ValueError, match=message):
+        display.from_estimator(line)

@@ -4,19 +4,23 @@ import math
 
 import numpy as np
 import pytest
+from kernel_contracts import independent_draws
 from scipy.integrate import quad
 from scipy.optimize import minimize_scalar
-from scipy.stats import multivariate_normal, norm
+from scipy.stats import multivariate_normal
+from sklearn.base import clone
 
 from sklearn_attention.kernels import PositiveFeatures, ScaledDotProduct, spread_directions
 
 
 def log_second_moment(precision, s):
     """Of one direction's estimate of exp(q.k), relative to the square of its mean."""
-    g = norm(scale=precision**-0.5)
+
+    def log_normal(w, precision):
+        return 0.5 * (math.log(precision / (2 * math.pi)) - precision * w * w)
 
     def squared(w):
-        return math.exp(2 * norm.logpdf(w) - g.logpdf(w) + 2 * w * s - s * s)
+        return math.exp(2 * log_normal(w, 1) - log_normal(w, precision) + 2 * w * s - s * s)
 
     return math.log(quad(squared, -40, 40, points=[0, s, 2 * s], limit=400)[0])
 
@@ -75,12 +79,13 @@ def test_monte_carlo_finds_no_smaller_second_moment_around():
     # Independent directions, and rows so short that second moments can be measured.
     queries, keys = (0.8 * skewed_rows(12, 3, seed) for seed in (0, 1))
     exact = ScaledDotProduct()(queries, keys)
-    options = {"orthogonal": False, "n_features": 2}
-    best = PositiveFeatures(**options).adapt(queries, keys)
+    n_draws = 2000
+    independent = PositiveFeatures(2 * n_draws, orthogonal=False)
+    best = independent.adapt(queries, keys)
 
     def mean_log_second_moment(center, covariance):
-        options.update(center=center, covariance=covariance)
-        draws = [PositiveFeatures(**options, random_state=r)(queries, keys) for r in range(600)]
+        kernel = clone(independent).set_params(center=center, covariance=covariance)
+        draws = independent_draws(kernel, queries, keys, n_draws)
         return np.log(np.mean(np.square(draws / exact), axis=0)).mean()
 
     least = mean_log_second_moment(best.center, best.covariance)

@@ -4,10 +4,11 @@ import pytest
 import torch
 from torch_weights import padding_of, scatter, tokens
 
-from sklearn_attention.nn import Decoder, Encoder, KeyValueCache, LearnedPositions
-from sklearn_attention.nn import SinusoidalPositions as Sinusoidal
+from sklearn_attention.nn import Decoder, Encoder, KeyValueCache
 
 SHAPE = (2, 16, 4, 24)
+
+
 OPTIONS = [
     {},
     {"norm": "post"},
@@ -81,15 +82,3 @@ def test_select_goes_on_with_some_sequences():
     found, _ = decoder(x[rows, 4:], source[rows], cache=cache)
     expected, _ = decoder(x[rows], source[rows])
     torch.testing.assert_close(found, expected[:, 4:])
-
-
-@pytest.mark.parametrize("positions", [Sinusoidal(16), LearnedPositions(9, 16)])
-def test_positions_go_on(positions):
-    x = tokens(2, 9, 16)
-    expected = positions(x)
-    torch.testing.assert_close(positions(x[:, 4:], 4), expected[:, 4:])
-
-
-def test_learned_positions_end():
-    with pytest.raises(ValueError, match="max_length=9 is too short for 10 tokens"):
-        LearnedPositions(9, 16)(tokens(1, 2, 16), 8)

@@ -1,11 +1,9 @@
 """Dropout against its definition."""
 
-from concurrent.futures import ThreadPoolExecutor
-
 import pytest
 import torch
 
-from sklearn_attention.nn import Dropout, attention, draw_from, generator_for
+from sklearn_attention.nn import Dropout
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
@@ -59,51 +57,3 @@ def test_nothing_is_dropped_once_trained_or_at_probability_0():
 def test_bad_probability(probability):
     with pytest.raises(ValueError, match="dropout="):
         Dropout(probability)
-
-
-def dropped():
-    """Dropout of entries, and of the weights of more pairs than are kept at once."""
-    x = torch.linspace(0, 1, 2100)[None, None, :, None]
-    return [Dropout(0.5)(torch.ones(50)), attention(x, x, x, dropout=0.5)[0]]
-
-
-def test_a_thread_may_draw_from_its_own_generators():
-    before, found = torch.get_rng_state(), []
-    for seed in (1, 1, 2):
-        with draw_from([torch.Generator().manual_seed(seed)]):
-            found.append(dropped())
-    assert torch.equal(torch.get_rng_state(), before)
-    assert all(map(torch.equal, found[0], found[1]))
-    assert not any(map(torch.equal, found[0], found[2]))
-
-
-def test_own_generators_are_of_one_thread_and_for_a_time():
-    one, other = torch.Generator(), torch.Generator()
-    with ThreadPoolExecutor(1) as pool, draw_from([one]):
-        assert generator_for() is one
-        assert pool.submit(generator_for).result() is None
-        with draw_from([other]):
-            assert generator_for("cpu") is other
-        with pytest.raises(ZeroDivisionError), draw_from([other]):
-            raise ZeroDivisionError
-        assert generator_for() is one
-    assert generator_for() is None
-
-
-@pytest.mark.gpu
-@pytest.mark.parametrize("kernel", ["scaled_dot_product", "gaussian", "laplacian"])
-def test_on_a_cuda_device_too(kernel):
-    device, found = torch.device("cuda"), []
-    x = torch.randn(2, 2, 300, 16, device=device, requires_grad=True)
-    before, on_cpu = torch.cuda.get_rng_state(), torch.get_rng_state()
-    for seed in (1, 1, 2):
-        own = [torch.Generator(place).manual_seed(seed) for place in ("cpu", device)]
-        with draw_from(own):
-            averages = attention(x, x, x, kernel, dropout=0.5)[0]
-            (gradient,) = torch.autograd.grad(averages.sum(), x)
-            found.append([averages, gradient, Dropout(0.5)(x)])
-    assert torch.equal(torch.cuda.get_rng_state(), before)
-    assert torch.equal(torch.get_rng_state(), on_cpu)
-    for own, again, other in zip(*found, strict=True):
-        torch.testing.assert_close(own, again)
-        assert not torch.allclose(own, other)

@@ -182,3 +182,15 @@ class TestRotationsAsComplexNumbers:
         RotaryPositions(10)(x).square().sum().backward()
         # Rotations keep lengths.
         torch.testing.assert_close(x.grad, 2 * x.detach(), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("positions", [SinusoidalPositions(16), LearnedPositions(9, 16)])
+def test_positions_go_on(positions):
+    x = tokens(2, 9, 16)
+    expected = positions(x)
+    torch.testing.assert_close(positions(x[:, 4:], 4), expected[:, 4:])
+
+
+def test_learned_positions_end():
+    with pytest.raises(ValueError, match="max_length=9 is too short for 10 tokens"):
+        LearnedPositions(9, 16)(tokens(1, 2, 16), 8)

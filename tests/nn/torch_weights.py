@@ -2,6 +2,18 @@
 
 import torch
 
+# A small transformer.
+SHAPE = {"d_model": 16, "n_heads": 4, "d_feedforward": 24}
+
+
+def their_options(norm, activation, bias=True, dtype=torch.float32):
+    """The same in torch's words."""
+    return {
+        "d_model": 16, "nhead": 4, "dim_feedforward": 24, "dropout": 0.0,
+        "norm_first": norm == "pre", "activation": activation, "bias": bias, "dtype": dtype,
+        "batch_first": True,
+    }  # fmt: skip
+
 
 def copy_linear(ours, theirs):
     with torch.no_grad():

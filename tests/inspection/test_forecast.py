@@ -1,4 +1,4 @@
-"""Displays of forecasts and backtests, whatever form series have."""
+"""Displays of forecasts, whatever form series have."""
 
 import numpy as np
 import pandas as pd
@@ -7,7 +7,7 @@ from matplotlib.dates import date2num
 from numpy.testing import assert_allclose
 
 from sklearn_attention import KernelForecaster
-from sklearn_attention.inspection import BacktestDisplay, CoverageDisplay, ForecastDisplay
+from sklearn_attention.inspection import ForecastDisplay
 
 
 def test_history_forecast_fan_and_what_happened(analogs, series):
@@ -82,33 +82,3 @@ def test_an_array_is_numbered(series):
     assert display.forecast.index.tolist() == [240, 241, 242]
     assert display.actual.tolist() == [1, 2, 3]
     assert display.intervals == {}
-
-
-def test_a_backtest_is_drawn_fold_by_fold(series):
-    model = KernelForecaster(12, lookback=24)
-    display = BacktestDisplay.from_estimator(model, series, cv=3, coverage=[0.5, 0.9])
-    table = model.backtest(series, cv=3, coverage=[0.5, 0.9])
-    forecasts = [line for line in display.ax_.lines if len(line.get_xdata()) == 12][1::2]
-    assert_allclose(np.concatenate([line.get_ydata() for line in forecasts]), table["forecast"])
-    assert len(display.ax_.collections) == 6
-    missed = (table["actual"] - table["forecast"]).abs().to_numpy().reshape(3, 12)
-    assert_allclose(display.errors_, missed.mean(axis=1))
-
-
-def test_a_backtest_of_several_series_asks_which(series):
-    frame = pd.DataFrame({"a": series, "b": 10 - series})
-    table = KernelForecaster(12, lookback=24).backtest(frame, cv=2)
-    display = BacktestDisplay.from_predictions(table, series="b")
-    assert display.ax_.get_ylabel() == "b"
-    assert len(display.table) == 24
-    with pytest.raises(ValueError, match="series=None is none of the series"):
-        BacktestDisplay.from_predictions(table)
-
-
-def test_coverage_of_a_backtest(series):
-    model = KernelForecaster(12, lookback=24)
-    display = CoverageDisplay.from_estimator(model, series, coverage=[0.5, 0.9])
-    table = model.backtest(series, coverage=[0.5, 0.9])
-    within = table["actual"].between(table["lower_50"], table["upper_50"])
-    assert display.actual[0] == within.mean()
-    assert display.n_samples is None

@@ -8,13 +8,7 @@ import torch
 from kernel_contracts import KernelContract, WithoutGradient, in_libraries, to_library, to_numpy
 
 from sklearn_attention import Columns
-from sklearn_attention.kernels import (
-    AitchisonAitken,
-    Gaussian,
-    LiRacine,
-    WangVanRyzin,
-    mixed_kernel,
-)
+from sklearn_attention.kernels import AitchisonAitken, LiRacine, WangVanRyzin, level_table
 
 
 class CategoricalContract(WithoutGradient, KernelContract):
@@ -134,20 +128,6 @@ class TestLiRacine(CategoricalContract):
             LiRacine(lam)([[0]])
 
 
-def test_mixed_kernel_multiplies_what_fits_each_column():
-    columns = Columns(
-        ("ordered", "numeric", "unordered", "numeric"), (range(4), None, range(3), None)
-    )
-    kernel = mixed_kernel(Gaussian(), columns, [0.5, 0, 0.2, 0])
-    rng = np.random.default_rng(0)
-    X = np.column_stack([rng.integers(0, 4, 9), rng.normal(size=9),
-                         rng.integers(0, 3, 9), rng.normal(size=9)])  # fmt: skip
-    expected = LiRacine(0.5)(X[:, :1]) * AitchisonAitken(3, 0.2)(X[:, 2:3])
-    np.testing.assert_allclose(kernel(X), expected * Gaussian()(X[:, [1, 3]]), rtol=1e-14)
-    # A bandwidth divides the numbers alone.
-    np.testing.assert_array_equal(kernel.rescale(X, 2.0), X / [1, 2, 1, 2])
-
-
 @in_libraries
 @pytest.mark.parametrize("kernel", [AitchisonAitken(5), WangVanRyzin()], ids=repr)
 def test_codes_may_be_integers_even_after_rescale(kernel, library):
@@ -157,3 +137,33 @@ def test_codes_may_be_integers_even_after_rescale(kernel, library):
     values = to_numpy(kernel._values(scaled, scaled))  # as attend calls it
     np.testing.assert_array_equal(values, kernel([[0.0], [1.0], [4.0]]))
     assert (values > 0).all()
+
+
+class TestLevelTable:
+    @pytest.mark.parametrize("kind", ["unordered", "ordered"])
+    @pytest.mark.parametrize("n_levels", [1, 2, 5])
+    @pytest.mark.parametrize("share", [0, 0.4, 1])
+    def test_probabilities_sum_to_one(self, kind, n_levels, share):
+        highest = Columns((kind,), (range(n_levels),)).highest_lam[0]
+        table, slope = level_table(kind, n_levels, share * highest)
+        np.testing.assert_allclose(table.sum(axis=0), 1, rtol=1e-14)
+        np.testing.assert_allclose(slope.sum(axis=0), 0, atol=1e-14)
+
+    @pytest.mark.parametrize("kind", ["unordered", "ordered"])
+    @pytest.mark.parametrize("normalized", [True, False])
+    def test_slope(self, kind, normalized):
+        down, here, up = (
+            level_table(kind, 4, lam, normalized=normalized) for lam in (0.399, 0.4, 0.401)
+        )
+        np.testing.assert_allclose(here[1], (up[0] - down[0]) / 0.002, atol=1e-5)
+
+    def test_values_are_those_of_the_kernels(self):
+        levels = np.arange(4)[:, None]
+        unordered, _ = level_table("unordered", 4, 0.3)
+        ordered, _ = level_table("ordered", 4, 0.3, normalized=False)
+        np.testing.assert_allclose(unordered, AitchisonAitken(4, 0.3)(levels), rtol=1e-15)
+        np.testing.assert_allclose(ordered, LiRacine(0.3)(levels), rtol=1e-15)
+
+    def test_lambda_out_of_range(self):
+        with pytest.raises(ValueError, match=r"lam=0.8 .*\[0, 0.75\]"):
+            level_table("unordered", 4, 0.8)

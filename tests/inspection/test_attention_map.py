@@ -1,0 +1,91 @@
+"""Maps of attention draw the weights that estimators tell, by the names of tokens."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from sklearn_attention import (
+    TransformerClassifier,
+    TransformerLanguageModel,
+    TransformerSeq2Seq,
+)
+from sklearn_attention.inspection import AttentionMapDisplay, attention_rollout
+
+
+def test_the_map_of_a_smoother_is_its_matrix(smoother, curve):
+    display = AttentionMapDisplay.from_estimator(smoother, curve[0][:30])
+    drawn = display.ax_.images[0].get_array()
+    assert_allclose(drawn, smoother.smoother_matrix(curve[0][:30]))
+    assert drawn.min() < 0
+    assert display.ax_.images[0].get_cmap().name == "PuOr"
+    assert display.ax_.images[0].norm.vmin == -display.ax_.images[0].norm.vmax
+
+
+def test_maps_of_a_text_are_a_grid_of_layers_and_heads(encoder):
+    display = AttentionMapDisplay.from_estimator(encoder, ["very good"])
+    found = encoder.attention_maps(["very good"])[0]
+    assert display.ax_.shape == found.shape[:2] == (2, 2)
+    for axes, weights in zip(display.ax_.flat, found.reshape(4, 2, 2), strict=True):
+        assert_allclose(axes.images[0].get_array(), weights)
+    assert display.keys == ["very", "good"]
+    assert [t.get_text() for t in display.ax_[1, 0].get_xticklabels()] == ["very", "good"]
+    assert display.ax_[0, 0].get_xticks().size == 0
+    display.plot(layer=1, head=0)
+    assert_allclose(display.ax_.images[0].get_array(), found[1, 0])
+    with pytest.raises(ValueError, match="head=2 is not valid: pass 0 to 1"):
+        display.plot(head=2)
+
+
+@pytest.mark.parametrize(
+    ("keys", "rotation"), [(["very", "good"], 0), (["the", "phone", "is", "broken"] * 2, 90)]
+)
+def test_long_names_stand_upright(keys, rotation):
+    weights = np.full((1, 2, len(keys), len(keys)), 1 / len(keys))
+    display = AttentionMapDisplay.from_weights(weights, keys=keys)
+    assert {text.get_rotation() for text in display.ax_[0, 0].get_xticklabels()} == {rotation}
+
+
+def test_features_are_tokens_by_name(table):
+    X, y = table
+    model = TransformerClassifier(
+        d_model=8, n_heads=2, n_layers=1, max_epochs=2, pooling="cls"
+    ).fit(X, y > 0)
+    display = AttentionMapDisplay.from_estimator(model, X[:1])
+    assert display.keys == ["[CLS]", "size", "age", "noise"]
+    with pytest.raises(ValueError, match="X has 2 rows"):
+        AttentionMapDisplay.from_estimator(model, X[:2])
+
+
+@pytest.mark.filterwarnings("ignore:The validation loss was still falling")
+def test_tokens_of_writers_are_named():
+    options = {"d_model": 8, "n_heads": 2, "n_layers": 1, "max_epochs": 1}
+    reader = TransformerLanguageModel(**options).fit(["abcab " * 20])
+    display = AttentionMapDisplay.from_estimator(reader, "abc")
+    assert display.keys == ["<start>", "a", "b", "c"]
+    translator = TransformerSeq2Seq("characters", **options).fit(
+        ["ab", "ba"] * 5, ["x", "y"] * 5
+    )
+    display = AttentionMapDisplay.from_estimator(translator, ["ab"], ["xy"], layer=0, head=1)
+    assert display.queries == ["x", "y", "<end>"]
+    assert display.keys == ["a", "b", "<end>"]
+    found = translator.attention_maps(["ab"], ["xy"])[0]
+    assert_allclose(display.ax_.images[0].get_array(), found[0, 1])
+
+
+def test_rollout_passes_through_all_layers():
+    random = np.random.default_rng(0)
+    weights = random.random((3, 2, 5, 5))
+    weights /= weights.sum(axis=3, keepdims=True)
+    found = attention_rollout(weights)
+    assert_allclose(found.sum(axis=1), 1)
+    first, second, third = (0.5 * (layer.mean(axis=0) + np.eye(5)) for layer in weights)
+    assert_allclose(found, third @ second @ first)
+    display = AttentionMapDisplay.from_weights(weights, rollout=True)
+    assert_allclose(display.ax_.images[0].get_array(), found)
+    with pytest.raises(ValueError, match=r"weights has shape \(5, 5\)"):
+        attention_rollout(weights[0, 0])
+
+
+def test_names_of_weights_are_counted():
+    with pytest.raises(ValueError, match="keys has 1 names for 2"):
+        AttentionMapDisplay.from_weights(np.eye(2), keys=["a"])

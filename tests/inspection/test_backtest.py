@@ -1,0 +1,30 @@
+"""Forecasts from the past beside what happened."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose
+
+from sklearn_attention import KernelForecaster
+from sklearn_attention.inspection import BacktestDisplay
+
+
+def test_a_backtest_is_drawn_fold_by_fold(series):
+    model = KernelForecaster(12, lookback=24)
+    display = BacktestDisplay.from_estimator(model, series, cv=3, coverage=[0.5, 0.9])
+    table = model.backtest(series, cv=3, coverage=[0.5, 0.9])
+    forecasts = [line for line in display.ax_.lines if len(line.get_xdata()) == 12][1::2]
+    assert_allclose(np.concatenate([line.get_ydata() for line in forecasts]), table["forecast"])
+    assert len(display.ax_.collections) == 6
+    missed = (table["actual"] - table["forecast"]).abs().to_numpy().reshape(3, 12)
+    assert_allclose(display.errors_, missed.mean(axis=1))
+
+
+def test_a_backtest_of_several_series_asks_which(series):
+    frame = pd.DataFrame({"a": series, "b": 10 - series})
+    table = KernelForecaster(12, lookback=24).backtest(frame, cv=2)
+    display = BacktestDisplay.from_predictions(table, series="b")
+    assert display.ax_.get_ylabel() == "b"
+    assert len(display.table) == 24
+    with pytest.raises(ValueError, match="series=None is none of the series"):
+        BacktestDisplay.from_predictions(table)

@@ -1,0 +1,79 @@
+"""A bandwidth search is drawn with its choice."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from sklearn_attention import (
+    LocalPolynomialCV,
+    LocalPolynomialRegressor,
+    NadarayaWatsonClassifier,
+    NadarayaWatsonRegressor,
+)
+from sklearn_attention.inspection import BandwidthDisplay
+
+
+def test_a_bandwidth_search_is_drawn_with_its_choice(smoother):
+    display = BandwidthDisplay.from_estimator(smoother)
+    tried = smoother.bandwidth_search_
+    order = np.argsort(tried["bandwidth"][:, 0])
+    curve, chosen = display.ax_.lines
+    assert_allclose(curve.get_xdata(), tried["bandwidth"][order, 0])
+    assert_allclose(curve.get_ydata(), tried["criterion"][order])
+    assert chosen.get_xdata()[0] == smoother.bandwidth_[0]
+    low, high = display.flat_
+    assert low <= smoother.bandwidth_[0] <= high
+    near = tried["criterion"] <= 1.01 * tried["criterion"].min()
+    assert high == tried["bandwidth"][near].max()
+
+
+def test_a_bandwidth_search_shows_its_valley():
+    # Lines in nearly empty windows have errors without bounds.
+    X = np.sort(np.random.default_rng(0).uniform(0, 10, (400, 1)), axis=0)
+    y = np.sin(X[:, 0]) + 0.4 * np.random.default_rng(1).normal(size=400)
+    model = LocalPolynomialRegressor().fit(X, y)
+    tried = model.bandwidth_search_
+    low, high = BandwidthDisplay.from_estimator(model).ax_.get_ylim()
+    plain = tried["criterion"][np.argmax(tried["bandwidth"][:, 0])]
+    assert low < tried["criterion"].min() < plain < high < 2 * plain < tried["criterion"].max()
+
+
+def test_degrees_of_freedom_are_along_the_top(smoother):
+    display = BandwidthDisplay.from_estimator(smoother)
+    top = next(ax for ax in display.figure_.axes if ax is not display.ax_)
+    marks = [float(text.get_text()) for text in top.get_xticklabels()]
+    places = np.log(top.get_xticks())
+    tried = smoother.bandwidth_search_
+    order = np.argsort(tried["degrees_of_freedom"])
+    expected = np.interp(
+        marks,
+        tried["degrees_of_freedom"][order],
+        np.log(tried["bandwidth"][order, 0]),
+    )
+    assert len(marks) >= 3
+    assert_allclose(places, expected)
+    low, high = np.log(top.get_xlim())
+    assert_allclose(top.get_xlim(), display.ax_.get_xlim())
+    assert np.abs(np.diff(places)).min() > 0.09 * (high - low)
+
+
+def test_a_search_over_a_list_has_a_curve_for_each_kernel_and_degree(curve):
+    model = LocalPolynomialCV(["gaussian", "tricube"], degrees=(0, 1)).fit(*curve)
+    display = BandwidthDisplay.from_estimator(model)
+    names = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    assert len(names) == 4
+    assert names[1] == "gaussian, degree 1"
+    lowest = min(line.get_ydata().min() for line in display.ax_.lines[:4])
+    assert_allclose(lowest, -model.best_score_)
+
+
+def test_without_a_search_the_remedy_is_named(curve):
+    model = NadarayaWatsonRegressor(bandwidth=0.1).fit(*curve)
+    with pytest.raises(ValueError, match=r"bandwidth=0.1.*use bandwidth='penalized-loo'"):
+        BandwidthDisplay.from_estimator(model)
+
+
+def test_a_classifier_has_a_bandwidth_search(curve):
+    X, y = curve
+    model = NadarayaWatsonClassifier().fit(X, y > 0)
+    assert BandwidthDisplay.from_estimator(model).bandwidth == model.bandwidth_[0]

@@ -1,0 +1,61 @@
+"""Columns by name or by position, and rows that differ in one of them alone."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LinearRegression
+
+from sklearn_attention.inspection._grid import column_of, feature_names, name_of, rows_along
+
+FRAME = pd.DataFrame({"size": [1, 2, 6], "age": [0.5, 0.1, 0.3], "kind": list("bab")})
+ARRAY = FRAME[["size", "age"]].to_numpy()
+
+
+def test_features_without_names_are_numbered():
+    y = [0.0, 1.0, 2.0]
+    assert feature_names(LinearRegression().fit(ARRAY, y)) == ["x0", "x1"]
+    assert feature_names(LinearRegression().fit(FRAME[["age", "size"]], y)) == ["age", "size"]
+
+
+@pytest.mark.parametrize(("feature", "name"), [("age", "age"), (1, "age"), (0, "size")])
+def test_a_column_has_a_name_and_numbers(feature, name):
+    assert name_of(FRAME, feature) == name
+    found = column_of(FRAME, feature)
+    assert found.dtype == np.float64
+    assert found.tolist() == FRAME[name].tolist()
+
+
+def test_names_of_arrays():
+    assert name_of(ARRAY, 1) == "x1"
+    assert name_of(ARRAY[:, :1], 0) == "x"
+
+
+def test_a_name_goes_before_a_position():
+    frame = pd.DataFrame([[1.0, 2.0]], columns=[1, 0])
+    assert column_of(frame, 0).tolist() == [2]
+
+
+@pytest.mark.parametrize("feature", ["b", 3, -1, 1.0])
+def test_what_is_no_column(feature):
+    with pytest.raises(ValueError, match=f"feature={feature!r} is not a column of X"):
+        column_of(FRAME, feature)
+
+
+def test_categories_are_not_numbers():
+    with pytest.raises(ValueError, match="feature='kind' is not numeric"):
+        column_of(FRAME, "kind")
+
+
+def test_rows_differ_in_one_feature():
+    frame = FRAME.astype({"kind": "category"})
+    rows = rows_along(frame, "age", np.array([7.0, 8.0]))
+    assert rows.columns.tolist() == ["size", "age", "kind"]
+    assert rows.to_numpy().tolist() == [[2, 7, "b"], [2, 8, "b"]]
+    assert rows["kind"].dtype == frame["kind"].dtype
+    assert FRAME["age"].tolist() == [0.5, 0.1, 0.3]
+
+
+def test_rows_of_an_array_are_an_array():
+    rows = rows_along(ARRAY, 0, np.array([4.0, 5.0]))
+    assert isinstance(rows, np.ndarray)
+    np.testing.assert_array_equal(rows, [[4, 0.3], [5, 0.3]])

@@ -1,0 +1,17 @@
+"""Relevance and length-scales, feature by feature."""
+
+import numpy as np
+from numpy.testing import assert_allclose
+
+from sklearn_attention.inspection import LengthScaleDisplay
+
+
+def test_length_scales_of_kernel_attention_and_smoothers(kernel_attention, averages):
+    display = LengthScaleDisplay.from_estimator(kernel_attention, most=2)
+    order = np.argsort(-kernel_attention.feature_relevance_)[:2]
+    names = [text.get_text() for text in display.ax_.get_yticklabels()]
+    assert names == [["size", "age", "noise"][j] for j in order]
+    widths = [bar.get_width() for bar in display.ax_.patches]
+    assert_allclose(widths, kernel_attention.feature_relevance_[order])
+    other = LengthScaleDisplay.from_estimator(averages)
+    assert_allclose(other.relevance * averages.bandwidth_, averages.keys_.std(axis=0))

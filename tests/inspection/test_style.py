@@ -1,0 +1,83 @@
+"""One style, in which displays draw on axes of their own or of the user's."""
+
+from types import SimpleNamespace
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+
+from sklearn_attention import inspection
+from sklearn_attention.inspection import AttentionMapDisplay, _style
+
+
+def test_the_style_is_for_everybody():
+    with plt.rc_context(inspection.STYLE):
+        _, ax = plt.subplots()
+        (line,) = ax.plot(np.arange(3))
+    assert line.get_color() == "#0072b2"
+
+
+def test_several_axes_of_the_users(encoder):
+    figure, axes = plt.subplots(2, 2)
+    display = AttentionMapDisplay.from_estimator(encoder, ["very good"], ax=axes)
+    assert (display.ax_ == axes).all()
+    assert display.figure_ is figure
+    with pytest.raises(ValueError, match="ax has 2 axes, but 2 x 2 are drawn on"):
+        AttentionMapDisplay.from_estimator(encoder, ["very good"], ax=axes[0])
+
+
+def test_the_style_ends_with_the_canvas():
+    display, before = SimpleNamespace(), plt.rcParams["legend.frameon"]
+    with _style.canvas(display, size=(3, 2)) as ax:
+        assert not plt.rcParams["legend.frameon"]
+    assert before
+    assert plt.rcParams["legend.frameon"] is before
+    assert display.ax_ is ax
+    assert display.figure_.get_size_inches().tolist() == [3, 2]
+
+
+def test_a_grid_of_axes_has_its_shape():
+    display = SimpleNamespace()
+    with _style.canvas(display, grid=(1, 3), projection="polar") as axes:
+        assert axes.shape == (1, 3)
+    assert {ax.name for ax in axes.flat} == {"polar"}
+    assert display.figure_.axes == axes.ravel().tolist()
+
+
+def shown(axis):
+    """What is written along an axis, between its ends."""
+    axis.figure.canvas.draw()
+    low, high = axis.get_view_interval()
+    ticks = zip(axis.get_majorticklocs(), axis.get_majorticklabels(), strict=True)
+    return [label.get_text() for place, label in ticks if low <= place <= high]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "expected"),
+    [
+        (0.9, 4.5, ["1", "2"]),
+        (0.15, 12, ["0.2", "0.5", "1", "2", "5", "10"]),
+        (0.5, 2000, ["1", "10", "100", "1000"]),
+    ],
+)
+def test_numbers_of_a_logarithmic_axis_are_plain_and_few(low, high, expected):
+    _, ax = plt.subplots()
+    ax.set(xscale="log", xlim=(low, high))
+    _style.write_plainly(ax.xaxis)
+    assert shown(ax.xaxis) == expected
+    assert not any(label.get_text() for label in ax.xaxis.get_minorticklabels())
+
+
+def test_dates_are_short_and_numbers_stay():
+    _, (below, other) = plt.subplots(2)
+    months = pd.date_range("2023-01-01", periods=24, freq="MS")
+    below.plot(months, range(24))
+    _style.write_dates(below, months)
+    written = shown(below.xaxis)
+    assert {"2023", "2024"} & set(written)
+    assert 2 <= len(written) <= 8
+    assert all(len(text) < len("2023-01") for text in written)
+    before = other.xaxis.get_major_formatter()
+    _style.write_dates(other, pd.RangeIndex(24))
+    assert other.xaxis.get_major_formatter() is before
