@@ -104,11 +104,12 @@ def test_columns_of_a_density_in_blocks(monkeypatch):
     ids=str,
 )
 def test_searches_look_at_a_sample_of_very_many_rows(model, rows, monkeypatch):
+    rows = [field[:6000] for field in rows]
     everything = fitted(model, rows).bandwidth_
-    monkeypatch.setattr(_search, "MANY_ROWS", 30_000)
-    monkeypatch.setattr(_density_search, "MAX_LINE_ROWS", 20_000)
-    monkeypatch.setattr(_plug_in, "_MANY_SAMPLED", 20_000)
-    monkeypatch.setitem(_search.MAX_KEYS_IN_LINEAR_TIME, 1, 20_000)
+    monkeypatch.setattr(_search, "MANY_ROWS", 3000)
+    monkeypatch.setattr(_density_search, "MAX_LINE_ROWS", 2000)
+    monkeypatch.setattr(_plug_in, "_MANY_SAMPLED", 2000)
+    monkeypatch.setitem(_search.MAX_KEYS_IN_LINEAR_TIME, 1, 2000)
     sampled = fitted(model, rows).bandwidth_
     assert sampled != everything
     # The same bandwidth, as far as a third of the rows can tell it.
