@@ -195,9 +195,9 @@ class TestCompany:
 
     @pytest.mark.parametrize("estimator", CLASSES)
     def test_partial_fit_equals_fit_on_all(self, data, estimator):
-        X, y = data
+        X, y = data[0][:24], data[1][:24]
         grown = estimator(["gaussian", "tricube"])
-        for rows in (slice(0, 15), slice(15, 40)):
+        for rows in (slice(0, 15), slice(15, 24)):
             grown.partial_fit(X[rows], y[rows])
         whole = clone(grown).fit(X, y)
         np.testing.assert_array_equal(grown.predict(X), whole.predict(X))

@@ -97,7 +97,7 @@ class TestPrediction:
     )  # fmt: skip
     def test_only_categories(self, data, bandwidth, degree):
         frame, y = data
-        only = frame[["color", "size"]]
+        only, y = frame[["color", "size"]][:30], y[:30]
         model = LocalPolynomialRegressor(bandwidth=bandwidth, degree=degree)
         if isinstance(bandwidth, AdaptiveBandwidth):
             with pytest.raises(ValueError, match=r"measures distances.*one numeric column"):
@@ -108,7 +108,7 @@ class TestPrediction:
         cells = pd.Series(y).groupby([only["color"], only["size"]], observed=True)
         means = cells.transform("mean").to_numpy()
         assert np.corrcoef(found, means)[0, 1] > 0.8
-        assert model.predict_interval(only, heteroscedastic=True).shape == (N, 2)
+        assert model.predict_interval(only, heteroscedastic=True).shape == (30, 2)
         assert (model.predict_gradient(only) == 0).all()
         assert model.feature_significance(5).p_values.shape == (2,)
         # There is no polynomial in categories.
@@ -471,7 +471,12 @@ class TestNamedCategories:
 class TestMemory:
     @pytest.mark.parametrize(
         ("bandwidth", "degree"),
-        [([0.7, 0.3, 0.4], 0), ([0.7, 0.3, 0.4], 2), ("scott", 1), ("loo", 0)],
+        [
+            ([0.7, 0.3, 0.4], 0),
+            ([0.7, 0.3, 0.4], 2),
+            ("scott", 1),
+            pytest.param("loo", 0, marks=pytest.mark.slow),
+        ],
     )
     def test_partial_fit_with_new_levels_equals_fit_on_all(self, data, degree, bandwidth):
         frame, y = data
@@ -525,12 +530,19 @@ class TestCompany:
     @pytest.mark.filterwarnings("ignore:bandwidth=")
     def test_categories_help(self, data):
         frame, y = data
-        whole = cross_val_score(LocalPolynomialRegressor(), frame, y, cv=2).mean()
-        part = cross_val_score(LocalPolynomialRegressor(), frame[["length"]], y, cv=2).mean()
+        model = LocalPolynomialRegressor()
+        whole = cross_val_score(model, frame, y, cv=2).mean()
+        part = cross_val_score(model, frame[["length"]], y, cv=2).mean()
         assert whole > part + 0.1
 
     @pytest.mark.filterwarnings("ignore:bandwidth=")
-    @pytest.mark.parametrize("bandwidth", ["loo", "gcv", "aicc", "scott", LAMBDAS])
+    @pytest.mark.parametrize(
+        "bandwidth",
+        [
+            *(pytest.param(rule, marks=pytest.mark.slow) for rule in ("loo", "aicc")),
+            "gcv", "scott", LAMBDAS,
+        ],
+    )  # fmt: skip
     def test_classifier(self, data, bandwidth):
         frame, y = data
         labels = np.where(y > 1, "high", "low")

@@ -95,10 +95,10 @@ def test_as_in_memory(model, weighted):
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov"])
 def test_what_training_rows_are_predicted(kernel, weighted):
-    X, y, weights, _ = make_data()
+    X, y, weights, _ = (rows[:150] for rows in make_data())
     weights = weights if weighted else None
     expected = NadarayaWatsonRegressor(kernel, bandwidth=0.3).fit(X, y, weights)
-    rows, values = in_partitions(X, y)
+    rows, values = in_partitions(X, y, size=80)
     weights = in_partitions(weights)[0] if weighted else None
     model = NadarayaWatsonRegressor(kernel, bandwidth=0.3).fit(rows, values, weights)
     for name in ("loo_residuals_", "residuals_", "fitted_values_"):
@@ -213,7 +213,6 @@ def test_dtypes_of_pandas():
         flag=pd.array(y > 0, dtype="boolean"), text=np.where(y > 0, "a", "b"),
     )  # fmt: skip
     table["group"] = table["text"].astype("category")
-    table["lost"] = table["whole"].mask(table["x"] > 1)
     parts = frames.from_pandas(table, npartitions=2)
     model = NadarayaWatsonRegressor(bandwidth="scott")
     model.fit(parts[["x", "whole"]], parts["real"], sample_weight=parts["whole"])
@@ -230,6 +229,17 @@ def test_dtypes_of_pandas():
         assert voter.predict(pd.DataFrame({"x": [3.0]})).tolist() in [
             [name] for name in classes
         ]
+
+
+def test_columns_that_are_no_numbers_or_have_gaps():
+    frames = pytest.importorskip("dask.dataframe")
+    X, y, *_ = make_data()
+    table = pd.DataFrame(X, columns=["x"]).assign(real=y, text=np.where(y > 0, "a", "b"))
+    table["group"] = table["text"].astype("category")
+    table["lost"] = pd.array(np.arange(N_ROWS), dtype="Int64")
+    table["lost"] = table["lost"].mask(table["x"] > 1)
+    parts = frames.from_pandas(table, npartitions=2)
+    model = NadarayaWatsonRegressor(bandwidth="scott")
     for X, y, w, words in (
         (parts[["lost"]], parts["real"], None, "X has missing values"),
         (parts[["x"]], parts["lost"], None, "y has missing values"),

@@ -52,7 +52,7 @@ def test_numbers(degree, effect):
     np.testing.assert_allclose(found.statistics, np.mean(slopes**2, axis=0), rtol=1e-9)
 
 
-@pytest.mark.parametrize("degree", [0, 1])
+@pytest.mark.parametrize("degree", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_categories(frame, degree):
     rng = np.random.default_rng(2)
     y = (
@@ -108,7 +108,7 @@ def test_rows_of_weight_0_are_not_there():
 
 
 @pytest.mark.parametrize(
-    ("n_seeds", "n"), [(10, 40), pytest.param(20, 60, marks=pytest.mark.slow)]
+    ("n_seeds", "n"), [(5, 40), pytest.param(20, 60, marks=pytest.mark.slow)]
 )
 def test_neighbours_of_local_lines(n_seeds, n):
     found = []
