@@ -70,7 +70,6 @@ WITHOUT_TESTS = {
     "sequence": """
         _language_network _language_reading _pair_batches _pairs _scores _token_predictor
     """,
-    "smoothing": "_kernel_distribution _regression _smoother _uncertainty",
     "training": "_architecture _network _network_estimator _optimizer _random _training",
     "transformer": """
         _blend _classifier _convolutions _estimator _feature_rows _forms _learning

@@ -16,7 +16,7 @@ from sklearn_attention.attention._kernel_sums import kernel_sums
 from sklearn_attention.attention._problem import prepare
 from sklearn_attention.kernels import AitchisonAitken, LiRacine, ProductKernel, as_kernel
 
-N = 400
+N = 240
 PLACES = {
     "normal": lambda rng, d: rng.normal(size=(N, d)),
     "heavy tails": lambda rng, d: rng.standard_t(1.5, size=(N, d)),
@@ -93,8 +93,8 @@ def test_local_polynomials(place, kernel, degree, always):
     queries, keys, values, weights = data(place, 3)
     leave_out, empty = degree == 1, "nearest" if degree == 1 else "nan"
     options = {
-        "bandwidth": 2 * KERNELS[kernel], "sample_weight": weights, "empty": empty,
-        "degree": degree, "leave_one_out": leave_out,
+        "bandwidth": 0.2 if kernel == "gaussian" else 1.4, "sample_weight": weights,
+        "empty": empty, "degree": degree, "leave_one_out": leave_out,
     }  # fmt: skip
     given = keys if leave_out else queries, keys, values, kernel
     found = attend_local(*given, **options)
@@ -116,7 +116,7 @@ def test_scales_of_the_bandwidth(kernel, degree, always, monkeypatch):
         keys, values, as_kernel(kernel), bandwidth=0.3, degree=degree, sample_weight=weights
     )
     rows = np.linspace(0.5, 2.0, N)
-    for scales in ([0.5, 1.0, 4.0], [rows, 2 * rows]):
+    for scales in ([0.5, 4.0], [rows, 2 * rows]):
         always.clear()
         found = smoother.scores(scales)
         assert len(always) == len(scales)
@@ -188,7 +188,7 @@ def test_weights_of_very_different_size():
         np.testing.assert_allclose(one, other, rtol=1e-9)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(
     n=st.integers(1, 60), n_features=st.integers(2, 8), seed=st.integers(0, 10**6),
     decimals=st.integers(0, 6), offset=st.sampled_from([0.0, 1e6]),

@@ -21,12 +21,13 @@ dask = pytest.importorskip("dask")
 arrays = pytest.importorskip("dask.array")
 
 
-def make_data(order="random", n_features=1, n=700):
+def make_data(order="random", n_features=1, n=400):
     rng = np.random.default_rng(0)
     keys = rng.normal(size=(n, n_features))
     keys = {"random": keys, "sorted": keys[np.argsort(keys[:, 0])]}[order]
     # Some are far from all keys, where weights are next to nothing.
-    queries = np.vstack([keys[::40] + 0.01, np.full((2, n_features), 7.0), -9 + 0 * keys[:1]])
+    far = np.vstack([np.full((2, n_features), 7.0), -9 + 0 * keys[:1]])
+    queries = np.vstack([keys[:: n // 17] + 0.01, far])
     values = np.sin(3 * keys[:, 0]) + 5
     return queries, keys, values, rng.uniform(0, 2, n).round(1)
 
@@ -89,7 +90,7 @@ def test_policies_and_polynomials(kernel, empty, order):
 
 
 def test_local_lines_in_the_plane():
-    queries, keys, values, _ = make_data("sorted", n_features=2)
+    queries, keys, values, _ = make_data("sorted", n_features=2, n=700)
     expected = attend_local(queries, keys, values, bandwidth=0.5)
     assert_all_alike(
         attend_local(queries, *in_partitions(keys, values), bandwidth=0.5), expected
@@ -113,14 +114,14 @@ def test_leave_one_out(kernel, order, n_features):
 def test_many_queries_and_keys_in_a_partition(monkeypatch):
     from sklearn_attention.attention import _chunks, _over_partitions
 
-    queries, keys, values, weights = make_data("sorted")
+    queries, keys, values, weights = make_data("sorted", n=120)
     expected = attend(queries, keys, values, bandwidth=0.1, sample_weight=weights)
     left_out = attend(keys, keys, values, bandwidth=0.1, leave_one_out=True)
     for module, name in (
         (_over_partitions, "_MOST_QUERIES"), (_chunks, "MOST_KEYS"), (_chunks, "SAMPLE"),
     ):  # fmt: skip
         monkeypatch.setattr(module, name, 15)
-    keys, values, weights = in_partitions(keys, values, weights)
+    keys, values, weights = in_partitions(keys, values, weights, size=40)
     assert_all_alike(
         attend(queries, keys, values, bandwidth=0.1, sample_weight=weights), expected
     )
@@ -152,9 +153,9 @@ def test_some_of_the_tables_alone():
 
 def test_partitions_that_say_nothing():
     queries, keys, values, weights = make_data()
-    weights[:250] = 0
+    weights[:150] = 0
     expected = attend(queries, keys, values, bandwidth=0.3, sample_weight=weights)
-    sizes = (0, 100, 100, 0, 100, 400)
+    sizes = (0, 60, 60, 0, 60, 220)
     keys, values, weights = (
         arrays.from_array(x, chunks=(sizes, -1)[: x.ndim]) for x in (keys, values, weights)
     )
@@ -186,7 +187,7 @@ def test_data_frames():
 def test_local_polynomials_over_partitions_without_rows():
     queries, keys, values, _ = make_data()
     expected = attend_local(queries, keys, values, bandwidth=0.3)
-    sizes = (0, 1, 299, 0, 400, 0)
+    sizes = (0, 1, 149, 0, 250, 0)
     keys, values = (arrays.from_array(x, chunks=(sizes, -1)[: x.ndim]) for x in (keys, values))
     assert_all_alike(attend_local(queries, keys, values, bandwidth=0.3), expected, 1e-8)
 
@@ -207,14 +208,14 @@ def test_what_does_not_go():
     keys_, values_ = in_partitions(keys, values)
     with pytest.raises(ValueError, match="leave_one_out=array"):
         attend(queries, keys_, values_, leave_one_out=np.zeros(len(queries), dtype=int))
-    with pytest.raises(ValueError, match="there are 21 queries and 700 keys"):
+    with pytest.raises(ValueError, match="there are 21 queries and 400 keys"):
         attend(queries, keys_, values_, leave_one_out=True)
     with pytest.raises(ValueError, match="query_scale does not go with Dask collections"):
         attend(queries, keys_, values_, query_scale=np.ones(len(queries)))
     with pytest.raises(ValueError, match="local polynomials of degree 1 with kernel=Gaussian"):
         attend_local(queries, keys_, values_)
-    with pytest.raises(ValueError, match="values has 600 rows, but there are 700"):
-        attend(queries, keys_, values_[:600])
+    with pytest.raises(ValueError, match="values has 300 rows, but there are 400"):
+        attend(queries, keys_, values_[:300])
     with pytest.raises(ValueError, match="keys contains NaN"):
         attend(queries, arrays.where(keys_ > 2, np.nan, keys_), values_)
     with pytest.raises(TypeError, match="values is a Dask Delayed"):
@@ -257,6 +258,15 @@ class _Kept(np.ndarray):
         getattr(self, "gone", lambda: None)()
 
 
+def test_arrays_need_no_dask(monkeypatch):
+    queries, keys, values, _ = make_data()
+    expected = attend(queries, keys, values)
+    for name in ("dask", "dask.array"):
+        monkeypatch.setitem(sys.modules, name, None)
+    assert_all_alike(attend(queries, keys, values), expected)
+
+
+@pytest.mark.slow
 def test_dask_is_not_loaded_for_arrays():
     code = (
         "import sys, numpy; from sklearn_attention import attend;"

@@ -7,7 +7,7 @@ from sklearn_attention.attention._algorithms import _boxes, _chebyshev, _keys, _
 from sklearn_attention.attention._algorithms._plane import Plane, serves_plane
 from sklearn_attention.kernels import as_kernel
 
-N = 300
+N = 150
 GAUSSIAN = as_kernel("gaussian")
 PEAK = 1 / np.sqrt(2 * np.pi)
 PLACES = {
@@ -28,14 +28,25 @@ PLACES = {
 }
 
 
-@pytest.fixture(params=["all pairs", "near pairs", "pairs by a tree", "boxes"])
+ALGORITHMS = ["all pairs", "near pairs", "pairs by a tree", "boxes"]
+
+
+def choose(algorithm, patch):
+    if algorithm != "all pairs":
+        patch.setattr(_plane, "_FEW_PAIRS", 0)
+    patch.setattr(_plane, "_PAIR", 1e12 if algorithm == "boxes" else 0.0)
+    patch.setattr(_plane, "_RANGE", 0.0)
+    if algorithm == "pairs by a tree":
+        patch.setattr(_keys, "_TRUSTED", np.inf)
+
+
+@pytest.fixture(params=ALGORITHMS)
 def algorithm(request, monkeypatch):
-    if request.param != "all pairs":
-        monkeypatch.setattr(_plane, "_FEW_PAIRS", 0)
-    monkeypatch.setattr(_plane, "_PAIR", 1e12 if request.param == "boxes" else 0.0)
-    monkeypatch.setattr(_plane, "_RANGE", 0.0)
-    if request.param == "pairs by a tree":
-        monkeypatch.setattr(_keys, "_TRUSTED", np.inf)
+    choose(request.param, monkeypatch)
+
+
+def powers_of(u, most):
+    return np.cumprod([np.ones_like(u), *most * [u]], axis=0)
 
 
 def all_pairs(plane, queries, scale, own):
@@ -46,7 +57,9 @@ def all_pairs(plane, queries, scale, own):
         logs[np.arange(len(queries)), own] = -np.inf
     shift = logs.max(axis=1)
     weights = np.exp(logs - np.where(np.isfinite(shift), shift, 0)[:, None])
-    terms = [np.where(weights > 0, weights * u**e * v**f, 0) for e, f in plane.powers]
+    # What weighs nothing is left out, however large its terms are.
+    u, v = (powers_of(np.where(weights > 0, x, 0), 2 * plane.degree) for x in (u, v))
+    terms = [weights * u[e] * v[f] for e, f in plane.powers]
     sums = np.stack([term @ plane.columns.T for term in terms])
     return shift, sums, np.stack([np.abs(term) @ np.abs(plane.columns.T) for term in terms])
 
@@ -54,51 +67,61 @@ def all_pairs(plane, queries, scale, own):
 @pytest.mark.filterwarnings("ignore:overflow")
 @pytest.mark.parametrize("leave_out", [False, True])
 @pytest.mark.parametrize("place", PLACES)
-def test_equals_sums_over_all_pairs(place, leave_out, algorithm):
+@pytest.mark.parametrize("degree", [0, 1])
+def test_equals_sums_over_all_pairs(place, leave_out, degree, monkeypatch):
     rng = np.random.default_rng(0)
-    points = PLACES[place](rng)
-    values = rng.normal(size=(N, 2))
-    for degree in (0, 1):
-        plane = Plane(
-            points, rng.uniform(0.5, 2, size=N), values, as_kernel("gaussian"), degree
-        )
-        queries, own = plane.points, np.arange(N)
-        if not leave_out:
-            queries = rng.permutation(points)[:100] + 0.3 * rng.normal(size=(100, 2))
-            own = None
-        for scale in (1e-3, 0.1, 3.0, 1e3):
-            found = plane.sums(queries, scale, own)
-            shift, expected, size = all_pairs(plane, queries, scale, own)
-            some = expected[0, :, 0] > 0
-            np.testing.assert_array_equal(np.isfinite(found.shift), some)
-            total = found.sums[0, 0, some]
-            np.testing.assert_allclose(
-                found.shift[some] + np.log(total),
-                shift[some] + np.log(expected[0, some, 0]),
-                rtol=1e-14, atol=1e-9,
-            )  # fmt: skip
-            for power, (e, f) in enumerate(plane.powers):
-                n_columns = 3 if e + f <= degree else 1
-                assert not found.sums[power, n_columns:].any()
-                average = found.sums[power, :n_columns][:, some] / total
-                truth = expected[power, some, :n_columns].T / expected[0, some, 0]
-                largest = size[power, some, :n_columns].T / expected[0, some, 0]
-                error = np.abs(average - truth) / np.maximum(largest, 1)
-                assert error.max(initial=0) < 1e-8
+    points, weights, values = (
+        PLACES[place](rng),
+        rng.uniform(0.5, 2, N),
+        rng.normal(size=(N, 2)),
+    )
+    queries, own = points, np.arange(N)
+    if not leave_out:
+        queries = rng.permutation(points)[:70] + 0.3 * rng.normal(size=(70, 2))
+        own = None
+    expected = {}
+    for algorithm in ALGORITHMS:
+        plane = Plane(points, weights, values, GAUSSIAN, degree)
+        with monkeypatch.context() as patch:
+            choose(algorithm, patch)
+            for scale in (1e-3, 0.1, 3.0, 1e3):
+                if scale not in expected:
+                    expected[scale] = all_pairs(plane, queries, scale, own)
+                assert_alike(plane.sums(queries, scale, own), *expected[scale], plane)
+
+
+def assert_alike(found, shift, expected, size, plane):
+    some = expected[0, :, 0] > 0
+    np.testing.assert_array_equal(np.isfinite(found.shift), some)
+    total = found.sums[0, 0, some]
+    np.testing.assert_allclose(
+        found.shift[some] + np.log(total),
+        shift[some] + np.log(expected[0, some, 0]),
+        rtol=1e-14, atol=1e-9,
+    )  # fmt: skip
+    for power, (e, f) in enumerate(plane.powers):
+        n_columns = 3 if e + f <= plane.degree else 1
+        assert not found.sums[power, n_columns:].any()
+        average = found.sums[power, :n_columns][:, some] / total
+        truth = expected[power, some, :n_columns].T / expected[0, some, 0]
+        largest = size[power, some, :n_columns].T / expected[0, some, 0]
+        error = np.abs(average - truth) / np.maximum(largest, 1)
+        assert error.max(initial=0) < 1e-8
 
 
 @pytest.mark.parametrize("degree", [0, 1])
 @pytest.mark.parametrize("places", ["normal", "clusters of many rows"])
 def test_squares_of_many_and_of_few_rows(places, degree, monkeypatch):
     rng = np.random.default_rng(1)
-    points = rng.normal(size=(9000, 2))
+    n, scale = 2500, 0.25
+    points = rng.normal(size=(n, 2))
     if places != "normal":
-        points = 0.01 * points + rng.integers(0, 2, size=(9000, 1))
-    plane = Plane(points, np.ones(9000), rng.normal(size=(9000, 3)), GAUSSIAN, degree)
+        points = 0.01 * points + rng.integers(0, 2, size=(n, 1))
+    plane = Plane(points, np.ones(n), rng.normal(size=(n, 3)), GAUSSIAN, degree)
     monkeypatch.setattr(_plane, "_PAIR", 1e12)
-    some = rng.permutation(9000)[:100]
-    whole = plane.sums(points, 0.1).sums
-    _, expected, size = all_pairs(plane, points[some], 0.1, None)
+    some = rng.permutation(n)[:50]
+    whole = plane.sums(points, scale).sums
+    _, expected, size = all_pairs(plane, points[some], scale, None)
     for power, (e, f) in enumerate(plane.powers):
         n_columns = 4 if e + f <= degree else 1
         error = np.abs(whole[power, :n_columns, some] - PEAK * expected[power, :, :n_columns])
@@ -107,7 +130,7 @@ def test_squares_of_many_and_of_few_rows(places, degree, monkeypatch):
     for name in ("_MOST_NUMBERS", "_BLOCK_NUMBERS"):
         monkeypatch.setattr(_boxes, name, 1)
     monkeypatch.setattr(_chebyshev, "_BLOCK_ROWS", 1)
-    parts = plane.sums(points, 0.1).sums
+    parts = plane.sums(points, scale).sums
     np.testing.assert_allclose(parts, whole, rtol=1e-12, atol=1e-9)
 
 

@@ -46,6 +46,12 @@ def plane():
     return X, np.sin(3 * X[:, 0]) + 0.2 * X[:, 1] + 0.1 * rng.normal(size=60)
 
 
+@pytest.fixture
+def few(plane):
+    """Rows for searches whose end alone is asked."""
+    return plane[0][:40], plane[1][:40]
+
+
 class TestRules:
     @each_regressor
     @pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov"])
@@ -88,7 +94,7 @@ class TestRules:
     @pytest.mark.parametrize("weighted", [False, True])
     @pytest.mark.parametrize("rule", CRITERIA)
     def test_scores_are_what_they_say(self, plane, estimator, rule, weighted):
-        X, y = plane
+        X, y = plane[0][:, :2], plane[1]
         weight = np.random.default_rng(2).uniform(0.5, 2, 60)
         weight = weight / weight.mean() if weighted else None
         counts = np.ones(60) if weight is None else weight
@@ -110,13 +116,13 @@ class TestRules:
             assert criterion(other.fit(X, y, weight)) >= told - 1e-9
 
     @pytest.mark.parametrize("rule", CRITERIA)
-    def test_a_common_factor_of_weights_does_not_lead_to_interpolation(self, plane, rule):
-        X, y = plane
+    def test_a_common_factor_of_weights_does_not_lead_to_interpolation(self, few, rule):
+        X, y = few
         plain = NadarayaWatsonRegressor(bandwidth=rule).fit(X, y)
-        doubled = NadarayaWatsonRegressor(bandwidth=rule).fit(X, y, np.full(60, 2.0))
+        doubled = NadarayaWatsonRegressor(bandwidth=rule).fit(X, y, np.full(40, 2.0))
         # With n the sum of the weights, interpolation leaves degrees of freedom.
-        assert plain.effective_dof_ < 50
-        assert doubled.effective_dof_ < 50
+        assert plain.effective_dof_ < 33
+        assert doubled.effective_dof_ < 33
 
     def test_rules_of_thumb_are_those_of_the_subpackage(self, plane):
         X, y = plane
@@ -140,12 +146,13 @@ class TestRules:
 
     @each_regressor
     def test_another_choice_forgets_the_last(self, curve, estimator):
+        X, y = curve[0][:30], curve[1][:30]
         model = clone(estimator)
         for rule in ("loo", "knn-loo", "gcv", 0.3, AdaptiveBandwidth(9), "aicc", "scott"):
-            fresh = clone(estimator).set_params(bandwidth=rule).fit(*curve)
-            model.set_params(bandwidth=rule).fit(*curve)
+            fresh = clone(estimator).set_params(bandwidth=rule).fit(X, y)
+            model.set_params(bandwidth=rule).fit(X, y)
             assert vars(model).keys() == vars(fresh).keys()
-            np.testing.assert_array_equal(model.predict(curve[0]), fresh.predict(curve[0]))
+            np.testing.assert_array_equal(model.predict(X), fresh.predict(X))
 
     @each_regressor
     @pytest.mark.parametrize("rule", ["scott", "loo", "knn-loo", AdaptiveBandwidth(8)])
@@ -163,7 +170,7 @@ class TestRules:
     )
     @each_regressor
     def test_nonsense(self, curve, estimator, bandwidth):
-        model = clone(estimator).fit(*curve)
+        model = clone(estimator).set_params(bandwidth=0.3).fit(*curve)
         before = {k: v for k, v in vars(model).items() if k != "bandwidth"}
         with pytest.raises(ValueError, match=r"bandwidth=.* (pass|choose|must be finite)"):
             model.set_params(bandwidth=bandwidth).fit(curve[0][:20], curve[1][:20])
@@ -171,10 +178,19 @@ class TestRules:
 
 
 class TestPerFeature:
-    @pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "matern52"])
-    @pytest.mark.parametrize("degree", [0, 1])
-    def test_relevance(self, plane, kernel, degree):
-        X, y = plane
+    @pytest.mark.parametrize(
+        ("kernel", "degree", "n_rows"),
+        [
+            ("gaussian", 0, 40),
+            *(
+                pytest.param(kernel, degree, 60, marks=pytest.mark.slow)
+                for kernel in ("gaussian", "epanechnikov", "matern52")
+                for degree in (0, 1)
+            ),
+        ],
+    )  # fmt: skip
+    def test_relevance(self, plane, kernel, degree, n_rows):
+        X, y = plane[0][:n_rows], plane[1][:n_rows]
         options = {"bandwidth": "loo", "degree": degree}
         model = LocalPolynomialRegressor(kernel, per_feature=True, **options).fit(X, y)
         assert model.relevance_.shape == (3,)
@@ -187,29 +203,31 @@ class TestPerFeature:
             np.mean(model.loo_residuals_**2), rel=1e-7
         )
 
-    def test_bandwidths_are_never_negative(self):
+    @pytest.mark.parametrize(
+        "seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 6))]
+    )
+    @pytest.mark.parametrize("rule", CRITERIA)
+    def test_bandwidths_are_never_negative(self, rule, seed):
         # statsmodels' search steps below 0 (statsmodels #599).
-        for seed in range(6):
-            rng = np.random.default_rng(seed)
-            X = rng.normal(size=(30, 3)) * [1e-3, 1.0, 1e3]
-            y = rng.normal(size=30) if seed % 2 else np.sign(X[:, 0])
-            for rule in CRITERIA:
-                model = NadarayaWatsonRegressor(bandwidth=rule, per_feature=True).fit(X, y)
-                assert (model.bandwidth_ > 0).all()
-                assert np.isfinite(model.bandwidth_).all()
-                assert np.isfinite(model.predict(X)).all()
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(30, 3)) * [1e-3, 1.0, 1e3]
+        y = rng.normal(size=30) if seed % 2 else np.sign(X[:, 0])
+        model = NadarayaWatsonRegressor(bandwidth=rule, per_feature=True).fit(X, y)
+        assert (model.bandwidth_ > 0).all()
+        assert np.isfinite(model.bandwidth_).all()
+        assert np.isfinite(model.predict(X)).all()
 
-    def test_units_do_not_matter(self, plane):
-        X, y = plane
-        unit = np.array([1e-4, 1.0, 1e5])
+    def test_units_do_not_matter(self, few):
+        X, y = few[0][:, [0, 2]], few[1]
+        unit = np.array([1e-4, 1e5])
         model = NadarayaWatsonRegressor(per_feature=True).fit(X, y)
         other = NadarayaWatsonRegressor(per_feature=True).fit(X * unit, y)
         np.testing.assert_allclose(other.relevance_, model.relevance_, atol=1e-3)
         np.testing.assert_allclose(other.predict(X * unit), model.predict(X), atol=1e-3)
 
     def test_classifier(self):
-        X, y = load_iris(return_X_y=True)
-        X = np.column_stack([X[:, 2:], np.random.default_rng(0).normal(size=150)])
+        X, y = (rows[::3] for rows in load_iris(return_X_y=True))
+        X = np.column_stack([X[:, 2:], np.random.default_rng(0).normal(size=50)])
         model = NadarayaWatsonClassifier(per_feature=True).fit(X, y)
         assert model.relevance_[2] < model.relevance_[:2].min()
         assert (
@@ -217,8 +235,8 @@ class TestPerFeature:
             <= NadarayaWatsonClassifier().fit(X, y).criterion_value_ * 1.000001
         )
 
-    def test_seeded(self, plane):
-        X, y = plane
+    def test_seeded(self, few):
+        X, y = few[0][:, :2], few[1]
         state = np.random.get_state()[1].copy()  # noqa: NPY002
         models = [NadarayaWatsonRegressor(per_feature=True).fit(X, y) for _ in range(2)]
         np.testing.assert_array_equal(models[0].bandwidth_, models[1].bandwidth_)
@@ -289,10 +307,10 @@ class TestNeighbours:
         np.testing.assert_allclose(model.predict_proba(X[[60]])[0], expected, atol=1e-9)
 
     def test_number_by_leave_one_out(self, plane):
-        X, y = plane
+        X, y = plane[0][:24], plane[1][:24]
         model = LocalPolynomialRegressor("tricube", bandwidth="knn-loo").fit(X, y)
         errors = {}
-        for k in range(5, 31):
+        for k in range(1, 13):
             other = LocalPolynomialRegressor("tricube", bandwidth=AdaptiveBandwidth(k))
             errors[k] = np.mean(other.fit(X, y).loo_residuals_ ** 2)
         assert model.criterion_value_ == pytest.approx(min(errors.values()), rel=1e-9)
@@ -387,10 +405,20 @@ class TestGap:
         return X, truth + noise, truth
 
     @pytest.mark.filterwarnings("ignore:bandwidth=")
-    @pytest.mark.parametrize("model", [NadarayaWatsonRegressor(), LocalPolynomialRegressor()])
-    @pytest.mark.parametrize("seed", [0, 1, 2])
-    def test_autocorrelated_noise_is_smoothed_away(self, model, seed):
-        X, y, truth = self.autocorrelated(seed)
+    @pytest.mark.parametrize(
+        ("model", "seed", "n"),
+        [
+            (NadarayaWatsonRegressor(), 0, 90),
+            (LocalPolynomialRegressor(), 0, 70),
+            *(
+                pytest.param(model, seed, 250, marks=pytest.mark.slow)
+                for model in (NadarayaWatsonRegressor(), LocalPolynomialRegressor())
+                for seed in range(3)
+            ),
+        ],
+    )
+    def test_autocorrelated_noise_is_smoothed_away(self, model, seed, n):
+        X, y, truth = self.autocorrelated(seed, n)
         near, far = (clone(model).set_params(gap=gap).fit(X, y) for gap in (0, 6))
         assert far.bandwidth_[0] > 1.5 * near.bandwidth_[0]
         errors = [np.mean((fitted.predict(X) - truth) ** 2) for fitted in (near, far)]

@@ -28,7 +28,7 @@ from sklearn_attention.bandwidth import (
     each_column,
     rule_bandwidth,
 )
-from sklearn_attention.kernels import Gaussian, Tricube, as_kernel, level_table
+from sklearn_attention.kernels import Gaussian, Tricube, level_table
 from sklearn_attention.smoothing._kernel_distribution import KernelDistribution
 
 SIZES = ["small", "medium", "large"]
@@ -465,31 +465,6 @@ class TestSample:
     def test_bad_number(self, X):
         with pytest.raises(ValueError, match="n_samples=0 is not valid"):
             ProductKernelDensity(bandwidth=1.0).fit(X).sample(0)
-
-
-class TestKernelDistribution:
-    @pytest.mark.parametrize("kernel", DENSITIES)
-    def test_is_the_integral(self, kernel):
-        kernel = as_kernel(kernel)
-        target = KernelDistribution(kernel)
-        nodes, weights = np.polynomial.legendre.leggauss(60)
-        for u in (0.0, 0.3, 0.9, 1.0, 2.5):
-            end = min(u, kernel.support)
-            half = end / 2 * (weights @ kernel.profile((end / 2 * (nodes + 1)) ** 2))
-            expected = [0.5 + half, 0.5 - half]
-            assert target.cdf(np.array([u, -u])) == pytest.approx(expected, abs=1e-10)
-
-    @pytest.mark.parametrize("kernel", DENSITIES)
-    def test_inverse(self, kernel):
-        target = KernelDistribution(as_kernel(kernel))
-        p = np.linspace(0.001, 0.999, 101)
-        np.testing.assert_allclose(target.cdf(target.ppf(p)), p, atol=1e-6)
-
-    @pytest.mark.parametrize("kernel", DENSITIES)
-    def test_ends(self, kernel):
-        target = KernelDistribution(as_kernel(kernel))
-        assert target.cdf(np.array([-1e9, 1e9])).tolist() == [0, 1]
-        assert np.isfinite(target.ppf(np.array([2.0**-54, 1 - 2.0**-53]))).all()
 
 
 class TestBadInput:

@@ -23,7 +23,10 @@ LAMBDAS = [0.7, 0.3, 0.4]
 DEGREES = [0, 1, 2]
 
 
-def make_frame(n=60, seed=0):
+N = 40
+
+
+def make_frame(n=N, seed=0):
     rng = np.random.default_rng(seed)
     frame = pd.DataFrame({"length": rng.uniform(-1, 1, n)})
     frame["color"] = rng.choice(["red", "green", "blue"], n)
@@ -57,7 +60,7 @@ class TestPrediction:
             ("color", AitchisonAitken(n_levels=3, lam=0.3), [1]),
             ("size", LiRacine(lam=0.4), [2]),
         ])  # fmt: skip
-        weight = np.random.default_rng(1).uniform(0.5, 2, 60)
+        weight = np.random.default_rng(1).uniform(0.5, 2, N)
         ours = LocalPolynomialRegressor(kernel, bandwidth=LAMBDAS, degree=degree)
         theirs = LocalPolynomialRegressor(product, bandwidth=[0.7, 1.0, 1.0], degree=degree)
         ours.fit(frame, y, weight)
@@ -84,13 +87,17 @@ class TestPrediction:
             expected = alone.fit(numbers[own], y[own]).predict(numbers[own])
             np.testing.assert_allclose(split[own], expected, rtol=1e-7, atol=1e-9)
 
-    @pytest.mark.parametrize("degree", DEGREES)
     @pytest.mark.parametrize(
-        "bandwidth", ["loo", "gcv", "aicc", "scott", "silverman", 0.5, AdaptiveBandwidth(15)]
-    )
+        ("bandwidth", "degree"),
+        [
+            ("loo", 0), ("gcv", 1), ("aicc", 2), ("scott", 0), ("silverman", 1), (0.5, 2),
+            (AdaptiveBandwidth(15), 1), pytest.param("loo", 1, marks=pytest.mark.slow),
+            pytest.param("loo", 2, marks=pytest.mark.slow),
+        ],
+    )  # fmt: skip
     def test_only_categories(self, data, bandwidth, degree):
         frame, y = data
-        only = frame[["color", "size"]]
+        only, y = frame[["color", "size"]][:30], y[:30]
         model = LocalPolynomialRegressor(bandwidth=bandwidth, degree=degree)
         if isinstance(bandwidth, AdaptiveBandwidth):
             with pytest.raises(ValueError, match=r"measures distances.*one numeric column"):
@@ -101,7 +108,7 @@ class TestPrediction:
         cells = pd.Series(y).groupby([only["color"], only["size"]], observed=True)
         means = cells.transform("mean").to_numpy()
         assert np.corrcoef(found, means)[0, 1] > 0.8
-        assert model.predict_interval(only, heteroscedastic=True).shape == (60, 2)
+        assert model.predict_interval(only, heteroscedastic=True).shape == (30, 2)
         assert (model.predict_gradient(only) == 0).all()
         assert model.feature_significance(5).p_values.shape == (2,)
         # There is no polynomial in categories.
@@ -124,9 +131,14 @@ class TestPrediction:
 
 
 class TestChoice:
-    @pytest.mark.parametrize("per_feature", [False, True])
-    @pytest.mark.parametrize("rule", ["loo", "gcv", "aicc"])
-    @pytest.mark.parametrize("degree", [0, 1])
+    @pytest.mark.parametrize(
+        ("rule", "degree", "per_feature"),
+        [
+            ("loo", 0, True), ("gcv", 0, False), ("aicc", 0, True), ("loo", 1, False),
+            pytest.param("gcv", 1, True, marks=pytest.mark.slow),
+            pytest.param("aicc", 1, False, marks=pytest.mark.slow),
+        ],
+    )  # fmt: skip
     def test_lambdas_tell_what_matters(self, rule, degree, per_feature):
         rng = np.random.default_rng(0)
         n = 120
@@ -246,13 +258,13 @@ class TestLevels:
     @pytest.mark.parametrize("missing", [None, np.nan])
     def test_missing_cells(self, data, missing):
         frame, y = data
-        gaps = np.arange(60) % 4 == 0
+        gaps = np.arange(N) % 4 == 0
         holes = frame.assign(color=frame["color"].mask(gaps, missing))
         named = frame.assign(color=frame["color"].mask(gaps, "missing"))
         model = NadarayaWatsonRegressor(bandwidth=LAMBDAS)
         found = clone(model).fit(holes, y).predict(holes)
         np.testing.assert_allclose(found, clone(model).fit(named, y).predict(named))
-        with pytest.raises(ValueError, match=r"15 missing cells in column 'size'.*fill them"):
+        with pytest.raises(ValueError, match=r"10 missing cells in column 'size'.*fill them"):
             model.fit(frame.assign(size=frame["size"].mask(gaps)), y)
         with pytest.raises(ValueError, match="contains NaN"):
             model.fit(frame.assign(length=frame["length"].mask(gaps)), y)
@@ -300,7 +312,7 @@ class TestFrames:
         for other in (frame[["length", "color"]], frame.assign(more=1)):
             with pytest.raises(ValueError, match="feature names should match"):
                 model.predict(other)
-        assert len(model.keys_) == 60
+        assert len(model.keys_) == N
 
     def test_arrays_after_a_frame(self, data):
         frame, y = data
@@ -309,7 +321,7 @@ class TestFrames:
             for ask in (model.predict, lambda X: model.partial_fit(X, y)):
                 with pytest.raises(ValueError, match=r"not the 3 columns.*pass a data frame"):
                     ask(X)
-        assert len(model.keys_) == 60
+        assert len(model.keys_) == N
 
     def test_a_frame_with_categories_after_numbers(self, data):
         frame, y = data
@@ -346,8 +358,8 @@ class TestFrames:
         expected = clone(model).fit(frame, y).predict(frame)
         for other in (
             frame.set_axis([0, 1, 2], axis=1),
-            frame.set_axis(np.zeros(60, dtype=int), axis=0),
-            frame.set_axis([f"r{i}" for i in range(60)], axis=0),
+            frame.set_axis(np.zeros(N, dtype=int), axis=0),
+            frame.set_axis([f"r{i}" for i in range(N)], axis=0),
         ):
             found = clone(model).fit(other, pd.Series(y)).predict(other)
             np.testing.assert_array_equal(found, expected)
@@ -367,16 +379,17 @@ class TestNamedCategories:
     """Columns of numbers that the parameter `categorical_features` calls categories."""
 
     @pytest.mark.parametrize(
-        "estimator",
+        ("estimator", "named"),
         [
-            NadarayaWatsonRegressor(),
-            NadarayaWatsonRegressor("tricube", bandwidth="knn-loo"),
-            LocalPolynomialRegressor(bandwidth=[0.7, 0.3, 0.4]),
-            NadarayaWatsonClassifier(),
-            ConditionalKernelDensity(bandwidth="scott", target_bandwidth=0.3),
+            (NadarayaWatsonRegressor(), [1, 2]),
+            (NadarayaWatsonRegressor("tricube", bandwidth="knn-loo"), np.array([2, 1])),
+            (LocalPolynomialRegressor(bandwidth=[0.7, 0.3, 0.4]), [1, 2]),
+            (LocalPolynomialRegressor(bandwidth=[0.7, 0.3, 0.4]), [False, True, True]),
+            (LocalPolynomialRegressor(bandwidth=[0.7, 0.3, 0.4]), np.array([2, 1])),
+            (NadarayaWatsonClassifier(bandwidth="scott"), [False, True, True]),
+            (ConditionalKernelDensity(bandwidth="scott", target_bandwidth=0.3), [1, 2]),
         ],
     )
-    @pytest.mark.parametrize("named", [[1, 2], [False, True, True], np.array([2, 1])])
     def test_of_an_array_are_those_of_a_frame(self, data, estimator, named):
         frame, y = data
         y = (y > 1).astype(int) if isinstance(estimator, NadarayaWatsonClassifier) else y
@@ -399,8 +412,8 @@ class TestNamedCategories:
 
     def test_by_name_besides_those_that_the_dtype_makes(self, data):
         frame, y = data
-        frame["group"] = np.arange(60) % 3 + 7
-        frame["count"] = np.arange(60) % 4
+        frame["group"] = np.arange(N) % 3 + 7
+        frame["count"] = np.arange(N) % 4
         model = NadarayaWatsonRegressor(categorical_features=["group"]).fit(frame, y)
         kinds = ("numeric", "unordered", "ordered", "unordered", "numeric")
         assert model.columns_.kinds == kinds
@@ -432,7 +445,7 @@ class TestNamedCategories:
         order = np.argsort(-numbers[:, 1], kind="stable")
         numbers, y = numbers[order], y[order]
         model = NadarayaWatsonRegressor(categorical_features=[1], bandwidth=[0.5, 0.1, 1])
-        grown = clone(model).partial_fit(numbers[:30], y[:30]).partial_fit(numbers[30:], y[30:])
+        grown = clone(model).partial_fit(numbers[:20], y[:20]).partial_fit(numbers[20:], y[20:])
         assert set(grown.columns_.categories[1]) == {0, 1, 2}
         np.testing.assert_allclose(
             grown.predict(numbers), model.fit(numbers, y).predict(numbers), rtol=1e-12
@@ -456,8 +469,15 @@ class TestNamedCategories:
 
 
 class TestMemory:
-    @pytest.mark.parametrize("degree", DEGREES)
-    @pytest.mark.parametrize("bandwidth", [[0.7, 0.3, 0.4], "scott", "loo"])
+    @pytest.mark.parametrize(
+        ("bandwidth", "degree"),
+        [
+            ([0.7, 0.3, 0.4], 0),
+            ([0.7, 0.3, 0.4], 2),
+            ("scott", 1),
+            pytest.param("loo", 0, marks=pytest.mark.slow),
+        ],
+    )
     def test_partial_fit_with_new_levels_equals_fit_on_all(self, data, degree, bandwidth):
         frame, y = data
         frame = frame.sort_values("color", ascending=False)  # blue comes last
@@ -495,25 +515,34 @@ class TestCompany:
         frame, y = data
         frame.loc[7, "color"] = "mauve"  # in one fold only
         model = make_pipeline(NadarayaWatsonRegressor())
+        model.set_params(nadarayawatsonregressor__bandwidth=[0.5, 0.1, 0.3])
         assert (cross_val_score(model, frame, y, cv=4) > 0.3).all()
         grid = {
             "nadarayawatsonregressor__kernel": ["gaussian", "epanechnikov"],
-            "nadarayawatsonregressor__bandwidth": ["loo", "scott"],
+            "nadarayawatsonregressor__bandwidth": ["silverman", "scott"],
         }
-        search = GridSearchCV(model, grid, cv=3).fit(frame, y)
+        search = GridSearchCV(model, grid, cv=2).fit(frame, y)
         assert search.score(frame, y) > 0.6
-        degrees = GridSearchCV(LocalPolynomialRegressor(), {"degree": [0, 1]}, cv=3)
+        of_lines = LocalPolynomialRegressor(bandwidth=[0.5, 0.1, 0.3])
+        degrees = GridSearchCV(of_lines, {"degree": [0, 1]}, cv=3)
         assert degrees.fit(frame, y).best_params_ == {"degree": 1}
 
     @pytest.mark.filterwarnings("ignore:bandwidth=")
     def test_categories_help(self, data):
         frame, y = data
-        whole = cross_val_score(LocalPolynomialRegressor(), frame, y, cv=5).mean()
-        part = cross_val_score(LocalPolynomialRegressor(), frame[["length"]], y, cv=5).mean()
+        model = LocalPolynomialRegressor()
+        whole = cross_val_score(model, frame, y, cv=2).mean()
+        part = cross_val_score(model, frame[["length"]], y, cv=2).mean()
         assert whole > part + 0.1
 
     @pytest.mark.filterwarnings("ignore:bandwidth=")
-    @pytest.mark.parametrize("bandwidth", ["loo", "gcv", "aicc", "scott", LAMBDAS])
+    @pytest.mark.parametrize(
+        "bandwidth",
+        [
+            *(pytest.param(rule, marks=pytest.mark.slow) for rule in ("loo", "aicc")),
+            "gcv", "scott", LAMBDAS,
+        ],
+    )  # fmt: skip
     def test_classifier(self, data, bandwidth):
         frame, y = data
         labels = np.where(y > 1, "high", "low")
@@ -527,8 +556,8 @@ class TestCompany:
         unseen = model.predict_proba(frame.assign(color="mauve"))
         np.testing.assert_allclose(unseen.sum(axis=1), 1)
         grown = NadarayaWatsonClassifier(bandwidth=bandwidth)
-        grown.partial_fit(frame[:30], labels[:30], classes=["high", "low"])
-        grown.partial_fit(frame[30:], labels[30:])
+        grown.partial_fit(frame[:20], labels[:20], classes=["high", "low"])
+        grown.partial_fit(frame[20:], labels[20:])
         np.testing.assert_allclose(
             grown.predict_proba(frame), model.predict_proba(frame), atol=1e-6
         )

@@ -18,7 +18,7 @@ from sklearn_attention.kernels import Epanechnikov
 
 arrays = pytest.importorskip("dask.array")
 
-N_ROWS = 600
+N_ROWS = 300
 MODELS = [
     NadarayaWatsonRegressor(),
     NadarayaWatsonRegressor("epanechnikov", bandwidth="scott"),
@@ -95,12 +95,12 @@ def test_as_in_memory(model, weighted):
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov"])
 def test_what_training_rows_are_predicted(kernel, weighted):
-    X, y, weights, _ = make_data()
+    X, y, weights, _ = (rows[:150] for rows in make_data())
     weights = weights if weighted else None
-    expected = NadarayaWatsonRegressor(kernel, bandwidth=0.3).fit(X, y, weights)
-    rows, values = in_partitions(X, y)
+    expected = NadarayaWatsonRegressor(kernel, bandwidth=0.6).fit(X, y, weights)
+    rows, values = in_partitions(X, y, size=80)
     weights = in_partitions(weights)[0] if weighted else None
-    model = NadarayaWatsonRegressor(kernel, bandwidth=0.3).fit(rows, values, weights)
+    model = NadarayaWatsonRegressor(kernel, bandwidth=0.6).fit(rows, values, weights)
     for name in ("loo_residuals_", "residuals_", "fitted_values_"):
         found = getattr(model, name)
         assert isinstance(found, arrays.Array)
@@ -156,7 +156,7 @@ def test_a_score_asks_for_queries_once():
         made.clear()
         score = model.fit(X, truth).score(asked, *in_partitions(truth, size=70))
         assert score == pytest.approx(model.score(X, truth))
-        assert len(made) == 6
+        assert len(made) == 3
 
 
 def test_several_outputs_and_features():
@@ -175,7 +175,7 @@ def test_data_frames_and_their_names():
     columns = ["left", "right"]
     expected = NadarayaWatsonRegressor(bandwidth="scott")
     expected.fit(table[columns], table["y"], sample_weight=table["weight"])
-    parts = frames.from_pandas(table, npartitions=5)
+    parts = frames.from_pandas(table, npartitions=3)
     model = NadarayaWatsonRegressor(bandwidth="scott")
     model.fit(parts[columns], parts["y"], sample_weight=parts["weight"])
     assert model.feature_names_in_.tolist() == columns
@@ -213,8 +213,7 @@ def test_dtypes_of_pandas():
         flag=pd.array(y > 0, dtype="boolean"), text=np.where(y > 0, "a", "b"),
     )  # fmt: skip
     table["group"] = table["text"].astype("category")
-    table["lost"] = table["whole"].mask(table["x"] > 1)
-    parts = frames.from_pandas(table, npartitions=5)
+    parts = frames.from_pandas(table, npartitions=2)
     model = NadarayaWatsonRegressor(bandwidth="scott")
     model.fit(parts[["x", "whole"]], parts["real"], sample_weight=parts["whole"])
     rows = table[["x", "whole"]].to_numpy(float)
@@ -230,6 +229,17 @@ def test_dtypes_of_pandas():
         assert voter.predict(pd.DataFrame({"x": [3.0]})).tolist() in [
             [name] for name in classes
         ]
+
+
+def test_columns_that_are_no_numbers_or_have_gaps():
+    frames = pytest.importorskip("dask.dataframe")
+    X, y, *_ = make_data()
+    table = pd.DataFrame(X, columns=["x"]).assign(real=y, text=np.where(y > 0, "a", "b"))
+    table["group"] = table["text"].astype("category")
+    table["lost"] = pd.array(np.arange(N_ROWS), dtype="Int64")
+    table["lost"] = table["lost"].mask(table["x"] > 1)
+    parts = frames.from_pandas(table, npartitions=2)
+    model = NadarayaWatsonRegressor(bandwidth="scott")
     for X, y, w, words in (
         (parts[["lost"]], parts["real"], None, "X has missing values"),
         (parts[["x"]], parts["lost"], None, "y has missing values"),
@@ -237,7 +247,7 @@ def test_dtypes_of_pandas():
         (parts[["x"]], parts["text"], None, "y has a column that is not numeric, of string"),
         (parts[["x"]], parts["group"], None, "y has a column that is not numeric, of category"),
         (parts[["x"]], parts["real"], parts["text"], "sample_weight has a column that is not"),
-        (parts["x"], parts["real"], None, r"X has shape \(600,\): pass a table"),
+        (parts["x"], parts["real"], None, r"X has shape \(300,\): pass a table"),
     ):
         with pytest.raises(ValueError, match=words):
             model.fit(X, y, sample_weight=w)
@@ -251,7 +261,7 @@ def test_forms_of_targets_and_weights():
     found = model.fit(rows, column, sample_weight=2.0).predict(queries)
     assert found.shape == expected.shape == (20, 1)
     np.testing.assert_allclose(found, expected, rtol=1e-10)
-    labels = np.arange(N_ROWS) % 40  # not more than half as many as rows
+    labels = np.arange(N_ROWS) % 20  # not more than half as many as rows
     voter = NadarayaWatsonClassifier(bandwidth="scott")
     assert voter.fit(rows, in_partitions(labels[:, None])[0]).predict(queries).shape == (20,)
 
@@ -260,7 +270,7 @@ def test_partial_fit():
     X, y, weights, queries = make_data()
     queries = queries
     model = NadarayaWatsonRegressor(bandwidth="scott")
-    for rows in (slice(250), slice(250, None)):
+    for rows in (slice(120), slice(120, None)):
         model.partial_fit(*in_partitions(X[rows], y[rows], size=80))
     expected = NadarayaWatsonRegressor(bandwidth="scott").fit(X, y)
     assert isinstance(model.keys_, arrays.Array)
@@ -319,12 +329,12 @@ def test_estimators_that_take_them_into_memory():
         (lambda X, y, w: (X, y, 0 * w), "sample_weight is zero for every row"),
         (lambda X, y, w: (X, y, w[:, None]), "sample_weight has shape"),
         (lambda X, y, w: (X, y, w[:50]), "sample_weight has 50 rows"),
-        (lambda X, y, w: (X, y[:50], w), "y has 50 rows, but there are 600"),
+        (lambda X, y, w: (X, y[:50], w), "y has 50 rows, but there are 300"),
         (lambda X, y, w: (X, None, w), "NadarayaWatsonRegressor requires y"),
-        (lambda X, y, w: (X[:, 0], y, w), r"X has shape \(600,\): pass a table"),
+        (lambda X, y, w: (X[:, 0], y, w), r"X has shape \(300,\): pass a table"),
         (lambda X, y, w: (X[:0], y[:0], w[:0]), r"X has shape \(0, 1\)"),
-        (lambda X, y, w: (X[:, :0], y, w), r"X has shape \(600, 0\)"),
-        (lambda X, y, w: (X, arrays.zeros((N_ROWS, 0)), w), r"y has shape \(600, 0\)"),
+        (lambda X, y, w: (X[:, :0], y, w), r"X has shape \(300, 0\)"),
+        (lambda X, y, w: (X, arrays.zeros((N_ROWS, 0)), w), r"y has shape \(300, 0\)"),
         (lambda X, y, w: (X, y + 1j, w), "y has a column that is not numeric, of complex128"),
     ],
 )

@@ -52,7 +52,7 @@ def test_numbers(degree, effect):
     np.testing.assert_allclose(found.statistics, np.mean(slopes**2, axis=0), rtol=1e-9)
 
 
-@pytest.mark.parametrize("degree", [0, 1])
+@pytest.mark.parametrize("degree", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_categories(frame, degree):
     rng = np.random.default_rng(2)
     y = (
@@ -107,13 +107,16 @@ def test_rows_of_weight_0_are_not_there():
     np.testing.assert_allclose(ours.p_values, theirs.p_values, atol=0.15)
 
 
-def test_neighbours_of_local_lines():
+@pytest.mark.parametrize(
+    ("n_seeds", "n"), [(5, 40), pytest.param(20, 60, marks=pytest.mark.slow)]
+)
+def test_neighbours_of_local_lines(n_seeds, n):
     found = []
-    for seed in range(20):
+    for seed in range(n_seeds):
         rng = np.random.default_rng(seed)
-        X = rng.normal(size=(60, 2))
-        y = 2 * X[:, 0] + 0.3 * rng.normal(size=60)
-        model = LocalPolynomialRegressor(bandwidth=AdaptiveBandwidth(20)).fit(X, y)
+        X = rng.normal(size=(n, 2))
+        y = 2 * X[:, 0] + 0.3 * rng.normal(size=n)
+        model = LocalPolynomialRegressor(bandwidth=AdaptiveBandwidth(n // 3)).fit(X, y)
         found.append(model.feature_significance(39).p_values)
     relevant, irrelevant = np.transpose(found)
     np.testing.assert_allclose(relevant, 1 / 40)
@@ -121,9 +124,10 @@ def test_neighbours_of_local_lines():
     assert irrelevant.mean() > 0.35
 
 
-def test_p_values_are_uniform_where_nothing_matters():
+@pytest.mark.parametrize("n_seeds", [25, pytest.param(60, marks=pytest.mark.slow)])
+def test_p_values_are_uniform_where_nothing_matters(n_seeds):
     p_values = []
-    for seed in range(60):
+    for seed in range(n_seeds):
         rng = np.random.default_rng(seed)
         X, y = rng.uniform(-1, 1, size=(40, 2)), rng.normal(size=40)
         model = NadarayaWatsonRegressor(bandwidth=0.6).fit(X, y)
@@ -134,9 +138,10 @@ def test_p_values_are_uniform_where_nothing_matters():
     assert kstest(p_values, "uniform").pvalue > 1e-3
 
 
-def test_p_values_of_categories_are_uniform_where_nothing_matters():
+@pytest.mark.parametrize("n_seeds", [10, pytest.param(40, marks=pytest.mark.slow)])
+def test_p_values_of_categories_are_uniform_where_nothing_matters(n_seeds):
     p_values = []
-    for seed in range(40):
+    for seed in range(n_seeds):
         rng = np.random.default_rng(seed)
         X = pd.DataFrame({"color": rng.choice(list("rgb"), 40), "x": rng.normal(size=40)})
         model = NadarayaWatsonRegressor(bandwidth=[0.3, 1.0]).fit(X, rng.normal(size=40))
@@ -147,7 +152,8 @@ def test_p_values_of_categories_are_uniform_where_nothing_matters():
 
 def test_changes_nothing_and_is_seeded(frame):
     y = frame["length"].to_numpy() ** 2
-    model = NadarayaWatsonRegressor().fit(frame[["length", "color"]], y)
+    model = NadarayaWatsonRegressor(bandwidth=[0.5, 0.2])
+    model.fit(frame[["length", "color"]], y)
     before = copy.deepcopy({k: v for k, v in vars(model).items() if k != "_memo"})
     state = np.random.get_state()[1].copy()  # noqa: NPY002
     first = model.feature_significance(19, random_state=3)

@@ -1,0 +1,86 @@
+"""Smoothers with what they are fitted to, and the same without one of their rows."""
+
+import math
+
+import numpy as np
+import pandas as pd
+from sklearn.base import clone
+
+from sklearn_attention import LocalPolynomialRegressor, NadarayaWatsonRegressor
+from sklearn_attention.bandwidth import AdaptiveBandwidth
+from sklearn_attention.kernels import ProductKernel
+
+DEGREES = [0, 1, 2]
+LEVELS = ["small", "medium", "large"]
+
+
+def frame_of(n, seed=0):
+    rng = np.random.default_rng(seed)
+    sizes = pd.Categorical.from_codes(rng.integers(3, size=n), LEVELS, ordered=True)
+    frame = pd.DataFrame({"x": rng.uniform(-1, 1, n), "color": rng.choice(list("rgb"), n)})
+    frame["size"] = sizes
+    y = 2 * frame["x"] + (frame["color"] == "r") + 0.2 * rng.normal(size=n)
+    return frame, y.to_numpy()
+
+
+def take(X, rows):
+    return X.iloc[rows] if isinstance(X, pd.DataFrame) else X[rows]
+
+
+def refit_without(model, X, y, i, weight=None):
+    """The model, with the same bandwidth, that never saw row i."""
+    rows = np.flatnonzero(np.arange(len(y)) != i)
+    given = model.bandwidth_
+    if hasattr(model, "n_neighbors_"):
+        given = AdaptiveBandwidth(model.n_neighbors_)
+    other = clone(model).set_params(bandwidth=given)
+    other.fit(take(X, rows), y[rows], None if weight is None else weight[rows])
+    # What distances to neighbours are measured in, and lambdas by rule, depend on all rows.
+    other.bandwidth_, other.kernel_ = model.bandwidth_, model.kernel_
+    return other
+
+
+def cases():
+    """Names, estimators, and what they are fitted to."""
+    rng = np.random.default_rng(1)
+    X, y = rng.uniform(-1, 1, size=(18, 2)), rng.normal(size=18)
+    weight = rng.uniform(0.2, 3, 18)
+    some = weight * (rng.uniform(size=18) > 0.2)
+    both = np.column_stack([y, X[:, 0] + y**2])
+    frame, target = frame_of(18)
+    for degree in DEGREES:
+        local = LocalPolynomialRegressor(bandwidth=0.9, degree=degree)
+        yield f"plain-{degree}", local, X, y, None
+        yield f"weights-{degree}", local, X, y, weight
+        yield f"absent-{degree}", local, X, y, some
+        yield f"outputs-{degree}", local, X, both, weight
+        tricube = LocalPolynomialRegressor("tricube", bandwidth=[2.5, 3.0], degree=degree)
+        yield f"compact-{degree}", tricube, X, y, weight
+        product = LocalPolynomialRegressor(
+            ProductKernel("epanechnikov"), bandwidth=2.5, degree=degree
+        )
+        yield f"product-{degree}", product, X, both, weight
+        neighbours = clone(local).set_params(bandwidth=AdaptiveBandwidth(11))
+        yield f"knn-{degree}", neighbours, X, y, None
+        yield f"knn-weights-{degree}", neighbours, X, both, some
+        mixed = clone(local).set_params(bandwidth=[0.8, 0.2, 0.3])
+        yield f"frame-{degree}", mixed, frame, target, None
+        yield f"frame-weights-{degree}", mixed, frame, target, some
+        of_frame = clone(local).set_params(bandwidth=AdaptiveBandwidth(11))
+        yield f"frame-knn-{degree}", of_frame, frame, target, None
+    yield "searched-0", NadarayaWatsonRegressor(), X, np.sin(3 * X[:, 0]) + 0.1 * y, None
+    yield "periodic-0", NadarayaWatsonRegressor("periodic", bandwidth=0.9), X, y, weight
+    yield "signed-0", NadarayaWatsonRegressor("silverman", bandwidth=0.9), X, y, weight
+
+
+CASES = list(cases())
+
+
+def jackknife_plus(values, errors, coverage):
+    """Ends of Barber et al. (2021) from predictions without and errors of each row."""
+    n = len(values)
+    rank = math.ceil(round(coverage * (n + 1), 9))
+    if rank > n:
+        return -math.inf, math.inf
+    lower, upper = np.sort(values - errors), np.sort(values + errors)
+    return lower[n - rank], upper[rank - 1]

@@ -1,0 +1,72 @@
+"""Distributions of which smoothing kernels are the densities, against quadrature."""
+
+import numpy as np
+import pytest
+from every_kernel import DENSITIES
+from scipy.stats import kstest, norm
+
+from sklearn_attention.kernels import as_kernel
+from sklearn_attention.smoothing._kernel_distribution import KernelDistribution, KernelMixture
+
+
+class TestKernelDistribution:
+    @pytest.mark.parametrize("kernel", DENSITIES)
+    def test_is_the_integral(self, kernel):
+        kernel = as_kernel(kernel)
+        target = KernelDistribution(kernel)
+        nodes, weights = np.polynomial.legendre.leggauss(60)
+        for u in (0.0, 0.3, 0.9, 1.0, 2.5):
+            end = min(u, kernel.support)
+            half = end / 2 * (weights @ kernel.profile((end / 2 * (nodes + 1)) ** 2))
+            expected = [0.5 + half, 0.5 - half]
+            assert target.cdf(np.array([u, -u])) == pytest.approx(expected, abs=1e-10)
+
+    @pytest.mark.parametrize("kernel", DENSITIES)
+    def test_inverse(self, kernel):
+        target = KernelDistribution(as_kernel(kernel))
+        p = np.linspace(0.001, 0.999, 101)
+        np.testing.assert_allclose(target.cdf(target.ppf(p)), p, atol=1e-6)
+
+    @pytest.mark.parametrize("kernel", DENSITIES)
+    def test_ends(self, kernel):
+        target = KernelDistribution(as_kernel(kernel))
+        assert target.cdf(np.array([-1e9, 1e9])).tolist() == [0, 1]
+        assert np.isfinite(target.ppf(np.array([2.0**-54, 1 - 2.0**-53]))).all()
+
+    @pytest.mark.parametrize("kernel", ["gaussian", "tricube"])
+    def test_draws(self, kernel):
+        target = KernelDistribution(as_kernel(kernel))
+        drawn = target.draw(np.random.RandomState(0), (500, 4))
+        assert drawn.shape == (500, 4)
+        assert kstest(drawn.ravel(), target.cdf).pvalue > 0.01
+
+
+class TestKernelMixture:
+    @pytest.fixture
+    def weights(self):
+        return np.array([[0.2, 0.5, 0.3], [0.0, 1.0, 0.0]])
+
+    def test_is_the_sum(self, weights):
+        mixture = KernelMixture(np.array([0.0, 2.0, 5.0]), as_kernel("gaussian"), 0.5)
+        y = np.array([[0.1, 4.0], [1.5, 2.0]])
+        for row, place in np.ndindex(2, 2):
+            u = (y[row, place] - mixture.values) / 0.5
+            cdf, density = weights[row] @ norm.cdf(u), weights[row] @ norm.pdf(u) / 0.5
+            assert mixture.cdf(weights, y)[row, place] == pytest.approx(cdf, rel=1e-12)
+            assert mixture.density(weights, y)[row, place] == pytest.approx(density, rel=1e-12)
+
+    @pytest.mark.parametrize("kernel", ["gaussian", "boxcar", "tricube"])
+    def test_quantiles_invert_it(self, weights, kernel):
+        mixture = KernelMixture(np.array([0.0, 2.0, 5.0]), as_kernel(kernel), 1.5)
+        probability = np.array([0.01, 0.4, 0.99])
+        found = mixture.quantiles(weights, probability)
+        assert (np.diff(found, axis=1) > 0).all()
+        np.testing.assert_allclose(
+            mixture.cdf(weights, found), np.tile(probability, (2, 1)), atol=1e-12
+        )
+
+    def test_without_weights_there_is_no_quantile(self, weights):
+        mixture = KernelMixture(np.array([0.0, 2.0, 5.0]), as_kernel("gaussian"), 0.5)
+        weights[1] = np.nan
+        found = mixture.quantiles(weights, np.array([0.5]))
+        np.testing.assert_array_equal(np.isnan(found[:, 0]), [False, True])

@@ -1,0 +1,551 @@
+"""Intervals, bands, quantiles: against models fitted again and sums written out."""
+
+import math
+import random
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import norm
+from sklearn.base import clone
+from smoothing_cases import CASES, DEGREES, frame_of, jackknife_plus, refit_without, take
+
+from sklearn_attention import LocalPolynomialRegressor, NadarayaWatsonRegressor
+from sklearn_attention.attention import local_rows
+from sklearn_attention.datasets import make_smoothing_curve
+
+
+@pytest.fixture
+def data():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, size=(40, 2))
+    return X, np.sin(3 * X[:, 0]) + X[:, 1] ** 2 + 0.2 * rng.normal(size=40)
+
+
+class TestIntervals:
+    @pytest.mark.parametrize("kind", ["plain", "compact", "frame", "knn", "frame-knn"])
+    @pytest.mark.parametrize("degree", DEGREES)
+    def test_are_the_jackknife_plus(self, kind, degree):
+        ((_, model, X, y, _),) = (case for case in CASES if case[0] == f"{kind}-{degree}")
+        model = clone(model).fit(X, y)
+        queries = take(X, np.arange(6))
+        if not isinstance(X, pd.DataFrame):
+            queries = queries + 0.05
+        join = pd.concat if isinstance(X, pd.DataFrame) else np.concatenate
+        values, errors = np.empty((len(y), 6)), np.empty(len(y))
+        for i in range(len(y)):
+            found = refit_without(model, X, y, i).predict(join([queries, take(X, [i])]))
+            values[i], errors[i] = found[:6], abs(y[i] - found[6])
+        for coverage in (0.5, 0.8, 0.9):
+            expected = [jackknife_plus(values[:, q], errors, coverage) for q in range(6)]
+            found = model.predict_interval(queries, coverage)
+            np.testing.assert_allclose(found, expected, rtol=0, atol=1e-7)
+
+    @pytest.mark.parametrize("degree", DEGREES)
+    def test_several_outputs(self, data, degree):
+        X, y = data
+        both = np.column_stack([y, 3 * y + X[:, 0]])
+        model = LocalPolynomialRegressor(bandwidth=0.6, degree=degree).fit(X, both)
+        for options in ({}, {"heteroscedastic": False}):
+            found = model.predict_interval(X[:7], 0.8, **options)
+            assert found.shape == (7, 2, 2)
+            for output in range(2):
+                single = clone(model).fit(X, both[:, output])
+                np.testing.assert_allclose(
+                    found[:, :, output], single.predict_interval(X[:7], 0.8), atol=1e-10
+                )
+
+    def test_are_around_the_prediction_and_grow_with_coverage(self, data):
+        X, y = data
+        model = LocalPolynomialRegressor(bandwidth=0.6).fit(X, y)
+        widths, center = [], model.predict(X)
+        for coverage in (0.3, 0.6, 0.9):
+            lower, upper = model.predict_interval(X, coverage).T
+            assert (lower < upper).all()
+            widths.append(upper - lower)
+            assert np.mean((lower <= center) & (center <= upper)) > 0.95
+        assert (widths[0] < widths[1]).all()
+        assert (widths[1] < widths[2]).all()
+
+    @pytest.mark.parametrize(("n", "finite"), [(8, False), (9, True)])
+    @pytest.mark.parametrize("degree", [0, 1])
+    def test_few_rows_have_infinite_ends(self, n, finite, degree):
+        # 90 % of n + 1 must not be more than n.
+        x = np.linspace(0, 1, n)
+        model = LocalPolynomialRegressor(bandwidth=0.3, degree=degree).fit(x[:, None], x**2)
+        found = model.predict_interval(x[:, None])
+        assert np.isfinite(found).all() == finite
+        if not finite:
+            np.testing.assert_array_equal(found, [[-np.inf, np.inf]] * n)
+
+    def test_weights_count_rows(self, data):
+        # Twins differ in what leaves with them; far-apart rows do not notice.
+        x = np.arange(12.0)
+        y = np.sin(x)
+        model = NadarayaWatsonRegressor(bandwidth=1.5)
+        zero = np.where(np.arange(12) < 10, 1.0, 0.0)
+        weighted = clone(model).fit(x[:, None], y, zero)
+        dropped = clone(model).fit(x[:10, None], y[:10])
+        for coverage in (0.5, 0.9):
+            np.testing.assert_allclose(
+                weighted.predict_interval([[3.3]], coverage),
+                dropped.predict_interval([[3.3]], coverage),
+            )
+        # A row of weight 3 counts as three errors: 0.75 of 12 + 1 are reached there.
+        three = np.where(np.arange(10) == 4, 3.0, 1.0)
+        heavy = clone(model).fit(x[:10, None], y[:10], three)
+        others = [refit_without(heavy, x[:10, None], y[:10], i, three) for i in range(10)]
+        errors = np.abs([y[i] - other.predict([[x[i]]])[0] for i, other in enumerate(others)])
+        values = np.array([other.predict([[3.3]])[0] for other in others])
+        counts = three.astype(int)
+        expected = jackknife_plus(np.repeat(values, counts), np.repeat(errors, counts), 0.75)
+        np.testing.assert_allclose(heavy.predict_interval([[3.3]], 0.75)[0], expected)
+
+    def test_heteroscedastic_ones_follow_the_noise(self):
+        def draw(n, rng):
+            x = rng.uniform(0, 1, n)
+            return x, np.sin(6 * x) + np.where(x < 0.5, 0.1, 1.0) * rng.normal(size=n)
+
+        x, y = draw(300, np.random.default_rng(0))
+        model = LocalPolynomialRegressor(bandwidth=0.1).fit(x[:, None], y)
+        grid = np.array([[0.1], [0.25], [0.75], [0.9]])
+        same = np.diff(model.predict_interval(grid), axis=1)[:, 0]
+        local = np.diff(model.predict_interval(grid, heteroscedastic=True), axis=1)[:, 0]
+        assert same.max() < 1.2 * same.min()
+        assert (local[:2] < 0.6 * same[:2]).all()
+        assert (local[2:] > same[2:]).all()
+        quiet, loud, everywhere = [], [], []
+        for seed in range(7):
+            rng = np.random.default_rng(seed)
+            x, y = draw(200, rng)
+            fresh, target = draw(80, rng)
+            model.fit(x[:, None], y)
+            lower, upper = model.predict_interval(fresh[:, None], heteroscedastic=True).T
+            inside = (lower <= target) & (target <= upper)
+            quiet.append(inside[fresh < 0.45].mean())
+            loud.append(inside[fresh > 0.55].mean())
+            everywhere.append(inside.mean())
+        assert 0.84 < np.mean(quiet) < 0.97
+        assert 0.84 < np.mean(loud) < 0.97
+        assert 0.87 < np.mean(everywhere) < 0.93
+
+    def test_without_noise_they_have_no_width(self):
+        x = np.linspace(0, 1, 50)
+        model = LocalPolynomialRegressor(bandwidth=0.3).fit(x[:, None], 1 + 2 * x)
+        for heteroscedastic in (False, True):
+            found = model.predict_interval([[0.4]], heteroscedastic=heteroscedastic)
+            np.testing.assert_allclose(found, [[1.8, 1.8]], atol=1e-7)
+
+    def test_rows_without_prediction_make_ends_infinite(self):
+        # Of ten rows three see no other; 70 % of eleven are more than the seven left.
+        x = np.concatenate([np.linspace(0, 0.6, 7), [5.0, 10.0, 20.0]])
+        model = NadarayaWatsonRegressor("boxcar", bandwidth=1.0, empty="nan")
+        model.fit(x[:, None], np.sin(9 * x))
+        assert np.isnan(model.loo_residuals_).sum() == 3
+        assert np.isfinite(model.predict_interval([[0.3]], 0.6)).all()
+        np.testing.assert_array_equal(model.predict_interval([[0.3]], 0.7), [[-np.inf, np.inf]])
+        with pytest.raises(ValueError, match=r"3 of 10 training rows.*empty='nearest'"):
+            model.predict([[0.3]], return_std=True)
+
+    @pytest.mark.parametrize("degree", [0, 1])
+    def test_coverage(self, degree):
+        inside, heteroscedastic = [], []
+        for seed in range(8):
+            rng = np.random.default_rng(seed)
+            x, fresh = rng.uniform(0, 1, 100), rng.uniform(0, 1, 50)
+            y, target = (np.sin(8 * a) + 0.3 * rng.normal(size=len(a)) for a in (x, fresh))
+            model = LocalPolynomialRegressor(bandwidth=0.05, degree=degree)
+            model.fit(x[:, None], y)
+            for found, options in ((inside, False), (heteroscedastic, True)):
+                lower, upper = model.predict_interval(fresh[:, None], heteroscedastic=options).T
+                found.append(np.mean((lower <= target) & (target <= upper)))
+        assert 0.85 <= np.mean(inside) <= 0.95
+        assert 0.85 <= np.mean(heteroscedastic) <= 0.95
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("noise", ["homoscedastic", "heteroscedastic"])
+    @pytest.mark.parametrize("curve", ["blocks", "bumps", "doppler", "heavisine"])
+    def test_coverage_on_the_curves(self, curve, noise):
+        """200 training sets of 256 rows, and as many fresh rows."""
+        inside = []
+        for seed in range(200):
+            sets = [
+                make_smoothing_curve(
+                    curve, 256, design="uniform", random_state=s, return_truth=True
+                )
+                for s in (seed, 1000 + seed)
+            ]
+            if noise == "heteroscedastic":
+                sets = [(X, t + (y - t) * (0.5 + X[:, 0]), t) for X, y, t in sets]
+            (X, y, _), (fresh, target, _) = sets
+            model = LocalPolynomialRegressor(bandwidth=0.015).fit(X, y)
+            lower, upper = model.predict_interval(
+                fresh, heteroscedastic=noise == "heteroscedastic"
+            ).T
+            inside.append(np.mean((lower <= target) & (target <= upper)))
+        assert 0.88 <= np.mean(inside) <= 0.92
+
+    @pytest.mark.parametrize("coverage", [0, 1, -0.1, 90, "0.9", None, np.nan, [0.9]])
+    def test_coverage_is_checked(self, data, coverage):
+        model = NadarayaWatsonRegressor(bandwidth=0.5).fit(*data)
+        for ask in (model.predict_interval, model.confidence_band):
+            with pytest.raises(ValueError, match=r"coverage=.* a number between 0 and 1"):
+                ask(data[0], coverage)
+
+
+class TestStandardDeviation:
+    @pytest.mark.parametrize("kind", ["plain", "weights", "outputs", "frame", "knn"])
+    @pytest.mark.parametrize("degree", DEGREES)
+    def test_is_the_local_average_of_squared_errors(self, kind, degree):
+        ((_, model, X, y, weight),) = (case for case in CASES if case[0] == f"{kind}-{degree}")
+        model = clone(model).fit(X, y, weight)
+        # The weights of the kernel, whatever polynomial is fitted with them.
+        averages = clone(model).set_params(degree=0).fit(X, y, weight)
+        expected = np.sqrt(averages.smoother_matrix(X) @ model.loo_residuals_**2)
+        found, std = model.predict(X, return_std=True)
+        np.testing.assert_array_equal(found, model.predict(X))
+        assert std.shape == y.shape
+        np.testing.assert_allclose(std, expected, rtol=1e-9)
+
+    def test_finds_the_noise(self):
+        rng = np.random.default_rng(0)
+        x = rng.uniform(size=2000)
+        y = np.sin(3 * x) + 0.4 * rng.normal(size=2000)
+        std = (
+            LocalPolynomialRegressor(bandwidth=0.1)
+            .fit(x[:, None], y)
+            .predict([[0.2], [0.5], [0.8]], return_std=True)[1]
+        )
+        np.testing.assert_allclose(std, 0.4, rtol=0.1)
+
+    def test_refuses_signed_kernels(self, data):
+        model = NadarayaWatsonRegressor("silverman", bandwidth=0.8).fit(*data)
+        with pytest.raises(ValueError, match=r"return_std=True needs weights.*'gaussian'"):
+            model.predict(data[0], return_std=True)
+
+
+def rows_at(model, queries, degree, factor):
+    """What training rows do at a multiple of the model's bandwidth."""
+    bandwidth = model.columns_.divisors(factor * model.bandwidth_)
+    return local_rows(
+        queries, model.keys_, model.values_.reshape(len(model.keys_), -1), model.kernel_,
+        degree=degree, bandwidth=bandwidth, query_scale=model._query_scale(queries),
+        sample_weight=model.key_weights_,
+    )  # fmt: skip
+
+
+def window_of(model, n_rows):
+    """The multiple of the bandwidth at which rows' own shares are one in so many.
+
+    Cells of categories may be too small for that, however wide the window.
+    """
+    counts = model._counts
+    seen = np.flatnonzero(counts)
+    for factor in 2.0 ** np.arange(0, 10, 0.5):
+        own = rows_at(model, model.keys_, 0, factor).weights[seen, seen]
+        if own.sum() <= counts.sum() / n_rows:
+            break
+    return factor
+
+
+def places_and_weights(model, query):
+    """The conditional distribution at one query, from the kernel's weights alone."""
+    weights = rows_at(model, query, 0, window_of(model, 40)).weights[0]
+    errors = model.loo_residuals_
+    return model.predict(query)[0] + errors - weights @ errors, weights
+
+
+class TestDistribution:
+    @pytest.fixture(params=DEGREES)
+    def model(self, request, data):
+        return LocalPolynomialRegressor(bandwidth=0.5, degree=request.param).fit(*data)
+
+    def test_quantiles_and_cdf_equal_their_definitions(self, model, data):
+        X = data[0]
+        asked = [0.03, 0.25, 0.5, 0.81]
+        thresholds = [-1.0, 0.0, 0.4, 5.0]
+        queries = X[:3] * 0.9
+        quantiles = model.predict_quantiles(queries, asked)
+        cdf = model.predict_cdf(queries, thresholds)
+        assert quantiles.shape == cdf.shape == (3, 4)
+        for q in range(3):
+            places, weights = places_and_weights(model, queries[[q]])
+            order = np.argsort(places)
+            for k, quantile in enumerate(asked):
+                reached = 0.0
+                for i in order:
+                    reached += weights[i]
+                    if reached >= quantile:
+                        break
+                assert quantiles[q, k] == pytest.approx(places[i], abs=1e-8)
+            for k, threshold in enumerate(thresholds):
+                below = math.fsum(weights[places <= threshold])
+                assert cdf[q, k] == pytest.approx(below, abs=1e-9)
+
+    def test_mean_is_the_prediction(self, model, data):
+        # The integral of the quantiles.
+        levels = (np.arange(4000) + 0.5) / 4000
+        means = model.predict_quantiles(data[0][:5], levels).mean(axis=1)
+        np.testing.assert_allclose(means, model.predict(data[0][:5]), atol=2e-3)
+
+    @pytest.mark.parametrize("curve", ["blocks", "bumps", "doppler"])
+    @pytest.mark.parametrize("degree", DEGREES)
+    def test_holds_new_targets_where_windows_are_small(self, curve, degree):
+        inside = []
+        for seed in range(8):
+            X, y = make_smoothing_curve(curve, 200, design="uniform", random_state=seed)
+            model = LocalPolynomialRegressor(bandwidth=0.012, degree=degree)
+            lower, upper = model.fit(X[::2], y[::2]).predict_quantiles(X[1::2], [0.05, 0.95]).T
+            inside.append(np.mean((lower <= y[1::2]) & (y[1::2] <= upper)))
+        assert 0.85 <= np.mean(inside) <= 0.96
+
+    def test_quantiles_and_cdf_invert_each_other(self, model, data):
+        levels = np.array([0.1, 0.35, 0.5, 0.9])
+        for row in range(6):
+            query = data[0][[row]]
+            places = model.predict_quantiles(query, levels)[0]
+            assert (model.predict_cdf(query, places - 1e-9)[0] < levels + 1e-9).all()
+            assert (model.predict_cdf(query, places + 1e-9)[0] >= levels - 1e-9).all()
+
+    def test_are_monotone_and_end_at_0_and_1(self, model, data):
+        X = data[0]
+        grid = np.linspace(-9, 9, 50)
+        cdf = model.predict_cdf(X, grid)
+        assert (np.diff(cdf, axis=1) >= 0).all()
+        np.testing.assert_array_equal(cdf[:, 0], 0)
+        np.testing.assert_allclose(cdf[:, -1], 1, rtol=1e-12)
+        np.testing.assert_array_equal(model.predict_cdf(X, [-np.inf])[:, 0], 0)
+        assert (np.diff(model.predict_quantiles(X, [0.1, 0.4, 0.9]), axis=1) >= 0).all()
+
+    def test_shapes(self, model, data):
+        X, y = data
+        assert model.predict_quantiles(X).shape == (40, 3)
+        assert model.predict_quantiles(X, 0.5).shape == (40, 1)
+        assert model.predict_cdf(X, 0.5).shape == (40, 1)
+        both = clone(model).fit(X, np.column_stack([y, -y]))
+        assert both.predict_cdf(X[:4], [0, 1, 2]).shape == (4, 3, 2)
+        found = both.predict_quantiles(X[:4], [0.2, 0.5])
+        assert found.shape == (4, 2, 2)
+        np.testing.assert_allclose(found[:, :, 0], model.predict_quantiles(X[:4], [0.2, 0.5]))
+
+    def test_weights(self, data):
+        X, y = data
+        counts = np.random.default_rng(3).integers(0, 4, 40)
+        kept = counts > 0
+        for degree in DEGREES:
+            model = LocalPolynomialRegressor(bandwidth=0.6, degree=degree)
+            heavy, absent, dropped = (
+                clone(model).fit(X, y, counts),
+                clone(model).fit(X, y, kept),
+                clone(model).fit(X[kept], y[kept]),
+            )
+            np.testing.assert_allclose(
+                absent.predict_quantiles(X), dropped.predict_quantiles(X), atol=1e-9
+            )
+            np.testing.assert_allclose(
+                absent.predict_cdf(X, [0.0, 0.5]), dropped.predict_cdf(X, [0.0, 0.5]),
+                atol=1e-9,
+            )  # fmt: skip
+            places, weights = places_and_weights(heavy, X[:1])
+            below = math.fsum(weights[places <= 0.3])
+            assert heavy.predict_cdf(X[:1], 0.3)[0, 0] == pytest.approx(below, abs=1e-9)
+
+    def test_frames(self):
+        frame, y = frame_of(40)
+        model = NadarayaWatsonRegressor(bandwidth=[0.5, 0.0, 1.0]).fit(frame, y)
+        median = model.predict_quantiles(frame, 0.5)[:, 0]
+        for color in "rgb":
+            own = (frame["color"] == color).to_numpy()
+            # A median is an error of the query's own color, moved by the same for all errors.
+            low, high = model.predict_quantiles(frame[own], [0.01, 0.99]).T
+            errors = model.loo_residuals_[own]
+            np.testing.assert_allclose(high - low, np.ptp(errors))
+            rest = (median[own] - low)[:, None] - (errors - errors.min())
+            np.testing.assert_allclose(np.abs(rest).min(axis=1), 0, atol=1e-9)
+
+    def test_without_errors_there_is_no_distribution(self, data):
+        model = NadarayaWatsonRegressor("boxcar", bandwidth=0.01, empty="nan").fit(*data)
+        with pytest.raises(ValueError, match=r"distribution needs every leave-one-out error"):
+            model.predict_quantiles(data[0])
+
+    @pytest.mark.parametrize(
+        ("quantiles", "message"),
+        [
+            ([0.5, 1.0], "quantiles=1.0 is not valid: pass a number between 0 and 1"),
+            (0, "quantiles=0.0 is not valid"),
+            ([0.1, 1.5], "quantiles=1.5 is not valid"),
+            ([], r"quantiles=\[\] is no list of numbers"),
+            ([[0.5]], r"quantiles=\[\[0.5\]\] is no list of numbers"),
+            ("half", "quantiles='half' is no list of numbers"),
+            ([0.1, np.nan], "is no list of numbers"),
+        ],
+    )
+    def test_quantiles_are_checked(self, model, data, quantiles, message):
+        with pytest.raises(ValueError, match=message):
+            model.predict_quantiles(data[0], quantiles)
+
+    @pytest.mark.parametrize("thresholds", [[], [[1.0]], "low", None, [np.nan]])
+    def test_thresholds_are_checked(self, model, data, thresholds):
+        with pytest.raises(ValueError, match=r"y=.* is no list of numbers"):
+            model.predict_cdf(data[0], thresholds)
+
+    def test_signed_kernels_are_refused(self, data):
+        model = NadarayaWatsonRegressor("silverman", bandwidth=0.8).fit(*data)
+        for ask in (
+            lambda: model.predict_quantiles(data[0]),
+            lambda: model.predict_cdf(data[0], 0.0),
+        ):
+            with pytest.raises(ValueError, match=r"takes negative values.*distribution needs"):
+                ask()
+
+    def test_nowhere(self, data):
+        model = NadarayaWatsonRegressor("boxcar", bandwidth=0.7, empty="nan").fit(*data)
+        assert np.isnan(model.predict_quantiles([[9.0, 9.0]])).all()
+        assert np.isnan(model.predict_cdf([[9.0, 9.0]], [0.0])).all()
+
+
+# Bandwidths at which averages, lines and parabolas are nearest to the curve of the test.
+BEST = {0: 0.029, 1: 0.036, 2: 0.085}
+
+
+class TestBands:
+    @pytest.mark.parametrize("kind", ["plain", "weights", "absent", "outputs", "frame", "knn"])
+    @pytest.mark.parametrize("degree", DEGREES)
+    def test_pointwise_are_the_explicit_sum(self, kind, degree):
+        ((_, model, X, y, weight),) = (case for case in CASES if case[0] == f"{kind}-{degree}")
+        model = clone(model).fit(X, y, weight)
+        counts = np.ones(len(y)) if weight is None else weight
+        errors = model.loo_residuals_.reshape(len(y), -1)
+        queries = model.keys_[:7]
+        factor = window_of(model, 20)
+        assert factor > 1 or weight is not None
+        variance = rows_at(model, queries, 0, factor).weights @ errors**2
+        band_degree, share = {0: (1, 0.8), 1: (2, 1.0), 2: (2, 0.6)}[degree]
+        local = rows_at(model, queries, band_degree, share)
+        effect = np.zeros(7)
+        for i in np.flatnonzero(counts):
+            effect += local.smoother[:, i] ** 2 / counts[i]
+        width = norm.ppf(0.975) * np.sqrt(variance * effect[:, None])
+        expected = np.stack([local.values - width, local.values + width], axis=1)
+        found = model.confidence_band(take(X, np.arange(7)), 0.95)
+        np.testing.assert_allclose(found.reshape(expected.shape), expected, atol=1e-9)
+        assert found.shape == (7, 2, *y.shape[1:])
+
+    def test_of_many_features_are_around_lines(self):
+        rng = np.random.default_rng(0)
+        X = rng.uniform(size=(60, 11))
+        y = X @ np.arange(11)
+        model = LocalPolynomialRegressor(bandwidth=2.0).fit(X, y)
+        narrow = clone(model).set_params(bandwidth=1.0).fit(X, y)
+        center = model.confidence_band(X[:5]).mean(axis=1)
+        np.testing.assert_allclose(center, narrow.predict(X[:5]))
+
+    @pytest.mark.parametrize("degree", DEGREES)
+    def test_simultaneous_are_wider_by_one_factor(self, data, degree):
+        X, y = data
+        model = LocalPolynomialRegressor(bandwidth=0.5, degree=degree).fit(X, y)
+        pointwise = np.diff(model.confidence_band(X), axis=1)[:, 0]
+        together = np.diff(model.confidence_band(X, simultaneous=True), axis=1)[:, 0]
+        factors = together / pointwise
+        np.testing.assert_allclose(factors, factors[0])
+        assert factors[0] > 1.2
+        wider = model.confidence_band(X, 0.99, simultaneous=True)
+        assert (np.diff(wider, axis=1)[:, 0] > together).all()
+        # At a single query there is no difference but that of the draws.
+        one = np.diff(model.confidence_band(X[:1], simultaneous=True, n_resamples=20_000))
+        assert one[0, 0] == pytest.approx(pointwise[0], rel=0.03)
+
+    @pytest.mark.parametrize(
+        ("noise", "seeds", "n_resamples"),
+        [
+            ("growing", range(8, 24), 50),
+            pytest.param("growing", range(40), 200, marks=pytest.mark.slow),
+            pytest.param("same", range(40), 200, marks=pytest.mark.slow),
+        ],
+    )
+    @pytest.mark.parametrize("degree", DEGREES)
+    def test_hold_the_curve(self, degree, noise, seeds, n_resamples):
+        x = np.linspace(0, 1, 200)
+        truth, grid = np.sin(9 * x), x[::4, None]
+        scale = 0.3 if noise == "same" else 0.1 + 0.4 * x
+        held, at_points = [], []
+        for seed in seeds:
+            y = truth + scale * np.random.default_rng(seed).normal(size=200)
+            # The bandwidth that predicts best: with less, there is no bias to correct.
+            model = LocalPolynomialRegressor(bandwidth=BEST[degree], degree=degree)
+            model.fit(x[:, None], y)
+            for found, options in ((at_points, {}), (held, {"simultaneous": True})):
+                lower, upper = model.confidence_band(grid, n_resamples=n_resamples, **options).T
+                found.append((lower <= truth[::4]) & (truth[::4] <= upper))
+        assert 0.87 <= np.mean(at_points) <= 0.96
+        assert 0.8 <= np.mean(np.all(held, axis=1)) <= 0.99
+
+    def test_widths_follow_the_noise(self):
+        rng = np.random.default_rng(0)
+        x = np.linspace(0, 1, 400)
+        y = np.sin(6 * x) + np.where(x < 0.5, 0.1, 1.0) * rng.normal(size=400)
+        model = LocalPolynomialRegressor(bandwidth=0.05).fit(x[:, None], y)
+        quiet, loud = np.diff(model.confidence_band([[0.25], [0.75]]), axis=1)[:, 0]
+        assert 5 < loud / quiet < 20
+
+    def test_with_queries_that_no_row_reaches(self):
+        x = np.linspace(0, 1, 50)
+        model = NadarayaWatsonRegressor("epanechnikov", bandwidth=0.2, empty="nan")
+        model.fit(x[:, None], np.sin(9 * x))
+        for simultaneous in (False, True):
+            found = model.confidence_band([[0.5], [3.0]], simultaneous=simultaneous)
+            assert np.isfinite(found[0]).all()
+            assert np.isnan(found[1]).all()
+
+    def test_what_they_are_not_for(self, data):
+        signed = NadarayaWatsonRegressor("silverman", bandwidth=0.8).fit(*data)
+        with pytest.raises(ValueError, match=r"takes negative values, and confidence_band"):
+            signed.confidence_band(data[0])
+        alone = NadarayaWatsonRegressor("boxcar", bandwidth=0.01, empty="nan").fit(*data)
+        with pytest.raises(ValueError, match=r"confidence_band needs every leave-one-out"):
+            alone.confidence_band(data[0])
+
+    def test_draws_are_seeded_and_local(self, data):
+        model = LocalPolynomialRegressor(bandwidth=0.5).fit(*data)
+        before = np.random.get_state()[1].copy(), random.getstate()  # noqa: NPY002
+
+        def band(seed):
+            return model.confidence_band(data[0], simultaneous=True, random_state=seed)
+
+        np.testing.assert_array_equal(band(0), band(0))
+        np.testing.assert_array_equal(
+            band(0), model.confidence_band(data[0], simultaneous=True)
+        )
+        assert not np.array_equal(band(0), band(1))
+        np.testing.assert_array_equal(band(np.random.RandomState(1)), band(1))
+        np.testing.assert_array_equal(np.random.get_state()[1], before[0])  # noqa: NPY002
+        assert random.getstate() == before[1]
+
+    @pytest.mark.parametrize("n_resamples", [0, -1, 1.5, None, True, "many"])
+    def test_n_resamples_is_checked(self, data, n_resamples):
+        model = NadarayaWatsonRegressor(bandwidth=0.5).fit(*data)
+        with pytest.raises(ValueError, match=r"n_resamples=.* pass an integer greater than 0"):
+            model.confidence_band(data[0], simultaneous=True, n_resamples=n_resamples)
+
+
+@pytest.mark.parametrize("case", CASES[::4], ids=[case[0] for case in CASES[::4]])
+def test_blocks_of_queries_change_nothing(case, monkeypatch):
+    from sklearn_attention.smoothing import _regression
+
+    _, model, X, y, weight = case
+    model = clone(model).fit(X, y, weight)
+    asks = [
+        lambda m: m.predict_interval(X, 0.6),
+        lambda m: m.effective_dof_,
+    ]
+    if not model.kernel_.signed:
+        asks += [
+            lambda m: m.confidence_band(X, simultaneous=True, n_resamples=50),
+            lambda m: m.predict_quantiles(X),
+            lambda m: m.predict_cdf(X, [0.0, 1.0]),
+        ]
+    whole = [ask(model) for ask in asks]
+    monkeypatch.setattr(_regression, "_BLOCK_PAIRS", 100)
+    fresh = clone(model).fit(X, y, weight)
+    for ask, expected in zip(asks, whole, strict=True):
+        np.testing.assert_allclose(ask(fresh), expected, rtol=1e-9, atol=1e-9)
