@@ -343,8 +343,9 @@ class TestBadParameters:
 @pytest.mark.parametrize("value", [7.0, 0.0, -2.5])
 def test_constant_series_stay_constant(value):
     series = pd.Series(np.full(60, value))
-    np.testing.assert_allclose(fit(series).predict(9), value)
-    np.testing.assert_allclose(fit(series).predict_interval(9), value)
+    model = fit(series)
+    np.testing.assert_allclose(model.predict(9), value)
+    np.testing.assert_allclose(model.predict_interval(9), value)
     assert np.isfinite(fit(series, candidates=None).predict(9)).all()
 
 
@@ -455,11 +456,11 @@ class TestCandidates:
     def test_short_series(self, n, horizon):
         values = 10 + np.random.default_rng(n).normal(size=n)
         model = TransformerForecaster(horizon).fit(values)
-        assert np.isfinite(model.predict(7)).all()
-        intervals = model.predict_interval(7)
+        forecasts, intervals = model.predict(7), model.predict_interval(7)
+        assert np.isfinite(forecasts).all()
         assert np.isfinite(intervals).all()
-        assert (intervals[:, 0] <= model.predict(7)).all()
-        assert (intervals[:, 1] >= model.predict(7)).all()
+        assert (intervals[:, 0] <= forecasts).all()
+        assert (intervals[:, 1] >= forecasts).all()
         if n > 2:
             assert (np.diff(intervals, axis=1) > 0).any()
         np.testing.assert_allclose(model.candidate_weights_.sum(axis=1), 1)
