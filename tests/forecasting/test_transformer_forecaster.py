@@ -492,11 +492,12 @@ class TestCandidates:
         assert "transformer" not in model.candidate_weights_
 
 
-class TestTransformerAsCandidate:
-    options = {
-        "log": False, "training": Training(max_steps=60), "learning_rate": 0.02, "lookback": 1,
-    }  # fmt: skip
+LEARNING = {
+    "log": False, "training": Training(max_steps=60), "learning_rate": 0.02, "lookback": 1,
+}  # fmt: skip
 
+
+class TestTransformerAsCandidate:
     @staticmethod
     def make():
         """Two features that only together tell something, which a linear map cannot say."""
@@ -510,7 +511,7 @@ class TestTransformerAsCandidate:
     def learned(cls):
         """A forecaster of them, which tests may ask but not change."""
         X, y = cls.make()
-        return fit(y, X[:400], **cls.options)
+        return fit(y, X[:400], **LEARNING)
 
     def test_it_has_weight_where_features_tell_something(self):
         X, model = self.make()[0], self.learned()
@@ -561,7 +562,7 @@ class TestTransformerAsCandidate:
         assert model.network_ is not None
         model.fit(y)
         assert model.network_ is None
-        without = fit(y, **self.options, warm_start=True)
+        without = fit(y, **LEARNING, warm_start=True)
         assert vars(model).keys() == vars(without).keys()
         np.testing.assert_array_equal(model.predict(), without.predict())
         model.fit(X[:400], y)
