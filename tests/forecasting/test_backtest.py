@@ -28,8 +28,9 @@ def features_of(index):
     return pd.DataFrame({"x": np.sin(np.arange(len(index)))}, index)
 
 
-@pytest.mark.parametrize("refit", [False, True])
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    ("form", "refit"), [*((form, False) for form in FORMS), ("dict", True), ("tidy", True)]
+)
 def test_all_forms_are_a_loop(form, refit):
     found = MODEL.backtest(FORMS[form], cv=3, refit=refit, coverage=[0.5, 0.8])
     assert list(found) == [*COLUMNS, "lower_50", "upper_50", "lower_80", "upper_80"]

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from forecasting_data import make_series
+from sklearn.base import clone
 
 from sklearn_attention import KernelForecaster, TransformerForecaster
 from sklearn_attention.forecasting import Forecaster, Observations
@@ -142,20 +143,29 @@ def test_series_of_a_panel_are_measured_in_their_own_units():
     )
 
 
-@pytest.mark.parametrize("forecaster", [Last, KernelForecaster])
-@pytest.mark.parametrize("coverage", [0.5, 0.9])
-def test_coverage_on_simulated_series(forecaster, coverage):
+@pytest.mark.parametrize(
+    "model",
+    [
+        Last(3, lookback=5),
+        KernelForecaster(3, lookback=5, bandwidth=1.0),
+        # The search for a bandwidth takes most of the time.
+        pytest.param(KernelForecaster(3, lookback=5), marks=pytest.mark.slow),
+    ],
+    ids=["last", "kernel", "kernel, bandwidth searched"],
+)
+def test_coverage_on_simulated_series(model):
     rng = np.random.default_rng(1)
-    n, horizon = 3000, 3
+    n, horizon = 2000, 3
     noise, values = rng.normal(size=n), np.zeros(n)
     for t in range(1, n):  # noise twice as strong where the series is high
         values[t] = 0.7 * values[t - 1] + (1.5 + np.tanh(values[t - 1])) * noise[t]
-    model = forecaster(horizon, lookback=5).fit(values[:1500])
-    windows = np.lib.stride_tricks.sliding_window_view(values[1500:], 5 + horizon)
-    intervals = model.predict_interval(coverage=coverage, history=windows[:, :5])
+    model = clone(model).fit(values[:1000])
+    windows = np.lib.stride_tricks.sliding_window_view(values[1000:], 5 + horizon)
     truth = windows[:, 5:]
-    inside = (truth >= intervals[..., 0]) & (truth <= intervals[..., 1])
-    np.testing.assert_allclose(inside.mean(axis=0), coverage, atol=0.06)
+    for coverage in (0.5, 0.9):
+        intervals = model.predict_interval(coverage=coverage, history=windows[:, :5])
+        inside = (truth >= intervals[..., 0]) & (truth <= intervals[..., 1])
+        np.testing.assert_allclose(inside.mean(axis=0), coverage, atol=0.06)
     quantiles = model.predict_quantiles(quantiles=[0.1, 0.75], history=windows[:, :5])
     below = (truth[:, :, None] <= quantiles).mean(axis=(0, 1))
     np.testing.assert_allclose(below, [0.1, 0.75], atol=0.06)
@@ -226,10 +236,9 @@ def simulate(seed, drifting):
     return {str(i): own for i, own in enumerate(values.T)}
 
 
-@pytest.mark.parametrize("drifting", [False, True])
-def test_coverage_of_candidates_on_simulated_series(drifting):
+def check_coverage_of_candidates(drifting, seeds):
     inside = []
-    for seed in range(6):
+    for seed in seeds:
         series = simulate(seed, drifting)
         model = TransformerForecaster(12, candidates=["classical", "ridge"], season_length=1)
         found = model.fit({name: own[:160] for name, own in series.items()}).predict_interval()
@@ -237,3 +246,15 @@ def test_coverage_of_candidates_on_simulated_series(drifting):
             truth = series[name][160:]
             inside.append((ends[:, 0] <= truth) & (truth <= ends[:, 1]))
     assert 0.85 <= np.mean(inside) <= 0.95
+
+
+@pytest.mark.parametrize("drifting", [False, True])
+def test_coverage_of_candidates_on_simulated_series(drifting):
+    check_coverage_of_candidates(drifting, [2])
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("all_rates")
+@pytest.mark.parametrize("drifting", [False, True])
+def test_coverage_of_candidates_on_many_simulated_series(drifting):
+    check_coverage_of_candidates(drifting, range(6))

@@ -20,6 +20,7 @@ CHOICES = {
     holt: [(*rates, 1.0) for rates in TREND_RATES],
     damped: [(*rates, phi) for rates, phi in product(TREND_RATES, DAMPINGS)],
 }
+pytestmark = pytest.mark.usefixtures("all_rates")
 every_kind = pytest.mark.parametrize("kind", CHOICES)
 
 

@@ -1,5 +1,8 @@
 """The transformer forecaster: its candidates, and what training promises."""
 
+from copy import deepcopy
+from functools import cache
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -56,8 +59,9 @@ def test_alone_it_is_the_network_in_units_of_the_series():
 def test_alone_it_learns_a_sine():
     series = pd.Series(make_periodic_series("sine", 400))
     model = TransformerForecaster(
-        horizon=10, lookback=70, candidates=None, d_model=32, training=Training(max_steps=120)
-    ).fit(series[:360])
+        horizon=10, lookback=70, candidates=None, d_model=16, n_layers=1, learning_rate=0.01,
+        training=Training(max_steps=60),
+    ).fit(series[:360])  # fmt: skip
     assert np.abs(model.predict(40) - series[360:]).max() < 0.2
 
 
@@ -88,7 +92,7 @@ def test_level_and_unit_of_the_series_do_not_matter():
         {"architecture": Architecture(instance_norm="last")},
         {"architecture": Architecture(instance_norm=None)},
         {"dropout": 0.2},
-        {"training": Training(optimizer="lbfgs", max_steps=4)},
+        {"training": Training(optimizer="lbfgs", max_steps=1)},
         {"training": Training(schedule="cosine", max_steps=4), "batch_size": (16, 64)},
         {"max_epochs": 2, "training": Training(max_steps=None)},
     ],
@@ -123,9 +127,9 @@ class TestFeatures:
         options = {
             "horizon": 2,
             "candidates": None,
-            "training": Training(max_steps=300),
+            "training": Training(max_steps=60),
+            "learning_rate": 0.02,
             "d_model": 16,
-            "n_layers": 1,
         }
         model = fit(y[:140], X[:140], **options)
         better = np.abs(model.predict(X[140:142]) - y[140:142]).mean()
@@ -236,6 +240,7 @@ class TestTraining:
         options = {
             "candidates": None,
             "max_epochs": 4,
+            "batch_size": 64,
             "training": Training(max_steps=None),
             "dropout": 0.1,
         }
@@ -343,8 +348,9 @@ class TestBadParameters:
 @pytest.mark.parametrize("value", [7.0, 0.0, -2.5])
 def test_constant_series_stay_constant(value):
     series = pd.Series(np.full(60, value))
-    np.testing.assert_allclose(fit(series).predict(9), value)
-    np.testing.assert_allclose(fit(series).predict_interval(9), value)
+    model = fit(series)
+    np.testing.assert_allclose(model.predict(9), value)
+    np.testing.assert_allclose(model.predict_interval(9), value)
     assert np.isfinite(fit(series, candidates=None).predict(9)).all()
 
 
@@ -455,11 +461,11 @@ class TestCandidates:
     def test_short_series(self, n, horizon):
         values = 10 + np.random.default_rng(n).normal(size=n)
         model = TransformerForecaster(horizon).fit(values)
-        assert np.isfinite(model.predict(7)).all()
-        intervals = model.predict_interval(7)
+        forecasts, intervals = model.predict(7), model.predict_interval(7)
+        assert np.isfinite(forecasts).all()
         assert np.isfinite(intervals).all()
-        assert (intervals[:, 0] <= model.predict(7)).all()
-        assert (intervals[:, 1] >= model.predict(7)).all()
+        assert (intervals[:, 0] <= forecasts).all()
+        assert (intervals[:, 1] >= forecasts).all()
         if n > 2:
             assert (np.diff(intervals, axis=1) > 0).any()
         np.testing.assert_allclose(model.candidate_weights_.sum(axis=1), 1)
@@ -486,20 +492,29 @@ class TestCandidates:
         assert "transformer" not in model.candidate_weights_
 
 
-class TestTransformerAsCandidate:
-    def options(self):
-        return {"log": False, "training": Training(max_steps=150), "d_model": 16, "lookback": 4}
+LEARNING = {
+    "log": False, "training": Training(max_steps=60), "learning_rate": 0.02, "lookback": 1,
+}  # fmt: skip
 
-    def make(self):
+
+class TestTransformerAsCandidate:
+    @staticmethod
+    def make():
         """Two features that only together tell something, which a linear map cannot say."""
         table = np.random.default_rng(1).integers(0, 2, (403, 2)) * 2.0 - 1
         X = pd.DataFrame(table, pd.date_range("2024-01-01", periods=403), ["a", "b"])
         noise = 0.1 * np.random.default_rng(0).normal(size=403)
         return X, (10 + 3 * X["a"] * X["b"] + noise)[:400]
 
+    @classmethod
+    @cache
+    def learned(cls):
+        """A forecaster of them, which tests may ask but not change."""
+        X, y = cls.make()
+        return fit(y, X[:400], **LEARNING)
+
     def test_it_has_weight_where_features_tell_something(self):
-        X, y = self.make()
-        model = fit(y, X[:400], **self.options())
+        X, model = self.make()[0], self.learned()
         assert model.transformer_weight_ > 0.3
         assert model.candidate_weights_["transformer"].iloc[0] == model.transformer_weight_
         found = model.explain(X[400:])
@@ -513,7 +528,7 @@ class TestTransformerAsCandidate:
 
     def test_a_warm_start_goes_on_from_its_weights(self):
         X, y = self.make()
-        model = fit(y, X[:400], **self.options())
+        model = deepcopy(self.learned())
         first = model.training_history_["loss"][0]
         model.set_params(warm_start=True).fit(X[:400], y)
         assert model.training_history_["loss"][0] < first
@@ -543,16 +558,15 @@ class TestTransformerAsCandidate:
 
     def test_a_fit_without_features_forgets_it(self):
         X, y = self.make()
-        options = self.options() | {"warm_start": True}
-        model = fit(y, X[:400], **options)
+        model = deepcopy(self.learned()).set_params(warm_start=True)
         assert model.network_ is not None
         model.fit(y)
         assert model.network_ is None
-        assert vars(model).keys() == vars(fit(y, **options)).keys()
-        np.testing.assert_array_equal(model.predict(), fit(y, **options).predict())
+        without = fit(y, **LEARNING, warm_start=True)
+        assert vars(model).keys() == vars(without).keys()
+        np.testing.assert_array_equal(model.predict(), without.predict())
         model.fit(X[:400], y)
-        expected = fit(y, X[:400], **options)
-        np.testing.assert_array_equal(model.predict(X[400:]), expected.predict(X[400:]))
+        np.testing.assert_array_equal(model.predict(X[400:]), self.learned().predict(X[400:]))
 
 
 class TestLog:
@@ -645,7 +659,8 @@ class TestBounds:
 class TestPanel:
     @pytest.fixture(autouse=True)
     def few_steps(self, monkeypatch):
-        monkeypatch.setattr(_candidate_network, "_STEPS", 20)
+        monkeypatch.setattr(_candidate_network, "_STEPS", 5)
+        monkeypatch.setattr(_candidate_network, "_BATCH", 32)
 
     def make(self):
         rng = np.random.default_rng(0)
@@ -668,7 +683,8 @@ class TestPanel:
         skops = pytest.importorskip("skops.io")
         # Networks have to be stored too, whether they are worth their share or not.
         monkeypatch.setattr(_candidate_attention, "_SHARES", np.array([0.5]))
-        model = TransformerForecaster(3, log=False).fit(self.make())
+        model = TransformerForecaster(3, candidates=["classical", "ridge"], log=False)
+        model.fit(self.make())
         assert len(model.attention_.networks) == 2
         binary = skops.dumps(model)
         loaded = skops.loads(binary, trusted=skops.get_untrusted_types(data=binary))

@@ -46,9 +46,9 @@ def squared_errors(kind, kernel, X, n_components, n_draws, bandwidth=1.0, **opti
 @each_case
 @pytest.mark.parametrize("orthogonal", [True, False])
 @pytest.mark.parametrize("n_components", [1, 7])  # a direction, and a block of 4 with 3 more
-def test_products_are_the_kernel_on_average(kind, kernel, orthogonal, n_components):
+@pytest.mark.parametrize("n_draws", [100, pytest.param(400, marks=pytest.mark.slow)])
+def test_products_are_the_kernel_on_average(kind, kernel, orthogonal, n_components, n_draws):
     X, bandwidth = rows(), np.array([0.8, 1.0, 1.5, 2.0])
-    n_draws = 300
     errors, mean = squared_errors(
         kind, kernel, X, n_components, n_draws, bandwidth, orthogonal=orthogonal
     )
@@ -57,10 +57,12 @@ def test_products_are_the_kernel_on_average(kind, kernel, orthogonal, n_componen
 
 
 @each_case
-def test_error_falls_with_the_root_of_the_number_of_features(kind, kernel):
-    sizes = np.array([16, 64, 256, 1024])
+@pytest.mark.parametrize(
+    "sizes", [(16, 64, 256), pytest.param((16, 64, 256, 1024), marks=pytest.mark.slow)]
+)
+def test_error_falls_with_the_root_of_the_number_of_features(kind, kernel, sizes):
     errors = [
-        np.sqrt(squared_errors(kind, kernel, rows(spread=0.3), size, 40)[0].mean())
+        np.sqrt(squared_errors(kind, kernel, rows(spread=0.3), size, 30)[0].mean())
         for size in sizes
     ]
     slope = np.polyfit(np.log(sizes), np.log(errors), 1)[0]
@@ -79,7 +81,7 @@ def test_error_falls_with_the_root_of_the_number_of_features(kind, kernel):
 def test_orthogonal_directions_make_the_error_smaller(kind, kernel):
     X = rows(d=8, spread=0.2)
     errors = [
-        squared_errors(kind, kernel, X, 16, 300, orthogonal=orthogonal)[0].mean()
+        squared_errors(kind, kernel, X, 16, 100, orthogonal=orthogonal)[0].mean()
         for orthogonal in (True, False)
     ]
     assert errors[0] < 0.8 * errors[1]

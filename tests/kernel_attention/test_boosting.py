@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -18,6 +19,13 @@ from sklearn_attention.kernel_attention._boosting import (
     stack_regressor,
 )
 
+READOUTS = pytest.mark.parametrize(
+    "readout",
+    [
+        "solve",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("local_linear", "average")),
+    ],
+)
 ESTIMATORS = [KernelAttentionRegressor, KernelAttentionClassifier]
 # Hardly any learning: what trees add is what is tested.
 QUICK = {"max_steps": 3, "encodings": "standard"}
@@ -51,6 +59,18 @@ def both(estimator, X, y, weight=None, **parameters):
     return plain, boosted(estimator, X, y, weight, **parameters)
 
 
+@cache
+def both_of_steps(readout="solve"):
+    """Without trees and with them, fitted to steps; tests may ask but not change them."""
+    return both(KernelAttentionRegressor, *make_steps(), readout=readout, n_folds=2)
+
+
+@cache
+def boosted_data(estimator):
+    """Fitted with trees from one fold; tests may ask but not change it."""
+    return boosted(estimator, *make_data(estimator), n_folds=1)
+
+
 def boosted(estimator, X, y, weight=None, **parameters):
     return estimator(boosting="auto", **QUICK | parameters).fit(X, y, weight)
 
@@ -69,19 +89,17 @@ class TestRegressor:
         np.testing.assert_array_equal(model.predict(X), without.predict(X))
         np.testing.assert_array_equal(model.loo_residuals_, without.loo_residuals_)
 
-    @pytest.mark.parametrize("readout", ["solve", "local_linear", "average"])
+    @READOUTS
     def test_trees_where_they_win(self, readout):
-        X, y = make_steps()
         queries, expected = make_steps(500, seed=1, noise=0)
-        without, model = both(KernelAttentionRegressor, X, y, readout=readout, n_folds=2)
+        without, model = both_of_steps(readout)
         assert model.boosting_share_ > 0.4
         assert len(model.boosters_[0]) == 2
         errors = [np.square(m.predict(queries) - expected).mean() for m in (without, model)]
         assert errors[1] < 0.7 * errors[0]
 
     def test_residuals_and_intervals_are_of_the_stack(self):
-        X, y = make_steps()
-        without, model = both(KernelAttentionRegressor, X, y, n_folds=2)
+        without, model = both_of_steps()
         np.testing.assert_array_equal(model.judged_rows_, without.judged_rows_)
         size = [np.square(m.loo_residuals_).mean() for m in (without, model)]
         assert size[1] < 0.8 * size[0]
@@ -92,7 +110,7 @@ class TestRegressor:
 
     def test_equals_a_stack_by_hand(self):
         X, y = make_steps()
-        model = boosted(KernelAttentionRegressor, X, y, n_folds=1)
+        model = boosted_data(KernelAttentionRegressor)
         rows = np.delete(np.arange(len(X)), model.judged_rows_)
         z = (y - y.mean()) / y.std()
         trees = HistGradientBoostingRegressor(early_stopping=False).fit(X[rows], z[rows])
@@ -129,8 +147,7 @@ class TestRegressor:
         assert not np.allclose(found[:, 1], expected[:, 1])
 
     def test_explanations_and_slopes_are_of_the_kernel_part(self):
-        X, y = make_steps()
-        without, model = both(KernelAttentionRegressor, X, y, n_folds=2)
+        X, (without, model) = make_steps()[0], both_of_steps()
         assert model.boosting_share_ > 0
         np.testing.assert_array_equal(model.local_slopes(X[:9]), without.local_slopes(X[:9]))
         for found, expected in zip(model.explain(X[:9]), without.explain(X[:9]), strict=True):
@@ -139,14 +156,14 @@ class TestRegressor:
 
     def test_units_do_not_matter(self):
         X, y = make_steps()
-        model = boosted(KernelAttentionRegressor, X, y, n_folds=1)
+        model = boosted_data(KernelAttentionRegressor)
         other = boosted(KernelAttentionRegressor, X, 1e6 * y - 3e7, n_folds=1)
         np.testing.assert_allclose(other.boosting_share_, model.boosting_share_, rtol=1e-3)
         np.testing.assert_allclose((other.predict(X) + 3e7) / 1e6, model.predict(X), atol=1e-3)
 
 
 class TestClassifier:
-    @pytest.mark.parametrize("readout", ["solve", "local_linear", "average"])
+    @READOUTS
     def test_trees_where_they_win(self, readout):
         X, y = make_classes()
         queries, expected = make_classes(500, seed=1)
@@ -171,7 +188,7 @@ class TestClassifier:
     def test_outputs_have_their_own_trees(self):
         X, steps = make_classes()
         y = np.column_stack([np.where(X[:, 2] > 0.5, "b", "a"), np.array(["n", "y"])[steps]])
-        model = KernelAttentionClassifier(boosting="auto", n_folds=2, max_steps=10).fit(X, y)
+        model = KernelAttentionClassifier(boosting="auto", n_folds=2, max_steps=3).fit(X, y)
         assert len(model.boosters_[1]) == 2
         assert (model.predict(X) == y).mean() > 0.9
         for p in model.predict_proba(X):
@@ -217,16 +234,15 @@ class TestBoth:
     def test_weight_0_is_absence(self, estimator):
         X, y = make_data(estimator)
         weight = np.where(np.arange(400) % 8 == 0, 0.0, 1.0)
-        model = boosted(estimator, X, y, weight, n_folds=2)
+        model = boosted(estimator, X, y, weight, n_folds=1)
         kept = weight > 0
-        other = boosted(estimator, X[kept], y[kept], n_folds=2)
+        other = boosted(estimator, X[kept], y[kept], n_folds=1)
         assert model.boosters_[0]
         np.testing.assert_allclose(outputs(model, X), outputs(other, X), rtol=1e-8)
 
     @pytest.mark.parametrize("store", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
     def test_copies(self, estimator, store):
-        X, y = make_data(estimator)
-        model = boosted(estimator, X, y, n_folds=1)
+        X, model = make_data(estimator)[0], boosted_data(estimator)
         assert len(model.boosters_[0]) == 1
         np.testing.assert_array_equal(outputs(store(model), X), outputs(model, X))
 

@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 CODE = """
 import sys
 import numpy as np
@@ -25,6 +27,7 @@ print("torch" in sys.modules)
 """
 
 
+@pytest.mark.slow
 def test_fitting_and_predicting_load_no_torch():
     command = [sys.executable, "-c", CODE]
     found = subprocess.run(command, check=True, capture_output=True, text=True).stdout

@@ -27,8 +27,8 @@ def make_network(seed):
         pairs = [[torch.randint(4, 10, (n,)).tolist() for n in pair] for pair in lengths]
     source = torch.from_numpy(pad([[*x, END] for x, _ in pairs])[0])
     target = torch.from_numpy(pad([[START, *y, END] for _, y in pairs])[0])
-    optimizer = torch.optim.Adam(network.parameters(), lr=0.01)
-    for _ in range(60):
+    optimizer = torch.optim.Adam(network.parameters(), lr=0.02)
+    for _ in range(30):
         optimizer.zero_grad()
         pair_loss(network, source, target).backward()
         optimizer.step()
@@ -42,7 +42,7 @@ def search(network, sources=SOURCES, n_beams=1, length_penalty=1.0, max_length=8
     )
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(3))
 def test_one_beam_is_greedy(seed):
     network = make_network(seed)
     expected = [slow_decoding.greedy(network, source, 8) for source in SOURCES]
@@ -50,13 +50,15 @@ def test_one_beam_is_greedy(seed):
 
 
 def test_answers_of_greedy_search_differ_in_length():
-    answers = [tuple(a) for seed in range(4) for a in search(make_network(seed))]
+    answers = [tuple(a) for seed in range(3) for a in search(make_network(seed))]
     assert len(set(map(len, answers))) > 3
 
 
-@pytest.mark.parametrize("length_penalty", [0.0, 1.0, 2.5])
-@pytest.mark.parametrize("n_beams", [2, 3, 5])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    ("seed", "n_beams", "length_penalty"),
+    [(0, 2, 0.0), (0, 3, 2.5), (0, 5, 1.0), (1, 2, 1.0), (1, 3, 0.0), (1, 5, 2.5),
+     (2, 2, 2.5), (2, 3, 1.0), (2, 5, 0.0)],
+)  # fmt: skip
 def test_beams(seed, n_beams, length_penalty):
     network = make_network(seed)
     expected = [

@@ -122,6 +122,7 @@ def trained(tmp_path_factory):
     return root
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="has neither fork nor SIGKILL")
 @pytest.mark.parametrize("case", CASES)
 def test_killed_and_resumed_is_the_same_bit_for_bit(trained, case):
@@ -140,13 +141,22 @@ def test_killed_and_resumed_is_the_same_bit_for_bit(trained, case):
 
 
 class TestFile:
-    def test_an_interrupted_training_goes_on(self, task, tmp_path):
+    @pytest.mark.parametrize(
+        ("plan", "n_calls"),
+        [
+            (PLAN, 7),
+            (Plan(learning_rate=0.02, batch_size=(10, 25), max_epochs=3), 7),
+            (Plan("lbfgs", max_epochs=3), 30),
+        ],
+        ids=["one size", "growing batches", "lbfgs"],
+    )
+    def test_an_interrupted_training_goes_on(self, task, tmp_path, plan, n_calls):
         path = tmp_path / "checkpoint.pt"
-        _, history = task.fit(PLAN, batch_loss=interrupted_at(task, 7), checkpoint=path)
+        _, history = task.fit(plan, batch_loss=interrupted_at(task, n_calls), checkpoint=path)
         assert (history.stopped, len(history.loss)) == ("interrupted", 1)
-        module, history = task.fit(PLAN, checkpoint=path)
+        module, history = task.fit(plan, checkpoint=path)
         assert (history.stopped, len(history.loss)) == ("max_epochs", 3)
-        assert_equal(module.state_dict(), task.fit(PLAN)[0].state_dict())
+        assert_equal(module.state_dict(), task.fit(plan)[0].state_dict())
 
     def test_early_stopping_goes_on_counting(self, task, tmp_path):
         plan, path = Plan(patience=3, max_epochs=20), str(tmp_path / "checkpoint.pt")
@@ -212,9 +222,9 @@ class TestFile:
 
         with ThreadPoolExecutor(4) as pool:
             found = list(pool.map(fit, [0, 1, 2, 0] * 3))
+        alone = [task.fit(PLAN, random_state=seed)[0].state_dict() for seed in range(3)]
         for module, seed in zip(found, [0, 1, 2, 0] * 3, strict=True):
-            alone, _ = task.fit(PLAN, random_state=seed)
-            assert_equal(module.state_dict(), alone.state_dict())
+            assert_equal(module.state_dict(), alone[seed])
         assert [path.name for path in tmp_path.iterdir()] == ["checkpoint.pt"]
 
     @pytest.mark.parametrize(

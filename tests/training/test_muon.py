@@ -159,16 +159,23 @@ def test_is_the_loop_written_out(network, rows, schedule):
         assert (network.state_dict()[name] - expected).norm() <= 1e-3 * moved, name
 
 
-@pytest.mark.parametrize("half", [False, True])
-def test_it_learns_and_the_seed_decides(rows, autocast, half):
-    plan = Plan("muon", 0.01, "cosine", batch_size=8, max_epochs=10, autocast=half)
+def check_that_it_learns_and_the_seed_decides(rows, half, expected_warning):
+    plan = Plan("muon", 0.02, "cosine", batch_size=8, max_epochs=5, autocast=half)
     found = []
     for seed in (0, 0, 1):
         network = initialize(Network(dropout=0.1), torch.Generator().manual_seed(0))
-        with autocast() if half else contextlib.nullcontext():
+        with expected_warning():
             found.append(train(network, loss_of(rows), 40, plan, random_state=seed).loss)
     assert found[0] == found[1] != found[2]
     assert found[0][-1] < 0.3 * found[0][0]
+
+
+def test_it_learns_and_the_seed_decides(rows):
+    check_that_it_learns_and_the_seed_decides(rows, False, contextlib.nullcontext)
+
+
+def test_it_learns_in_half_precision_and_the_seed_decides(rows, autocast):
+    check_that_it_learns_and_the_seed_decides(rows, True, autocast)
 
 
 def test_double_precision_stays(network, rows):
@@ -180,3 +187,21 @@ def test_double_precision_stays(network, rows):
         assert value.dtype == torch.float64
         if name.endswith(("narrow.weight", "out.weight")):
             assert not torch.equal(value, before[name])
+
+
+def test_an_interrupted_training_goes_on(rows, tmp_path):
+    plan, loss, states = Plan("muon", 0.02, batch_size=8, max_epochs=3), loss_of(rows), []
+    path, calls = tmp_path / "checkpoint.pt", iter(range(7))
+
+    def interrupted(module, batch):
+        if next(calls, None) is None:
+            raise KeyboardInterrupt
+        return loss(module, batch)
+
+    for batch_loss, checkpoint in ((interrupted, path), (loss, path), (loss, None)):
+        network = initialize(Network(dropout=0.1), torch.Generator().manual_seed(0))
+        history = train(network, batch_loss, 40, plan, random_state=0, checkpoint=checkpoint)
+        states.append((history.stopped, network.state_dict()))
+    assert [stopped for stopped, _ in states] == ["interrupted", "max_epochs", "max_epochs"]
+    for name, expected in states[2][1].items():
+        assert torch.equal(states[1][1][name], expected)

@@ -17,6 +17,7 @@ from sklearn_attention import (
     TransformerClassifier,
     TransformerRegressor,
 )
+from sklearn_attention.transformer import _convolutions
 from sklearn_attention.transformer._blend import choose_weights
 from sklearn_attention.transformer._convolutions import RandomConvolutions
 from sklearn_attention.transformer._left_out_ridge import fit_left_out_ridge
@@ -39,7 +40,8 @@ def make_series(n=60, n_channels=1, seed=0):
 
 
 class TestConvolutions:
-    def test_are_shares_of_times_above_a_bias(self):
+    def test_are_shares_of_times_above_a_bias(self, monkeypatch):
+        monkeypatch.setattr(_convolutions, "_N_FEATURES", 2500)
         X, _ = make_series(6, n_channels=2)
         convolutions = RandomConvolutions.of(X, np.random.RandomState(0))
         found = convolutions.features(X)
@@ -63,7 +65,14 @@ class TestConvolutions:
                                                atol=0.03)  # fmt: skip
                 first += len(biases)
         assert first == found.shape[1]
-        assert 9000 < first < 10_100
+        assert 2250 < first < 2525
+
+    def test_are_about_ten_thousand(self):
+        convolutions = RandomConvolutions.of(make_series(2)[0], np.random.RandomState(0))
+        n_features = sum(
+            biases.size for part in convolutions.parts for biases in part["biases"]
+        )
+        assert 9000 < n_features < 10_100
 
     def test_do_not_depend_on_the_other_series(self):
         X, _ = make_series(20)
@@ -231,6 +240,7 @@ class TestPatches:
 
 
 class TestEstimators:
+    @pytest.mark.slow
     def test_series_are_told_apart_by_convolutions(self):
         X, y = make_series()
         model = TransformerClassifier(**TINY).fit(X, y)
@@ -245,6 +255,20 @@ class TestEstimators:
         assert model.patch_length_ == 6
         assert model.transform(X).shape == (60, 8)
 
+    @pytest.mark.usefixtures("few_convolutions")
+    def test_outputs_are_those_of_the_baseline_and_the_network(self):
+        X, y = make_series()
+        model = TransformerClassifier(**TINY).fit(X, y)
+        assert model.baseline_weight_ > 0
+        rows = model._read_input(X)[0]
+        logits = model.baseline_weight_ * model.baseline_.outputs(rows)
+        logits = logits + model.transformer_weight_ * model._encode(rows)[0]
+        np.testing.assert_allclose(
+            model.predict_log_proba(X), log_softmax(logits, axis=1), rtol=1e-5
+        )
+        assert model.patch_length_ == 6
+        assert model.transform(X).shape == (60, 8)
+
     def test_numbers_of_series(self):
         rng = np.random.default_rng(0)
         X = rng.normal(size=(80, 30, 1)) + rng.normal(size=(80, 1, 1))
@@ -252,28 +276,38 @@ class TestEstimators:
         model = TransformerRegressor(**TINY).fit(X[:60], y[:60])
         assert model.score(X[60:], y[60:]) > 0.8
 
-    def test_other_losses_are_less_led_by_outliers(self):
+    @pytest.mark.parametrize(
+        "options",
+        [
+            {"baseline": False, "max_epochs": 6, "learning_rate": 0.02, "batch_size": 64},
+            pytest.param({}, marks=pytest.mark.slow),
+        ],
+        ids=["network", "with trees"],
+    )
+    def test_other_losses_are_less_led_by_outliers(self, options):
         rng = np.random.default_rng(0)
         X = rng.uniform(-1, 1, (300, 1))
         y = X[:, 0] + 30.0 * (rng.random(300) < 0.1)
         missed = {}
         for loss in ("squared_error", "absolute_error", "huber"):
-            model = TransformerRegressor(d_model=8, n_heads=1, n_layers=1, loss=loss).fit(X, y)
+            model = TransformerRegressor(
+                d_model=8, n_heads=1, n_layers=1, loss=loss, **options
+            ).fit(X, y)
             missed[loss] = np.abs(model.predict(X) - X[:, 0]).mean()
         assert missed["absolute_error"] < 0.3 * missed["squared_error"]
         assert missed["huber"] < missed["squared_error"]
         with pytest.raises(ValueError, match="loss='mse' is unknown"):
             TransformerRegressor(loss="mse").fit(X, y)
 
-    @pytest.mark.parametrize("baseline", [False, "auto"])
+    @pytest.mark.parametrize("baseline", [False, pytest.param("auto", marks=pytest.mark.slow)])
     @pytest.mark.parametrize("quantile", [0.1, 0.9])
     def test_quantiles_have_their_share_below(self, quantile, baseline):
         rng = np.random.default_rng(0)
         X = rng.uniform(size=(1600, 1))
         y = X[:, 0] * rng.exponential(size=1600)
         model = TransformerRegressor(
-            d_model=8, n_heads=1, n_layers=1, max_epochs=20, baseline=baseline,
-            loss="quantile", quantile=quantile,
+            d_model=8, n_heads=1, n_layers=1, max_epochs=6, learning_rate=0.02,
+            baseline=baseline, loss="quantile", quantile=quantile,
         ).fit(X[:600], y[:600])  # fmt: skip
         found = model.predict(X[600:])
         # Trees at their defaults know too well what they have learned from.
@@ -294,6 +328,7 @@ class TestEstimators:
             mean_pinball_loss(y, predicted, alpha=0.8)
             for predicted in (found, trees.predict(X), constant)
         )
+        assert model.baseline_weight_ + model.transformer_weight_ == pytest.approx(1)
         assert ours == pytest.approx(theirs, rel=0.1)
         assert ours < 0.8 * simplest
 
@@ -386,6 +421,7 @@ class TestEstimators:
         model = TransformerClassifier(**TINY, baseline=True).fit(X, y)
         assert (model.baseline_weight_, model.transformer_weight_) == (1, 0)
 
+    @pytest.mark.slow
     def test_trees_that_stop_early_take_classes_of_one_row(self):
         X = np.random.default_rng(0).normal(size=(10_100, 1)).astype(np.float32)
         y = (X[:, 0] > 0).astype(int)
@@ -393,6 +429,7 @@ class TestEstimators:
         model = TransformerClassifier(**TINY | {"training": Training(max_steps=2)}).fit(X, y)
         assert model.predict_proba(X[:2]).shape == (2, 3)
 
+    @pytest.mark.usefixtures("few_convolutions")
     def test_nothing_held_out_leaves_it_to_the_baseline(self):
         X, y = make_series(30)
         model = TransformerClassifier(**TINY).fit(X, y)
@@ -406,6 +443,7 @@ class TestEstimators:
         np.testing.assert_array_equal(weighted.predict_proba(X), by_rows.predict_proba(X))
         assert weighted.predict_proba(X)[:, 0].mean() > 0.5
 
+    @pytest.mark.usefixtures("few_convolutions")
     def test_no_weight_of_a_class_leaves_its_rows_out(self):
         X, y = make_series()
         weights = np.where(np.arange(60) < 50, 1.0, 0.0)
@@ -416,6 +454,7 @@ class TestEstimators:
         with pytest.raises(ValueError, match=r"class_weight=\{.*\} is zero for every row"):
             clone(without).set_params(class_weight=dict.fromkeys(range(3), 0.0)).fit(X, y)
 
+    @pytest.mark.usefixtures("few_convolutions")
     def test_patches_can_be_chosen(self):
         X, y = make_series()
         architecture = Architecture(patch_length=4)
@@ -437,6 +476,7 @@ def make_labels(form, n=60):
     return X, np.column_stack([np.array(["low", "mid", "top"])[one], np.array(["n", "y"])[two]])
 
 
+@pytest.mark.usefixtures("few_convolutions")
 @pytest.mark.parametrize("form", ["features", "steps", "text"])
 class TestSeveralOutputs:
     def test_are_classes_and_probabilities_of_each(self, form):
@@ -491,6 +531,7 @@ class TestSeveralOutputs:
             model.fit(X, y[:, 0])
 
 
+@pytest.mark.usefixtures("few_convolutions")
 class TestRareClassesOfOutputs:
     def test_of_one_row_and_of_all_rows(self):
         for form in ("features", "steps", "text"):
@@ -528,6 +569,7 @@ class TestLayouts:
             assert TransformerClassifier(tokens, **TINY).fit(X, [0, 1] * 5).tokens_ == tokens
         assert TransformerClassifier(**TINY).fit(np.array(X), [0, 1] * 5).tokens_ == "features"
 
+    @pytest.mark.usefixtures("few_convolutions")
     def test_more_channels_than_steps_is_a_warning(self):
         X = np.random.default_rng(0).normal(size=(10, 3, 8))
         with pytest.warns(UserWarning, match="8 channels, but of at most 3 steps"):

@@ -225,7 +225,7 @@ class TestLosses:
         np.testing.assert_allclose(found, np.average(errors, weights=weights), rtol=1e-5)
 
     def test_rows_held_out_are_told_by_the_epoch_that_others_choose(self):
-        networks, rows = [make_network() for _ in range(40)], make_sequences()
+        networks, rows = [make_network() for _ in range(20)], make_sequences()
         for seed, network in enumerate(networks):
             own = torch.Generator().manual_seed(seed)
             torch.nn.init.normal_(network.head.weight, std=0.1, generator=own)

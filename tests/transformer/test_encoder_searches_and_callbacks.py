@@ -22,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("few_convolutions")
 ESTIMATORS = [TransformerRegressor, TransformerClassifier]
 TINY = {"d_model": 8, "n_heads": 2, "n_layers": 1, "training": Training(max_steps=3)}
 # As many steps as scores need.
-SCORED = TINY | {"training": Training(max_steps=60), "learning_rate": 0.02}
+SCORED = TINY | {"training": Training(max_steps=30), "learning_rate": 0.05}
 
 
 def make_rows(form, n=40):
@@ -107,7 +107,7 @@ class TestCompany:
     @pytest.mark.parametrize("form", FORMS)
     def test_search_over_kernels(self, estimator, form):
         model, X, y = fit(estimator, form)
-        kernels = ["scaled_dot_product", "periodic", "positive_features"]
+        kernels = ["scaled_dot_product", "positive_features"]
         grid = {"architecture__attention_kernel": kernels}
         search = GridSearchCV(clone(model), grid, cv=2).fit(X, y)
         assert np.isfinite(search.cv_results_["mean_test_score"]).all()
@@ -116,12 +116,13 @@ class TestCompany:
     def test_pipelines(self, estimator):
         X, y = load_iris(return_X_y=True, as_frame=True)
         model = make_pipeline(StandardScaler(), estimator(**SCORED))
-        assert cross_val_score(model, X, y, cv=3).shape == (3,)
+        quick = clone(model).set_params(**{f"{model.steps[-1][0]}__baseline": False})
+        assert cross_val_score(quick, X, y, cv=2).shape == (2,)
         split = make_column_transformer(
             (StandardScaler(), ["sepal length (cm)"]), remainder="passthrough",
             verbose_feature_names_out=False,
         ).set_output(transform="pandas")  # fmt: skip
-        model = make_pipeline(split, estimator(**SCORED)).fit(X, y)
+        model = make_pipeline(split, estimator(**SCORED, baseline=False)).fit(X, y)
         assert set(model[-1].feature_names_in_) == set(X.columns)
         assert model.score(X, y) > 0.5
 

@@ -31,6 +31,7 @@ every_form = pytest.mark.parametrize("form", ["features", "steps", "text"])
 
 
 @every_form
+@pytest.mark.usefixtures("few_convolutions")
 class TestAreLookedAt:
     def test_the_loss_of_validation_is_theirs(self, form):
         (X, y), (X_val, y_val) = make_rows(form), make_rows(form, 20, seed=1)
