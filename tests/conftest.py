@@ -88,6 +88,11 @@ def few_rates(monkeypatch):
     monkeypatch.setattr(smoothing + "DAMPINGS", (0.9,))
 
 
+@pytest.fixture
+def all_rates():
+    """As many as users have, for tests of how good or how sure forecasts are."""
+
+
 @pytest.fixture(scope="session")
 def data_folder():
     """Folder of real data that does not come with the package; skips where there is none.
