@@ -266,7 +266,10 @@ class SmootherRegressor(RegressorMixin, UncertaintyMixin, KernelSmoother):
         tables = keys, keys, self._columns_of_values, self.kernel_
         left_out, log_others = attention.attend(*tables, leave_one_out=True, **options)
         fitted, log_all = attention.attend(*tables, **options)
-        return attention.Predictions(left_out, fitted, -np.expm1(log_others - log_all))
+        # A row of weight 0 that no other reaches has no share in nothing.
+        reached = log_all > -np.inf
+        log_rest = np.where(reached, log_others, 0.0) - np.where(reached, log_all, 0.0)
+        return attention.Predictions(left_out, fitted, -np.expm1(log_rest))
 
     def _predict_training(self, values, bandwidth, kernel=None, keys=None):
         """Of the training rows, or of others in their place."""
