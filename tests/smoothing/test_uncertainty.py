@@ -456,20 +456,20 @@ class TestBands:
         assert one[0, 0] == pytest.approx(pointwise[0], rel=0.03)
 
     @pytest.mark.parametrize(
-        ("noise", "seeds", "n_resamples"),
+        ("noise", "n_seeds", "n_resamples", "least"),
         [
-            ("growing", range(8, 24), 50),
-            pytest.param("growing", range(40), 200, marks=pytest.mark.slow),
-            pytest.param("same", range(40), 200, marks=pytest.mark.slow),
+            ("growing", 16, 50, 0.65),  # three deviations of so few curves below .9
+            pytest.param("growing", 40, 200, 0.8, marks=pytest.mark.slow),
+            pytest.param("same", 40, 200, 0.8, marks=pytest.mark.slow),
         ],
     )
     @pytest.mark.parametrize("degree", DEGREES)
-    def test_hold_the_curve(self, degree, noise, seeds, n_resamples):
+    def test_hold_the_curve(self, degree, noise, n_seeds, n_resamples, least):
         x = np.linspace(0, 1, 200)
         truth, grid = np.sin(9 * x), x[::4, None]
         scale = 0.3 if noise == "same" else 0.1 + 0.4 * x
         held, at_points = [], []
-        for seed in seeds:
+        for seed in range(n_seeds):
             y = truth + scale * np.random.default_rng(seed).normal(size=200)
             # The bandwidth that predicts best: with less, there is no bias to correct.
             model = LocalPolynomialRegressor(bandwidth=BEST[degree], degree=degree)
@@ -478,7 +478,7 @@ class TestBands:
                 lower, upper = model.confidence_band(grid, n_resamples=n_resamples, **options).T
                 found.append((lower <= truth[::4]) & (truth[::4] <= upper))
         assert 0.87 <= np.mean(at_points) <= 0.96
-        assert 0.8 <= np.mean(np.all(held, axis=1)) <= 0.99
+        assert least <= np.mean(np.all(held, axis=1)) <= 0.99
 
     def test_widths_follow_the_noise(self):
         rng = np.random.default_rng(0)
