@@ -447,10 +447,12 @@ def run(place, files, timeout=None):
     )  # fmt: skip
     try:
         output, _ = process.communicate(timeout=timeout)
-    except subprocess.TimeoutExpired:
+    except BaseException as error:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-        return False, f"time-out after {timeout:.0f} s", timeout
+        if isinstance(error, subprocess.TimeoutExpired):
+            return False, f"time-out after {timeout:.0f} s", timeout
+        raise
     if process.returncode not in (0, 1, 2):
         raise SystemExit(f"pytest ended with {process.returncode}:\n{output}")
     first = re.search(r"^(?:FAILED|ERROR) (?:tests/)?(\S+)", output, re.MULTILINE)
@@ -507,6 +509,7 @@ def main():
         for i in numbers:
             print(f"{i:4}  {MUTATIONS[i].module}: {MUTATIONS[i].wrong}")
         return 0
+    start = time.monotonic()
     killed, total = Counter(), Counter(MUTATIONS[i].folder for i in numbers)
     for folder in total:
         with tempfile.TemporaryDirectory() as clean, ThreadPoolExecutor(options.jobs) as pool:
@@ -517,7 +520,8 @@ def main():
             killed[folder] = sum(each.result() for each in found)
     for folder, n in total.items():
         print(f"{folder:18} {killed[folder]:3} of {n:3} killed")
-    print(f"{'all':18} {killed.total():3} of {total.total():3} killed")
+    seconds = time.monotonic() - start
+    print(f"{'all':18} {killed.total():3} of {total.total():3} killed in {seconds:.0f} s")
     return int(killed.total() < LEAST_SHARE * total.total())
 
 
