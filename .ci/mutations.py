@@ -85,9 +85,9 @@ MUTATIONS = [
     ),
     Mutation(
         "attention/_leave_one_out_gradient.py",
-        "own = of_log_own if smoother.is_log else of_log_own / self._table.detach()[self._own]",
-        "own = of_log_own",
-        "derivative of a logarithm without the division",
+        "own = log_own + self.weights.log(), torch.ones_like(log_total)",
+        "own = log_own, torch.ones_like(log_total)",
+        "a row's own weight is left out of its leverage",
     ),
     Mutation(
         "attention/_own_key.py",
