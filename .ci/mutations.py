@@ -425,12 +425,15 @@ def copy(package, tests, place):
         shutil.copy2(package / name, place / name)
 
 
-def files_of_tests(place, folder, module=""):
-    """Test files of a folder, a module's own before all others, then those that name it."""
-    stem = Path(module).stem.strip("_")
+def files_of_tests(place, folder, module=None):
+    """Test files of a folder: a module's own, then those that name most of what it defines."""
+    source = "" if module is None else (place / PACKAGE / module).read_text()
+    names = set(re.findall(r"^ *(?:def|class) ([A-Za-z]\w+)", source, re.MULTILINE))
+    own = "" if module is None else f"test{Path(module).stem}.py"
 
     def rank(path):
-        return path.stem != f"test_{stem}", f"_{stem}" not in path.read_text(), path.name
+        words = Counter(re.findall(r"\w+", path.read_text()))
+        return path.name != own, -sum(words[name] for name in names), path.name
 
     return sorted((place / "tests" / folder).glob("test_*.py"), key=rank)
 
