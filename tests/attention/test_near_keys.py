@@ -188,6 +188,23 @@ def test_weights_of_very_different_size():
         np.testing.assert_allclose(one, other, rtol=1e-9)
 
 
+@pytest.mark.parametrize("weight", [1.0, 1e-3])
+@pytest.mark.parametrize("kernel", ["gaussian", "exponential"])
+def test_less_than_1e_12_of_a_sum_is_left_out(kernel, weight, always):
+    """Of one near key, and many whose share in the average shrinks from case to case."""
+    away = np.random.default_rng(0).normal(size=(N - 1, 3))
+    away /= np.linalg.norm(away, axis=1, keepdims=True)
+    weights, values = np.ones(N), np.ones(N)
+    weights[0], values[0] = weight, 0.0
+    for log_share in np.linspace(-18.0, -36.0, 13):
+        fall = np.log(N - 1) - np.log(weight) - log_share
+        distance = np.sqrt(2 * fall) if kernel == "gaussian" else fall
+        keys = np.vstack([np.zeros((1, 3)), distance * away])
+        found, _ = attend(np.zeros((1, 3)), keys, values, kernel, sample_weight=weights)
+        np.testing.assert_allclose(found, np.exp(log_share), rtol=1e-6, atol=1e-12)
+    assert len(always) == 13
+
+
 @settings(max_examples=50, deadline=None)
 @given(
     n=st.integers(1, 60), n_features=st.integers(2, 8), seed=st.integers(0, 10**6),

@@ -15,6 +15,7 @@ from sklearn_attention.bandwidth import (
     leave_one_out_error,
     select_bandwidth,
 )
+from sklearn_attention.bandwidth._criteria import criterion_slopes
 from sklearn_attention.kernels import Epanechnikov, Gaussian
 
 
@@ -138,3 +139,18 @@ def test_trace_is_of_all_rows_where_some_are_looked_at():
     assert rows.scores([1.0]).trace[0] == pytest.approx(
         np.trace(slow_smoother(X, Gaussian(), 0.1, 0, np.ones(60)))
     )
+
+
+@pytest.mark.parametrize("criterion", SMOOTHER_CRITERIA)
+@pytest.mark.parametrize("trace", [0.5, 7.0, 15.0])
+def test_slopes_are_differences(criterion, trace):
+    """Of the criterion, along each of its scores alone."""
+    scores, step, n = np.array([0.7, 0.4, trace]), 1e-5, 20.0
+
+    def value(scores):
+        return float(SMOOTHER_CRITERIA[criterion](Scores(*scores), n))
+
+    moves = step * np.eye(3)
+    expected = [(value(scores + move) - value(scores - move)) / (2 * step) for move in moves]
+    found = criterion_slopes(criterion, Scores(*scores.tolist()), n)
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-9)

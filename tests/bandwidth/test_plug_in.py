@@ -241,6 +241,16 @@ def test_the_units_of_y_do_not_matter(scale, shift):
     assert found == pytest.approx(expected, rel=1e-8)
 
 
+def test_the_units_of_y_do_not_matter_where_rows_have_the_same_place():
+    """Places have a variance of their own then, in the same units."""
+    x, y = make_data()
+    x = np.round(x, 2)
+    expected = plug_in_bandwidth(x, y, Gaussian())
+    for scale in (1e-3, 50.0):
+        found = plug_in_bandwidth(x, scale * y, Gaussian())
+        assert found == pytest.approx(expected, rel=1e-9)
+
+
 def test_the_order_of_rows_does_not_matter():
     x, y = make_data()
     x = np.round(x, 2)

@@ -286,6 +286,17 @@ class TestFunctions:
         np.testing.assert_allclose(shares, [0, 1], atol=0.05)
         assert _robust_shares(np.column_stack([good, bad]), targets, np.ones(300), 0.01) is None
 
+    def test_shares_are_those_of_weighted_least_squares(self):
+        """Where no error is so large that it would count less."""
+        rng = np.random.default_rng(0)
+        columns, heavy = rng.normal(size=(300, 2)), np.arange(300) < 100
+        weights = np.where(heavy, 9.0, 0.5)
+        targets = np.where(heavy, columns @ [0.2, 0.8], columns @ [0.6, 0.3])
+        root = np.sqrt(weights)
+        expected = np.linalg.lstsq(columns * root[:, None], targets * root)[0]
+        found = _robust_shares(columns, targets, weights, 0.01)
+        np.testing.assert_allclose(found, expected, rtol=1e-9)
+
     def test_one_outlier_does_not_decide(self):
         rng = np.random.default_rng(0)
         targets = rng.normal(size=300)

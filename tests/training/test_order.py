@@ -1,9 +1,12 @@
 """Batches: every row once, and of like length where that is asked for."""
 
+import math
+
+import numpy as np
 import pytest
 import torch
 
-from sklearn_attention.training import Plan, train
+from sklearn_attention.training import Plan, blocks_by_length, train
 from sklearn_attention.training._order import shuffled_batches
 
 SIZES = [8] * 11 + [7] * 60
@@ -56,3 +59,21 @@ def test_training_uses_them():
         train(torch.nn.Linear(1, 1), batch_loss, 64, plan, random_state=0, lengths=given)
         ranges[name] = sum(int(x.max() - x.min()) for x in seen)
     assert ranges["similar"] == 0 < ranges["mixed"]
+
+
+@pytest.mark.parametrize(("most_tokens", "most_pairs"), [(500, math.inf), (500, 4000), (9, 9)])
+def test_blocks_are_as_large_as_both_limits_let_them_be(most_tokens, most_pairs):
+    """Of tokens, and of pairs of tokens of the same row, padding included."""
+    lengths = np.random.default_rng(0).integers(0, 40, 300)
+    blocks = blocks_by_length(lengths, most_tokens, most_pairs)
+    order = np.concatenate(blocks)
+    np.testing.assert_array_equal(np.sort(order), np.arange(300))
+    assert (np.diff(lengths[order]) <= 0).all()
+
+    def fit(n_rows, longest):
+        return n_rows * longest <= most_tokens and n_rows * longest**2 <= most_pairs
+
+    for number, block in enumerate(blocks, 1):
+        longest = max(1, lengths[block[0]])
+        assert len(block) == 1 or fit(len(block), longest)
+        assert number == len(blocks) or not fit(len(block) + 1, longest)

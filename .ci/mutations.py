@@ -1,0 +1,532 @@
+#!/usr/bin/env python3
+"""Break the core in one place at a time, and see whether a test notices.
+
+Each mutation is made in a copy of the package, where the tests of its folder are run, those of
+its own module first. Without any mutation they have to pass.
+
+    .ci/mutations.py                        all of them: an hour or two
+    .ci/mutations.py --folder nn --list     which there are
+    .ci/mutations.py 3 17                   some, by their numbers
+    .ci/mutations.py --tests ../other       the tests of another checkout
+"""
+
+import argparse
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = "sklearn_attention"
+# Of all mutations, as many are to be noticed.
+LEAST_SHARE = 0.95
+# A run may take so much longer than one without a mutation, and so many seconds.
+SLOWER, SECONDS = 3, 120
+
+
+class Mutation(NamedTuple):
+    """A change of one module that makes its results wrong."""
+
+    module: str  # path in the package
+    old: str  # occurs once
+    new: str
+    wrong: str
+
+    @property
+    def folder(self):
+        """The folder of the package, and of the tests."""
+        return self.module.partition("/")[0]
+
+    def of(self, source):
+        """The module's source with the mutation."""
+        if source.count(self.old) != 1:
+            raise SystemExit(f"{self.module}: {self.old!r} is not there once")
+        return source.replace(self.old, self.new)
+
+
+MUTATIONS = [
+    Mutation(
+        "attention/_algorithms/_near_keys.py",
+        "_INVISIBLE, _LESS = 1e-12, 1e-4",
+        "_INVISIBLE, _LESS = 1e-9, 1e-4",
+        "a thousand times as much is left out of a sum",
+    ),
+    Mutation(
+        "attention/_algorithms/_near_keys.py",
+        "math.log(weights.sum()) - math.log(weights.min())",
+        "math.log(weights.sum())",
+        "the nearest key may weigh little",
+    ),
+    Mutation(
+        "attention/_algorithms/_boxes.py",
+        "apart = (np.abs(plan.offsets) - 1).clip(0) * plan.width",
+        "apart = np.abs(plan.offsets) * plan.width",
+        "bound on the error from the cells' middles, not their edges",
+    ),
+    Mutation(
+        "attention/_algorithms/_tiles.py",
+        "return smallest.sqrt() * scale, near * problem.weights",
+        "return smallest.sqrt() * scale, near * torch.ones_like(problem.weights)",
+        "equally near keys share alike, whatever their weights",
+    ),
+    Mutation(
+        "attention/_derivatives.py",
+        "gradients[:, :, position] = change @ values - common",
+        "gradients[:, :, position] = change @ values + common",
+        "sign of what the sum of the weights adds",
+    ),
+    Mutation(
+        "attention/_leave_one_out_gradient.py",
+        "own = log_own + self.weights.log(), torch.ones_like(log_total)",
+        "own = log_own, torch.ones_like(log_total)",
+        "a row's own weight is left out of its leverage",
+    ),
+    Mutation(
+        "attention/_own_key.py",
+        "odds = odds * (1 + (without.pull * without.mean).sum(axis=1))",
+        "odds = odds * (1 - (without.pull * without.mean).sum(axis=1))",
+        "sign of what slopes add to a leverage",
+    ),
+    Mutation(
+        "attention/_partial.py",
+        "mass = part_a.total_mass * scale_a + part_b.total_mass * scale_b",
+        "mass = part_a.total_mass * scale_a + part_b.total_mass",
+        "absolute weights of one part stay in their own scale",
+    ),
+    Mutation(
+        "bandwidth/_convolution.py",
+        "slope = b + t * (2 * c + t * (3 * d))",
+        "slope = b + t * (c + t * (3 * d))",
+        "derivative of a spline's square without its factor",
+    ),
+    Mutation(
+        "bandwidth/_criteria.py",
+        "return penalty, 0.0, scores.left_out * penalty * 2 * freedom / n_samples",
+        "return penalty, 0.0, scores.left_out * penalty * freedom / n_samples",
+        "slope of the penalty halved",
+    ),
+    Mutation(
+        "bandwidth/_density.py",
+        "log_density -= np.log(self._weights.sum() - self._weights)",
+        "log_density -= np.log(self._weights.sum())",
+        "a row left out still counts among all",
+    ),
+    Mutation(
+        "bandwidth/_log_sums.py",
+        "self.log_weights -= len(columns.numeric) * np.log(factors)",
+        "self.log_weights -= np.log(factors)",
+        "volume of a wider kernel in one feature only",
+    ),
+    Mutation(
+        "bandwidth/_neighbors.py",
+        "Z[smoother.rows], Z, candidates[-1] + 1)[:, 1:]",
+        "Z[smoother.rows], Z, candidates[-1] + 1)[:, :-1]",
+        "a row left out is its own neighbour",
+    ),
+    Mutation(
+        "bandwidth/_plug_in.py",
+        "15 / (16 * math.sqrt(math.pi))",
+        "15 / (8 * math.sqrt(math.pi))",
+        "constant of the pilot where the curvature's estimate is positive",
+    ),
+    Mutation(
+        "bandwidth/_plug_in.py",
+        "math.sqrt(variance), weight, scatter / variance), unit",
+        "math.sqrt(variance), weight, scatter), unit",
+        "scatter within places in other units than y",
+    ),
+    Mutation(
+        "smoothing/_conditional_density.py",
+        "y = noise.draw(random_state, (len(X), n_samples)) * self.target_bandwidth_",
+        "y = noise.draw(random_state, (len(X), n_samples))",
+        "noise of samples without the bandwidth",
+    ),
+    Mutation(
+        "smoothing/_density.py",
+        "return np.exp(-sensitivity * (pilot - np.average(pilot, weights=weights)))",
+        "return np.exp(-sensitivity * (pilot - np.average(pilot[found])))",
+        "mean of the pilot without weights",
+    ),
+    Mutation(
+        "smoothing/_inference.py",
+        "reach = (2 + _SLACK) * furthest + _SLACK * errors[place]",
+        "reach = (0.5 + _SLACK) * furthest + _SLACK * errors[place]",
+        "errors that may be the end of an interval are not looked at",
+    ),
+    Mutation(
+        "smoothing/_regression.py",
+        "min(self.n_neighbors_ + 1, len(Z))",
+        "min(self.n_neighbors_, len(Z))",
+        "a row left out is its own neighbour",
+    ),
+    Mutation(
+        "smoothing/_significance.py",
+        "found.append(np.average(squares, axis=0, weights=counts))",
+        "found.append(np.average(squares, axis=0))",
+        "statistic without the rows' weights",
+    ),
+    Mutation(
+        "smoothing/_uncertainty.py",
+        "effects = local.smoother / roots",
+        "effects = local.smoother",
+        "standard error without the rows' weights",
+    ),
+    Mutation(
+        "smoothing/_uncertainty.py",
+        "shifts = centers - weights @ self._errors",
+        "shifts = centers",
+        "mean of the distribution is not the prediction",
+    ),
+    Mutation(
+        "kernel_attention/_averages.py",
+        "held * (2 * self._weights - self._squares[:, None])",
+        "held * (self._weights - self._squares[:, None])",
+        "derivative of a square without its factor",
+    ),
+    Mutation(
+        "kernel_attention/_boosting.py",
+        "root = np.sqrt(weights * limit / np.maximum(errors, limit))",
+        "root = np.sqrt(limit / np.maximum(errors, limit))",
+        "shares are found without the rows' weights",
+    ),
+    Mutation(
+        "kernel_attention/_boosting.py",
+        "least = max(_LEAST_GAIN * losses[0], _CHANCE / 2 / len(judged))",
+        "least = min(_LEAST_GAIN * losses[0], _CHANCE / 2 / len(judged))",
+        "trees are taken for a gain that chance makes",
+    ),
+    Mutation(
+        "kernel_attention/_distribution.py",
+        "np.sqrt(variance * (1 + new) / np.maximum(1 - new, np.finfo(float).eps))",
+        "np.sqrt(variance / np.maximum(1 - new, np.finfo(float).eps))",
+        "deviation of a new error without that of the mean",
+    ),
+    Mutation(
+        "kernel_attention/_encodings.py",
+        "share = (np.cumsum(counts) - counts / 2) / len(x)",
+        "share = np.cumsum(counts) / len(x)",
+        "ranks of the last of equal values, not of their middle",
+    ),
+    Mutation(
+        "kernel_attention/_kernel.py",
+        "linear = coefficients @ keys / max(1, keys.shape[1])",
+        "linear = coefficients @ keys",
+        "slope of the linear part without its unit",
+    ),
+    Mutation(
+        "kernel_attention/_partition.py",
+        "np.outer(weights * steep, self.directions[split])",
+        "np.outer(steep, self.directions[split])",
+        "slope of a product without the other factor",
+    ),
+    Mutation(
+        "forecasting/_adjustment.py",
+        "weight = _MEMORY ** ((n - 1 - middle) // m)",
+        "weight = _MEMORY ** (middle // m)",
+        "old seasons count more than new ones",
+    ),
+    Mutation(
+        "forecasting/_calibration.py",
+        "apart, _ = error_units(errors[other], series[other], scale)",
+        "apart, _ = error_units(errors, series, scale)",
+        "errors are in units that they have a part in",
+    ),
+    Mutation(
+        "forecasting/_combination.py",
+        "error = np.mean(missed / scale)",
+        "error = np.mean(missed)",
+        "large series decide for all",
+    ),
+    Mutation(
+        "forecasting/_own_analogs.py",
+        "weights = np.exp(-ratio / (2 * temperature**2))",
+        "weights = np.exp(-ratio / (2 * temperature))",
+        "width of a Gaussian not squared",
+    ),
+    Mutation(
+        "forecasting/_ridges.py",
+        "own[:, n:] + penalty * start",
+        "own[:, n:]",
+        "shrunk to the last value, not to the ridge of all series",
+    ),
+    Mutation(
+        "forecasting/_season.py",
+        "shift = 0.5 * (left - right) / bend if bend < 0 else 0.0",
+        "shift = 0.5 * (right - left) / bend if bend < 0 else 0.0",
+        "top of a parabola on the wrong side",
+    ),
+    Mutation(
+        "forecasting/_smoothing.py",
+        "damping ** np.arange(1, n_steps + 1)",
+        "damping ** np.arange(n_steps)",
+        "the first step ahead is not damped",
+    ),
+    Mutation(
+        "nn/_attention.py",
+        "weights.masked_fill(~mask, 0.0) if boolean else weights * mask.exp()",
+        "weights.masked_fill(~mask, 0.0) if boolean else weights + mask",
+        "mask of logits added to weights",
+    ),
+    Mutation(
+        "nn/_heads.py",
+        "below = softplus(below).flip(-1).cumsum(-1).flip(-1)",
+        "below = softplus(below).cumsum(-1)",
+        "quantiles below the median in reverse",
+    ),
+    Mutation(
+        "nn/_instance_norm.py",
+        "spread = x.std(dim=1, correction=0, keepdim=True)",
+        "spread = x.std(dim=1, correction=1, keepdim=True)",
+        "deviation over one step less",
+    ),
+    Mutation(
+        "nn/_linear_attention.py",
+        "self.sums = self.sums * torch.exp(self.shift - shift).mT",
+        "self.sums = self.sums",
+        "sums stay in the old scale",
+    ),
+    Mutation(
+        "nn/_patches.py",
+        "torch.cat([x[:, :1].expand(-1, missing, -1), x], dim=1)",
+        "torch.cat([x[:, -1:].expand(-1, missing, -1), x], dim=1)",
+        "filled with the last step, not the first",
+    ),
+    Mutation(
+        "nn/_positions.py",
+        "encoding[first:].to(x.dtype)",
+        "encoding[: x.shape[1]].to(x.dtype)",
+        "every step is counted from the first",
+    ),
+    Mutation(
+        "training/_hold_out.py",
+        "share = (place + 0.5) / sizes.repeat_interleave(sizes)",
+        "share = (place + 0.5) / sizes.max()",
+        "small strata are not spread over all rows",
+    ),
+    Mutation(
+        "training/_muon.py",
+        "length = _STEP_SIZE * rate * max(matrices[0].shape) ** 0.5",
+        "length = _STEP_SIZE * rate * min(matrices[0].shape) ** 0.5",
+        "length of a step by the shorter side",
+    ),
+    Mutation(
+        "training/_optimizer.py",
+        '0.5 * group["weight_decay"] * parameter.square().sum()',
+        'group["weight_decay"] * parameter.square().sum()',
+        "penalty twice as large",
+    ),
+    Mutation(
+        "training/_order.py",
+        "most_pairs // longest**2",
+        "most_pairs // longest",
+        "pairs of tokens not squared",
+    ),
+    Mutation(
+        "training/_plan.py",
+        "fallen = (step - top) / (n_steps - 1 - top) if step > top else 0.0",
+        "fallen = (step - top) / (n_steps - top) if step > top else 0.0",
+        "the last step is not at the end of the schedule",
+    ),
+    Mutation(
+        "training/_train.py",
+        "total += len(rows) * make_step(rows.to(self.device), step)",
+        "total += sizes[0] * make_step(rows.to(self.device), step)",
+        "a smaller batch counts like the others",
+    ),
+    Mutation(
+        "transformer/_blend.py",
+        "_PRECISION * away @ away / 2",
+        "_PRECISION * away @ away",
+        "derivative of the penalty is that of another",
+    ),
+    Mutation(
+        "transformer/_left_out_ridge.py",
+        "leverage = np.minimum((u**2 @ kept)[:, None] + share, _LARGEST_LEVERAGE)",
+        "leverage = np.minimum((u**2 @ kept)[:, None], _LARGEST_LEVERAGE)",
+        "a row's part in the mean is left out of its leverage",
+    ),
+    Mutation(
+        "transformer/_loss.py",
+        "unit = max(mean, 1e-300) * (2 if self.quantile is None else 1)",
+        "unit = max(mean, 1e-300)",
+        "a squared error counts twice",
+    ),
+    Mutation(
+        "transformer/_network.py",
+        "return kept.sum(dim=1) / real.sum(dim=1, keepdim=True)",
+        "return kept.mean(dim=1)",
+        "the mean is over padding too",
+    ),
+    Mutation(
+        "transformer/_scale.py",
+        "np.average(np.square(off / farthest), weights=weights)",
+        "np.average(np.square(off / farthest))",
+        "deviation without weights",
+    ),
+    Mutation(
+        "transformer/_tokens.py",
+        "ramps = (u[..., None] - self.starts).clamp(0, 1)",
+        "ramps = (u[..., None] - self.starts).clamp_min(0)",
+        "pieces of a bent line go on where they should end",
+    ),
+    Mutation(
+        "sequence/_beam_search.py",
+        "unit = ((5 + n_written) / 6) ** self.length_penalty",
+        "unit = ((4 + n_written) / 6) ** self.length_penalty",
+        "answers are taken to be shorter by one token",
+    ),
+    Mutation(
+        "sequence/_language_reading.py",
+        "found.append(total.cpu() / lengths[:, None])",
+        "found.append(total.cpu() / ids.shape[1])",
+        "the mean is over padding too",
+    ),
+    Mutation(
+        "sequence/_pair_batches.py",
+        "n = int((target[:, 1:] != PADDING).sum())",
+        "n = len(rows)",
+        "blocks count by pairs, not by tokens",
+    ),
+    Mutation(
+        "sequence/_sampling.py",
+        "proba[np.cumsum(proba, axis=1) - proba >= top_p] = 0.0",
+        "proba[np.cumsum(proba, axis=1) >= top_p] = 0.0",
+        "the token that reaches the share is left out",
+    ),
+    Mutation(
+        "sequence/_scores.py",
+        "recall = (both / np.maximum(wanted, 1))[reached].mean()",
+        "recall = (both / np.maximum(wanted, 1)).mean()",
+        "n-grams longer than any text count as not found",
+    ),
+    Mutation(
+        "sequence/_token_windows.py",
+        "shared = np.arange(ids.shape[1]) < self.max_length - self.stride",
+        "shared = np.arange(ids.shape[1]) <= self.max_length - self.stride",
+        "one token of each later window does not count",
+    ),
+]
+
+
+def copy(package, tests, place):
+    """What tests need, in a place of their own."""
+    ignore = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(package / PACKAGE, place / PACKAGE, ignore=ignore)
+    shutil.copytree(tests / "tests", place / "tests", ignore=ignore)
+    for name in ("pyproject.toml", "README.md"):
+        shutil.copy2(package / name, place / name)
+
+
+def files_of_tests(place, folder, module=None):
+    """Test files of a folder: a module's own, then those that name most of what it defines."""
+    source = "" if module is None else (place / PACKAGE / module).read_text()
+    names = set(re.findall(r"^ *(?:def|class) ([A-Za-z]\w+)", source, re.MULTILINE))
+    own = "" if module is None else f"test{Path(module).stem}.py"
+
+    def rank(path):
+        words = Counter(re.findall(r"\w+", path.read_text()))
+        return path.name != own, -sum(words[name] for name in names), path.name
+
+    return sorted((place / "tests" / folder).glob("test_*.py"), key=rank)
+
+
+def run(place, files, timeout=None):
+    """Whether tests pass, the first that does not, and how many seconds they took."""
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-m", "not slow"]
+    command += ["-p", "no:cacheprovider", "--no-header", *map(str, files)]
+    environment = {"PYTHONPATH": str(place), "OMP_NUM_THREADS": "1", "CI": "1"}
+    start = time.monotonic()
+    process = subprocess.Popen(
+        command, cwd=place, env=os.environ | environment, text=True, start_new_session=True,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )  # fmt: skip
+    try:
+        output, _ = process.communicate(timeout=timeout)
+    except BaseException as error:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        if isinstance(error, subprocess.TimeoutExpired):
+            return False, f"time-out after {timeout:.0f} s", timeout
+        raise
+    if process.returncode not in (0, 1, 2):
+        raise SystemExit(f"pytest ended with {process.returncode}:\n{output}")
+    first = re.search(r"^(?:FAILED|ERROR) (?:tests/)?(\S+)", output, re.MULTILINE)
+    passes = process.returncode == 0
+    return passes, "" if passes else first[1] if first else output, time.monotonic() - start
+
+
+def check(place, folder):
+    """Stop unless the tests of a folder pass, and import the copy; the seconds they take."""
+    where = "import sys, sklearn_attention; sys.stdout.write(sklearn_attention.__file__)"
+    environment = os.environ | {"PYTHONPATH": str(place)}
+    found = subprocess.check_output(
+        [sys.executable, "-c", where], cwd=place, env=environment, text=True
+    )
+    if place.resolve() not in Path(found).resolve().parents:
+        raise SystemExit(f"tests import {found}, which is not the copy")
+    passes, first, seconds = run(place, files_of_tests(place, folder))
+    if not passes:
+        raise SystemExit(f"tests/{folder} fails without any mutation: {first}")
+    print(f"      passes    {seconds:4.0f} s  {folder}", flush=True)
+    return seconds
+
+
+def try_mutation(number, clean, timeout):
+    """Run the tests with one mutation, print what they say; whether it was noticed."""
+    mutation = MUTATIONS[number]
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder) / "copy"
+        shutil.copytree(clean, place)
+        path = place / PACKAGE / mutation.module
+        path.write_text(mutation.of(path.read_text()))
+        survived, first, seconds = run(
+            place, files_of_tests(place, mutation.folder, mutation.module), timeout
+        )
+    what = first or mutation.wrong
+    said = "survived" if survived else "killed"
+    print(f"{number:4}  {said:8}  {seconds:4.0f} s  {mutation.module}  {what}", flush=True)
+    return not survived
+
+
+def main():
+    """Run some mutations, and exit with 1 where too few are noticed."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("numbers", type=int, nargs="*", help="of mutations; all by default")
+    parser.add_argument("--folder", action="append", help="all mutations of a folder")
+    parser.add_argument("--tests", type=Path, default=ROOT, help="checkout with the tests")
+    parser.add_argument("--jobs", type=int, default=1, help="mutations at a time")
+    parser.add_argument("--list", action="store_true", help="print them, run nothing")
+    options = parser.parse_args()
+    numbers = options.numbers or range(len(MUTATIONS))
+    if options.folder:
+        numbers = [i for i in numbers if MUTATIONS[i].folder in options.folder]
+    if options.list:
+        for i in numbers:
+            print(f"{i:4}  {MUTATIONS[i].module}: {MUTATIONS[i].wrong}")
+        return 0
+    start = time.monotonic()
+    killed, total = Counter(), Counter(MUTATIONS[i].folder for i in numbers)
+    for folder in total:
+        with tempfile.TemporaryDirectory() as clean, ThreadPoolExecutor(options.jobs) as pool:
+            copy(ROOT, options.tests.resolve(), Path(clean))
+            timeout = SLOWER * check(Path(clean), folder) + SECONDS
+            own = [i for i in numbers if MUTATIONS[i].folder == folder]
+            found = [pool.submit(try_mutation, i, clean, timeout) for i in own]
+            killed[folder] = sum(each.result() for each in found)
+    for folder, n in total.items():
+        print(f"{folder:18} {killed[folder]:3} of {n:3} killed")
+    seconds = time.monotonic() - start
+    print(f"{'all':18} {killed.total():3} of {total.total():3} killed in {seconds:.0f} s")
+    return int(killed.total() < LEAST_SHARE * total.total())
+
+
+if __name__ == "__main__":
+    sys.exit(main())
