@@ -55,7 +55,9 @@ class LeaveOneOutGradient:
     ):
         X = torch.as_tensor(np.ascontiguousarray(X, dtype=np.float64))
         numeric = [j for j, kind in enumerate(kinds) if kind == "numeric"]
-        self.numbers = X[:, numeric] - X[:, numeric].median(dim=0).values
+        self.numbers = X[:, numeric]
+        if kernel.stationary:
+            self.numbers = self.numbers - self.numbers.median(dim=0).values
         self.steps = [
             (X[:, None, j] != X[None, :, j]).double()
             if kind == "unordered"

@@ -20,6 +20,7 @@ from sklearn_attention.kernels import (
     Periodic,
     ProductKernel,
     RationalQuadratic,
+    ScaledDotProduct,
     Silverman,
     Triweight,
     mixed_kernel,
@@ -137,6 +138,18 @@ def test_signed_kernels():
     scores, _ = smoother(NUMBERS)
     expected = LeaveOneOut(X, values, Silverman(), bandwidth=np.exp(NUMBERS)).scores([1.0])
     assert scores.left_out == pytest.approx(expected.left_out[0], rel=1e-7)
+
+
+@pytest.mark.parametrize(
+    "kernel", [ScaledDotProduct(), ScaledDotProduct() * Gaussian()], ids=repr
+)
+def test_kernels_that_know_where_0_is(kernel):
+    X, values = make_data(False)
+    X[:, 0] -= 998.0
+    smoother = LeaveOneOutGradient(X, values, kernel, ["numeric"] * 2)
+    scores, _ = smoother(NUMBERS)
+    expected = LeaveOneOut(X, values, kernel, bandwidth=np.exp(NUMBERS)).scores([1.0])
+    np.testing.assert_allclose(scores, np.array(expected)[:, 0], rtol=1e-7)
 
 
 @pytest.mark.parametrize("log_h", [-12.0, -5.0, 0.0, 5.0, 12.0])
