@@ -53,10 +53,10 @@ WITHOUT_TESTS = {
         _algorithms._fused _algorithms._keys _algorithms._near_sums _algorithms._nearest
         _algorithms._pairs _algorithms._recurrences _algorithms._strips _algorithms._tiles
         _algorithms._windows _average _derivatives _empty _kernel_sums _linear_time
-        _local_polynomial _local_sums _moments _over_partitions _own_key _partial
+        _local_polynomial _local_sums _moments _over_partitions _own_key
         _polynomial _problem _threads _weights
     """,
-    "bandwidth": "_candidates _convolution _density _density_search _log_sums _rules",
+    "bandwidth": "_candidates _convolution _density _density_search _rules",
     "forecasting": """
         _analogs _append _candidate_network _combined_forecast _correction _dates
         _feature_basis _features _forecast_steps _index _logarithms _mistakes _network
@@ -68,7 +68,7 @@ WITHOUT_TESTS = {
         _members _regressor _ridge _rows
     """,
     "sequence": """
-        _language_network _language_reading _pair_batches _pairs _scores _token_predictor
+        _language_network _language_reading _pairs _scores _token_predictor
     """,
     "training": "_architecture _network _network_estimator _optimizer _random _training",
     "transformer": """
