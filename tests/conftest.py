@@ -1,12 +1,15 @@
 """What all tests share."""
 
 import contextlib
+import functools
+import gc
 import os
 import sys
 from pathlib import Path
 
 import hypothesis
 import pytest
+import sklearn.ensemble
 
 # What tests share is imported by name.
 sys.path.insert(0, str(Path(__file__).parent))
@@ -15,15 +18,26 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 
 # No deadline: how long an example takes depends on what else the machine does. The same
 # examples in every run of a continuous integration, new ones in every run by hand.
-hypothesis.settings.register_profile("local", deadline=None)
+hypothesis.settings.register_profile("local", deadline=None, max_examples=50)
 hypothesis.settings.register_profile(
     "ci",
     deadline=None,
+    max_examples=50,
     derandomize=True,
     database=None,
     suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
 hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "local")
+
+
+# What is collected stays: the garbage collector need not go through it again and again.
+def pytest_collection():
+    gc.disable()
+
+
+def pytest_collection_finish():
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_collection_modifyitems(items):
@@ -74,6 +88,14 @@ def autocast(request, monkeypatch):
 def few_convolutions(monkeypatch):
     """Of series, which have one feature for each kernel instead of 10 000 beside a network."""
     monkeypatch.setattr("sklearn_attention.transformer._convolutions._N_FEATURES", 84)
+
+
+@pytest.fixture
+def few_trees(monkeypatch):
+    """Beside a network, ten instead of a hundred."""
+    for name in ("HistGradientBoostingClassifier", "HistGradientBoostingRegressor"):
+        few = functools.partial(getattr(sklearn.ensemble, name), max_iter=10)
+        monkeypatch.setattr(f"sklearn_attention.transformer._baselines.{name}", few)
 
 
 @pytest.fixture

@@ -72,7 +72,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:The validation loss was still falling"),
     # Folds of a few rows, of which searches of bandwidths warn.
     pytest.mark.filterwarnings("ignore:bandwidth="),
-    pytest.mark.usefixtures("few_convolutions", "few_rates"),
+    pytest.mark.usefixtures("few_convolutions", "few_rates", "few_trees"),
 ]
 
 

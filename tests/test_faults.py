@@ -65,6 +65,7 @@ def bring_about(fault, error, model, monkeypatch):
         model.set_callbacks(Raising(error, 1 if fault == "an interrupt" else 2))
 
 
+pytestmark = pytest.mark.usefixtures("few_trees", "few_rates")
 # Each network with one of the faults, and one network with all of them.
 QUICK = {*zip(NETWORKS, itertools.cycle(FAULTS), strict=False)}
 QUICK |= {("language model", fault) for fault in FAULTS}

@@ -1,6 +1,5 @@
 """A process that has computed with threads, and its forked children."""
 
-import functools
 import json
 import os
 import subprocess
@@ -10,7 +9,10 @@ from pathlib import Path
 import pytest
 from every_estimator import EVERY
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at threads in /proc")
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="looks at threads in /proc"),
+    pytest.mark.slow,
+]
 
 # For each estimator: whether threads of OpenMP were started to fit and to ask it; then what
 # became of a forked child that does the same after this process has started some.
@@ -71,15 +73,6 @@ print(json.dumps(found))
 """
 
 
-# One for each way in which torch and BLAS are called; slow tests ask the others.
-QUICK = "average", "kernel attention", "regressor"
-OTHERS = tuple(name for name in EVERY if name not in QUICK)
-every = pytest.mark.parametrize(
-    "name", [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in OTHERS)]
-)
-
-
-@functools.cache
 def run(names):
     path = os.pathsep.join([str(Path(__file__).parent), *sys.path])
     several = os.environ | {"OMP_NUM_THREADS": "2", "PYTHONPATH": path}
@@ -90,20 +83,20 @@ def run(names):
     return json.loads(done.stdout)
 
 
-def found(name):
-    """Threads that were started, and what became of the child."""
-    return run(QUICK if name in QUICK else OTHERS)[name]
+@pytest.fixture(scope="module")
+def found():
+    return run(EVERY)
 
 
-@every
-def test_small_problems_start_no_threads(name):
-    assert found(name)[0] == 0
+@pytest.mark.parametrize("name", EVERY)
+def test_small_problems_start_no_threads(found, name):
+    assert found[name][0] == 0
 
 
-@every
-def test_a_forked_child_fits_and_answers_the_same(name):
-    assert found(name)[1] == "same"
+@pytest.mark.parametrize("name", EVERY)
+def test_a_forked_child_fits_and_answers_the_same(found, name):
+    assert found[name][1] == "same"
 
 
-def test_a_forked_child_has_as_many_threads():
-    assert run(QUICK)["threads"] == "same"
+def test_a_forked_child_has_as_many_threads(found):
+    assert found["threads"] == "same"

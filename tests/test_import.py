@@ -15,47 +15,57 @@ FOLDERS = [
 ]
 
 
-def run(code):
-    """What a fresh interpreter prints."""
+# What a fresh interpreter does, one after the other.
+ESTIMATORS = [
+    name
+    for name in sklearn_attention.__all__
+    if hasattr(getattr(sklearn_attention, name), "fit")
+]
+STAGES = {
+    "import": "import sklearn_attention",
+    "dir": "dir(sklearn_attention)",
+    "numpy": "from sklearn_attention import datasets, kernels, text",
+    "build": f"for name in {ESTIMATORS}: repr(getattr(sklearn_attention, name)())",
+    "smooth": """
+import numpy as np
+X = np.random.default_rng(0).normal(size=(200, 2))
+for Z in (X[:, :1], X):
+    model = sklearn_attention.LocalPolynomialRegressor().fit(Z, np.sin(3 * X[:, 0]))
+    model.predict(Z), model.loo_score_
+""",
+}
+REPORT = "print(json.dumps(sorted({name.partition('.')[0] for name in sys.modules})))"
+
+
+@pytest.fixture(scope="module")
+def loaded():
+    """Libraries that are loaded after each stage."""
+    code = "\n".join(["import json, sys", *(f"{stage}\n{REPORT}" for stage in STAGES.values())])
     command = [sys.executable, "-c", code]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return dict(zip(STAGES, map(set, map(json.loads, output.splitlines())), strict=True))
 
 
-def loaded_by(code):
-    """Top-level modules that are loaded after the code ran in a fresh interpreter."""
-    report = "import json, sys; print(json.dumps(sorted(sys.modules)))"
-    modules = json.loads(run(f"{code}\n{report}"))
-    return {module.partition(".")[0] for module in modules}
+def test_importing_the_package_loads_no_library(loaded):
+    assert not loaded["import"] & {"matplotlib", "numpy", "pandas", "scipy", "sklearn", "torch"}
 
 
-def test_importing_the_package_loads_no_library():
-    loaded = loaded_by("import sklearn_attention")
-    assert not loaded & {"matplotlib", "numpy", "pandas", "scipy", "sklearn", "torch"}
+def test_listing_the_package_loads_no_library(loaded):
+    assert not loaded["dir"] & {"matplotlib", "sklearn", "torch"}
 
 
-def test_listing_the_package_loads_no_library():
-    loaded = loaded_by("import sklearn_attention; dir(sklearn_attention)")
-    assert not loaded & {"matplotlib", "sklearn", "torch"}
+def test_what_needs_only_numpy_loads_no_torch(loaded):
+    assert not loaded["numpy"] & {"matplotlib", "torch"}
 
 
-def test_constructing_estimators_loads_no_torch():
-    public = {name: getattr(sklearn_attention, name) for name in sklearn_attention.__all__}
-    names = [name for name, value in public.items() if hasattr(value, "fit")]
-    assert len(names) > 15
-    loaded = loaded_by(
-        "import sys, sklearn_attention\n"
-        f"for name in {names}:\n"
-        "    repr(getattr(sklearn_attention, name)())\n"
-        "    assert 'torch' not in sys.modules, name"
-    )
-    assert "sklearn" in loaded
-    assert not loaded & {"matplotlib", "torch"}
+def test_constructing_estimators_loads_no_torch(loaded):
+    assert len(ESTIMATORS) > 15
+    assert "sklearn" in loaded["build"]
+    assert not loaded["build"] & {"matplotlib", "torch"}
 
 
-def test_what_needs_only_numpy_loads_no_torch():
-    folders = "datasets", "kernels", "text"
-    loaded = loaded_by("\n".join(f"import sklearn_attention.{name}" for name in folders))
-    assert not loaded & {"matplotlib", "torch"}
+def test_few_features_are_smoothed_without_torch(loaded):
+    assert "torch" not in loaded["smooth"]
 
 
 @pytest.mark.parametrize("name", sklearn_attention.__all__)
@@ -86,15 +96,3 @@ def test_unknown_name_is_an_attribute_error():
 def test_version_is_the_installed_one():
     installed = importlib.metadata.version("sklearn-attention")
     assert sklearn_attention.__version__ == installed, "reinstall: `make test` does"
-
-
-def test_few_features_are_smoothed_without_torch():
-    loaded = loaded_by(
-        "import numpy as np\n"
-        "from sklearn_attention import LocalPolynomialRegressor\n"
-        "X = np.random.default_rng(0).normal(size=(200, 2))\n"
-        "for Z in (X[:, :1], X):\n"
-        "    model = LocalPolynomialRegressor().fit(Z, np.sin(3 * X[:, 0]))\n"
-        "    model.predict(Z), model.loo_score_"
-    )
-    assert "torch" not in loaded

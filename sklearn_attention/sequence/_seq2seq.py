@@ -123,7 +123,8 @@ class TransformerSeq2Seq(NetworkEstimator):
     >>> from sklearn_attention import TransformerSeq2Seq
     >>> X = ["un chat", "un chien", "le chat", "le chien", "le chat noir"]
     >>> y = ["a cat", "a dog", "the cat", "the dog", "the black cat"]
-    >>> model = TransformerSeq2Seq(d_model=32, n_layers=1, max_epochs=200)
+    >>> options = {"max_epochs": 60, "learning_rate": 0.01}
+    >>> model = TransformerSeq2Seq(d_model=32, n_layers=1, **options)
     >>> model.fit(X, y).predict(["le chat noir", "un chien"])
     ['the black cat', 'a dog']
     """

@@ -173,6 +173,7 @@ def test_errors_name_parameter_value_and_remedy(arguments, message):
         make_smoothing_curve(**{"name": "doppler", **arguments})
 
 
+@pytest.mark.slow
 def test_import_loads_no_heavy_library():
     # scikit-learn itself may load pandas where it is installed; we add nothing to that.
     code = (

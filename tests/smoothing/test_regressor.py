@@ -298,6 +298,7 @@ class TestCompany:
             scores = cross_val_score(model, X, y, params={"sample_weight": np.ones(len(X))})
         assert len(scores) == 5
 
+    @pytest.mark.slow
     def test_workers_use_one_thread_each(self):
         def torch_threads():
             import torch

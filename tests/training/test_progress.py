@@ -146,6 +146,7 @@ def stderr_of_fit(_):
     return os.getpid(), sys.stderr.getvalue()
 
 
+@pytest.mark.slow
 def test_workers_are_silent(capsys):
     with ThreadPoolExecutor(1) as pool:
         pool.submit(network(True).fit, X, Y).result()

@@ -476,7 +476,7 @@ def make_labels(form, n=60):
     return X, np.column_stack([np.array(["low", "mid", "top"])[one], np.array(["n", "y"])[two]])
 
 
-@pytest.mark.usefixtures("few_convolutions")
+@pytest.mark.usefixtures("few_convolutions", "few_trees")
 @pytest.mark.parametrize("form", ["features", "steps", "text"])
 class TestSeveralOutputs:
     def test_are_classes_and_probabilities_of_each(self, form):
@@ -531,7 +531,7 @@ class TestSeveralOutputs:
             model.fit(X, y[:, 0])
 
 
-@pytest.mark.usefixtures("few_convolutions")
+@pytest.mark.usefixtures("few_convolutions", "few_trees")
 class TestRareClassesOfOutputs:
     def test_of_one_row_and_of_all_rows(self):
         for form in ("features", "steps", "text"):

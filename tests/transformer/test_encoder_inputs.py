@@ -17,7 +17,7 @@ from sklearn_attention.transformer._forms import form_of
 from sklearn_attention.transformer._scale import level_and_spread
 from sklearn_attention.transformer._step_rows import read_steps
 
-pytestmark = pytest.mark.usefixtures("few_convolutions")
+pytestmark = pytest.mark.usefixtures("few_convolutions", "few_trees")
 
 TINY = {
     "d_model": 8,

@@ -1,5 +1,7 @@
 """Encoders in searches and pipelines, and trainings that go on or are watched."""
 
+import itertools
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -17,7 +19,7 @@ from sklearn_attention import (
     TransformerRegressor,
 )
 
-pytestmark = pytest.mark.usefixtures("few_convolutions")
+pytestmark = pytest.mark.usefixtures("few_convolutions", "few_trees")
 
 ESTIMATORS = [TransformerRegressor, TransformerClassifier]
 TINY = {"d_model": 8, "n_heads": 2, "n_layers": 1, "training": Training(max_steps=3)}
@@ -50,8 +52,15 @@ def answers(model, X):
 
 
 FORMS = ["features", "steps", "text"]
+# Each estimator and each form; slow tests have all pairs.
+QUICK = {(TransformerRegressor, "features"), (TransformerClassifier, "steps")}
+QUICK |= {(TransformerRegressor, "text")}
 every_face = pytest.mark.parametrize(
-    ("estimator", "form"), [(estimator, form) for estimator in ESTIMATORS for form in FORMS]
+    ("estimator", "form"),
+    [
+        pytest.param(*face, marks=[] if face in QUICK else [pytest.mark.slow])
+        for face in itertools.product(ESTIMATORS, FORMS)
+    ],
 )
 
 
@@ -102,9 +111,8 @@ class TestCallbacks:
         assert recorder.setups == recorder.teardowns == 1
 
 
-@pytest.mark.parametrize("estimator", ESTIMATORS)
 class TestCompany:
-    @pytest.mark.parametrize("form", FORMS)
+    @every_face
     def test_search_over_kernels(self, estimator, form):
         model, X, y = fit(estimator, form)
         kernels = ["scaled_dot_product", "positive_features"]
@@ -113,6 +121,7 @@ class TestCompany:
         assert np.isfinite(search.cv_results_["mean_test_score"]).all()
         assert search.predict(X).shape == y.shape
 
+    @pytest.mark.parametrize("estimator", ESTIMATORS)
     def test_pipelines(self, estimator):
         X, y = load_iris(return_X_y=True, as_frame=True)
         model = make_pipeline(StandardScaler(), estimator(**SCORED))
