@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 
 import pytest
+from slow_cases import slow_but
 
 import sklearn_attention
 
@@ -162,16 +163,10 @@ def test_what_holds_a_promise_is_there():
         assert f"def {name}(" in tests
 
 
-LONG_GUIDES = "forecasting", "kernel_attention", "recipes", "sequences", "smoothing"
+LONG_GUIDES = {"forecasting", "kernel_attention", "recipes", "sequences", "smoothing"}
 
 
-@pytest.mark.parametrize(
-    "page",
-    [
-        pytest.param(page, marks=[pytest.mark.slow] if page in LONG_GUIDES else [])
-        for page in GUIDES
-    ],
-)
+@pytest.mark.parametrize("page", slow_but({*GUIDES} - LONG_GUIDES, GUIDES))
 def test_what_a_guide_shows_is_true(page):
     flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
     path = str(ROOT / "docs" / f"{page}.md")

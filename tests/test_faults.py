@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from every_estimator import NETWORKS, answer, data_for, global_state
+from slow_cases import slow_but
 
 from sklearn_attention import Training
 from sklearn_attention.training import _train
@@ -72,11 +73,7 @@ QUICK |= {("language model", fault) for fault in FAULTS}
 
 
 @pytest.mark.parametrize(
-    ("name", "fault"),
-    [
-        pytest.param(*case, marks=[] if case in QUICK else [pytest.mark.slow])
-        for case in itertools.product(NETWORKS, FAULTS)
-    ],
+    ("name", "fault"), slow_but(QUICK, itertools.product(NETWORKS, FAULTS))
 )
 def test_a_fit_that_fails_on_the_way(name, fault, tmp_path, monkeypatch):
     path, data = tmp_path / "checkpoint.pt", data_for(NETWORKS[name])

@@ -39,6 +39,7 @@ RULES = "penalized-loo", "loo", "gcv", "aicc", "scott", "silverman", "knn-loo"
 KERNELS = "gaussian", "epanechnikov", "tricube", "matern32", "laplacian", "scaled_dot_product"
 TINY = {"d_model": 8, "n_heads": 2, "n_layers": 1, "max_epochs": 2}
 PARABOLAS = LocalPolynomialRegressor(degree=2)
+AVERAGES_PER_FEATURE = NadarayaWatsonRegressor(per_feature=True)
 LINES_PER_FEATURE = LocalPolynomialRegressor(per_feature=True)
 BEST_POLYNOMIAL = LocalPolynomialCV(["gaussian"], criterion="gcv")
 SMOOTHERS = [
@@ -52,7 +53,7 @@ SMOOTHERS = [
     *(LocalPolynomialRegressor(bandwidth=rule) for rule in RULES[:5]),
     LocalPolynomialRegressor(bandwidth=1.2, degree=2),
     PARABOLAS,
-    NadarayaWatsonRegressor(per_feature=True),
+    AVERAGES_PER_FEATURE,
     LINES_PER_FEATURE,
     *(
         kind(bandwidth=AdaptiveBandwidth(7))
@@ -310,7 +311,7 @@ RELATIONS = [
     (in_another_order, anything, 1e-9, "another order"),
 ]
 # What takes long is changed in few ways, and in all of them by slow tests.
-LONG = LINES_PER_FEATURE, PARABOLAS
+LONG = LINES_PER_FEATURE, AVERAGES_PER_FEATURE, PARABOLAS
 FEW = "scale", "rows permuted", "one by one"
 CASES = [
     pytest.param(
@@ -411,7 +412,7 @@ REFUSED = (
         pytest.param(
             model,
             *extreme,
-            marks=[pytest.mark.slow] if extreme in LESS_EXTREME else [],
+            marks=[pytest.mark.slow] if extreme in LESS_EXTREME or model in LONG[:2] else [],
             id=f"{model!r}-{'-'.join(map(str, extreme))}".replace("\n", ""),
         )
         for model in MODELS

@@ -1,11 +1,13 @@
 """Sums over the keys near each query, against sums over all pairs."""
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from slow_cases import slow_but
 
 from sklearn_attention.attention import LeaveOneOut, attend, attend_local
 from sklearn_attention.attention._algorithms import _near_keys, _nearest
@@ -86,9 +88,14 @@ def test_averages(place, kernel, leave_out, always):
     np.testing.assert_allclose(found[1], asked[1], rtol=1e-9, atol=1e-7)
 
 
-@pytest.mark.parametrize("degree", [1, 2])
-@pytest.mark.parametrize("kernel", ["epanechnikov", "gaussian"])
-@pytest.mark.parametrize("place", PLACES)
+CASES = [*itertools.product(PLACES, ["epanechnikov", "gaussian"], [1, 2])]
+
+
+# Each kernel and degree at half of the places.
+QUICK = CASES[::8] + CASES[3::8] + CASES[5::8] + CASES[6::8]
+
+
+@pytest.mark.parametrize(("place", "kernel", "degree"), slow_but(QUICK, CASES))
 def test_local_polynomials(place, kernel, degree, always):
     queries, keys, values, weights = data(place, 3)
     leave_out, empty = degree == 1, "nearest" if degree == 1 else "nan"

@@ -188,8 +188,9 @@ def _number_of_quartics(x):
     return len(calls)
 
 
-@pytest.mark.parametrize("kernel", [Gaussian(), Epanechnikov()], ids=repr)
-@pytest.mark.parametrize("design", ["uniform", "beta"])
+@pytest.mark.parametrize(
+    ("kernel", "design"), [(Gaussian(), "beta"), (Epanechnikov(), "uniform")], ids=repr
+)
 def test_near_the_best_bandwidth_of_the_truth(kernel, design):
     rng = np.random.default_rng(1)
     n, sigma = 2000, 0.3

@@ -11,6 +11,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, TimeSeriesSplit
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from slow_cases import slow_but
 
 from sklearn_attention import KernelForecaster, Training, TransformerForecaster
 from sklearn_attention.forecasting import Forecaster
@@ -516,7 +517,7 @@ class TestBacktest:
 
 class TestCompany:
     @every_forecaster
-    @every_kind
+    @pytest.mark.parametrize("kind", slow_but(["range", "MS"], [*make_indexes(), "range"]))
     def test_searches(self, kind, forecaster):
         series = make_series(kind)
         X = make_features(series)

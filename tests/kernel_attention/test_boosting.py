@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.metrics import log_loss
+from slow_cases import slow_but
 
 from sklearn_attention import Columns, KernelAttentionClassifier, KernelAttentionRegressor
 from sklearn_attention.kernel_attention._blend import MultinomialLink
@@ -20,11 +21,7 @@ from sklearn_attention.kernel_attention._boosting import (
 )
 
 READOUTS = pytest.mark.parametrize(
-    "readout",
-    [
-        "solve",
-        *(pytest.param(name, marks=pytest.mark.slow) for name in ("local_linear", "average")),
-    ],
+    "readout", slow_but(["solve"], ["solve", "local_linear", "average"])
 )
 ESTIMATORS = [KernelAttentionRegressor, KernelAttentionClassifier]
 # Hardly any learning: what trees add is what is tested.
@@ -185,6 +182,7 @@ class TestClassifier:
         assert without.boosters_ == [[]]
         assert (without.links_ == [None]) == (readout == "average")
 
+    @pytest.mark.usefixtures("few_trees")
     def test_outputs_have_their_own_trees(self):
         X, steps = make_classes()
         y = np.column_stack([np.where(X[:, 2] > 0.5, "b", "a"), np.array(["n", "y"])[steps]])
@@ -194,6 +192,7 @@ class TestClassifier:
         for p in model.predict_proba(X):
             np.testing.assert_allclose(p.sum(axis=1), 1)
 
+    @pytest.mark.usefixtures("few_trees")
     def test_a_class_that_a_fold_has_not_seen(self):
         X, y = make_classes()
         y[:2] = 2
@@ -217,6 +216,7 @@ class TestClassifier:
         np.testing.assert_allclose(mute(scores, np.zeros((50, 2))), plain(scores), atol=1e-4)
 
 
+@pytest.mark.usefixtures("few_trees")
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 class TestBoth:
     def test_missing_cells_and_categories(self, estimator):

@@ -1,10 +1,13 @@
 """Estimators on collections of Dask: as on the same rows in memory."""
 
+import itertools
+
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from slow_cases import slow_but
 
 from sklearn_attention import (
     LocalPolynomialRegressor,
@@ -69,8 +72,11 @@ def assert_alike(found, expected, kind):
             np.testing.assert_allclose(ours, expected[name], rtol=1e-10, atol=1e-10)
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("model", MODELS, ids=str)
+# Each with weights or without them.
+CASES = [*itertools.product(MODELS, [False, True])]
+
+
+@pytest.mark.parametrize(("model", "weighted"), slow_but(CASES[::4] + CASES[3::4], CASES))
 def test_as_in_memory(model, weighted):
     X, y, weights, queries = make_data()
     y = targets(model, y)
@@ -92,8 +98,13 @@ def test_as_in_memory(model, weighted):
     np.testing.assert_allclose(ours, score, rtol=1e-10)
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov"])
+@pytest.mark.parametrize(
+    ("kernel", "weighted"),
+    slow_but(
+        [("gaussian", False), ("epanechnikov", True)],
+        itertools.product(["gaussian", "epanechnikov"], [False, True]),
+    ),
+)
 def test_what_training_rows_are_predicted(kernel, weighted):
     X, y, weights, _ = (rows[:150] for rows in make_data())
     weights = weights if weighted else None

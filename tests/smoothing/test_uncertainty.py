@@ -1,5 +1,6 @@
 """Intervals, bands, quantiles: against models fitted again and sums written out."""
 
+import itertools
 import math
 import random
 
@@ -8,6 +9,7 @@ import pandas as pd
 import pytest
 from scipy.stats import norm
 from sklearn.base import clone
+from slow_cases import slow_but
 from smoothing_cases import CASES, DEGREES, frame_of, jackknife_plus, refit_without, take
 
 from sklearn_attention import LocalPolynomialRegressor, NadarayaWatsonRegressor
@@ -23,8 +25,13 @@ def data():
 
 
 class TestIntervals:
-    @pytest.mark.parametrize("kind", ["plain", "compact", "frame", "knn", "frame-knn"])
-    @pytest.mark.parametrize("degree", DEGREES)
+    @pytest.mark.parametrize(
+        ("kind", "degree"),
+        slow_but(
+            [("plain", 0), ("compact", 1), ("frame", 2), ("knn", 1), ("frame-knn", 0)],
+            itertools.product(["plain", "compact", "frame", "knn", "frame-knn"], DEGREES),
+        ),
+    )
     def test_are_the_jackknife_plus(self, kind, degree):
         ((_, model, X, y, _),) = (case for case in CASES if case[0] == f"{kind}-{degree}")
         model = clone(model).fit(X, y)
@@ -463,7 +470,7 @@ class TestBands:
             pytest.param("same", 40, 200, 0.8, marks=pytest.mark.slow),
         ],
     )
-    @pytest.mark.parametrize("degree", DEGREES)
+    @pytest.mark.parametrize("degree", slow_but([1], DEGREES))
     def test_hold_the_curve(self, degree, noise, n_seeds, n_resamples, least):
         x = np.linspace(0, 1, 200)
         truth, grid = np.sin(9 * x), x[::4, None]

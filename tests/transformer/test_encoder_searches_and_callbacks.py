@@ -12,6 +12,7 @@ from sklearn.datasets import load_iris
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from slow_cases import slow_but
 
 from sklearn_attention import (
     Training,
@@ -56,11 +57,7 @@ FORMS = ["features", "steps", "text"]
 QUICK = {(TransformerRegressor, "features"), (TransformerClassifier, "steps")}
 QUICK |= {(TransformerRegressor, "text")}
 every_face = pytest.mark.parametrize(
-    ("estimator", "form"),
-    [
-        pytest.param(*face, marks=[] if face in QUICK else [pytest.mark.slow])
-        for face in itertools.product(ESTIMATORS, FORMS)
-    ],
+    ("estimator", "form"), slow_but(QUICK, itertools.product(ESTIMATORS, FORMS))
 )
 
 
