@@ -108,8 +108,11 @@ def torch_threads(n_threads):
     global _active, _threads_before
     n_threads = check_positive("n_threads", n_threads, integer=True)
     with _lock:
+        # A new thread takes the process's number when it first asks or computes: here, not
+        # within, where another thread that leaves may have changed it.
+        current = torch.get_num_threads()
         if _active == 0:
-            _threads_before = torch.get_num_threads()
+            _threads_before = current
         _active += 1
         before = _own.numbers[-1] if _own.numbers else _threads_before
         _own.numbers.append(n_threads)

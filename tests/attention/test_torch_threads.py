@@ -49,6 +49,24 @@ class TestTorchThreads:
         assert seen == [4]
         assert torch.get_num_threads() == 4
 
+    def test_a_new_thread_keeps_its_number_when_another_leaves(self):
+        entered, leave = threading.Event(), threading.Event()
+        seen = []
+
+        def other():
+            with torch_threads(1):
+                entered.set()
+                leave.wait(10)
+                seen.append(torch.get_num_threads())
+
+        worker = threading.Thread(target=other)
+        with torch_threads(1):
+            worker.start()
+            entered.wait(10)
+        leave.set()
+        worker.join()
+        assert seen == [1]
+
     @pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
     @pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
     @pytest.mark.parametrize("n_own", [0, 1])
