@@ -9,7 +9,6 @@ from pathlib import Path
 
 import hypothesis
 import pytest
-import sklearn.ensemble
 
 # What tests share is imported by name.
 sys.path.insert(0, str(Path(__file__).parent))
@@ -93,6 +92,8 @@ def few_convolutions(monkeypatch):
 @pytest.fixture
 def few_trees(monkeypatch):
     """Beside a network or kernel attention, twenty instead of a hundred."""
+    import sklearn.ensemble
+
     for name in ("HistGradientBoostingClassifier", "HistGradientBoostingRegressor"):
         few = functools.partial(getattr(sklearn.ensemble, name), max_iter=20)
         for module in ("sklearn.ensemble", "sklearn_attention.transformer._baselines"):
