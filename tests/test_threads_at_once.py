@@ -12,8 +12,10 @@ from sklearn.model_selection import cross_val_score
 
 from sklearn_attention import Training, TransformerLanguageModel
 
-pytestmark = pytest.mark.usefixtures("two_threads_of_torch", "few_rates", "few_trees")
+pytestmark = pytest.mark.usefixtures("two_threads_of_torch")
 everywhere = pytest.mark.parametrize("name", EVERY)
+# Not where other processes fit, which know nothing of it.
+quickly = pytest.mark.usefixtures("few_rates", "few_trees")
 
 
 @pytest.fixture(scope="module")
@@ -50,6 +52,7 @@ def check_fits(name, n_threads, n_fits):
     assert state_beside_warnings() == before
 
 
+@quickly
 @pytest.mark.parametrize("name", ["language model", "regressor", "kernel attention"])
 def test_fits_in_threads_equal_those_one_after_the_other(name):
     check_fits(name, n_threads=2, n_fits=3)
@@ -68,6 +71,7 @@ def check_predictions(pickled, expected, data, n_rounds):
             np.testing.assert_array_equal(found, expected)
 
 
+@quickly
 @everywhere
 def test_eight_threads_predict_what_one_does(name, fitted):
     pickled, expected = fitted(name)
