@@ -80,6 +80,7 @@ def test_eight_threads_predict_what_one_does(name, fitted):
     assert global_state() == before
 
 
+@quickly
 @pytest.mark.slow
 @everywhere
 def test_eight_threads_predict_what_one_does_again_and_again(name, fitted):
