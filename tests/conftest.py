@@ -17,11 +17,11 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 
 # No deadline: how long an example takes depends on what else the machine does. The same
 # examples in every run of a continuous integration, new ones in every run by hand.
-hypothesis.settings.register_profile("local", deadline=None, max_examples=50)
+hypothesis.settings.register_profile("local", deadline=None, max_examples=30)
 hypothesis.settings.register_profile(
     "ci",
     deadline=None,
-    max_examples=50,
+    max_examples=30,
     derandomize=True,
     database=None,
     suppress_health_check=[hypothesis.HealthCheck.too_slow],

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from slow_cases import one_in
 
 from sklearn_attention import Columns
 from sklearn_attention.attention import (
@@ -75,10 +76,10 @@ def by_leave_one_out(X, values, kernel, mixed, options):
     return LeaveOneOut(X, values, kernel, bandwidth=h, **options).scores([1.0])
 
 
-@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
-@pytest.mark.parametrize("degree", [0, 1, 2])
-@pytest.mark.parametrize("mixed", [False, True])
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(
+    ("kernel", "degree", "mixed", "weighted"),
+    one_in(2, KERNELS, [0, 1, 2], [False, True], [False, True]),
+)
 class TestBothParts:
     def test_scores(self, kernel, degree, mixed, weighted):
         smoother, X, values, options = make(kernel, degree, mixed, weighted)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from slow_cases import one_in
 
 from sklearn_attention.attention._algorithms import _line
 from sklearn_attention.attention._algorithms._line import Line, serves
@@ -39,9 +40,9 @@ def all_pairs(line, queries, scale, own):
 
 
 @pytest.mark.filterwarnings("ignore:overflow")
-@pytest.mark.parametrize("leave_out", [False, True])
-@pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize(
+    ("name", "place", "leave_out"), one_in(2, KERNELS, PLACES, [False, True])
+)
 def test_equals_sums_over_all_pairs(name, place, leave_out, monkeypatch):
     rng = np.random.default_rng(0)
     x, weights, values = PLACES[place](rng), rng.uniform(0.5, 2, N), rng.normal(size=(N, 2))

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from slow_cases import one_in
 
 from sklearn_attention.attention import (
     attend,
@@ -47,9 +48,12 @@ def assert_all_alike(found, expected, tolerance=1e-10):
         assert_alike(ours, theirs, tolerance)
 
 
-@pytest.mark.parametrize("order", ["random", "sorted"])
-@pytest.mark.parametrize("n_features", [1, 2, 3])
-@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "laplacian", "silverman"])
+KERNELS, ORDERS = ["gaussian", "epanechnikov", "laplacian", "silverman"], ["random", "sorted"]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "n_features", "order"), one_in(2, KERNELS, [1, 2, 3], ORDERS)
+)
 def test_averages(kernel, n_features, order):
     queries, *rows = make_data(order, n_features)
     for weighted in (False, True):
@@ -67,9 +71,9 @@ def test_averages(kernel, n_features, order):
         assert_all_alike(found, expected)
 
 
-@pytest.mark.parametrize("order", ["random", "sorted"])
-@pytest.mark.parametrize("empty", ["nearest", "mean", "nan"])
-@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov"])
+@pytest.mark.parametrize(
+    ("kernel", "empty", "order"), one_in(2, KERNELS[:2], ["nearest", "mean", "nan"], ORDERS)
+)
 def test_policies_and_polynomials(kernel, empty, order):
     queries, keys, values, weights = make_data(order)
     tables = in_partitions(keys, np.column_stack([values, keys]), weights)

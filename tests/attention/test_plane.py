@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from slow_cases import one_in
 
 from sklearn_attention.attention._algorithms import _boxes, _chebyshev, _keys, _plane
 from sklearn_attention.attention._algorithms._plane import Plane, serves_plane
@@ -65,9 +66,9 @@ def all_pairs(plane, queries, scale, own):
 
 
 @pytest.mark.filterwarnings("ignore:overflow")
-@pytest.mark.parametrize("leave_out", [False, True])
-@pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("degree", [0, 1])
+@pytest.mark.parametrize(
+    ("place", "leave_out", "degree"), one_in(2, PLACES, [False, True], [0, 1])
+)
 def test_equals_sums_over_all_pairs(place, leave_out, degree, monkeypatch):
     rng = np.random.default_rng(0)
     points, weights, values = (

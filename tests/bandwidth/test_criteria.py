@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from slow_cases import one_in
 
 from sklearn_attention.attention import LeaveOneOut, Scores
 from sklearn_attention.bandwidth import (
@@ -55,10 +56,10 @@ def slow_criterion(name, X, values, kernel, h, degree=0, weight=None):
     return penalty * error / n
 
 
-@pytest.mark.parametrize("criterion", SMOOTHER_CRITERIA)
-@pytest.mark.parametrize("degree", [0, 1])
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("kernel", [Gaussian(), Epanechnikov()], ids=repr)
+@pytest.mark.parametrize(
+    ("criterion", "degree", "weighted", "kernel"),
+    one_in(2, SMOOTHER_CRITERIA, [0, 1], [False, True], [Gaussian(), Epanechnikov()]),
+)
 def test_value_of_the_search(criterion, degree, weighted, kernel):
     X, values = make_data(n=30)
     weight = np.random.default_rng(1).uniform(0.5, 2, 30) if weighted else None

@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
+from slow_cases import one_in
 
 from sklearn_attention import Columns
 from sklearn_attention.attention import Scores, local_rows
@@ -96,9 +97,10 @@ def test_not_above_a_grid(kernel, degree, n):
     assert value <= brute * (1.05 if kernel == Epanechnikov() else 1 + 1e-6)
 
 
-@pytest.mark.parametrize("criterion", ["loo", "gcv", "aicc"])
-@pytest.mark.parametrize("degree", [0, 1])
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(
+    ("criterion", "degree", "weighted"),
+    one_in(2, ["loo", "gcv", "aicc"], [0, 1], [False, True]),
+)
 def test_value_is_the_criterion_at_the_bandwidths(criterion, degree, weighted):
     X, values = mixed(60)
     values = 100 * values

@@ -5,6 +5,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.model_selection import GridSearchCV
+from slow_cases import one_in
 
 from sklearn_attention import (
     LocalPolynomialRegressor,
@@ -54,8 +55,7 @@ def few(plane):
 
 class TestRules:
     @each_regressor
-    @pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov"])
-    @pytest.mark.parametrize("rule", RULES)
+    @pytest.mark.parametrize(("kernel", "rule"), one_in(2, ["gaussian", "epanechnikov"], RULES))
     def test_regressors(self, curve, estimator, kernel, rule):
         X, y = curve
         model = clone(estimator).set_params(kernel=kernel, bandwidth=rule)
@@ -91,8 +91,7 @@ class TestRules:
             assert np.isfinite(model.criterion_value_)
 
     @each_regressor
-    @pytest.mark.parametrize("weighted", [False, True])
-    @pytest.mark.parametrize("rule", CRITERIA)
+    @pytest.mark.parametrize(("rule", "weighted"), one_in(2, CRITERIA, [False, True]))
     def test_scores_are_what_they_say(self, plane, estimator, rule, weighted):
         X, y = plane[0][:, :2], plane[1]
         weight = np.random.default_rng(2).uniform(0.5, 2, 60)

@@ -10,6 +10,7 @@ from scipy.stats import kstest
 from sklearn.base import clone, is_regressor
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
+from slow_cases import one_in
 
 from sklearn_attention import (
     ConditionalKernelDensity,
@@ -173,9 +174,9 @@ class TestDensity:
         ]
         assert model.likelihood_score_ == pytest.approx(np.mean(left_out), rel=1e-10)
 
-    @pytest.mark.parametrize("empty", ["nearest", "mean", "nan"])
-    @pytest.mark.parametrize("kernels", KERNELS, ids=str)
-    @pytest.mark.parametrize("place", PLACES)
+    @pytest.mark.parametrize(
+        ("place", "kernels", "empty"), one_in(3, PLACES, KERNELS, ["nearest", "mean", "nan"])
+    )
     def test_near_rows_are_told_from_all(self, place, kernels, empty, monkeypatch):
         monkeypatch.setattr(_near_keys, "_FEW_PAIRS", 0)
         monkeypatch.setattr(_near_keys, "_LARGEST_SHARE", np.inf)

@@ -17,6 +17,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KernelDensity
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from slow_cases import one_in
 
 from sklearn_attention import ProductKernelDensity
 from sklearn_attention.attention._algorithms import _near_keys
@@ -165,8 +166,7 @@ class TestEstimate:
         expected = logsumexp(terms, axis=1) - math.log(scale)
         np.testing.assert_allclose(model.score_samples(queries), expected, rtol=1e-8)
 
-    @pytest.mark.parametrize("kernel", DENSITIES)
-    @pytest.mark.parametrize("place", PLACES)
+    @pytest.mark.parametrize(("kernel", "place"), one_in(3, DENSITIES, PLACES))
     def test_several_features_by_near_rows(self, kernel, place, monkeypatch):
         monkeypatch.setattr(_near_keys, "_FEW_PAIRS", 0)
         monkeypatch.setattr(_near_keys, "_LARGEST_SHARE", np.inf)

@@ -6,6 +6,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from slow_cases import one_in
 
 from sklearn_attention import (
     LocalPolynomialRegressor,
@@ -66,8 +67,7 @@ def in_small_blocks(monkeypatch):
         monkeypatch.setattr(module, name, 2000)
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("model", MODELS, ids=str)
+@pytest.mark.parametrize(("model", "weighted"), one_in(2, MODELS, [False, True]))
 def test_rows_on_disk_are_neither_copied_nor_taken_at_once(model, weighted, rows, monkeypatch):
     expected = answers(fitted(model, [np.array(field) for field in rows], weighted))
     in_small_blocks(monkeypatch)
