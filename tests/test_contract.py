@@ -5,6 +5,7 @@ import copy
 import functools
 import inspect
 import io
+import itertools
 import pickle
 
 import joblib
@@ -17,6 +18,7 @@ from recorder import Recorder
 from sklearn.base import clone, is_regressor
 from sklearn.callback import ProgressBar
 from sklearn.exceptions import NotFittedError
+from slow_cases import slow_but
 
 import sklearn_attention
 from sklearn_attention import (
@@ -185,7 +187,21 @@ ROWS = [
     name for name, (estimator, (X, *_), *_) in CASES.items()
     if isinstance(X, np.ndarray) and X.ndim == 2
 ]  # fmt: skip
-every = pytest.mark.parametrize("name", CASES)
+# Each of these has a part of others; slow tests ask them too.
+LIKE_OTHERS = {
+    "regressor without dropout",
+    "best degree",
+    "lines of neighbours",
+    "classifier of a frame",
+    "classifier of texts",
+    "regressor of steps",
+    *(f"kernel attention of a frame, {readout}" for readout in READOUTS[:2]),
+    *(f"classes of a frame by kernel attention, {readout}" for readout in READOUTS[1:]),
+    *(f"analogs of {form}" for form in ("minutes", "periods", "frame")),
+    *(f"forecaster of {form}" for form in ("months", "array")),
+}
+OWN = CASES.keys() - LIKE_OTHERS
+every = pytest.mark.parametrize("name", slow_but(OWN, CASES))
 
 
 def fresh(name):
@@ -304,7 +320,10 @@ STORES = {
 @pytest.mark.parametrize(
     ("name", "store"),
     [
-        *((name, store) for name in CASES for store in ("pickle", "skops")),
+        *slow_but(
+            {*itertools.product(OWN, ("pickle", "skops"))},
+            itertools.product(CASES, ("pickle", "skops")),
+        ),
         ("forecaster", "deepcopy"),
         ("regressor of a frame", "joblib"),
     ],
