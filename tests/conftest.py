@@ -91,13 +91,12 @@ def few_convolutions(monkeypatch):
 
 @pytest.fixture
 def few_trees(monkeypatch):
-    """Beside a network or kernel attention, twenty instead of a hundred."""
+    """Beside a network, twenty instead of a hundred."""
     import sklearn.ensemble
 
     for name in ("HistGradientBoostingClassifier", "HistGradientBoostingRegressor"):
         few = functools.partial(getattr(sklearn.ensemble, name), max_iter=20)
-        for module in ("sklearn.ensemble", "sklearn_attention.transformer._baselines"):
-            monkeypatch.setattr(f"{module}.{name}", few)
+        monkeypatch.setattr(f"sklearn_attention.transformer._baselines.{name}", few)
 
 
 @pytest.fixture

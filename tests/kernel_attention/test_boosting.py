@@ -182,7 +182,6 @@ class TestClassifier:
         assert without.boosters_ == [[]]
         assert (without.links_ == [None]) == (readout == "average")
 
-    @pytest.mark.usefixtures("few_trees")
     def test_outputs_have_their_own_trees(self):
         X, steps = make_classes()
         y = np.column_stack([np.where(X[:, 2] > 0.5, "b", "a"), np.array(["n", "y"])[steps]])
@@ -192,7 +191,6 @@ class TestClassifier:
         for p in model.predict_proba(X):
             np.testing.assert_allclose(p.sum(axis=1), 1)
 
-    @pytest.mark.usefixtures("few_trees")
     def test_a_class_that_a_fold_has_not_seen(self):
         X, y = make_classes()
         y[:2] = 2
@@ -216,7 +214,6 @@ class TestClassifier:
         np.testing.assert_allclose(mute(scores, np.zeros((50, 2))), plain(scores), atol=1e-4)
 
 
-@pytest.mark.usefixtures("few_trees")
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 class TestBoth:
     def test_missing_cells_and_categories(self, estimator):
