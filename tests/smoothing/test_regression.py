@@ -14,13 +14,6 @@ from sklearn_attention.datasets import make_smoothing_curve
 each_case = pytest.mark.parametrize("case", CASES, ids=[case[0] for case in CASES])
 
 
-@pytest.fixture
-def data():
-    rng = np.random.default_rng(0)
-    X = rng.uniform(-1, 1, size=(40, 2))
-    return X, np.sin(3 * X[:, 0]) + X[:, 1] ** 2 + 0.2 * rng.normal(size=40)
-
-
 class TestTraining:
     @each_case
     def test_degrees_of_freedom_are_the_trace(self, case):

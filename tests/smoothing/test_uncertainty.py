@@ -17,13 +17,6 @@ from sklearn_attention.attention import local_rows
 from sklearn_attention.datasets import make_smoothing_curve
 
 
-@pytest.fixture
-def data():
-    rng = np.random.default_rng(0)
-    X = rng.uniform(-1, 1, size=(40, 2))
-    return X, np.sin(3 * X[:, 0]) + X[:, 1] ** 2 + 0.2 * rng.normal(size=40)
-
-
 class TestIntervals:
     @pytest.mark.parametrize(
         ("kind", "degree"),
