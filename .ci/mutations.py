@@ -72,10 +72,10 @@ MUTATIONS = [
         "bound on the error from the cells' middles, not their edges",
     ),
     Mutation(
-        "attention/_algorithms/_tiles.py",
-        "return smallest.sqrt() * scale, near * problem.weights",
-        "return smallest.sqrt() * scale, near * torch.ones_like(problem.weights)",
-        "equally near keys share alike, whatever their weights",
+        "attention/_algorithms/_nearest.py",
+        "squared[own_pairs] = math.inf",
+        "squared[own_pairs] *= 2",
+        "a query's own key answers for it",
     ),
     Mutation(
         "attention/_derivatives.py",
@@ -90,16 +90,16 @@ MUTATIONS = [
         "a row's own weight is left out of its leverage",
     ),
     Mutation(
-        "attention/_own_key.py",
+        "attention/_leave_one_out.py",
         "odds = odds * (1 + (without.pull * without.mean).sum(axis=1))",
         "odds = odds * (1 - (without.pull * without.mean).sum(axis=1))",
         "sign of what slopes add to a leverage",
     ),
     Mutation(
-        "attention/_partial.py",
-        "mass = part_a.total_mass * scale_a + part_b.total_mass * scale_b",
-        "mass = part_a.total_mass * scale_a + part_b.total_mass",
-        "absolute weights of one part stay in their own scale",
+        "attention/_sums.py",
+        "least = self.least * one + other.least * two",
+        "least = self.least * one + other.least",
+        "what is trusted of one part stays in its own scale",
     ),
     Mutation(
         "bandwidth/_convolution.py",

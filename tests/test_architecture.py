@@ -48,13 +48,11 @@ TORCH = {
 WITHOUT_TESTS = {
     "": "_blocks _explanation _labels _partitions _spread _thread_pools _validation",
     "attention": """
-        _algorithms._block_moments _algorithms._boxes _algorithms._cells
-        _algorithms._chebyshev _algorithms._compact_blocks _algorithms._dense
-        _algorithms._fused _algorithms._keys _algorithms._near_sums _algorithms._nearest
-        _algorithms._pairs _algorithms._recurrences _algorithms._strips _algorithms._tiles
-        _algorithms._windows _average _derivatives _empty _kernel_sums _linear_time
-        _local_polynomial _local_sums _moments _over_partitions _own_key
-        _polynomial _problem _threads _weights
+        _algorithms._blocks_of_queries _algorithms._boxes _algorithms._cells
+        _algorithms._chebyshev _algorithms._compact_blocks _algorithms._fused
+        _algorithms._keys _algorithms._linear _algorithms._pairs _algorithms._recurrences
+        _algorithms._strips _algorithms._tiles _algorithms._windows _derivatives
+        _local_rows _read _smoother _threads _weights
     """,
     "bandwidth": "_candidates _convolution _density _density_search _rules",
     "forecasting": """

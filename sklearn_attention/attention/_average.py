@@ -1,16 +1,10 @@
 """The weighted average of remembered values: the one function everything rests on."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from .._partitions import is_partitioned
-from .._validation import check_choice
-from ..kernels import Kernel, as_kernel
-from ._chunks import Chunks, are_many, in_blocks
-from ._kernel_sums import ALGORITHMS
-from ._over_partitions import over_partitions
-from ._partial import EMPTY_POLICIES, Fallback, Part, finish, merge
+from ._parts import reduce
+from ._smoother import Smoother, scaled
+from ._sums import Sums
 
 
 def attend(
@@ -109,69 +103,14 @@ def attend(
     >>> averages.round(3)
     array([ 5.136, 10.   ])
     """
-    check_choice("algorithm", algorithm, ALGORITHMS)
-    check_choice("empty", empty, EMPTY_POLICIES)
-    options = {
-        "bandwidth": bandwidth, "sample_weight": sample_weight, "algorithm": algorithm,
-        "device": device,
-    }  # fmt: skip
-    if is_partitioned(queries, keys, values, sample_weight):
-        del options["sample_weight"]
-        method = _Averages(as_kernel(kernel), options, empty)
-        tables = queries, keys, values, sample_weight, query_scale
-        return tuple(over_partitions(method, *tables, leave_one_out))
-    if are_many(queries) and leave_one_out is False and query_scale is None:
-        return tuple(in_blocks(attend, queries, keys, values, kernel, empty=empty, **options))
-    options |= {"query_scale": query_scale, "leave_one_out": leave_one_out}
-    chunks = Chunks(queries, keys, values, kernel, **options)
-    averages, log_normalizers = finish(chunks.total(empty), empty)
+    smoother = Smoother(kernel, bandwidth, 0, empty, algorithm, device)
+    tables = queries, keys, values, sample_weight, query_scale, leave_one_out
+    averages, log_normalizers = reduce(smoother, *tables)
     n_dims = values.ndim if hasattr(values, "ndim") else np.ndim(values)
-    averages = averages[:, 0] if n_dims == 1 else averages
-    # Half precision would not hold the logarithms of small sums.
-    return chunks.answer(averages), chunks.answer(log_normalizers, "single")
+    return averages[:, 0] if n_dims == 1 and averages.ndim == 2 else averages, log_normalizers
 
 
-@dataclass(frozen=True)
-class _Averages:
-    """Averages over keys in partitions."""
-
-    kernel: Kernel
-    options: dict
-    empty: str
-
-    def context(self, keys, values, weights):
-        return None
-
-    def part(self, chunks, context):
-        part = chunks.total(self.empty, all_keys=False)
-        # What answers for no query need not travel.
-        answers = part.fallback is not None and np.isfinite(part.fallback.distance).any()
-        return part if answers else part._replace(fallback=None)
-
-    @staticmethod
-    def merge(a, b):
-        if (a.fallback is None) != (b.fallback is None):
-            a, b = (
-                part if part.fallback else part._replace(fallback=_no_fallback(part))
-                for part in (a, b)
-            )
-        return merge(a, b)
-
-    def finish(self, part, queries, context):
-        # Without a fallback every query has weights, or the policy none.
-        needless = part.fallback is None and self.empty in ("nearest", "mean")
-        return finish(part, "nan" if needless else self.empty)
-
-    def fields(self, keys, values, dtype):
-        return [(values.shape[1:], dtype), ((), np.promote_types(dtype, np.float32))]
-
-
-def _no_fallback(part):
-    distance = np.full(len(part.shift), np.inf)
-    return Fallback(distance, np.zeros_like(part.numerator), np.zeros_like(distance))
-
-
-def partial_attend(
+def attention_sums(
     queries,
     keys,
     values,
@@ -183,9 +122,9 @@ def partial_attend(
     empty="nearest",
     device="auto",
 ):
-    """Weighted averages over some of the keys, left unfinished.
+    """Sums that weighted averages over some of the keys are made of.
 
-    For keys that come in chunks: reduce the parts with :func:`merge`, then :func:`finish`.
+    For keys that come in parts: add the sums over each, and divide once.
 
     Parameters
     ----------
@@ -194,29 +133,26 @@ def partial_attend(
 
     Returns
     -------
-    part : Part
+    sums : Sums
         Of arrays if the inputs are arrays, of tensors if they are tensors; in float64,
         since a large shift takes many digits.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from sklearn_attention.attention import finish, partial_attend
-    >>> part = partial_attend([[0.5]], [[0.0], [1.0]], np.array([0.0, 10.0]), "boxcar")
-    >>> averages, log_normalizers = finish(part)
+    >>> from sklearn_attention.attention import attention_sums
+    >>> sums = attention_sums([[0.5]], [[0.0], [1.0]], np.array([0.0, 10.0]), "boxcar")
+    >>> averages, log_normalizers = sums.average()
     >>> averages
     array([[5.]])
     """
-    check_choice("algorithm", algorithm, ALGORITHMS)
-    check_choice("empty", empty, EMPTY_POLICIES)
-    chunks = Chunks(
-        queries, keys, values, kernel, bandwidth=bandwidth, sample_weight=sample_weight,
-        algorithm=algorithm, device=device,
-    )  # fmt: skip
-    part = chunks.total(empty, all_keys=False)
-
-    def hand_out(field):
-        return None if field is None else chunks.answer(field, "double")
-
-    answers = part.fallback and Fallback(*map(hand_out, part.fallback))
-    return Part(*map(hand_out, part[:4]), fallback=answers)
+    smoother = Smoother(kernel, bandwidth, 0, empty, algorithm, device)
+    problem = smoother.problem(queries, keys, values, sample_weight)
+    found = smoother.reduction(problem).total(all_keys=False, answers=True)
+    found = found._replace(shift=found.shift + problem.log_weight_scale)
+    answer = found.answer
+    if answer is not None:
+        answer = scaled(answer, problem.log_weight_scale)
+        answer = Sums(*(problem.result(field, "double") for field in answer[:3]))
+    fields = (problem.result(field, "double") for field in found[:3])
+    return Sums(*fields, answer)

@@ -5,9 +5,8 @@ import torch
 
 from .._blocks import blocks
 from .._validation import check_bandwidth
-from ._algorithms._tiles import is_parallel, shifted_weights, sums_logarithms
-from ._partial import Part
-from ._problem import prepare
+from ._algorithms._tiles import is_parallel, least_total, shifted_weights, sums_logarithms
+from ._read import read
 from ._threads import map_blocks
 
 # Pairs per block of queries; about a dozen tables of this size are alive at a time.
@@ -77,9 +76,9 @@ def attend_gradient(
     array([[1.18 ],
            [1.704]])
     """
-    problem, answer, _ = prepare(
+    problem, _ = read(
         queries, keys, values, kernel, bandwidth=bandwidth, sample_weight=sample_weight,
-        leave_one_out=False, device=device,
+        device=device,
     )  # fmt: skip
     problem = problem.tensors(device)
     n_queries, n_features = problem.queries.shape
@@ -100,7 +99,7 @@ def attend_gradient(
         scale = torch.tensor(scale, device=gradients.device)
         gradients[:, :, columns] = torch.cat(found) / scale
     n_dims = values.ndim if hasattr(values, "ndim") else np.ndim(values)
-    return answer(gradients[:, 0] if n_dims == 1 else gradients)
+    return problem.result(gradients[:, 0] if n_dims == 1 else gradients)
 
 
 def _by_distance(problem, columns, rows):
@@ -162,7 +161,7 @@ def _shares(problem, table):
     if sums_logarithms(problem.kernel):
         weights = torch.where(weights > _INVISIBLE, weights, 0)
     total = weights.sum(dim=1)
-    usable = Part(shift, weights, total, weights.abs().sum(dim=1)).usable
+    usable = total.abs() > least_total(problem.kernel, weights)
     inverse = torch.where(usable, 1 / torch.where(usable, total, 1), 0)[:, None]
     shares = weights * inverse
     if sums_logarithms(problem.kernel):

@@ -5,14 +5,17 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from array_api_compat import is_torch_array
+from array_api_compat import array_namespace, is_torch_array
 
-from ._moments import LocalMoments
-from ._own_key import Predictions, with_own_key
-from ._problem import prepare
+from .._blocks import blocks
+from ._read import read
+from ._reduce import Reduction
+from ._solve import is_determined, solve
 
 # Values of this size have squares that can be summed.
 _LARGEST = 1e150
+# Rows whose kernel with themselves is evaluated at a time.
+_BLOCK_ROWS = 64
 
 
 class Scores(NamedTuple):
@@ -31,6 +34,24 @@ class Scores(NamedTuple):
     left_out: Any
     fitted: Any
     trace: Any
+
+
+class Predictions(NamedTuple):
+    """Predictions of the rows that are remembered.
+
+    Attributes
+    ----------
+    left_out : array of shape (n_rows, n_values)
+        Each row's prediction from all others.
+    fitted : array of shape (n_rows, n_values)
+        Its prediction from all rows.
+    leverage : array of shape (n_rows,)
+        Its own share in that: the diagonal of the smoother matrix.
+    """
+
+    left_out: Any
+    fitted: Any
+    leverage: Any
 
 
 class LeaveOneOut:
@@ -57,6 +78,8 @@ class LeaveOneOut:
         The rows to predict, from all other rows; None for all.
     empty : {"nearest", "nan", "mean", "raise"}, default="nearest"
         As for :func:`attend`; "raise" is "nan" here.
+    algorithm : {"auto", "dense"}, default="auto"
+        As for :func:`attend`.
     device : str, default="auto"
         Where to compute.
     gap : int, default=0
@@ -90,6 +113,7 @@ class LeaveOneOut:
         sample_weight=None,
         rows=None,
         empty="nearest",
+        algorithm="auto",
         device="auto",
         gap=0,
     ):
@@ -97,7 +121,7 @@ class LeaveOneOut:
         if sample_weight is not None:
             rows = rows[np.asarray(sample_weight)[rows] > 0]
         self.rows = rows
-        problem, _, _ = prepare(
+        problem, _ = read(
             X[rows], X, values, kernel, bandwidth=bandwidth, sample_weight=sample_weight,
             leave_one_out=rows, device=device,
         )  # fmt: skip
@@ -105,11 +129,10 @@ class LeaveOneOut:
         problem, self._center = problem.centred()
         self._own_values = problem.values[problem.own_key]
         self._weights = problem.weights[problem.own_key]
-        self._finish = functools.partial(with_own_key, values=self._own_values)
         empty = "nan" if empty == "raise" else empty
-        options = {"degree": degree, "empty": empty, "device": device}
-        self._moments = LocalMoments(problem, **options)
-        self._apart = LocalMoments(replace(problem, gap=gap), **options) if gap else None
+        options = {"empty": empty, "algorithm": algorithm, "device": device}
+        self._sums = Reduction(problem, degree, **options)
+        self._apart = Reduction(replace(problem, gap=gap), degree, **options) if gap else None
 
     def scores(self, scales, *, single=False):
         """Errors and degrees of freedom at some bandwidths.
@@ -163,11 +186,116 @@ class LeaveOneOut:
         return Predictions(left_out + center, fitted + center, leverage)
 
     def _predict(self, scales, single=False):
-        found = self._moments.reduce(self._finish, scales, single=single)
+        found = self._fold(self._sums, scales, single)
         if self._apart is None:
             return found
-        apart = self._apart.reduce(self._finish, scales, single=single)
+        apart = self._fold(self._apart, scales, single)
         return ((far[0], *near[1:]) for far, near in zip(apart, found, strict=True))
+
+    def _fold(self, sums, scales, single):
+        """Predictions at each scale."""
+        problem = sums.problem
+        if is_same_everywhere(problem.kernel, problem.keys.shape[1]):
+            finish = functools.partial(self._finish, own_terms(problem))
+            yield from sums.fold(finish, scales, single=single)
+            return
+        for scale in scales:
+            finish = functools.partial(self._finish, own_terms(problem.at(scale)))
+            yield from sums.fold(finish, scale[None], single=single)
+
+    def _finish(self, own, sums, moments, rows):
+        xp, device = array_namespace(sums.shift), sums.shift.device
+        own = [xp.asarray(field, device=device)[rows] for field in own]
+        share = own_share(own, sums.shift, sums.sums[0, 0])
+        return with_own_key(moments, share, rows, values=self._own_values)
+
+
+def is_same_everywhere(kernel, n_features):
+    """Whether a kernel's value between a row and itself is the same for all rows."""
+    return kernel.stationary or kernel.radial_form(n_features) is not None
+
+
+def own_terms(problem):
+    """Terms that the queries' own keys, which lie at the queries, add to the sums of weights.
+
+    As the logarithm of the absolute value, and the sign, each (n,).
+    """
+    xp = array_namespace(problem.keys)
+    kernel, x = problem.kernel, problem.queries
+    if is_same_everywhere(kernel, x.shape[1]):
+        x = x[:1]
+    evaluate = kernel.log if kernel.signed is False else kernel
+    own = [
+        xp.linalg.diagonal(evaluate(x[rows], x[rows])) for rows in blocks(len(x), _BLOCK_ROWS)
+    ]
+    own = xp.concat(own) if own else x[:, 0]
+    log_weights = xp.log(problem.weights[problem.own_key])
+    if kernel.signed is False:
+        return own + log_weights, xp.ones_like(log_weights)
+    return xp.log(xp.abs(own)) + log_weights, xp.sign(own) + 0 * log_weights
+
+
+def own_share(own, shift, total):
+    """Weight of a key that is left out, as a share of what all weights would sum to, (n,).
+
+    From :func:`own_terms` and the sum without it, ``total * exp(shift)``: 1 where no other key
+    has any weight.
+    """
+    log_size, sign = own
+    xp = array_namespace(shift)
+    # Relative to the larger of both, nothing overflows.
+    base = xp.maximum(shift, log_size)
+    itself = sign * xp.exp(log_size - base)
+    others = total * xp.exp(shift - base)
+    return xp.where(itself == 0, itself, itself / (itself + others))
+
+
+def with_own_key(moments, share, rows, *, values):
+    r"""Local fits without each row and with it, from the moments without it.
+
+    About the row itself, all terms of the polynomial but the constant are 0: with the share
+    :math:`s` of the row in the weights,
+
+    .. math:: E[\phi \phi^\top] = (1 - s)\, E_{-i}[\phi \phi^\top] + s\, e_0 e_0^\top .
+
+    Of some of all rows (n_rows,) that have these values (n_rows, p).
+    """
+    gram, cross = moments.gram, moments.cross
+    xp = array_namespace(cross)
+    own_values = xp.asarray(values, device=cross.device)[rows]
+    if gram.shape[1] == 1:
+        left_out = cross[:, 0]
+        fitted = left_out + share[:, None] * (own_values - left_out)
+        fitted = xp.where(share[:, None] != 1, fitted, own_values)
+        return Predictions(left_out, fitted, share)
+    without = solve(gram, cross)
+    # A row is a rank-one update of the fit without it, unless a ridge comes with it or goes.
+    is_update = without.ridge == 0
+    (rows,) = xp.nonzero(is_update)
+    is_update[rows] = is_determined(gram[rows], 1 - share[rows])
+    odds = share / xp.where(is_update, 1 - share, 1.0)
+    odds = odds * (1 + (without.pull * without.mean).sum(axis=1))
+    leverage = odds / (1 + odds)
+    fitted = without.value + leverage[:, None] * (own_values - without.value)
+    (rows,) = xp.nonzero(~is_update)
+    if len(rows):
+        some = (field[rows] for field in (gram, cross, share, own_values))
+        fitted, leverage = fitted + 0, leverage + 0
+        fitted[rows], leverage[rows] = _refit(*some)
+    return Predictions(without.value, fitted, leverage)
+
+
+def _refit(gram, cross, share, own_values):
+    """Fits with the rows themselves, and their leverages."""
+    xp = array_namespace(cross)
+    # Where no other row has a say, the row itself is all there is.
+    rest = (1 - share)[:, None, None]
+    gram = xp.where(xp.isfinite(gram), gram, 0.0) * rest
+    cross = xp.where(xp.isfinite(cross), cross, 0.0) * rest
+    gram[:, 0, 0] += share
+    cross[:, 0] += share[:, None] * own_values
+    solution = solve(gram, cross)
+    return solution.value, share * (1 + (solution.pull * solution.mean).sum(axis=1))
 
 
 def _to_numpy(x):

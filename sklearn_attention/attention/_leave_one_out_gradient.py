@@ -9,10 +9,9 @@ from ..kernels import Constant, Gaussian, squared_distances
 from ._algorithms._compact_blocks import in_order, median_blocks
 from ._algorithms._fused import softmax_average
 from ._algorithms._tiles import fallback_averages, shifted_weights, sums_logarithms
-from ._leave_one_out import Scores
-from ._own_key import own_share, with_own_key
-from ._polynomial import Basis, Moments, local_unit
-from ._problem import Problem
+from ._leave_one_out import Scores, own_share, with_own_key
+from ._read import Problem
+from ._solve import Basis, Moments, extent_of, local_unit
 from ._threads import threads_for
 
 # Moments are taken about the middle of so many neighbouring rows.
@@ -138,13 +137,14 @@ class LeaveOneOutGradient:
         gram, cross = self.basis.moments(averages)
         if self.basis.degree:
             width = self.kernel.spread * log_bandwidth.exp() / self.unit
-            unit = local_unit(width, self.places, self.weights)
+            unit = local_unit(width, extent_of(self.places, self.weights))
             shift = self.basis.shift(self.places - self.middles, unit)
             gram, cross = shift @ gram @ shift.transpose(1, 2), shift @ cross
         own = log_own + self.weights.log(), torch.ones_like(log_total)
         share = own_share(own, log_total, torch.ones_like(log_total))
-        moments = Moments(log_total, None, gram, cross, None, share)
-        left_out, fitted, leverage = with_own_key(moments, slice(None), values=self.values)
+        moments = Moments(gram, cross, None)
+        found = with_own_key(moments, share, slice(None), values=self.values)
+        left_out, fitted, leverage = found
         share = self.weights / self.weights.sum()
         errors = [(x - self.values).square().mean(dim=1) for x in (left_out, fitted)]
         return torch.stack([*(share @ error for error in errors), leverage.sum()])

@@ -5,9 +5,9 @@ import torch
 from .._blocks import blocks
 from .._memory import check_memory
 from .._validation import check_choice
-from ._algorithms._tiles import fallback_weights, tile_weights
-from ._partial import EMPTY_POLICIES, Fallback, Part, finish
-from ._problem import prepare
+from ._algorithms._tiles import fallback_weights, least_total, tile_weights
+from ._read import read
+from ._sums import EMPTY_POLICIES, refuse_empty
 from ._threads import threads_for
 
 _BLOCK_PAIRS = 2**20
@@ -56,7 +56,7 @@ def attention_weights(
     array([[0.66666667, 0.33333333, 0.        ]])
     """
     check_choice("empty", empty, EMPTY_POLICIES)
-    problem, answer, kept = prepare(
+    problem, kept = read(
         queries, keys, None, kernel, bandwidth=bandwidth, query_scale=query_scale,
         sample_weight=sample_weight, leave_one_out=leave_one_out, device=device,
     )  # fmt: skip
@@ -71,30 +71,20 @@ def attention_weights(
         everywhere = weights.new_zeros((n_queries, len(keys)))
         everywhere[:, kept] = weights
         weights = everywhere
-    return answer(weights)
+    return problem.result(weights)
 
 
 def normalized(problem, empty):
-    """The weights divided by their sum: an average whose values are the keys' columns.
-
-    Parameters
-    ----------
-    problem : Problem
-    empty : str
-        The policy.
-
-    Returns
-    -------
-    weights : torch.Tensor of shape (n_queries, n_keys)
-    """
-    weights, shift = tile_weights(problem)
-    # What the tiles keep above the denormal numbers is 0 to anybody who looks.
+    """The weights (n, m) divided by their sum; where these have none, those of the policy."""
+    weights, _ = tile_weights(problem)
+    # What the tiles keep above the denormal numbers is 0 for all purposes.
     size = weights.abs()
     weights = torch.where(size > _INVISIBLE * size.amax(dim=1, keepdim=True), weights, 0)
-    part = Part(shift, weights, weights.sum(dim=1), size.sum(dim=1))
-    if part.usable.all():
-        empty = "nan"  # nobody is in need of a policy, or of the work for one
-    elif empty in ("nearest", "mean"):
-        distance, answers = fallback_weights(problem, empty)
-        part = part._replace(fallback=Fallback(distance, answers, answers.sum(dim=1)))
-    return finish(part, empty)[0]
+    usable = weights.sum(dim=1).abs() > least_total(problem.kernel, weights)
+    if not usable.all():
+        if empty == "raise":
+            refuse_empty(usable)
+        weights[~usable] = torch.nan
+        if empty in ("nearest", "mean"):
+            weights[~usable] = fallback_weights(problem.take(~usable), empty)
+    return weights / weights.sum(dim=1, keepdim=True)

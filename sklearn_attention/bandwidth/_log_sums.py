@@ -139,7 +139,7 @@ class LogSums:
         own = queries is self.keys
         order = line.order if own else np.argsort(queries[:, 0], kind="stable")
         places = line.points if own else queries[order]
-        shift, sums = line.sums(places, scale, np.arange(len(order)) if leave_out else None)
+        shift, sums, *_ = line.sums(places, scale, np.arange(len(order)) if leave_out else None)
         found = np.isfinite(shift)
         log_sums, slopes = np.full(len(order), -np.inf), np.zeros((len(order), 1))
         log_sums[order[found]] = shift[found] + _log(sums[0, 0, found])

@@ -10,6 +10,7 @@ from sklearn.utils.random import sample_without_replacement
 from .. import attention
 from .._partitions import in_memory, is_partitioned, partitions
 from .._validation import check_choice
+from ..attention._algorithms._linear import form_along
 from ..kernels import CompactKernel
 from ._criteria import SMOOTHER_CRITERIA
 from ._minimize import minimize_scale
@@ -205,7 +206,7 @@ def select_bandwidth(
        data. Biometrika 81, 351-358.
     """
     check_choice("bandwidth", criterion, SMOOTHER_CRITERIA)
-    linear = attention.has_linear_time(kernel, X.shape[1], degree) and not gap
+    linear = form_along(kernel, X.shape[1], degree) is not None and not gap
     most = MAX_KEYS_IN_LINEAR_TIME[min(X.shape[1], 2)] if linear else MAX_KEYS
     data = SearchData(
         X, values, criterion, sample_weight, random_state, most, standardize, in_order=gap > 0

@@ -110,8 +110,10 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
         if self.algorithm == "dense":
             return "dense"
         if "algorithm" not in self._memo:
+            from ..attention._smoother import fastest_algorithm
+
             (keys,) = in_memory(self.keys_[:_ASKED_ROWS])
-            self._memo["algorithm"] = attention.fastest_algorithm(
+            self._memo["algorithm"] = fastest_algorithm(
                 keys, keys, self.kernel_, bandwidth=self.columns_.divisors(self.bandwidth_),
                 query_scale=self._query_scale(keys), degree=self.degree_, device=self.device,
             )  # fmt: skip

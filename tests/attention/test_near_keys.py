@@ -10,12 +10,9 @@ from hypothesis import strategies as st
 from slow_cases import slow_but
 
 from sklearn_attention.attention import LeaveOneOut, attend, attend_local
-from sklearn_attention.attention._algorithms import _near_keys, _nearest
+from sklearn_attention.attention._algorithms import _near_keys
 from sklearn_attention.attention._algorithms._near_keys import NearKeys, near_keys
-from sklearn_attention.attention._algorithms._nearest import nearest_by_tree
-from sklearn_attention.attention._empty import fallback
-from sklearn_attention.attention._kernel_sums import kernel_sums
-from sklearn_attention.attention._problem import prepare
+from sklearn_attention.attention._read import read
 from sklearn_attention.kernels import AitchisonAitken, LiRacine, ProductKernel, as_kernel
 
 N = 240
@@ -51,7 +48,7 @@ PRODUCTS = {
 @pytest.fixture(autouse=True)
 def always(monkeypatch):
     """Trees for few pairs too, however much they leave to do; counts how often they grew."""
-    monkeypatch.setattr(_near_keys, "_FEW_PAIRS", 0)
+    monkeypatch.setattr(_near_keys, "FEW_PAIRS", 0)
     monkeypatch.setattr(_near_keys, "_LARGEST_SHARE", np.inf)
     grown, init = [], NearKeys.__init__
 
@@ -139,7 +136,7 @@ def test_scales_that_need_all_pairs_keep_their_places(monkeypatch):
     scales = [50.0, 0.2, 60.0, 70.0, 0.3]
     monkeypatch.setattr(_near_keys, "_PAIRS_OF_A_GROUP", 0)
     monkeypatch.setattr(_near_keys, "_LARGEST_SHARE", 0.8)
-    few = [smoother._moments._near(scale) is not None for scale in scales]
+    few = [smoother._sums._near(scale) is not None for scale in scales]
     assert few == [False, True, False, False, True]
     one_by_one = [smoother.scores([scale]) for scale in scales]
     np.testing.assert_allclose(
@@ -235,11 +232,11 @@ def test_any_rows(n, n_features, seed, decimals, offset, bandwidth, kernel, leav
 def test_groups_see_every_key_that_counts(place, leave_out):
     queries, keys, values, weights = data(place, 3)
     queries = keys if leave_out else queries
-    problem, _, _ = prepare(
+    problem, _ = read(
         queries, keys, values, "epanechnikov", bandwidth=0.7, sample_weight=weights,
         leave_one_out=leave_out, device="auto",
     )  # fmt: skip
-    near = near_keys(problem, "cpu", nearest=True)
+    near = near_keys(problem, "cpu")
     distances = np.linalg.norm(problem.queries[:, None] - near.problem.keys, axis=2)
     if leave_out:
         distances[np.arange(N), near.problem.own_key] = np.inf
@@ -248,27 +245,9 @@ def test_groups_see_every_key_that_counts(place, leave_out):
     np.testing.assert_array_equal(np.sort(rows), np.arange(len(queries)))
     for rows, found in groups:
         own = distances[rows]
-        reach = np.maximum(own.min(axis=1, keepdims=True), 1.0)
-        counts = np.flatnonzero(((own <= reach) & (own < np.inf)).any(axis=0))
+        counts = np.flatnonzero((own <= 1.0).any(axis=0))
         assert np.isin(counts, found).all()
         assert (np.diff(found) > 0).all()
-
-
-@pytest.mark.parametrize("leave_out", [False, True])
-@pytest.mark.parametrize("place", PLACES)
-def test_nearest_keys_answer(place, leave_out, monkeypatch):
-    queries, keys, values, weights = data(place, 3)
-    problem, _, _ = prepare(
-        keys if leave_out else queries, keys, values, "boxcar", bandwidth=1e-9,
-        sample_weight=weights, leave_one_out=leave_out, device="auto",
-    )  # fmt: skip
-    part = kernel_sums(problem, "dense")
-    assert nearest_by_tree(problem) is not None
-    monkeypatch.setattr(_nearest, "_MOST_PAIRS", 1000)  # some queries at a time
-    found = fallback(problem, part, "nearest")
-    monkeypatch.setattr(_nearest, "many_pairs", lambda *_: False)
-    for one, other in zip(found, fallback(problem, part, "nearest"), strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-12)
 
 
 def test_trees_where_they_pay(monkeypatch):
@@ -277,7 +256,7 @@ def test_trees_where_they_pay(monkeypatch):
     x = rng.normal(size=(4000, 3))
 
     def grow(kernel, bandwidth, n=4000):
-        problem, _, _ = prepare(
+        problem, _ = read(
             x[:n], x, x, kernel, bandwidth=bandwidth, sample_weight=None,
             leave_one_out=False, device="auto",
         )  # fmt: skip
@@ -291,4 +270,3 @@ def test_trees_where_they_pay(monkeypatch):
     _, problem = grow("epanechnikov", 0.2)
     assert near_keys(replace(problem, gap=1), "cpu") is None
     assert near_keys(problem.tensors("cpu"), "cpu") is None
-    assert nearest_by_tree(problem) is not None

@@ -178,7 +178,7 @@ class TestDensity:
         ("place", "kernels", "empty"), one_in(3, PLACES, KERNELS, ["nearest", "mean", "nan"])
     )
     def test_near_rows_are_told_from_all(self, place, kernels, empty, monkeypatch):
-        monkeypatch.setattr(_near_keys, "_FEW_PAIRS", 0)
+        monkeypatch.setattr(_near_keys, "FEW_PAIRS", 0)
         monkeypatch.setattr(_near_keys, "_LARGEST_SHARE", np.inf)
         rng = np.random.default_rng(0)
         weights = rng.integers(0, 3, size=120)

@@ -168,7 +168,7 @@ class TestEstimate:
 
     @pytest.mark.parametrize(("kernel", "place"), one_in(3, DENSITIES, PLACES))
     def test_several_features_by_near_rows(self, kernel, place, monkeypatch):
-        monkeypatch.setattr(_near_keys, "_FEW_PAIRS", 0)
+        monkeypatch.setattr(_near_keys, "FEW_PAIRS", 0)
         monkeypatch.setattr(_near_keys, "_LARGEST_SHARE", np.inf)
         rng = np.random.default_rng(0)
         for d in (2, 3, 8):
@@ -192,7 +192,7 @@ class TestEstimate:
 
     @pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "logistic"])
     def test_categories_by_near_rows(self, frame, kernel, monkeypatch):
-        monkeypatch.setattr(_near_keys, "_FEW_PAIRS", 0)
+        monkeypatch.setattr(_near_keys, "FEW_PAIRS", 0)
         monkeypatch.setattr(_near_keys, "_LARGEST_SHARE", np.inf)
         frame["width"] = np.random.default_rng(1).normal(size=len(frame))
         weights = np.random.default_rng(2).uniform(size=len(frame))

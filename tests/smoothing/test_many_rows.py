@@ -15,7 +15,7 @@ from sklearn_attention import (
     ProductKernelDensity,
     _blocks,
 )
-from sklearn_attention.attention import _chunks
+from sklearn_attention.attention import _parts
 from sklearn_attention.bandwidth import _density_search, _plug_in, _search
 from sklearn_attention.smoothing import _smoother
 
@@ -61,7 +61,7 @@ def answers(model):
 
 def in_small_blocks(monkeypatch):
     for module, name in (
-        (_blocks, "ROWS_AT_ONCE"), (_chunks, "MOST_KEYS"), (_chunks, "SAMPLE"),
+        (_blocks, "ROWS_AT_ONCE"), (_parts, "MOST_KEYS"),
         (_smoother, "_CHECKED_ROWS"),
     ):  # fmt: skip
         monkeypatch.setattr(module, name, 2000)

@@ -4,19 +4,7 @@ import torch
 
 
 def compact_blocks(points, radius):
-    """Positions of the points in boxes of at most a given half-width.
-
-    Parameters
-    ----------
-    points : torch.Tensor of shape (n, d)
-    radius : float
-        Largest half-width of a box in any direction.
-
-    Returns
-    -------
-    blocks : list of torch.Tensor
-        Positions; together every point once.
-    """
+    """Positions of the points (n, d) in boxes of at most a given half-width; each once."""
     todo = [torch.arange(len(points), device=points.device)] if len(points) else []
     done = []
     while todo:
@@ -38,19 +26,7 @@ def compact_blocks(points, radius):
 
 
 def median_blocks(points, size):
-    """Positions of the points in groups of at most ``size`` that lie close together.
-
-    Parameters
-    ----------
-    points : torch.Tensor of shape (n, d)
-    size : int
-        Largest number of points in a group.
-
-    Returns
-    -------
-    blocks : list of torch.Tensor
-        Positions; together every point once.
-    """
+    """Positions of the points (n, d) in groups of at most so many that lie close together."""
     todo, done = [torch.arange(len(points), device=points.device)], []
     while todo:
         block = todo.pop()
@@ -68,16 +44,7 @@ def median_blocks(points, size):
 def in_order(found, blocks):
     """Fields that were found block by block, for all points in order.
 
-    Parameters
-    ----------
-    found : list of tuple of torch.Tensor
-        For each block fields with one entry for each of its points.
-    blocks : list of torch.Tensor
-        Positions of their points.
-
-    Returns
-    -------
-    fields : tuple of torch.Tensor
+    From a tuple of tensors for each block, whose first axis is that of its points.
     """
     order = torch.cat(blocks).argsort()
     return tuple(torch.cat(field)[order] for field in zip(*found, strict=True))

@@ -9,9 +9,9 @@ import torch
 from torch.nn.functional import pad, scaled_dot_product_attention
 
 from ..._blocks import blocks
-from .._partial import Part
+from .._sums import Sums
 from .._threads import FEW_PAIRS, one_thread_per_operation
-from ._tiles import tile_part
+from ._tiles import tile_sums
 
 # The fused kernel wants queries, keys and values of one width. More values than this are
 # cheaper in several passes.
@@ -24,22 +24,11 @@ _BLOCK_PAIRS = 2**24
 _MAX_OWN_SHARE = 0.9
 
 
-def fused_part(problem):
-    """Unfinished average of every query over all keys.
-
-    Parameters
-    ----------
-    problem : Problem
-        Its kernel has a dot-product form; in the precision to compute in.
-
-    Returns
-    -------
-    part : Part
-        Without fallback: positive kernels of unbounded support need none.
-    """
+def fused_sums(problem):
+    """Sums for averages, over all keys, by a kernel with a dot-product form."""
     form = problem.kernel.as_dot_product(problem.queries, problem.keys)
     bias = form.key_bias + problem.weights.log()
-    few = len(problem.queries) * len(problem.keys) <= FEW_PAIRS
+    few = problem.n_pairs <= FEW_PAIRS
     with one_thread_per_operation() if few else contextlib.nullcontext():
         averages, log_sums = softmax_average(form.queries, form.keys, problem.values, bias)
     if problem.own_key is not None:
@@ -49,43 +38,34 @@ def fused_part(problem):
         rest = (1 - share).clamp_min(1 - _MAX_OWN_SHARE)
         averages = (averages - share[:, None] * problem.values[own]) / rest[:, None]
         log_sums = log_sums + rest.log()
-    ones = torch.ones_like(log_sums)
-    part = Part(log_sums + form.query_bias, averages, ones)
+    columns = torch.cat([averages.new_ones((len(averages), 1)), averages], dim=1)
+    shift = log_sums + form.query_bias
+    found = Sums(shift, columns.T[None], torch.zeros_like(shift))
     if problem.own_key is None:
-        return part
+        return found
     # Rows that carry their own average are averaged anew without themselves.
-    return _overwrite(part, (share > _MAX_OWN_SHARE).nonzero()[:, 0], problem)
+    return _overwrite(found, (share > _MAX_OWN_SHARE).nonzero()[:, 0], problem)
 
 
-def _overwrite(part, rows, problem):
-    """The part, with some of its rows computed by tiles instead."""
+def _overwrite(found, rows, problem):
+    """The sums, of which those of some queries are computed by tiles instead."""
     if len(rows) == 0:
-        return part
+        return found
     if len(rows) == len(problem.queries):
-        return tile_part(problem)
-    anew = tile_part(problem.take(rows))
-    fields = [
-        old.index_copy(0, rows, new.to(old.dtype))
-        for old, new in zip(part[:3], anew[:3], strict=True)
-    ]
-    return Part(*fields)
+        return tile_sums(problem)
+    anew = tile_sums(problem.take(rows))
+    fields = (
+        old.index_copy(-1, rows, new.to(old.dtype))
+        for old, new in zip(found[:3], anew[:3], strict=True)
+    )
+    return Sums(*fields)
 
 
 def softmax_average(queries, keys, values, bias):
     """Softmax attention with one bias per key, and the logarithm of its normaliser.
 
-    Parameters
-    ----------
-    queries : torch.Tensor of shape (n, d)
-    keys : torch.Tensor of shape (m, d)
-    values : torch.Tensor of shape (m, p)
-    bias : torch.Tensor of shape (m,)
-
-    Returns
-    -------
-    averages : torch.Tensor of shape (n, p)
-    log_sums : torch.Tensor of shape (n,)
-        ``logsumexp(queries @ keys.T + bias)`` over the keys.
+    Of queries (n, d), keys (m, d), values (m, p) and a bias (m,): averages (n, p), and
+    ``logsumexp(queries @ keys.T + bias)`` over the keys, (n,).
     """
     attention = cpu_flash_attention if queries.device.type == "cpu" else public_attention
     averages = []

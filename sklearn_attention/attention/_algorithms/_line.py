@@ -7,6 +7,7 @@ import numpy as np
 
 from ._boxes import Boxes, Grid, reach
 from ._keys import Keys
+from ._nearest import beside, nearest_along
 from ._pairs import Ranges, pair_sums
 from ._recurrences import RecurrenceSums
 from ._windows import WindowSums, window
@@ -30,20 +31,9 @@ _COUNTED = 64
 class Line(Keys):
     """Keys along one feature, in order.
 
-    Queries are in ascending order as well, unless the nearest keys are asked for; both, and
-    own keys, are positions in order.
-
-    Parameters
-    ----------
-    x : ndarray of shape (n,)
-    weights, values, kernel, degree
-        As for :class:`Keys`; a kernel that :func:`serves` the line.
-
-    Attributes
-    ----------
-    order : int ndarray of shape (n,)
-        Positions of the keys as they were given.
-    x : ndarray of shape (n,)
+    Queries are in ascending order as well, unless the nearest keys are looked for; both, and
+    own keys, are positions in order. The attribute `order` has those of the keys as they were
+    given, and `x` their places.
     """
 
     def __init__(self, x, weights, values, kernel, degree=0):
@@ -74,15 +64,14 @@ class Line(Keys):
         linear = self._algorithm.cost(high - low)
         return pairs * len(queries) < linear * (len(self.x) + len(queries)) / 2 + _CALL
 
-    def _by_pairs(self, queries, scale, own, seen):
+    def _by_pairs(self, queries, scale, own):
         kernel, places = self.kernel, queries[:, 0]
         bounded = math.isfinite(kernel.support)
         distance = self.reach * scale
         if not bounded:
-            nearest = self._beside(places, own)[2] / scale
+            nearest = beside(self.x, places, own)[2] / scale
             far = np.flatnonzero(np.isfinite(nearest) & (nearest > self.reach / 4))
             distance[far] = self._furthest(nearest[far]) * scale[far]
-            distance[self._is_nothing(nearest, seen)] = 0.0
         exact = bounded and kernel.profile(np.ones(1))[0] > 0
         near = Ranges.one(*window(self.x, places, distance, exact=exact))
         return pair_sums(self, queries, scale, near, own)
@@ -98,33 +87,8 @@ class Line(Keys):
             further = step + _INVISIBLE / slope
         return nearest + np.where(further < self.reach, further, self.reach)
 
-    def _nearest(self, queries, own):
-        queries = queries.reshape(-1)
-        before, after, distance = self._beside(queries, own)
-        x, n = self.x, len(self.x)
-        left, right = x[before.clip(0)], x[after.clip(max=n - 1)]
-        on_left = (before >= 0) & (queries - left == distance)
-        on_right = (after < n) & (right - queries == distance)
-        low = np.where(on_left, np.searchsorted(x, left, "left"), before + 1)
-        high = np.where(on_right, np.searchsorted(x, right, "right"), after)
-        running = np.cumsum(np.pad(self.columns, ((0, 0), (1, 0))), axis=1)
-        sums = running[:, high] - running[:, low]
-        if own is not None:
-            twin = (own >= low) & (own < high)
-            sums[:, twin] -= self.columns[:, own[twin]]
-        return distance, sums
-
-    def _beside(self, queries, own):
-        """The keys next to each query on either side, and the smaller of their distances."""
-        x, n = self.x, len(self.x)
-        after = np.searchsorted(x, queries, "left")
-        before = after - 1
-        if own is not None:
-            before = np.where(own >= 0, own - 1, before)
-            after = np.where(own >= 0, own + 1, after)
-        left = np.where(before >= 0, queries - x[before.clip(0)], np.inf)
-        right = np.where(after < n, x[after.clip(max=n - 1)] - queries, np.inf)
-        return before, after, np.minimum(left, right)
+    def nearest(self, queries, own=None):
+        return nearest_along(self.x, self.columns, queries.reshape(-1), own)
 
 
 class _BoxSums:

@@ -6,14 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from .._problem import resolve_device
+from .._read import resolve_device
+from ._nearest import FEATURES, FEW_PAIRS, nearest_but_own
 
 # Queries of a group and keys of a leaf, at least; twice as many at most.
 _GROUP, _LEAF = 40, 20
-# Features in which boxes of neighbours leave enough out.
-FEATURES = range(1, 9)
-# Pairs below which nothing but all pairs pays.
-_FEW_PAIRS = 2**22
 # A group takes as long as so many pairs besides its own; and of the time of all pairs the
 # trees are to take less than this share.
 _PAIRS_OF_A_GROUP, _LARGEST_SHARE = 40_000, 0.8
@@ -28,27 +25,15 @@ _MOST_COMBINATIONS = 500
 _CLOSER = 1 - 1e-12
 
 
-def near_keys(problem, device, degree=0, *, nearest=False):
-    """Groups of neighbouring queries, each with all keys that count for it.
+def near_keys(problem, device, degree=0):
+    """Groups of neighbouring queries, each with all keys that count for it; None if no gain.
 
-    Parameters
-    ----------
-    problem : Problem
-    device : str
-        Where all pairs would be compared; there are no trees but on "cpu".
-    degree : int, default=0
-        Of the polynomials that the sums are for.
-    nearest : bool, default=False
-        Whether each query's nearest keys count in any case.
-
-    Returns
-    -------
-    found : NearKeys or None
-        None where comparing all pairs is as fast, or there is no other way.
+    For polynomials of a degree. The device is where all pairs would be compared: there are no
+    trees but on "cpu".
     """
     kernel = problem.kernel
     # Queries and keys are moved together, which must not change what is not radial.
-    if kernel.signed is not False or not kernel.stationary or not many_pairs(problem, device):
+    if kernel.signed is not False or not kernel.stationary or not _many_pairs(problem, device):
         return None
     factors, rest = kernel.radial_factors(problem.keys.shape[1])
     compact = [factor for factor in factors if math.isfinite(factor[0].support)]
@@ -62,35 +47,18 @@ def near_keys(problem, device, degree=0, *, nearest=False):
     # Where a kernel ends, so does its product with any others.
     factors = compact or factors
     columns = sorted({j for _, of in factors for j in of})
-    factors = [(factor, [columns.index(j) for j in of]) for factor, of in factors]
-    return _if_few(problem, columns, factors, fall, nearest)
-
-
-def many_pairs(problem, device):
-    """Whether there are arrays of so many pairs that trees may pay.
-
-    Parameters
-    ----------
-    problem : Problem
-    device : str
-        There are no trees but on "cpu".
-
-    Returns
-    -------
-    many : bool
-    """
-    if not problem.on_arrays or problem.gap:
-        return False
-    n_pairs = len(problem.queries) * len(problem.keys)
-    return n_pairs >= _FEW_PAIRS and resolve_device(device).type == "cpu"
-
-
-def _if_few(problem, columns, *options):
     if len(columns) not in FEATURES:
         return None
-    found = NearKeys(problem, columns, *options)
-    n_pairs = len(problem.queries) * len(problem.keys)
-    return found if found.n_pairs() < _LARGEST_SHARE * n_pairs else None
+    factors = [(factor, [columns.index(j) for j in of]) for factor, of in factors]
+    found = NearKeys(problem, columns, factors, fall)
+    return found if found.n_pairs() < _LARGEST_SHARE * problem.n_pairs else None
+
+
+def _many_pairs(problem, device):
+    """Whether there are arrays of so many pairs that trees may pay."""
+    if not problem.on_arrays or problem.gap:
+        return False
+    return problem.n_pairs >= FEW_PAIRS and resolve_device(device).type == "cpu"
 
 
 class NearKeys:
@@ -99,31 +67,16 @@ class NearKeys:
     These are the keys within the support of every factor of the kernel; of kernels without
     an end, those but for which all keys together have next to no weight beside the nearest.
 
-    Parameters
-    ----------
-    problem : Problem
-        Of arrays.
-    columns : list of int
-        What distances are measured in.
-    factors : list of (RadialKernel, list of int)
-        Kernels whose product is that of the problem, or its factors with an end, and in
-        which of those columns each measures the distance.
-    fall : float
-        By how much the logarithm of kernels without an end has to be less than at the
-        nearest key, for each unit of weight.
-    nearest : bool
-        As for :func:`near_keys`.
-
-    Attributes
-    ----------
-    problem : Problem
-        The same, with its keys in another order, in which neighbours lie together.
+    Distances are measured in some columns, by factors of (RadialKernel, which of those
+    columns). `fall` is by how much the logarithm of kernels without an end has to be less than
+    at the nearest key, for each unit of weight. The attribute `problem` is the same problem
+    with its keys in another order, in which neighbours lie together.
     """
 
-    def __init__(self, problem, columns, factors, fall, nearest):
+    def __init__(self, problem, columns, factors, fall):
         from sklearn.neighbors import KDTree  # takes a while to load, and few rows need none
 
-        self._columns, self._factors, self._with_nearest = columns, factors, nearest
+        self._columns, self._factors = columns, factors
         self._fades = any(math.isinf(kernel.support) for kernel, _ in factors)
         weights = problem.weights
         self._fall = fall + math.log(weights.sum()) - math.log(weights.min())
@@ -170,6 +123,26 @@ class NearKeys:
                 for place, own, of_group in zip(some, leaves, reach.T, strict=True)
             ]
 
+    def fold(self, function, parts_of=None):
+        """Fields that ``function(queries, keys)`` finds group by group, for all queries.
+
+        It has tensors of positions, and returns a tuple of tensors whose first axis is the
+        queries'. `parts_of(queries)` may cut those of a group into smaller ones.
+        """
+        import torch
+
+        from .._threads import map_blocks
+        from ._compact_blocks import in_order
+
+        found, rows = [], []
+        for groups in self:
+            blocks = [tuple(map(torch.from_numpy, group)) for group in groups]
+            if parts_of is not None:
+                blocks = [(own[part], keys) for own, keys in blocks for part in parts_of(own)]
+            found += map_blocks(lambda block: function(*block), blocks)
+            rows += [queries for queries, _ in blocks]
+        return in_order(found, rows)
+
     def middle(self, rows):
         """Middle of some of the queries; 0 along columns of categories."""
         middle = np.zeros(self.problem.keys.shape[1])
@@ -177,28 +150,21 @@ class NearKeys:
         return middle
 
     def _reach(self, some):
-        """What keys have to be near, or to weigh, to count for some of the groups.
+        """What divides distances at most, for some groups, and what keys have to weigh.
 
-        Returns
-        -------
-        reach : ndarray of shape (3, n_groups)
-            The squared distance of keys that count in any case; what divides distances at
-            most; the logarithm of what all other keys that count weigh more than.
+        The latter as the logarithm of what all that count weigh more than: (2, n_groups).
         """
         rows = np.concatenate([self._groups[place] for place in some])
         starts = np.cumsum([0] + [len(self._groups[place]) for place in some[:-1]])
         scale = self.problem.query_scale
         scale = np.ones(len(rows)) if scale is None else scale[rows]
-        nearest, least = np.full((2, len(rows)), -np.inf)
-        if self._with_nearest or self._fades:
-            found = self._nearest(rows)
-            apart = _squared(self._queries[rows] - self._keys[found])
-            if self._with_nearest:
-                nearest = apart.sum(axis=1)
-            if self._fades:
-                least = self._log_kernel(apart, scale) - self._fall
-        nearest, scale = np.maximum.reduceat([nearest, scale], starts, axis=1)
-        return np.stack([nearest, scale, np.minimum.reduceat(least, starts)])
+        least = np.full(len(rows), -np.inf)
+        if self._fades:
+            apart = _squared(self._queries[rows] - self._keys[self._nearest(rows)])
+            least = self._log_kernel(apart, scale) - self._fall
+        return np.stack(
+            [np.maximum.reduceat(scale, starts), np.minimum.reduceat(least, starts)]
+        )
 
     def _nearest(self, rows):
         """The nearest key to some queries but their own."""
@@ -218,12 +184,10 @@ class NearKeys:
 
     def _counts(self, boxes, others, reach):
         """Whether keys within boxes may count for queries within others."""
-        nearest, scale, least = reach
+        scale, least = reach
         (bottom, top), (low, high) = boxes, others
         gap = np.maximum(np.maximum(bottom - high, low - top), 0.0)
-        apart = _squared(gap) * _CLOSER
-        counts = apart.sum(axis=1) <= nearest
-        return counts | (self._log_kernel(apart, scale) > least)
+        return self._log_kernel(_squared(gap) * _CLOSER, scale) > least
 
     def _leaves(self, some, reach):
         """Leaves that may count for some groups: pairs of positions, by group."""
@@ -248,29 +212,6 @@ class NearKeys:
         keys = keys[self._counts((points, points), group, reach)]
         # Where no key is within reach, one without weight says so.
         return keys if len(keys) else np.zeros(1, dtype=int)
-
-
-def nearest_but_own(tree, queries, own):
-    """Distance and position of the nearest key to each query, its own left aside.
-
-    Parameters
-    ----------
-    tree : sklearn.neighbors.KDTree
-        Of the keys.
-    queries : ndarray of shape (n, d)
-    own : int ndarray of shape (n,) or None
-        Position of each query's own key, -1 for none; None for none at all.
-
-    Returns
-    -------
-    distance, position : ndarray of shape (n,)
-        The own key's where there is no other.
-    """
-    n_neighbors = 1 if own is None else min(2, len(tree.data))
-    distances, found = tree.query(queries, n_neighbors)
-    place = 0 if own is None else np.where(found[:, 0] == own, n_neighbors - 1, 0)
-    rows = np.arange(len(queries))
-    return distances[rows, place], found[rows, place]
 
 
 def _log_range(problem, rest):

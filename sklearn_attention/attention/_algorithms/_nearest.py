@@ -1,59 +1,140 @@
-"""Averages over the nearest keys alone, which trees find."""
+"""The nearest keys, and sums over these alone; equally near keys share."""
+
+import math
 
 import numpy as np
+from array_api_compat import array_namespace
 
-from .._partial import Fallback
-from ._near_keys import FEATURES, many_pairs, nearest_but_own
+from ..._blocks import blocks
+from ...kernels import squared_distances
 
 # Keys whose squared distances are the smallest but for rounding are equally near.
 AS_NEAR = 1 + 1e-14
-# Pairs of a query and a key that may be the nearest, at a time.
-_MOST_PAIRS = 2**22
 # Keys this little further than the nearest may be as near, since trees round otherwise.
 _ROUNDING = 1 + 1e-9
+# Features in which trees leave enough out, and pairs below which nothing but all pairs pays.
+FEATURES, FEW_PAIRS = range(1, 9), 2**22
+# Pairs of a query and a key that are looked at together.
+_BLOCK_PAIRS = 2**19
 
 
-def nearest_by_tree(problem):
-    """The average over the nearest keys of each query, which share where equally near.
+def nearest_sums(keys, columns, queries, own=None):
+    """Distances (m,) to the nearest keys, and sums (c, m) of columns (c, n) over these.
 
-    Parameters
-    ----------
-    problem : Problem
-
-    Returns
-    -------
-    fallback : Fallback or None
-        Of arrays; None where all pairs are compared as fast, or there is no other way.
+    Own keys are -1, or None for all, where there are none. Of arrays, or of tensors.
     """
-    if not many_pairs(problem, "auto") or problem.keys.shape[1] not in FEATURES:
-        return None
+    many = len(queries) * len(keys) >= FEW_PAIRS and keys.shape[1] in FEATURES
+    if many and isinstance(keys, np.ndarray):
+        return nearest_by_tree(keys, columns, queries, own)
+    xp, parts = array_namespace(keys), []
+    for rows in blocks(len(queries), max(1, _BLOCK_PAIRS // len(keys))):
+        own_pairs = None
+        if own is not None:
+            (some,) = xp.nonzero(own[rows] >= 0)
+            own_pairs = some, own[rows][some]
+        distance, near = nearest_by_pairs(queries[rows], keys, columns[0] * 0 + 1, own_pairs)
+        parts.append((distance, columns @ near.T))
+    if not parts:
+        return queries[:, 0], columns[:, :0]
+    return tuple(xp.concat(field, axis=-1) for field in zip(*parts, strict=True))
+
+
+def beside(x, queries, own=None):
+    """Positions of the keys next to each query on either side, and the smaller distance.
+
+    Of keys in ascending order; but for each query's own.
+    """
+    n = len(x)
+    after = np.searchsorted(x, queries, "left")
+    before = after - 1
+    if own is not None:
+        before = np.where(own >= 0, own - 1, before)
+        after = np.where(own >= 0, own + 1, after)
+    left = np.where(before >= 0, queries - x[before.clip(0)], np.inf)
+    right = np.where(after < n, x[after.clip(max=n - 1)] - queries, np.inf)
+    return before, after, np.minimum(left, right)
+
+
+def nearest_along(x, columns, queries, own=None):
+    """Distances (m,) to the nearest keys, in ascending order, and sums (c, m) over these."""
+    before, after, distance = beside(x, queries, own)
+    n = len(x)
+    left, right = x[before.clip(0)], x[after.clip(max=n - 1)]
+    on_left = (before >= 0) & (queries - left == distance)
+    on_right = (after < n) & (right - queries == distance)
+    low = np.where(on_left, np.searchsorted(x, left, "left"), before + 1)
+    high = np.where(on_right, np.searchsorted(x, right, "right"), after)
+    running = np.cumsum(np.pad(columns, ((0, 0), (1, 0))), axis=1)
+    sums = running[:, high] - running[:, low]
+    if own is not None:
+        twin = (own >= low) & (own < high)
+        sums[:, twin] -= columns[:, own[twin]]
+    return distance, sums
+
+
+def nearest_by_tree(points, columns, queries, own=None):
+    """Distances (m,) to the nearest keys, and sums (c, m) over these, by a tree."""
     from sklearn.neighbors import KDTree  # takes a while to load
 
-    tree = KDTree(problem.keys)
-    distance, _ = nearest_but_own(tree, problem.queries, problem.own_key)
+    tree = KDTree(points)
+    distance, _ = nearest_but_own(tree, queries, own)
     radius = distance * _ROUNDING
-    counts = tree.query_radius(problem.queries, radius, count_only=True)
+    counts = tree.query_radius(queries, radius, count_only=True)
     parts, first, ends = [], 0, np.cumsum(counts)
     while first < len(counts):
         before = ends[first] - counts[first]
-        last = max(first + 1, np.searchsorted(ends, before + _MOST_PAIRS, side="right"))
+        last = max(first + 1, np.searchsorted(ends, before + _BLOCK_PAIRS, side="right"))
         rows = slice(first, last)
-        candidates = tree.query_radius(problem.queries[rows], radius[rows])
-        parts.append(_average(problem.take(rows), candidates))
+        candidates = tree.query_radius(queries[rows], radius[rows])
+        own_keys = None if own is None else own[rows]
+        parts.append(_over_nearest(points, columns, queries[rows], own_keys, candidates))
         first = last
-    return Fallback(*map(np.concatenate, zip(*parts, strict=True)))
+    return tuple(np.concatenate(field, axis=-1) for field in zip(*parts, strict=True))
 
 
-def _average(problem, candidates):
-    """Distance, and sums of values and weights, over the nearest of some keys of each query."""
+def _over_nearest(points, columns, queries, own, candidates):
+    """Distance, and sums of the columns, over the nearest of some keys of each query."""
     sizes = np.array([len(keys) for keys in candidates])
     starts, row = np.cumsum(sizes) - sizes, np.repeat(np.arange(len(sizes)), sizes)
     keys = np.concatenate(candidates)
-    squared = ((problem.queries[row] - problem.keys[keys]) ** 2).sum(axis=1)
-    if problem.own_key is not None:
-        squared[keys == problem.own_key[row]] = np.inf
+    squared = ((queries[row] - points[keys]) ** 2).sum(axis=1)
+    if own is not None:
+        squared[keys == own[row]] = np.inf
     smallest = np.minimum.reduceat(squared, starts)
     near = (squared <= AS_NEAR * smallest[row]) & np.isfinite(squared)
-    weights = near * problem.weights[keys]
-    numerator = np.add.reduceat(weights[:, None] * problem.values[keys], starts)
-    return np.sqrt(smallest), numerator, np.add.reduceat(weights, starts)
+    return np.sqrt(smallest), np.add.reduceat(near * columns[:, keys], starts, axis=1)
+
+
+def nearest_but_own(tree, queries, own):
+    """Distance (n,) and position (n,) of the nearest key to each query, its own left aside.
+
+    Its own where there is no other. Own keys are -1, or None for all, where there are none.
+    """
+    n_neighbors = 1 if own is None else min(2, len(tree.data))
+    distances, found = tree.query(queries, n_neighbors)
+    place = 0 if own is None else np.where(found[:, 0] == own, n_neighbors - 1, 0)
+    rows = np.arange(len(queries))
+    return distances[rows, place], found[rows, place]
+
+
+def nearest_by_pairs(queries, keys, weights, own_pairs=None):
+    """Distance (n,) to the nearest keys, and weights (n, m) that are 0 for all others.
+
+    Of arrays or tensors; own pairs are those to leave out, as two arrays of positions.
+    """
+    xp = array_namespace(keys)
+    # Divided by the largest coordinate no square overflows, whatever the bandwidth; by a
+    # power of two, so that no digit changes either.
+    largest = max(float(abs(queries).max()), float(abs(keys).max()))
+    scale = 2.0 ** math.frexp(largest)[1] if largest > 0 else 1.0
+    squared = squared_distances(queries / scale, keys / scale)
+    if own_pairs is not None:
+        squared[own_pairs] = math.inf
+    smallest = xp.min(squared, axis=1)
+    near = (squared <= AS_NEAR * smallest[:, None]) & xp.isfinite(squared)
+    return xp.sqrt(smallest) * scale, near * weights
+
+
+def by_distance(distance):
+    """Shifts of sums of which those over the nearest keys outweigh all others."""
+    return -1e150 * distance.clip(max=1e155)

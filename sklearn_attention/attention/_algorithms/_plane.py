@@ -9,6 +9,7 @@ from scipy.spatial import KDTree
 
 from ._boxes import Boxes, Grid
 from ._keys import Keys
+from ._nearest import nearest_sums
 from ._pairs import Ranges, blocks_of_pairs, pair_sums
 from ._strips import Strips
 
@@ -34,14 +35,7 @@ _COUNTED = 256
 
 
 class Plane(Keys):
-    """Keys in the plane.
-
-    Parameters
-    ----------
-    points : ndarray of shape (n, 2)
-    weights, values, kernel, degree
-        As for :class:`Keys`; a kernel that :func:`serves_plane`.
-    """
+    """Keys in the plane, for a kernel that :func:`serves_plane`."""
 
     def __init__(self, points, weights, values, kernel, degree=0):
         super().__init__(np.ascontiguousarray(points), weights, values, kernel, degree)
@@ -87,7 +81,7 @@ class Plane(Keys):
         far = float(self.kernel.profile(np.array(self.reach**2))) * self.columns[0].sum()
         return sums, _ROUNDING_OF_PAIRS * sums[0, 0] + far
 
-    def _by_pairs(self, queries, scale, own, seen):
+    def _by_pairs(self, queries, scale, own):
         n_queries, n = len(queries), len(self.points)
         if n_queries * n < _FEW_PAIRS:
             every = Ranges.one(np.zeros(n_queries, int), np.full(n_queries, n))
@@ -97,7 +91,6 @@ class Plane(Keys):
         radius = math.sqrt(2 * _INVISIBLE) * self._deviation * scale
         nearest = self._distance(queries, own)
         radius = np.hypot(nearest, radius)
-        radius[self._is_nothing(nearest / scale, seen)] = 0.0
         for rows, near in self._within(queries, radius):
             found = pair_sums(
                 self, queries[rows], scale[rows], near, None if own is None else own[rows]
@@ -105,14 +98,8 @@ class Plane(Keys):
             shift[rows], sums[:, :, rows] = found
         return shift, sums
 
-    def _nearest(self, queries, own):
-        distance = self._distance(queries, own)
-        sums = np.zeros((len(self.columns), len(queries)))
-        for rows, seen in self._within(queries, distance):
-            keys, starts = seen.order, seen.low
-            others = True if own is None else keys != np.repeat(own[rows], seen.high - seen.low)
-            sums[:, rows] = np.add.reduceat(self.columns[:, keys] * others, starts, axis=1)
-        return distance, sums
+    def nearest(self, queries, own=None):
+        return nearest_sums(self.points, self.columns, queries, own)
 
     @functools.cached_property
     def _tree(self):

@@ -14,8 +14,8 @@ from sklearn_attention.attention import (
     attend,
     attend_gradient,
     attend_local,
+    attention_sums,
     attention_weights,
-    partial_attend,
 )
 
 dask = pytest.importorskip("dask")
@@ -93,12 +93,21 @@ def test_policies_and_polynomials(kernel, empty, order):
         assert_all_alike(found, expected, 1e-8)
 
 
-def test_local_lines_in_the_plane():
-    queries, keys, values, _ = make_data("sorted", n_features=2, n=700)
-    expected = attend_local(queries, keys, values, bandwidth=0.5)
-    assert_all_alike(
-        attend_local(queries, *in_partitions(keys, values), bandwidth=0.5), expected
-    )
+@pytest.mark.parametrize(
+    ("kernel", "n_features", "order"), one_in(2, KERNELS[:3], [2, 3], ORDERS)
+)
+def test_local_lines_in_several_features(kernel, n_features, order):
+    queries, keys, values, weights = make_data(order, n_features, n=700)
+    options = {"bandwidth": 0.8, "kernel": kernel}
+    expected = attend_local(queries, keys, values, sample_weight=weights, **options)
+    keys_, values_, weights_ = in_partitions(keys, values, weights)
+    (some,) = in_partitions(queries, size=8)
+    near = slice(-3)  # lines a dozen bandwidths from all keys lose some digits
+    for own in (queries, some):
+        found = attend_local(own, keys_, values_, sample_weight=weights_, **options)
+        for ours, theirs in zip(found, expected, strict=True):
+            assert_alike(ours[near], theirs[near])
+            assert_alike(ours, theirs, 1e-7)
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "matern32"])
@@ -116,15 +125,13 @@ def test_leave_one_out(kernel, order, n_features):
 
 
 def test_many_queries_and_keys_in_a_partition(monkeypatch):
-    from sklearn_attention.attention import _chunks, _over_partitions
+    from sklearn_attention.attention import _over_partitions, _parts
 
     queries, keys, values, weights = make_data("sorted", n=120)
     expected = attend(queries, keys, values, bandwidth=0.1, sample_weight=weights)
     left_out = attend(keys, keys, values, bandwidth=0.1, leave_one_out=True)
-    for module, name in (
-        (_over_partitions, "_MOST_QUERIES"), (_chunks, "MOST_KEYS"), (_chunks, "SAMPLE"),
-    ):  # fmt: skip
-        monkeypatch.setattr(module, name, 15)
+    monkeypatch.setattr(_over_partitions, "ROWS_AT_ONCE", 15)
+    monkeypatch.setattr(_parts, "MOST_KEYS", 15)
     keys, values, weights = in_partitions(keys, values, weights, size=40)
     assert_all_alike(
         attend(queries, keys, values, bandwidth=0.1, sample_weight=weights), expected
@@ -216,8 +223,6 @@ def test_what_does_not_go():
         attend(queries, keys_, values_, leave_one_out=True)
     with pytest.raises(ValueError, match="query_scale does not go with Dask collections"):
         attend(queries, keys_, values_, query_scale=np.ones(len(queries)))
-    with pytest.raises(ValueError, match="local polynomials of degree 1 with kernel=Gaussian"):
-        attend_local(queries, keys_, values_)
     with pytest.raises(ValueError, match="values has 300 rows, but there are 400"):
         attend(queries, keys_, values_[:300])
     with pytest.raises(ValueError, match="keys contains NaN"):
@@ -226,7 +231,7 @@ def test_what_does_not_go():
         attend(queries, keys_, dask.delayed(values))
     with pytest.raises(ValueError, match="empty='raise'"):
         attend(queries + 50, keys_, values_, "epanechnikov", empty="raise")
-    for function in (attend_gradient, attention_weights, partial_attend):
+    for function in (attend_gradient, attention_weights, attention_sums):
         rows = (queries, keys_) if function is attention_weights else (queries, keys_, values_)
         with pytest.raises(TypeError, match="keys is a Dask collection"):
             function(*rows)
@@ -247,7 +252,7 @@ def test_nobody_holds_all_partitions():
         found, _ = attend(np.zeros((3, 1)), keys, keys[:, 0], bandwidth=0.1)
     assert np.isfinite(found).all()
     assert max(most) <= 2
-    assert len(most) == 16  # for a sample, which tells what weighs nothing, and for the sums
+    assert len(most) == 8
 
 
 class _Kept(np.ndarray):

@@ -6,22 +6,22 @@ import torch
 
 from sklearn_attention import attend
 from sklearn_attention.attention import _threads
-from sklearn_attention.attention._algorithms import _dense, _fused, _tiles
-from sklearn_attention.attention._problem import prepare
+from sklearn_attention.attention._algorithms import _all_pairs, _fused, _tiles
+from sklearn_attention.attention._read import read
 
 
 def make_task(kernel="gaussian", bandwidth=1.0, *, leave_one_out=False, dtype=np.float64, d=3):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(300, d)).astype(dtype), rng.normal(size=(300, 2)).astype(dtype)
-    task, _, _ = prepare(
+    task, _ = read(
         X, X, y, kernel, bandwidth=bandwidth, sample_weight=rng.uniform(0.5, 2, 300),
         leave_one_out=leave_one_out, device="cpu",
     )  # fmt: skip
     return task.tensors()
 
 
-def finished(part):
-    return part.numerator / part.denominator[:, None], part.shift + part.denominator.log()
+def finished(sums):
+    return sums.sums[0, 1:] / sums.sums[0, 0], sums.log_total
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "scaled_dot_product"])
@@ -29,7 +29,7 @@ def finished(part):
 @pytest.mark.parametrize("bandwidth", [0.05, 0.5, 5.0])
 def test_fused_equals_tiles(kernel, leave_one_out, bandwidth):
     task = make_task(kernel, bandwidth, leave_one_out=leave_one_out)
-    fused, tiles = finished(_fused.fused_part(task)), finished(_tiles.tile_part(task))
+    fused, tiles = finished(_fused.fused_sums(task)), finished(_tiles.tile_sums(task))
     torch.testing.assert_close(fused[0], tiles[0], rtol=1e-9, atol=1e-9)
     torch.testing.assert_close(fused[1], tiles[1], rtol=1e-9, atol=1e-9)
 
@@ -62,11 +62,11 @@ def test_fallback_where_the_private_operator_is_gone(monkeypatch):
 @pytest.mark.parametrize(
     ("dtype", "bandwidth", "expected"),
     [
-        (np.float32, 1.0, [("fused_part", torch.float32)]),
-        (np.float32, 0.01, [("fused_part", torch.float64)]),
-        (np.float32, 1e-7, [("tile_part", torch.float64)]),
-        (np.float64, 1.0, [("fused_part", torch.float64)]),
-        (np.float64, 1e-3, [("tile_part", torch.float64)]),
+        (np.float32, 1.0, [("fused_sums", torch.float32)]),
+        (np.float32, 0.01, [("fused_sums", torch.float64)]),
+        (np.float32, 1e-7, [("tile_sums", torch.float64)]),
+        (np.float64, 1.0, [("fused_sums", torch.float64)]),
+        (np.float64, 1e-3, [("tile_sums", torch.float64)]),
     ],
 )
 def test_the_fastest_accurate_way_is_taken(monkeypatch, dtype, bandwidth, expected):
@@ -79,18 +79,18 @@ def test_the_fastest_accurate_way_is_taken(monkeypatch, dtype, bandwidth, expect
 
         return record
 
-    for name in ("fused_part", "tile_part"):
-        monkeypatch.setattr(_dense, name, spy(getattr(_dense, name)))
-    _dense.dense_part(make_task(bandwidth=bandwidth, dtype=dtype))
+    for name in ("fused_sums", "tile_sums"):
+        monkeypatch.setattr(_all_pairs, name, spy(getattr(_all_pairs, name)))
+    _all_pairs.all_pairs(make_task(bandwidth=bandwidth, dtype=dtype))
     assert taken == expected
 
 
 def test_tiles_are_cut_without_a_trace(monkeypatch):
     task = make_task("matern32", 0.3, leave_one_out=True)
-    whole = finished(_tiles.tile_part(task))
+    whole = finished(_tiles.tile_sums(task))
     monkeypatch.setattr(_tiles, "_TILE_PAIRS", 70)
     monkeypatch.setattr(_tiles, "_TILE_KEYS", 7)
-    for cut, expected in zip(finished(_tiles.tile_part(task)), whole, strict=True):
+    for cut, expected in zip(finished(_tiles.tile_sums(task)), whole, strict=True):
         torch.testing.assert_close(cut, expected, rtol=1e-12, atol=1e-12)
 
 

@@ -13,7 +13,7 @@ from scipy import sparse
 from slow_attention import LOG_KERNELS, slow_average, slow_log_weights
 
 from sklearn_attention import attend, attention_weights
-from sklearn_attention.attention import attend_local, finish, merge, partial_attend
+from sklearn_attention.attention import attend_local, attention_sums
 from sklearn_attention.kernels import (
     AitchisonAitken,
     Epanechnikov,
@@ -285,9 +285,11 @@ class TestExtremes:
         q = np.float32(4142.857)
         queries = np.array([[q]], "float32")
         keys, values = np.array([[0.0], [1 / q]], "float32"), np.array([0.0, 1.0], "float32")
-        parts = [partial_attend(queries, keys[[i]], values[[i]]) for i in (0, 1)]
+        parts = [attention_sums(queries, keys[[i]], values[[i]]) for i in (0, 1)]
         expected, _ = attend(queries, keys, values)
-        np.testing.assert_allclose(finish(merge(*parts))[0][:, 0], expected, rtol=1e-5)
+        np.testing.assert_allclose(
+            (parts[0] + parts[1]).average()[0][:, 0], expected, rtol=1e-5
+        )
 
     def test_the_mean_of_the_others_beside_a_giant(self):
         keys, values = np.array([[0.0], [10.0], [20.0]]), np.array([5.0, 1.0, 3.0])
@@ -385,36 +387,37 @@ class TestMerge:
         expected = attend(queries, keys, values, kernel, sample_weight=weight, **options)
         cuts = [slice(0, 7), slice(7, 40), slice(40, 41), slice(41, None)]
         parts = [
-            partial_attend(
+            attention_sums(
                 queries, keys[cut], values[cut], kernel, sample_weight=weight[cut], **options
             )
             for cut in cuts
         ]
-        left = merge(merge(merge(parts[0], parts[1]), parts[2]), parts[3])
-        right = merge(parts[3], merge(parts[1], merge(parts[2], parts[0])))
+        left = parts[0] + parts[1] + parts[2] + parts[3]
+        right = parts[3] + (parts[1] + (parts[2] + parts[0]))
         for part in (left, right):
-            averages, log_sums = finish(part, empty)
+            averages, log_sums = part.average(empty)
             np.testing.assert_allclose(averages, expected[0], rtol=1e-9, atol=1e-9)
             np.testing.assert_allclose(log_sums, expected[1], rtol=1e-9, atol=1e-9)
 
     def test_parts_that_do_not_belong_together(self):
-        one = partial_attend([[0.0]], [[0.0]], np.array([1.0]))
-        two = partial_attend([[0.0], [1.0]], [[0.0]], np.array([1.0]))
-        other = partial_attend([[0.0]], [[0.0]], np.array([1.0]), empty="nan")
+        one = attention_sums([[0.0]], [[0.0]], np.array([1.0]))
+        two = attention_sums([[0.0], [1.0]], [[0.0]], np.array([1.0]))
+        other = attention_sums([[0.0]], [[0.0]], np.array([1.0]), empty="nan")
         for wrong in (two, other):
             with pytest.raises(ValueError, match="do not belong together"):
-                merge(one, wrong)
-        with pytest.raises(ValueError, match="empty='nearest' needs a part"):
-            finish(other)
+                one + wrong
+        far = attention_sums([[5.0]], [[0.0]], np.array([1.0]), "boxcar", empty="nan")
+        with pytest.raises(ValueError, match="empty='nearest' needs sums"):
+            far.average()
         with pytest.raises(ValueError, match="empty='bogus' is unknown"):
-            finish(one, "bogus")
+            one.average("bogus")
 
     def test_parts_far_apart_in_scale(self):
         near, _ = attend([[0.0]], [[0.0]], [1.0])
-        far = partial_attend([[0.0]], [[1e5]], np.array([5.0]))
-        close = partial_attend([[0.0]], [[0.0]], np.array([1.0]))
-        np.testing.assert_allclose(finish(merge(far, close))[0][:, 0], near)
-        np.testing.assert_allclose(finish(merge(far, far))[0], 5.0)
+        far = attention_sums([[0.0]], [[1e5]], np.array([5.0]))
+        close = attention_sums([[0.0]], [[0.0]], np.array([1.0]))
+        np.testing.assert_allclose((far + close).average()[0][:, 0], near)
+        np.testing.assert_allclose((far + far).average()[0], 5.0)
 
 
 class TestBadInput:
@@ -572,4 +575,4 @@ def test_no_queries(kernel, n_features):
     fit = attend_local(nothing, keys, values, kernel, degree=2)
     assert fit.values.shape == (0, values.shape[1])
     assert fit.slopes.shape == (0, values.shape[1], n_features)
-    assert partial_attend(nothing, keys, values, kernel).numerator.shape == averages.shape
+    assert attention_sums(nothing, keys, values, kernel).sums[0, 1:].T.shape == averages.shape

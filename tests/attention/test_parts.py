@@ -5,23 +5,16 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from sklearn_attention.attention import (
-    _chunks,
-    attend,
-    attend_local,
-    finish,
-    merge,
-    partial_attend,
-)
+from sklearn_attention.attention import _parts, attend, attend_local, attention_sums
 
 KERNELS = ["gaussian", "epanechnikov", "laplacian", "boxcar", "logistic"]
 
 
 def in_chunks(function, *args, **options):
-    """By chunks of 64 keys, blocks of 50 queries, and 32 keys that stand for all."""
+    """By chunks of 64 keys, and blocks of 50 queries."""
     with pytest.MonkeyPatch.context() as patch:
-        for name, size in (("MOST_KEYS", 64), ("MOST_QUERIES", 50), ("SAMPLE", 32)):
-            patch.setattr(_chunks, name, size)
+        for name, size in (("MOST_KEYS", 64), ("MOST_QUERIES", 50)):
+            patch.setattr(_parts, name, size)
         return function(*args, **options)
 
 
@@ -84,12 +77,13 @@ def test_what_answers_where_no_key_is(empty):
     assert_alike(found, expected)
     parts = (
         in_chunks(
-            partial_attend, queries, keys[some], values[some], "epanechnikov", bandwidth=0.01,
+            attention_sums, queries, keys[some], values[some], "epanechnikov", bandwidth=0.01,
             sample_weight=weights[some], empty=empty,
         )
         for some in (slice(300), slice(300, None))
     )  # fmt: skip
-    assert_alike(finish(merge(*parts), empty)[0][:, 0], expected)
+    one, two = parts
+    assert_alike((one + two).average(empty)[0][:, 0], expected)
 
 
 def test_weights_of_any_size_and_none():
@@ -140,7 +134,7 @@ def test_memory_grows_with_chunks_alone(monkeypatch):
     keys, values = rng.normal(size=(200_000, 1)), rng.normal(size=200_000)
     queries = np.linspace(-2, 2, 100)[:, None]
     expected = [f(queries, keys, values, bandwidth=0.1)[0] for f in (attend, attend_local)]
-    monkeypatch.setattr(_chunks, "MOST_KEYS", 10_000)
+    monkeypatch.setattr(_parts, "MOST_KEYS", 10_000)
     tracemalloc.start()
     found = [f(queries, keys, values, bandwidth=0.1)[0] for f in (attend, attend_local)]
     _, peak = tracemalloc.get_traced_memory()

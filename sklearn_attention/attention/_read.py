@@ -18,9 +18,9 @@ _FURTHEST_KEY = 1e152
 
 @dataclass(frozen=True)
 class Problem:
-    """Weighted averages to compute; coordinates are in bandwidths, in float64.
+    """Queries, keys and values of weighted sums; coordinates are in bandwidths, in float64.
 
-    Of NumPy arrays where NumPy arrays came, for as long as nobody asks for :meth:`tensors`.
+    Of NumPy arrays where NumPy arrays came, until somebody calls :meth:`tensors`.
     A key of weight 0 is not there at all: it is dropped before anything is computed.
     """
 
@@ -33,14 +33,13 @@ class Problem:
     own_key: Any  # (n,) key to leave out, -1 for none; None: all stay
     query_scale: Any  # (n,) what else divides a query's distances; None for nothing
     single: bool  # whether single precision will do
+    to_numpy: bool = True  # whether results are arrays
+    dtype: Any = np.float64  # of results, in the library that computes them
     gap: int = 0  # how many keys before and after the own one are left out with it
-    # (n,) logarithm of what the relative weights of more keys, to which these belong, sum to at
-    # least; None where these are all
-    seen: Any = None
 
     @property
-    def dtype(self):
-        """Precision of the answer, and at least of the arithmetic, on tensors."""
+    def precision(self):
+        """Precision of the arithmetic, at least, on tensors."""
         import torch
 
         return torch.float32 if self.single else torch.float64
@@ -50,6 +49,10 @@ class Problem:
         """Whether this is a problem of NumPy arrays."""
         return isinstance(self.keys, np.ndarray)
 
+    @property
+    def n_pairs(self):
+        return len(self.queries) * len(self.keys)
+
     def tensors(self, device="auto"):
         """The same problem in tensors; those that are there stay where they are."""
         if not self.on_arrays:
@@ -57,7 +60,7 @@ class Problem:
         import torch
 
         device = resolve_device(device)
-        names = ("queries", "keys", "values", "weights", "own_key", "query_scale", "seen")
+        names = ("queries", "keys", "values", "weights", "own_key", "query_scale")
         given = {name: getattr(self, name) for name in names}
         return replace(
             self,
@@ -69,13 +72,10 @@ class Problem:
 
     def take(self, rows, keys=None):
         """The same problem for some of the queries, and of the keys, which are in order."""
-        own_key, scale, seen = (
-            None if field is None else field[rows]
-            for field in (self.own_key, self.query_scale, self.seen)
+        own_key, scale = (
+            None if field is None else field[rows] for field in (self.own_key, self.query_scale)
         )
-        some = replace(
-            self, queries=self.queries[rows], own_key=own_key, query_scale=scale, seen=seen
-        )
+        some = replace(self, queries=self.queries[rows], own_key=own_key, query_scale=scale)
         if keys is None:
             return some
         if own_key is not None:
@@ -84,6 +84,10 @@ class Problem:
             own_key = xp.where(keys[place] == own_key, place, -1)
         keys, values, weights = self.keys[keys], self.values[keys], self.weights[keys]
         return replace(some, keys=keys, values=values, weights=weights, own_key=own_key)
+
+    def with_values(self, values):
+        """The same problem with other values, in double precision."""
+        return replace(self, values=values, single=False)
 
     def centred(self):
         """The same problem without the values' weighted mean, and that mean."""
@@ -99,36 +103,27 @@ class Problem:
         queries, keys = (self.kernel.rescale(x, scale) for x in (self.queries, self.keys))
         return replace(self, queries=queries, keys=keys)
 
-    def to(self, dtype):
+    def to(self, precision):
         """The same problem with its arithmetic in another precision, on tensors."""
         tensors = ("queries", "keys", "values", "weights")
-        return replace(self, **{name: getattr(self, name).to(dtype) for name in tensors})
+        return replace(self, **{name: getattr(self, name).to(precision) for name in tensors})
 
+    def result(self, x, at_least=None):
+        """An array or tensor in the library and precision of what was passed.
 
-@dataclass(frozen=True)
-class Answer:
-    """How to hand results back: in the library and precision they came in."""
-
-    to_numpy: bool
-    dtype: Any  # of the library
-
-    def __call__(self, x, at_least=None):
-        """An array or tensor as the user knows them.
-
-        Parameters
-        ----------
-        x : array or tensor
-        at_least : {"single", "double"}, default=None
-            Precision below which the answer makes no sense.
+        In "single" or "double" precision at least, where less makes no sense.
         """
         if not self.to_numpy:
             import torch
 
             least = {None: self.dtype, "single": torch.float32, "double": torch.float64}
             return x.to(torch.promote_types(self.dtype, least[at_least]))
-        least = {None: self.dtype, "single": np.float32, "double": np.float64}[at_least]
+        dtype = self.dtype
+        if not isinstance(dtype, (type, np.dtype)):  # of tensors on a device
+            dtype = str(dtype).removeprefix("torch.")
+        least = {None: dtype, "single": np.float32, "double": np.float64}[at_least]
         x = x.cpu().numpy() if is_torch_array(x) else x
-        return np.ascontiguousarray(x, dtype=np.promote_types(self.dtype, least))
+        return np.ascontiguousarray(x, dtype=np.promote_types(dtype, least))
 
 
 def resolve_device(device):
@@ -158,21 +153,14 @@ def resolve_device(device):
     return resolved
 
 
-def prepare(
-    queries, keys, values, kernel, *, bandwidth, sample_weight, leave_one_out, device,
-    query_scale=None, seen=None,
+def read(
+    queries, keys, values, kernel, *, bandwidth, sample_weight=None, leave_one_out=False,
+    device="auto", query_scale=None,
 ):  # fmt: skip
     """Check everything, and express it as a :class:`Problem`.
 
-    Weights count as they are given in `seen`, the logarithm of what is known of more keys.
-
-    Returns
-    -------
-    problem : Problem
-        In NumPy arrays, unless tensors or a device were given.
-    answer : Answer
-    kept : array of int or None
-        Positions of the keys that have weight; None if all have.
+    In NumPy arrays, unless tensors or a device were given; and the positions of the keys that
+    have weight, None if all have.
     """
     kernel = as_kernel(kernel)
     given = {"queries": queries, "keys": keys}
@@ -181,7 +169,6 @@ def prepare(
     arrays = _to_arrays(given, device)
     xp = array_namespace(*arrays)
     dtype = _answer_dtype(xp, arrays)
-    answer = Answer(not any(is_torch_array(x) for x in given.values()), dtype)
     queries, keys = (
         _check_table(x, name) for x, name in zip(arrays, ("queries", "keys"), strict=False)
     )
@@ -193,7 +180,7 @@ def prepare(
         )
     if n_keys == 0:
         raise ValueError("keys has 0 rows: an average needs at least one key.")
-    own_key = _check_own_keys(leave_one_out, queries, n_keys)
+    own_key = check_own_keys(leave_one_out, queries, n_keys)
     scale = _check_query_scale(query_scale, queries, kernel)
     values = arrays[2] if len(arrays) == 3 else keys[:, :0]
     values = xp.astype(_check_values(values, n_keys), xp.float64)
@@ -206,13 +193,13 @@ def prepare(
         if own_key is not None:
             own_key = xp.where(own_key >= 0, position[own_key], -1)
         keys, values, weights = keys[kept], values[kept], weights[kept]
-    # Half precision is for storage: sums are computed in float32 at least.
-    single = dtype != xp.float64
     problem = Problem(
-        kernel, queries, keys, values, weights, log_scale, own_key, scale, single,
-        seen=None if seen is None else xp.asarray(seen, device=queries.device) - log_scale,
+        kernel, queries, keys, values, weights, log_scale, own_key, scale,
+        # Half precision is for storage: sums are computed in float32 at least.
+        single=dtype != xp.float64,
+        to_numpy=not any(is_torch_array(x) for x in given.values()), dtype=dtype,
     )  # fmt: skip
-    return problem, answer, kept
+    return problem, kept
 
 
 def _to_arrays(given, device):
@@ -313,7 +300,7 @@ def _check_weights(sample_weight, keys):
     return weights / scale, math.log(scale), None if len(kept) == len(weights) else kept
 
 
-def _check_own_keys(leave_one_out, queries, n_keys):
+def check_own_keys(leave_one_out, queries, n_keys):
     """Position of the key to leave out for each query, or None."""
     xp = array_namespace(queries)
     if isinstance(leave_one_out, (bool, np.bool_)):

@@ -1,5 +1,7 @@
-"""Local polynomials: from the moments of a weighted average to a value and its slopes."""
+"""Local polynomials: from the sums about a query to a value and its slopes."""
 
+import functools
+import itertools
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,32 +17,16 @@ THIN = 1e-4
 _ROUNDING = 1e6 * np.finfo(np.float64).eps
 # Data within so many bandwidths are all at one place: squares of squares would vanish.
 _CONSTANT = 1e-60
+# Keys further away have products of terms that overflow.
+_FURTHEST_KEY = 1e70
 
 
 class Moments(NamedTuple):
-    """Averages about each query, of all that local polynomials are made of.
+    """Averages about each query, of all that local polynomials are made of."""
 
-    Attributes
-    ----------
-    shift, total : array of shape (n,)
-        The sum of the weights is ``total * exp(shift)``; the shift is -inf where there are
-        none.
-    gram : array of shape (n, P, P)
-        Averages of the products of the polynomial's terms.
-    cross : array of shape (n, P, p)
-        Averages of the terms times the values.
-    unit : array of shape (n, d)
-        What the terms' coordinates are measured in.
-    share : array of shape (n,) or None
-        Where each query's own key is left out, what its weight would be as a share of all.
-    """
-
-    shift: Any
-    total: Any
-    gram: Any
-    cross: Any
-    unit: Any
-    share: Any = None
+    gram: Any  # (n, P, P) averages of the products of the polynomial's terms
+    cross: Any  # (n, P, p) averages of the terms times the values
+    unit: Any  # (n, d) what the terms' coordinates are measured in; None for averages
 
 
 class LocalSolution(NamedTuple):
@@ -55,24 +41,13 @@ class LocalSolution(NamedTuple):
 
 
 class Basis:
-    r"""Polynomials of total degree at most 2 in local coordinates, the constant first.
+    """Polynomials of total degree at most 2 in local coordinates, the constant first.
 
-    Parameters
-    ----------
-    degree : int
-        0, 1 or 2.
-    n_coordinates : int
-        Number of local coordinates :math:`d`.
-    n_points : int
-        At how many points :meth:`columns` are asked for.
-
-    Raises
-    ------
-    MemoryError
-        If these columns do not fit into memory.
+    Their products are the monomials up to twice the degree, each of which is summed once.
+    With `n_points`, columns at so many keys are checked to fit into memory.
     """
 
-    def __init__(self, degree, n_coordinates, n_points):
+    def __init__(self, degree, n_coordinates, n_points=1):
         self.degree = degree if n_coordinates else 0
         self.n_coordinates = n_coordinates
         left, right = np.triu_indices(n_coordinates)
@@ -84,7 +59,12 @@ class Basis:
             (3, n_points, self.size * (self.size + 1) // 2),
             "choose a smaller degree, or fewer features",
         )
-        self._rows, self._columns = np.triu_indices(self.size)
+        # Of each monomial its exponents, and terms whose product it is; of each pair of terms
+        # the monomial.
+        self.powers, self._rows, self._columns, self.place = _products(
+            self.degree, n_coordinates
+        )
+        self.n_powers = len(self.powers)
 
     def terms(self, u):
         """The basis at some points, (n, size)."""
@@ -97,40 +77,60 @@ class Basis:
         return xp.concat(parts, axis=1)
 
     def columns(self, terms, values):
-        """Columns to average: products of terms with each other, and with the values."""
+        """Columns to sum: products of terms with each other, and with the values."""
         products = terms[:, self._rows] * terms[:, self._columns]
         with_values = (terms[:, :, None] * values[:, None, :]).reshape(len(terms), -1)
         return array_namespace(terms).concat([products, with_values], axis=1)
 
     def quadratic(self, forms, columns):
         """Quadratic forms of the terms at all points, (n, m), from :meth:`columns` there."""
-        twice = np.where(self._rows == self._columns, 1.0, 2.0)
-        twice = array_namespace(forms).asarray(twice, device=forms.device)
-        products = columns[:, : len(self._rows)]
-        return (forms[:, self._rows, self._columns] * twice) @ products.T
+        place = array_namespace(forms).asarray(self.place.ravel(), device=forms.device)
+        of_products = forms.new_zeros((len(forms), self.n_powers))
+        of_products.index_add_(1, place, forms.reshape(len(forms), -1))
+        return of_products @ columns[:, : self.n_powers].T
 
-    def moments(self, averages):
-        """The averaged columns as ``E[terms terms^T]`` and ``E[terms values^T]``."""
-        n_products = len(self._rows)
-        xp = array_namespace(averages)
-        shape = (len(averages), self.size, self.size)
-        gram = xp.empty(shape, dtype=averages.dtype, device=averages.device)
-        gram[:, self._rows, self._columns] = averages[:, :n_products]
-        gram[:, self._columns, self._rows] = averages[:, :n_products]
-        return gram, averages[:, n_products:].reshape(len(averages), self.size, -1)
+    def moments(self, sums):
+        """Sums or averages of columns as those of ``terms terms^T`` and ``terms values^T``."""
+        cross = sums[:, self.n_powers :].reshape(len(sums), self.size, -1)
+        return sums[:, self.place], cross
+
+    def about(self, sums, offset, unit):
+        """Sums of columns about a centre as sums about ``centre + offset``.
+
+        From (n, n_columns) to (n_powers, 1 + p, n), with offsets of shape (n, d), and powers
+        in the unit (d,) or (n, d).
+        """
+        xp = array_namespace(sums)
+        gram, cross = self.moments(sums)
+        if self.degree:
+            shift = self.shift(offset, unit)
+            gram, cross = shift @ gram @ shift.swapaxes(1, 2), shift @ cross
+        shape = (self.n_powers, 1 + cross.shape[2], len(sums))
+        found = xp.zeros(shape, dtype=sums.dtype, device=sums.device)
+        found[:, 0] = gram[:, self._rows, self._columns].T
+        found[: self.size, 1:] = xp.permute_dims(cross, (1, 2, 0))
+        return found
+
+    def averages(self, sums, unit=None, ratio=None):
+        """Moments from sums about each query, (n_powers, 1 + p, n).
+
+        In coordinates of the given unit (n, d), beside which that of the powers has a ratio
+        (n, d); None for the same.
+        """
+        with np.errstate(invalid="ignore", divide="ignore"):
+            averages = sums / sums[0, 0]
+        if ratio is not None and self.degree:
+            terms = self.terms(ratio)
+            averages = averages * (terms[:, self._rows] * terms[:, self._columns]).T[:, None]
+        xp = array_namespace(sums)
+        gram = xp.permute_dims(averages[:, 0][self.place], (2, 0, 1))
+        cross = xp.permute_dims(averages[: self.size, 1:], (2, 0, 1))
+        return Moments(gram, cross, unit)
 
     def shift(self, offset, unit):
-        """Matrices that turn terms about a centre into terms about ``centre + offset``.
+        """Matrices (n, size, size) that turn terms about a centre into terms about others.
 
-        Parameters
-        ----------
-        offset : array of shape (n, d)
-        unit : array of shape (d,) or (n, d)
-            What the new coordinates are divided by.
-
-        Returns
-        -------
-        matrices : array of shape (n, size, size)
+        Of offsets (n, d) from the centre, and in a new unit (d,) or (n, d).
         """
         n, d = offset.shape
         xp = array_namespace(offset)
@@ -155,52 +155,81 @@ class Basis:
         return matrices
 
 
-def local_unit(spread, keys, weights):
-    """Unit of local coordinates: the kernel's width, or the data's if smaller.
+@functools.lru_cache(maxsize=64)
+def _products(degree, n_coordinates):
+    """Exponents of the products of terms, the terms of each, and the product of each pair."""
+    axes = range(n_coordinates)
+    terms = [
+        combination
+        for total in range(degree + 1)
+        for combination in itertools.combinations_with_replacement(axes, total)
+    ]
+    place, rows, columns = {}, [], []
+    for i, j in itertools.combinations_with_replacement(range(len(terms)), 2):
+        product = tuple(sorted(terms[i] + terms[j]))
+        if product not in place:
+            place[product] = len(place)
+            rows.append(i)
+            columns.append(j)
+    of_pairs = np.array([[place[tuple(sorted(a + b))] for b in terms] for a in terms])
+    powers = np.array([[product.count(axis) for axis in axes] for product in place])
+    return (
+        powers.reshape(len(place), n_coordinates),
+        np.array(rows),
+        np.array(columns),
+        of_pairs,
+    )
 
-    So a window is thin where rows are few beside what it could hold, and not because it is
-    wider than all data: then the polynomial is an ordinary least-squares one.
 
-    Parameters
-    ----------
-    spread : float or array of shape (n, 1)
-        The kernel's width.
-    keys : array of shape (m, d)
-        In the same units.
-    weights : array of shape (m,)
-
-    Returns
-    -------
-    unit : array of shape (d,) or (n, d)
-    """
+def extent_of(keys, weights):
+    """Weighted deviation of keys along each axis; infinite where they are at one place."""
     xp = array_namespace(keys)
     share = weights / weights.sum()
     deviation = keys - share @ keys
     extent = xp.sqrt(share @ deviation**2)
-    extent = xp.where(extent > _CONSTANT, extent, xp.inf)
+    return xp.where(extent > _CONSTANT, extent, xp.inf)
+
+
+def local_unit(spread, extent):
+    """Unit of local coordinates: the kernel's width, or the data's extent (d,) if smaller.
+
+    So a window is thin where rows are few beside what it could hold, and not because it is
+    wider than all data: then the polynomial is an ordinary least-squares one. The width is a
+    number, or of shape (n, 1).
+    """
+    xp = array_namespace(extent)
     spread = spread if hasattr(spread, "shape") else xp.full_like(extent, spread)
     return xp.minimum(spread, extent)
+
+
+def refuse_far(keys):
+    """Raise ValueError where products of terms would overflow."""
+    if 0 not in keys.shape and float(abs(keys).max()) > _FURTHEST_KEY:
+        raise ValueError(
+            f"features divided by bandwidth reach {float(abs(keys).max()):g}, whose products "
+            "overflow: pass a larger bandwidth, scale the features down, or use degree=0."
+        )
+
+
+def refuse_signed(kernel):
+    """Raise ValueError if a kernel takes negative values."""
+    if kernel.signed:
+        raise ValueError(
+            f"kernel={kernel!r} takes negative values, with which least squares has no "
+            "minimum: choose a positive kernel such as 'gaussian', or degree=0."
+        )
 
 
 def solve(gram, cross):
     r"""Weighted least squares on centred terms, with a ridge where the design is thin.
 
-    With the terms' mean :math:`\mu`, covariance :math:`C` and covariance with the values
-    :math:`c`, the coefficients are :math:`\beta = (C + \rho I)^{-1} c` and the value at the
-    centre is :math:`\bar v - \mu^\top \beta`. The ridge is
+    From :math:`E[\phi \phi^\top]`, (n, size, size), and :math:`E[\phi v^\top]`, (n, size, p),
+    in coordinates about the centre in units of the kernel. With the terms' mean :math:`\mu`,
+    covariance :math:`C` and covariance with the values :math:`c`, the coefficients are
+    :math:`\beta = (C + \rho I)^{-1} c` and the value at the centre is
+    :math:`\bar v - \mu^\top \beta`. The ridge is
     :math:`\rho = \max(0, \tau - \lambda_{\min}(C))`, so that nothing but a thin design feels
     it, and it leaves the mean alone.
-
-    Parameters
-    ----------
-    gram : array of shape (n, size, size)
-        :math:`E[\phi \phi^\top]`, in coordinates about the centre in units of the kernel.
-    cross : array of shape (n, size, p)
-        :math:`E[\phi v^\top]`.
-
-    Returns
-    -------
-    solution : LocalSolution
     """
     xp = array_namespace(gram)
     mean, average = gram[:, 0, 1:], cross[:, 0]
@@ -215,44 +244,16 @@ def solve(gram, cross):
     return LocalSolution(value, coefficients, pull, mean, covariance, ridge)
 
 
-def local_fit(moments, rows):
-    """Values, first derivatives in bandwidths, log-normalisers and ridges.
-
-    Parameters
-    ----------
-    moments : Moments
-        About queries at the positions `rows`.
-    rows : object
-        Not used.
-
-    Returns
-    -------
-    values, slopes, log_normalizers, ridge : array
-        Of shapes (n, p), (n, p, d), (n,) and (n,).
-    """
-    xp = array_namespace(moments.cross)
+def local_fit(moments):
+    """Values (n, p), first derivatives in bandwidths (n, p, d), and ridges (n,)."""
     solution = solve(moments.gram, moments.cross)
     linear = solution.coefficients[:, : moments.unit.shape[1]]
     linear = linear / moments.unit[:, : linear.shape[1], None]  # of degree 0 none
-    with np.errstate(divide="ignore"):
-        log_normalizers = moments.shift + xp.log(moments.total)
-    return solution.value, linear.swapaxes(1, 2), log_normalizers, solution.ridge
+    return solution.value, linear.swapaxes(1, 2), solution.ridge
 
 
 def is_determined(gram, share):
-    """Where least squares needs no ridge, even with weights so much smaller.
-
-    Parameters
-    ----------
-    gram : array of shape (n, size, size)
-        As for :func:`solve`.
-    share : array of shape (n,)
-        What is left of all weights but one at the centre.
-
-    Returns
-    -------
-    determined : array of bool of shape (n,)
-    """
+    """Where least squares needs no ridge, even with weights a share (n,) of what they are."""
     covariance = _covariance(gram)
     covariance = covariance.detach() if is_torch_array(covariance) else covariance
     if covariance.shape[1] == 1:
@@ -299,18 +300,9 @@ def _least_variance(gram):
 
 
 def thin_ridge(covariance, least):
-    """Addition to the diagonal that makes the smallest eigenvalue large enough.
+    """Addition to the diagonal (n,) that lifts the smallest eigenvalue to the least.
 
-    Parameters
-    ----------
-    covariance : array of shape (n, P, P)
-    least : array of shape (n,)
-        What it is to be at least.
-
-    Returns
-    -------
-    ridge : array of shape (n,)
-        NaN where the covariance is.
+    NaN where the covariance is.
     """
     size = covariance.shape[1]
     if size == 0:

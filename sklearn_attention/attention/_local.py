@@ -1,0 +1,110 @@
+"""Local polynomials: the weighted average, corrected for where the keys lie."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ._parts import reduce
+from ._smoother import Smoother
+
+
+class LocalFit(NamedTuple):
+    """Local polynomials at each query.
+
+    Attributes
+    ----------
+    values : array of shape (n_queries,) or (n_queries, n_values)
+        The polynomials at the queries.
+    slopes : array of shape (n_queries, n_features) or (n_queries, n_values, n_features)
+        Their first derivatives, in the features' own units; 0 for features that the kernel
+        does not compare as numbers.
+    log_normalizers : array of shape (n_queries,)
+        Logarithm of the sum of the weights.
+    ridge : array of shape (n_queries,)
+        What was added to the variances of the local terms, in units of the kernel's own, or
+        of the data's where they are narrower than the kernel;
+        0 where the rows in the window suffice to tell a slope.
+    """
+
+    values: Any
+    slopes: Any
+    log_normalizers: Any
+    ridge: Any
+
+
+def attend_local(
+    queries,
+    keys,
+    values,
+    kernel="gaussian",
+    *,
+    degree=1,
+    bandwidth=1.0,
+    query_scale=None,
+    sample_weight=None,
+    leave_one_out=False,
+    algorithm="auto",
+    empty="nearest",
+    device="auto",
+):
+    r"""Local polynomial regression: weighted least squares at every query.
+
+    .. math:: \min_{\beta} \sum_i w_i K\left(\tfrac{q - k_i}{h}\right)
+              \bigl(v_i - \beta_0 - \beta_1^\top (k_i - q) - \dots\bigr)^2
+
+    The value is :math:`\beta_0`, the slope :math:`\beta_1`. It is the weighted average
+    again, of more values: the products of the polynomial's terms, with each other and with
+    the values.
+
+    Parameters
+    ----------
+    queries, keys, values, kernel, bandwidth, query_scale, sample_weight, empty, device
+        As for :func:`attend`, like ``algorithm``. The kernel must not take negative values.
+    degree : {1, 2}, default=1
+        Degree of the polynomials; 2 includes the products of different features.
+    leave_one_out : bool or array of shape (n_queries,), default=False
+        As for :func:`attend`.
+
+    Returns
+    -------
+    fit : LocalFit
+        Values, slopes, log-normalisers and ridge.
+
+    Raises
+    ------
+    ValueError
+        As for :func:`attend`; if the kernel takes negative values, or the degree is neither
+        1 nor 2.
+
+    Notes
+    -----
+    Where the rows in a window do not determine the polynomial (fewer rows than
+    coefficients, a feature that is constant in the window), its slopes are shrunk to 0 by a
+    ridge that lifts the smallest eigenvalue of the terms' covariance to 1e-4 of the
+    kernel's own variance, or the data's where that is smaller; elsewhere the ridge is 0. A
+    single row thus answers with its value. For a query so far from all rows that the
+    covariance is mostly rounding, the eigenvalue is lifted above that.
+
+    References
+    ----------
+    .. [1] Fan, J. and Gijbels, I. (1996). Local Polynomial Modelling and Its Applications.
+       Chapman and Hall.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_attention.attention import attend_local
+    >>> keys = np.array([[0.0], [1.0], [2.0]])
+    >>> fit = attend_local([[0.0], [3.0]], keys, 1 + 2 * keys[:, 0], bandwidth=1.0)
+    >>> fit.values.round(6), fit.slopes.round(6)
+    (array([1., 7.]), array([[2.], [2.]]))
+    """
+    if degree not in (1, 2):
+        raise ValueError(f"degree={degree!r} is not valid: pass 1 or 2 (attend is degree 0).")
+    smoother = Smoother(kernel, bandwidth, int(degree), empty, algorithm, device)
+    tables = queries, keys, values, sample_weight, query_scale, leave_one_out
+    fit = LocalFit(*reduce(smoother, *tables))
+    n_dims = values.ndim if hasattr(values, "ndim") else np.ndim(values)
+    if n_dims == 1 and fit.values.ndim == 2:
+        fit = fit._replace(values=fit.values[:, 0], slopes=fit.slopes[:, 0])
+    return fit

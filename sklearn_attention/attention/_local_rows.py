@@ -1,0 +1,170 @@
+"""What each key does to the fit at each query, as matrices."""
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import torch
+
+from .._memory import check_memory
+from ._algorithms._blocks_of_queries import RADIUS
+from ._algorithms._compact_blocks import compact_blocks, in_order
+from ._read import read
+from ._reduce import Reduction
+from ._solve import Basis, extent_of, local_unit, refuse_signed, solve
+from ._threads import threads_for
+from ._weights import IN_PARTS, normalized
+
+_BLOCK_PAIRS = 2**20
+# A key that carries all but this share of a fit cannot be taken out by division.
+_HEAVIEST = 1e-7
+
+
+class LocalRows(NamedTuple):
+    """What each key does to the fit at each query, as matrices.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n_queries, n_values)
+        The fits.
+    weights : ndarray of shape (n_queries, n_keys)
+        The kernel's weights; rows sum to 1.
+    smoother : ndarray of shape (n_queries, n_keys)
+        The effective weights: the fits are ``smoother @ values``.
+    residuals : ndarray of shape (n_queries, n_keys, n_values)
+        How far each key's value lies from the polynomial of each query.
+    left_out : ndarray of shape (n_queries, n_keys, n_values)
+        The fit at the query without that key.
+    """
+
+    values: Any
+    weights: Any
+    smoother: Any
+    residuals: Any
+    left_out: Any
+
+
+def local_rows(
+    queries,
+    keys,
+    values,
+    kernel="gaussian",
+    *,
+    degree=0,
+    bandwidth=1.0,
+    query_scale=None,
+    sample_weight=None,
+    empty="nearest",
+    device="auto",
+):
+    r"""What each key does to the fit at each query, as matrices.
+
+    For inspection and uncertainty; all matrices are dense, so pass queries in blocks.
+
+    Parameters
+    ----------
+    queries, keys, kernel, bandwidth, query_scale, sample_weight, empty, device
+        As for :func:`attend`.
+    values : array of shape (n_keys, n_values)
+        What is averaged.
+    degree : {0, 1, 2}, default=0
+        Degree of the polynomials; 0 is the weighted average.
+
+    Returns
+    -------
+    rows : LocalRows
+        Arrays, in float64.
+
+    Notes
+    -----
+    Leaving a key out of a least-squares fit changes it by a rank-one update: with the
+    residual :math:`e_i` and the leverage :math:`s_i` of the key in the fit at the query and
+    its effective weight :math:`l_i`, the fit without it is
+    :math:`\hat m - l_i e_i / (1 - s_i)`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_attention.attention import local_rows
+    >>> keys = np.array([[0.0], [1.0], [2.0]])
+    >>> rows = local_rows([[3.0]], keys, keys ** 2, degree=1, bandwidth=5.0)
+    >>> rows.smoother.sum().round(6), (rows.smoother @ keys).round(6)
+    (np.float64(1.0), array([[3.]]))
+    """
+    problem, kept = read(
+        queries, keys, values, kernel, bandwidth=bandwidth, query_scale=query_scale,
+        sample_weight=sample_weight, device=device,
+    )  # fmt: skip
+    # Weights and effects, and for each value the residuals and the fits left out.
+    shape = len(problem.queries), len(keys), 2 + 2 * problem.values.shape[1]
+    check_memory("what every key does to the fit at every query", shape, IN_PARTS)
+    if degree:
+        refuse_signed(problem.kernel)
+    problem, center = problem.tensors(device).centred()
+    columns = problem.kernel.numeric_columns(problem.keys.shape[1])
+    basis = Basis(degree, len(columns), len(problem.keys))
+    size = max(1, _BLOCK_PAIRS // len(problem.keys))
+    boxes = compact_blocks(problem.queries[:, columns], RADIUS)
+    row_blocks = [part for box in boxes for part in box.split(size)]
+    extent = extent_of(problem.keys[:, columns], problem.weights)
+    with threads_for(problem.n_pairs):
+        found = [_rows(problem, basis, columns, extent, rows, empty) for rows in row_blocks]
+        fitted, weights, smoother, residuals, left_out = in_order(found, row_blocks)
+    fitted, left_out = fitted + center, left_out + center
+    if kept is not None:
+        # Keys without weight do nothing: the fit without them is the fit.
+        weights, smoother, residuals = (
+            _with_others(field, kept, len(keys), 0.0)
+            for field in (weights, smoother, residuals)
+        )
+        left_out = _with_others(left_out, kept, len(keys), fitted[:, None])
+    fields = fitted, weights, smoother, residuals, left_out
+    return LocalRows(*(field.cpu().numpy() for field in fields))
+
+
+def _rows(problem, basis, columns, extent, rows, empty):
+    """The fields of `LocalRows` for some of the queries."""
+    values, keys = problem.values, problem.keys[:, columns]
+    queries, problem = problem.queries[rows][:, columns], problem.take(rows)
+    weights = normalized(problem, empty)
+    middle = queries.mean(dim=0)
+    terms = basis.terms(keys - middle)
+    products = basis.columns(terms, values)
+    width, scale = problem.kernel.spread, problem.query_scale
+    unit = local_unit(width if scale is None else width * scale[:, None], extent)
+    about = basis.shift(queries - middle, unit)
+    gram, cross = basis.moments(weights @ products)
+    gram, cross = about @ gram @ about.transpose(1, 2), about @ cross
+    solution = solve(gram, cross)
+    # From terms about the middle to those about each query, less their mean there.
+    about = about[:, 1:].clone()  # (b, P - 1, P)
+    about[:, :, 0] -= solution.mean
+    smoother = weights * (1 - (solution.pull[:, None] @ about)[:, 0] @ terms.T)
+    slope = (solution.coefficients.transpose(1, 2) @ about) @ terms.T  # (b, p, m)
+    residuals = values - cross[:, :1] - slope.transpose(1, 2)
+    root = torch.linalg.cholesky_ex(solution.covariance).L
+    form = about.transpose(1, 2) @ torch.cholesky_solve(about, root)  # (b, P, P)
+    rest = 1 - weights * (1 + basis.quadratic(form, products))
+    heaviest = rest < _HEAVIEST
+    change = smoother / torch.where(heaviest, 1.0, rest)
+    left_out = solution.value[:, None] - change[:, :, None] * residuals
+    for query, key in heaviest.nonzero().tolist():
+        left_out[query, key] = _without(
+            problem.take(slice(query, query + 1)), basis.degree, key
+        )
+    return solution.value, weights, smoother, residuals, left_out
+
+
+def _without(problem, degree, key):
+    """The fit at a query without a key that outweighs the others together."""
+    problem = replace(problem, own_key=torch.tensor([key], device=problem.keys.device))
+    reduction = Reduction(problem, degree, algorithm="dense")
+    ((value,),) = reduction.fold(lambda sums, moments, rows: (solve(*moments[:2]).value,))
+    return value[0]
+
+
+def _with_others(field, kept, n_keys, fill):
+    """Entries of the keys that have weight, and a fill for others."""
+    shape = (field.shape[0], n_keys, *field.shape[2:])
+    whole = torch.zeros(shape, dtype=field.dtype, device=field.device) + fill
+    whole[:, kept] = field
+    return whole

@@ -1,0 +1,367 @@
+"""Sums over all keys of a problem: from fast algorithms to exact ones to what answers."""
+
+import functools
+from dataclasses import replace
+
+import numpy as np
+from array_api_compat import array_namespace, is_torch_array
+
+from .._blocks import blocks
+from ._algorithms._linear import Linear
+from ._algorithms._near_keys import near_keys
+from ._algorithms._nearest import by_distance, nearest_sums
+from ._solve import Basis, extent_of, local_unit, refuse_far, refuse_signed
+from ._sums import Sums
+
+# "dense" compares every query with every key.
+ALGORITHMS = ("auto", "dense")
+# Numbers that the sums of some queries may hold at a time.
+_MOST_NUMBERS = 2**26
+
+
+class Reduction:
+    """Sums over the keys of a problem, at one bandwidth after the other.
+
+    Each query goes down a chain until its sum is to be trusted: an algorithm of linear time,
+    pairs near it, and what the policy `empty` lets answer ("nearest", "mean", or "nan" for
+    nothing). What bandwidths have in common is computed once: an order of the keys,
+    distances.
+    """
+
+    def __init__(self, problem, degree=0, *, empty="nearest", algorithm="auto", device="auto"):
+        if degree:
+            refuse_signed(problem.kernel)
+            refuse_far(problem.keys)
+        if problem.gap and problem.kernel.signed is not False:
+            raise ValueError(
+                f"gap={problem.gap} needs a kernel that is known to be positive, got kernel="
+                f"{problem.kernel!r}: choose one such as 'gaussian', or gap=0."
+            )
+        self.problem, self._degree, self._empty = problem, degree, empty
+        self._algorithm, self._device = algorithm, device
+        kernel, n_features = problem.kernel, problem.keys.shape[1]
+        self._columns = kernel.numeric_columns(n_features) if degree else []
+        self._is_radial = kernel.signed is False and kernel.radial_form(n_features) is not None
+        self._linear = Linear.of(problem, degree) if algorithm == "auto" else None
+        self._nearest = None
+
+    @functools.cached_property
+    def basis(self):
+        return self._linear.basis if self._linear else Basis(self._degree, len(self._columns))
+
+    @property
+    def name(self):
+        """How sums are made: "linear", "near" or "dense"."""
+        if self._linear is not None:
+            return "linear"
+        return "dense" if self._near(None) is None else "near"
+
+    def sums(self, **options):
+        """Sums about every query, of powers in bandwidths; of arrays for a problem of arrays.
+
+        Options are those of :meth:`Linear.sums`.
+        """
+        problem = self.problem
+        if self._linear is not None:
+            return self._linear.sums(**options)
+        from ._algorithms._all_pairs import all_pairs, near_pairs  # torch: a second to load
+
+        near = self._near(None)
+        if self._degree:
+            queries = self._blocks(
+                problem if near is None else near.problem, None, near=near, in_bandwidths=True
+            )
+            ((shift, sums, least),) = queries.fold(
+                lambda sums, unit, rows: (sums.shift, sums.sums.movedim(-1, 0), sums.least)
+            )
+            found = Sums(shift, sums.movedim(0, -1), least)
+        else:
+            tensors = problem.tensors(self._device) if near is None else None
+            found = all_pairs(tensors) if near is None else near_pairs(near)
+        if not problem.on_arrays:
+            return found._replace(shift=found.shift.double())
+        found = Sums(*(field.cpu().numpy() for field in found[:3]))
+        return found._replace(shift=found.shift.astype(np.float64))
+
+    def total(self, *, all_keys=True, answers=False):
+        """The sums, with what answers for queries without weights.
+
+        Unless these are all keys, for any query that may have none among all of them. With
+        `answers`, also if there are no such queries.
+        """
+        found = self.sums()
+        xp, needed = array_namespace(found.shift), ~found.usable
+        if not all_keys and (self._empty == "mean" or self.problem.kernel.signed is not False):
+            needed = xp.ones_like(needed)
+        (rows,) = xp.nonzero(needed)
+        if self._empty == "nan" or not (len(rows) or answers):
+            return found
+        answer = self.answers(rows)
+        options = {"dtype": xp.float64, "device": found.shift.device}
+        fields = (
+            xp.full(found.shift.shape, -xp.inf, **options),
+            xp.zeros(found.sums.shape, **options),
+            xp.zeros(found.shift.shape, **options),
+        )
+        for field, some in zip(fields, answer, strict=False):
+            field[..., rows] = some
+        return found._replace(answer=Sums(*fields))
+
+    def answers(self, rows, unit=None):
+        """Sums over the keys that answer for some queries; of powers in a unit (n, d)."""
+        if self.problem.gap:
+            return self._answers_of_pairs(self.problem.take(rows), unit)
+        if self._empty == "mean":
+            return self._all_alike(self.problem.take(rows), unit)
+        xp = array_namespace(self.problem.keys)
+        if self._nearest is None:
+            shape, device = (len(self.problem.queries),), self.problem.keys.device
+            columns = (1 + self.problem.values.shape[1], *shape)
+            zeros = functools.partial(xp.zeros, dtype=xp.float64, device=device)
+            self._nearest = zeros(shape) - 1, zeros(columns)
+        distance, of_columns = self._nearest
+        new = rows[distance[rows] < 0]
+        if len(new):
+            distance[new], of_columns[:, new] = self._over_nearest(new)
+        sums = xp.zeros(
+            (self.basis.n_powers, len(of_columns), len(rows)), dtype=xp.float64,
+            device=distance.device,
+        )  # fmt: skip
+        # Without powers of distances, so that a polynomial is the average.
+        sums[0] = of_columns[:, rows]
+        return Sums(by_distance(distance[rows]), sums, xp.zeros_like(distance[rows]))
+
+    def _over_nearest(self, rows):
+        if self._linear is not None:
+            return self._linear.nearest(rows)
+        some = self.problem.take(rows)
+        columns = _columns(some)
+        return nearest_sums(some.keys, columns, some.queries, some.own_key)
+
+    def _answers_of_pairs(self, problem, unit):
+        """The same from all pairs, where several keys are left out for each query."""
+        from ._algorithms._tiles import fallback_weights
+
+        on_arrays, problem = problem.on_arrays, problem.tensors(self._device)
+        weights = fallback_weights(problem, self._empty)
+        queries, keys = (x[:, self._columns] for x in (problem.queries, problem.keys))
+        middle = keys.mean(axis=0)
+        columns = self.basis.columns(self.basis.terms(keys - middle), problem.values)
+        unit = queries * 0 + 1 if unit is None else unit
+        if isinstance(unit, np.ndarray):
+            unit = queries.new_tensor(unit)
+        sums = self.basis.about(weights @ columns, queries - middle, unit)
+        if self._empty == "nearest":
+            sums[1:] = 0.0
+        sums = sums.cpu().numpy() if on_arrays else sums
+        zeros = sums[0, 0] * 0
+        return Sums(zeros, sums, zeros)
+
+    def _all_alike(self, problem, unit):
+        """Sums over all keys alike, about each query."""
+        xp, columns = array_namespace(problem.keys), self._columns
+        queries, keys = problem.queries[:, columns], problem.keys[:, columns]
+        weights, own = problem.weights, problem.own_key
+        middle = weights @ keys / weights.sum()
+        terms = self.basis.columns(self.basis.terms(keys - middle), problem.values)
+        terms = terms * weights[:, None]
+        sums = xp.broadcast_to(terms.sum(axis=0), (len(queries), terms.shape[1]))
+        heaviest = int(weights.argmax())
+        if own is not None:
+            # A key that outweighs all others cannot be subtracted without loss.
+            rest = terms[:heaviest].sum(axis=0) + terms[heaviest + 1 :].sum(axis=0)
+            sums = xp.where((own == heaviest)[:, None], rest, sums)
+        unit = xp.ones_like(queries) if unit is None else unit
+        found = self.basis.about(sums, queries - middle, unit)
+        if own is not None:
+            others = (own >= 0) & (own != heaviest)
+            found[0] -= xp.where(others, _columns(problem)[:, own], 0.0)
+        return Sums(queries[:, :0].sum(axis=1), found, queries[:, :0].sum(axis=1))
+
+    def fold(self, finish, scales=None, *, single=False):
+        """What is finished from the sums at several bandwidths, some queries at a time.
+
+        Parameters
+        ----------
+        finish : callable
+            ``finish(sums, moments, rows)`` returns a tuple of arrays for some of the queries,
+            at the positions `rows`; the sums of all may be more than memory holds.
+        scales : ndarray of shape (n_scales,) or (n_scales, n_queries), default=None
+            Multiples of the bandwidth, in the second form one for each query; None for the
+            problem's own.
+        single : bool, default=False
+            Whether single precision will do, which is faster where it is implemented.
+
+        Yields
+        ------
+        found : list
+            For each scale what `finish` returned, for all queries.
+        """
+        if np.ndim(scales) == 2 and not self._is_radial:
+            raise ValueError(
+                f"kernel={self.problem.kernel!r} does not depend on the distance alone, which "
+                "a scale of each row divides: choose a radial kernel such as 'gaussian'."
+            )
+
+        def finished(sums, unit, rows, ratio=None):
+            usable, xp = sums.usable, array_namespace(sums.shift)
+            moments = self.basis.averages(sums.answered("nan").sums, unit, ratio)
+            sums = sums._replace(shift=xp.where(usable, sums.shift, -xp.inf))
+            return *finish(sums, moments, rows), usable
+
+        if self._linear is not None and self._linear.serves(scales):
+            scales = np.ones(1) if scales is None else scales
+            found = self._along(finished, scales)
+        else:
+            scales = [None] if scales is None else scales
+            found = self._by_pairs(finished, scales, single)
+        for scale, (*fields, usable) in zip(scales, found, strict=True):
+            yield self._answered(finish, fields, usable, scale)
+
+    def _answered(self, finish, fields, usable, scale):
+        """The fields, in which those of queries without weights are of the keys that answer."""
+        if usable.all() or self._empty == "nan":
+            return fields
+        (rows,) = array_namespace(usable).nonzero(~usable)
+        in_tensors = self.problem.on_arrays and is_torch_array(rows)
+        rows = rows.cpu().numpy() if in_tensors else rows
+        unit = self._unit(self._scale(scale, rows), len(rows))
+        found = self.answers(rows, unit)
+        xp = array_namespace(found.shift)
+        found = found._replace(shift=xp.full_like(found.shift, -xp.inf))
+        if in_tensors:
+            import torch
+
+            put = functools.partial(torch.as_tensor, device=usable.device)
+            unit = None if unit is None else put(unit.copy())  # of its own memory
+            found, rows = Sums(*map(put, found[:3])), put(rows)
+        moments = self.basis.averages(found.sums, unit)
+        for field, some in zip(fields, finish(found, moments, rows), strict=True):
+            field[rows] = some
+        return fields
+
+    @functools.cached_property
+    def _extent(self):
+        """Deviation of the keys along each numeric column."""
+        if self._linear is not None:
+            return self._linear.extent
+        return extent_of(self.problem.keys[:, self._columns], self.problem.weights)
+
+    def _scale(self, scale, rows):
+        """What multiplies the bandwidth of some queries: a number, or one for each."""
+        scale = 1.0 if scale is None else scale[rows] if np.ndim(scale) else scale
+        own = self.problem.query_scale
+        return scale if own is None else scale * own[rows]
+
+    def _unit(self, scale, n_queries):
+        """Unit of local coordinates at some scale, (n_queries, d); None for averages."""
+        if not self._degree:
+            return None
+        width = self._linear.spread if self._linear else self.problem.kernel.spread
+        width = width * scale
+        unit = local_unit(width[:, None] if np.ndim(width) else width, self._extent)
+        return array_namespace(unit).broadcast_to(unit, (n_queries, len(self._extent)))
+
+    def _along(self, finish, scales):
+        """In linear time: for each scale what is finished."""
+        linear, n_queries = self._linear, len(self.problem.queries)
+        if np.ndim(scales) == 2 or len(scales) == 1:
+            groups = [scales[k : k + 1] for k in range(len(scales))]
+        else:
+            groups = linear.groups(scales)
+        for group in groups:
+            if len(group) == 1:
+                yield self._by_rows(finish, group[0])
+                continue
+            rows = np.tile(np.arange(n_queries), len(group))
+            scale = np.repeat(group, n_queries)
+            fields = self._scaled(finish, linear.side_by_side(group), scale, rows)
+            yield from zip(*(np.split(field, len(group)) for field in fields), strict=True)
+
+    def _by_rows(self, finish, scale):
+        """What is finished at one scale; some queries at a time where their sums are many."""
+        n_sums = self.basis.n_powers * (1 + self.problem.values.shape[1])
+        found = []
+        for rows in blocks(len(self.problem.queries), max(1, _MOST_NUMBERS // n_sums)):
+            own = self._scale(scale, rows)
+            found.append(self._scaled(finish, self._linear.sums(own, rows), own, rows))
+        if len(found) == 1:
+            return found[0]
+        return tuple(map(np.concatenate, zip(*found, strict=True)))
+
+    def _scaled(self, finish, sums, scale, rows):
+        """What is finished from sums whose powers are in units of the scale."""
+        unit = self._unit(scale, len(sums.shift))
+        ratio = None if unit is None else np.reshape(scale, (-1, 1)) / unit
+        return finish(sums, unit, rows, ratio)
+
+    def _by_pairs(self, finish, scales, single):
+        """At each scale by the keys that are near, if few are; else by all."""
+        others = []
+        for scale in scales:
+            near = self._near(scale)
+            if near is None:
+                others.append(scale)
+                continue
+            yield from self._by_all_pairs(finish, others, single)
+            others = []
+            if self._degree:
+                yield from self._blocks(near.problem, scale, near=near).fold(finish)
+            else:
+                from ._algorithms._all_pairs import near_pairs
+
+                yield finish(near_pairs(near), None, slice(None))
+        yield from self._by_all_pairs(finish, others, single)
+
+    def _near(self, scale):
+        if self._algorithm == "dense":
+            return None
+        problem = self.problem if scale is None else self.problem.at(scale)
+        return near_keys(problem, self._device, self._degree)
+
+    def _by_all_pairs(self, finish, scales, single):
+        if not len(scales):
+            return ()
+        problem = self.problem
+        only = scales[0] is None
+        fused = self._is_dot_product and not (np.ndim(scales) == 2 or problem.gap)
+        averages = not (self._degree or problem.gap)
+        if not only and self._is_radial and not (fused and averages):
+            return self._blocks_for_any_scale.fold(finish, np.asarray(scales))
+        problems = [problem] if only else map(problem.at, scales)
+        if averages:
+            from ._algorithms._all_pairs import all_pairs
+
+            tensors = (one.tensors(self._device) for one in problems)
+            tensors = (replace(one, single=one.single or single) for one in tensors)
+            return (finish(all_pairs(one), None, slice(None)) for one in tensors)
+        pairs = zip(problems, scales, strict=True)
+        return (self._blocks(one, scale).fold(finish)[0] for one, scale in pairs)
+
+    @functools.cached_property
+    def _is_dot_product(self):
+        x = self.problem.queries[:0]
+        return self.problem.kernel.as_dot_product(x, x) is not None
+
+    @functools.cached_property
+    def _blocks_for_any_scale(self):
+        return self._blocks(self.problem, None, any_scale=True)
+
+    def _blocks(self, problem, scale, *, in_bandwidths=False, **options):
+        """The queries of a problem, which is this one at some scale, in blocks."""
+        from ._algorithms._blocks_of_queries import BlocksOfQueries
+
+        problem, extent = problem.tensors(self._device), None
+        if self._degree and not in_bandwidths:
+            import torch
+
+            extent = torch.as_tensor(self._extent, device=problem.keys.device)
+            extent = extent if scale is None or np.ndim(scale) else extent / scale
+        return BlocksOfQueries(problem, self._degree, extent, **options)
+
+
+def _columns(problem):
+    """The weights, and these times the values, (1 + p, m)."""
+    xp = array_namespace(problem.keys)
+    weights = problem.weights
+    return xp.concat([weights[None], (problem.values * weights[:, None]).T])

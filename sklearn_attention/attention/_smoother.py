@@ -1,0 +1,210 @@
+"""What is summed, over all keys or a part of them, and what becomes of the sums."""
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from array_api_compat import array_namespace
+
+from .._spread import deviation_of, join_spreads, spread
+from .._validation import check_bandwidth, check_choice
+from ..kernels import as_kernel
+from ._algorithms._linear import form_along
+from ._read import read
+from ._reduce import ALGORITHMS, Reduction
+from ._solve import Basis, local_fit, local_unit
+from ._sums import EMPTY_POLICIES, Sums
+
+# Of the queries in a part whose sums are not to be trusted there, so large a share is summed
+# pair by pair at once; where there are more, the sums over all parts may suffice.
+_FEW = 0.1
+# Queries further away than this many bandwidths are asked from here: the squares of their
+# squares would overflow.
+_FURTHEST = 1e60
+
+
+@dataclass(frozen=True)
+class Smoother:
+    """What is summed, and what becomes of it: an average, or a local polynomial."""
+
+    kernel: Any
+    bandwidth: Any = 1.0
+    degree: int = 0
+    empty: str = "nearest"
+    algorithm: str = "auto"
+    device: Any = "auto"
+
+    def __post_init__(self):
+        check_choice("algorithm", self.algorithm, ALGORITHMS)
+        check_choice("empty", self.empty, EMPTY_POLICIES)
+        object.__setattr__(self, "kernel", as_kernel(self.kernel))
+
+    def problem(self, queries, keys, values, weights, own=False, query_scale=None):
+        """The problem for some queries and keys."""
+        problem, _ = read(
+            queries, keys, values, self.kernel, bandwidth=self.bandwidth,
+            query_scale=query_scale, sample_weight=weights, leave_one_out=own,
+            device=self.device,
+        )  # fmt: skip
+        if not self.degree:
+            return problem
+        return replace(problem, queries=problem.queries.clip(-_FURTHEST, _FURTHEST))
+
+    def reduction(self, problem):
+        policy = "nan" if self.empty == "raise" else self.empty
+        options = {"algorithm": self.algorithm, "device": self.device}
+        return Reduction(problem, self.degree, empty=policy, **options)
+
+    def whole(self, *given):
+        """Fields, which queries have weights, and the problem: of all keys at once."""
+        problem = self.problem(*given)
+        if not self.degree:
+            sums = self.reduction(problem).total()
+            averages, log_total = sums.average("nan" if self.empty == "raise" else self.empty)
+            return (averages, log_total + problem.log_weight_scale), sums.usable, problem
+        problem, center = problem.centred()
+        if not len(problem.queries):  # what there would be for any
+            problem = replace(problem, queries=problem.keys[:1], own_key=None, query_scale=None)
+            fields, usable, problem = self._polynomial(problem, center)
+            return [field[:0] for field in fields], usable[:0], problem
+        return self._polynomial(problem, center)
+
+    def _polynomial(self, problem, center):
+        folded = self.reduction(problem).fold(
+            lambda sums, moments, rows: (*local_fit(moments), sums.log_total)
+        )
+        ((values, linear, ridge, log_total),) = folded
+        log_total = log_total + problem.log_weight_scale
+        values, slopes = self._in_units(values, linear, center, problem.keys.shape[1])
+        return (values, slopes, log_total, ridge), ridge == ridge, problem
+
+    def part(self, stage, center, queries, own, query_scale, keys, values, weights):
+        """Sums over some of the keys, and their spread; None where nothing has weight.
+
+        At a stage of the chain: "fast", "exact", "answer", or all that can be "final". Own
+        keys are positions, or that of the first of consecutive ones.
+        """
+        if not len(keys) or (weights is not None and not weights.any()):
+            return None
+        if own is not None:
+            own = own + np.arange(len(queries)) if np.ndim(own) == 0 else own
+            own = np.where((own >= 0) & (own < len(keys)), own, -1)
+        own = False if own is None else own
+        problem = self.problem(queries, keys, values, weights, own, query_scale)
+        if self.degree:
+            problem = replace(problem, values=problem.values - center)
+        reduction, scale = self.reduction(problem), problem.log_weight_scale
+        if stage == "answer":
+            return scaled(reduction.answers(np.arange(len(queries))), scale), None
+        if stage == "final":
+            found = reduction.total(all_keys=False)
+        else:
+            along = self.is_linear(keys.shape[1])
+            options = {"exact": stage == "exact", "most": _FEW} if along else {}
+            found = reduction.sums(**options)
+        found = found._replace(shift=found.shift + scale)
+        if found.answer is not None:
+            found = found._replace(answer=scaled(found.answer, scale))
+        return found, spread(keys, weights) if self.degree else None
+
+    def is_linear(self, n_features):
+        along = form_along(self.kernel, n_features, self.degree) is not None
+        return along and self.algorithm == "auto"
+
+    def center(self, rows):
+        """Mean of the values in the first of some parts that has weight, (p,)."""
+        if not self.degree:
+            return None
+        for values, weights in rows:
+            found = None
+            if len(values):
+                found = spread(np.reshape(values, (len(values), -1)), weights)
+            if found is not None:
+                return found.mean
+        return 0.0
+
+    def finished(self, total, center, n_queries, n_features):
+        """Fields, and which queries have weights, from sums over parts of the keys."""
+        found, log_total, usable, keys = self._chain(total, n_queries, n_features)
+        return self.finish(found, log_total, center, keys, n_features), usable
+
+    def _chain(self, total, n_queries, n_features):
+        """Sums, logarithms of those of the weights, which queries have any, and the spread.
+
+        ``total(stage, rows)`` are the sums of some queries over all parts of the keys.
+        """
+        found = total("fast", np.arange(n_queries))
+        refuse_no_weight(found)
+        found, keys = found
+        if self.is_linear(n_features):
+            found = _anew(found, np.flatnonzero(~found.usable), total, "exact")
+        usable, log_total = found.usable, found.log_total
+        if self.empty in ("nearest", "mean"):
+            found = _anew(found, np.flatnonzero(~usable), total, "answer")
+        else:
+            found = found.answered("nan")
+        return found, log_total, usable, keys
+
+    def finish(self, found, log_total, center, keys, n_features):
+        """Fields from sums over all keys."""
+        sums = found.sums
+        if not self.degree:
+            with np.errstate(invalid="ignore", divide="ignore"):
+                return (sums[0, 1:] / sums[0, 0]).T, log_total
+        columns = self.kernel.numeric_columns(n_features)
+        extent = self.kernel.rescale(deviation_of(keys)[None], self.bandwidth)[0, columns]
+        extent = np.where(extent > 0, extent, np.inf)
+        form = form_along(self.kernel, n_features, self.degree)
+        width = self.kernel.spread if form is None else form.kernel.spread
+        unit = np.broadcast_to(local_unit(width, extent), (len(log_total), len(columns)))
+        moments = Basis(self.degree, len(columns)).averages(sums, unit, 1 / unit)
+        values, linear, ridge = local_fit(moments)
+        log_total = np.where(np.isfinite(log_total), log_total, -np.inf)
+        return *self._in_units(values, linear, center, n_features), log_total, ridge
+
+    def _in_units(self, values, linear, center, n_features):
+        """Values and slopes from those about a center, in bandwidths."""
+        xp = array_namespace(values)
+        values = values + xp.asarray(center, device=values.device)
+        shape = (*values.shape, n_features)
+        slopes = xp.zeros(shape, dtype=xp.float64, device=values.device)
+        columns = self.kernel.numeric_columns(n_features)
+        unit = np.broadcast_to(check_bandwidth(self.bandwidth, n_features), n_features)[columns]
+        slopes[:, :, columns] = linear / xp.asarray(unit, device=values.device)
+        return values, slopes
+
+
+def _anew(found, rows, total, stage):
+    """Sums of which those of some queries are made anew at another stage."""
+    if not len(rows):
+        return found
+    again, _ = total(stage, rows)
+    fields = [np.array(field) for field in found[:3]]
+    for field, some in zip(fields, again, strict=False):
+        field[..., rows] = some
+    return Sums(*fields)
+
+
+def joined(a, b):
+    """Sums over, and spreads of, the keys of both."""
+    return a[0].plus(b[0]), None if a[1] is None else join_spreads(a[1], b[1])
+
+
+def scaled(answer, log_scale):
+    """Sums over the keys that answer, for weights that are so many times larger."""
+    return answer._replace(sums=answer.sums * math.exp(log_scale))
+
+
+def refuse_no_weight(found):
+    if found is None:
+        raise ValueError("sample_weight is 0 for every key: leave at least one above 0.")
+
+
+def fastest_algorithm(
+    queries, keys, kernel, *, bandwidth=1.0, query_scale=None, degree=0, device="auto"
+):
+    """Name of the algorithm that "auto" stands for: "linear", "near" or "dense"."""
+    smoother = Smoother(kernel, bandwidth, degree, device=device)
+    given = queries, keys, keys[:, :0], None, False, query_scale
+    return smoother.reduction(smoother.problem(*given)).name

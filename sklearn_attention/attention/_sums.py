@@ -1,0 +1,142 @@
+"""Sums over keys: what every average, polynomial and density is finished from."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from array_api_compat import array_namespace
+
+from .._validation import check_choice
+
+EMPTY_POLICIES = ("nearest", "nan", "mean", "raise")
+
+
+class Sums(NamedTuple):
+    r"""Sums over some of the keys about each query.
+
+    .. math:: S_{\alpha c}(q) = \sum_i w_i\, K(q, k_i)\, (k_i - q)^\alpha\, (1, v_i)_c
+
+    They are taken about the query, so sums over different keys add as they are: ``a + b``.
+    They are divided by :math:`e^{\text{shift}}`, so that nothing overflows or vanishes.
+
+    Attributes
+    ----------
+    shift : array of shape (n_queries,)
+        Logarithm of the scale; -inf where no key has weight.
+    sums : array of shape (n_powers, 1 + n_values, n_queries)
+        Scaled sums: of the weights, and of these times each value; for averages there is one
+        power, 0. Powers of distances are in bandwidths, those above the degree of a
+        polynomial have the weights alone.
+    least : array of shape (n_queries,)
+        A sum of weights that is not above this, in absolute value, is not to be divided by:
+        it may be rounding. 0 where it is exact.
+    answer : Sums or None
+        Over the keys that answer for a query without weights: the nearest, whose shift
+        falls with the distance, or all.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_attention import attend
+    >>> from sklearn_attention.attention import attention_sums
+    >>> X, y = np.linspace(0, 1, 6)[:, None], np.arange(6.0)
+    >>> first = attention_sums(X, X[:2], y[:2], bandwidth=0.1)
+    >>> rest = attention_sums(X, X[2:], y[2:], bandwidth=0.1)
+    >>> averages, log_normalizers = (first + rest).average()
+    >>> np.allclose(averages[:, 0], attend(X, X, y, bandwidth=0.1)[0])
+    True
+    """
+
+    shift: Any
+    sums: Any
+    least: Any
+    answer: Any = None
+
+    def __add__(self, other):
+        """Sums over the keys of both."""
+        shapes = tuple(self.sums.shape), tuple(other.sums.shape)
+        if shapes[0] != shapes[1] or (self.answer is None) != (other.answer is None):
+            raise ValueError(
+                f"these sums do not belong together (shapes {shapes[0]} and {shapes[1]}): make "
+                "them for the same queries, as many values and the same empty policy."
+            )
+        return self.plus(other)
+
+    def plus(self, other):
+        """The same, where one that has no answer for any query needs none."""
+        xp = array_namespace(self.shift, other.shift)
+        shift = xp.maximum(self.shift, other.shift)
+        base = xp.where(shift > -xp.inf, shift, xp.zeros_like(shift))
+        one, two = (xp.exp(part.shift - base) for part in (self, other))
+        answer = self.answer if other.answer is None else other.answer
+        if self.answer is not None and other.answer is not None:
+            answer = self.answer.plus(other.answer)
+        least = self.least * one + other.least * two
+        return Sums(shift, self.sums * one + other.sums * two, least, answer)
+
+    @property
+    def usable(self):
+        """Whether each query's weights may be divided by their sum."""
+        return abs(self.sums[0, 0]) > self.least
+
+    @property
+    def log_total(self):
+        """Logarithm of the sum of the weights, or of its absolute value; -inf for none."""
+        xp = array_namespace(self.shift)
+        with np.errstate(divide="ignore"):
+            return self.shift + xp.log(xp.abs(self.sums[0, 0]))
+
+    def average(self, empty="nearest"):
+        """Divide.
+
+        Parameters
+        ----------
+        empty : {"nearest", "nan", "mean", "raise"}, default="nearest"
+            What answers for queries without weights: the policy that these sums were made
+            with.
+
+        Returns
+        -------
+        averages : array of shape (n_queries, n_values)
+        log_normalizers : array of shape (n_queries,)
+            Logarithm of the absolute sum of the weights; -inf where there is none.
+
+        Raises
+        ------
+        ValueError
+            If a query has no weights and `empty` is "raise", or needs another policy than
+            that of these sums.
+        """
+        check_choice("empty", empty, EMPTY_POLICIES)
+        sums = self.answered(empty).sums[0]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return (sums[1:] / sums[0]).T, self.log_total
+
+    def answered(self, empty="nearest"):
+        """The same sums, in which those that are not usable are of the keys that answer."""
+        usable = self.usable
+        if usable.all():
+            return self
+        if empty == "raise":
+            refuse_empty(usable)
+        xp = array_namespace(self.shift)
+        answer = xp.nan
+        if empty in ("nearest", "mean"):
+            if self.answer is None:
+                raise ValueError(
+                    f"empty={empty!r} needs sums that were made with it: pass the same value "
+                    "to attention_sums and to average."
+                )
+            answer = xp.where(self.answer.usable, self.answer.sums, xp.nan)
+        shift = xp.where(usable, self.shift, -xp.inf)
+        return self._replace(shift=shift, sums=xp.where(usable, self.sums, answer))
+
+
+def refuse_empty(usable):
+    """Raise ValueError if a query has no weights, naming the first."""
+    rows = [i for i, good in enumerate(usable.tolist()) if not good]
+    if rows:
+        raise ValueError(
+            f"empty='raise': {len(rows)} of {len(usable)} queries have no key with a usable "
+            f"weight (first: row {rows[0]}): use a larger bandwidth, a kernel of unbounded "
+            "support such as 'gaussian', or empty='nearest'."
+        )
