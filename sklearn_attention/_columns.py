@@ -14,6 +14,8 @@ from ._validation import check_bandwidth, check_in_interval, check_numeric
 
 NUMERIC, UNORDERED, ORDERED = "numeric", "unordered", "ordered"
 _UNSEEN = -1.0
+# Precisions that rows may have; others become the first.
+_DTYPES = (np.float64, np.float32)
 # Texts of a column beyond which it is asked whether they are a category at all.
 _MANY_LEVELS = 30
 
@@ -302,7 +304,7 @@ class MixedRows(AttentionEstimator):
         tags.input_tags.categorical = True
         return tags
 
-    def _learn_rows(self, X, dtype=np.float64, **checks):
+    def _learn_rows(self, X, dtype=_DTYPES, **checks):
         """Training rows as numbers and codes, and targets if there are any."""
         if self._keeps_partitions and is_partitioned(X, checks.get("y")):
             return self._read_partitions(X, dtype, checks, reset=True)
@@ -315,7 +317,7 @@ class MixedRows(AttentionEstimator):
         self.columns_ = columns
         return checked
 
-    def _read_rows(self, X, dtype=np.float64, **checks):
+    def _read_rows(self, X, dtype=_DTYPES, **checks):
         """Queries as numbers and codes, and targets if there are any."""
         check_is_fitted(self)
         if self._keeps_partitions and is_partitioned(X, checks.get("y")):

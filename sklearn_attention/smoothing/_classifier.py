@@ -7,7 +7,8 @@ from sklearn.callback import with_callbacks
 from .._base import keeps_state_on_failure
 from .._labels import ClassLabels, check_labels, distinct, known_classes
 from .._partitions import in_memory
-from ._smoother import KernelSmoother
+from ._estimator import KernelSmoother
+from ._smoother import Smoother
 
 
 class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
@@ -115,7 +116,8 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
         """
         if not hasattr(self, "keys_"):
             return self._fit_first(X, y, classes, sample_weight)
-        X, y = self._read_more_rows(X, y)
+        self.columns_ = self.columns_.extend(X)
+        X, y = self._read_rows(X, y=y, multi_output=True)
         y = check_labels(y)
         if classes is not None and not _same_classes(known_classes(y, classes), self.classes_):
             raise ValueError(
@@ -137,7 +139,7 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
         probabilities : ndarray of shape (n_queries, n_classes), or list of such arrays
             Rows sum to 1. A list if there are several outputs.
         """
-        averages = self._predictions(self._read_rows(X, self._dtypes))
+        averages = Smoother.of(self).predict(self._read_rows(X))
         rounding = np.sqrt(np.finfo(averages.dtype).eps)
         # To look is to compute, where averages are in partitions.
         if self.kernel_.signed is not False and (averages < -rounding).any():
@@ -183,7 +185,7 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
         return self._winners(blocks)
 
     def _fit_first(self, X, y, classes, sample_weight):
-        X, y = self._learn_rows(X, self._dtypes, y=y, multi_output=True)
+        X, y = self._learn_rows(X, y=y, multi_output=True)
         y = check_labels(y)
         self.classes_ = known_classes(y, classes)
         # Classes that were made of the labels know them.

@@ -199,7 +199,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         kernel = as_kernel(clone(self.kernel, safe=False))
         self._refuse_negative(kernel.signed, "takes negative values")
         check_numeric_target(y)
-        self.keys_, y = map(own_copy, self._learn_rows(X, y=y, y_numeric=True))
+        self.keys_, y = map(own_copy, self._learn_rows(X, np.float64, y=y, y_numeric=True))
         self.values_ = y.astype(np.float64, copy=False)
         self.key_weights_ = check_key_weights(sample_weight, self.keys_)
         self._choose_bandwidths(X, y, kernel)
@@ -220,10 +220,8 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         y : ndarray of shape (n_queries,)
             Means.
         """
-        averages, _ = attention.attend(
-            self._read_rows(X), self.keys_, self.values_, self.kernel_, **self._options()
-        )
-        return averages
+        X, options = self._read_rows(X, np.float64), self._options()
+        return attention.attend(X, self.keys_, self.values_, self.kernel_, **options)[0]
 
     def score_samples(self, X, y):
         """Log-density of each target given its row.
@@ -240,7 +238,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         log_density : ndarray of shape (n_queries,)
             -inf where the density is 0.
         """
-        X, y = self._read_rows(X, y=y, y_numeric=True)
+        X, y = self._read_rows(X, np.float64, y=y, y_numeric=True)
         log_density, others = np.empty(len(X)), np.arange(len(X))
         if self.kernel_.signed is False:
             of_rows, joint = self._log_sums(X, y)
@@ -291,7 +289,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         -------
         probability : ndarray of shape (n_queries,) or (n_queries, n_thresholds)
         """
-        X = self._read_rows(X)
+        X = self._read_rows(X, np.float64)
         y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
         thresholds = y[:, None] if y.ndim == 1 else y
         if y.ndim > 2 or (len(thresholds) != len(X) and (y.ndim == 1 or len(y) > 1)):
@@ -321,7 +319,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         y : ndarray of shape (n_queries, n_quantiles)
             Where :meth:`predict_cdf` has these values.
         """
-        X = self._read_rows(X)
+        X = self._read_rows(X, np.float64)
         probability = check_probabilities("quantiles", quantiles)
         mixture = self._mixture()
         y = np.empty((len(X), len(probability)))
@@ -345,7 +343,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         -------
         y : ndarray of shape (n_queries, n_samples)
         """
-        X = self._read_rows(X)
+        X = self._read_rows(X, np.float64)
         n_samples = check_positive("n_samples", n_samples, integer=True)
         random_state = check_random_state(random_state)
         noise = self._mixture().distribution

@@ -7,8 +7,8 @@ from sklearn.base import clone
 from .._validation import check_bandwidth, check_choice
 from ..bandwidth import SMOOTHER_CRITERIA, criterion_of_candidates, default_bandwidths
 from ..kernels import as_kernel
+from ._estimator import valid_degree
 from ._regression import SmootherRegressor
-from ._smoother import valid_degree
 
 
 class _CrossValidated(SmootherRegressor):

@@ -179,7 +179,7 @@ class ProductKernelDensity(DensityMixin, MixedRows):
             vars(self).pop(name, None)
         self.kernel_ = check_density_kernel("kernel", self.kernel)
         sensitivity = check_in_interval("sensitivity", self.sensitivity, 0, 1)
-        self.keys_ = own_copy(self._learn_rows(X))
+        self.keys_ = own_copy(self._learn_rows(X, np.float64))
         self.key_weights_ = check_key_weights(sample_weight, self.keys_)
         # Samples come back as what was passed.
         self._from_pandas = hasattr(X, "iloc")
@@ -208,7 +208,7 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         log_density : ndarray of shape (n_queries,)
             -inf where the density is 0.
         """
-        return self._log_density(self._read_rows(X))
+        return self._log_density(self._read_rows(X, np.float64))
 
     def score(self, X, y=None):
         """Total log-likelihood of rows.

@@ -3,6 +3,7 @@
 import numpy as np
 
 from ._regression import SmootherRegressor
+from ._smoother import Smoother
 
 
 class LocalPolynomialRegressor(SmootherRegressor):
@@ -122,7 +123,7 @@ class LocalPolynomialRegressor(SmootherRegressor):
             variance, or of the data's where that is smaller; 0 where the rows in the window
             suffice.
         """
-        X = self._read_rows(X, self._dtypes)
+        X, smoother = self._read_rows(X), Smoother.of(self)
         if self.degree_ == 0:
             return np.zeros(len(X), dtype=self.keys_.dtype)
-        return self._local_fit(X, self.values_).ridge
+        return smoother.local_fit(X, self.values_).ridge

@@ -1,78 +1,63 @@
-"""What all smoothers share: which rows answer, by what weights and which algorithm."""
+"""The smoother behind an estimator: against sums over its rows, written out."""
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from smoothing_cases import CASES, refit_without, take
 
-from sklearn_attention import (
-    LocalPolynomialRegressor,
-    NadarayaWatsonClassifier,
-    NadarayaWatsonRegressor,
-)
-from sklearn_attention.kernels import as_kernel
+from sklearn_attention import LocalPolynomialRegressor, NadarayaWatsonRegressor
+from sklearn_attention.bandwidth import AdaptiveBandwidth
+from sklearn_attention.smoothing._smoother import Smoother
 
 
-@pytest.fixture
-def data():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(80, 3))
-    return X, np.sin(X[:, 0]) + 0.1 * rng.normal(size=80)
+@pytest.mark.parametrize("case", CASES[::3], ids=[case[0] for case in CASES[::3]])
+def test_effects_make_the_predictions(case):
+    _, model, X, y, weight = case
+    model = clone(model).fit(X, y, weight)
+    smoother, queries = Smoother.of(model), model.keys_[:5]
+    np.testing.assert_allclose(
+        smoother.effects(queries) @ y, smoother.predict(queries), rtol=0, atol=1e-9
+    )
+    averages = smoother.weights(queries) @ y
+    np.testing.assert_allclose(smoother.average(queries, y), averages, rtol=0, atol=1e-9)
 
 
-@pytest.mark.parametrize("kernel", ["gaussian", "tricube", "silverman"])
-def test_explain_names_the_heaviest_rows(data, kernel):
+@pytest.mark.parametrize("kind", ["weights-0", "outputs-1", "knn-0", "knn-1"])
+def test_left_out_is_what_models_without_a_row_predict(kind):
+    ((_, model, X, y, weight),) = (case for case in CASES if case[0] == kind)
+    model = clone(model).fit(X, y, weight)
+    here, left_out = Smoother.of(model).left_out(X[:4])
+    np.testing.assert_allclose(here.reshape(model.predict(X[:4]).shape), model.predict(X[:4]))
+    for i in (0, 7):
+        expected = refit_without(model, X, y, i, weight).predict(take(X, range(4)))
+        found = left_out[:, i].reshape(expected.shape)
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-8)
+
+
+@pytest.mark.parametrize("adaptive", [False, True])
+def test_a_factor_widens_windows_of_any_kind(data, adaptive):
     X, y = data
-    model = NadarayaWatsonRegressor(kernel, bandwidth=1.0).fit(X, y)
-    everything = model.explain(X[:7], k=1000)
-    assert everything.indices.shape == (7, len(X))
-    np.testing.assert_allclose(everything.weights.sum(axis=1), 1, rtol=1e-9)
-    carried = (everything.weights * everything.values).sum(axis=1)
-    np.testing.assert_allclose(carried, model.predict(X[:7]), rtol=1e-9)
-    assert (np.diff(abs(everything.weights), axis=1) <= 0).all()
-    few = model.explain(X[:7], k=3)
-    np.testing.assert_array_equal(few.weights, everything.weights[:, :3])
-    np.testing.assert_array_equal(few.indices[:, 0], np.arange(7))
-    np.testing.assert_array_equal(few.values, y[few.indices])
+    bandwidth = AdaptiveBandwidth(12) if adaptive else 0.4
+    smoother = Smoother.of(NadarayaWatsonRegressor(bandwidth=bandwidth).fit(X, y))
+    scale = smoother.scale(X[:6])
+    assert (scale is not None) == adaptive
+    distances = np.linalg.norm((X[:6, None] - X) / smoother.bandwidth, axis=2)
+    if adaptive:
+        np.testing.assert_allclose(scale, np.sort(distances, axis=1)[:, 11], rtol=1e-9)
+        distances = distances / scale[:, None]
+    weights = np.exp(-((distances / 3) ** 2) / 2)
+    weights /= weights.sum(axis=1, keepdims=True)
+    wide = smoother.replace(factor=3.0)
+    np.testing.assert_allclose(wide.weights(X[:6]), weights, rtol=1e-9)
 
 
-def test_explain_refuses_nonsense(data):
-    model = NadarayaWatsonRegressor(bandwidth=1.0).fit(*data)
-    with pytest.raises(ValueError, match="k=0 is not valid"):
-        model.explain(data[0], k=0)
+def test_nothing_computed_goes_to_another_smoother(data):
+    smoother = Smoother.of(LocalPolynomialRegressor(bandwidth=0.5).fit(*data))
+    smoother.memo["training"] = "of this bandwidth"
+    assert smoother.replace(factor=2.0).memo == {}
+
+
+def test_an_estimator_that_is_not_fitted_has_none():
     with pytest.raises(NotFittedError):
-        NadarayaWatsonRegressor().explain(data[0])
-
-
-@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov"])
-def test_the_smoother_matrix_has_the_shares_of_the_rows(data, kernel):
-    X, y = data
-    weight = np.random.default_rng(1).uniform(0.5, 2, len(X))
-    model = NadarayaWatsonRegressor(kernel, bandwidth=[2.0, 3.0, 4.0]).fit(X, y, weight)
-    units = np.array([2.0, 3.0, 4.0])
-    shares = weight * as_kernel(kernel)(X[:9] / units, X / units)
-    shares /= shares.sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(model.smoother_matrix(X[:9]), shares, rtol=1e-9, atol=1e-15)
-
-
-def test_classifiers_explain_themselves_alike(data):
-    X, y = data
-    expected = NadarayaWatsonRegressor(bandwidth=0.8).fit(X, y).explain(X[:4], k=3)
-    found = NadarayaWatsonClassifier(bandwidth=0.8).fit(X, y > 0).explain(X[:4], k=3)
-    np.testing.assert_array_equal(found.indices, expected.indices)
-    np.testing.assert_allclose(found.weights, expected.weights, rtol=1e-12)
-
-
-def test_the_algorithm_is_told():
-    X = np.random.default_rng(0).normal(size=(3000, 3))
-    y = X[:, 0]
-    for options, columns, expected in (
-        ({"bandwidth": 0.1}, 1, "linear"), ({"bandwidth": 0.1}, 2, "linear"),
-        ({"bandwidth": 0.01}, 3, "near"), ({"bandwidth": 1.0}, 3, "dense"),
-        ({"bandwidth": 0.1, "algorithm": "dense"}, 1, "dense"),
-        ({"bandwidth": 1.0, "kernel": "periodic"}, 1, "dense"),
-    ):  # fmt: skip
-        rows = X[:, :columns]
-        assert NadarayaWatsonRegressor(**options).fit(rows, y).algorithm_ == expected
-    model = LocalPolynomialRegressor(degree=2, bandwidth=1.0).fit(X[:, :2], y)
-    assert model.algorithm_ == "dense"
-    assert model.set_params(degree=1).fit(X[:, :2], y).algorithm_ == "linear"
+        Smoother.of(NadarayaWatsonRegressor())

@@ -1,0 +1,223 @@
+"""Base class of the regressors and the classifier: training rows, and a bandwidth."""
+
+import numbers
+
+import numpy as np
+from sklearn.base import MultiOutputMixin, clone
+from sklearn.utils.validation import check_is_fitted
+
+from .. import attention
+from .._columns import MixedRows
+from .._explanation import Explanation, heaviest
+from .._memory import appended, own_copy
+from .._partitions import in_memory, is_partitioned
+from .._validation import check_choice, check_key_weights, check_positive
+from ..kernels import ProductKernel, as_kernel
+from ._bandwidth_choice import SEARCHES, choose_bandwidth
+from ._smoother import Smoother
+
+# Rows of which the first is predicted when there was no search for a bandwidth; and for which
+# the fastest algorithm is asked.
+_CHECKED_ROWS, _ASKED_ROWS = 2**12, 2**20
+
+
+class KernelSmoother(MultiOutputMixin, MixedRows):
+    """Base class of the estimators that average the targets of their training rows."""
+
+    _keeps_partitions = True
+    # A parameter of those with local polynomials.
+    degree = 0
+    # Whether a search lets several outputs count alike, whatever their units.
+    _standardizes_outputs = True
+
+    def __init__(
+        self,
+        kernel="gaussian",
+        *,
+        bandwidth="penalized-loo",
+        per_feature=False,
+        categorical_features="from_dtype",
+        algorithm="auto",
+        empty="nearest",
+        gap=0,
+        random_state=0,
+        device="auto",
+    ):
+        self.kernel = kernel
+        self.bandwidth = bandwidth
+        self.per_feature = per_feature
+        self.categorical_features = categorical_features
+        self.algorithm = algorithm
+        self.empty = empty
+        self.gap = gap
+        self.random_state = random_state
+        self.device = device
+
+    def explain(self, X, k=5):
+        """Training rows that carry each prediction.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_queries, n_features)
+            Where predictions are to be explained.
+        k : int, default=5
+            How many training rows; at most all of them.
+
+        Returns
+        -------
+        explanation : Explanation
+            Named tuple of ``indices``, ``weights`` and ``values``, the heaviest first.
+        """
+        smoother = Smoother.of(self)
+        smoother.need_rows_in_memory("explanations")
+        k = min(check_positive("k", k, integer=True), len(self.keys_))
+        X = self._read_rows(X)
+        indices, weights = heaviest(
+            lambda rows: smoother.effects(X[rows]), len(X), len(self.keys_), k
+        )
+        return Explanation(indices, weights, self._targets(indices))
+
+    def smoother_matrix(self, X):
+        r"""Effective weight of every training row in every prediction.
+
+        .. math:: \hat m(x) = \sum_i S_i(x)\, y_i
+
+        Parameters
+        ----------
+        X : array-like of shape (n_queries, n_features)
+            Queries.
+
+        Returns
+        -------
+        S : ndarray of shape (n_queries, n_samples)
+            ``S @ y`` are the predictions. Rows sum to 1; local polynomials have negative
+            entries.
+        """
+        smoother = Smoother.of(self)
+        smoother.need_rows_in_memory("effective weights")
+        return smoother.effects(self._read_rows(X))
+
+    @property
+    def algorithm_(self):
+        """Algorithm that predicts as many queries as there are training rows, up to a million.
+
+        "linear": in time linear in queries and rows; "near": each query with the rows near
+        it; "dense": all pairs.
+        """
+        check_is_fitted(self)
+        if self.algorithm == "dense":
+            return "dense"
+        if "algorithm" not in self._memo:
+            smoother, (keys,) = Smoother.of(self), in_memory(self.keys_[:_ASKED_ROWS])
+            self._memo["algorithm"] = attention.fastest_algorithm(
+                keys, keys, self.kernel_, bandwidth=smoother.divisors,
+                query_scale=smoother.scale(keys), degree=self.degree_, device=self.device,
+            )  # fmt: skip
+        return self._memo["algorithm"]
+
+    def _store(self, X, values, sample_weight, *, append=False):
+        """Store keys and values, and choose the bandwidth for them."""
+        weights = check_key_weights(sample_weight, X)
+        if append:
+            if weights is not None or self.key_weights_ is not None:
+                weights = np.ones(len(X)) if weights is None else weights
+                weights = appended(self._counts, weights)
+            X, values = appended(self.keys_, X), appended(self.values_, values)
+        else:
+            X, values = own_copy(X), own_copy(values)
+        if not valid_degree(self.degree):
+            raise ValueError(f"degree={self.degree!r} is not valid: pass 0, 1 or 2.")
+        check_choice("empty", self.empty, attention.EMPTY_POLICIES)
+        check_choice("algorithm", self.algorithm, attention.ALGORITHMS)
+        self.degree_ = int(self.degree)
+        self._memo = {}  # computed from the training rows when first needed
+        self.keys_, self.values_, self.key_weights_ = X, values, weights
+        for name in vars(self).keys() & _CHOSEN:
+            delattr(self, name)
+        self._choose()
+        if not hasattr(self, "bandwidth_search_"):
+            check_first_row(Smoother.of(self))
+        return self
+
+    def _choose(self):
+        """Set the kernel and its bandwidth for the training rows."""
+        kernel = self._check_kernel()
+        data = self._task_data
+        # How many bandwidths a search tries, nobody knows beforehand.
+        searched = isinstance(self.bandwidth, str) and self.bandwidth in SEARCHES
+        context = self._init_callback_context(max_subtasks=None if searched else 0)
+        context.call_on_fit_task_begin(estimator=self, **data)
+
+        def observe(value, bandwidth, kernel=kernel, **attributes):
+            tried = {"bandwidth_": bandwidth, "kernel_": kernel} | attributes
+            return self._report_trial(context, data, tried)
+
+        chosen = choose_bandwidth(
+            self.bandwidth, self.keys_, self._columns_of_values, kernel, self.columns_,
+            per_feature=self.per_feature, standardize=self._standardizes_outputs,
+            degree=self.degree_, sample_weight=self.key_weights_, empty=self.empty,
+            random_state=self.random_state, device=self.device, gap=self.gap, observe=observe,
+        )  # fmt: skip
+        vars(self).update(chosen)
+        context.call_on_fit_task_end(estimator=self, **data, reconstruction_attributes={})
+
+    def _check_kernel(self):
+        # A copy: changing the parameter later must not change a fitted estimator.
+        kernel = as_kernel(clone(self.kernel, safe=False))
+        if self.degree and kernel.signed:
+            raise ValueError(
+                f"kernel={self.kernel!r} takes negative values, with which least squares has "
+                "no minimum: choose a positive kernel such as 'gaussian', or degree=0."
+            )
+        names = isinstance(kernel, ProductKernel) and isinstance(kernel.kernels, (list, tuple))
+        if names and self.columns_.categorical:
+            raise ValueError(
+                f"kernel={self.kernel!r} names columns itself, but X has categorical columns: "
+                "pass the kernel of the numeric columns alone, or X as numbers."
+            )
+        return kernel
+
+    @property
+    def _task_data(self):
+        """Rows, targets and weights for callbacks."""
+        return {
+            "X": self.keys_,
+            "y": lambda: self._targets(slice(None)),
+            "metadata": {"sample_weight": self.key_weights_},
+        }
+
+    @property
+    def _counts(self):
+        """Weights of the training rows, 1 where none were given."""
+        if self.key_weights_ is not None:
+            return self.key_weights_
+        if is_partitioned(self.keys_):
+            return np.ones_like(self.keys_[:, 0], dtype=np.float64)
+        return np.ones(len(self.keys_))
+
+    @property
+    def _columns_of_values(self):
+        """The values as a table, also where there is one output."""
+        return self.values_.reshape(len(self.keys_), -1)
+
+
+# Attributes that depend on how the bandwidth is chosen, and go when it is chosen anew.
+_CHOSEN = {"bandwidth_search_", "criterion_value_", "n_neighbors_", "relevance_"}
+
+
+def check_first_row(smoother):
+    """Refuse here what cannot predict its own first row, rather than in predict."""
+    tables = smoother.keys, smoother.values, smoother.key_weights
+    keys, values, weights = in_memory(
+        *(None if x is None else x[:_CHECKED_ROWS] for x in tables)
+    )
+    if weights is not None and not weights.any():
+        keys, values, weights = tables
+    some = smoother.replace(keys=keys, values=values, key_weights=weights, empty="nan")
+    some.predict(keys[:1])
+
+
+def valid_degree(degree):
+    """Whether there are local polynomials of this degree."""
+    whole = isinstance(degree, numbers.Integral) and not isinstance(degree, bool)
+    return whole and 0 <= degree <= 2

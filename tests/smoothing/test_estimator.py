@@ -1,0 +1,78 @@
+"""What all smoothers share: which rows explain a prediction, weights and algorithm."""
+
+import numpy as np
+import pytest
+from sklearn.exceptions import NotFittedError
+
+from sklearn_attention import (
+    LocalPolynomialRegressor,
+    NadarayaWatsonClassifier,
+    NadarayaWatsonRegressor,
+)
+from sklearn_attention.kernels import as_kernel
+
+
+@pytest.fixture
+def data():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 3))
+    return X, np.sin(X[:, 0]) + 0.1 * rng.normal(size=80)
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "tricube", "silverman"])
+def test_explain_names_the_heaviest_rows(data, kernel):
+    X, y = data
+    model = NadarayaWatsonRegressor(kernel, bandwidth=1.0).fit(X, y)
+    everything = model.explain(X[:7], k=1000)
+    assert everything.indices.shape == (7, len(X))
+    np.testing.assert_allclose(everything.weights.sum(axis=1), 1, rtol=1e-9)
+    carried = (everything.weights * everything.values).sum(axis=1)
+    np.testing.assert_allclose(carried, model.predict(X[:7]), rtol=1e-9)
+    assert (np.diff(abs(everything.weights), axis=1) <= 0).all()
+    few = model.explain(X[:7], k=3)
+    np.testing.assert_array_equal(few.weights, everything.weights[:, :3])
+    np.testing.assert_array_equal(few.indices[:, 0], np.arange(7))
+    np.testing.assert_array_equal(few.values, y[few.indices])
+
+
+def test_explain_refuses_nonsense(data):
+    model = NadarayaWatsonRegressor(bandwidth=1.0).fit(*data)
+    with pytest.raises(ValueError, match="k=0 is not valid"):
+        model.explain(data[0], k=0)
+    with pytest.raises(NotFittedError):
+        NadarayaWatsonRegressor().explain(data[0])
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov"])
+def test_the_smoother_matrix_has_the_shares_of_the_rows(data, kernel):
+    X, y = data
+    weight = np.random.default_rng(1).uniform(0.5, 2, len(X))
+    model = NadarayaWatsonRegressor(kernel, bandwidth=[2.0, 3.0, 4.0]).fit(X, y, weight)
+    units = np.array([2.0, 3.0, 4.0])
+    shares = weight * as_kernel(kernel)(X[:9] / units, X / units)
+    shares /= shares.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(model.smoother_matrix(X[:9]), shares, rtol=1e-9, atol=1e-15)
+
+
+def test_classifiers_explain_themselves_alike(data):
+    X, y = data
+    expected = NadarayaWatsonRegressor(bandwidth=0.8).fit(X, y).explain(X[:4], k=3)
+    found = NadarayaWatsonClassifier(bandwidth=0.8).fit(X, y > 0).explain(X[:4], k=3)
+    np.testing.assert_array_equal(found.indices, expected.indices)
+    np.testing.assert_allclose(found.weights, expected.weights, rtol=1e-12)
+
+
+def test_the_algorithm_is_told():
+    X = np.random.default_rng(0).normal(size=(3000, 3))
+    y = X[:, 0]
+    for options, columns, expected in (
+        ({"bandwidth": 0.1}, 1, "linear"), ({"bandwidth": 0.1}, 2, "linear"),
+        ({"bandwidth": 0.01}, 3, "near"), ({"bandwidth": 1.0}, 3, "dense"),
+        ({"bandwidth": 0.1, "algorithm": "dense"}, 1, "dense"),
+        ({"bandwidth": 1.0, "kernel": "periodic"}, 1, "dense"),
+    ):  # fmt: skip
+        rows = X[:, :columns]
+        assert NadarayaWatsonRegressor(**options).fit(rows, y).algorithm_ == expected
+    model = LocalPolynomialRegressor(degree=2, bandwidth=1.0).fit(X[:, :2], y)
+    assert model.algorithm_ == "dense"
+    assert model.set_params(degree=1).fit(X[:, :2], y).algorithm_ == "linear"
