@@ -1,5 +1,6 @@
 """The columns of X: numbers and categories, and estimators that read such rows."""
 
+import contextlib
 import dataclasses
 import numbers
 import warnings
@@ -10,12 +11,18 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ._base import AttentionEstimator
 from ._partitions import is_partitioned, read_partitions
-from ._validation import check_bandwidth, check_in_interval, check_numeric
+from ._validation import check_bandwidth, check_in_interval
 
 NUMERIC, UNORDERED, ORDERED = "numeric", "unordered", "ordered"
 _UNSEEN = -1.0
 # Precisions that rows may have; others become the first.
 _DTYPES = (np.float64, np.float32)
+# What NumPy says of tables that are not numeric: of texts, objects and dates.
+_NOT_NUMERIC = (
+    "could not convert string to float",
+    "must be a string or a real number",
+    "could not be promoted by",
+)
 # Texts of a column beyond which it is asked whether they are a category at all.
 _MANY_LEVELS = 30
 
@@ -292,10 +299,6 @@ class MixedRows(AttentionEstimator):
     _held = (Columns,)
     # A parameter of some of them.
     categorical_features = "from_dtype"
-    # Whether it matters to them that a category is ordered.
-    _ordered_categories = True
-    # Whether they would read texts better in another way.
-    _refuses_texts = False
     # Whether Dask collections stay in their partitions; otherwise they come into memory.
     _keeps_partitions = False
 
@@ -304,15 +307,14 @@ class MixedRows(AttentionEstimator):
         tags.input_tags.categorical = True
         return tags
 
-    def _learn_rows(self, X, dtype=_DTYPES, **checks):
+    def _learn_rows(self, X, dtype=_DTYPES, *, ordered=True, refuse_texts=False, **checks):
         """Training rows as numbers and codes, and targets if there are any."""
         if self._keeps_partitions and is_partitioned(X, checks.get("y")):
-            return self._read_partitions(X, dtype, checks, reset=True)
+            return _read_partitions(self, X, dtype, checks, reset=True)
         with check_numeric("X"):
             columns = Columns.learn(
-                X, self.categorical_features,
-                ordered=self._ordered_categories, refuse_texts=self._refuses_texts,
-            )  # fmt: skip
+                X, self.categorical_features, ordered=ordered, refuse_texts=refuse_texts
+            )
             checked = validate_data(self, columns.encode(X), **checks, dtype=dtype)
         self.columns_ = columns
         return checked
@@ -321,7 +323,7 @@ class MixedRows(AttentionEstimator):
         """Queries as numbers and codes, and targets if there are any."""
         check_is_fitted(self)
         if self._keeps_partitions and is_partitioned(X, checks.get("y")):
-            return self._read_partitions(X, dtype, checks, reset=False)
+            return _read_partitions(self, X, dtype, checks, reset=False)
         if self.columns_.categorical and hasattr(X, "columns"):
             # Before levels are looked up: columns in another order are the better news.
             validate_data(self, X, reset=False, skip_check_array=True)
@@ -329,21 +331,36 @@ class MixedRows(AttentionEstimator):
             X = self.columns_.encode(X)
             return validate_data(self, X, **checks, reset=False, dtype=dtype)
 
-    def _read_partitions(self, X, dtype, checks, *, reset):
-        """Rows in partitions, which are numbers, and targets where these are asked for."""
-        named = self.categorical_features
-        named = [] if isinstance(named, str) and named == "from_dtype" else named
-        if np.size(named) or (not reset and self.columns_.categorical):
-            raise ValueError(
-                "X is in partitions of Dask, where no column is a category: pass X.compute() "
-                "if it fits into memory, or let X.map_partitions predict."
-            )
-        X, y = read_partitions(
-            self, X, checks.get("y"), dtype, reset=reset, need_y="y" in checks
+
+def _read_partitions(estimator, X, dtype, checks, *, reset):
+    """Rows in partitions, which are numbers, and targets where these are asked for."""
+    named = estimator.categorical_features
+    named = [] if isinstance(named, str) and named == "from_dtype" else named
+    if np.size(named) or (not reset and estimator.columns_.categorical):
+        raise ValueError(
+            "X is in partitions of Dask, where no column is a category: pass X.compute() "
+            "if it fits into memory, or let X.map_partitions predict."
         )
-        if reset:
-            self.columns_ = Columns.numbers(X.shape[1])
-        return (X, y) if "y" in checks else X
+    y, need_y = checks.get("y"), "y" in checks
+    X, y = read_partitions(estimator, X, y, dtype, reset=reset, need_y=need_y)
+    if reset:
+        estimator.columns_ = Columns.numbers(X.shape[1])
+    return (X, y) if need_y else X
+
+
+@contextlib.contextmanager
+def check_numeric(name):
+    """Add the remedy to scikit-learn's error about a table that is not numeric."""
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        if not any(words in str(error) for words in _NOT_NUMERIC):
+            raise
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(
+            f"{name} has a column that is not numeric ({error}): encode it first, for "
+            "example with OneHotEncoder or OrdinalEncoder in a ColumnTransformer."
+        ) from error
 
 
 def highest_lam(kind, n_levels):
@@ -358,13 +375,7 @@ def frame_of(X):
 
 
 def refuse_times(X):
-    """Raise ValueError if a table has dates or times.
-
-    Parameters
-    ----------
-    X : data frame or array-like
-        What the user passed.
-    """
+    """Raise ValueError if a table has dates or times."""
     for column in _table_columns(X):
         array = isinstance(column, np.ndarray)
         if column.dtype.kind in "mM" if array else column.dtype.is_temporal():

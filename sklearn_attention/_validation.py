@@ -1,6 +1,5 @@
 """Checks of what users pass: each error names the parameter, the value and the remedy."""
 
-import contextlib
 import math
 import numbers
 
@@ -14,13 +13,6 @@ from ._partitions import (
     check_partitions,
     in_memory,
     is_partitioned,
-)
-
-# What NumPy says of tables that are not numeric: of texts, objects and dates.
-_NOT_NUMERIC = (
-    "could not convert string to float",
-    "must be a string or a real number",
-    "could not be promoted by",
 )
 
 
@@ -325,27 +317,6 @@ def has_validation_set(X_val, y_val):
         given, missing = ("X_val", "y_val") if y_val is None else ("y_val", "X_val")
         raise ValueError(f"{given} was passed without {missing}: pass both, or neither.")
     return X_val is not None
-
-
-@contextlib.contextmanager
-def check_numeric(name):
-    """Add the remedy to scikit-learn's error about a table that is not numeric.
-
-    Parameters
-    ----------
-    name : str
-        Name of the parameter, for the message.
-    """
-    try:
-        yield
-    except (ValueError, TypeError) as error:
-        if not any(words in str(error) for words in _NOT_NUMERIC):
-            raise
-        kind = TypeError if isinstance(error, TypeError) else ValueError
-        raise kind(
-            f"{name} has a column that is not numeric ({error}): encode it first, for "
-            "example with OneHotEncoder or OrdinalEncoder in a ColumnTransformer."
-        ) from error
 
 
 def check_numeric_target(y):
