@@ -32,10 +32,6 @@ class AttentionEstimator(OwnInit, CallbackSupportMixin, BaseEstimator):
     """Base class of the estimators: callbacks, and a link to the docs in their HTML."""
 
     _doc_link_module = "sklearn_attention"
-    _doc_link_template = (
-        "https://sklearn-attention.readthedocs.io/en/{version}/api/generated/"
-        "sklearn_attention.{estimator_name}.html"
-    )
     # Dataclasses in the fitted attributes, themselves, in lists or in one another. Pickles and
     # files have their fields in a dict, so that there is no type to be trusted.
     _held = ()
@@ -57,10 +53,14 @@ class AttentionEstimator(OwnInit, CallbackSupportMixin, BaseEstimator):
         found.estimator_class = type(self)
         return found
 
-    def _doc_link_url_param_generator(self):
+    @property
+    def _doc_link_template(self):
         version = importlib.metadata.version("sklearn-attention")
         version = "latest" if "dev" in version else f"v{version}"
-        return {"estimator_name": type(self).__name__, "version": version}
+        return (
+            f"https://sklearn-attention.readthedocs.io/en/{version}/api/generated/"
+            "sklearn_attention.{estimator_name}.html"
+        )
 
     def _report_trial(self, context, data, tried):
         """Report a bandwidth on trial to the callbacks, as a task; tell whether to stop."""
@@ -85,17 +85,7 @@ def _build(value, kinds):
 
 
 def keeps_state_on_failure(method):
-    """Decorate a method that fits: if it raises, the estimator is as it was before.
-
-    Parameters
-    ----------
-    method : callable
-        ``fit`` or ``partial_fit``; it assigns attributes and mutates none in place.
-
-    Returns
-    -------
-    method : callable
-    """
+    """Decorate a method that fits, and assigns attributes: if it raises, they are as before."""
 
     @functools.wraps(method)
     def fit_or_nothing(estimator, *args, **kwargs):

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ._blocks import blocks
-from ._partitions import in_memory, is_partitioned, merged, partitions, reduced
+from ._partitions import in_memory, is_partitioned, partitions, reduced
 
 
 class Spread(NamedTuple):
@@ -61,13 +61,12 @@ def spread(X, weights=None):
     spread : Spread or None
         None if nothing has weight.
     """
-    return merged(
-        join_spreads,
-        (
-            _of_block(X[rows], None if weights is None else weights[rows])
-            for rows in blocks(len(X))
-        ),
-    )
+    found = None
+    for rows in blocks(len(X)):
+        more = _of_block(X[rows], None if weights is None else weights[rows])
+        if more is not None:
+            found = more if found is None else join_spreads(found, more)
+    return found
 
 
 def join_spreads(a, b):

@@ -299,14 +299,14 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         return np.exp(-sensitivity * (pilot - np.average(pilot, weights=weights)))
 
     def _log_density(self, X):
-        weights = self.key_weights_
-        if all((self.local_factors_[rows] == 1).all() for rows in self._key_blocks()):
+        weights, factors = self.key_weights_, self.local_factors_
+        if factors.min() == factors.max() == 1:
             log_sums = self._fixed_log_sums(X)
         else:
             log_sums = np.full(len(X), -np.inf)
-            for rows in self._key_blocks():
+            for rows in blocks(len(self.keys_)):
                 log_sums = np.logaddexp(log_sums, self._adaptive_log_sums(X, rows))
-        (mass,) = in_memory(len(self.keys_) if weights is None else weights.sum())
+        mass = len(self.keys_) if weights is None else in_memory(weights.sum())[0]
         log_volume = np.log(self.bandwidth_[self.columns_.is_numeric]).sum()
         return log_sums - np.log(mass) - log_volume
 
@@ -340,25 +340,10 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         parts = each_column(self.kernel_, self.columns_)
         return LogSums(keys, parts, self.columns_, weights, factors)(self.bandwidth_, X)[0]
 
-    def _key_blocks(self):
-        return blocks(len(self.keys_))
-
 
 def check_density_kernel(name, kernel):
-    """A positive smoothing kernel for what the user passed, else an error.
-
-    Parameters
-    ----------
-    name : str
-        Name of the parameter, for the message.
-    kernel : str or SmoothingKernel
-        What the user passed.
-
-    Returns
-    -------
-    kernel : SmoothingKernel
-        A copy: changing the parameter later must not change a fitted estimator.
-    """
+    """A positive smoothing kernel for what the user passed as a parameter, else an error."""
+    # A copy: changing the parameter later must not change a fitted estimator.
     resolved = as_kernel(clone(kernel, safe=False))
     if not isinstance(resolved, SmoothingKernel) or resolved.signed:
         why = "takes negative values" if resolved.signed else "is no smoothing kernel"
