@@ -5,7 +5,16 @@ from sklearn.base import ClassifierMixin
 from sklearn.callback import with_callbacks
 
 from .._base import keeps_state_on_failure
-from .._labels import ClassLabels, check_labels, distinct, known_classes
+from .._labels import (
+    ClassLabels,
+    check_labels,
+    classes_of_outputs,
+    distinct,
+    indicators,
+    known_classes,
+    split_classes,
+    winners,
+)
 from .._partitions import in_memory
 from ._estimator import KernelSmoother
 from ._smoother import Smoother
@@ -124,7 +133,8 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
                 f"classes={classes!r} differ from those of the first call, {self.classes_!r}: "
                 "name all classes there, and leave them out from then on."
             )
-        return self._store(X, self._indicators(y, bool), sample_weight, append=True)
+        refuse_unknown(y, self.classes_)
+        return self._store(X, indicators(y, self.classes_, bool), sample_weight, append=True)
 
     def predict_proba(self, X):
         """Probability of each class for each query.
@@ -148,9 +158,8 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
                 "choose a kernel that is positive everywhere, such as 'gaussian'."
             )
         averages = np.clip(averages, 0, None)
-        probabilities = [
-            block / block.sum(axis=1, keepdims=True) for block in self._of_outputs(averages)
-        ]
+        blocks = split_classes(averages, self.classes_)
+        probabilities = [block / block.sum(axis=1, keepdims=True) for block in blocks]
         return probabilities if isinstance(self.classes_, list) else probabilities[0]
 
     def predict(self, X):
@@ -182,15 +191,15 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
                 f"empty='nan': {len(lost)} queries have no class (first: row {lost[0]}): use "
                 "predict_proba, empty='nearest' or a larger bandwidth."
             )
-        return self._winners(blocks)
+        return winners(blocks, self.classes_)
 
     def _fit_first(self, X, y, classes, sample_weight):
         X, y = self._learn_rows(X, y=y, multi_output=True)
         y = check_labels(y)
         self.classes_ = known_classes(y, classes)
-        # Classes that were made of the labels know them.
-        indicators = super()._indicators if classes is None else self._indicators
-        return self._store(X, indicators(y, bool), sample_weight)
+        if classes is not None:
+            refuse_unknown(y, self.classes_)
+        return self._store(X, indicators(y, self.classes_, bool), sample_weight)
 
     def _check_kernel(self):
         kernel = super()._check_kernel()
@@ -201,22 +210,22 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
             )
         return kernel
 
-    def _indicators(self, y, dtype):
-        n_outputs = 1 if y.ndim == 1 else y.shape[1]
-        if n_outputs != len(self._classes_of_outputs):
+
+def refuse_unknown(y, classes):
+    """Raise ValueError if labels have other outputs, or other classes, than are remembered."""
+    outputs, known = y.T if y.ndim == 2 else [y], classes_of_outputs(classes)
+    if len(outputs) != len(known):
+        raise ValueError(
+            f"y has {len(outputs)} outputs, but the classes remembered are of "
+            f"{len(known)}: pass as many outputs as before."
+        )
+    for labels, own in zip(outputs, known, strict=True):
+        unknown = np.setdiff1d(distinct(labels), own)
+        if len(unknown):
             raise ValueError(
-                f"y has {n_outputs} outputs, but the classes remembered are of "
-                f"{len(self._classes_of_outputs)}: pass as many outputs as before."
+                f"y has labels that are not among the known classes: {unknown!r}; name "
+                "all classes in the first call of partial_fit."
             )
-        outputs = y.T if y.ndim == 2 else [y]
-        for labels, known in zip(outputs, self._classes_of_outputs, strict=True):
-            unknown = np.setdiff1d(distinct(labels), known)
-            if len(unknown):
-                raise ValueError(
-                    f"y has labels that are not among the known classes: {unknown!r}; name "
-                    "all classes in the first call of partial_fit."
-                )
-        return super()._indicators(y, dtype)
 
 
 def _same_classes(ours, theirs):
