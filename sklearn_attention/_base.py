@@ -39,7 +39,7 @@ class AttentionEstimator(OwnInit, CallbackSupportMixin, BaseEstimator):
     def __getstate__(self):
         state = super().__getstate__()
         state = {name: _flatten(value, self._held) for name, value in state.items()}
-        # What was computed from the rest of the state, and kept, is computed again.
+        # Kept results that the rest of the state determines are computed again.
         return state | ({"_memo": {}} if "_memo" in state else {})
 
     def __setstate__(self, state):
@@ -47,7 +47,7 @@ class AttentionEstimator(OwnInit, CallbackSupportMixin, BaseEstimator):
         super().__setstate__({name: _build(value, kinds) for name, value in state.items()})
 
     def _get_fitted_attr_html(self, doc_link=""):
-        # scikit-learn asks for properties too, some of which pass over all pairs of rows.
+        # scikit-learn would read properties too, some of which pass over all pairs of rows.
         stored = types.SimpleNamespace(**vars(self))
         found = BaseEstimator._get_fitted_attr_html(stored, doc_link)
         found.estimator_class = type(self)
@@ -63,7 +63,7 @@ class AttentionEstimator(OwnInit, CallbackSupportMixin, BaseEstimator):
         )
 
     def _report_trial(self, context, data, tried):
-        """Report a bandwidth on trial to the callbacks, as a task; tell whether to stop."""
+        """Report a bandwidth on trial to the callbacks, as a task; returns whether to stop."""
         hooks = {"estimator": self, "reconstruction_attributes": tried} | data
         task = context.subcontext(task_name="bandwidth")
         task.call_on_fit_task_begin(**hooks)

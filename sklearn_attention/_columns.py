@@ -17,19 +17,19 @@ NUMERIC, UNORDERED, ORDERED = "numeric", "unordered", "ordered"
 _UNSEEN = -1.0
 # Precisions that rows may have; others become the first.
 _DTYPES = (np.float64, np.float32)
-# What NumPy says of tables that are not numeric: of texts, objects and dates.
+# Messages of NumPy about tables that are not numeric: texts, objects and dates.
 _NOT_NUMERIC = (
     "could not convert string to float",
     "must be a string or a real number",
     "could not be promoted by",
 )
-# Texts of a column beyond which it is asked whether they are a category at all.
+# Texts of a column up to which they are a category without doubt.
 _MANY_LEVELS = 30
 
 
 @dataclasses.dataclass(frozen=True)
 class Columns:
-    """What each column of X is: numbers, or an unordered or ordered category.
+    """The kind of each column of X: numbers, or an unordered or ordered category.
 
     Parameters
     ----------
@@ -72,12 +72,12 @@ class Columns:
         Parameters
         ----------
         X : data frame or array-like of shape (n_samples, n_columns)
-            What the user passed; checked elsewhere.
+            As the user passed it; checked elsewhere.
         categorical_features : "from_dtype" or list of (str, int or bool), default="from_dtype"
             Which columns of numbers are unordered categories too: their names or positions,
             or one bool for each column.
         ordered : bool, default=True
-            Whether ordered categories are told from others.
+            Whether ordered categories are kept apart from others.
         refuse_texts : bool, default=False
             Whether texts of several words, of which most rows have one of their own, are an
             error.
@@ -135,14 +135,14 @@ class Columns:
 
     @property
     def highest_lam(self):
-        """Lambda at which the levels of each category are not told apart, inf for numbers."""
+        """Lambda at which the levels of each category count alike, inf for numbers."""
         return np.array([
             np.inf if kind == NUMERIC else highest_lam(kind, n)
             for kind, n in zip(self.kinds, self.n_levels, strict=True)
         ])  # fmt: skip
 
     def divisors(self, bandwidth):
-        """What divides each column: its bandwidth, but 1 for categories and their lambdas."""
+        """Divisor of each column: its bandwidth, but 1 for categories and their lambdas."""
         return np.where(self.is_numeric, bandwidth, 1.0)
 
     def check_bandwidth(self, bandwidth, default):
@@ -151,7 +151,7 @@ class Columns:
         Parameters
         ----------
         bandwidth : float or array-like of shape (n_columns,)
-            What the user passed: one number for all columns of numbers, or one for each
+            As the user passed it: one number for all columns of numbers, or one for each
             column, with the lambdas of categories.
         default : ndarray of shape (n_columns,)
             Holds the lambdas in the first case.
@@ -179,7 +179,7 @@ class Columns:
         Parameters
         ----------
         X : data frame or array-like of shape (n_samples, n_columns)
-            What the user passed. An array only if all levels are numbers.
+            As the user passed it. An array only if all levels are numbers.
 
         Returns
         -------
@@ -325,7 +325,7 @@ class MixedRows(AttentionEstimator):
         if self._keeps_partitions and is_partitioned(X, checks.get("y")):
             return _read_partitions(self, X, dtype, checks, reset=False)
         if self.columns_.categorical and hasattr(X, "columns"):
-            # Before levels are looked up: columns in another order are the better news.
+            # Before levels are looked up: an error about the order of columns says more.
             validate_data(self, X, reset=False, skip_check_array=True)
         with check_numeric("X"):
             X = self.columns_.encode(X)
@@ -333,7 +333,7 @@ class MixedRows(AttentionEstimator):
 
 
 def _read_partitions(estimator, X, dtype, checks, *, reset):
-    """Rows in partitions, which are numbers, and targets where these are asked for."""
+    """Rows in partitions, which are numbers, and targets where they are to be checked."""
     named = estimator.categorical_features
     named = [] if isinstance(named, str) and named == "from_dtype" else named
     if np.size(named) or (not reset and estimator.columns_.categorical):
@@ -364,7 +364,7 @@ def check_numeric(name):
 
 
 def highest_lam(kind, n_levels):
-    """Lambda at which the levels of a category are not told apart."""
+    """Lambda at which the levels of a category count alike."""
     return (n_levels - 1) / n_levels if kind == UNORDERED else 1.0
 
 
@@ -461,13 +461,13 @@ def _levels(column, kind):
     if kind == ORDERED:
         _refuse_missing(column)
         return tuple(column.cat.get_categories().to_list())
-    seen = set(_cells(column))
-    known = seen - {None}
+    found = set(_cells(column))
+    known = found - {None}
     try:
         levels = sorted(known)
     except TypeError:
         levels = sorted(known, key=lambda level: (str(type(level)), str(level)))
-    return (*levels, *(seen - known))
+    return (*levels, *(found - known))
 
 
 def _doubt_levels(column, levels, refuse_texts):

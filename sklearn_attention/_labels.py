@@ -50,7 +50,7 @@ class ClassLabels:
         """
         check_is_fitted(self)
         if not isinstance(self.classes_, list):
-            # Once, or each look at the predictions would compute them.
+            # Once: every use of predictions in partitions would compute them again.
             y, found, sample_weight = in_memory(y, self.predict(X), sample_weight)
             return accuracy_score(y, found, sample_weight=sample_weight)
         y = np.asarray(y)

@@ -16,35 +16,16 @@ _CONTAINER = Path("/sys/fs/cgroup/memory.max")
 
 
 def own_copy(array):
-    """An array that nobody else writes into, in C order; memory maps stay where they are.
-
-    Parameters
-    ----------
-    array : ndarray
-        What was passed, as scikit-learn's validation returned it.
-
-    Returns
-    -------
-    array : ndarray or dask.array.Array
-        A copy, unless it is a view of a memory map, or in partitions, which nobody changes.
-    """
+    """An array in C order that only its owner writes into; maps and partitions stay."""
     if is_partitioned(array) or _is_map(array):
         return array
     return np.array(array, order="C")
 
 
 def appended(rows, more):
-    """Rows and further ones below them; those of a memory map in another map.
+    """Rows and further ones below them.
 
-    Parameters
-    ----------
-    rows, more : ndarray or dask.array.Array
-        Of the same columns.
-
-    Returns
-    -------
-    rows : ndarray or dask.array.Array
-        For a memory map one of a temporary file, which is gone when nobody has it any more.
+    Of a memory map one of a temporary file, which is gone when it is no longer used.
     """
     if not _is_map(rows) or is_partitioned(more):
         return np.concatenate([rows, more])
@@ -69,18 +50,7 @@ def _is_map(array):
 
 
 def check_memory(what, shape, remedy, itemsize=8):
-    """Raise MemoryError if an array is larger than all memory, before it is asked for.
-
-    Parameters
-    ----------
-    what : str
-        What the array is, for the message.
-    shape : tuple of int
-    remedy : str
-        What to do instead, for the message.
-    itemsize : int, default=8
-        Bytes of a number.
-    """
+    """Raise MemoryError if an array is larger than all memory, before it is allocated."""
     needed, limit = math.prod(map(int, shape)) * itemsize, _limit()
     if needed > limit:
         sizes = " x ".join(map(str, shape))
@@ -91,7 +61,7 @@ def check_memory(what, shape, remedy, itemsize=8):
 
 
 def _limit():
-    """Bytes that this machine has, or its container may have; inf where nobody says."""
+    """Bytes that this machine has, or its container may have; inf if unknown."""
     limits = [math.inf]
     with contextlib.suppress(AttributeError, OSError, ValueError):
         limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))

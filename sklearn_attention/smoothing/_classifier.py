@@ -38,7 +38,7 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
     per_feature, categorical_features, algorithm, gap, random_state, device
         As for :class:`NadarayaWatsonRegressor`.
     empty : {"nearest", "nan", "mean", "raise"}, default="nearest"
-        What answers where no training row has weight: the nearest row's class, NaN
+        Prediction where no training row has weight: the nearest row's class, NaN
         probabilities, the classes' frequencies, or an error.
 
     Attributes
@@ -105,7 +105,7 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
     def partial_fit(self, X, y, classes=None, sample_weight=None):
         """Append training rows.
 
-        The result equals `fit` on all rows seen so far; bandwidth rules are applied again.
+        The result equals `fit` on all rows so far; bandwidth rules are applied again.
 
         Parameters
         ----------
@@ -151,7 +151,7 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
         """
         averages = Smoother.of(self).predict(self._read_rows(X))
         rounding = np.sqrt(np.finfo(averages.dtype).eps)
-        # To look is to compute, where averages are in partitions.
+        # The test computes averages that are in partitions.
         if self.kernel_.signed is not False and (averages < -rounding).any():
             raise ValueError(
                 f"kernel={self.kernel!r} gave negative weights, which make no probabilities: "

@@ -56,10 +56,10 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
           given the features, jointly with the target's if that is "likelihood" too. It
           smooths away features that do not matter. See
           :class:`sklearn_attention.bandwidth.ConditionalLikelihood`;
-        - "scott" and "silverman" look at the number of rows and the spreads of features
-          and target alone.
+        - "scott" and "silverman" use only the number of rows and the spreads of features
+          and target.
 
-        With more than 2000 rows the search looks at a sample and rescales at the rate
+        With more than 2000 rows the search uses a sample and rescales at the rate
         :math:`n^{-1/(d+5)}`.
     target_kernel : str or SmoothingKernel, default="gaussian"
         Spreads the targets, :math:`K_g`; a positive one.
@@ -68,10 +68,10 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
     categorical_features : "from_dtype" or list of (str, int or bool), default="from_dtype"
         As for :class:`ProductKernelDensity`.
     empty : {"nearest", "nan", "mean", "raise"}, default="nearest"
-        What answers where no training row has weight: the nearest row, NaN, all rows
+        Answer where no training row has weight: the nearest row, NaN, all rows
         alike, or an error.
     random_state : int, RandomState instance or None, default=0
-        Draws the sample that "likelihood" looks at in large data.
+        Draws the sample that "likelihood" uses in large data.
     device : str, default="auto"
         Where to compute the weights; "auto" prefers CUDA.
 
@@ -104,7 +104,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
 
     See Also
     --------
-    NadarayaWatsonRegressor : The mean alone.
+    NadarayaWatsonRegressor : Only the mean.
     ProductKernelDensity : The density of the features.
 
     Notes
@@ -203,7 +203,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         self.values_ = y.astype(np.float64, copy=False)
         self.key_weights_ = check_key_weights(sample_weight, self.keys_)
         self._choose_bandwidths(X, y, kernel)
-        # What cannot weigh its own first row is refused here rather than in predict.
+        # A kernel that cannot weigh the first row is refused here rather than in predict.
         self._weights(self.keys_[:1], empty="nan")
         return self
 
@@ -242,9 +242,9 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         log_density, others = np.empty(len(X)), np.arange(len(X))
         if self.kernel_.signed is False:
             of_rows, joint = self._log_sums(X, y)
-            told = np.abs(of_rows) < _LARGEST_LOG
-            log_density[told] = joint[told] - of_rows[told]
-            others = np.flatnonzero(~told)
+            accurate = np.abs(of_rows) < _LARGEST_LOG
+            log_density[accurate] = joint[accurate] - of_rows[accurate]
+            others = np.flatnonzero(~accurate)
         for rows, weights in self._blocks(X[others]):
             rows = others[rows]
             with np.errstate(divide="ignore", over="ignore"):

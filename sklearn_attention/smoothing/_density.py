@@ -51,10 +51,10 @@ class ProductKernelDensity(DensityMixin, MixedRows):
           support has to reach every row, outliers too: it is made for others.
         - "least_squares" chooses all of them by the integrated squared error, see
           :class:`sklearn_attention.bandwidth.DensityLeastSquares`;
-        - "scott" and "silverman" look at the number of rows and the spreads alone, see
+        - "scott" and "silverman" use only the number of rows and the spreads, see
           :func:`sklearn_attention.bandwidth.mixed_rule_bandwidth`.
 
-        With more than 2000 rows the two searches look at a sample and rescale at the rate
+        With more than 2000 rows the two searches use a sample and rescale at the rate
         :math:`n^{-1/(d+4)}`; with one feature, and most kernels, not below 100 000 rows.
     sensitivity : float, default=0.0
         From 0, a fixed bandwidth, to 1. Abramson's choice is 0.5.
@@ -63,7 +63,7 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         bool for each column. In data frames, columns of a categorical dtype and of strings
         are categories in any case.
     random_state : int, RandomState instance or None, default=0
-        Draws the sample that a search looks at in large data.
+        Draws the sample that a search uses in large data.
 
     Attributes
     ----------
@@ -71,7 +71,7 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         The bandwidth of each numeric column, in its own units, and the lambda of each
         categorical one.
     local_factors_ : ndarray of shape (n_samples,)
-        By what the bandwidth is multiplied at each training row; 1 if `sensitivity` is 0.
+        Factor on the bandwidth at each training row; 1 if `sensitivity` is 0.
     likelihood_score_ : float
         Mean leave-one-out log-density at that bandwidth; only with "likelihood". In large
         data that of the sample, before the bandwidth is carried over.

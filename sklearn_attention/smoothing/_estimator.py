@@ -16,9 +16,9 @@ from ..kernels import ProductKernel, as_kernel
 from ._bandwidth_choice import SEARCHES, choose_bandwidth
 from ._smoother import Smoother
 
-# Rows of which the first is predicted when there was no search for a bandwidth; and for which
-# the fastest algorithm is asked.
-_CHECKED_ROWS, _ASKED_ROWS = 2**12, 2**20
+# Rows of which the first is predicted when there was no search for a bandwidth; and those by
+# which `algorithm_` is found.
+_CHECKED_ROWS, _MOST_ROWS = 2**12, 2**20
 
 
 class KernelSmoother(MultiOutputMixin, MixedRows):
@@ -108,7 +108,7 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
         if self.algorithm == "dense":
             return "dense"
         if "algorithm" not in self._memo:
-            smoother, (keys,) = Smoother.of(self), in_memory(self.keys_[:_ASKED_ROWS])
+            smoother, (keys,) = Smoother.of(self), in_memory(self.keys_[:_MOST_ROWS])
             self._memo["algorithm"] = attention.fastest_algorithm(
                 keys, keys, self.kernel_, bandwidth=smoother.divisors,
                 query_scale=smoother.scale(keys), degree=self.degree_, device=self.device,

@@ -6,9 +6,9 @@ from .. import attention
 from ..bandwidth import select_bandwidth
 from ._training_rows import left_out_errors
 
-# Spreads and distributions are of so many errors that no row's own error, which has left its
-# mark on its neighbours' errors, can tell: the bandwidth is widened until the rows' own shares
-# are one in so many.
+# Spreads and distributions are of so many errors that a row's own error, which has left its
+# mark on its neighbours' errors, hardly matters: the bandwidth is widened until the rows' own
+# shares are one in so many.
 ROWS_OF_SPREADS, ROWS_OF_QUANTILES = 20, 40
 _WIDENINGS = 2.0 ** np.arange(0, 10, 0.5)
 # The factor is found on a sample of so many rows.

@@ -56,7 +56,7 @@ class SmootherRegressor(RegressorMixin, UncertaintyMixin, KernelSmoother):
     def partial_fit(self, X, y, sample_weight=None):
         """Append training rows.
 
-        The result equals `fit` on all rows seen so far; bandwidth rules are applied again.
+        The result equals `fit` on all rows so far; bandwidth rules are applied again.
 
         Parameters
         ----------
@@ -128,7 +128,7 @@ class SmootherRegressor(RegressorMixin, UncertaintyMixin, KernelSmoother):
         -------
         score : float
         """
-        # Once, or each look at the predictions would compute them.
+        # Once: every use of predictions in partitions would compute them again.
         y, found, sample_weight = in_memory(y, self.predict(X), sample_weight)
         return r2_score(y, found, sample_weight=sample_weight)
 

@@ -1,4 +1,4 @@
-"""What an estimator predicts with: rows, their values, and a kernel with its bandwidth."""
+"""Rows, their values, and a kernel with its bandwidth: all that an estimator predicts with."""
 
 import dataclasses
 from typing import Any
@@ -27,7 +27,7 @@ class Smoother:
     empty: str
     algorithm: str
     device: str
-    memo: dict  # what was computed of these, and is needed again
+    memo: dict  # results that are needed again
     factor: float = 1.0  # on the bandwidth, adaptive or not
 
     @classmethod
@@ -60,7 +60,7 @@ class Smoother:
 
     @property
     def divisors(self):
-        """By what each column is divided."""
+        """Divisor of each column."""
         return self.columns.divisors(self.factor * self.bandwidth)
 
     def predict(self, X, values=None):

@@ -24,7 +24,7 @@ class SmootherSummary:
     n_samples : int
         Training rows of positive weight.
     rule : str
-        What chose the bandwidth; "given" for numbers.
+        Rule or criterion that chose the bandwidth; "given" for numbers.
     criterion_value : float or None
         The criterion at the bandwidth, if one was minimised.
     n_neighbors : int or None

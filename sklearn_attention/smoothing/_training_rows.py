@@ -1,4 +1,4 @@
-"""What a smoother predicts for its own rows, with and without themselves."""
+"""Predictions of a smoother for its own rows, with and without themselves."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ _BLOCK_PAIRS = 2**20
 
 
 def training_predictions(smoother):
-    """Predictions of all rows of a smoother, computed once; in partitions when asked for."""
+    """Predictions of all rows of a smoother, computed once; in partitions by Dask."""
     if is_partitioned(smoother.keys):
         return _in_partitions(smoother)
     if "training" not in smoother.memo:
@@ -56,8 +56,8 @@ def _in_partitions(smoother):
     """Predictions of the rows, by sums that travel."""
     if smoother.degree:
         raise ValueError(
-            f"degree={smoother.degree!r}: what local polynomials predict for their own rows "
-            "is not known in partitions of Dask: use degree=0, or fit rows in memory."
+            f"degree={smoother.degree!r}: predictions of local polynomials for their own rows "
+            "are not known in partitions of Dask: use degree=0, or fit rows in memory."
         )
     options = {"bandwidth": smoother.divisors, "sample_weight": smoother.key_weights}
     options |= {"empty": smoother.empty, "device": smoother.device}
@@ -77,7 +77,7 @@ def left_out_errors(smoother):
 
 
 def known_errors(smoother, what):
-    """Leave-one-out errors, of which what is named for the message needs every one."""
+    """Leave-one-out errors; ValueError where one is missing, since all are needed for this."""
     errors = left_out_errors(smoother)
     n_unknown = int(np.isnan(errors).any(axis=1).sum())
     if n_unknown:

@@ -19,15 +19,15 @@ from ._training_rows import known_errors, left_out_errors
 
 # Pairs of query and training row at a time, where all of them are needed.
 _BLOCK_PAIRS = 2**20
-# Degree and share of the bandwidth of what a band is around, for predictions of degree 0, 1
-# and 2: measured, so that the bias is small beside the standard error and the band no wider
+# Degree and share of the bandwidth of the curve a band is around, for predictions of degree 0,
+# 1 and 2: measured, so that the bias is small beside the standard error and the band no wider
 # than that takes. Parabolas of many features have too many coefficients.
 _BANDS = ((1, 0.8), (2, 1.0), (2, 0.6))
 _BAND_OF_MANY, _MANY_FEATURES = (1, 0.5), 10
 
 
 class UncertaintyMixin:
-    """Methods of :class:`SmootherRegressor` that tell how uncertain its predictions are."""
+    """Methods of regressors that say how uncertain their predictions are."""
 
     def predict_interval(self, X, coverage=0.9, *, heteroscedastic=False):
         r"""Intervals that contain a new target with a given probability.
@@ -186,7 +186,7 @@ class UncertaintyMixin:
         simultaneous band that of the largest deviation over the queries that independent
         normal errors make.
 
-        The coverage is approximate. Asked for 0.9, bands of 100 to 500 rows and one feature
+        The coverage is approximate. For 0.9, bands of 100 to 500 rows and one feature
         held smooth curves at 0.86 to 0.90 of places and curves with jumps and narrow peaks at
         0.88 to 0.93; simultaneous bands held all of a smooth curve in 0.86 to 0.91 of data
         sets. No band of a smoother follows a jump: of a curve with jumps or narrow peaks they
