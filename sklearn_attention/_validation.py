@@ -6,7 +6,7 @@ import numbers
 import numpy as np
 from sklearn.utils.validation import _check_sample_weight
 
-from ._memory import own_copy
+from ._blocks import own_copy
 from ._partitions import (
     as_array,
     check_numeric_types,

@@ -9,9 +9,8 @@ from sklearn.utils.validation import _check_sample_weight
 
 from .. import attention
 from .._base import keeps_state_on_failure
-from .._blocks import blocks
+from .._blocks import blocks, own_copy
 from .._columns import Columns, MixedRows
-from .._memory import own_copy
 from .._validation import (
     check_choice,
     check_key_weights,

@@ -8,9 +8,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import attention
 from .._base import keeps_state_on_failure
-from .._blocks import blocks
+from .._blocks import blocks, own_copy
 from .._columns import MixedRows
-from .._memory import own_copy
 from .._partitions import in_memory, is_partitioned
 from .._validation import check_choice, check_in_interval, check_key_weights, check_positive
 from ..bandwidth import (

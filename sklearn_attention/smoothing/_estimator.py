@@ -7,9 +7,9 @@ from sklearn.base import MultiOutputMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from .. import attention
+from .._blocks import appended, own_copy
 from .._columns import MixedRows
 from .._explanation import Explanation, heaviest
-from .._memory import appended, own_copy
 from .._partitions import in_memory, is_partitioned
 from .._validation import check_choice, check_key_weights, check_positive
 from ..kernels import ProductKernel, as_kernel
