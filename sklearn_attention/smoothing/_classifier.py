@@ -100,6 +100,14 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
         """
         return self._fit_first(X, y, None, sample_weight)
 
+    def _fit_first(self, X, y, classes, sample_weight):
+        X, y = self._learn_rows(X, y=y, multi_output=True)
+        y = check_labels(y)
+        self.classes_ = known_classes(y, classes)
+        if classes is not None:
+            refuse_unknown(y, self.classes_)
+        return self._store(X, indicators(y, self.classes_, bool), sample_weight)
+
     @keeps_state_on_failure
     @with_callbacks
     def partial_fit(self, X, y, classes=None, sample_weight=None):
@@ -192,14 +200,6 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
                 "predict_proba, empty='nearest' or a larger bandwidth."
             )
         return winners(blocks, self.classes_)
-
-    def _fit_first(self, X, y, classes, sample_weight):
-        X, y = self._learn_rows(X, y=y, multi_output=True)
-        y = check_labels(y)
-        self.classes_ = known_classes(y, classes)
-        if classes is not None:
-            refuse_unknown(y, self.classes_)
-        return self._store(X, indicators(y, self.classes_, bool), sample_weight)
 
     def _check_kernel(self):
         kernel = super()._check_kernel()

@@ -10,15 +10,17 @@ from .. import attention
 from .._blocks import appended, own_copy
 from .._columns import MixedRows
 from .._explanation import Explanation, heaviest
-from .._partitions import in_memory, is_partitioned
+from .._partitions import in_memory
 from .._validation import check_choice, check_key_weights, check_positive
 from ..kernels import ProductKernel, as_kernel
 from ._bandwidth_choice import SEARCHES, choose_bandwidth
-from ._smoother import Smoother
+from ._smoother import Smoother, counts_of
 
 # Rows of which the first is predicted when there was no search for a bandwidth; and those by
 # which `algorithm_` is found.
 _CHECKED_ROWS, _MOST_ROWS = 2**12, 2**20
+# Attributes that depend on how the bandwidth is chosen, and go when it is chosen anew.
+_CHOSEN = {"bandwidth_search_", "criterion_value_", "n_neighbors_", "relevance_"}
 
 
 class KernelSmoother(MultiOutputMixin, MixedRows):
@@ -189,20 +191,12 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
     @property
     def _counts(self):
         """Weights of the training rows, 1 where none were given."""
-        if self.key_weights_ is not None:
-            return self.key_weights_
-        if is_partitioned(self.keys_):
-            return np.ones_like(self.keys_[:, 0], dtype=np.float64)
-        return np.ones(len(self.keys_))
+        return counts_of(self.keys_, self.key_weights_)
 
     @property
     def _columns_of_values(self):
         """The values as a table, also where there is one output."""
         return self.values_.reshape(len(self.keys_), -1)
-
-
-# Attributes that depend on how the bandwidth is chosen, and go when it is chosen anew.
-_CHOSEN = {"bandwidth_search_", "criterion_value_", "n_neighbors_", "relevance_"}
 
 
 def check_first_row(smoother):

@@ -47,11 +47,7 @@ class Smoother:
     @property
     def counts(self):
         """Weights of the rows, 1 where none were given."""
-        if self.key_weights is not None:
-            return self.key_weights
-        if is_partitioned(self.keys):
-            return np.ones_like(self.keys[:, 0], dtype=np.float64)
-        return np.ones(len(self.keys))
+        return counts_of(self.keys, self.key_weights)
 
     @property
     def table(self):
@@ -163,3 +159,12 @@ class Smoother:
         """Rows in units that distances to neighbours are measured in."""
         columns = self.columns.numeric
         return X[:, columns] / self.bandwidth[columns]
+
+
+def counts_of(keys, key_weights):
+    """Weights of rows, 1 where none were given."""
+    if key_weights is not None:
+        return key_weights
+    if is_partitioned(keys):
+        return np.ones_like(keys[:, 0], dtype=np.float64)
+    return np.ones(len(keys))

@@ -203,8 +203,8 @@ class UncertaintyMixin:
         X, smoother = self._read_rows(X), Smoother.of(self)
         smoother.need_positive_weights("confidence_band")
         errors = known_errors(smoother, "confidence_band")
-        many = self.degree_ == 1 and len(self.columns_.numeric) > _MANY_FEATURES
-        degree, share = _BAND_OF_MANY if many else _BANDS[self.degree_]
+        many = smoother.degree == 1 and len(smoother.columns.numeric) > _MANY_FEATURES
+        degree, share = _BAND_OF_MANY if many else _BANDS[smoother.degree]
         less_biased = smoother.replace(degree=degree, factor=share)
         roots = np.sqrt(np.where(smoother.counts > 0, smoother.counts, 1.0))
         draws = np.zeros((len(roots), 0))
