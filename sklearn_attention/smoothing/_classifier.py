@@ -17,7 +17,7 @@ from .._labels import (
 )
 from .._partitions import in_memory
 from ._estimator import KernelSmoother
-from ._smoother import Smoother
+from ._fitted_smoother import FittedSmoother
 
 
 class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
@@ -157,7 +157,7 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
         probabilities : ndarray of shape (n_queries, n_classes), or list of such arrays
             Rows sum to 1. A list if there are several outputs.
         """
-        averages = Smoother.of(self).predict(self._read_rows(X))
+        averages = FittedSmoother.of(self).predict(self._read_rows(X))
         rounding = np.sqrt(np.finfo(averages.dtype).eps)
         # The test computes averages that are in partitions.
         if self.kernel_.signed is not False and (averages < -rounding).any():

@@ -14,7 +14,7 @@ from .._partitions import in_memory
 from .._validation import check_choice, check_key_weights, check_positive
 from ..kernels import ProductKernel, as_kernel
 from ._bandwidth_choice import SEARCHES, choose_bandwidth
-from ._smoother import Smoother, counts_of
+from ._fitted_smoother import FittedSmoother, counts_of
 
 # Rows of which the first is predicted when there was no search for a bandwidth; and those by
 # which `algorithm_` is found.
@@ -70,7 +70,7 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
         explanation : Explanation
             Named tuple of ``indices``, ``weights`` and ``values``, the heaviest first.
         """
-        smoother = Smoother.of(self)
+        smoother = FittedSmoother.of(self)
         smoother.need_rows_in_memory("explanations")
         k = min(check_positive("k", k, integer=True), len(self.keys_))
         X = self._read_rows(X)
@@ -95,7 +95,7 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
             ``S @ y`` are the predictions. Rows sum to 1; local polynomials have negative
             entries.
         """
-        smoother = Smoother.of(self)
+        smoother = FittedSmoother.of(self)
         smoother.need_rows_in_memory("effective weights")
         return smoother.effects(self._read_rows(X))
 
@@ -110,7 +110,7 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
         if self.algorithm == "dense":
             return "dense"
         if "algorithm" not in self._memo:
-            smoother, (keys,) = Smoother.of(self), in_memory(self.keys_[:_MOST_ROWS])
+            smoother, (keys,) = FittedSmoother.of(self), in_memory(self.keys_[:_MOST_ROWS])
             self._memo["algorithm"] = attention.fastest_algorithm(
                 keys, keys, self.kernel_, bandwidth=smoother.divisors,
                 query_scale=smoother.scale(keys), degree=self.degree_, device=self.device,
@@ -138,7 +138,7 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
             delattr(self, name)
         self._choose()
         if not hasattr(self, "bandwidth_search_"):
-            check_first_row(Smoother.of(self))
+            check_first_row(FittedSmoother.of(self))
         return self
 
     def _choose(self):

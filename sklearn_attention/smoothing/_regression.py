@@ -11,7 +11,7 @@ from .._partitions import in_memory
 from .._validation import check_numeric_target
 from ..bandwidth import corrected_akaike
 from ._estimator import KernelSmoother
-from ._smoother import Smoother
+from ._fitted_smoother import FittedSmoother
 from ._summary import explained, summarize
 from ._training_rows import known_errors, training_predictions
 from ._uncertainty import UncertaintyMixin
@@ -103,7 +103,7 @@ class SmootherRegressor(RegressorMixin, UncertaintyMixin, KernelSmoother):
             Only returned if `return_std` is True: the root of the local average of squared
             leave-one-out errors, :math:`\hat\sigma(x)^2 = \sum_i w_i(x) R_i^2`.
         """
-        X, smoother = self._read_rows(X), Smoother.of(self)
+        X, smoother = self._read_rows(X), FittedSmoother.of(self)
         predictions = smoother.predict(X)
         if not return_std:
             return predictions
@@ -148,7 +148,7 @@ class SmootherRegressor(RegressorMixin, UncertaintyMixin, KernelSmoother):
 (n_queries, n_outputs, n_features)
             In units of the target for one unit of the feature; 0 for categories.
         """
-        return Smoother.of(self).gradient(self._read_rows(X), self.values_)
+        return FittedSmoother.of(self).gradient(self._read_rows(X), self.values_)
 
     def summary(self, significance=False):
         """Table of what was fitted, and how well.
@@ -183,20 +183,20 @@ class SmootherRegressor(RegressorMixin, UncertaintyMixin, KernelSmoother):
         feature  kind     bandwidth
         x0       numeric  0.3
         """
-        weights = Smoother.of(self).counts
+        weights = FittedSmoother.of(self).counts
         p_values = self.feature_significance().p_values if significance else None
         return summarize(self, weights, p_values)
 
     @property
     def effective_dof_(self):
         r"""Effective degrees of freedom, :math:`\operatorname{tr} S` over the training rows."""
-        (total,) = in_memory(training_predictions(Smoother.of(self)).leverage.sum())
+        (total,) = in_memory(training_predictions(FittedSmoother.of(self)).leverage.sum())
         return float(total)
 
     @property
     def fitted_values_(self):
         """Predictions of the training rows, of the targets' shape."""
-        fitted = training_predictions(Smoother.of(self)).fitted
+        fitted = training_predictions(FittedSmoother.of(self)).fitted
         return fitted.reshape(self.values_.shape).astype(self.values_.dtype)
 
     @property
@@ -207,14 +207,14 @@ class SmootherRegressor(RegressorMixin, UncertaintyMixin, KernelSmoother):
     @property
     def loo_residuals_(self):
         """Targets less their leave-one-out predictions, of the targets' shape."""
-        smoother = Smoother.of(self)
+        smoother = FittedSmoother.of(self)
         errors = smoother.table - training_predictions(smoother).left_out
         return errors.reshape(self.values_.shape).astype(self.values_.dtype)
 
     @property
     def loo_score_(self):
         """R2 of the leave-one-out predictions, the mean over outputs; NaN if one is missing."""
-        weights = Smoother.of(self).counts
+        weights = FittedSmoother.of(self).counts
         return explained(self.values_, self.values_ - self.loo_residuals_, weights)
 
     @property
@@ -230,7 +230,7 @@ class SmootherRegressor(RegressorMixin, UncertaintyMixin, KernelSmoother):
            selection in nonparametric regression using an improved Akaike information
            criterion. Journal of the Royal Statistical Society B 60, 271-293.
         """
-        smoother = Smoother.of(self)
+        smoother = FittedSmoother.of(self)
         residuals = training_predictions(smoother).fitted - smoother.table
         squared = np.average(np.mean(residuals**2, axis=1), weights=smoother.counts)
         squared, n_samples = in_memory(squared, np.count_nonzero(smoother.counts))

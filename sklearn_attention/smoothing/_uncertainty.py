@@ -11,10 +11,10 @@ from .._validation import (
     check_positive,
     check_probabilities,
 )
+from ._fitted_smoother import FittedSmoother
 from ._inference import JackknifeIntervals, weighted_quantiles
 from ._local_errors import ROWS_OF_QUANTILES, ROWS_OF_SPREADS, local_sizes, widened
 from ._significance import feature_significance
-from ._smoother import Smoother
 from ._training_rows import known_errors, left_out_errors
 
 # Pairs of query and training row at a time, where all of them are needed.
@@ -67,7 +67,7 @@ class UncertaintyMixin:
            Predictive inference with the jackknife+. Annals of Statistics 49, 486-507.
         """
         coverage = check_in_open_interval("coverage", coverage, 0, 1)
-        X, smoother = self._read_rows(X), Smoother.of(self)
+        X, smoother = self._read_rows(X), FittedSmoother.of(self)
         errors = np.abs(left_out_errors(smoother))
         here = np.ones((len(X), errors.shape[1]))
         if heteroscedastic:
@@ -118,7 +118,7 @@ class UncertaintyMixin:
         def found(errors, weights, shift):
             return weighted_quantiles(errors, weights, quantiles) + shift[:, None]
 
-        return _distribution(Smoother.of(self), self._read_rows(X), found)
+        return _distribution(FittedSmoother.of(self), self._read_rows(X), found)
 
     def predict_cdf(self, X, y):
         """Conditional distribution function: probability that a target is at most `y`.
@@ -143,7 +143,7 @@ class UncertaintyMixin:
             below = [np.sum(weights * (places <= t), axis=1) for t in thresholds]
             return np.stack(below, axis=1) + 0 * shift[:, None]
 
-        return _distribution(Smoother.of(self), self._read_rows(X), found)
+        return _distribution(FittedSmoother.of(self), self._read_rows(X), found)
 
     def confidence_band(
         self, X, coverage=0.9, *, simultaneous=False, n_resamples=1000, random_state=0
@@ -200,7 +200,7 @@ class UncertaintyMixin:
         """
         coverage = check_in_open_interval("coverage", coverage, 0, 1)
         check_positive("n_resamples", n_resamples, integer=True)
-        X, smoother = self._read_rows(X), Smoother.of(self)
+        X, smoother = self._read_rows(X), FittedSmoother.of(self)
         smoother.need_positive_weights("confidence_band")
         errors = known_errors(smoother, "confidence_band")
         many = smoother.degree == 1 and len(smoother.columns.numeric) > _MANY_FEATURES
@@ -248,7 +248,7 @@ class UncertaintyMixin:
         """
         check_positive("n_resamples", n_resamples, integer=True)
         return feature_significance(
-            Smoother.of(self), n_resamples, check_random_state(random_state)
+            FittedSmoother.of(self), n_resamples, check_random_state(random_state)
         )
 
 

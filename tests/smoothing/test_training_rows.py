@@ -7,7 +7,7 @@ from smoothing_cases import CASES
 
 from sklearn_attention import LocalPolynomialRegressor, NadarayaWatsonRegressor
 from sklearn_attention.bandwidth import AdaptiveBandwidth
-from sklearn_attention.smoothing._smoother import Smoother
+from sklearn_attention.smoothing._fitted_smoother import FittedSmoother
 from sklearn_attention.smoothing._training_rows import (
     known_errors,
     left_out_errors,
@@ -19,7 +19,7 @@ from sklearn_attention.smoothing._training_rows import (
 @pytest.mark.parametrize("case", CASES[::3], ids=[case[0] for case in CASES[::3]])
 def test_rows_are_predicted_with_and_without_themselves(case):
     _, model, X, y, weight = case
-    smoother = Smoother.of(clone(model).fit(X, y, weight))
+    smoother = FittedSmoother.of(clone(model).fit(X, y, weight))
     found = training_predictions(smoother)
     matrix, without = smoother.effects(smoother.keys), smoother.left_out(smoother.keys)[1]
     kept = smoother.counts > 0
@@ -33,12 +33,14 @@ def test_rows_are_predicted_with_and_without_themselves(case):
 
 def test_they_are_computed_once(data):
     model = LocalPolynomialRegressor(bandwidth=0.5).fit(*data)
-    assert training_predictions(Smoother.of(model)) is training_predictions(Smoother.of(model))
+    found = [training_predictions(FittedSmoother.of(model)) for _ in range(2)]
+    assert found[0] is found[1]
 
 
 def test_another_smoother_may_measure_the_windows(data):
     X, y = data
-    measured = Smoother.of(NadarayaWatsonRegressor(bandwidth=AdaptiveBandwidth(9)).fit(X, y))
+    model = NadarayaWatsonRegressor(bandwidth=AdaptiveBandwidth(9)).fit(X, y)
+    measured = FittedSmoother.of(model)
     flat = X.copy()
     flat[:, 1] = 0
     found = predict_rows(measured.replace(keys=flat), measured)
@@ -52,7 +54,7 @@ def test_another_smoother_may_measure_the_windows(data):
 def test_an_error_that_is_not_known_is_refused():
     x = np.array([0.0, 0.1, 0.2, 9.0])[:, None]
     model = NadarayaWatsonRegressor("epanechnikov", bandwidth=0.5, empty="nan").fit(x, x[:, 0])
-    errors = left_out_errors(Smoother.of(model))[:, 0]
+    errors = left_out_errors(FittedSmoother.of(model))[:, 0]
     np.testing.assert_array_equal(np.isnan(errors), [False, False, False, True])
     with pytest.raises(ValueError, match=r"this needs every.*1 of 4 training rows.*'nan'"):
-        known_errors(Smoother.of(model), "this")
+        known_errors(FittedSmoother.of(model), "this")

@@ -16,7 +16,7 @@ from sklearn_attention import LocalPolynomialRegressor, NadarayaWatsonRegressor
 from sklearn_attention.attention import local_rows
 from sklearn_attention.datasets import make_smoothing_curve
 from sklearn_attention.smoothing import _training_rows, _uncertainty
-from sklearn_attention.smoothing._smoother import Smoother
+from sklearn_attention.smoothing._fitted_smoother import FittedSmoother
 
 
 class TestIntervals:
@@ -231,7 +231,7 @@ def rows_at(model, queries, degree, factor):
     bandwidth = model.columns_.divisors(factor * model.bandwidth_)
     return local_rows(
         queries, model.keys_, model.values_.reshape(len(model.keys_), -1), model.kernel_,
-        degree=degree, bandwidth=bandwidth, query_scale=Smoother.of(model).scale(queries),
+        degree=degree, bandwidth=bandwidth, query_scale=FittedSmoother.of(model).scale(queries),
         sample_weight=model.key_weights_,
     )  # fmt: skip
 
@@ -241,7 +241,7 @@ def window_of(model, n_rows):
 
     Cells of categories may be too small for that, however wide the window.
     """
-    counts = Smoother.of(model).counts
+    counts = FittedSmoother.of(model).counts
     seen = np.flatnonzero(counts)
     for factor in 2.0 ** np.arange(0, 10, 0.5):
         own = rows_at(model, model.keys_, 0, factor).weights[seen, seen]

@@ -13,7 +13,7 @@ from ..bandwidth import neighbor_distances
 
 
 @dataclasses.dataclass(frozen=True)
-class Smoother:
+class FittedSmoother:
     """Averages of the values of some rows, or local polynomials in them, at any queries."""
 
     keys: Any

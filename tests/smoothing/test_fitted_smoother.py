@@ -8,14 +8,14 @@ from smoothing_cases import CASES, refit_without, take
 
 from sklearn_attention import LocalPolynomialRegressor, NadarayaWatsonRegressor
 from sklearn_attention.bandwidth import AdaptiveBandwidth
-from sklearn_attention.smoothing._smoother import Smoother
+from sklearn_attention.smoothing._fitted_smoother import FittedSmoother
 
 
 @pytest.mark.parametrize("case", CASES[::3], ids=[case[0] for case in CASES[::3]])
 def test_effects_make_the_predictions(case):
     _, model, X, y, weight = case
     model = clone(model).fit(X, y, weight)
-    smoother, queries = Smoother.of(model), model.keys_[:5]
+    smoother, queries = FittedSmoother.of(model), model.keys_[:5]
     np.testing.assert_allclose(
         smoother.effects(queries) @ y, smoother.predict(queries), rtol=0, atol=1e-9
     )
@@ -27,7 +27,7 @@ def test_effects_make_the_predictions(case):
 def test_left_out_is_what_models_without_a_row_predict(kind):
     ((_, model, X, y, weight),) = (case for case in CASES if case[0] == kind)
     model = clone(model).fit(X, y, weight)
-    here, left_out = Smoother.of(model).left_out(X[:4])
+    here, left_out = FittedSmoother.of(model).left_out(X[:4])
     np.testing.assert_allclose(here.reshape(model.predict(X[:4]).shape), model.predict(X[:4]))
     for i in (0, 7):
         expected = refit_without(model, X, y, i, weight).predict(take(X, range(4)))
@@ -39,7 +39,7 @@ def test_left_out_is_what_models_without_a_row_predict(kind):
 def test_a_factor_widens_windows_of_any_kind(data, adaptive):
     X, y = data
     bandwidth = AdaptiveBandwidth(12) if adaptive else 0.4
-    smoother = Smoother.of(NadarayaWatsonRegressor(bandwidth=bandwidth).fit(X, y))
+    smoother = FittedSmoother.of(NadarayaWatsonRegressor(bandwidth=bandwidth).fit(X, y))
     scale = smoother.scale(X[:6])
     assert (scale is not None) == adaptive
     distances = np.linalg.norm((X[:6, None] - X) / smoother.bandwidth, axis=2)
@@ -53,11 +53,11 @@ def test_a_factor_widens_windows_of_any_kind(data, adaptive):
 
 
 def test_nothing_computed_goes_to_another_smoother(data):
-    smoother = Smoother.of(LocalPolynomialRegressor(bandwidth=0.5).fit(*data))
+    smoother = FittedSmoother.of(LocalPolynomialRegressor(bandwidth=0.5).fit(*data))
     smoother.memo["training"] = "of this bandwidth"
     assert smoother.replace(factor=2.0).memo == {}
 
 
 def test_an_estimator_that_is_not_fitted_has_none():
     with pytest.raises(NotFittedError):
-        Smoother.of(NadarayaWatsonRegressor())
+        FittedSmoother.of(NadarayaWatsonRegressor())
