@@ -162,14 +162,14 @@ MUTATIONS = [
         "errors that may be the end of an interval are not looked at",
     ),
     Mutation(
-        "smoothing/_regression.py",
-        "min(self.n_neighbors_ + 1, len(Z))",
-        "min(self.n_neighbors_, len(Z))",
+        "smoothing/_training_rows.py",
+        "further = measured.scale(measured.keys[rows], more=1)",
+        "further = measured.scale(measured.keys[rows])",
         "a row left out is its own neighbour",
     ),
     Mutation(
         "smoothing/_significance.py",
-        "found.append(np.average(squares, axis=0, weights=counts))",
+        "found.append(np.average(squares, axis=0, weights=smoother.counts))",
         "found.append(np.average(squares, axis=0))",
         "statistic without the rows' weights",
     ),
@@ -181,7 +181,7 @@ MUTATIONS = [
     ),
     Mutation(
         "smoothing/_uncertainty.py",
-        "shifts = centers - weights @ self._errors",
+        "shifts = centers - weights @ errors",
         "shifts = centers",
         "mean of the distribution is not the prediction",
     ),

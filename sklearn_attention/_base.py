@@ -32,10 +32,6 @@ class AttentionEstimator(OwnInit, CallbackSupportMixin, BaseEstimator):
     """Base class of the estimators: callbacks, and a link to the docs in their HTML."""
 
     _doc_link_module = "sklearn_attention"
-    _doc_link_template = (
-        "https://sklearn-attention.readthedocs.io/en/{version}/api/generated/"
-        "sklearn_attention.{estimator_name}.html"
-    )
     # Dataclasses in the fitted attributes, themselves, in lists or in one another. Pickles and
     # files have their fields in a dict, so that there is no type to be trusted.
     _held = ()
@@ -43,7 +39,7 @@ class AttentionEstimator(OwnInit, CallbackSupportMixin, BaseEstimator):
     def __getstate__(self):
         state = super().__getstate__()
         state = {name: _flatten(value, self._held) for name, value in state.items()}
-        # What was computed from the rest of the state, and kept, is computed again.
+        # Kept results that the rest of the state determines are computed again.
         return state | ({"_memo": {}} if "_memo" in state else {})
 
     def __setstate__(self, state):
@@ -51,19 +47,23 @@ class AttentionEstimator(OwnInit, CallbackSupportMixin, BaseEstimator):
         super().__setstate__({name: _build(value, kinds) for name, value in state.items()})
 
     def _get_fitted_attr_html(self, doc_link=""):
-        # scikit-learn asks for properties too, some of which pass over all pairs of rows.
+        # scikit-learn would read properties too, some of which pass over all pairs of rows.
         stored = types.SimpleNamespace(**vars(self))
         found = BaseEstimator._get_fitted_attr_html(stored, doc_link)
         found.estimator_class = type(self)
         return found
 
-    def _doc_link_url_param_generator(self):
+    @property
+    def _doc_link_template(self):
         version = importlib.metadata.version("sklearn-attention")
         version = "latest" if "dev" in version else f"v{version}"
-        return {"estimator_name": type(self).__name__, "version": version}
+        return (
+            f"https://sklearn-attention.readthedocs.io/en/{version}/api/generated/"
+            "sklearn_attention.{estimator_name}.html"
+        )
 
     def _report_trial(self, context, data, tried):
-        """Report a bandwidth on trial to the callbacks, as a task; tell whether to stop."""
+        """Report a bandwidth on trial to the callbacks, as a task; returns whether to stop."""
         hooks = {"estimator": self, "reconstruction_attributes": tried} | data
         task = context.subcontext(task_name="bandwidth")
         task.call_on_fit_task_begin(**hooks)
@@ -85,17 +85,7 @@ def _build(value, kinds):
 
 
 def keeps_state_on_failure(method):
-    """Decorate a method that fits: if it raises, the estimator is as it was before.
-
-    Parameters
-    ----------
-    method : callable
-        ``fit`` or ``partial_fit``; it assigns attributes and mutates none in place.
-
-    Returns
-    -------
-    method : callable
-    """
+    """Decorate a method that fits, and assigns attributes: if it raises, they are as before."""
 
     @functools.wraps(method)
     def fit_or_nothing(estimator, *args, **kwargs):

@@ -1,24 +1,51 @@
-"""Cutting a range into blocks, so that memory stays bounded."""
+"""Rows in blocks, so that memory stays bounded, and copies of rows that are kept."""
 
-# Rows that are looked at together, however many there are.
+import tempfile
+
+import numpy as np
+
+from ._partitions import is_partitioned
+
+# Rows that are in memory together, however many there are.
 ROWS_AT_ONCE = 2**20
 
 
 def blocks(n, size=None):
-    """Slices of at most ``size`` that cover ``range(n)``.
-
-    Parameters
-    ----------
-    n : int
-        How many there are.
-    size : int, default=None
-        Largest length of a slice, at least 1; None for `ROWS_AT_ONCE`.
-
-    Yields
-    ------
-    block : slice
-        With ``start`` and ``stop`` set.
-    """
+    """Slices of at most so many that cover ``range(n)``; None for `ROWS_AT_ONCE`."""
     size = ROWS_AT_ONCE if size is None else size
     for start in range(0, n, size):
         yield slice(start, min(start + size, n))
+
+
+def own_copy(array):
+    """An array in C order that only its owner writes into; maps and partitions stay."""
+    if is_partitioned(array) or _is_map(array):
+        return array
+    return np.array(array, order="C")
+
+
+def appended(rows, more):
+    """Rows and further ones below them.
+
+    Of a memory map one of a temporary file, which is gone when it is no longer used.
+    """
+    if not _is_map(rows) or is_partitioned(more):
+        return np.concatenate([rows, more])
+    n_rows, dtype = len(rows), np.result_type(rows, more)
+    with tempfile.TemporaryFile() as file:
+        shape = (n_rows + len(more), *rows.shape[1:])
+        found = np.memmap(file, dtype, "w+", shape=shape)
+    for some in blocks(n_rows):
+        found[some] = rows[some]
+    found[n_rows:] = more
+    return found
+
+
+def _is_map(array):
+    """Whether an array is a memory map, or a view of one."""
+    owner = array
+    while isinstance(owner, np.ndarray):
+        if isinstance(owner, np.memmap):
+            return True
+        owner = owner.base
+    return False

@@ -1,5 +1,6 @@
 """The columns of X: numbers and categories, and estimators that read such rows."""
 
+import contextlib
 import dataclasses
 import numbers
 import warnings
@@ -10,17 +11,25 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ._base import AttentionEstimator
 from ._partitions import is_partitioned, read_partitions
-from ._validation import check_bandwidth, check_in_interval, check_numeric
+from ._validation import check_bandwidth, check_in_interval
 
 NUMERIC, UNORDERED, ORDERED = "numeric", "unordered", "ordered"
 _UNSEEN = -1.0
-# Texts of a column beyond which it is asked whether they are a category at all.
+# Precisions that rows may have; others become the first.
+_DTYPES = (np.float64, np.float32)
+# Messages of NumPy about tables that are not numeric: texts, objects and dates.
+_NOT_NUMERIC = (
+    "could not convert string to float",
+    "must be a string or a real number",
+    "could not be promoted by",
+)
+# Texts of a column up to which they are a category without doubt.
 _MANY_LEVELS = 30
 
 
 @dataclasses.dataclass(frozen=True)
 class Columns:
-    """What each column of X is: numbers, or an unordered or ordered category.
+    """The kind of each column of X: numbers, or an unordered or ordered category.
 
     Parameters
     ----------
@@ -63,12 +72,12 @@ class Columns:
         Parameters
         ----------
         X : data frame or array-like of shape (n_samples, n_columns)
-            What the user passed; checked elsewhere.
+            As the user passed it; checked elsewhere.
         categorical_features : "from_dtype" or list of (str, int or bool), default="from_dtype"
             Which columns of numbers are unordered categories too: their names or positions,
             or one bool for each column.
         ordered : bool, default=True
-            Whether ordered categories are told from others.
+            Whether ordered categories are kept apart from others.
         refuse_texts : bool, default=False
             Whether texts of several words, of which most rows have one of their own, are an
             error.
@@ -126,14 +135,14 @@ class Columns:
 
     @property
     def highest_lam(self):
-        """Lambda at which the levels of each category are not told apart, inf for numbers."""
+        """Lambda at which the levels of each category count alike, inf for numbers."""
         return np.array([
             np.inf if kind == NUMERIC else highest_lam(kind, n)
             for kind, n in zip(self.kinds, self.n_levels, strict=True)
         ])  # fmt: skip
 
     def divisors(self, bandwidth):
-        """What divides each column: its bandwidth, but 1 for categories and their lambdas."""
+        """Divisor of each column: its bandwidth, but 1 for categories and their lambdas."""
         return np.where(self.is_numeric, bandwidth, 1.0)
 
     def check_bandwidth(self, bandwidth, default):
@@ -142,7 +151,7 @@ class Columns:
         Parameters
         ----------
         bandwidth : float or array-like of shape (n_columns,)
-            What the user passed: one number for all columns of numbers, or one for each
+            As the user passed it: one number for all columns of numbers, or one for each
             column, with the lambdas of categories.
         default : ndarray of shape (n_columns,)
             Holds the lambdas in the first case.
@@ -170,7 +179,7 @@ class Columns:
         Parameters
         ----------
         X : data frame or array-like of shape (n_samples, n_columns)
-            What the user passed. An array only if all levels are numbers.
+            As the user passed it. An array only if all levels are numbers.
 
         Returns
         -------
@@ -290,10 +299,6 @@ class MixedRows(AttentionEstimator):
     _held = (Columns,)
     # A parameter of some of them.
     categorical_features = "from_dtype"
-    # Whether it matters to them that a category is ordered.
-    _ordered_categories = True
-    # Whether they would read texts better in another way.
-    _refuses_texts = False
     # Whether Dask collections stay in their partitions; otherwise they come into memory.
     _keeps_partitions = False
 
@@ -302,50 +307,64 @@ class MixedRows(AttentionEstimator):
         tags.input_tags.categorical = True
         return tags
 
-    def _learn_rows(self, X, dtype=np.float64, **checks):
+    def _learn_rows(self, X, dtype=_DTYPES, *, ordered=True, refuse_texts=False, **checks):
         """Training rows as numbers and codes, and targets if there are any."""
         if self._keeps_partitions and is_partitioned(X, checks.get("y")):
-            return self._read_partitions(X, dtype, checks, reset=True)
+            return _read_partitions(self, X, dtype, checks, reset=True)
         with check_numeric("X"):
             columns = Columns.learn(
-                X, self.categorical_features,
-                ordered=self._ordered_categories, refuse_texts=self._refuses_texts,
-            )  # fmt: skip
+                X, self.categorical_features, ordered=ordered, refuse_texts=refuse_texts
+            )
             checked = validate_data(self, columns.encode(X), **checks, dtype=dtype)
         self.columns_ = columns
         return checked
 
-    def _read_rows(self, X, dtype=np.float64, **checks):
+    def _read_rows(self, X, dtype=_DTYPES, **checks):
         """Queries as numbers and codes, and targets if there are any."""
         check_is_fitted(self)
         if self._keeps_partitions and is_partitioned(X, checks.get("y")):
-            return self._read_partitions(X, dtype, checks, reset=False)
+            return _read_partitions(self, X, dtype, checks, reset=False)
         if self.columns_.categorical and hasattr(X, "columns"):
-            # Before levels are looked up: columns in another order are the better news.
+            # Before levels are looked up: an error about the order of columns says more.
             validate_data(self, X, reset=False, skip_check_array=True)
         with check_numeric("X"):
             X = self.columns_.encode(X)
             return validate_data(self, X, **checks, reset=False, dtype=dtype)
 
-    def _read_partitions(self, X, dtype, checks, *, reset):
-        """Rows in partitions, which are numbers, and targets where these are asked for."""
-        named = self.categorical_features
-        named = [] if isinstance(named, str) and named == "from_dtype" else named
-        if np.size(named) or (not reset and self.columns_.categorical):
-            raise ValueError(
-                "X is in partitions of Dask, where no column is a category: pass X.compute() "
-                "if it fits into memory, or let X.map_partitions predict."
-            )
-        X, y = read_partitions(
-            self, X, checks.get("y"), dtype, reset=reset, need_y="y" in checks
+
+def _read_partitions(estimator, X, dtype, checks, *, reset):
+    """Rows in partitions, which are numbers, and targets where they are to be checked."""
+    named = estimator.categorical_features
+    named = [] if isinstance(named, str) and named == "from_dtype" else named
+    if np.size(named) or (not reset and estimator.columns_.categorical):
+        raise ValueError(
+            "X is in partitions of Dask, where no column is a category: pass X.compute() "
+            "if it fits into memory, or let X.map_partitions predict."
         )
-        if reset:
-            self.columns_ = Columns.numbers(X.shape[1])
-        return (X, y) if "y" in checks else X
+    y, need_y = checks.get("y"), "y" in checks
+    X, y = read_partitions(estimator, X, y, dtype, reset=reset, need_y=need_y)
+    if reset:
+        estimator.columns_ = Columns.numbers(X.shape[1])
+    return (X, y) if need_y else X
+
+
+@contextlib.contextmanager
+def check_numeric(name):
+    """Add the remedy to scikit-learn's error about a table that is not numeric."""
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        if not any(words in str(error) for words in _NOT_NUMERIC):
+            raise
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(
+            f"{name} has a column that is not numeric ({error}): encode it first, for "
+            "example with OneHotEncoder or OrdinalEncoder in a ColumnTransformer."
+        ) from error
 
 
 def highest_lam(kind, n_levels):
-    """Lambda at which the levels of a category are not told apart."""
+    """Lambda at which the levels of a category count alike."""
     return (n_levels - 1) / n_levels if kind == UNORDERED else 1.0
 
 
@@ -356,13 +375,7 @@ def frame_of(X):
 
 
 def refuse_times(X):
-    """Raise ValueError if a table has dates or times.
-
-    Parameters
-    ----------
-    X : data frame or array-like
-        What the user passed.
-    """
+    """Raise ValueError if a table has dates or times."""
     for column in _table_columns(X):
         array = isinstance(column, np.ndarray)
         if column.dtype.kind in "mM" if array else column.dtype.is_temporal():
@@ -448,13 +461,13 @@ def _levels(column, kind):
     if kind == ORDERED:
         _refuse_missing(column)
         return tuple(column.cat.get_categories().to_list())
-    seen = set(_cells(column))
-    known = seen - {None}
+    found = set(_cells(column))
+    known = found - {None}
     try:
         levels = sorted(known)
     except TypeError:
         levels = sorted(known, key=lambda level: (str(type(level)), str(level)))
-    return (*levels, *(seen - known))
+    return (*levels, *(found - known))
 
 
 def _doubt_levels(column, levels, refuse_texts):

@@ -29,19 +29,9 @@ class Explanation(NamedTuple):
 
 
 def heaviest(weights_of, n_queries, n_keys, k):
-    """Positions and weights of the k heaviest keys of every query.
+    """Positions and weights, (n_queries, k), of the k heaviest keys of every query.
 
-    Parameters
-    ----------
-    weights_of : callable
-        ``weights_of(rows)`` returns the weights of a block of queries,
-        (n_rows, n_keys).
-    n_queries, n_keys, k : int
-        Sizes, with ``k <= n_keys``.
-
-    Returns
-    -------
-    indices, weights : ndarray of shape (n_queries, k)
+    `weights_of` is called with slices of queries and returns their weights, (n_rows, n_keys).
     """
     indices, weights = [], []
     for rows in blocks(n_queries, max(1, _BLOCK_PAIRS // n_keys)):

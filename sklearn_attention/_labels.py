@@ -16,27 +16,6 @@ class ClassLabels:
         tags.classifier_tags.multi_label = True
         return tags
 
-    @property
-    def _classes_of_outputs(self):
-        """One array of classes for each output, also where there is only one."""
-        return self.classes_ if isinstance(self.classes_, list) else [self.classes_]
-
-    def _indicators(self, y, dtype):
-        """One column for each class of each output."""
-        outputs = zip(y.T if y.ndim == 2 else [y], self._classes_of_outputs, strict=True)
-        columns = [labels[:, None] == known for labels, known in outputs]
-        return np.concatenate(columns, axis=1).astype(dtype, copy=False)
-
-    def _of_outputs(self, scores):
-        """The part of each output in an array with a column for every class."""
-        return split_outputs(scores, [len(known) for known in self._classes_of_outputs])
-
-    def _winners(self, scores):
-        """Names of the classes of highest score, from one array for each output."""
-        pairs = zip(self._classes_of_outputs, scores, strict=True)
-        columns = [_taken(known, score.argmax(axis=-1)) for known, score in pairs]
-        return np.stack(columns, axis=-1) if isinstance(self.classes_, list) else columns[0]
-
     def predict(self, X):
         """Most probable class of each row.
 
@@ -51,7 +30,7 @@ class ClassLabels:
             Classes; of equally probable ones the first.
         """
         found = self.predict_proba(X)
-        return self._winners(found if isinstance(self.classes_, list) else [found])
+        return winners(found if isinstance(self.classes_, list) else [found], self.classes_)
 
     def score(self, X, y, sample_weight=None):
         """Share of rows whose class is right, or with several outputs all of whose classes are.
@@ -71,7 +50,7 @@ class ClassLabels:
         """
         check_is_fitted(self)
         if not isinstance(self.classes_, list):
-            # Once, or each look at the predictions would compute them.
+            # Once: every use of predictions in partitions would compute them again.
             y, found, sample_weight = in_memory(y, self.predict(X), sample_weight)
             return accuracy_score(y, found, sample_weight=sample_weight)
         y = np.asarray(y)
@@ -84,7 +63,26 @@ class ClassLabels:
         return float(np.average((self.predict(X) == y).all(axis=1), weights=sample_weight))
 
     def _targets(self, rows):
-        return self._winners(self._of_outputs(self.values_[rows]))
+        return winners(split_classes(self.values_[rows], self.classes_), self.classes_)
+
+
+def classes_of_outputs(classes):
+    """One array of classes for each output, also where there is only one."""
+    return classes if isinstance(classes, list) else [classes]
+
+
+def indicators(y, classes, dtype):
+    """One column for each class of each output."""
+    outputs = zip(y.T if y.ndim == 2 else [y], classes_of_outputs(classes), strict=True)
+    columns = [labels[:, None] == known for labels, known in outputs]
+    return np.concatenate(columns, axis=1).astype(dtype, copy=False)
+
+
+def winners(scores, classes):
+    """Names of the classes of highest score, from one array for each output."""
+    pairs = zip(classes_of_outputs(classes), scores, strict=True)
+    columns = [_taken(known, score.argmax(axis=-1)) for known, score in pairs]
+    return np.stack(columns, axis=-1) if isinstance(classes, list) else columns[0]
 
 
 def _taken(names, places):
@@ -93,35 +91,19 @@ def _taken(names, places):
     return names[places]
 
 
+def split_classes(columns, classes):
+    """The part of each output in an array with a column for every class."""
+    return split_outputs(columns, list(map(len, classes_of_outputs(classes))))
+
+
 def split_outputs(columns, n_classes):
-    """The part of each output in an array with a column for every class.
-
-    Parameters
-    ----------
-    columns : ndarray of shape (..., n_columns)
-    n_classes : sequence of int
-        Of each output.
-
-    Returns
-    -------
-    parts : list of ndarray of shape (..., n_classes)
-    """
+    """The part of each output in an array with as many columns as it has classes."""
     ends = np.cumsum(n_classes).tolist()
     return [columns[..., end - n : end] for n, end in zip(n_classes, ends, strict=True)]
 
 
 def check_labels(y):
-    """Labels of one output, or of several as the columns of a table.
-
-    Parameters
-    ----------
-    y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-        What was passed, as `validate_data` returned it.
-
-    Returns
-    -------
-    y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-    """
+    """Labels of one output, (n_samples,), or of several as the columns of a table."""
     if is_partitioned(y):
         y = y[:, 0] if y.shape[1:] == (1,) else y
         if y.ndim != 1:
@@ -141,16 +123,7 @@ def check_labels(y):
 
 
 def distinct(y):
-    """Sorted labels that occur, in memory.
-
-    Parameters
-    ----------
-    y : ndarray or dask.array.Array of shape (n_samples,)
-
-    Returns
-    -------
-    labels : ndarray
-    """
+    """Sorted labels that occur, in memory."""
     if not is_partitioned(y):
         return np.unique(y)
     (labels,) = in_memory(reduced(np.unique, np.union1d, partitions(y)))
@@ -158,18 +131,7 @@ def distinct(y):
 
 
 def known_classes(y, classes=None):
-    """Sorted classes of a single output, or a list of these for several.
-
-    Parameters
-    ----------
-    y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-    classes : array-like of shape (n_classes,), or list of such, default=None
-        What the user says they are.
-
-    Returns
-    -------
-    classes : ndarray or list of ndarray
-    """
+    """Sorted classes of y, or those that a user says; a list of arrays for several outputs."""
     if y.ndim == 1:
         return distinct(y) if classes is None else np.unique(classes)
     return [np.unique(labels) for labels in (y.T if classes is None else classes)]

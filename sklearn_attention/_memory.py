@@ -1,86 +1,16 @@
-"""Copies of the arrays that estimators are given, and arrays that do not fit into memory."""
+"""Arrays that do not fit into memory."""
 
 import contextlib
 import math
 import os
-import tempfile
 from pathlib import Path
-
-import numpy as np
-
-from ._blocks import blocks
-from ._partitions import is_partitioned
 
 # Where Linux says how much memory a container may have.
 _CONTAINER = Path("/sys/fs/cgroup/memory.max")
 
 
-def own_copy(array):
-    """An array that nobody else writes into, in C order; memory maps stay where they are.
-
-    Parameters
-    ----------
-    array : ndarray
-        What was passed, as scikit-learn's validation returned it.
-
-    Returns
-    -------
-    array : ndarray or dask.array.Array
-        A copy, unless it is a view of a memory map, or in partitions, which nobody changes.
-    """
-    if is_partitioned(array) or _is_map(array):
-        return array
-    return np.array(array, order="C")
-
-
-def appended(rows, more):
-    """Rows and further ones below them; those of a memory map in another map.
-
-    Parameters
-    ----------
-    rows, more : ndarray or dask.array.Array
-        Of the same columns.
-
-    Returns
-    -------
-    rows : ndarray or dask.array.Array
-        For a memory map one of a temporary file, which is gone when nobody has it any more.
-    """
-    if not _is_map(rows) or is_partitioned(more):
-        return np.concatenate([rows, more])
-    n_rows, dtype = len(rows), np.result_type(rows, more)
-    with tempfile.TemporaryFile() as file:
-        shape = (n_rows + len(more), *rows.shape[1:])
-        found = np.memmap(file, dtype, "w+", shape=shape)
-    for some in blocks(n_rows):
-        found[some] = rows[some]
-    found[n_rows:] = more
-    return found
-
-
-def _is_map(array):
-    """Whether an array is a memory map, or a view of one."""
-    owner = array
-    while isinstance(owner, np.ndarray):
-        if isinstance(owner, np.memmap):
-            return True
-        owner = owner.base
-    return False
-
-
 def check_memory(what, shape, remedy, itemsize=8):
-    """Raise MemoryError if an array is larger than all memory, before it is asked for.
-
-    Parameters
-    ----------
-    what : str
-        What the array is, for the message.
-    shape : tuple of int
-    remedy : str
-        What to do instead, for the message.
-    itemsize : int, default=8
-        Bytes of a number.
-    """
+    """Raise MemoryError if an array is larger than all memory, before it is allocated."""
     needed, limit = math.prod(map(int, shape)) * itemsize, _limit()
     if needed > limit:
         sizes = " x ".join(map(str, shape))
@@ -91,7 +21,7 @@ def check_memory(what, shape, remedy, itemsize=8):
 
 
 def _limit():
-    """Bytes that this machine has, or its container may have; inf where nobody says."""
+    """Bytes that this machine has, or its container may have; inf if unknown."""
     limits = [math.inf]
     with contextlib.suppress(AttributeError, OSError, ValueError):
         limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))

@@ -10,17 +10,8 @@ _FAN_IN = 4
 
 
 def is_partitioned(*collections):
-    """Whether one of some objects is a Dask collection.
-
-    Parameters
-    ----------
-    *collections : object
-
-    Returns
-    -------
-    partitioned : bool
-    """
-    # Dask's protocol, so that nobody has to import it to find out.
+    """Whether one of some objects is a Dask collection."""
+    # By Dask's protocol, which does without an import of Dask.
     return any(
         not isinstance(x, type) and callable(getattr(x, "__dask_graph__", None))
         for x in collections
@@ -30,17 +21,7 @@ def is_partitioned(*collections):
 def as_array(x, name, chunks=None):
     """A Dask array of one or two dimensions, whose blocks are whole rows.
 
-    Parameters
-    ----------
-    x : dask array, data frame or series, or array-like
-    name : str
-        For messages.
-    chunks : tuple of int, default=None
-        How many rows each block is to have; None for as many as there are in `x`.
-
-    Returns
-    -------
-    x : dask.array.Array
+    `name` is for messages; with `chunks` each block has so many rows.
     """
     import dask.array as da
 
@@ -69,25 +50,8 @@ def read_partitions(estimator, X, y, dtypes, *, reset, need_y=False):
     """Rows, and targets if there are any, of an estimator in partitions.
 
     Names and number of features are checked at once, numbers of training rows by a pass over
-    the partitions, and those of queries when somebody looks at them.
-
-    Parameters
-    ----------
-    estimator : BaseEstimator
-    X : Dask array or data frame of shape (n_samples, n_features)
-    y : Dask array or series, or array-like, of shape (n_samples,) or (n_samples, n_outputs)
-        None where there are none.
-    dtypes : type or tuple of type
-        What `X` may be of; otherwise it becomes the first.
-    reset : bool
-        Whether these are training rows, whose features are remembered.
-    need_y : bool, default=False
-        Whether there have to be targets.
-
-    Returns
-    -------
-    X : dask.array.Array of shape (n_samples, n_features)
-    y : dask.array.Array or None
+    the partitions, and those of queries when they are computed. With `reset` these are training
+    rows, whose features are remembered.
     """
     remedy = "encode it first, or pass X.compute() if it fits into memory"
     check_numeric_types("X", X, remedy)
@@ -115,17 +79,7 @@ def read_partitions(estimator, X, y, dtypes, *, reset, need_y=False):
 
 
 def check_numeric_types(name, table, remedy):
-    """Raise ValueError if the types of a table tell that it does not hold real numbers.
-
-    Parameters
-    ----------
-    name : str
-        For messages.
-    table : array, data frame or series
-        In partitions or in memory; all else passes.
-    remedy : str
-        For messages.
-    """
+    """Raise ValueError if the types of a table tell that it does not hold real numbers."""
     # Of collections the empty one that tells names and types.
     table = getattr(table, "_meta", table)
     if hasattr(type(table), "columns"):
@@ -142,13 +96,7 @@ def check_numeric_types(name, table, remedy):
 
 
 def check_partitions(**tables):
-    """Raise ValueError if tables in partitions have numbers that are not finite.
-
-    Parameters
-    ----------
-    **tables : dask.array.Array or None
-        By their names.
-    """
+    """Raise ValueError if tables in partitions have numbers that are not finite."""
     tables = {name: x for name, x in tables.items() if x is not None}
     floats = {name: x for name, x in tables.items() if x.dtype.kind == "f"}
     if not floats:
@@ -161,16 +109,7 @@ def check_partitions(**tables):
 
 
 def in_memory(*collections):
-    """Arrays of what may be Dask collections, computed together.
-
-    Parameters
-    ----------
-    *collections : object
-
-    Returns
-    -------
-    arrays : tuple
-    """
+    """Arrays of what may be Dask collections, computed together."""
     if not is_partitioned(*collections):
         return collections
     import dask
@@ -193,19 +132,7 @@ def _whole(x):
 
 
 def aligned(*tables, names=None):
-    """Tables in the same partitions; arrays where none is in any.
-
-    Parameters
-    ----------
-    *tables : array-like, Dask collection or None
-        Of as many rows each.
-    names : sequence of str, default=None
-        For messages.
-
-    Returns
-    -------
-    tables : list of dask.array.Array, of ndarray, or None for None
-    """
+    """Tables in the same partitions; arrays where none is in any, None for None."""
     names = ["a table"] * len(tables) if names is None else names
     if not is_partitioned(*tables):
         return [None if x is None else np.asarray(x) for x in tables]
@@ -220,15 +147,7 @@ def aligned(*tables, names=None):
 def partitions(*tables):
     """The partitions of some tables of the same rows, as tasks to be.
 
-    Parameters
-    ----------
-    *tables : dask.array.Array, ndarray or None
-        Of as many rows each.
-
-    Returns
-    -------
-    rows : list of tuple
-        For each partition that part of every table; None for None.
+    For each partition the tuple of that part of every table.
     """
     import dask
 
@@ -248,18 +167,7 @@ def partitions(*tables):
 def reduced(function, merge, arguments):
     """Results of a function for each partition, merged in a tree; not computed yet.
 
-    Parameters
-    ----------
-    function : callable
-        Returns what is to be merged, or None for nothing.
-    merge : callable
-        ``merge(a, b)``.
-    arguments : list of tuple
-        Arguments of the function, for each partition.
-
-    Returns
-    -------
-    merged : dask.delayed.Delayed
+    The function returns what is to be merged, or None for nothing.
     """
     import dask
 
@@ -271,19 +179,7 @@ def reduced(function, merge, arguments):
 
 
 def merged(merge, parts):
-    """Parts merged into one, None where all are None.
-
-    Parameters
-    ----------
-    merge : callable
-        ``merge(a, b)``.
-    parts : iterable
-        Those that are None are nothing.
-
-    Returns
-    -------
-    merged : object
-    """
+    """Parts merged into one, without those that are None; None where all are."""
     parts = [part for part in parts if part is not None]
     return functools.reduce(merge, parts) if parts else None
 

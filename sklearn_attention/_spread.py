@@ -5,20 +5,11 @@ from typing import NamedTuple
 import numpy as np
 
 from ._blocks import blocks
-from ._partitions import in_memory, is_partitioned, merged, partitions, reduced
+from ._partitions import in_memory, is_partitioned, partitions, reduced
 
 
 class Spread(NamedTuple):
-    """Mean and standard deviation of columns over some rows, which those of others may join.
-
-    Attributes
-    ----------
-    mass : float
-        Sum of the weights.
-    mean, deviation : ndarray of shape (n_columns,)
-    largest : ndarray of shape (n_columns,)
-        The largest absolute value.
-    """
+    """Mean, standard deviation and largest absolute value of columns over rows of some mass."""
 
     mass: float
     mean: np.ndarray
@@ -29,17 +20,7 @@ class Spread(NamedTuple):
 def mean_and_deviation(X, weights=None):
     """Mean and standard deviation of each column, block by block of rows.
 
-    Parameters
-    ----------
-    X : ndarray or dask.array.Array of shape (n_samples, n_columns)
-        May be a memory map.
-    weights : ndarray of shape (n_samples,), default=None
-
-    Returns
-    -------
-    mean : ndarray of shape (n_columns,)
-    deviation : ndarray of shape (n_columns,)
-        0 for a column that is constant but for rounding.
+    The deviation of a column that is constant but for rounding is 0.
     """
     if is_partitioned(X):
         (found,) = in_memory(reduced(spread, join_spreads, partitions(X, weights)))
@@ -49,38 +30,17 @@ def mean_and_deviation(X, weights=None):
 
 
 def spread(X, weights=None):
-    """Mean and deviation of the columns of rows in memory, or in a map.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_columns)
-    weights : ndarray of shape (n_samples,), default=None
-
-    Returns
-    -------
-    spread : Spread or None
-        None if nothing has weight.
-    """
-    return merged(
-        join_spreads,
-        (
-            _of_block(X[rows], None if weights is None else weights[rows])
-            for rows in blocks(len(X))
-        ),
-    )
+    """Spread of rows in memory, or in a map; None if nothing has weight."""
+    found = None
+    for rows in blocks(len(X)):
+        more = _of_block(X[rows], None if weights is None else weights[rows])
+        if more is not None:
+            found = more if found is None else join_spreads(found, more)
+    return found
 
 
 def join_spreads(a, b):
-    """Mean and deviation over the rows of both.
-
-    Parameters
-    ----------
-    a, b : Spread
-
-    Returns
-    -------
-    spread : Spread
-    """
+    """Spread of the rows of both."""
     mass = a.mass + b.mass
     share_a, share_b = a.mass / mass, b.mass / mass
     mean = share_a * a.mean + share_b * b.mean
@@ -92,17 +52,8 @@ def join_spreads(a, b):
 
 
 def deviation_of(spread):
-    """Standard deviations, 0 for columns that are constant but for rounding.
-
-    Parameters
-    ----------
-    spread : Spread
-
-    Returns
-    -------
-    deviation : ndarray of shape (n_columns,)
-    """
-    # What is left of a constant after rounding is no spread.
+    """Standard deviations, 0 for columns that are constant but for rounding."""
+    # Rounding errors of a constant are no spread.
     rounding = 4 * np.finfo(np.float64).eps * spread.largest
     return np.where(spread.deviation > rounding, spread.deviation, 0.0)
 

@@ -14,32 +14,14 @@ _PAUSE_HARD = 2
 
 
 def tree_threads(n_cells):
-    """Context for trees on a table of so many numbers: one thread if few.
-
-    Parameters
-    ----------
-    n_cells : int
-
-    Returns
-    -------
-    context : context manager
-    """
+    """Context for trees on a table of so many numbers: one thread if few."""
     few = n_cells < _FEW_CELLS
     return libraries("openmp").limit(limits=1) if few else contextlib.nullcontext()
 
 
 @cache
 def libraries(kind):
-    """Libraries with threads of their own that are loaded when they are first asked for.
-
-    Parameters
-    ----------
-    kind : {"blas", "openmp"}
-
-    Returns
-    -------
-    libraries : ThreadpoolController
-    """
+    """Libraries of "blas" or "openmp" that are loaded when this is first called."""
     # To look for them takes milliseconds.
     return ThreadpoolController().select(user_api=kind)
 

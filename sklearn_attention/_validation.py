@@ -1,13 +1,12 @@
 """Checks of what users pass: each error names the parameter, the value and the remedy."""
 
-import contextlib
 import math
 import numbers
 
 import numpy as np
 from sklearn.utils.validation import _check_sample_weight
 
-from ._memory import own_copy
+from ._blocks import own_copy
 from ._partitions import (
     as_array,
     check_numeric_types,
@@ -16,32 +15,9 @@ from ._partitions import (
     is_partitioned,
 )
 
-# What NumPy says of tables that are not numeric: of texts, objects and dates.
-_NOT_NUMERIC = (
-    "could not convert string to float",
-    "must be a string or a real number",
-    "could not be promoted by",
-)
-
 
 def check_positive(name, value, *, integer=False, minimum=None):
-    """Return ``value`` if it is a positive finite number, else raise ValueError.
-
-    Parameters
-    ----------
-    name : str
-        Name of the parameter, for the message.
-    value : object
-        What the user passed.
-    integer : bool, default=False
-        Whether it has to be a whole number.
-    minimum : float, default=None
-        Smallest value allowed; None allows every positive one.
-
-    Returns
-    -------
-    value : float or int
-    """
+    """A finite number above 0, or at least the minimum, as a float or an int."""
     kind = numbers.Integral if integer else numbers.Real
     valid = isinstance(value, kind) and not isinstance(value, bool) and math.isfinite(value)
     if not valid or value <= 0 or (minimum is not None and value < minimum):
@@ -53,23 +29,7 @@ def check_positive(name, value, *, integer=False, minimum=None):
 
 
 def check_in_interval(name, value, low, high, *, closed_right=True):
-    """Return ``value`` if it lies between ``low`` and ``high``, else raise ValueError.
-
-    Parameters
-    ----------
-    name : str
-        Name of the parameter, for the message.
-    value : object
-        What the user passed.
-    low, high : float
-        Ends of the interval; ``low`` belongs to it.
-    closed_right : bool, default=True
-        Whether ``high`` belongs to it too.
-
-    Returns
-    -------
-    value : float
-    """
+    """A number from low to high as a float."""
     inside = (
         isinstance(value, numbers.Real)
         and low <= value <= high
@@ -84,21 +44,7 @@ def check_in_interval(name, value, low, high, *, closed_right=True):
 
 
 def check_in_open_interval(name, value, low, high):
-    """Return ``value`` if it lies strictly between ``low`` and ``high``, else raise ValueError.
-
-    Parameters
-    ----------
-    name : str
-        Name of the parameter, for the message.
-    value : object
-        What the user passed.
-    low, high : float
-        Ends of the interval, which do not belong to it.
-
-    Returns
-    -------
-    value : float
-    """
+    """A number strictly between low and high as a float."""
     if not (isinstance(value, numbers.Real) and low < value < high):
         raise ValueError(
             f"{name}={value!r} is not valid: pass a number between {low:g} and {high:g}."
@@ -107,20 +53,7 @@ def check_in_open_interval(name, value, low, high):
 
 
 def check_list(name, given):
-    """Return one or several numbers as an array, else raise ValueError.
-
-    Parameters
-    ----------
-    name : str
-        Name of the parameter, for the message.
-    given : object
-        What the user passed.
-
-    Returns
-    -------
-    numbers : ndarray of shape (n,)
-        At least one, none of them NaN.
-    """
+    """One or several numbers as an array (n,), none of them NaN."""
     try:
         numbers = np.atleast_1d(np.asarray(given, dtype=np.float64))
     except (TypeError, ValueError):
@@ -131,19 +64,7 @@ def check_list(name, given):
 
 
 def check_probabilities(name, given):
-    """Return probabilities strictly between 0 and 1 as an array, else raise ValueError.
-
-    Parameters
-    ----------
-    name : str
-        Name of the parameter, for the message.
-    given : object
-        What the user passed.
-
-    Returns
-    -------
-    probabilities : ndarray of shape (n,)
-    """
+    """Probabilities strictly between 0 and 1 as an array (n,)."""
     checked = check_list(name, given)
     for probability in checked.tolist():
         check_in_open_interval(name, probability, 0, 1)
@@ -151,59 +72,21 @@ def check_probabilities(name, given):
 
 
 def check_choice(name, value, choices):
-    """Return ``value`` if it is one of ``choices``, else raise ValueError.
-
-    Parameters
-    ----------
-    name : str
-        Name of the parameter, for the message.
-    value : object
-        What the user passed.
-    choices : collection of str
-        The values allowed.
-
-    Returns
-    -------
-    value : str
-    """
+    """One of the choices, as it is."""
     if not isinstance(value, str) or value not in choices:
         raise ValueError(f"{name}={value!r} is unknown: choose from {sorted(choices)}.")
     return value
 
 
 def check_flag(name, value):
-    """Return ``value`` as a bool if it is one, of Python or NumPy, else raise ValueError.
-
-    Parameters
-    ----------
-    name : str
-        Name of the parameter, for the message.
-    value : object
-        What the user passed.
-
-    Returns
-    -------
-    value : bool
-    """
+    """True or False, of Python or NumPy, as a bool."""
     if not isinstance(value, bool | np.bool_):
         raise ValueError(f"{name}={value!r} is not valid: pass True or False.")
     return bool(value)
 
 
 def check_bandwidth(bandwidth, n_features):
-    """Return a bandwidth as a float, or as one float for each feature.
-
-    Parameters
-    ----------
-    bandwidth : float or array-like of shape (n_features,)
-        What the user passed.
-    n_features : int
-        How many features there are.
-
-    Returns
-    -------
-    bandwidth : float or ndarray of shape (n_features,)
-    """
+    """A positive bandwidth as a float, or one for each feature as an array."""
     given = bandwidth
     try:
         if isinstance(bandwidth, bool):
@@ -227,20 +110,9 @@ def check_bandwidth(bandwidth, n_features):
 
 
 def check_columns(name, columns, n_features):
-    """Positions of a group of columns as a list of non-negative ints.
+    """Positions of the columns of a named group as a list of non-negative ints.
 
-    Parameters
-    ----------
-    name : str
-        Name of the group, for the message.
-    columns : int, slice or sequence of int
-        The positions; negative ones count from the end.
-    n_features : int
-        How many columns there are.
-
-    Returns
-    -------
-    positions : list of int
+    Given as one position, several or a slice; negative ones count from the end.
     """
     if isinstance(columns, slice):
         positions = range(n_features)[columns]
@@ -261,18 +133,7 @@ def check_columns(name, columns, n_features):
 
 
 def check_key_weights(sample_weight, X):
-    """Weights of the training rows as an array, or None.
-
-    Parameters
-    ----------
-    sample_weight : array-like of shape (n_samples,) or None
-        What the user passed.
-    X : ndarray of shape (n_samples, n_features)
-
-    Returns
-    -------
-    weights : ndarray of shape (n_samples,) or None
-    """
+    """Weights of the training rows X as an array (n_samples,), or None."""
     if sample_weight is None:
         return None
     if is_partitioned(X):
@@ -306,56 +167,15 @@ def _weights_of_partitions(sample_weight, X):
 
 
 def has_validation_set(X_val, y_val):
-    """Whether a validation set was passed to ``fit``.
-
-    Parameters
-    ----------
-    X_val, y_val : object or None
-
-    Returns
-    -------
-    passed : bool
-
-    Raises
-    ------
-    ValueError
-        If only one of them was.
-    """
+    """Whether a validation set was passed to ``fit``; an error if only one part of it was."""
     if (X_val is None) != (y_val is None):
         given, missing = ("X_val", "y_val") if y_val is None else ("y_val", "X_val")
         raise ValueError(f"{given} was passed without {missing}: pass both, or neither.")
     return X_val is not None
 
 
-@contextlib.contextmanager
-def check_numeric(name):
-    """Add the remedy to scikit-learn's error about a table that is not numeric.
-
-    Parameters
-    ----------
-    name : str
-        Name of the parameter, for the message.
-    """
-    try:
-        yield
-    except (ValueError, TypeError) as error:
-        if not any(words in str(error) for words in _NOT_NUMERIC):
-            raise
-        kind = TypeError if isinstance(error, TypeError) else ValueError
-        raise kind(
-            f"{name} has a column that is not numeric ({error}): encode it first, for "
-            "example with OneHotEncoder or OrdinalEncoder in a ColumnTransformer."
-        ) from error
-
-
 def check_numeric_target(y):
-    """Raise ValueError if regression is asked for texts that are no numbers.
-
-    Parameters
-    ----------
-    y : array-like
-        What the user passed; all else is checked elsewhere.
-    """
+    """Raise ValueError if regression is asked for texts that are no numbers."""
     if is_partitioned(y):
         remedy = "make numbers of it, or, if they are classes, take a classifier"
         return check_numeric_types("y", y, remedy)

@@ -10,7 +10,14 @@ from sklearn.callback import with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
 from .._base import keeps_state_on_failure
-from .._labels import ClassLabels, check_labels, known_classes
+from .._labels import (
+    ClassLabels,
+    check_labels,
+    classes_of_outputs,
+    indicators,
+    known_classes,
+    split_classes,
+)
 from ._blend import MultinomialLink
 from ._boosting import predict_trees, stack_classifier
 from ._estimator import KernelAttention
@@ -136,13 +143,14 @@ class KernelAttentionClassifier(ClassLabels, ClassifierMixin, KernelAttention):
         self.classes_ = known_classes(y)
         task_data = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
         left_out, folds, context = self._remember(
-            X, self._indicators(y, np.float64), sample_weight, task_data
+            X, indicators(y, self.classes_, np.float64), sample_weight, task_data
         )
         self._describe()
         rows = self.judged_rows_
         judged, weights = self.values_[rows], self.key_weights_[rows]
         self.links_, self.boosters_ = [], []
-        for classes, scores in zip(self._outputs, self._of_outputs(left_out), strict=True):
+        of_outputs = split_classes(left_out, self.classes_)
+        for classes, scores in zip(self._outputs, of_outputs, strict=True):
             frequencies = self._frequencies[classes]
             boosters, link = [], None
             if self._may_boost:
@@ -202,7 +210,7 @@ class KernelAttentionClassifier(ClassLabels, ClassifierMixin, KernelAttention):
     @property
     def _outputs(self):
         """Columns of the indicators of each output."""
-        ends = np.cumsum([0, *(part.shape[-1] for part in self._of_outputs(self.values_))])
+        ends = np.cumsum([0, *map(len, classes_of_outputs(self.classes_))])
         return [slice(*pair) for pair in itertools.pairwise(ends)]
 
     def _loss(self):

@@ -323,14 +323,8 @@ class TrigonometricFeatures(FeatureKernel, name="trigonometric_features"):
 
     Parameters
     ----------
-    n_features : int, default=256
-        How many, :math:`D`; even, as each direction gives two. The error falls with its root.
-    kernel : {"scaled_dot_product", "gaussian"}, default="scaled_dot_product"
-        What is approximated.
-    orthogonal : bool, default=True
-        Whether directions are orthogonal in blocks, which makes the error smaller.
-    random_state : int, default=0
-        Seed of the directions, which depend on it and on the dimension alone.
+    n_features, kernel, orthogonal, random_state
+        As of :class:`PositiveFeatures`.
 
     Notes
     -----

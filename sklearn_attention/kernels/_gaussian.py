@@ -67,15 +67,7 @@ class Gaussian(SmoothingKernel, name="gaussian"):
 
 
 class GaussianProduct(Gaussian):
-    r"""Product of Gaussians along several axes, which is one of the distance.
-
-    .. math:: K(u) = (2 \pi)^{-n/2} \exp\left(-\frac{u^2}{2}\right)
-
-    Parameters
-    ----------
-    n_factors : int
-        Number of factors :math:`n`.
-    """
+    r"""Product of n Gaussians along several axes, :math:`(2 \pi)^{-n/2} \exp(-u^2 / 2)`."""
 
     def __init__(self, n_factors):
         self.n_factors = n_factors

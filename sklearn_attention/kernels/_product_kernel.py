@@ -49,17 +49,7 @@ class ProductKernel(ComposedKernel):
         self.kernels = kernels
 
     def get_params(self, deep=True):
-        """Parameters of this kernel and, if ``deep``, of the named kernels within.
-
-        Parameters
-        ----------
-        deep : bool, default=True
-            Whether to add ``name`` and ``name__parameter`` for every named kernel.
-
-        Returns
-        -------
-        params : dict
-        """
+        """Parameters of this kernel and, if ``deep``, of the named kernels within."""
         if not deep or not self._is_list:
             return super().get_params(deep=deep)
         params = {"kernels": self.kernels}
@@ -70,17 +60,7 @@ class ProductKernel(ComposedKernel):
         return params
 
     def set_params(self, **params):
-        """Set parameters of this kernel, or of the kernels within by their names.
-
-        Parameters
-        ----------
-        **params : dict
-            ``kernels``, a name with a new kernel, or ``name__parameter`` with a value.
-
-        Returns
-        -------
-        self : ProductKernel
-        """
+        """Set ``kernels``, a name to a new kernel, or ``name__parameter`` to a value."""
         if "kernels" in params:
             self.kernels = params.pop("kernels")
         if self._is_list:

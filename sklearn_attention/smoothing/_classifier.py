@@ -5,9 +5,19 @@ from sklearn.base import ClassifierMixin
 from sklearn.callback import with_callbacks
 
 from .._base import keeps_state_on_failure
-from .._labels import ClassLabels, check_labels, distinct, known_classes
+from .._labels import (
+    ClassLabels,
+    check_labels,
+    classes_of_outputs,
+    distinct,
+    indicators,
+    known_classes,
+    split_classes,
+    winners,
+)
 from .._partitions import in_memory
-from ._smoother import KernelSmoother
+from ._estimator import KernelSmoother
+from ._fitted_smoother import FittedSmoother
 
 
 class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
@@ -28,7 +38,7 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
     per_feature, categorical_features, algorithm, gap, random_state, device
         As for :class:`NadarayaWatsonRegressor`.
     empty : {"nearest", "nan", "mean", "raise"}, default="nearest"
-        What answers where no training row has weight: the nearest row's class, NaN
+        Prediction where no training row has weight: the nearest row's class, NaN
         probabilities, the classes' frequencies, or an error.
 
     Attributes
@@ -90,12 +100,20 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
         """
         return self._fit_first(X, y, None, sample_weight)
 
+    def _fit_first(self, X, y, classes, sample_weight):
+        X, y = self._learn_rows(X, y=y, multi_output=True)
+        y = check_labels(y)
+        self.classes_ = known_classes(y, classes)
+        if classes is not None:
+            refuse_unknown(y, self.classes_)
+        return self._store(X, indicators(y, self.classes_, bool), sample_weight)
+
     @keeps_state_on_failure
     @with_callbacks
     def partial_fit(self, X, y, classes=None, sample_weight=None):
         """Append training rows.
 
-        The result equals `fit` on all rows seen so far; bandwidth rules are applied again.
+        The result equals `fit` on all rows so far; bandwidth rules are applied again.
 
         Parameters
         ----------
@@ -115,14 +133,16 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
         """
         if not hasattr(self, "keys_"):
             return self._fit_first(X, y, classes, sample_weight)
-        X, y = self._read_more_rows(X, y)
+        self.columns_ = self.columns_.extend(X)
+        X, y = self._read_rows(X, y=y, multi_output=True)
         y = check_labels(y)
         if classes is not None and not _same_classes(known_classes(y, classes), self.classes_):
             raise ValueError(
                 f"classes={classes!r} differ from those of the first call, {self.classes_!r}: "
                 "name all classes there, and leave them out from then on."
             )
-        return self._store(X, self._indicators(y, bool), sample_weight, append=True)
+        refuse_unknown(y, self.classes_)
+        return self._store(X, indicators(y, self.classes_, bool), sample_weight, append=True)
 
     def predict_proba(self, X):
         """Probability of each class for each query.
@@ -137,18 +157,17 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
         probabilities : ndarray of shape (n_queries, n_classes), or list of such arrays
             Rows sum to 1. A list if there are several outputs.
         """
-        averages = self._predictions(self._read_rows(X, self._dtypes))
+        averages = FittedSmoother.of(self).predict(self._read_rows(X))
         rounding = np.sqrt(np.finfo(averages.dtype).eps)
-        # To look is to compute, where averages are in partitions.
+        # The test computes averages that are in partitions.
         if self.kernel_.signed is not False and (averages < -rounding).any():
             raise ValueError(
                 f"kernel={self.kernel!r} gave negative weights, which make no probabilities: "
                 "choose a kernel that is positive everywhere, such as 'gaussian'."
             )
         averages = np.clip(averages, 0, None)
-        probabilities = [
-            block / block.sum(axis=1, keepdims=True) for block in self._of_outputs(averages)
-        ]
+        blocks = split_classes(averages, self.classes_)
+        probabilities = [block / block.sum(axis=1, keepdims=True) for block in blocks]
         return probabilities if isinstance(self.classes_, list) else probabilities[0]
 
     def predict(self, X):
@@ -180,15 +199,7 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
                 f"empty='nan': {len(lost)} queries have no class (first: row {lost[0]}): use "
                 "predict_proba, empty='nearest' or a larger bandwidth."
             )
-        return self._winners(blocks)
-
-    def _fit_first(self, X, y, classes, sample_weight):
-        X, y = self._learn_rows(X, self._dtypes, y=y, multi_output=True)
-        y = check_labels(y)
-        self.classes_ = known_classes(y, classes)
-        # Classes that were made of the labels know them.
-        indicators = super()._indicators if classes is None else self._indicators
-        return self._store(X, indicators(y, bool), sample_weight)
+        return winners(blocks, self.classes_)
 
     def _check_kernel(self):
         kernel = super()._check_kernel()
@@ -199,22 +210,22 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
             )
         return kernel
 
-    def _indicators(self, y, dtype):
-        n_outputs = 1 if y.ndim == 1 else y.shape[1]
-        if n_outputs != len(self._classes_of_outputs):
+
+def refuse_unknown(y, classes):
+    """Raise ValueError if labels have other outputs, or other classes, than are remembered."""
+    outputs, known = y.T if y.ndim == 2 else [y], classes_of_outputs(classes)
+    if len(outputs) != len(known):
+        raise ValueError(
+            f"y has {len(outputs)} outputs, but the classes remembered are of "
+            f"{len(known)}: pass as many outputs as before."
+        )
+    for labels, own in zip(outputs, known, strict=True):
+        unknown = np.setdiff1d(distinct(labels), own)
+        if len(unknown):
             raise ValueError(
-                f"y has {n_outputs} outputs, but the classes remembered are of "
-                f"{len(self._classes_of_outputs)}: pass as many outputs as before."
+                f"y has labels that are not among the known classes: {unknown!r}; name "
+                "all classes in the first call of partial_fit."
             )
-        outputs = y.T if y.ndim == 2 else [y]
-        for labels, known in zip(outputs, self._classes_of_outputs, strict=True):
-            unknown = np.setdiff1d(distinct(labels), known)
-            if len(unknown):
-                raise ValueError(
-                    f"y has labels that are not among the known classes: {unknown!r}; name "
-                    "all classes in the first call of partial_fit."
-                )
-        return super()._indicators(y, dtype)
 
 
 def _same_classes(ours, theirs):

@@ -9,9 +9,8 @@ from sklearn.utils.validation import _check_sample_weight
 
 from .. import attention
 from .._base import keeps_state_on_failure
-from .._blocks import blocks
+from .._blocks import blocks, own_copy
 from .._columns import Columns, MixedRows
-from .._memory import own_copy
 from .._validation import (
     check_choice,
     check_key_weights,
@@ -56,10 +55,10 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
           given the features, jointly with the target's if that is "likelihood" too. It
           smooths away features that do not matter. See
           :class:`sklearn_attention.bandwidth.ConditionalLikelihood`;
-        - "scott" and "silverman" look at the number of rows and the spreads of features
-          and target alone.
+        - "scott" and "silverman" use only the number of rows and the spreads of features
+          and target.
 
-        With more than 2000 rows the search looks at a sample and rescales at the rate
+        With more than 2000 rows the search uses a sample and rescales at the rate
         :math:`n^{-1/(d+5)}`.
     target_kernel : str or SmoothingKernel, default="gaussian"
         Spreads the targets, :math:`K_g`; a positive one.
@@ -68,10 +67,10 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
     categorical_features : "from_dtype" or list of (str, int or bool), default="from_dtype"
         As for :class:`ProductKernelDensity`.
     empty : {"nearest", "nan", "mean", "raise"}, default="nearest"
-        What answers where no training row has weight: the nearest row, NaN, all rows
+        Answer where no training row has weight: the nearest row, NaN, all rows
         alike, or an error.
     random_state : int, RandomState instance or None, default=0
-        Draws the sample that "likelihood" looks at in large data.
+        Draws the sample that "likelihood" uses in large data.
     device : str, default="auto"
         Where to compute the weights; "auto" prefers CUDA.
 
@@ -104,7 +103,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
 
     See Also
     --------
-    NadarayaWatsonRegressor : The mean alone.
+    NadarayaWatsonRegressor : Only the mean.
     ProductKernelDensity : The density of the features.
 
     Notes
@@ -199,11 +198,11 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         kernel = as_kernel(clone(self.kernel, safe=False))
         self._refuse_negative(kernel.signed, "takes negative values")
         check_numeric_target(y)
-        self.keys_, y = map(own_copy, self._learn_rows(X, y=y, y_numeric=True))
+        self.keys_, y = map(own_copy, self._learn_rows(X, np.float64, y=y, y_numeric=True))
         self.values_ = y.astype(np.float64, copy=False)
         self.key_weights_ = check_key_weights(sample_weight, self.keys_)
         self._choose_bandwidths(X, y, kernel)
-        # What cannot weigh its own first row is refused here rather than in predict.
+        # A kernel that cannot weigh the first row is refused here rather than in predict.
         self._weights(self.keys_[:1], empty="nan")
         return self
 
@@ -220,10 +219,8 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         y : ndarray of shape (n_queries,)
             Means.
         """
-        averages, _ = attention.attend(
-            self._read_rows(X), self.keys_, self.values_, self.kernel_, **self._options()
-        )
-        return averages
+        X, options = self._read_rows(X, np.float64), self._options()
+        return attention.attend(X, self.keys_, self.values_, self.kernel_, **options)[0]
 
     def score_samples(self, X, y):
         """Log-density of each target given its row.
@@ -240,13 +237,13 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         log_density : ndarray of shape (n_queries,)
             -inf where the density is 0.
         """
-        X, y = self._read_rows(X, y=y, y_numeric=True)
+        X, y = self._read_rows(X, np.float64, y=y, y_numeric=True)
         log_density, others = np.empty(len(X)), np.arange(len(X))
         if self.kernel_.signed is False:
             of_rows, joint = self._log_sums(X, y)
-            told = np.abs(of_rows) < _LARGEST_LOG
-            log_density[told] = joint[told] - of_rows[told]
-            others = np.flatnonzero(~told)
+            accurate = np.abs(of_rows) < _LARGEST_LOG
+            log_density[accurate] = joint[accurate] - of_rows[accurate]
+            others = np.flatnonzero(~accurate)
         for rows, weights in self._blocks(X[others]):
             rows = others[rows]
             with np.errstate(divide="ignore", over="ignore"):
@@ -291,7 +288,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         -------
         probability : ndarray of shape (n_queries,) or (n_queries, n_thresholds)
         """
-        X = self._read_rows(X)
+        X = self._read_rows(X, np.float64)
         y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
         thresholds = y[:, None] if y.ndim == 1 else y
         if y.ndim > 2 or (len(thresholds) != len(X) and (y.ndim == 1 or len(y) > 1)):
@@ -321,7 +318,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         y : ndarray of shape (n_queries, n_quantiles)
             Where :meth:`predict_cdf` has these values.
         """
-        X = self._read_rows(X)
+        X = self._read_rows(X, np.float64)
         probability = check_probabilities("quantiles", quantiles)
         mixture = self._mixture()
         y = np.empty((len(X), len(probability)))
@@ -345,7 +342,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         -------
         y : ndarray of shape (n_queries, n_samples)
         """
-        X = self._read_rows(X)
+        X = self._read_rows(X, np.float64)
         n_samples = check_positive("n_samples", n_samples, integer=True)
         random_state = check_random_state(random_state)
         noise = self._mixture().distribution

@@ -7,8 +7,8 @@ from sklearn.base import clone
 from .._validation import check_bandwidth, check_choice
 from ..bandwidth import SMOOTHER_CRITERIA, criterion_of_candidates, default_bandwidths
 from ..kernels import as_kernel
+from ._estimator import valid_degree
 from ._regression import SmootherRegressor
-from ._smoother import valid_degree
 
 
 class _CrossValidated(SmootherRegressor):
@@ -107,7 +107,7 @@ class NadarayaWatsonCV(_CrossValidated):
         multiples of the features' standard deviations, from the distance between
         neighbours to the extent of the data.
     criterion : {"loo", "gcv", "aicc"}, default="loo"
-        What is minimised: the leave-one-out squared error, generalised cross-validation,
+        Criterion to minimise: the leave-one-out squared error, generalised cross-validation,
         or the corrected Akaike criterion.
     empty : {"nearest", "nan", "mean", "raise"}, default="nearest"
         As for :class:`NadarayaWatsonRegressor`.
@@ -126,8 +126,7 @@ class NadarayaWatsonCV(_CrossValidated):
     best_score_ : float
         Minus the criterion there.
     kernel_, bandwidth_, keys_, values_, key_weights_
-        As for :class:`NadarayaWatsonRegressor`, like everything else that is known after
-        fitting.
+        As for :class:`NadarayaWatsonRegressor`, like all other fitted attributes.
 
     See Also
     --------
@@ -178,7 +177,7 @@ class LocalPolynomialCV(_CrossValidated):
     degrees : list of {0, 1, 2}, default=(0, 1, 2)
         The degrees to try.
     criterion : {"loo", "gcv", "aicc"}, default="loo"
-        What is minimised.
+        Criterion to minimise.
     empty : {"nearest", "nan", "mean", "raise"}, default="nearest"
         As for :class:`LocalPolynomialRegressor`.
     device : str, default="auto"
@@ -195,8 +194,7 @@ class LocalPolynomialCV(_CrossValidated):
     degree_ : int
         The winner's degree.
     kernel_, bandwidth_, keys_, values_, key_weights_
-        As for :class:`LocalPolynomialRegressor`, like everything else that is known after
-        fitting.
+        As for :class:`LocalPolynomialRegressor`, like all other fitted attributes.
 
     See Also
     --------

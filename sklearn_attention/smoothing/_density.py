@@ -8,9 +8,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import attention
 from .._base import keeps_state_on_failure
-from .._blocks import blocks
+from .._blocks import blocks, own_copy
 from .._columns import MixedRows
-from .._memory import own_copy
 from .._partitions import in_memory, is_partitioned
 from .._validation import check_choice, check_in_interval, check_key_weights, check_positive
 from ..bandwidth import (
@@ -51,10 +50,10 @@ class ProductKernelDensity(DensityMixin, MixedRows):
           support has to reach every row, outliers too: it is made for others.
         - "least_squares" chooses all of them by the integrated squared error, see
           :class:`sklearn_attention.bandwidth.DensityLeastSquares`;
-        - "scott" and "silverman" look at the number of rows and the spreads alone, see
+        - "scott" and "silverman" use only the number of rows and the spreads, see
           :func:`sklearn_attention.bandwidth.mixed_rule_bandwidth`.
 
-        With more than 2000 rows the two searches look at a sample and rescale at the rate
+        With more than 2000 rows the two searches use a sample and rescale at the rate
         :math:`n^{-1/(d+4)}`; with one feature, and most kernels, not below 100 000 rows.
     sensitivity : float, default=0.0
         From 0, a fixed bandwidth, to 1. Abramson's choice is 0.5.
@@ -63,7 +62,7 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         bool for each column. In data frames, columns of a categorical dtype and of strings
         are categories in any case.
     random_state : int, RandomState instance or None, default=0
-        Draws the sample that a search looks at in large data.
+        Draws the sample that a search uses in large data.
 
     Attributes
     ----------
@@ -71,7 +70,7 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         The bandwidth of each numeric column, in its own units, and the lambda of each
         categorical one.
     local_factors_ : ndarray of shape (n_samples,)
-        By what the bandwidth is multiplied at each training row; 1 if `sensitivity` is 0.
+        Factor on the bandwidth at each training row; 1 if `sensitivity` is 0.
     likelihood_score_ : float
         Mean leave-one-out log-density at that bandwidth; only with "likelihood". In large
         data that of the sample, before the bandwidth is carried over.
@@ -179,7 +178,7 @@ class ProductKernelDensity(DensityMixin, MixedRows):
             vars(self).pop(name, None)
         self.kernel_ = check_density_kernel("kernel", self.kernel)
         sensitivity = check_in_interval("sensitivity", self.sensitivity, 0, 1)
-        self.keys_ = own_copy(self._learn_rows(X))
+        self.keys_ = own_copy(self._learn_rows(X, np.float64))
         self.key_weights_ = check_key_weights(sample_weight, self.keys_)
         # Samples come back as what was passed.
         self._from_pandas = hasattr(X, "iloc")
@@ -208,7 +207,7 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         log_density : ndarray of shape (n_queries,)
             -inf where the density is 0.
         """
-        return self._log_density(self._read_rows(X))
+        return self._log_density(self._read_rows(X, np.float64))
 
     def score(self, X, y=None):
         """Total log-likelihood of rows.
@@ -299,14 +298,14 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         return np.exp(-sensitivity * (pilot - np.average(pilot, weights=weights)))
 
     def _log_density(self, X):
-        weights = self.key_weights_
-        if all((self.local_factors_[rows] == 1).all() for rows in self._key_blocks()):
+        weights, factors = self.key_weights_, self.local_factors_
+        if factors.min() == factors.max() == 1:
             log_sums = self._fixed_log_sums(X)
         else:
             log_sums = np.full(len(X), -np.inf)
-            for rows in self._key_blocks():
+            for rows in blocks(len(self.keys_)):
                 log_sums = np.logaddexp(log_sums, self._adaptive_log_sums(X, rows))
-        (mass,) = in_memory(len(self.keys_) if weights is None else weights.sum())
+        mass = len(self.keys_) if weights is None else in_memory(weights.sum())[0]
         log_volume = np.log(self.bandwidth_[self.columns_.is_numeric]).sum()
         return log_sums - np.log(mass) - log_volume
 
@@ -340,25 +339,10 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         parts = each_column(self.kernel_, self.columns_)
         return LogSums(keys, parts, self.columns_, weights, factors)(self.bandwidth_, X)[0]
 
-    def _key_blocks(self):
-        return blocks(len(self.keys_))
-
 
 def check_density_kernel(name, kernel):
-    """A positive smoothing kernel for what the user passed, else an error.
-
-    Parameters
-    ----------
-    name : str
-        Name of the parameter, for the message.
-    kernel : str or SmoothingKernel
-        What the user passed.
-
-    Returns
-    -------
-    kernel : SmoothingKernel
-        A copy: changing the parameter later must not change a fitted estimator.
-    """
+    """A positive smoothing kernel for what the user passed as a parameter, else an error."""
+    # A copy: changing the parameter later must not change a fitted estimator.
     resolved = as_kernel(clone(kernel, safe=False))
     if not isinstance(resolved, SmoothingKernel) or resolved.signed:
         why = "takes negative values" if resolved.signed else "is no smoothing kernel"

@@ -7,7 +7,7 @@ _SLACK = 1e-12
 
 
 class JackknifeIntervals:
-    r"""Jackknife+ prediction intervals.
+    r"""Jackknife+ prediction intervals, from leave-one-out errors :math:`R_i` (n, n_outputs).
 
     .. math:: \bigl[\, q^-_{\alpha} \{\hat m_{-i}(x) - s(x) R_i\},\;
                       q^+_{1 - \alpha} \{\hat m_{-i}(x) + s(x) R_i\} \,\bigr]
@@ -15,21 +15,7 @@ class JackknifeIntervals:
     A row moves the prediction by :math:`\delta` at most. So the quantile of all
     :math:`R_i`, which are sorted once, is off by :math:`\delta / s(x)` at most, and rows whose
     :math:`R_i` is further than twice that from it are surely on their side of the end: the
-    others alone are sorted for each query.
-
-    Parameters
-    ----------
-    errors : ndarray of shape (n_samples, n_outputs)
-        Size of each row's leave-one-out error, :math:`R_i`.
-    weights : ndarray of shape (n_samples,)
-        How often each row counts.
-    coverage : float
-        :math:`1 - \alpha`.
-
-    References
-    ----------
-    .. [1] Barber, R. F., Candes, E. J., Ramdas, A. and Tibshirani, R. J. (2021). Predictive
-       inference with the jackknife+. Annals of Statistics 49, 486-507.
+    others alone are sorted for each query. The coverage is :math:`1 - \alpha`.
     """
 
     def __init__(self, errors, weights, coverage):
@@ -40,21 +26,10 @@ class JackknifeIntervals:
         self._needed = coverage * (weights.sum() + 1) * (1 - _SLACK)
 
     def around(self, values, left_out, scale):
-        """Intervals of some queries.
+        """Intervals (n, 2, n_outputs) of queries; infinite where rows are too few.
 
-        Parameters
-        ----------
-        values : ndarray of shape (n_queries, n_outputs)
-            Predictions.
-        left_out : ndarray of shape (n_queries, n_samples, n_outputs)
-            Predictions without each training row.
-        scale : ndarray of shape (n_queries, n_outputs)
-            What errors are to be multiplied with, :math:`s(x)`.
-
-        Returns
-        -------
-        intervals : ndarray of shape (n_queries, 2, n_outputs)
-            Infinite where there are too few rows for the coverage.
+        Of predictions (n, n_outputs), those without each row (n, n_samples, n_outputs), and by
+        what errors are multiplied, :math:`s(x)`, (n, n_outputs).
         """
         intervals = np.empty((len(values), 2, values.shape[1]))
         for output in range(values.shape[1]):
@@ -93,19 +68,9 @@ def _reaching(values, weights, needed):
 
 
 def weighted_quantiles(values, weights, quantiles):
-    """Quantiles of values under weights of each query.
+    """Smallest values whose weights up to there reach each quantile, (n_queries, n_quantiles).
 
-    Parameters
-    ----------
-    values : ndarray of shape (n_samples,)
-    weights : ndarray of shape (n_queries, n_samples)
-        Non-negative; rows sum to 1.
-    quantiles : ndarray of shape (n_quantiles,)
-
-    Returns
-    -------
-    found : ndarray of shape (n_queries, n_quantiles)
-        Smallest values whose cumulative weight reaches each quantile.
+    Weights (n_queries, n_samples) are not negative, and rows sum to 1.
     """
     order = np.argsort(values, kind="stable")
     reached = np.cumsum(weights[:, order], axis=1)

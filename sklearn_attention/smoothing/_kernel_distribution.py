@@ -14,16 +14,11 @@ _MAX_STEPS = 200
 
 
 class KernelDistribution:
-    r"""Distribution function of a smoothing kernel, and its inverse.
+    r"""Distribution function of a positive smoothing kernel, and its inverse.
 
     .. math:: F(u) = \int_{-\infty}^u K(v)\,dv
 
     In closed form for the Gaussian kernel, else from a table of the density.
-
-    Parameters
-    ----------
-    kernel : SmoothingKernel
-        A positive one.
     """
 
     def __init__(self, kernel):
@@ -57,18 +52,11 @@ class KernelDistribution:
 
 
 class KernelMixture:
-    r"""Mixtures of a smoothing kernel around values, one mixture for each row of weights.
+    r"""Mixtures of a positive smoothing kernel, one mixture for each row of weights.
 
     .. math:: F(y) = \sum_i w_i\, F_K\Big(\frac{y - y_i}{g}\Big)
 
-    Parameters
-    ----------
-    values : ndarray of shape (n_keys,)
-        The centres :math:`y_i`.
-    kernel : SmoothingKernel
-        A positive one.
-    bandwidth : float
-        Its bandwidth :math:`g`.
+    Around the values :math:`y_i`, with the bandwidth :math:`g`.
     """
 
     def __init__(self, values, kernel, bandwidth):

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from ._fitted_smoother import FittedSmoother
 from ._regression import SmootherRegressor
 
 
@@ -122,7 +123,7 @@ class LocalPolynomialRegressor(SmootherRegressor):
             variance, or of the data's where that is smaller; 0 where the rows in the window
             suffice.
         """
-        X = self._read_rows(X, self._dtypes)
+        X, smoother = self._read_rows(X), FittedSmoother.of(self)
         if self.degree_ == 0:
             return np.zeros(len(X), dtype=self.keys_.dtype)
-        return self._local_fit(X, self.values_).ridge
+        return smoother.local_fit(X, self.values_).ridge

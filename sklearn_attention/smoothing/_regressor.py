@@ -47,9 +47,9 @@ class NadarayaWatsonRegressor(SmootherRegressor):
         are categories in any case.
     algorithm : {"auto", "dense"}, default="auto"
         How averages are computed; see :func:`sklearn_attention.attend`. The attribute
-        `algorithm_` tells what "auto" takes.
+        `algorithm_` names the one that "auto" takes.
     empty : {"nearest", "nan", "mean", "raise"}, default="nearest"
-        What is predicted where no training row has weight: the nearest row's target, NaN,
+        Prediction where no training row has weight: the nearest row's target, NaN,
         the mean of all targets, or an error.
     gap : int, default=0
         How many rows before and after each are left out with it by the searches of one
@@ -122,7 +122,7 @@ class NadarayaWatsonRegressor(SmootherRegressor):
     ordered ones (of an ordered dtype) by :class:`~sklearn_attention.kernels.LiRacine`. Their
     lambdas are chosen along with the bandwidth. A missing cell of an unordered category is
     a level of its own, of an ordered one or a number an error: impute those first. A level
-    never seen in training differs from all others alike, so it is left out of account,
+    that did not occur in training differs from all others alike, so it is left out of account,
     but for a lambda of 0, at which no row has weight; of an ordered category it is an
     error.
 

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..kernels import mixed_kernel
+from ._training_rows import known_errors, predict_rows
 
 # A feature whose bandwidth is this many times its extent has no say.
 _WIDE = 1e6
@@ -42,69 +43,56 @@ class Significance(NamedTuple):
     p_values: Any
 
 
-def feature_significance(model, n_resamples, random_state):
-    """Test every feature of a fitted regressor.
-
-    Parameters
-    ----------
-    model : SmootherRegressor
-    n_resamples : int
-    random_state : numpy.random.RandomState
-
-    Returns
-    -------
-    significance : Significance
-    """
-    values = model._columns_of_values
+def feature_significance(smoother, n_resamples, random_state):
+    """Test every feature of the smoother of a regressor."""
+    errors = known_errors(smoother, "feature_significance")
     statistics, p_values = [], []
-    for j, kind in enumerate(model.columns_.kinds):
-        observed = _statistic(model, values, j, kind).sum()
-        null = _without(model, j, kind)
+    for j in range(len(smoother.columns.kinds)):
+        observed = _statistic(smoother, smoother.table, j).sum()
+        null = predict_rows(_without(smoother, j), smoother).fitted
         drawn = np.zeros(n_resamples)
-        signs = random_state.choice([-1.0, 1.0], size=(len(values), n_resamples))
-        for fitted, error in zip(null.fitted.T, model._errors.T, strict=True):
-            drawn += _statistic(model, fitted[:, None] + error[:, None] * signs, j, kind)
+        signs = random_state.choice([-1.0, 1.0], size=(len(errors), n_resamples))
+        for fitted, error in zip(null.T, errors.T, strict=True):
+            drawn += _statistic(smoother, fitted[:, None] + error[:, None] * signs, j)
         statistics.append(observed)
         p_values.append((1 + np.sum(drawn >= observed)) / (1 + n_resamples))
     return Significance(np.array(statistics), np.array(p_values))
 
 
-def _statistic(model, values, j, kind):
+def _statistic(smoother, values, j):
     """Dependence on feature j of the smoother of each column of values."""
-    counts = model._counts
-    found = []
+    numeric, found = smoother.columns.kinds[j] == "numeric", []
     for start in range(0, values.shape[1], _VALUES_AT_ONCE):
         part = values[:, start : start + _VALUES_AT_ONCE]
-        if kind == "numeric":
-            change = [model._gradient(model.keys_, part)[:, :, j]]
+        if numeric:
+            change = [smoother.gradient(smoother.keys, part)[:, :, j]]
         else:
-            change = _between_levels(model, part, j)
+            change = _between_levels(smoother, part, j)
         squares = sum(step**2 for step in change) / len(change)
-        found.append(np.average(squares, axis=0, weights=counts))
+        found.append(np.average(squares, axis=0, weights=smoother.counts))
     return np.concatenate(found)
 
 
-def _between_levels(model, values, j):
-    here = model._predictions(model.keys_, values)
+def _between_levels(smoother, values, j):
+    """Differences between predictions at each level of feature j and at its own."""
+    here = smoother.predict(smoother.keys, values)
     differences = []
-    for level in np.unique(model.keys_[:, j]):
-        moved = model.keys_.copy()
+    for level in np.unique(smoother.keys[:, j]):
+        moved = smoother.keys.copy()
         moved[:, j] = level
-        differences.append(model._predictions(moved, values) - here)
+        differences.append(smoother.predict(moved, values) - here)
     return differences
 
 
-def _without(model, j, kind):
-    """Predictions of the training rows by the smoother to which feature j is nothing."""
-    bandwidth = model.columns_.divisors(model.bandwidth_)
-    if kind == "numeric":
-        bandwidth[j] = _WIDE * max(np.ptp(model.keys_[:, j]), bandwidth[j])
+def _without(smoother, j):
+    """The smoother to which feature j is nothing."""
+    columns, keys, bandwidth = smoother.columns, smoother.keys.copy(), smoother.bandwidth.copy()
+    if columns.kinds[j] == "numeric":
+        bandwidth[j] = _WIDE * max(np.ptp(keys[:, j]), bandwidth[j])
         # However wide the window, a polynomial has slopes along what is not constant.
-        keys = model.keys_.copy()
         keys[:, j] = 0
-        return model._predict_training(model.values_, bandwidth, keys=keys)
-    lam = model.bandwidth_.copy()
-    lam[j] = model.columns_.highest_lam[j]
-    of_numbers = [part for name, part, _ in model.kernel_.kernels if name == "numbers"]
-    kernel = mixed_kernel(*of_numbers or [None], model.columns_, lam)
-    return model._predict_training(model.values_, bandwidth, kernel)
+        return smoother.replace(keys=keys, bandwidth=bandwidth)
+    bandwidth[j] = columns.highest_lam[j]
+    of_numbers = [part for name, part, _ in smoother.kernel.kernels if name == "numbers"]
+    kernel = mixed_kernel(*of_numbers or [None], columns, bandwidth)
+    return smoother.replace(kernel=kernel, bandwidth=bandwidth)

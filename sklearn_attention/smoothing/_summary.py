@@ -24,7 +24,7 @@ class SmootherSummary:
     n_samples : int
         Training rows of positive weight.
     rule : str
-        What chose the bandwidth; "given" for numbers.
+        Rule or criterion that chose the bandwidth; "given" for numbers.
     criterion_value : float or None
         The criterion at the bandwidth, if one was minimised.
     n_neighbors : int or None
@@ -93,19 +93,9 @@ class SmootherSummary:
     __repr__ = __str__
 
 
-def summarize(model, p_values=None):
-    """Summary of a fitted regressor.
-
-    Parameters
-    ----------
-    model : SmootherRegressor
-    p_values : ndarray of shape (n_features,), default=None
-
-    Returns
-    -------
-    summary : SmootherSummary
-    """
-    weights, rule = model._counts, getattr(model, "criterion", None) or model.bandwidth
+def summarize(model, weights, p_values=None):
+    """Summary of a fitted regressor, whose rows have these weights."""
+    rule = getattr(model, "criterion", None) or model.bandwidth
     squares = np.tensordot(weights, model.residuals_.astype(np.float64) ** 2, axes=1)
     n_samples = np.count_nonzero(weights)
     squares, total, n_samples = in_memory(squares, weights.sum(), n_samples)
@@ -131,18 +121,7 @@ def summarize(model, p_values=None):
 
 
 def explained(values, predictions, weights):
-    """Share of the variance that predictions explain, the mean over outputs.
-
-    Parameters
-    ----------
-    values, predictions : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-    weights : ndarray of shape (n_samples,)
-
-    Returns
-    -------
-    share : float
-        NaN where a row has no prediction.
-    """
+    """Share of the variance that predictions explain, the mean over outputs; NaN if one is."""
     values, predictions, weights = in_memory(values, predictions, weights)
     kept = weights > 0
     if np.isnan(predictions[kept]).any():

@@ -1,11 +1,9 @@
 """Uncertainty of a regression smoother: intervals, bands, quantiles, tests of features."""
 
 import numpy as np
-from scipy.spatial.distance import cdist
 from scipy.stats import norm
 from sklearn.utils import check_random_state
 
-from .. import attention
 from .._blocks import blocks
 from .._validation import (
     check_in_open_interval,
@@ -13,30 +11,23 @@ from .._validation import (
     check_positive,
     check_probabilities,
 )
-from ..bandwidth import select_bandwidth
+from ._fitted_smoother import FittedSmoother
 from ._inference import JackknifeIntervals, weighted_quantiles
+from ._local_errors import ROWS_OF_QUANTILES, ROWS_OF_SPREADS, local_sizes, widened
 from ._significance import feature_significance
+from ._training_rows import known_errors, left_out_errors
 
 # Pairs of query and training row at a time, where all of them are needed.
 _BLOCK_PAIRS = 2**20
-# Spreads and distributions are of so many errors that no row's own error, which has left its
-# mark on its neighbours' errors, can tell: the bandwidth is widened until the rows' own shares
-# are one in so many.
-_ROWS_OF_SPREADS, _ROWS_OF_QUANTILES = 20, 40
-_WIDENINGS = 2.0 ** np.arange(0, 10, 0.5)
-# The factor is found on a sample of so many rows.
-_SAMPLED_ROWS = 2000
-# A spread below this share of the mean spread is rounding.
-_SMALLEST_SPREAD = 1e-3
-# Degree and share of the bandwidth of what a band is around, for predictions of degree 0, 1
-# and 2: measured, so that the bias is small beside the standard error and the band no wider
+# Degree and share of the bandwidth of the curve a band is around, for predictions of degree 0,
+# 1 and 2: measured, so that the bias is small beside the standard error and the band no wider
 # than that takes. Parabolas of many features have too many coefficients.
 _BANDS = ((1, 0.8), (2, 1.0), (2, 0.6))
 _BAND_OF_MANY, _MANY_FEATURES = (1, 0.5), 10
 
 
 class UncertaintyMixin:
-    """Methods of :class:`SmootherRegressor` that tell how uncertain its predictions are."""
+    """Methods of regressors that say how uncertain their predictions are."""
 
     def predict_interval(self, X, coverage=0.9, *, heteroscedastic=False):
         r"""Intervals that contain a new target with a given probability.
@@ -76,20 +67,21 @@ class UncertaintyMixin:
            Predictive inference with the jackknife+. Annals of Statistics 49, 486-507.
         """
         coverage = check_in_open_interval("coverage", coverage, 0, 1)
-        X = self._read_rows(X, self._dtypes)
-        errors, here = np.abs(self._errors), np.ones((len(X), self._errors.shape[1]))
+        X, smoother = self._read_rows(X), FittedSmoother.of(self)
+        errors = np.abs(left_out_errors(smoother))
+        here = np.ones((len(X), errors.shape[1]))
         if heteroscedastic:
-            self._refuse_unknown_errors("heteroscedastic=True")
-            here, there = self._spread(X)
+            known_errors(smoother, "heteroscedastic=True")
+            here, there = local_sizes(smoother, X, self.random_state)
             errors = errors / there
         # Of a row that has no prediction nothing can be said.
         errors = np.where(np.isnan(errors), np.inf, errors)
-        intervals = JackknifeIntervals(errors, self._counts, coverage)
+        intervals = JackknifeIntervals(errors, smoother.counts, coverage)
         found = [
-            intervals.around(*self._left_out(X[rows]), here[rows])
-            for rows in self._query_blocks(X)
+            intervals.around(*smoother.left_out(X[rows]), here[rows])
+            for rows in _query_blocks(X, smoother)
         ]
-        return self._like_targets(np.concatenate(found), len(X), 2)
+        return _like_targets(np.concatenate(found), smoother.values)
 
     def predict_quantiles(self, X, quantiles=(0.1, 0.5, 0.9)):
         r"""Quantiles of the conditional distribution of the targets.
@@ -126,7 +118,7 @@ class UncertaintyMixin:
         def found(errors, weights, shift):
             return weighted_quantiles(errors, weights, quantiles) + shift[:, None]
 
-        return self._of_distribution(X, found, len(quantiles))
+        return _distribution(FittedSmoother.of(self), self._read_rows(X), found)
 
     def predict_cdf(self, X, y):
         """Conditional distribution function: probability that a target is at most `y`.
@@ -151,7 +143,7 @@ class UncertaintyMixin:
             below = [np.sum(weights * (places <= t), axis=1) for t in thresholds]
             return np.stack(below, axis=1) + 0 * shift[:, None]
 
-        return self._of_distribution(X, found, len(thresholds))
+        return _distribution(FittedSmoother.of(self), self._read_rows(X), found)
 
     def confidence_band(
         self, X, coverage=0.9, *, simultaneous=False, n_resamples=1000, random_state=0
@@ -194,7 +186,7 @@ class UncertaintyMixin:
         simultaneous band that of the largest deviation over the queries that independent
         normal errors make.
 
-        The coverage is approximate. Asked for 0.9, bands of 100 to 500 rows and one feature
+        The coverage is approximate. For 0.9, bands of 100 to 500 rows and one feature
         held smooth curves at 0.86 to 0.90 of places and curves with jumps and narrow peaks at
         0.88 to 0.93; simultaneous bands held all of a smooth curve in 0.86 to 0.91 of data
         sets. No band of a smoother follows a jump: of a curve with jumps or narrow peaks they
@@ -208,20 +200,20 @@ class UncertaintyMixin:
         """
         coverage = check_in_open_interval("coverage", coverage, 0, 1)
         check_positive("n_resamples", n_resamples, integer=True)
-        X = self._read_rows(X, self._dtypes)
-        self._refuse_signed("confidence_band")
-        self._refuse_unknown_errors("confidence_band")
-        many = self.degree_ == 1 and len(self.columns_.numeric) > _MANY_FEATURES
-        degree, share = _BAND_OF_MANY if many else _BANDS[self.degree_]
-        bandwidth = self.columns_.divisors(share * self.bandwidth_)
-        roots = np.sqrt(np.where(self._counts > 0, self._counts, 1.0))
+        X, smoother = self._read_rows(X), FittedSmoother.of(self)
+        smoother.need_positive_weights("confidence_band")
+        errors = known_errors(smoother, "confidence_band")
+        many = smoother.degree == 1 and len(smoother.columns.numeric) > _MANY_FEATURES
+        degree, share = _BAND_OF_MANY if many else _BANDS[smoother.degree]
+        less_biased = smoother.replace(degree=degree, factor=share)
+        roots = np.sqrt(np.where(smoother.counts > 0, smoother.counts, 1.0))
         draws = np.zeros((len(roots), 0))
         if simultaneous:
             shape = len(roots), n_resamples
             draws = check_random_state(random_state).standard_normal(shape)
         centers, lengths, largest = [], [], np.zeros(draws.shape[1])
-        for rows in self._query_blocks(X):
-            local = self._local_rows(X[rows], degree=degree, bandwidth=bandwidth)
+        for rows in _query_blocks(X, smoother):
+            local = less_biased.local_rows(X[rows])
             effects = local.smoother / roots
             centers.append(local.values)
             lengths.append(np.linalg.norm(effects, axis=1))
@@ -230,11 +222,11 @@ class UncertaintyMixin:
         factor = norm.ppf((1 + coverage) / 2)
         if simultaneous:
             factor = np.quantile(largest, coverage, method="higher")
-        variance = self._average(X, self._errors**2, **self._wide(_ROWS_OF_SPREADS))
+        variance = widened(smoother, ROWS_OF_SPREADS).average(X, errors**2)
         width = factor * np.sqrt(variance) * np.concatenate(lengths)[:, None]
         center = np.concatenate(centers)
         band = np.stack([center - width, center + width], axis=1)
-        return self._like_targets(band, len(X), 2)
+        return _like_targets(band, smoother.values)
 
     def feature_significance(self, n_resamples=199, random_state=0):
         """Test for every feature whether the prediction depends on it.
@@ -255,101 +247,33 @@ class UncertaintyMixin:
             Named tuple of ``statistics`` and ``p_values``.
         """
         check_positive("n_resamples", n_resamples, integer=True)
-        self._refuse_unknown_errors("feature_significance")
-        return feature_significance(self, n_resamples, check_random_state(random_state))
+        return feature_significance(
+            FittedSmoother.of(self), n_resamples, check_random_state(random_state)
+        )
 
-    def _left_out(self, X):
-        """Predictions of queries, and those without each training row."""
-        local = self._local_rows(X)
-        if not hasattr(self, "n_neighbors_"):
-            return local.values, local.left_out
-        # Without one of its neighbours, a query reaches to the next.
-        scale = self._query_scale(X)
-        further = self._local_rows(X, query_scale=self._query_scale(X, more=1)).left_out
-        distances = cdist(self._in_spreads(X), self._in_spreads(self.keys_))
-        near = (distances <= scale[:, None])[:, :, None]
-        return local.values, np.where(near, further, local.left_out)
 
-    def _spread(self, X):
-        """Local mean absolute errors: at queries, and at training rows without themselves."""
-        sizes = np.abs(self._errors)
-        if "spread" not in self._memo:
-            bandwidth, *_ = select_bandwidth(
-                self.keys_, sizes, self.kernel_, sample_weight=self.key_weights_,
-                random_state=self.random_state, empty="nearest", device=self.device,
-            )  # fmt: skip
-            bandwidth = self.columns_.divisors(bandwidth)
-            wider = self._widening(bandwidth, _ROWS_OF_SPREADS)
-            bandwidth = self.columns_.divisors(wider * bandwidth)
-            smoother = self._leave_one_out(sizes, bandwidth)
-            there = np.broadcast_to(sizes.mean(axis=0), sizes.shape).copy()
-            there[smoother.rows] = smoother.predictions().left_out
-            self._memo["spread"] = bandwidth, there
-        bandwidth, there = self._memo["spread"]
-        here = self._average(X, sizes, bandwidth=bandwidth, query_scale=None, empty="nearest")
-        smallest = _SMALLEST_SPREAD * sizes.mean(axis=0) + np.finfo(np.float64).tiny
-        return np.maximum(here, smallest), np.maximum(there, smallest)
+def _distribution(smoother, X, statistic):
+    """A statistic of the conditional distribution at each query."""
+    smoother.need_positive_weights("a conditional distribution")
+    errors = known_errors(smoother, "a conditional distribution")
+    wide, found = widened(smoother, ROWS_OF_QUANTILES), []
+    for rows in _query_blocks(X, smoother):
+        weights = wide.weights(X[rows])
+        centers = smoother.predict(X[rows]).reshape(len(weights), -1)
+        shifts = centers - weights @ errors
+        of_outputs = [
+            statistic(own, weights, shift)
+            for own, shift in zip(errors.T, shifts.T, strict=True)
+        ]
+        found.append(np.stack(of_outputs, axis=2))
+    return _like_targets(np.concatenate(found), smoother.values)
 
-    def _wide(self, n_rows):
-        """Options of averages over so many rows at least."""
-        memo = f"windows of {n_rows}"
-        if memo not in self._memo:
-            own = self.columns_.divisors(self.bandwidth_)
-            self._memo[memo] = self._widening(own, n_rows, adaptive=True)
-        bandwidth = self.columns_.divisors(self._memo[memo] * self.bandwidth_)
-        return {"bandwidth": bandwidth, "empty": "nearest"}
 
-    def _widening(self, bandwidth, n_rows, adaptive=False):
-        """Factor on the bandwidth at which a row's own share is one in so many."""
-        rows = np.flatnonzero(self._counts)
-        few = np.linspace(0, len(rows) - 1, min(len(rows), _SAMPLED_ROWS)).astype(int)
-        rows = rows[few]
-        smoother = self._leave_one_out(self._errors, bandwidth, rows)
-        scale = self._query_scale(self.keys_[rows]) if adaptive else None
-        most = self._counts[rows].sum() / n_rows
-        for wider in _WIDENINGS:
-            scales = [wider] if scale is None else [wider * scale]
-            if smoother.scores(scales).trace[0] <= most:
-                break
-        return wider
+def _query_blocks(X, smoother):
+    return blocks(len(X), max(1, _BLOCK_PAIRS // smoother.values.size))
 
-    def _leave_one_out(self, values, bandwidth, rows=None):
-        return attention.LeaveOneOut(
-            self.keys_.astype(np.float64), values, self.kernel_, bandwidth=bandwidth,
-            sample_weight=self.key_weights_, rows=rows, device=self.device,
-        )  # fmt: skip
 
-    def _of_distribution(self, X, statistic, n_values):
-        """A statistic of the conditional distribution at each query."""
-        X = self._read_rows(X, self._dtypes)
-        self._refuse_signed("a conditional distribution")
-        self._refuse_unknown_errors("a conditional distribution")
-        found = []
-        for rows in self._query_blocks(X):
-            options = self._attention_options(X[rows]) | self._wide(_ROWS_OF_QUANTILES)
-            weights = attention.attention_weights(X[rows], self.keys_, self.kernel_, **options)
-            centers = self._predictions(X[rows]).reshape(len(weights), -1)
-            shifts = centers - weights @ self._errors
-            of_outputs = [
-                statistic(errors, weights, shift)
-                for errors, shift in zip(self._errors.T, shifts.T, strict=True)
-            ]
-            found.append(np.stack(of_outputs, axis=2))
-        return self._like_targets(np.concatenate(found), len(X), n_values)
-
-    def _refuse_unknown_errors(self, what):
-        n_unknown = int(np.isnan(self._errors).any(axis=1).sum())
-        if n_unknown:
-            raise ValueError(
-                f"{what} needs every leave-one-out error, but {n_unknown} of "
-                f"{len(self.keys_)} training rows have no prediction without themselves: fit "
-                f"more rows, a larger bandwidth or empty='nearest' (got {self.empty!r})."
-            )
-
-    def _query_blocks(self, X):
-        return blocks(len(X), max(1, _BLOCK_PAIRS // self.values_.size))
-
-    def _like_targets(self, found, n_queries, n_values):
-        """Without the axis of outputs where targets have none, in their precision."""
-        shape = (n_queries, n_values, *self.values_.shape[1:])
-        return found.reshape(shape).astype(self.values_.dtype, copy=False)
+def _like_targets(found, values):
+    """Without the axis of outputs where targets have none, in their precision."""
+    shape = (*found.shape[:2], *values.shape[1:])
+    return found.reshape(shape).astype(values.dtype, copy=False)

@@ -7,7 +7,13 @@ from sklearn.callback import with_callbacks
 from sklearn.utils import compute_sample_weight
 
 from .._base import keeps_state_on_failure
-from .._labels import ClassLabels, check_labels, known_classes
+from .._labels import (
+    ClassLabels,
+    check_labels,
+    classes_of_outputs,
+    known_classes,
+    split_classes,
+)
 from ._estimator import TransformerEstimator
 from ._loss import Loss
 from ._rows import Examples
@@ -155,8 +161,9 @@ class TransformerClassifier(ClassLabels, ClassifierMixin, TransformerEstimator):
             for given in zip(names[: len(parts)], parts, labels, factors, strict=True)
         ]
         several = labels[0].ndim == 2
+        n_classes = tuple(map(len, classes_of_outputs(self.classes_)))
         self._learn(
-            examples, Loss("log_loss", n_classes=tuple(map(len, self._classes_of_outputs))),
+            examples, Loss("log_loss", n_classes=n_classes),
             {"X": X, "y": labels[0], "metadata": {"sample_weight": sample_weight}},
             strata=None if several else examples[0].targets[:, 0],
         )  # fmt: skip
@@ -185,7 +192,7 @@ class TransformerClassifier(ClassLabels, ClassifierMixin, TransformerEstimator):
 
     def _numbers_of(self, name, y):
         """Numbers of the classes, (n_rows, n_outputs)."""
-        outputs, known = y.T if y.ndim == 2 else [y], self._classes_of_outputs
+        outputs, known = y.T if y.ndim == 2 else [y], classes_of_outputs(self.classes_)
         source, remedy = "y", "leave their rows out"
         if name == "y":
             source, remedy = "the last fit", "pass warm_start=False"
@@ -215,7 +222,7 @@ class TransformerClassifier(ClassLabels, ClassifierMixin, TransformerEstimator):
             A list if there are several outputs.
         """
         rows, dtype = self._read_input(X)
-        logits = self._of_outputs(self._outputs(rows))
+        logits = split_classes(self._outputs(rows), self.classes_)
         found = [log_softmax(part, axis=1).astype(dtype) for part in logits]
         return found if isinstance(self.classes_, list) else found[0]
 

@@ -11,8 +11,8 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from .._columns import MixedRows
-from .._validation import check_key_weights, check_numeric, has_validation_set
+from .._columns import MixedRows, check_numeric
+from .._validation import check_key_weights, has_validation_set
 from ..text import UNKNOWN, Vocabulary, check_sequences, learn_vocabulary
 from ._feature_rows import N_PIECES, feature_rows, learn_scales
 from ._forms import form_of, texts_of
@@ -56,10 +56,6 @@ class RowReader(MixedRows):
         Steps of a sequence that are seen at most.
     """
 
-    # Every level has a vector of its own, in whatever order it stands.
-    _ordered_categories = False
-    _refuses_texts = True
-
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
@@ -82,7 +78,9 @@ class RowReader(MixedRows):
             vars(self).pop(name, None)
         self.tokens_ = form_of(X) if self.tokens == "auto" else self.tokens
         if self.tokens_ == "features":
-            X, y = self._learn_rows(X, **_TABLE, y=y, **y_checks)
+            # Every level has a vector of its own, in whatever order it stands.
+            how = {"ordered": False, "refuse_texts": True}
+            X, y = self._learn_rows(X, **_TABLE, **how, y=y, **y_checks)
             weights = _check_weights(sample_weight, y)
             X = X[weights > 0]
             self.scales_ = learn_scales(X, self.columns_.numeric)

@@ -15,6 +15,8 @@ from smoothing_cases import CASES, DEGREES, frame_of, jackknife_plus, refit_with
 from sklearn_attention import LocalPolynomialRegressor, NadarayaWatsonRegressor
 from sklearn_attention.attention import local_rows
 from sklearn_attention.datasets import make_smoothing_curve
+from sklearn_attention.smoothing import _training_rows, _uncertainty
+from sklearn_attention.smoothing._fitted_smoother import FittedSmoother
 
 
 class TestIntervals:
@@ -229,7 +231,7 @@ def rows_at(model, queries, degree, factor):
     bandwidth = model.columns_.divisors(factor * model.bandwidth_)
     return local_rows(
         queries, model.keys_, model.values_.reshape(len(model.keys_), -1), model.kernel_,
-        degree=degree, bandwidth=bandwidth, query_scale=model._query_scale(queries),
+        degree=degree, bandwidth=bandwidth, query_scale=FittedSmoother.of(model).scale(queries),
         sample_weight=model.key_weights_,
     )  # fmt: skip
 
@@ -239,7 +241,7 @@ def window_of(model, n_rows):
 
     Cells of categories may be too small for that, however wide the window.
     """
-    counts = model._counts
+    counts = FittedSmoother.of(model).counts
     seen = np.flatnonzero(counts)
     for factor in 2.0 ** np.arange(0, 10, 0.5):
         own = rows_at(model, model.keys_, 0, factor).weights[seen, seen]
@@ -530,8 +532,6 @@ class TestBands:
 
 @pytest.mark.parametrize("case", CASES[::4], ids=[case[0] for case in CASES[::4]])
 def test_blocks_of_queries_change_nothing(case, monkeypatch):
-    from sklearn_attention.smoothing import _regression
-
     _, model, X, y, weight = case
     model = clone(model).fit(X, y, weight)
     asks = [
@@ -545,7 +545,8 @@ def test_blocks_of_queries_change_nothing(case, monkeypatch):
             lambda m: m.predict_cdf(X, [0.0, 1.0]),
         ]
     whole = [ask(model) for ask in asks]
-    monkeypatch.setattr(_regression, "_BLOCK_PAIRS", 100)
+    for module in (_training_rows, _uncertainty):
+        monkeypatch.setattr(module, "_BLOCK_PAIRS", 100)
     fresh = clone(model).fit(X, y, weight)
     for ask, expected in zip(asks, whole, strict=True):
         np.testing.assert_allclose(ask(fresh), expected, rtol=1e-9, atol=1e-9)

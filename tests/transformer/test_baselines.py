@@ -17,6 +17,7 @@ from sklearn_attention import (
     TransformerClassifier,
     TransformerRegressor,
 )
+from sklearn_attention._labels import split_classes
 from sklearn_attention.transformer import _convolutions
 from sklearn_attention.transformer._blend import choose_weights
 from sklearn_attention.transformer._convolutions import RandomConvolutions
@@ -500,7 +501,8 @@ class TestSeveralOutputs:
     def test_a_baseline_learns_each_as_if_alone(self, form):
         X, y = make_labels(form)
         model = TransformerClassifier(**TINY, baseline=True).fit(X, y)
-        logits = model._of_outputs(model.baseline_.outputs(model._read_input(X)[0]))
+        outputs = model.baseline_.outputs(model._read_input(X)[0])
+        logits = split_classes(outputs, model.classes_)
         for part, column in zip(logits, y.T, strict=True):
             alone = TransformerClassifier(**TINY, baseline=True).fit(X, column)
             expected = alone.baseline_.outputs(alone._read_input(X)[0])

@@ -1,6 +1,5 @@
 """Base class of the regressors and the classifier: training rows, and a bandwidth."""
 
-import copy
 import numbers
 
 import numpy as np
@@ -8,24 +7,25 @@ from sklearn.base import MultiOutputMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from .. import attention
+from .._blocks import appended, own_copy
 from .._columns import MixedRows
 from .._explanation import Explanation, heaviest
-from .._memory import appended, own_copy
-from .._partitions import in_memory, is_partitioned
+from .._partitions import in_memory
 from .._validation import check_choice, check_key_weights, check_positive
-from ..bandwidth import neighbor_distances
 from ..kernels import ProductKernel, as_kernel
 from ._bandwidth_choice import SEARCHES, choose_bandwidth
+from ._fitted_smoother import FittedSmoother, counts_of
 
-# Rows of which the first is predicted when there was no search for a bandwidth; and for which
-# the fastest algorithm is asked.
-_CHECKED_ROWS, _ASKED_ROWS = 2**12, 2**20
+# Rows of which the first is predicted when there was no search for a bandwidth; and those by
+# which `algorithm_` is found.
+_CHECKED_ROWS, _MOST_ROWS = 2**12, 2**20
+# Attributes that depend on how the bandwidth is chosen, and go when it is chosen anew.
+_CHOSEN = {"bandwidth_search_", "criterion_value_", "n_neighbors_", "relevance_"}
 
 
 class KernelSmoother(MultiOutputMixin, MixedRows):
     """Base class of the estimators that average the targets of their training rows."""
 
-    _dtypes = (np.float64, np.float32)
     _keeps_partitions = True
     # A parameter of those with local polynomials.
     degree = 0
@@ -70,12 +70,12 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
         explanation : Explanation
             Named tuple of ``indices``, ``weights`` and ``values``, the heaviest first.
         """
-        check_is_fitted(self)
-        self._need_rows_in_memory("explanations")
+        smoother = FittedSmoother.of(self)
+        smoother.need_rows_in_memory("explanations")
         k = min(check_positive("k", k, integer=True), len(self.keys_))
-        X = self._read_rows(X, self._dtypes)
+        X = self._read_rows(X)
         indices, weights = heaviest(
-            lambda rows: self._smoother_rows(X[rows]), len(X), len(self.keys_), k
+            lambda rows: smoother.effects(X[rows]), len(X), len(self.keys_), k
         )
         return Explanation(indices, weights, self._targets(indices))
 
@@ -95,9 +95,9 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
             ``S @ y`` are the predictions. Rows sum to 1; local polynomials have negative
             entries.
         """
-        check_is_fitted(self)
-        self._need_rows_in_memory("effective weights")
-        return self._smoother_rows(self._read_rows(X, self._dtypes))
+        smoother = FittedSmoother.of(self)
+        smoother.need_rows_in_memory("effective weights")
+        return smoother.effects(self._read_rows(X))
 
     @property
     def algorithm_(self):
@@ -112,10 +112,10 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
         if "algorithm" not in self._memo:
             from ..attention._smoother import fastest_algorithm
 
-            (keys,) = in_memory(self.keys_[:_ASKED_ROWS])
+            smoother, (keys,) = FittedSmoother.of(self), in_memory(self.keys_[:_MOST_ROWS])
             self._memo["algorithm"] = fastest_algorithm(
-                keys, keys, self.kernel_, bandwidth=self.columns_.divisors(self.bandwidth_),
-                query_scale=self._query_scale(keys), degree=self.degree_, device=self.device,
+                keys, keys, self.kernel_, bandwidth=smoother.divisors,
+                query_scale=smoother.scale(keys), degree=self.degree_, device=self.device,
             )  # fmt: skip
         return self._memo["algorithm"]
 
@@ -140,30 +140,8 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
             delattr(self, name)
         self._choose()
         if not hasattr(self, "bandwidth_search_"):
-            self._check_first_row()
+            check_first_row(FittedSmoother.of(self))
         return self
-
-    def _need_rows_in_memory(self, what):
-        if is_partitioned(self.keys_):
-            raise ValueError(
-                f"the training rows are in partitions of Dask, but {what} need them in memory: "
-                "fit a sample of them, or what they compute to if that fits."
-            )
-
-    def _check_first_row(self):
-        """Refuse what cannot predict its own first row here, rather than in predict."""
-        some, first = slice(_CHECKED_ROWS), copy.copy(self)
-        tables = self.keys_, self.values_, self.key_weights_
-        found = in_memory(*(None if x is None else x[some] for x in tables))
-        if found[2] is not None and not found[2].any():
-            found = tables
-        first.keys_, first.values_, first.key_weights_ = found
-        first._predictions(first.keys_[:1], empty="nan")
-
-    def _read_more_rows(self, X, y, **checks):
-        """Further training rows, which may have new levels of unordered categories."""
-        self.columns_ = self.columns_.extend(X)
-        return self._read_rows(X, self._dtypes, y=y, multi_output=True, **checks)
 
     def _choose(self):
         """Set the kernel and its bandwidth for the training rows."""
@@ -215,91 +193,27 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
     @property
     def _counts(self):
         """Weights of the training rows, 1 where none were given."""
-        if self.key_weights_ is not None:
-            return self.key_weights_
-        if is_partitioned(self.keys_):
-            return np.ones_like(self.keys_[:, 0], dtype=np.float64)
-        return np.ones(len(self.keys_))
+        return counts_of(self.keys_, self.key_weights_)
 
     @property
     def _columns_of_values(self):
         """The values as a table, also where there is one output."""
         return self.values_.reshape(len(self.keys_), -1)
 
-    def _predictions(self, X, values=None, **changes):
-        """Predictions, of the targets or of other values of the training rows."""
-        values = self.values_ if values is None else values
-        if self.degree_:
-            return self._local_fit(X, values, **changes).values
-        return self._average(X, values, **changes)
 
-    def _average(self, X, values, **changes):
-        """Weighted averages of values of the training rows."""
-        options = self._attention_options(X) | {"algorithm": self.algorithm} | changes
-        return attention.attend(X, self.keys_, values, self.kernel_, **options)[0]
-
-    def _local_fit(self, X, values, **changes):
-        """Local polynomials in values of the training rows."""
-        options = self._attention_options(X) | {"algorithm": self.algorithm} | changes
-        return attention.attend_local(
-            X, self.keys_, values, self.kernel_, degree=self.degree_, **options
-        )
-
-    def _local_rows(self, X, **changes):
-        """Effect of each training row on the prediction of each query."""
-        options = self._attention_options(X) | {"degree": self.degree_} | changes
-        values = self._columns_of_values
-        return attention.local_rows(X, self.keys_, values, self.kernel_, **options)
-
-    def _smoother_rows(self, X):
-        if self.degree_:
-            return self._local_rows(X).smoother.astype(self.keys_.dtype)
-        options = self._attention_options(X)
-        return attention.attention_weights(X, self.keys_, self.kernel_, **options)
-
-    def _attention_options(self, X):
-        return {
-            "bandwidth": self.columns_.divisors(self.bandwidth_),
-            "query_scale": self._query_scale(X),
-            "sample_weight": self.key_weights_,
-            "empty": self.empty,
-            "device": self.device,
-        }
-
-    def _query_scale(self, X, more=0):
-        """Distance to the neighbour that an adaptive bandwidth reaches to, else None."""
-        if not hasattr(self, "n_neighbors_"):
-            return None
-        if is_partitioned(X):
-            raise ValueError(
-                f"bandwidth={self.bandwidth!r} differs from place to place, which does not go "
-                "with partitions of Dask: let X.map_blocks or X.map_partitions predict."
-            )
-        queries, keys = self._in_spreads(X), self._in_spreads(self.keys_[self._counts > 0])
-        n_neighbors = min(self.n_neighbors_ + more, len(keys))
-        return neighbor_distances(queries, keys, n_neighbors)[:, -1]
-
-    def _in_spreads(self, X):
-        """Rows in units that distances to neighbours are measured in."""
-        columns = self.columns_.numeric
-        return X[:, columns] / self.bandwidth_[columns]
-
-
-# Attributes that depend on how the bandwidth is chosen, and go when it is chosen anew.
-_CHOSEN = {"bandwidth_search_", "criterion_value_", "n_neighbors_", "relevance_"}
+def check_first_row(smoother):
+    """Refuse here what cannot predict its own first row, rather than in predict."""
+    tables = smoother.keys, smoother.values, smoother.key_weights
+    keys, values, weights = in_memory(
+        *(None if x is None else x[:_CHECKED_ROWS] for x in tables)
+    )
+    if weights is not None and not weights.any():
+        keys, values, weights = tables
+    some = smoother.replace(keys=keys, values=values, key_weights=weights, empty="nan")
+    some.predict(keys[:1])
 
 
 def valid_degree(degree):
-    """Check that there are local polynomials of this degree.
-
-    Parameters
-    ----------
-    degree : object
-        What the user passed.
-
-    Returns
-    -------
-    valid : bool
-    """
+    """Whether there are local polynomials of this degree."""
     whole = isinstance(degree, numbers.Integral) and not isinstance(degree, bool)
     return whole and 0 <= degree <= 2

@@ -1,4 +1,4 @@
-"""What all smoothers share: which rows answer, by what weights and which algorithm."""
+"""What all smoothers share: which rows explain a prediction, weights and algorithm."""
 
 import numpy as np
 import pytest

@@ -1,0 +1,89 @@
+"""Predictions of a smoother for its own rows, with and without themselves."""
+
+import numpy as np
+
+from .. import attention
+from .._blocks import blocks
+from .._partitions import is_partitioned
+
+# Pairs of query and training row at a time, where all of them are needed.
+_BLOCK_PAIRS = 2**20
+
+
+def training_predictions(smoother):
+    """Predictions of all rows of a smoother, computed once; in partitions by Dask."""
+    if is_partitioned(smoother.keys):
+        return _in_partitions(smoother)
+    if "training" not in smoother.memo:
+        smoother.memo["training"] = predict_rows(smoother, smoother)
+    return smoother.memo["training"]
+
+
+def predict_rows(smoother, measured):
+    """Predictions of all rows; how far windows reach is measured in those of a smoother."""
+    keys, values = smoother.keys.astype(np.float64), smoother.table
+    options = {"bandwidth": smoother.divisors, "degree": smoother.degree}
+    options |= {"sample_weight": smoother.key_weights}
+    options |= {"empty": smoother.empty, "device": smoother.device}
+    leave_one_out = attention.LeaveOneOut(keys, values, smoother.kernel, **options)
+    rows = leave_one_out.rows
+    if measured.n_neighbors is None:
+        found = leave_one_out.predictions()
+    else:
+        # Left out, a row is no neighbour of itself, and the bandwidth is another.
+        further = measured.scale(measured.keys[rows], more=1)
+        left_out, own = leave_one_out.predictions(further).left_out, []
+        for part in blocks(len(rows), max(1, _BLOCK_PAIRS // len(keys))):
+            places = rows[part]
+            local = attention.local_rows(
+                keys[places], keys, values, smoother.kernel,
+                query_scale=measured.scale(measured.keys[places]), **options,
+            )  # fmt: skip
+            own.append((local.values, local.smoother[np.arange(len(places)), places]))
+        fitted, leverage = (np.concatenate(field) for field in zip(*own, strict=True))
+        found = attention.Predictions(left_out, fitted, leverage)
+    if len(rows) == len(keys):
+        return found
+    # Rows of weight 0 are left out anyway.
+    everywhere = measured.predict(measured.keys).reshape(len(keys), -1)
+    fields = everywhere.copy(), everywhere, np.zeros(len(keys))
+    for field, known in zip(fields, found, strict=True):
+        field[rows] = known
+    return attention.Predictions(*fields)
+
+
+def _in_partitions(smoother):
+    """Predictions of the rows, by sums that travel."""
+    if smoother.degree:
+        raise ValueError(
+            f"degree={smoother.degree!r}: predictions of local polynomials for their own rows "
+            "are not known in partitions of Dask: use degree=0, or fit rows in memory."
+        )
+    options = {"bandwidth": smoother.divisors, "sample_weight": smoother.key_weights}
+    options |= {"empty": smoother.empty, "device": smoother.device}
+    tables = smoother.keys, smoother.keys, smoother.table, smoother.kernel
+    left_out, log_others = attention.attend(*tables, leave_one_out=True, **options)
+    fitted, log_all = attention.attend(*tables, **options)
+    # A row of weight 0 that no other reaches has no share in nothing.
+    reached = log_all > -np.inf
+    log_rest = np.where(reached, log_others, 0.0) - np.where(reached, log_all, 0.0)
+    return attention.Predictions(left_out, fitted, -np.expm1(log_rest))
+
+
+def left_out_errors(smoother):
+    """Leave-one-out errors (n_samples, n_outputs)."""
+    smoother.need_rows_in_memory("intervals, bands, quantiles and tests")
+    return smoother.table - training_predictions(smoother).left_out
+
+
+def known_errors(smoother, what):
+    """Leave-one-out errors; ValueError where one is missing, since all are needed for this."""
+    errors = left_out_errors(smoother)
+    n_unknown = int(np.isnan(errors).any(axis=1).sum())
+    if n_unknown:
+        raise ValueError(
+            f"{what} needs every leave-one-out error, but {n_unknown} of "
+            f"{len(errors)} training rows have no prediction without themselves: fit "
+            f"more rows, a larger bandwidth or empty='nearest' (got {smoother.empty!r})."
+        )
+    return errors

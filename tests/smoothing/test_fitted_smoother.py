@@ -1,0 +1,63 @@
+"""The smoother behind an estimator: against sums over its rows, written out."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from smoothing_cases import CASES, refit_without, take
+
+from sklearn_attention import LocalPolynomialRegressor, NadarayaWatsonRegressor
+from sklearn_attention.bandwidth import AdaptiveBandwidth
+from sklearn_attention.smoothing._fitted_smoother import FittedSmoother
+
+
+@pytest.mark.parametrize("case", CASES[::3], ids=[case[0] for case in CASES[::3]])
+def test_effects_make_the_predictions(case):
+    _, model, X, y, weight = case
+    model = clone(model).fit(X, y, weight)
+    smoother, queries = FittedSmoother.of(model), model.keys_[:5]
+    np.testing.assert_allclose(
+        smoother.effects(queries) @ y, smoother.predict(queries), rtol=0, atol=1e-9
+    )
+    averages = smoother.weights(queries) @ y
+    np.testing.assert_allclose(smoother.average(queries, y), averages, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["weights-0", "outputs-1", "knn-0", "knn-1"])
+def test_left_out_is_what_models_without_a_row_predict(kind):
+    ((_, model, X, y, weight),) = (case for case in CASES if case[0] == kind)
+    model = clone(model).fit(X, y, weight)
+    here, left_out = FittedSmoother.of(model).left_out(X[:4])
+    np.testing.assert_allclose(here.reshape(model.predict(X[:4]).shape), model.predict(X[:4]))
+    for i in (0, 7):
+        expected = refit_without(model, X, y, i, weight).predict(take(X, range(4)))
+        found = left_out[:, i].reshape(expected.shape)
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-8)
+
+
+@pytest.mark.parametrize("adaptive", [False, True])
+def test_a_factor_widens_windows_of_any_kind(data, adaptive):
+    X, y = data
+    bandwidth = AdaptiveBandwidth(12) if adaptive else 0.4
+    smoother = FittedSmoother.of(NadarayaWatsonRegressor(bandwidth=bandwidth).fit(X, y))
+    scale = smoother.scale(X[:6])
+    assert (scale is not None) == adaptive
+    distances = np.linalg.norm((X[:6, None] - X) / smoother.bandwidth, axis=2)
+    if adaptive:
+        np.testing.assert_allclose(scale, np.sort(distances, axis=1)[:, 11], rtol=1e-9)
+        distances = distances / scale[:, None]
+    weights = np.exp(-((distances / 3) ** 2) / 2)
+    weights /= weights.sum(axis=1, keepdims=True)
+    wide = smoother.replace(factor=3.0)
+    np.testing.assert_allclose(wide.weights(X[:6]), weights, rtol=1e-9)
+
+
+def test_nothing_computed_goes_to_another_smoother(data):
+    smoother = FittedSmoother.of(LocalPolynomialRegressor(bandwidth=0.5).fit(*data))
+    smoother.memo["training"] = "of this bandwidth"
+    assert smoother.replace(factor=2.0).memo == {}
+
+
+def test_an_estimator_that_is_not_fitted_has_none():
+    with pytest.raises(NotFittedError):
+        FittedSmoother.of(NadarayaWatsonRegressor())

@@ -1,0 +1,38 @@
+"""Windows of many errors, and how large errors are in them."""
+
+import numpy as np
+import pytest
+
+from sklearn_attention import LocalPolynomialRegressor, NadarayaWatsonRegressor
+from sklearn_attention.bandwidth import AdaptiveBandwidth
+from sklearn_attention.smoothing._fitted_smoother import FittedSmoother
+from sklearn_attention.smoothing._local_errors import local_sizes, widened
+
+
+@pytest.mark.parametrize("bandwidth", [0.1, 5.0, AdaptiveBandwidth(4)])
+def test_windows_are_widened_until_they_have_many_rows(data, bandwidth):
+    X, y = data
+    smoother = FittedSmoother.of(LocalPolynomialRegressor(bandwidth=bandwidth).fit(X, y))
+    wide = widened(smoother, 10)
+    for factor in 2.0 ** np.arange(0, 10, 0.5):
+        if np.trace(smoother.replace(factor=factor).weights(X)) <= len(X) / 10:
+            break
+    assert wide.factor == factor
+    assert wide.empty == "nearest"
+
+
+def test_sizes_are_large_where_errors_are():
+    rng = np.random.default_rng(0)
+    x = np.linspace(0, 1, 120)
+    y = np.where(x < 0.5, 0.05, 1.0) * rng.normal(size=120)
+    model = NadarayaWatsonRegressor(bandwidth=0.1).fit(x[:, None], y)
+    here, there = local_sizes(FittedSmoother.of(model), np.array([[0.1], [0.9]]), 0)
+    assert here[1] > 5 * here[0] > 0
+    errors = np.abs(model.loo_residuals_)
+    np.testing.assert_allclose(there.mean(), errors.mean(), rtol=0.2)
+    # A row's own error has no say in its own size.
+    window, _ = model._memo["spread"]
+    weights = FittedSmoother.of(model).replace(**window).weights(x[:, None])
+    np.fill_diagonal(weights, 0)
+    expected = weights @ errors / weights.sum(axis=1)
+    np.testing.assert_allclose(there[:, 0], expected, rtol=1e-7)

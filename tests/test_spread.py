@@ -1,0 +1,47 @@
+"""Means and deviations, of all rows at once and of blocks and partitions of them."""
+
+import numpy as np
+import pytest
+
+from sklearn_attention import _blocks
+from sklearn_attention._spread import deviation_of, join_spreads, mean_and_deviation, spread
+
+
+@pytest.fixture
+def rows():
+    rng = np.random.default_rng(0)
+    return rng.normal(size=(100, 3)) * [1, 1e-150, 1e150] + [5, 0, 0]
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("size", [7, 1000])
+def test_blocks_change_nothing(rows, weighted, size, monkeypatch):
+    monkeypatch.setattr(_blocks, "ROWS_AT_ONCE", size)
+    weights = np.random.default_rng(1).integers(0, 3, 100) * 1.0 if weighted else None
+    if weighted:
+        weights[14:28] = 0  # a block of no weight
+    mean, deviation = mean_and_deviation(rows, weights)
+    center = np.average(rows, axis=0, weights=weights)
+    unit = np.array([1, 1e-150, 1e150])
+    scaled = ((rows - center) / unit) ** 2
+    np.testing.assert_allclose(mean / unit, center / unit, rtol=1e-12, atol=1e-12)
+    expected = np.sqrt(np.average(scaled, axis=0, weights=weights))
+    np.testing.assert_allclose(deviation / unit, expected, rtol=1e-12)
+
+
+def test_a_column_that_is_constant_but_for_rounding_has_no_deviation():
+    X = np.column_stack([np.full(9, 0.1), np.arange(9.0)])
+    assert (mean_and_deviation(X)[1] > 0).tolist() == [False, True]
+
+
+def test_rows_without_weight_have_no_spread(rows):
+    assert spread(rows, np.zeros(100)) is None
+    assert spread(rows[:0]) is None
+
+
+def test_partitions_are_joined(rows):
+    da = pytest.importorskip("dask.array")
+    found = mean_and_deviation(da.from_array(rows, chunks=(30, 3)))
+    np.testing.assert_allclose(found, mean_and_deviation(rows), rtol=1e-12, atol=1e-12)
+    both = join_spreads(spread(rows[:30]), spread(rows[30:]))
+    np.testing.assert_allclose(deviation_of(both), found[1], rtol=1e-12)
