@@ -57,6 +57,8 @@ class LeaveOneOut:
         The rows to predict, from all other rows; None for all.
     empty : {"nearest", "nan", "mean", "raise"}, default="nearest"
         As for :func:`attend`; "raise" is "nan" here.
+    algorithm : {"auto", "dense"}, default="auto"
+        "dense" takes all pairs of rows at every bandwidth.
     device : str, default="auto"
         Where to compute.
     gap : int, default=0
@@ -90,6 +92,7 @@ class LeaveOneOut:
         sample_weight=None,
         rows=None,
         empty="nearest",
+        algorithm="auto",
         device="auto",
         gap=0,
     ):
@@ -107,7 +110,7 @@ class LeaveOneOut:
         self._weights = problem.weights[problem.own_key]
         self._finish = functools.partial(with_own_key, values=self._own_values)
         empty = "nan" if empty == "raise" else empty
-        options = {"degree": degree, "empty": empty, "device": device}
+        options = {"degree": degree, "empty": empty, "algorithm": algorithm, "device": device}
         self._moments = LocalMoments(problem, **options)
         self._apart = LocalMoments(replace(problem, gap=gap), **options) if gap else None
 

@@ -11,7 +11,8 @@ from .._base import keeps_state_on_failure
 from .._blocks import blocks
 from .._partitions import in_memory, is_partitioned
 from .._validation import check_numeric_target
-from ..bandwidth import corrected_akaike, neighbor_distances
+from ..bandwidth import corrected_akaike
+from ..bandwidth._neighbors import neighbor_distances
 from ._smoother import KernelSmoother
 from ._summary import explained, summarize
 from ._uncertainty import UncertaintyMixin

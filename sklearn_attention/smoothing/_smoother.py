@@ -13,9 +13,10 @@ from .._explanation import Explanation, heaviest
 from .._memory import appended, own_copy
 from .._partitions import in_memory, is_partitioned
 from .._validation import check_choice, check_key_weights, check_positive
-from ..bandwidth import neighbor_distances
-from ..kernels import ProductKernel, as_kernel
-from ._bandwidth_choice import SEARCHES, choose_bandwidth
+from ..bandwidth._neighbors import neighbor_distances
+from ..bandwidth._rules import SMOOTHER_RULES
+from ..bandwidth._search import Rows, bandwidth_rule
+from ..kernels import ProductKernel, as_kernel, mixed_kernel
 
 # Rows of which the first is predicted when there was no search for a bandwidth; and for which
 # the fastest algorithm is asked.
@@ -166,23 +167,26 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
     def _choose(self):
         """Set the kernel and its bandwidth for the training rows."""
         kernel = self._check_kernel()
+        rule = bandwidth_rule("bandwidth", self.bandwidth, SMOOTHER_RULES)
+        rows = Rows(
+            X=self.keys_, values=self._columns_of_values, columns=self.columns_,
+            sample_weight=self.key_weights_, degree=self.degree_, empty=self.empty,
+            algorithm=self.algorithm, device=self.device, per_feature=self.per_feature,
+            gap=self.gap, standardize=self._standardizes_outputs,
+            random_state=self.random_state,
+        )  # fmt: skip
         data = self._task_data
-        # How many bandwidths a search tries, nobody knows beforehand.
-        searched = isinstance(self.bandwidth, str) and self.bandwidth in SEARCHES
-        context = self._init_callback_context(max_subtasks=None if searched else 0)
+        # How many bandwidths a search tries is not known beforehand.
+        context = self._init_callback_context(max_subtasks=None if rule.searches else 0)
         context.call_on_fit_task_begin(estimator=self, **data)
 
-        def observe(value, bandwidth, kernel=kernel, **attributes):
-            tried = {"bandwidth_": bandwidth, "kernel_": kernel} | attributes
+        def observe(value, bandwidth, **attributes):
+            mixed = mixed_kernel(kernel, self.columns_, bandwidth)
+            tried = {"bandwidth_": bandwidth, "kernel_": mixed} | attributes
             return self._report_trial(context, data, tried)
 
-        chosen = choose_bandwidth(
-            self.bandwidth, self.keys_, self._columns_of_values, kernel, self.columns_,
-            per_feature=self.per_feature, standardize=self._standardizes_outputs,
-            degree=self.degree_, sample_weight=self.key_weights_, empty=self.empty,
-            random_state=self.random_state, device=self.device, gap=self.gap, observe=observe,
-        )  # fmt: skip
-        vars(self).update(chosen)
+        vars(self).update(rule.choose(rows, kernel, observe).attributes)
+        self.kernel_ = mixed_kernel(kernel, self.columns_, self.bandwidth_)
         context.call_on_fit_task_end(estimator=self, **data, reconstruction_attributes={})
 
     def _check_kernel(self):

@@ -5,18 +5,21 @@ import warnings
 
 import numpy as np
 import pytest
+from leave_one_out import leave_one_out_error
 from slow_cases import one_in
 
 from sklearn_attention import Columns
 from sklearn_attention.attention import Scores, local_rows
 from sklearn_attention.bandwidth import (
     corrected_akaike,
-    criterion_of_candidates,
     generalized_cross_validation,
-    leave_one_out_error,
     select_bandwidth,
-    select_bandwidths,
 )
+from sklearn_attention.bandwidth._candidates import (
+    criterion_of_candidates,
+)
+from sklearn_attention.bandwidth._per_feature import search_bandwidths
+from sklearn_attention.bandwidth._search import Rows
 from sklearn_attention.kernels import (
     Boxcar,
     Epanechnikov,
@@ -29,6 +32,12 @@ from sklearn_attention.kernels import (
 COLUMNS = Columns(
     ("numeric", "unordered", "ordered", "unordered"), (None, range(3), range(4), range(5))
 )
+
+
+def select_bandwidths(X, values, kernel, criterion="loo", *, per_feature=True, **options):
+    """Bandwidths, the criterion there, and the relevance of each feature."""
+    found = select_bandwidth(X, values, kernel, criterion, per_feature=per_feature, **options)
+    return found.bandwidth, found.value, found.relevance
 
 
 def numbers(n=60, seed=0):
@@ -222,7 +231,8 @@ def test_one_scale_with_categories():
 
 def test_one_scale_equals_the_search_of_scales():
     X, values = numbers()
-    h, value, _ = select_bandwidths(X, values, Gaussian(), per_feature=False)
+    rows = Rows(X=X, values=values, columns=Columns.numbers(2))
+    h, value, *_ = search_bandwidths("loo", rows, Gaussian(), None)
     expected, error, *_ = select_bandwidth(X, values, Gaussian())
     assert value == pytest.approx(error, rel=1e-4)
     np.testing.assert_allclose(h, expected, rtol=2e-2)
@@ -249,7 +259,7 @@ def test_weightless_rows_are_absent():
 
 def test_nothing_to_find():
     X, values = numbers(3)
-    with pytest.raises(ValueError, match=r"bandwidth='aicc' found no bandwidths at which"):
+    with pytest.raises(ValueError, match=r"bandwidth='aicc' found no bandwidth at which"):
         select_bandwidths(X, values, Gaussian(), "aicc")
     with pytest.raises(ValueError, match="n_samples=1: pass a number"):
         select_bandwidths(X[:1], values[:1], Gaussian())
