@@ -32,7 +32,7 @@ _MAX_STEPS = 40
 # Descents that come this near to where another ended, in logarithms, end there too.
 _SAME = 0.05
 # A kernel of bounded support makes a criterion with kinks and steps, which a descent by
-# gradients takes for the bottom: there Powell's method looks beyond, along so many rounds.
+# gradients takes for the bottom: there Powell's method goes on, for so many rounds.
 _ROUNDS = 4
 # Distance, as logarithms, of the first bandwidths tried in linear time, and that with more
 # than `MAX_SEARCH_ROWS`, whose curves are smoother.
@@ -58,8 +58,7 @@ class DensitySearch(BandwidthRule):
     criterion: str
     searches = True
 
-    def find(self, rows, kernel, observe=None):
-        """As :meth:`BandwidthRule.choose`."""
+    def choose(self, rows, kernel, observe=None):
         kind = DensityLikelihood if self.criterion == "likelihood" else DensityLeastSquares
 
         def make(X, weights):
@@ -80,8 +79,7 @@ class ConditionalSearch(BandwidthRule):
     target_bandwidth: Any = None
     searches = True
 
-    def find(self, rows, kernel, observe=None):
-        """As :meth:`BandwidthRule.choose`; the values are the targets."""
+    def choose(self, rows, kernel, observe=None):
         kernels = [kernel] * rows.X.shape[1] + [self.target_kernel]
         given = np.full(len(kernels), np.nan)
         given[:-1] = np.nan if self.bandwidth is None else self.bandwidth
@@ -130,12 +128,16 @@ class _Search:
         self.unit = np.where(self.is_numeric | (self.high == 0), 1.0, self.high)
 
     def run(self):
-        linear = self.criterion.in_linear_time
-        found = self.trials.run(self._along_line if linear else self._descend_from_all)
+        with self.trials:
+            if self.criterion.in_linear_time:
+                self._along_line()
+            else:
+                self._descend_from_all()
+        found = self.trials.best
         carried = self.sample.carry(found, self.columns, self.is_numeric.sum())
         bandwidth = np.where(np.isnan(self.fixed), carried, found) * self.spread
         score = self.criterion.rescale(self.criterion.sign * self.trials.value, self.log_volume)
-        return BandwidthChoice(bandwidth, score, doubts=self._doubts(found))
+        return BandwidthChoice(bandwidth, score, doubts=self._doubts(found)).warned()
 
     def _bounds(self):
         high = self.columns.highest_lam
@@ -155,7 +157,7 @@ class _Search:
             value, gradient = sign * np.inf, np.zeros(len(bandwidth))
         self.trials.add(sign * value, bandwidth)
         score = self.criterion.rescale(value, self.log_volume)
-        self.trials.tell(score, bandwidth * self.spread)
+        self.trials.report(score, bandwidth * self.spread)
         return sign * value, sign * gradient
 
     def _along_line(self):

@@ -26,7 +26,7 @@ def minimize_scale(criterion, low, high, *, step=_STEP, approximate=None, error=
 
     ``criterion(scales) -> values`` has NaN count as infinite; an exception that it raises ends
     the search. ``approximate(scales) -> values`` has about the same values for less: it then
-    lays out the grids, and `criterion` is evaluated near the bottoms alone, which may be an
+    lays out the grids, and `criterion` is only evaluated near the bottoms, which may be an
     `error`, in logarithms, from where the grids have them. `step` is the distance of the grid's
     points, as logarithms. Returns the best scale that was tried, and the criterion there,
     infinite if it was finite nowhere.

@@ -32,8 +32,7 @@ _AND_A_HAIR = 1 + 1e-10
 class _ByNeighbors(BandwidthRule):
     """Bandwidths that are the distance to a neighbour, in units of each feature's spread."""
 
-    def find(self, rows, kernel, observe=None):
-        """As :meth:`BandwidthRule.choose`."""
+    def choose(self, rows, kernel, observe=None):
         self._refuse(rows, kernel)
         columns, weights = rows.columns, rows.sample_weight
         lambdas = rate_lambdas(len(rows.X), columns, weights)
@@ -142,16 +141,12 @@ class NeighborSearch(_ByNeighbors):
         Z = sample.X[:, columns] / sample.spread[columns]
         # The row itself comes first, at no distance.
         distances = neighbor_distances(Z[smoother.rows], Z, candidates[-1] + 1)[:, 1:]
-        trials = Trials("knn-loo", rows, observe)
-
-        def search():
+        with Trials("knn-loo", rows, observe) as trials:
             for k in candidates:
                 error = float(smoother.scores(distances[None, :, k - 1]).left_out[0])
                 trials.add(error, k)
-                trials.tell(sample.in_units(error, "loo"), k)
-
-        n_neighbors = trials.run(search)
-        return n_neighbors, sample.in_units(trials.value, "loo")
+                trials.report(sample.in_units(error, "loo"), k)
+        return trials.best, sample.in_units(trials.value, "loo")
 
 
 def neighbor_distances(queries, keys, n_neighbors):

@@ -40,7 +40,7 @@ _STEPS = {
     (True, True): {500: 0.04, 2000: 0.05, 20_000: 0.15, np.inf: 0.35},
 }
 _STEP_IN_PLANE = 0.25
-# Bandwidths that are evaluated together: all at once take as long, and callbacks hear nothing.
+# Bandwidths that are evaluated together: more take as long, and callbacks get reports later.
 _SCALES = 4
 # Errors this small beside the values are rounding.
 _ROUNDING = 1e-26
@@ -143,8 +143,8 @@ def select_bandwidth(
     to a million; with the Gaussian of two features up to 50 000. Otherwise of more than 2000
     rows a sample of 2000 tells first where the minima are, at bandwidths larger by the rate of
     optimal ones, and more than 20 000 are replaced by a sample of these. Of more than ten
-    million rows, which may be memory maps, rows that repeat others are looked for in the
-    sample alone.
+    million rows, which may be memory maps, rows that repeat others are joined
+    in the sample only.
 
     Several scales, and lambdas, are found by L-BFGS-B from several starts, with the
     criterion's exact gradient in the logarithms. A feature whose bandwidth may be as large as
@@ -191,8 +191,11 @@ class CriterionSearch(BandwidthRule):
     criterion: str
     searches = True
 
+    def choose(self, rows, kernel, observe=None):
+        return self.find(rows, kernel, observe).warned()
+
     def find(self, rows, kernel, observe=None):
-        """As :meth:`BandwidthRule.choose`."""
+        """As :meth:`choose`, without warnings."""
         if rows.many_scales:
             rows.refuse_gap()
             return search_bandwidths(self.criterion, rows, kernel, observe)
@@ -204,15 +207,16 @@ def _search_scale(criterion, rows, kernel, observe):
     curve = _Curve(criterion, rows, kernel, observe)
     sample, n_features = curve.sample, rows.X.shape[1]
     low, high = search_range(sample.X / sample.spread, canonical_ratio(kernel))
-    scale = curve.trials.run(lambda: minimize_scale(curve, low, high, **curve.layout()))
+    with curve.trials as trials:
+        minimize_scale(curve, low, high, **curve.layout())
     scales = np.array(sorted(curve.tried))
     columns = np.array([curve.tried[scale] for scale in scales.tolist()]).T
     results = {"bandwidth": scales[:, None] * sample.spread}
     results |= zip(("criterion", "loo_error", "degrees_of_freedom"), columns, strict=True)
-    best = scales.searchsorted(scale)
-    doubts = [_NARROWEST.format(criterion)] if scale < 1.05 * low else []
+    best = scales.searchsorted(trials.best)
+    doubts = [_NARROWEST.format(criterion)] if trials.best < 1.05 * low else []
     freedoms, errors = results["degrees_of_freedom"], results["loo_error"]
-    if rows.degree == 0 and freedoms[best] < _NO_DEPENDENCE and curve.trials.value > 0:
+    if rows.degree == 0 and freedoms[best] < _NO_DEPENDENCE and trials.value > 0:
         doubts.append(_MEAN.format(criterion))
     if criterion == "penalized-loo" and n_features == 1:
         plain = freedoms[np.flatnonzero(errors == errors.min())[-1]]
@@ -261,12 +265,12 @@ class _Curve:
         scores = scores._replace(trace=scores.trace / share)
         values = self._values(scores, len(sample))
         for k, scale in enumerate(scales.tolist()):
-            told = sample.in_units(values[k], self.criterion)
+            value = sample.in_units(values[k], self.criterion)
             error = sample.in_units(scores.left_out[k], "loo")
-            self.tried[scale] = (told, error, scores.trace[k])
+            self.tried[scale] = (value, error, scores.trace[k])
             # Of equal values that of the widest.
             self.trials.add(values[k], scale, tie=-scale)
-            self.trials.tell(told, scale * sample.spread)
+            self.trials.report(value, scale * sample.spread)
         return values
 
     def layout(self):

@@ -37,8 +37,9 @@ def search_bandwidths(criterion, rows, kernel, observe):
     """Bandwidths of numbers, all of one scale or not, and lambdas of categories."""
     sample = ValueSample(criterion, rows, MAX_SEARCH_ROWS)
     space = _Space(sample, rows, canonical_ratio(kernel))
-    trials = Trials(criterion, rows, observe)
-    point = trials.run(_Descents(criterion, rows, kernel, space, trials).run)
+    with Trials(criterion, rows, observe) as trials:
+        _Descents(criterion, rows, kernel, space, trials).run()
+    point = trials.best
     n_features, decreasing = sample.X.shape[1], kernel.decreasing
     bandwidth = space.bandwidth(point)
     bandwidth = sample.carry(bandwidth, rows.columns, n_features, decreasing=decreasing)
@@ -187,8 +188,8 @@ class _Descents:
         value, scores, pull = self._evaluate(point)
         if not math.isfinite(value):
             return _CLIFF, np.zeros_like(point)
-        told = self.sample.in_units(value, self.criterion)
-        self.trials.tell(told, self.space.bandwidth(point))
+        in_units = self.sample.in_units(value, self.criterion)
+        self.trials.report(in_units, self.space.bandwidth(point))
         slopes = criterion_slopes(self.criterion, scores, len(self.sample))
         return value, self.space.gather(pull(slopes))
 

@@ -44,8 +44,7 @@ class _Places(NamedTuple):
 class PlugIn(BandwidthRule):
     """The direct plug-in of Ruppert, Sheather and Wand."""
 
-    def find(self, rows, kernel, observe=None):
-        """As :meth:`BandwidthRule.choose`."""
+    def choose(self, rows, kernel, observe=None):
         rows.refuse_gap()
         n_features, n_outputs = rows.X.shape[1], rows.values.shape[1]
         if n_features != 1 or n_outputs != 1 or rows.columns.categorical:

@@ -93,8 +93,7 @@ class RuleOfThumb(BandwidthRule):
 
     name: str
 
-    def find(self, rows, kernel, observe=None):
-        """As :meth:`BandwidthRule.choose`."""
+    def choose(self, rows, kernel, observe=None):
         rows.refuse_gap()
         found = rule_bandwidth(
             rows.X, kernel, self.name, rows.sample_weight, columns=rows.columns

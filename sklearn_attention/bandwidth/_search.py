@@ -24,7 +24,7 @@ MAX_KEYS = 20_000
 # Of more rows than this only the spread is computed before they are sampled.
 MANY_ROWS = 10_000_000
 # The search starts at this share of the distance to the nearest other place, below which every
-# row is predicted by its nearest neighbour alone, and ends where all rows weigh alike, at this
+# row is predicted by its nearest neighbour, and ends where all rows weigh alike, at this
 # many times the extent of the data.
 _LOWEST, _HIGHEST = 0.2, 3.0
 # For a density it starts at this share of the width of the data at least.
@@ -74,6 +74,12 @@ class BandwidthChoice(NamedTuple):
             "n_neighbors_": self.n_neighbors,
         }
         return {name: value for name, value in found.items() if value is not None}
+
+    def warned(self):
+        """The choice, of whose doubts there have been warnings then."""
+        for doubt in self.doubts:
+            warnings.warn(doubt, stacklevel=3)
+        return self
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -145,10 +151,7 @@ class BandwidthRule:
         ValueError
             If the rule does not serve such rows, options or kernels.
         """
-        choice = self.find(rows, kernel, observe)
-        for doubt in choice.doubts:
-            warnings.warn(doubt, stacklevel=3)
-        return choice
+        raise NotImplementedError
 
 
 def bandwidth_rule(name, given, rules):
@@ -164,8 +167,7 @@ class GivenBandwidth(BandwidthRule):
 
     bandwidth: Any
 
-    def find(self, rows, kernel, observe=None):
-        """As :meth:`BandwidthRule.choose`."""
+    def choose(self, rows, kernel, observe=None):
         rows.refuse_gap()
         lambdas = rate_lambdas(len(rows.X), rows.columns, rows.sample_weight)
         return BandwidthChoice(rows.columns.check_bandwidth(self.bandwidth, lambdas))
@@ -185,7 +187,11 @@ class _Ended(Exception):
 
 
 class Trials:
-    """Candidates of a search: the best so far, and those who watch."""
+    """Candidates of a search: the best so far, and `observe`, which may end the search.
+
+    ``with trials:`` goes on behind the block where the search is ended, and raises an error
+    where no candidate was finite.
+    """
 
     def __init__(self, name, rows, observe=None):
         self._name, self._rows, self._observe = name, rows, observe
@@ -196,17 +202,17 @@ class Trials:
         if (value, tie) < (self.value, self._tie):
             self.best, self.value, self._tie = candidate, value, tie
 
-    def tell(self, *trial, **attributes):
+    def report(self, *trial, **attributes):
         """Let `observe` know of a trial, and end the search if it wishes."""
         if self._observe is not None and self._observe(*trial, **attributes):
             raise _Ended
 
-    def run(self, search):
-        """Best candidate of those that a search without arguments tries."""
-        try:
-            search()
-        except _Ended:
-            pass
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, *_):
+        if kind not in (None, _Ended):
+            return False
         if self.best is None:
             rows = self._rows
             needs = "the criterion is finite: pass numbers" if rows.values is None else (
@@ -214,8 +220,9 @@ class Trials:
                 f"{rows.degree} leaves degrees of freedom: use empty='nearest', fewer "
                 "coefficients or more rows, or pass a number"
             )  # fmt: skip
-            raise ValueError(f"bandwidth={self._name!r} found no bandwidth at which {needs}.")
-        return self.best
+            message = f"bandwidth={self._name!r} found no bandwidth at which {needs}."
+            raise ValueError(message) from None
+        return True
 
 
 class Sample:

@@ -180,13 +180,16 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
         context = self._init_callback_context(max_subtasks=None if rule.searches else 0)
         context.call_on_fit_task_begin(estimator=self, **data)
 
+        def kernel_at(bandwidth):
+            categorical = self.columns_.categorical
+            return mixed_kernel(kernel, self.columns_, bandwidth) if categorical else kernel
+
         def observe(value, bandwidth, **attributes):
-            mixed = mixed_kernel(kernel, self.columns_, bandwidth)
-            tried = {"bandwidth_": bandwidth, "kernel_": mixed} | attributes
+            tried = {"bandwidth_": bandwidth, "kernel_": kernel_at(bandwidth)} | attributes
             return self._report_trial(context, data, tried)
 
         vars(self).update(rule.choose(rows, kernel, observe).attributes)
-        self.kernel_ = mixed_kernel(kernel, self.columns_, self.bandwidth_)
+        self.kernel_ = kernel_at(self.bandwidth_)
         context.call_on_fit_task_end(estimator=self, **data, reconstruction_attributes={})
 
     def _check_kernel(self):

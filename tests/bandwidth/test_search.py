@@ -78,35 +78,46 @@ class TestTrials:
     rows = make_rows(empty="raise", degree=1)
 
     def test_the_best_is_kept_and_the_first_of_equals(self):
-        trials = Trials("loo", self.rows)
-
-        def search():
+        with Trials("loo", self.rows) as trials:
             for value, name in [(np.nan, "a"), (np.inf, "b"), (2, "c"), (1, "d"), (1, "e")]:
                 trials.add(value, name)
+            assert trials.best == "d"
             trials.add(1, "f", tie=-3.0)
             trials.add(1, "g", tie=-2.0)
-
-        assert trials.run(search) == "f"
+        assert trials.best == "f"
         assert trials.value == 1
 
     def test_the_observer_ends_the_search(self):
         heard = []
-        trials = Trials("loo", self.rows, lambda *trial: heard.append(trial) or trial[0] == 2)
 
-        def search():
+        def observe(*trial):
+            heard.append(trial)
+            return trial[0] == 2
+
+        with Trials("loo", self.rows, observe) as trials:
             for value in (3, 2, 1):
                 trials.add(value, value)
-                trials.tell(value, "bandwidth")
-
-        assert trials.run(search) == 2
+                trials.report(value, "bandwidth")
+        assert trials.best == 2
         assert heard == [(3, "bandwidth"), (2, "bandwidth")]
 
     def test_nothing_is_finite(self):
         message = r"bandwidth='aicc' found no bandwidth at which empty='raise' .*degree=1"
-        with pytest.raises(ValueError, match=message):
-            Trials("aicc", self.rows).run(lambda: None)
-        with pytest.raises(ValueError, match="at which the criterion is finite: pass numbers"):
-            Trials("likelihood", make_rows(values=None)).run(lambda: None)
+        with pytest.raises(ValueError, match=message), Trials("aicc", self.rows):
+            pass
+        densities = Trials("likelihood", make_rows(values=None))
+        message = "at which the criterion is finite: pass numbers"
+        with pytest.raises(ValueError, match=message), densities:
+            densities.add(np.inf, "a")
+
+    def test_errors_are_not_the_end_of_a_search(self):
+        def search():
+            with Trials("loo", self.rows) as trials:
+                trials.add(1, "a")
+                raise KeyError("of the kernel")
+
+        with pytest.raises(KeyError, match="of the kernel"):
+            search()
 
 
 class TestRange:
