@@ -240,7 +240,7 @@ class _Curve:
             and attention.has_linear_time(kernel, n_features, rows.degree)
         )
         most = MAX_KEYS_IN_LINEAR_TIME[min(n_features, 2)] if self.linear else MAX_KEYS
-        self.sample = sample = ValueSample(criterion, rows, most)
+        self.sample = sample = ValueSample(criterion, rows, most, standardize=rows.standardize)
         if len(sample) < 2 * rows.gap + 2:
             raise ValueError(
                 f"gap={rows.gap} leaves out {2 * rows.gap + 1} rows for each, of n_samples="

@@ -291,7 +291,7 @@ class Sample:
 class ValueSample(Sample):
     """With values: rows that are copies joined, in units whose squares are finite numbers."""
 
-    def __init__(self, name, rows, most, fewest=2):
+    def __init__(self, name, rows, most, fewest=2, *, standardize=False):
         super().__init__(name, rows, most, fewest)
         if not self._in_order:
             self._join_copies()
@@ -299,7 +299,7 @@ class ValueSample(Sample):
         # By a power of two, so that errors neither overflow nor vanish.
         self._unit = 2.0 ** int(np.frexp(np.abs(self.values).max())[1])
         self.values = self.values / self._unit
-        if rows.standardize and self.values.shape[1] > 1:
+        if standardize and self.values.shape[1] > 1:
             self.values = self.values / feature_spread(self.values, self.sample_weight)
             self._unit = 1.0
 
