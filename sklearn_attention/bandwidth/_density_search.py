@@ -134,7 +134,7 @@ class _Search:
             else:
                 self._descend_from_all()
         found = self.trials.best
-        carried = self.sample.carry(found, self.columns, self.is_numeric.sum())
+        carried = self.sample.carry(found, self.columns)
         bandwidth = np.where(np.isnan(self.fixed), carried, found) * self.spread
         score = self.criterion.rescale(self.criterion.sign * self.trials.value, self.log_volume)
         return BandwidthChoice(bandwidth, score, doubts=self._doubts(found)).warned()

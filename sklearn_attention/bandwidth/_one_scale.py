@@ -205,7 +205,7 @@ class CriterionSearch(BandwidthRule):
 def _search_scale(criterion, rows, kernel, observe):
     """One scale on every feature's spread."""
     curve = _Curve(criterion, rows, kernel, observe)
-    sample, n_features = curve.sample, rows.X.shape[1]
+    sample = curve.sample
     low, high = search_range(sample.X / sample.spread, canonical_ratio(kernel))
     with curve.trials as trials:
         minimize_scale(curve, low, high, **curve.layout())
@@ -218,13 +218,12 @@ def _search_scale(criterion, rows, kernel, observe):
     freedoms, errors = results["degrees_of_freedom"], results["loo_error"]
     if rows.degree == 0 and freedoms[best] < _NO_DEPENDENCE and trials.value > 0:
         doubts.append(_MEAN.format(criterion))
-    if criterion == "penalized-loo" and n_features == 1:
+    if criterion == "penalized-loo" and rows.X.shape[1] == 1:
         plain = freedoms[np.flatnonzero(errors == errors.min())[-1]]
         if plain > _FLAT * max(freedoms[best], 2.0):
             doubts.append(_FLAT_MINIMUM.format(plain, freedoms[best]))
-    bandwidth = sample.carry(
-        results["bandwidth"][best], rows.columns, n_features, decreasing=kernel.decreasing
-    )
+    bandwidth = results["bandwidth"][best]
+    bandwidth = sample.carry(bandwidth, rows.columns, decreasing=kernel.decreasing)
     return BandwidthChoice(bandwidth, float(results["criterion"][best]), results, doubts)
 
 

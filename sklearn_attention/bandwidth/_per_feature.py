@@ -40,9 +40,8 @@ def search_bandwidths(criterion, rows, kernel, observe):
     with Trials(criterion, rows, observe) as trials:
         _Descents(criterion, rows, kernel, space, trials).run()
     point = trials.best
-    n_features, decreasing = sample.X.shape[1], kernel.decreasing
     bandwidth = space.bandwidth(point)
-    bandwidth = sample.carry(bandwidth, rows.columns, n_features, decreasing=decreasing)
+    bandwidth = sample.carry(bandwidth, rows.columns, decreasing=kernel.decreasing)
     value = sample.in_units(trials.value, criterion)
     return BandwidthChoice(bandwidth, value, relevance=space.relevance(point))
 

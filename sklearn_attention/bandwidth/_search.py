@@ -259,13 +259,13 @@ class Sample:
         """Positions of so many rows, ascending; None for all."""
         return None if most >= len(self) else draw_rows(len(self), most, self.random_state)
 
-    def carry(self, bandwidth, columns, n_dimensions, *, decreasing=True):
+    def carry(self, bandwidth, columns, *, decreasing=True):
         """A bandwidth of these rows for all rows, by the rate at which the best ones shrink.
 
-        Where the kernel does not decrease with the distance, a bandwidth is no size of a
-        neighbourhood, and stays.
+        Of d numbers that is n^(-1/(d+4)), and for lambdas its square. Where the kernel does not
+        decrease with the distance, a bandwidth is no size of a neighbourhood, and stays.
         """
-        rate = self._times ** (-1 / (n_dimensions + 4))
+        rate = self._times ** (-1 / (len(columns.numeric) + 4))
         numeric = rate if decreasing else 1.0
         return bandwidth * np.where(columns.is_numeric, numeric, rate**2)
 

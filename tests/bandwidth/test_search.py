@@ -56,11 +56,11 @@ class TestSample:
     def test_numbers_are_carried_over_at_the_rate_and_lambdas_at_its_square(self):
         columns = Columns(("numeric", "unordered"), (None, range(3)))
         sample = Sample("loo", make_rows(columns=columns, random_state=0), 100)
-        np.testing.assert_array_equal(sample.carry(np.ones(2), columns, 1), 1)
+        np.testing.assert_array_equal(sample.carry(np.ones(2), columns), 1)
         sample.limit(10)
         rate = 5 ** (-1 / 5)
-        np.testing.assert_allclose(sample.carry(np.ones(2), columns, 1), [rate, rate**2])
-        found = sample.carry(np.ones(2), columns, 1, decreasing=False)
+        np.testing.assert_allclose(sample.carry(np.ones(2), columns), [rate, rate**2])
+        found = sample.carry(np.ones(2), columns, decreasing=False)
         np.testing.assert_allclose(found, [1, rate**2])
 
     def test_copies_are_joined_but_classes_are_not(self):
