@@ -18,9 +18,9 @@ from ._search import (
 )
 
 # Common scales tried before the descents, which start from the best of them, from a wider one,
-# from others drawn about it, and from it without each feature in turn.
+# from one drawn about it, and from it without each feature in turn.
 _N_SCALES = 8
-_WIDER, _N_RANDOM, _JITTER, _OUT_OF_SIGHT = 3.0, 1, 0.7, 30.0
+_WIDER, _JITTER, _OUT_OF_SIGHT = 3.0, 0.7, 30.0
 # Steps of every descent, and of the one from the best point.
 _FIRST_STEPS, _MAX_STEPS = 8, 200
 # What stands for infinity in a descent, which cannot step back from there.
@@ -150,9 +150,8 @@ class _Descents:
         values = [self._value_at(space.common(scale)) for scale in scales]
         best = space.common(scales[np.argsort(values)[0]])
         wider = space.widen(best, _WIDER)
-        draws = self.sample.random_state.normal(scale=_JITTER, size=(_N_RANDOM, len(best)))
-        drawn = [space.clip(best + draw) for draw in draws]
-        return [best, wider, *drawn, *space.without_each(best)]
+        move = self.sample.random_state.normal(scale=_JITTER, size=len(best))
+        return [best, wider, space.clip(best + move), *space.without_each(best)]
 
     def _starts_by_gaussian(self):
         """Of compact kernels, whose derivatives are blind to rows beyond their edge.
