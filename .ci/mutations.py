@@ -144,6 +144,18 @@ MUTATIONS = [
         "scatter within places in other units than y",
     ),
     Mutation(
+        "bandwidth/_search.py",
+        "return bandwidth * np.where(columns.is_numeric, numeric, rate**2)",
+        "return bandwidth * np.where(columns.is_numeric, numeric, rate)",
+        "lambdas shrink at the rate of bandwidths",
+    ),
+    Mutation(
+        "bandwidth/_one_scale.py",
+        "scores = scores._replace(trace=scores.trace / share)",
+        "scores = scores._replace(trace=scores.trace)",
+        "degrees of freedom of the rows that are predicted alone",
+    ),
+    Mutation(
         "smoothing/_conditional_density.py",
         "y = noise.draw(random_state, (len(X), n_samples)) * self.target_bandwidth_",
         "y = noise.draw(random_state, (len(X), n_samples))",

@@ -49,13 +49,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import betaincinv, ndtri
 
+from sklearn_attention._spread import feature_spread
 from sklearn_attention.attention import LeaveOneOut, attend, attend_local
 from sklearn_attention.bandwidth import (
     corrected_akaike,
-    default_bandwidths,
-    feature_spread,
     generalized_cross_validation,
 )
+from sklearn_attention.bandwidth._candidates import default_bandwidths
 from sklearn_attention.kernels import Gaussian, as_kernel
 
 N_SCALES, N_QUERIES, QUERIES_PER_SIDE = 60, 200, 20

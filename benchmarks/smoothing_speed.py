@@ -8,7 +8,7 @@ Cases, all of them unless some are named:
   leave-one-out (for two features one each), against ``KernelReg`` of statsmodels with
   ``reg_type="lc"`` and ``bw="cv_ls"``. Ours is the best of five fits after a first one that
   does not count, theirs runs once. Fast must not mean worse: the leave-one-out error is
-  computed for both by `leave_one_out_error`. Some of their bandwidths come out negative;
+  computed for both by `LeaveOneOut`. Some of their bandwidths come out negative;
   the kernel is even, so the sign is dropped.
 * density: ``ProductKernelDensity`` of 1000 rows of 1, 2 and 3 features, two groups in the
   first of them, against ``KDEMultivariate`` with ``bw="cv_ml"`` and ``"cv_ls"``, in processor
@@ -39,11 +39,11 @@ from sklearn_attention import (
     NadarayaWatsonCV,
     NadarayaWatsonRegressor,
     ProductKernelDensity,
+    attention,
 )
 from sklearn_attention.bandwidth import (
     DensityLeastSquares,
     DensityLikelihood,
-    leave_one_out_error,
 )
 from sklearn_attention.kernels import as_kernel
 
@@ -103,7 +103,8 @@ def against_statsmodels(n, d):
 
 
 def error_at(X, y, bandwidth):
-    return leave_one_out_error(X, y[:, None], as_kernel("gaussian"), bandwidth)
+    rows = attention.LeaveOneOut(X, y[:, None], as_kernel("gaussian"), bandwidth=bandwidth)
+    return float(rows.scores([1.0]).left_out[0])
 
 
 def densities():

@@ -29,6 +29,15 @@ def mean_and_deviation(X, weights=None):
     return found.mean, deviation_of(found)
 
 
+def feature_spread(X, weights=None):
+    """Standard deviation of each feature, and 1 for one that is constant, (n_features,).
+
+    Always positive: a constant feature tells no rows apart at any bandwidth.
+    """
+    _, deviation = mean_and_deviation(X, weights)
+    return np.where(deviation > 0, deviation, 1.0)
+
+
 def spread(X, weights=None):
     """Spread of rows in memory, or in a map; None if nothing has weight."""
     found = None

@@ -79,7 +79,7 @@ class LeaveOneOut:
     empty : {"nearest", "nan", "mean", "raise"}, default="nearest"
         As for :func:`attend`; "raise" is "nan" here.
     algorithm : {"auto", "dense"}, default="auto"
-        As for :func:`attend`.
+        "dense" takes all pairs of rows at every bandwidth.
     device : str, default="auto"
         Where to compute.
     gap : int, default=0

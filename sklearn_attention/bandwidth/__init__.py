@@ -1,7 +1,5 @@
-"""Bandwidths: how far a kernel looks, by rule or by leave-one-out, on plain arrays."""
+"""Bandwidths: how far a kernel reaches, by rule or by leave-one-out, on plain arrays."""
 
-from ._candidates import criterion_of_candidates, default_bandwidths
-from ._convolution import kernel_reach
 from ._criteria import (
     SMOOTHER_CRITERIA,
     corrected_akaike,
@@ -9,53 +7,23 @@ from ._criteria import (
     penalized_leave_one_out,
 )
 from ._density import ConditionalLikelihood, DensityLeastSquares, DensityLikelihood
-from ._density_search import (
-    CRITERIA,
-    conditional_bandwidth,
-    density_bandwidth,
-    mixed_rule_bandwidth,
-)
-from ._log_sums import LogSums, each_column
-from ._minimize import minimize_scale
-from ._neighbors import (
-    AdaptiveBandwidth,
-    check_neighbors,
-    neighbor_distances,
-    select_neighbors,
-)
-from ._per_feature import select_bandwidths
+from ._neighbors import AdaptiveBandwidth
+from ._one_scale import select_bandwidth
 from ._plug_in import plug_in_bandwidth
-from ._rules import RULES, feature_spread, rule_bandwidth
-from ._search import BandwidthChoice, leave_one_out_error, select_bandwidth
+from ._rules import rule_bandwidth
+from ._search import BandwidthChoice
 
 __all__ = [
-    "CRITERIA",
-    "RULES",
     "SMOOTHER_CRITERIA",
     "AdaptiveBandwidth",
     "BandwidthChoice",
     "ConditionalLikelihood",
     "DensityLeastSquares",
     "DensityLikelihood",
-    "LogSums",
-    "check_neighbors",
-    "conditional_bandwidth",
     "corrected_akaike",
-    "criterion_of_candidates",
-    "default_bandwidths",
-    "density_bandwidth",
-    "each_column",
-    "feature_spread",
     "generalized_cross_validation",
-    "kernel_reach",
-    "leave_one_out_error",
-    "minimize_scale",
-    "mixed_rule_bandwidth",
-    "neighbor_distances",
     "penalized_leave_one_out",
     "plug_in_bandwidth",
     "rule_bandwidth",
     "select_bandwidth",
-    "select_bandwidths",
-    "select_neighbors",
 ]

@@ -1,59 +1,34 @@
-"""A criterion for many kernels, degrees and bandwidths at once."""
+"""A criterion at given bandwidths."""
 
 import numpy as np
 
 from .. import attention
+from .._spread import feature_spread
 from ._criteria import SMOOTHER_CRITERIA
-from ._rules import canonical_ratio, feature_spread
-from ._search import search_range
+from ._search import canonical_ratio, search_range
 
 _N_BANDWIDTHS = 30
 
 
 def default_bandwidths(X, kernel, sample_weight=None):
-    """Thirty bandwidths from the distance of neighbours to the extent of the data.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-    kernel : Kernel
-    sample_weight : ndarray of shape (n_samples,), default=None
-
-    Returns
-    -------
-    bandwidths : list of ndarray of shape (n_features,)
-        Multiples of each feature's spread.
-    """
+    """Thirty multiples of the spread, from the distance of neighbours to the extent."""
     spread = feature_spread(X, sample_weight)
     low, high = search_range(X / spread, canonical_ratio(kernel))
     return [scale * spread for scale in np.geomspace(low, high, _N_BANDWIDTHS)]
 
 
 def criterion_of_candidates(
-    X, values, kernel, bandwidths, criterion="loo", *, degree=0, sample_weight=None, **options
+    X, values, kernel, bandwidths, criterion="loo", *, sample_weight=None, **options
 ):
-    """A criterion at every bandwidth on a list.
+    """A criterion at every bandwidth on a list, infinite where a row has no prediction.
 
-    Parameters
-    ----------
-    X, values, kernel, criterion, degree, sample_weight
-        As for :func:`select_bandwidth`.
-    bandwidths : list of float or ndarray of shape (n_features,)
-        In the features' own units. Those that are multiples of one another share the work.
-    **options
-        ``empty`` and ``device`` of :class:`sklearn_attention.attention.LeaveOneOut`.
-
-    Returns
-    -------
-    values : ndarray of shape (n_bandwidths,)
-        Infinite where a row has no prediction.
+    Bandwidths that are multiples of one another share the work.
     """
     n = len(X) if sample_weight is None else np.count_nonzero(sample_weight)
     found = np.empty(len(bandwidths))
     for unit, members in _multiples(bandwidths):
         smoother = attention.LeaveOneOut(
-            X, values, kernel, bandwidth=unit, degree=degree, sample_weight=sample_weight,
-            **options,
+            X, values, kernel, bandwidth=unit, sample_weight=sample_weight, **options,
         )  # fmt: skip
         positions, scales = zip(*members, strict=True)
         scores = smoother.scores(scales)

@@ -154,28 +154,7 @@ def _integral(kernel, t, start, end):
 
 
 def kernel_reach(kernel):
-    """Distance, in bandwidths, beyond which a smoothing kernel is 0 or next to it.
-
-    Parameters
-    ----------
-    kernel : SmoothingKernel
-
-    Returns
-    -------
-    reach : float
-
-    Raises
-    ------
-    ValueError
-        If the kernel falls too slowly to be tabulated.
-
-    Examples
-    --------
-    >>> from sklearn_attention.bandwidth import kernel_reach
-    >>> from sklearn_attention.kernels import Epanechnikov
-    >>> kernel_reach(Epanechnikov())
-    1.0
-    """
+    """Distance, in bandwidths, beyond which a smoothing kernel is 0 or next to it."""
     if math.isfinite(kernel.support):
         return float(kernel.support)
     reach = 1.0

@@ -4,19 +4,7 @@ import numpy as np
 
 
 def leave_one_out_criterion(scores, n_samples):
-    """Mean squared error of predicting each row from all others.
-
-    Parameters
-    ----------
-    scores : Scores
-        From :class:`sklearn_attention.attention.LeaveOneOut`.
-    n_samples : float
-        Number of rows; not used.
-
-    Returns
-    -------
-    values : ndarray
-    """
+    """Mean squared error of predicting each row from all others."""
     return scores.left_out
 
 
@@ -104,21 +92,7 @@ SMOOTHER_CRITERIA = {
 
 
 def criterion_slopes(name, scores, n_samples):
-    """Derivatives of a criterion with respect to its scores.
-
-    Parameters
-    ----------
-    name : {"aicc", "gcv", "loo", "penalized-loo"}
-    scores : Scores
-        Floats.
-    n_samples : float
-        Number of rows of positive weight.
-
-    Returns
-    -------
-    slopes : tuple of three floats
-        For the leave-one-out error, the squared residual and the trace.
-    """
+    """Slopes of a criterion along leave-one-out error, squared residual and trace."""
     if name == "loo":
         return 1.0, 0.0, 0.0
     freedom = scores.trace / n_samples

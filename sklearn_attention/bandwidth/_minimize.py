@@ -16,10 +16,6 @@ _ROUNDS, _SHRINK, _PRECISION = 4, 10.0, 3e-4
 _NO_FINER, _NO_RIVAL = 0.5, 0.2
 
 
-class _Stop(Exception):
-    """The caller has seen enough."""
-
-
 def minimize_scale(criterion, low, high, *, step=_STEP, approximate=None, error=0.0):
     """Scale between ``low`` and ``high`` at which a criterion is smallest.
 
@@ -28,66 +24,38 @@ def minimize_scale(criterion, low, high, *, step=_STEP, approximate=None, error=
     those are followed to the bottom by cubics through four points at a time. Of scales that
     are equally good the largest is taken.
 
-    Parameters
-    ----------
-    criterion : callable
-        ``criterion(scales) -> (values, stop)``: the values at an array of scales, where NaN
-        counts as infinite, and whether to end the search with the best scale so far.
-    low, high : float
-        Ends of the search, ``0 < low < high``.
-    step : float, default=0.15
-        Distance of the grid's points, as logarithms.
-    approximate : callable, default=None
-        ``approximate(scales) -> values``: about the same values, for less; it then lays out
-        the grids, and `criterion` is evaluated near the bottoms alone.
-    error : float, default=0.0
-        How far, in logarithms, a bottom may be from where the grids have it; at least to the
-        next points.
-
-    Returns
-    -------
-    scale : float
-        The best scale that was tried.
-    value : float
-        The criterion there; infinite if it was finite nowhere.
-
-    Examples
-    --------
-    >>> from sklearn_attention.bandwidth import minimize_scale
-    >>> scale, value = minimize_scale(lambda h: ((h - 2.0) ** 2, False), 0.01, 100.0)
-    >>> round(scale, 3)
-    2.0
+    ``criterion(scales) -> values`` has NaN count as infinite; an exception that it raises ends
+    the search. ``approximate(scales) -> values`` has about the same values for less: it then
+    lays out the grids, and `criterion` is only evaluated near the bottoms, which may be an
+    `error`, in logarithms, from where the grids have them. `step` is the distance of the grid's
+    points, as logarithms. Returns the best scale that was tried, and the criterion there,
+    infinite if it was finite nowhere.
     """
     tried = {}
     ends = np.log([low, high])
     grid = np.linspace(*ends, max(4, 1 + int(np.ceil(np.diff(ends)[0] / step))))
 
     def exact(points):
-        values, stop = criterion(np.exp(points))
-        tried.update(zip(points.tolist(), _finite(values).tolist(), strict=True))
-        if stop:
-            raise _Stop
-        return _finite(values)
+        values = _finite(criterion(np.exp(points)))
+        tried.update(zip(points.tolist(), values.tolist(), strict=True))
+        return values
 
-    seen = tried if approximate is None else {}
+    known = tried if approximate is None else {}
 
     def lay_out(points):
         if approximate is None:
             exact(points)
         else:
             values = _finite(approximate(np.exp(points)))
-            seen.update(zip(points.tolist(), values.tolist(), strict=True))
+            known.update(zip(points.tolist(), values.tolist(), strict=True))
 
-    try:
-        lay_out(grid)
-        for start, _, end in _valleys(seen, _FINER_VALLEYS, _NO_FINER):
-            finer = _FINER if step < _COARSE else _FINER_THAN_COARSE
-            n_finer = round((end - start) / step) * finer - 1
-            lay_out(np.linspace(start, end, n_finer + 2)[1:-1])
-        for start, bottom, end in _valleys(seen, _BOTTOMS, _NO_RIVAL):
-            _descend(exact, bottom, max(bottom - start, end - bottom, error), ends)
-    except _Stop:
-        pass
+    lay_out(grid)
+    for start, _, end in _valleys(known, _FINER_VALLEYS, _NO_FINER):
+        finer = _FINER if step < _COARSE else _FINER_THAN_COARSE
+        n_finer = round((end - start) / step) * finer - 1
+        lay_out(np.linspace(start, end, n_finer + 2)[1:-1])
+    for start, bottom, end in _valleys(known, _BOTTOMS, _NO_RIVAL):
+        _descend(exact, bottom, max(bottom - start, end - bottom, error), ends)
     if not tried:
         return float(low), np.inf
     point = min(tried, key=lambda point: (tried[point], -point))
@@ -136,13 +104,13 @@ def _lowest_of_cubic(points, values):
     return middle + half * lowest if cubic(lowest) <= values.min() else best
 
 
-def _valleys(seen, n_valleys, above):
-    """Start, bottom and end, on the log scale, of the lowest valleys between points seen.
+def _valleys(values_at, n_valleys, above):
+    """Start, bottom and end, on the log scale, of the lowest valleys between points.
 
     Those are left out that are above the lowest by more than a share of the median's height.
     """
-    points = np.array(sorted(seen))
-    values = np.array([seen[point] for point in points])
+    points = np.array(sorted(values_at))
+    values = np.array([values_at[point] for point in points])
     known = np.isfinite(values)
     if not known.any():
         return []

@@ -5,10 +5,22 @@ from scipy.spatial import KDTree
 from sklearn.base import BaseEstimator
 
 from .. import attention
+from .._partitions import is_partitioned
+from .._spread import feature_spread
 from .._validation import check_positive
-from ._search import MAX_SEARCH_ROWS, SearchData
+from ..kernels import mixed_kernel
+from ._criteria import SMOOTHER_CRITERIA
+from ._search import (
+    MAX_KEYS,
+    MAX_SEARCH_ROWS,
+    BandwidthChoice,
+    BandwidthRule,
+    Trials,
+    ValueSample,
+    rate_lambdas,
+)
 
-# How many numbers of neighbours are tried.
+# How many numbers of neighbours are tried, at most.
 _N_CANDIDATES = 60
 # Where so many rows are at one place that the k-th neighbour is no distance away, the
 # bandwidth is this share of the data's extent: it tells those rows from all others.
@@ -17,7 +29,48 @@ _SAME_PLACE = 1e-6
 _AND_A_HAIR = 1 + 1e-10
 
 
-class AdaptiveBandwidth(BaseEstimator):
+class _ByNeighbors(BandwidthRule):
+    """Bandwidths that are the distance to a neighbour, in units of each feature's spread."""
+
+    def choose(self, rows, kernel, observe=None):
+        self._refuse(rows, kernel)
+        columns, weights = rows.columns, rows.sample_weight
+        lambdas = rate_lambdas(len(rows.X), columns, weights)
+        units = np.where(columns.is_numeric, feature_spread(rows.X, weights), lambdas)
+        n_neighbors, value = self._neighbors(rows, mixed_kernel(kernel, columns, units), (
+            None if observe is None else lambda value, k: observe(value, units, n_neighbors_=k)
+        ))  # fmt: skip
+        return BandwidthChoice(units, value, n_neighbors=n_neighbors)
+
+    def _refuse(self, rows, kernel):
+        rows.refuse_gap()
+        numeric = rows.columns.numeric
+        if rows.values is None:
+            raise ValueError(
+                f"bandwidth={self!r} is for averages of targets, which densities are not: pass "
+                "a number or the name of a rule."
+            )
+        if rows.per_feature:
+            raise ValueError(
+                f"per_feature=True has no meaning with bandwidth={self!r}, where one distance "
+                "in units of each feature's spread is the bandwidth of all: use "
+                f"per_feature=False, or one of {', '.join(SMOOTHER_CRITERIA)} as bandwidth."
+            )
+        if is_partitioned(rows.X):
+            raise ValueError(
+                f"bandwidth={self!r} measures distances to neighbours, which partitions of "
+                "Dask do not know: pass a number, or one of scott, silverman and "
+                f"{', '.join(SMOOTHER_CRITERIA)}."
+            )
+        if not numeric or kernel.radial_form(len(numeric)) is None:
+            raise ValueError(
+                f"bandwidth={self!r} measures distances, which kernel={kernel!r} does not on "
+                f"these {rows.X.shape[1]} columns: choose a radial kernel such as 'gaussian', "
+                "and at least one numeric column."
+            )
+
+
+class AdaptiveBandwidth(_ByNeighbors, BaseEstimator):
     r"""A bandwidth that differs from place to place: the distance to a neighbour.
 
     .. math:: h(x) = \lVert x - x_{(k)} \rVert
@@ -51,121 +104,56 @@ class AdaptiveBandwidth(BaseEstimator):
     def __init__(self, n_neighbors=10):
         self.n_neighbors = n_neighbors
 
+    def _neighbors(self, rows, kernel, observe):
+        weights = rows.sample_weight
+        n_keys = len(rows.X) if weights is None else np.count_nonzero(weights)
+        n_neighbors = check_positive("n_neighbors", self.n_neighbors, integer=True)
+        if n_neighbors > n_keys:
+            raise ValueError(
+                f"n_neighbors={n_neighbors} is more than the {n_keys} training rows of "
+                "positive weight: pass at most that many."
+            )
+        return int(n_neighbors), None
+
+
+class NeighborSearch(_ByNeighbors):
+    """The number of neighbours whose adaptive bandwidth has the least leave-one-out error.
+
+    A row left out is not its own neighbour. At most half of the rows are tried; of more than
+    2000 rows a sample is predicted.
+    """
+
+    searches = True
+
+    def __repr__(self):
+        return "'knn-loo'"
+
+    def _neighbors(self, rows, kernel, observe):
+        sample = ValueSample("knn-loo", rows, MAX_KEYS, fewest=3)
+        smoother = attention.LeaveOneOut(
+            sample.X, sample.values, kernel, bandwidth=sample.spread,
+            sample_weight=sample.sample_weight, rows=sample.positions(MAX_SEARCH_ROWS),
+            **rows.smoother,
+        )  # fmt: skip
+        most = max(len(sample) // 2, 2)
+        candidates = np.unique(np.geomspace(1, most, _N_CANDIDATES).astype(int)).tolist()
+        columns = rows.columns.numeric
+        Z = sample.X[:, columns] / sample.spread[columns]
+        # The row itself comes first, at no distance.
+        distances = neighbor_distances(Z[smoother.rows], Z, candidates[-1] + 1)[:, 1:]
+        with Trials("knn-loo", rows, observe) as trials:
+            for k in candidates:
+                error = float(smoother.scores(distances[None, :, k - 1]).left_out[0])
+                trials.add(error, k)
+                trials.report(sample.in_units(error, "loo"), k)
+        return trials.best, sample.in_units(trials.value, "loo")
+
 
 def neighbor_distances(queries, keys, n_neighbors):
-    """Distance of each query to each of its nearest neighbours.
+    """Distance of each query to each of its nearest keys, (n_queries, n_neighbors).
 
-    Parameters
-    ----------
-    queries : ndarray of shape (n_queries, n_features)
-    keys : ndarray of shape (n_keys, n_features)
-    n_neighbors : int
-        How many, at most all keys.
-
-    Returns
-    -------
-    distances : ndarray of shape (n_queries, n_neighbors)
-        Positive, also where rows are at one place.
+    Positive, also where rows are at one place.
     """
     distances, _ = KDTree(keys).query(queries, k=range(1, n_neighbors + 1))
     extent = np.linalg.norm(np.ptp(keys, axis=0)) or 1.0
     return np.maximum(distances * _AND_A_HAIR, _SAME_PLACE * extent)
-
-
-def select_neighbors(
-    X,
-    values,
-    kernel,
-    *,
-    columns=None,
-    degree=0,
-    sample_weight=None,
-    random_state=None,
-    observe=None,
-    **options,
-):
-    """Number of neighbours whose adaptive bandwidth has the smallest leave-one-out error.
-
-    Parameters
-    ----------
-    X, values, kernel, degree, sample_weight, random_state
-        As for :func:`select_bandwidth`; the kernel is one of distance.
-    columns : list of int, default=None
-        The columns that distances are measured in; None for all.
-    observe : callable, default=None
-        Called for each number on trial as ``observe(value, n_neighbors)``; returns whether
-        to end the search there.
-    **options
-        ``empty`` and ``device`` of :class:`sklearn_attention.attention.LeaveOneOut`.
-
-    Returns
-    -------
-    n_neighbors : int
-    value : float
-        The mean squared leave-one-out error there; with more than 2000 rows that of
-        predicting a sample of them.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer than three rows of positive weight, or no number predicts every
-        row.
-
-    Notes
-    -----
-    A row left out is not its own neighbour. At most half of the rows are tried.
-    """
-    data = SearchData(X, values, "knn-loo", sample_weight, random_state)
-    n = data.n_samples
-    if n < 3:
-        raise ValueError(
-            f"bandwidth='knn-loo' needs three rows of positive weight, got n_samples={n}: "
-            "pass a number as bandwidth."
-        )
-    smoother = attention.LeaveOneOut(
-        data.X, data.values, kernel, bandwidth=data.spread, degree=degree,
-        sample_weight=data.sample_weight, rows=data.sample(MAX_SEARCH_ROWS), **options,
-    )  # fmt: skip
-    candidates = np.unique(np.geomspace(1, max(n // 2, 2), _N_CANDIDATES).astype(int)).tolist()
-    columns = slice(None) if columns is None else columns
-    Z = data.X[:, columns] / data.spread[columns]
-    # The row itself comes first, at no distance.
-    distances = neighbor_distances(Z[smoother.rows], Z, candidates[-1] + 1)[:, 1:]
-    best, lowest = None, np.inf
-    for n_neighbors in candidates:
-        scores = smoother.scores(distances[None, :, n_neighbors - 1])
-        error = float(scores.left_out[0])
-        if error < lowest:
-            best, lowest = n_neighbors, error
-        if observe is not None and observe(data.in_units(error, "loo"), n_neighbors):
-            break
-    if best is None:
-        raise ValueError(
-            f"bandwidth='knn-loo' found no number of neighbours at which empty="
-            f"{options.get('empty')!r} leaves every row with a prediction: use "
-            "empty='nearest' or pass a number."
-        )
-    return best, data.in_units(lowest, "loo")
-
-
-def check_neighbors(n_neighbors, n_keys):
-    """Return the number of neighbours if there are as many keys, else raise ValueError.
-
-    Parameters
-    ----------
-    n_neighbors : int
-        What the user passed.
-    n_keys : int
-        Rows of positive weight.
-
-    Returns
-    -------
-    n_neighbors : int
-    """
-    check_positive("n_neighbors", n_neighbors, integer=True)
-    if n_neighbors > n_keys:
-        raise ValueError(
-            f"n_neighbors={n_neighbors} is more than the {n_keys} training rows of positive "
-            "weight: pass at most that many."
-        )
-    return int(n_neighbors)

@@ -6,17 +6,21 @@ import numpy as np
 from scipy.optimize import minimize
 
 from .. import attention
-from .._columns import Columns
-from .._validation import check_choice
 from ..kernels import CompactKernel, Gaussian
 from ._criteria import SMOOTHER_CRITERIA, criterion_slopes
-from ._rules import canonical_ratio
-from ._search import MAX_SEARCH_ROWS, SearchData, search_range
+from ._search import (
+    MAX_SEARCH_ROWS,
+    BandwidthChoice,
+    Trials,
+    ValueSample,
+    canonical_ratio,
+    search_range,
+)
 
 # Common scales tried before the descents, which start from the best of them, from a wider one,
-# from others drawn about it, and from it without each feature in turn.
+# from one drawn about it, and from it without each feature in turn.
 _N_SCALES = 8
-_WIDER, _N_RANDOM, _JITTER, _OUT_OF_SIGHT = 3.0, 1, 0.7, 30.0
+_WIDER, _JITTER, _OUT_OF_SIGHT = 3.0, 0.7, 30.0
 # Steps of every descent, and of the one from the best point.
 _FIRST_STEPS, _MAX_STEPS = 8, 200
 # What stands for infinity in a descent, which cannot step back from there.
@@ -29,137 +33,40 @@ _LOWEST_WORTH, _FIRST_WORTH = 1e-6, 0.3
 _NO_LOSS = 1e-6
 
 
-class _Stop(Exception):
-    """The caller has seen enough."""
-
-
-def select_bandwidths(
-    X,
-    values,
-    kernel,
-    criterion="loo",
-    *,
-    columns=None,
-    per_feature=True,
-    degree=0,
-    sample_weight=None,
-    random_state=None,
-    observe=None,
-    empty="nearest",
-):
-    r"""Bandwidth of each feature and lambda of each category by a criterion.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-        Rows; categories as codes from 0.
-    values : ndarray of shape (n_samples, n_values)
-        Their values.
-    kernel : Kernel
-        Compares the numeric columns.
-    criterion : {"loo", "penalized-loo", "gcv", "aicc"}, default="loo"
-        See :func:`select_bandwidth`.
-    columns : sklearn_attention.Columns, default=None
-        What each column is; None for numbers throughout.
-    per_feature : bool, default=True
-        Whether every number has its own bandwidth, or all share one scale on their spread.
-    degree, sample_weight, random_state, observe, empty
-        As for :func:`select_bandwidth`.
-
-    Returns
-    -------
-    bandwidth : ndarray of shape (n_features,)
-        Bandwidths of the numbers and lambdas of the categories.
-    value : float
-        The criterion at the minimum, of the sample if one is drawn.
-    relevance : ndarray of shape (n_features,)
-        See Notes.
-
-    Raises
-    ------
-    ValueError, TypeError
-        As :func:`select_bandwidth`; if the kernel has no gradient.
-
-    Notes
-    -----
-    The criterion's exact gradient in the logarithms drives L-BFGS-B from several starts. A
-    feature whose bandwidth may be as large as a thousand times its extent at no loss gets
-    that: the criterion cannot see it. With more than 2000 rows a sample of these is used, and
-    the bandwidths are carried over at the rate :math:`n^{-1/(d+4)}`, lambdas at its square.
-
-    The relevance of a feature lies between 0 (differences make no difference) and 1:
-    :math:`1 - \exp(-\hat\sigma_j^2 / h_j^2)`, what a Gaussian kernel takes off for the
-    typical difference of two rows; for categories, what it takes off for the next level.
-    """
-    check_choice("bandwidth", criterion, SMOOTHER_CRITERIA)
-    columns = columns or Columns.numbers(X.shape[1])
-    data = SearchData(X, values, criterion, sample_weight, random_state, MAX_SEARCH_ROWS)
-    options = {"degree": degree, "sample_weight": data.sample_weight, "empty": empty}
-    common = (data, criterion, options)
-    space = _Space(data, columns, per_feature, canonical_ratio(kernel))
-    descent = _Descent(space, kernel, *common, observe)
-    try:
-        descent.run(_starts(space, kernel, *common))
-    except _Stop:
-        pass
-    if not np.isfinite(descent.value):
-        raise ValueError(
-            f"bandwidth={criterion!r} found no bandwidths at which empty={empty!r} leaves "
-            f"every row with a prediction and degree={degree} leaves degrees of freedom: use "
-            "empty='nearest', fewer coefficients or more rows, or pass numbers."
-        )
-    bandwidth = space.bandwidth(descent.point)
-    if kernel.decreasing:
-        bandwidth[space.numeric] *= data.rate
-    bandwidth[space.categorical] *= data.rate**2
-    value = data.in_units(descent.value, criterion)
-    return bandwidth, value, space.relevance(descent.point)
-
-
-def _starts(space, kernel, *common):
-    """Points to start from, the most promising first."""
-    probe = _Descent(space, kernel, *common)
-    if isinstance(kernel, CompactKernel) and space.numeric:
-        # The derivatives of a compact kernel are blind to rows beyond its edge, and those
-        # of a step see nothing at all: a Gaussian finds the way.
-        gaussian = _Space(space.data, space.columns, space.per_feature, 1.0)
-        guide = _Descent(gaussian, Gaussian(), *common)
-        guide.run(_starts(gaussian, Gaussian(), *common))
-        if guide.point is None:
-            return []
-        start, before = space.widen(guide.point, canonical_ratio(kernel)), None
-        # Up to where every row has neighbours, if `empty` demands that.
-        while not np.isfinite(probe.value_at(start)) and not np.array_equal(start, before):
-            start, before = space.widen(start, 2.0), start
-        return [start, space.widen(start, 2.0), *space.without_each(start)]
-    scales = np.geomspace(space.low, space.high, _N_SCALES)
-    scales = scales[np.argsort([probe.value_at(space.common(scale)) for scale in scales])]
-    best = space.common(scales[0])
-    wider = space.widen(best, _WIDER)
-    draws = space.data.random_state.normal(scale=_JITTER, size=(_N_RANDOM, len(best)))
-    drawn = [space.clip(best + draw) for draw in draws]
-    return [best, wider, *drawn, *space.without_each(best)]
+def search_bandwidths(criterion, rows, kernel, observe):
+    """Bandwidths of numbers, all of one scale or not, and lambdas of categories."""
+    sample = ValueSample(criterion, rows, MAX_SEARCH_ROWS)
+    space = _Space(sample, rows, canonical_ratio(kernel))
+    with Trials(criterion, rows, observe) as trials:
+        _Descents(criterion, rows, kernel, space, trials).run()
+    point = trials.best
+    bandwidth = space.bandwidth(point)
+    bandwidth = sample.carry(bandwidth, rows.columns, decreasing=kernel.decreasing)
+    value = sample.in_units(trials.value, criterion)
+    return BandwidthChoice(bandwidth, value, relevance=space.relevance(point))
 
 
 class _Space:
     """Points of the search: logarithms of scales on the spread, and of the worths."""
 
-    def __init__(self, data, columns, per_feature, ratio):
-        self.data, self.columns, self.per_feature = data, columns, per_feature
-        self.numeric, self.categorical = columns.numeric, columns.categorical
-        self.spread, self.ratio = data.spread[self.numeric], ratio
-        self.constant = np.ptp(data.X[:, self.numeric], axis=0) == 0
-        Z = data.X[:, self.numeric] / self.spread
+    def __init__(self, sample, rows, ratio):
+        self.sample, self.ratio = sample, ratio
+        self.columns, self.per_feature = rows.columns, rows.per_feature
+        self.numeric, self.categorical = self.columns.numeric, self.columns.categorical
+        self.spread = sample.spread[self.numeric]
+        self.constant = np.ptp(sample.X[:, self.numeric], axis=0) == 0
+        Z = sample.X[:, self.numeric] / self.spread
         n_numeric = len(self.numeric)
         self.low, self.high = search_range(Z, ratio) if n_numeric else (1.0, 1.0)
         # Which numbers have which scale.
-        self.has = np.eye(n_numeric) if per_feature else np.ones((n_numeric, 1))[:, :n_numeric]
+        several = rows.per_feature
+        self.has = np.eye(n_numeric) if several else np.ones((n_numeric, 1))[:, :n_numeric]
         self.n_scales = self.has.shape[1]
         ends = [(self.low, self.high)] * self.n_scales
-        if per_feature:
+        if several:
             ends = [search_range(column[:, None], ratio) for column in Z.T]
         lowest, highest = np.reshape(ends, (-1, 2)).T
-        widest = highest * (_IRRELEVANT if per_feature else 1.0)
+        widest = highest * (_IRRELEVANT if several else 1.0)
         worths = np.full(len(self.categorical), _LOWEST_WORTH)
         self.lowest = np.log(np.append(lowest, worths))
         self.highest = np.log(np.append(widest, np.ones_like(worths)))
@@ -214,47 +121,74 @@ class _Space:
         return relevance
 
 
-class _Descent:
-    """Descents from several starts, of which the best point that was tried is kept."""
+class _Descents:
+    """Descents from several starts, with a criterion and its gradient at every point."""
 
-    def __init__(self, space, kernel, data, criterion, options, observe=None):
-        self.data, self.space, self.criterion, self.observe = data, space, criterion, observe
+    def __init__(self, criterion, rows, kernel, space, trials):
+        self.criterion, self.rows, self.kernel = criterion, rows, kernel
+        self.space, self.trials, self.sample = space, trials, space.sample
         self.smoother = attention.LeaveOneOutGradient(
-            data.X, data.values, kernel, space.columns.kinds, **options
-        )
-        self.point, self.value = None, math.inf
+            self.sample.X, self.sample.values, kernel, rows.columns.kinds, degree=rows.degree,
+            sample_weight=self.sample.sample_weight, empty=rows.empty,
+        )  # fmt: skip
 
-    def run(self, starts):
-        for start in starts:
+    def run(self):
+        for start in self._starts():
             self._descend(start, _FIRST_STEPS)
-        if self.point is None:
+        if self.trials.best is None:
             return
-        self._descend(self.point, _MAX_STEPS)
+        self._descend(self.trials.best, _MAX_STEPS)
         if self.space.per_feature:
             self._leave_out_features()
 
-    def value_at(self, point):
+    def _starts(self):
+        """Points to start from, the most promising first."""
+        space = self.space
+        if isinstance(self.kernel, CompactKernel) and space.numeric:
+            return self._starts_by_gaussian()
+        scales = np.geomspace(space.low, space.high, _N_SCALES)
+        values = [self._value_at(space.common(scale)) for scale in scales]
+        best = space.common(scales[np.argsort(values)[0]])
+        wider = space.widen(best, _WIDER)
+        move = self.sample.random_state.normal(scale=_JITTER, size=len(best))
+        return [best, wider, space.clip(best + move), *space.without_each(best)]
+
+    def _starts_by_gaussian(self):
+        """Of compact kernels, whose derivatives are blind to rows beyond their edge.
+
+        Those of a step see nothing at all: a Gaussian finds the way.
+        """
+        space, rows = self.space, self.rows
+        trials = Trials(self.criterion, rows)
+        gaussian = _Space(self.sample, rows, 1.0)
+        _Descents(self.criterion, rows, Gaussian(), gaussian, trials).run()
+        if trials.best is None:
+            return []
+        start, before = space.widen(trials.best, canonical_ratio(self.kernel)), None
+        # Up to where every row has neighbours, if `empty` demands that.
+        while not np.isfinite(self._value_at(start)) and not np.array_equal(start, before):
+            start, before = space.widen(start, 2.0), start
+        return [start, space.widen(start, 2.0), *space.without_each(start)]
+
+    def _value_at(self, point):
         """The criterion at a point."""
         return self._evaluate(point)[0]
 
     def _evaluate(self, point):
         """The criterion at a point, and what its gradient is made of."""
         scores, pull = self.smoother(*self.space.split(point))
-        value = float(SMOOTHER_CRITERIA[self.criterion](scores, self.data.n_samples))
+        value = float(SMOOTHER_CRITERIA[self.criterion](scores, len(self.sample)))
         value = math.inf if math.isnan(value) else value
-        if value < self.value:
-            self.point, self.value = point.copy(), value
+        self.trials.add(value, point.copy())
         return value, scores, pull
 
     def _with_gradient(self, point):
         value, scores, pull = self._evaluate(point)
         if not math.isfinite(value):
             return _CLIFF, np.zeros_like(point)
-        if self.observe is not None:
-            told = self.data.in_units(value, self.criterion)
-            if self.observe(told, self.space.bandwidth(point)):
-                raise _Stop
-        slopes = criterion_slopes(self.criterion, scores, self.data.n_samples)
+        in_units = self.sample.in_units(value, self.criterion)
+        self.trials.report(in_units, self.space.bandwidth(point))
+        slopes = criterion_slopes(self.criterion, scores, len(self.sample))
         return value, self.space.gather(pull(slopes))
 
     def _descend(self, start, n_steps):
@@ -266,9 +200,9 @@ class _Descent:
 
     def _leave_out_features(self):
         """Widen for good what may be wide at no loss."""
-        for j in range(len(self.point)):
-            trial, value = self.point.copy(), self.value
+        for j in range(len(self.space.highest)):
+            trial, value = self.trials.best.copy(), self.trials.value
             trial[j] = self.space.highest[j]
             size = 1.0 if self.criterion == "aicc" else abs(value)
-            if self.value_at(trial) <= value + _NO_LOSS * size:
-                self.point, self.value = trial, min(self.value, value)
+            if self._value_at(trial) <= value + _NO_LOSS * size:
+                self.trials.best = trial

@@ -10,8 +10,7 @@ from sklearn.utils import check_random_state
 from .._blocks import blocks
 from .._partitions import is_partitioned
 from ..kernels import Gaussian, SmoothingKernel
-from ._rules import canonical_ratio
-from ._search import are_sampled, draw
+from ._search import BandwidthChoice, BandwidthRule, are_sampled, canonical_ratio, draw
 
 # Share of the rows left out at each end of x, and share of the extent near each end where
 # the second derivative is not looked at: local cubics are wild there.
@@ -40,6 +39,29 @@ class _Places(NamedTuple):
     y: np.ndarray  # mean of the rows
     weight: np.ndarray  # number of rows
     scatter: np.ndarray  # sum of the rows' squared deviations from their mean
+
+
+class PlugIn(BandwidthRule):
+    """The direct plug-in of Ruppert, Sheather and Wand."""
+
+    def choose(self, rows, kernel, observe=None):
+        rows.refuse_gap()
+        n_features, n_outputs = rows.X.shape[1], rows.values.shape[1]
+        if n_features != 1 or n_outputs != 1 or rows.columns.categorical:
+            raise ValueError(
+                f"bandwidth='plug-in' is for one numeric feature and one output, got "
+                f"{n_features} features and {n_outputs} outputs: use bandwidth='loo'."
+            )
+        if rows.degree == 2:
+            raise ValueError(
+                "bandwidth='plug-in' is for local lines and averages, got degree=2: use "
+                "bandwidth='loo'."
+            )
+        found = plug_in_bandwidth(
+            rows.X[:, 0], rows.values[:, 0], kernel, rows.sample_weight,
+            random_state=rows.random_state,
+        )  # fmt: skip
+        return BandwidthChoice(np.array([found]))
 
 
 def plug_in_bandwidth(x, y, kernel, sample_weight=None, *, random_state=0):
@@ -227,12 +249,7 @@ def _trimmed(places):
 def _pieces(weight, n_blocks):
     """Blocks of equal weight, from left to right; places on a border are divided.
 
-    Returns
-    -------
-    place, block : ndarray of int
-        What each piece belongs to.
-    weight : ndarray
-        The piece's own.
+    Returns the place and the block of every piece, and its weight.
     """
     stop = np.cumsum(weight)
     borders = stop[-1] * np.arange(1, n_blocks) / n_blocks
@@ -344,15 +361,8 @@ def _variance(places, width):
 def _local_fits(places, width, degree, order):
     """Local polynomials with a Gaussian window at some places after the other.
 
-    Yields
-    ------
-    rows : slice
-        The places.
-    widths : ndarray of shape (n_rows,)
-        The width of each window.
-    smoother : ndarray of shape (n_rows, n_places)
-        What a single row at each place has to say in the coefficient of an order, in units of
-        the width.
+    Yields the places, a slice, the width of each window, (n_rows,), and what a single row at
+    each place adds to the coefficient of an order, in units of the width, (n_rows, n_places).
     """
     # The distance to the nearest so many places.
     n_nearest = _PLACES_PER_TERM * (degree + 1)

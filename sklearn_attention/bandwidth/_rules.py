@@ -1,11 +1,19 @@
-"""Rules of thumb: a bandwidth from the number of rows and the spread of each feature."""
+"""Rules of thumb, from the number of rows and the spread of each feature; all rules by name."""
+
+from dataclasses import dataclass
 
 import numpy as np
 
+from .._columns import Columns
 from .._partitions import in_memory
-from .._spread import mean_and_deviation
+from .._spread import feature_spread
 from .._validation import check_choice
-from ..kernels import Gaussian
+from ._criteria import SMOOTHER_CRITERIA
+from ._density_search import CRITERIA, DensitySearch
+from ._neighbors import NeighborSearch
+from ._one_scale import CriterionSearch
+from ._plug_in import PlugIn
+from ._search import BandwidthChoice, BandwidthRule, canonical_ratio, rate_lambdas
 
 
 def _scott(n, d):
@@ -18,64 +26,87 @@ def _silverman(n, d):
 
 # Name -> factor on each feature's spread, from the number of rows and of features, for the
 # Gaussian kernel: Scott (1992), eq. 6.42, and Silverman (1986), eq. 4.14.
-RULES = {"scott": _scott, "silverman": _silverman}
+_FACTORS = {"scott": _scott, "silverman": _silverman}
 
 
-def feature_spread(X, sample_weight=None):
-    """Standard deviation of each feature, and 1 for a feature that is constant.
+def rule_bandwidth(X, kernel, rule="scott", sample_weight=None, *, columns=None):
+    r"""Bandwidth of each feature, and lambda of each category, by a rule of thumb.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-    sample_weight : ndarray of shape (n_samples,), default=None
+    .. math:: h_j = \frac{\delta_0(K)}{\delta_0(\phi)}\, c(n, d)\, \hat\sigma_j, \qquad
+              \lambda_j = \lambda_j^{\max} \min(1, n^{-2/(d+4)})
 
-    Returns
-    -------
-    spread : ndarray of shape (n_features,)
-        Always positive: a constant feature tells no rows apart at any bandwidth.
-    """
-    _, deviation = mean_and_deviation(X, sample_weight)
-    return np.where(deviation > 0, deviation, 1.0)
-
-
-def rule_bandwidth(X, kernel, rule="scott", sample_weight=None):
-    r"""Bandwidth of each feature by a rule of thumb.
-
-    .. math:: h_j = \frac{\delta_0(K)}{\delta_0(\phi)}\, c(n, d)\, \hat\sigma_j
+    with :math:`d` the number of numeric columns. The lambdas shrink at the rate of the squared
+    bandwidths, which is the optimal one [1]_.
 
     Parameters
     ----------
     X : ndarray of shape (n_samples, n_features)
-        The keys.
+        The keys; categories as codes from 0.
     kernel : Kernel
-        Smoothing kernels have their canonical bandwidth :math:`\delta_0`; for others the
-        ratio is taken as 1.
+        Of the numeric columns. Smoothing kernels have their canonical bandwidth
+        :math:`\delta_0`; for others the ratio is taken as 1.
     rule : {"scott", "silverman"}, default="scott"
         :math:`c = n^{-1/(d+4)}`, or :math:`c = (n (d + 2) / 4)^{-1/(d+4)}`.
     sample_weight : ndarray of shape (n_samples,), default=None
         Weights; :math:`n` is their sum.
+    columns : sklearn_attention.Columns, default=None
+        What each column is; None for numbers throughout.
 
     Returns
     -------
     bandwidth : ndarray of shape (n_features,)
-        In the features' own units.
+        In the features' own units; of categories the lambda, whose largest value
+        :math:`\lambda_j^{\max}` does not tell levels apart.
+
+    References
+    ----------
+    .. [1] Li, Q. and Racine, J. (2003). Nonparametric estimation of distributions with
+       categorical and continuous data. Journal of Multivariate Analysis 86, 266-292.
 
     Examples
     --------
     >>> import numpy as np
+    >>> from sklearn_attention import Columns
     >>> from sklearn_attention.bandwidth import rule_bandwidth
     >>> from sklearn_attention.kernels import Gaussian
-    >>> X = np.array([[0.0, 0.0], [1.0, 10.0], [2.0, 20.0]])
-    >>> rule_bandwidth(X, Gaussian(), "scott").round(3)
-    array([0.68 , 6.799])
+    >>> X = np.array([[0.0, 0], [1.0, 1], [2.0, 0], [3.0, 1]])
+    >>> rule_bandwidth(X, Gaussian()).round(3)
+    array([0.887, 0.397])
+    >>> columns = Columns(("numeric", "unordered"), (None, ("a", "b")))
+    >>> rule_bandwidth(X, Gaussian(), columns=columns).round(3)
+    array([0.847, 0.287])
     """
-    check_choice("rule", rule, RULES)
-    n = len(X) if sample_weight is None else float(*in_memory(np.sum(sample_weight)))
-    factor = RULES[rule](n, X.shape[1])
-    return canonical_ratio(kernel) * factor * feature_spread(X, sample_weight)
+    check_choice("rule", rule, _FACTORS)
+    columns = columns or Columns.numbers(X.shape[1])
+    bandwidth, numeric = rate_lambdas(len(X), columns, sample_weight), columns.numeric
+    if numeric:
+        X = X[:, numeric] if columns.categorical else X
+        n = len(X) if sample_weight is None else float(*in_memory(np.sum(sample_weight)))
+        factor = canonical_ratio(kernel) * _FACTORS[rule](n, len(numeric))
+        bandwidth[numeric] = factor * feature_spread(X, sample_weight)
+    return bandwidth
 
 
-def canonical_ratio(kernel):
-    """By how much to widen a Gaussian's bandwidth for this kernel to smooth alike."""
-    own = getattr(kernel, "canonical_bandwidth", None)
-    return 1.0 if own is None else own / Gaussian().canonical_bandwidth
+@dataclass(frozen=True)
+class RuleOfThumb(BandwidthRule):
+    """Scott's or Silverman's rule."""
+
+    name: str
+
+    def choose(self, rows, kernel, observe=None):
+        rows.refuse_gap()
+        found = rule_bandwidth(
+            rows.X, kernel, self.name, rows.sample_weight, columns=rows.columns
+        )
+        return BandwidthChoice(found)
+
+
+_OF_THUMB = {name: RuleOfThumb(name) for name in _FACTORS}
+# By the name that the parameter `bandwidth` takes.
+SMOOTHER_RULES = {
+    **{name: CriterionSearch(name) for name in SMOOTHER_CRITERIA},
+    "knn-loo": NeighborSearch(),
+    "plug-in": PlugIn(),
+    **_OF_THUMB,
+}
+DENSITY_RULES = {name: DensitySearch(name) for name in CRITERIA} | _OF_THUMB

@@ -18,12 +18,14 @@ from .._validation import (
     check_positive,
     check_probabilities,
 )
-from ..bandwidth import RULES, conditional_bandwidth, mixed_rule_bandwidth
+from ..bandwidth import rule_bandwidth
+from ..bandwidth._density_search import ConditionalSearch
+from ..bandwidth._search import Rows
 from ..kernels import ProductKernel, as_kernel, mixed_kernel
 from ._density import check_density_kernel
 from ._kernel_distribution import KernelMixture
 
-_RULES = ("likelihood", *RULES)
+_RULES = "likelihood", "scott", "silverman"
 # Pairs of a query, or of a query's quantile, and a key at a time.
 _BLOCK_PAIRS = 2**18
 # Differences of larger logarithms have too few digits.
@@ -378,12 +380,13 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
             return self._report_trial(context, data, tried)
 
         if searches:
-            bandwidth, target_bandwidth, self.likelihood_score_ = conditional_bandwidth(
-                self.keys_, self.values_, kernel, self.target_kernel_, bandwidth=bandwidth,
-                target_bandwidth=target_bandwidth, columns=self.columns_,
+            rows = Rows(
+                X=self.keys_, values=self.values_[:, None], columns=self.columns_,
                 sample_weight=self.key_weights_, random_state=self.random_state,
-                observe=observe,
             )  # fmt: skip
+            search = ConditionalSearch(self.target_kernel_, bandwidth, target_bandwidth)
+            found, self.likelihood_score_, *_ = search.choose(rows, kernel, observe)
+            bandwidth, target_bandwidth = found[:-1], float(found[-1])
         self.bandwidth_, self.target_bandwidth_ = bandwidth, target_bandwidth
         self.kernel_ = mixed_kernel(kernel, self.columns_, bandwidth)
         context.call_on_fit_task_end(estimator=self, **data, reconstruction_attributes={})
@@ -396,8 +399,8 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         def by_rule(name, kernel):
             rule = getattr(self, name)
             rule = check_choice(name, rule, _RULES) if isinstance(rule, str) else "scott"
-            return None if rule == "likelihood" else mixed_rule_bandwidth(
-                joint, kernel, rule, columns=columns, sample_weight=self.key_weights_
+            return None if rule == "likelihood" else rule_bandwidth(
+                joint, kernel, rule, self.key_weights_, columns=columns
             )  # fmt: skip
 
         bandwidth = by_rule("bandwidth", kernel)

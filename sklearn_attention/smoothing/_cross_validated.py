@@ -5,7 +5,8 @@ from scipy.stats import rankdata
 from sklearn.base import clone
 
 from .._validation import check_bandwidth, check_choice
-from ..bandwidth import SMOOTHER_CRITERIA, criterion_of_candidates, default_bandwidths
+from ..bandwidth import SMOOTHER_CRITERIA
+from ..bandwidth._candidates import criterion_of_candidates, default_bandwidths
 from ..kernels import as_kernel
 from ._estimator import valid_degree
 from ._regression import SmootherRegressor

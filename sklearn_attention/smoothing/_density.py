@@ -11,15 +11,10 @@ from .._base import keeps_state_on_failure
 from .._blocks import blocks, own_copy
 from .._columns import MixedRows
 from .._partitions import in_memory, is_partitioned
-from .._validation import check_choice, check_in_interval, check_key_weights, check_positive
-from ..bandwidth import (
-    CRITERIA,
-    RULES,
-    LogSums,
-    density_bandwidth,
-    each_column,
-    mixed_rule_bandwidth,
-)
+from .._validation import check_in_interval, check_key_weights, check_positive
+from ..bandwidth._log_sums import LogSums, each_column
+from ..bandwidth._rules import DENSITY_RULES
+from ..bandwidth._search import Rows, bandwidth_rule
 from ..kernels import ProductKernel, SmoothingKernel, as_kernel, level_table, mixed_kernel
 from ._kernel_distribution import KernelDistribution
 
@@ -51,7 +46,7 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         - "least_squares" chooses all of them by the integrated squared error, see
           :class:`sklearn_attention.bandwidth.DensityLeastSquares`;
         - "scott" and "silverman" use only the number of rows and the spreads, see
-          :func:`sklearn_attention.bandwidth.mixed_rule_bandwidth`.
+          :func:`sklearn_attention.bandwidth.rule_bandwidth`.
 
         With more than 2000 rows the two searches use a sample and rescale at the rate
         :math:`n^{-1/(d+4)}`; with one feature, and most kernels, not below 100 000 rows.
@@ -266,27 +261,21 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         return decoded.set_axis(getattr(self, "feature_names_in_", decoded.columns), axis=1)
 
     def _choose_bandwidth(self, X):
-        rule = self.bandwidth
-        options = {"columns": self.columns_, "sample_weight": self.key_weights_}
-        searches = isinstance(rule, str) and rule in CRITERIA
+        rule = bandwidth_rule("bandwidth", self.bandwidth, DENSITY_RULES)
+        rows = Rows(
+            X=self.keys_, columns=self.columns_, sample_weight=self.key_weights_,
+            random_state=self.random_state,
+        )  # fmt: skip
         data = {"X": X, "y": None, "metadata": {"sample_weight": self.key_weights_}}
-        context = self._init_callback_context(max_subtasks=None if searches else 0)
+        context = self._init_callback_context(max_subtasks=None if rule.searches else 0)
         context.call_on_fit_task_begin(estimator=self, **data)
-        if searches:
 
-            def observe(value, bandwidth):
-                return self._report_trial(context, data, {"bandwidth_": bandwidth})
+        def observe(value, bandwidth):
+            return self._report_trial(context, data, {"bandwidth_": bandwidth})
 
-            self.bandwidth_, score = density_bandwidth(
-                self.keys_, self.kernel_, rule, **options, random_state=self.random_state,
-                observe=observe,
-            )  # fmt: skip
-            setattr(self, _ATTRIBUTES[rule], float(score))
-        else:
-            given = not isinstance(rule, str)
-            name = "scott" if given else check_choice("bandwidth", rule, (*CRITERIA, *RULES))
-            found = mixed_rule_bandwidth(self.keys_, self.kernel_, name, **options)
-            self.bandwidth_ = self.columns_.check_bandwidth(rule, found) if given else found
+        self.bandwidth_, score, *_ = rule.choose(rows, self.kernel_, observe)
+        if rule.searches:
+            setattr(self, _ATTRIBUTES[self.bandwidth], float(score))
         context.call_on_fit_task_end(estimator=self, **data, reconstruction_attributes={})
 
     def _factors(self, sensitivity):

@@ -12,8 +12,10 @@ from .._columns import MixedRows
 from .._explanation import Explanation, heaviest
 from .._partitions import in_memory
 from .._validation import check_choice, check_key_weights, check_positive
-from ..kernels import ProductKernel, as_kernel
-from ._bandwidth_choice import SEARCHES, choose_bandwidth
+from ..attention._smoother import fastest_algorithm
+from ..bandwidth._rules import SMOOTHER_RULES
+from ..bandwidth._search import Rows, bandwidth_rule
+from ..kernels import ProductKernel, as_kernel, mixed_kernel
 from ._fitted_smoother import FittedSmoother, counts_of
 
 # Rows of which the first is predicted when there was no search for a bandwidth; and those by
@@ -110,8 +112,6 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
         if self.algorithm == "dense":
             return "dense"
         if "algorithm" not in self._memo:
-            from ..attention._smoother import fastest_algorithm
-
             smoother, (keys,) = FittedSmoother.of(self), in_memory(self.keys_[:_MOST_ROWS])
             self._memo["algorithm"] = fastest_algorithm(
                 keys, keys, self.kernel_, bandwidth=smoother.divisors,
@@ -146,23 +146,29 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
     def _choose(self):
         """Set the kernel and its bandwidth for the training rows."""
         kernel = self._check_kernel()
+        rule = bandwidth_rule("bandwidth", self.bandwidth, SMOOTHER_RULES)
+        rows = Rows(
+            X=self.keys_, values=self._columns_of_values, columns=self.columns_,
+            sample_weight=self.key_weights_, degree=self.degree_, empty=self.empty,
+            algorithm=self.algorithm, device=self.device, per_feature=self.per_feature,
+            gap=self.gap, standardize=self._standardizes_outputs,
+            random_state=self.random_state,
+        )  # fmt: skip
         data = self._task_data
-        # How many bandwidths a search tries, nobody knows beforehand.
-        searched = isinstance(self.bandwidth, str) and self.bandwidth in SEARCHES
-        context = self._init_callback_context(max_subtasks=None if searched else 0)
+        # How many bandwidths a search tries is not known beforehand.
+        context = self._init_callback_context(max_subtasks=None if rule.searches else 0)
         context.call_on_fit_task_begin(estimator=self, **data)
 
-        def observe(value, bandwidth, kernel=kernel, **attributes):
-            tried = {"bandwidth_": bandwidth, "kernel_": kernel} | attributes
+        def kernel_at(bandwidth):
+            categorical = self.columns_.categorical
+            return mixed_kernel(kernel, self.columns_, bandwidth) if categorical else kernel
+
+        def observe(value, bandwidth, **attributes):
+            tried = {"bandwidth_": bandwidth, "kernel_": kernel_at(bandwidth)} | attributes
             return self._report_trial(context, data, tried)
 
-        chosen = choose_bandwidth(
-            self.bandwidth, self.keys_, self._columns_of_values, kernel, self.columns_,
-            per_feature=self.per_feature, standardize=self._standardizes_outputs,
-            degree=self.degree_, sample_weight=self.key_weights_, empty=self.empty,
-            random_state=self.random_state, device=self.device, gap=self.gap, observe=observe,
-        )  # fmt: skip
-        vars(self).update(chosen)
+        vars(self).update(rule.choose(rows, kernel, observe).attributes)
+        self.kernel_ = kernel_at(self.bandwidth_)
         context.call_on_fit_task_end(estimator=self, **data, reconstruction_attributes={})
 
     def _check_kernel(self):

@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import attention
 from .._partitions import is_partitioned
-from ..bandwidth import neighbor_distances
+from ..bandwidth._neighbors import neighbor_distances
 
 
 @dataclasses.dataclass(frozen=True)

@@ -4,7 +4,7 @@ import numpy as np
 from scipy.interpolate import CubicSpline
 from scipy.special import ndtr, ndtri
 
-from ..bandwidth import kernel_reach
+from ..bandwidth._convolution import kernel_reach
 from ..kernels import Gaussian
 
 # Steps of the table, with an error below 1e-10 for every kernel of the package.

@@ -40,7 +40,9 @@ class NadarayaWatsonRegressor(SmootherRegressor):
     per_feature : bool, default=False
         Whether the searches by a criterion choose a bandwidth for each feature on its own, by
         gradients; features that do not help then get bandwidths so large that they have no
-        say, which `relevance_` tells.
+        say, which `relevance_` tells. Numbers and the rules that search nothing are as without
+        it, since they have a bandwidth for each feature already. Bandwidths that are a distance
+        to a neighbour have one for all, and are refused.
     categorical_features : "from_dtype" or list of (str, int or bool), default="from_dtype"
         Columns of numbers that are unordered categories: their names or positions, or one
         bool for each column. In data frames, columns of a categorical dtype and of strings
@@ -79,7 +81,7 @@ class NadarayaWatsonRegressor(SmootherRegressor):
     relevance_ : ndarray of shape (n_features,)
         How much each feature matters to the kernel, from 0 (differences make no
         difference) to 1; only if bandwidths were searched for each feature or category.
-        See :func:`~sklearn_attention.bandwidth.select_bandwidths`.
+        See :func:`~sklearn_attention.bandwidth.select_bandwidth`.
     effective_dof_ : float
         Trace of the smoother matrix over the training rows.
     fitted_values_, residuals_ : ndarray of shape (n_samples,) or (n_samples, n_outputs)

@@ -487,3 +487,23 @@ def test_neighbours_need_a_positive_kernel():
     X, values = make_data(30)
     with pytest.raises(ValueError, match="gap=2 needs a kernel that is known to be positive"):
         LeaveOneOut(X, values, Silverman(), gap=2)
+
+
+@pytest.mark.parametrize("degree", [0, 1])
+def test_dense_takes_all_pairs_where_others_take_linear_time(degree):
+    class CountingPairs(Epanechnikov):
+        pairs = 0
+
+        def profile(self, squared):
+            CountingPairs.pairs += int(np.prod(squared.shape))
+            return super().profile(squared)
+
+    X, values = make_data(100, d=1)
+    scores, pairs = [], []
+    for algorithm in ("auto", "dense"):
+        CountingPairs.pairs = 0
+        smoother = LeaveOneOut(X, values, CountingPairs(), degree=degree, algorithm=algorithm)
+        scores.append(smoother.scores([0.1, 0.3]))
+        pairs.append(CountingPairs.pairs)
+    np.testing.assert_allclose(*scores, rtol=1e-9)
+    assert pairs[0] < 2 * 100 * 100 <= pairs[1]

@@ -1,4 +1,4 @@
-"""Criteria of density estimates: equal to their definitions, and minimised where they say."""
+"""Criteria of density estimates: equal to their definitions."""
 
 import itertools
 import math
@@ -11,7 +11,7 @@ from scipy.integrate import quad
 from sklearn_attention import Columns
 from sklearn_attention import bandwidth as bw
 from sklearn_attention.attention import serves
-from sklearn_attention.bandwidth import _convolution, _density_search, _log_sums
+from sklearn_attention.bandwidth import _convolution, _log_sums
 from sklearn_attention.kernels import (
     AitchisonAitken,
     Boxcar,
@@ -233,8 +233,8 @@ class TestConvolution:
             assert part.profile(np.linspace(0, 1, 1001)).min() > -1e-12
 
     def test_reach(self):
-        assert bw.kernel_reach(Boxcar()) == 1
-        assert 8 < bw.kernel_reach(Gaussian()) < 12
+        assert _convolution.kernel_reach(Boxcar()) == 1
+        assert 8 < _convolution.kernel_reach(Gaussian()) < 12
 
     def test_slow_tails_are_refused(self):
         class Cauchy(SmoothingKernel):
@@ -247,7 +247,7 @@ class TestConvolution:
                 return math.inf
 
         with pytest.raises(ValueError, match=r"falls too slowly.*'gaussian'"):
-            bw.kernel_reach(Cauchy())
+            _convolution.kernel_reach(Cauchy())
 
 
 class TestConditionalLikelihood:
@@ -293,24 +293,6 @@ class TestConditionalLikelihood:
         np.testing.assert_allclose(gradient, differences(value, point), atol=2e-6)
 
 
-class TestRule:
-    def test_numbers_as_ever_and_lambdas_at_the_square_of_the_rate(self, rows):
-        found = bw.mixed_rule_bandwidth(rows, Tricube(), "silverman", columns=COLUMNS)
-        numbers = bw.rule_bandwidth(rows[:, [0, 2]], Tricube(), "silverman")
-        np.testing.assert_array_equal(found[[0, 2]], numbers)
-        rate = len(rows) ** (-2 / 6)
-        np.testing.assert_allclose(found[[1, 3]], [2 / 3 * rate, rate])
-
-    def test_categories_alone(self, rows):
-        columns = Columns(("unordered",), (range(3),))
-        found = bw.mixed_rule_bandwidth(rows[:, [1]], Gaussian(), columns=columns)
-        assert found == pytest.approx([2 / 3 * 24**-0.5])
-
-    def test_unknown(self, rows):
-        with pytest.raises(ValueError, match="rule='wrong' is unknown"):
-            bw.mixed_rule_bandwidth(rows, Gaussian(), "wrong")
-
-
 PLACES = {
     "normal": lambda rng: rng.normal(size=200),
     "heavy tails": lambda rng: rng.standard_cauchy(size=200),
@@ -347,157 +329,3 @@ class TestAlongOneFeature:
             line = line and name not in ("logistic", "sigmoid")
             assert bw.DensityLeastSquares(X, kernel).in_linear_time == line
         assert not bw.DensityLikelihood(np.zeros((5, 2)), Gaussian()).in_linear_time
-
-    def test_all_rows_are_looked_at(self, monkeypatch):
-        X = np.random.default_rng(0).normal(size=(300, 1))
-        expected, _ = bw.density_bandwidth(X, Gaussian())
-        monkeypatch.setattr(_density_search, "MAX_SEARCH_ROWS", 100)
-        all_rows, _ = bw.density_bandwidth(X, Gaussian())
-        assert all_rows == pytest.approx(expected, rel=1e-3)
-        monkeypatch.setattr(_density_search, "MAX_LINE_ROWS", 100)
-        sample, _ = bw.density_bandwidth(X, Gaussian(), random_state=0)
-        assert sample != pytest.approx(expected, rel=0.01)
-
-    @pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "tricube"])
-    @pytest.mark.parametrize("criterion", bw.CRITERIA)
-    def test_no_grid_is_better(self, criterion, kernel):
-        rng = np.random.default_rng(0)
-        X = np.append(rng.normal(size=150), 0.05 * rng.normal(size=50) + 3)[:, None]
-        found, score = bw.density_bandwidth(X, as_kernel(kernel), criterion)
-        kind = bw.DensityLikelihood if criterion == "likelihood" else bw.DensityLeastSquares
-        value = kind(X, as_kernel(kernel))
-        assert score == pytest.approx(value(found), rel=1e-9)
-        best = min(value.sign * value([h]) for h in np.geomspace(0.01, 10, 80))
-        assert value.sign * score <= best + 1e-6
-
-    @pytest.mark.parametrize("criterion", bw.CRITERIA)
-    def test_rounded_numbers_are_not_described_one_by_one(self, criterion):
-        x = np.random.default_rng(0).normal(size=(1000, 1))
-        found, _ = bw.density_bandwidth(x, Gaussian(), criterion)
-        rounded, _ = bw.density_bandwidth(x.round(1), Gaussian(), criterion)
-        assert rounded == pytest.approx(found, rel=0.15)
-
-    def test_an_outlier_does_not_hide_the_others(self):
-        x = np.random.default_rng(0).normal(size=(499, 1))
-        found, _ = bw.density_bandwidth(x, Gaussian(), "least_squares")
-        joined = np.append(x, [[1e6]], axis=0)
-        assert bw.density_bandwidth(joined, Gaussian(), "least_squares")[0] == pytest.approx(
-            found, rel=0.05
-        )
-
-
-class TestSearch:
-    @pytest.mark.parametrize("criterion", bw.CRITERIA)
-    @pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov"])
-    def test_no_grid_is_better(self, rows, criterion, kernel):
-        kernel, X = as_kernel(kernel), rows[:, [0, 2]]
-        kinds = {"likelihood": bw.DensityLikelihood, "least_squares": bw.DensityLeastSquares}
-        value = kinds[criterion](X, kernel)
-        sign = -1 if criterion == "likelihood" else 1
-        found, score = bw.density_bandwidth(X, kernel, criterion)
-        assert score == pytest.approx(value(found), rel=1e-9)
-        grid = np.geomspace(0.1, 10, 20)
-        best = min(sign * value([a, 5 * b]) for a, b in itertools.product(grid, grid))
-        assert sign * score <= best
-
-    def test_no_grid_is_better_with_categories(self, rows):
-        columns = {"columns": Columns(("numeric", "ordered"), (None, range(4)))}
-        X = rows[:, [0, 3]]
-        found, likelihood = bw.density_bandwidth(X, Gaussian(), **columns)
-        value = bw.DensityLikelihood(X, Gaussian(), **columns)
-        assert likelihood == pytest.approx(value(found), rel=1e-12)
-        grid = itertools.product(np.geomspace(0.1, 10, 20), np.linspace(0.01, 1, 20))
-        assert likelihood >= max(value(point) for point in grid)
-
-    def test_no_grid_is_better_for_conditional_densities(self, rows):
-        X, y = rows[:, [0]], np.sin(rows[:, 0]) + 0.1 * rows[:, 2]
-        h, g, likelihood = bw.conditional_bandwidth(X, y, Gaussian(), Gaussian())
-        value = bw.ConditionalLikelihood(X, y, Gaussian(), Gaussian())
-        assert likelihood == pytest.approx(value([*h, g]), rel=1e-12)
-        grid = itertools.product(np.geomspace(0.05, 10, 20), np.geomspace(0.05, 5, 20))
-        assert likelihood >= max(value(point) for point in grid)
-
-    def test_only_what_is_not_given_is_searched(self, rows):
-        X, y = rows[:, [0, 2]], rows[:, 0]
-        free = bw.conditional_bandwidth(
-            X, y, Gaussian(), Gaussian(), bandwidth=np.array([0.5, 6.0])
-        )
-        np.testing.assert_allclose(free[0], [0.5, 6.0], rtol=1e-14)
-        held = bw.conditional_bandwidth(X, y, Gaussian(), Gaussian(), target_bandwidth=0.25)
-        assert held[1] == pytest.approx(0.25, rel=1e-14)
-        assert held[0][1] > held[0][0]
-
-    @pytest.mark.parametrize("criterion", bw.CRITERIA)
-    def test_units_do_not_matter(self, rows, criterion):
-        X, units = rows[:, [0, 2]], np.array([1e-6, 1e5])
-        found, score = bw.density_bandwidth(X, Gaussian(), criterion)
-        scaled, other = bw.density_bandwidth(X * units + 3 * units, Gaussian(), criterion)
-        np.testing.assert_allclose(scaled, found * units, rtol=1e-4)
-        if criterion == "likelihood":
-            assert other == pytest.approx(score - math.log(units.prod()))
-        else:
-            assert other == pytest.approx(score / units.prod())
-
-    @pytest.mark.parametrize("criterion", bw.CRITERIA)
-    def test_many_features_in_small_units(self, criterion):
-        X = np.random.default_rng(0).normal(size=(10, 60))
-        found, score = bw.density_bandwidth(X, Gaussian(), criterion)
-        small, other = bw.density_bandwidth(1e-6 * X, Gaussian(), criterion)
-        np.testing.assert_allclose(small, 1e-6 * found, rtol=1e-6)
-        if criterion == "likelihood":
-            assert other == pytest.approx(score - 60 * math.log(1e-6))
-        else:
-            assert other == -math.inf
-
-    def test_a_row_of_weight_0_is_absent(self, rows, weights):
-        X = rows[:, [0, 2]]
-        weights[:5] = 0
-        found, _ = bw.density_bandwidth(X, Gaussian(), sample_weight=weights)
-        absent, _ = bw.density_bandwidth(X[5:], Gaussian(), sample_weight=weights[5:])
-        np.testing.assert_array_equal(found, absent)
-
-    def test_large_data_are_sampled_and_carried_over(self, monkeypatch):
-        X = np.random.default_rng(0).normal(size=(300, 2))
-        X[:, 1] = X[:, 1] > 0
-        monkeypatch.setattr(_density_search, "MAX_SEARCH_ROWS", 100)
-        columns = {"columns": Columns(("numeric", "unordered"), (None, range(2)))}
-        found, _ = bw.density_bandwidth(X, Gaussian(), random_state=7, **columns)
-        rows = np.random.RandomState(7).choice(300, 100, replace=False)
-        small, _ = bw.density_bandwidth(X[rows], Gaussian(), **columns)
-        np.testing.assert_allclose(found, small * [3 ** (-1 / 5), 3 ** (-2 / 5)], rtol=1e-3)
-
-    def test_copies_end_at_the_floor_with_a_warning(self):
-        X = np.repeat(np.random.default_rng(0).normal(size=(30, 1)), 2, axis=0)
-        with pytest.warns(UserWarning, match="bandwidth='likelihood' ended at its floor"):
-            found, _ = bw.density_bandwidth(X, Gaussian())
-        assert found > 0
-
-    def test_one_row_is_not_enough(self):
-        with pytest.raises(ValueError, match=r"two rows .* n_samples=1: pass a number"):
-            bw.density_bandwidth(np.zeros((1, 1)), Gaussian())
-
-    def test_unknown_criterion(self, rows):
-        with pytest.raises(ValueError, match="criterion='wrong' is unknown"):
-            bw.density_bandwidth(rows, Gaussian(), "wrong")
-
-    def test_the_observer_can_stop(self, rows):
-        seen = []
-
-        def observe(score, bandwidth):
-            seen.append(bandwidth)
-            return len(seen) == 3
-
-        found, _ = bw.density_bandwidth(rows[:, [0, 2]], Gaussian(), observe=observe)
-        assert len(seen) == 3
-        assert any(np.allclose(found, bandwidth) for bandwidth in seen)
-
-    def test_features_that_do_not_matter_are_smoothed_away(self):
-        rng = np.random.default_rng(0)
-        X = np.column_stack([rng.normal(size=(150, 2)), rng.integers(3, size=150)])
-        y = X[:, 0] + 0.3 * rng.normal(size=150)
-        h, _, _ = bw.conditional_bandwidth(
-            X, y, Gaussian(), Gaussian(),
-            columns=Columns.numbers(2) + Columns(("unordered",), (range(3),)),
-        )  # fmt: skip
-        assert h[1] > 10 * h[0]
-        assert h[2] > 0.5

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sklearn_attention import Columns
-from sklearn_attention.bandwidth import LogSums, each_column
+from sklearn_attention.bandwidth._log_sums import LogSums, each_column
 from sklearn_attention.kernels import Epanechnikov, Gaussian, level_table
 
 COLUMNS = Columns(("numeric", "numeric", "unordered"), (None, None, range(3)))

@@ -1,8 +1,9 @@
 """The search for the bottom of a curve of scales."""
 
 import numpy as np
+import pytest
 
-from sklearn_attention.bandwidth import minimize_scale
+from sklearn_attention.bandwidth._minimize import minimize_scale
 
 
 def test_a_high_valley_takes_no_time_beside_a_wall():
@@ -13,8 +14,54 @@ def test_a_high_valley_takes_no_time_beside_a_wall():
         x = np.log(scales)
         tried.extend(x)
         valleys = 1 - 0.9 * np.exp(-((x - 4) ** 2)) - 0.3 * np.exp(-((x + 4) ** 2))
-        return np.where(x > 6.9, 1e9, valleys), False
+        return np.where(x > 6.9, 1e9, valleys)
 
     scale, _ = minimize_scale(curve, np.exp(-7), np.exp(7), step=0.2)
     assert abs(np.log(scale) - 4) < 1e-2
     assert sum(abs(x + 4) < 0.2 for x in tried) <= 3
+
+
+@pytest.mark.parametrize("target", [0.0123, 0.5, 77.0])
+def test_smooth_valley(target):
+    scale, value = minimize_scale(lambda h: np.log(h / target) ** 2, 1e-3, 1e3)
+    assert scale == pytest.approx(target, rel=1e-3)
+    assert value < 1e-6
+
+
+@pytest.mark.parametrize("phase", np.linspace(0, 6, 13))
+def test_the_deepest_of_many_valleys(phase):
+    def bumpy(h):
+        x = np.log(h)
+        return np.cos(2.5 * x + phase) + 0.02 * (x - 1) ** 2
+
+    grid = np.exp(np.linspace(np.log(1e-3), np.log(1e3), 20_001))
+    brute = bumpy(grid).min()
+    assert minimize_scale(bumpy, 1e-3, 1e3)[1] <= brute + 1e-6
+
+
+def test_infinite_and_nan_regions():
+    def partly(h):
+        return np.where(h < 0.1, np.nan, np.where(h > 10, np.inf, (h - 2) ** 2))
+
+    assert minimize_scale(partly, 1e-3, 1e3)[0] == pytest.approx(2, rel=1e-3)
+    assert minimize_scale(lambda h: h * np.nan, 1, 2)[1] == np.inf
+
+
+def test_minimum_at_an_end():
+    assert minimize_scale(lambda h: h, 0.5, 2)[0] == pytest.approx(0.5, rel=1e-3)
+    assert minimize_scale(lambda h: -h, 0.5, 2)[0] == pytest.approx(2, rel=1e-3)
+
+
+def test_counts_candidates():
+    calls = []
+
+    def criterion(h):
+        calls.extend(h)
+        return np.cos(40 * np.log(h))
+
+    minimize_scale(criterion, 1e-3, 1e3)
+    assert 60 < len(calls) < 200
+
+
+def test_of_equals_the_widest():
+    assert minimize_scale(lambda h: h * 0, 1, 100)[0] == pytest.approx(100)

@@ -4,14 +4,19 @@ import numpy as np
 import pytest
 
 from sklearn_attention import Columns
-from sklearn_attention.bandwidth import (
-    AdaptiveBandwidth,
-    check_neighbors,
-    feature_spread,
-    neighbor_distances,
-    select_neighbors,
-)
+from sklearn_attention._spread import feature_spread
+from sklearn_attention.bandwidth import AdaptiveBandwidth
+from sklearn_attention.bandwidth._neighbors import NeighborSearch, neighbor_distances
+from sklearn_attention.bandwidth._search import Rows
 from sklearn_attention.kernels import Boxcar, Epanechnikov, Gaussian, mixed_kernel
+
+
+def select_neighbors(X, values, kernel, *, columns=None, observe=None, **options):
+    """Number of neighbours and the leave-one-out error there."""
+    rows = Rows(X=X, values=values, columns=columns or Columns.numbers(X.shape[1]), **options)
+    watch = observe and (lambda value, _, n_neighbors_: observe(value, n_neighbors_))
+    found = NeighborSearch().choose(rows, kernel, watch)
+    return found.n_neighbors, found.value
 
 
 def brute_force(X, values, kernel, k, weight, columns=None, degree=0):
@@ -23,7 +28,7 @@ def brute_force(X, values, kernel, k, weight, columns=None, degree=0):
         others = np.arange(len(X)) != i
         distance = np.linalg.norm(Z[others][:, columns] - Z[i, columns], axis=1)
         h = np.sort(distance)[k - 1] * (1 + 1e-10)
-        # At no distance, the rows at the same place and nobody else.
+        # At no distance, the rows at the same place and no others.
         h = max(h, 1e-6 * np.linalg.norm(np.ptp(Z[:, columns], axis=0)))
         scaled = X.copy()
         scaled[:, columns] = Z[:, columns] / h
@@ -96,8 +101,8 @@ def test_distances_in_some_columns():
     X = np.column_stack([rng.uniform(0, 1, 50), rng.integers(0, 3, 50)])
     values = np.sin(5 * X[:, :1]) + X[:, 1:] + 0.1 * rng.normal(size=(50, 1))
     columns = Columns(("numeric", "unordered"), (None, range(3)))
-    kernel = mixed_kernel(Gaussian(), columns, [0, 0.1])
-    k, value = select_neighbors(X, values, kernel, columns=[0])
+    kernel = mixed_kernel(Gaussian(), columns, [0, 2 / 3 * 50 ** (-2 / 5)])
+    k, value = select_neighbors(X, values, Gaussian(), columns=columns)
     curve = [brute_force(X, values, kernel, j, np.ones(50), [0]) for j in range(1, 26)]
     assert k == 1 + np.argmin(curve)
     assert value == pytest.approx(min(curve), rel=1e-8)
@@ -143,14 +148,19 @@ def test_the_search_may_be_ended():
     assert seen == [1, 2, 3]
 
 
+def chosen(n_neighbors, n_rows=10):
+    rows = Rows(X=np.arange(n_rows)[:, None], values=0, columns=Columns.numbers(1))
+    return AdaptiveBandwidth(n_neighbors).choose(rows, Gaussian()).n_neighbors
+
+
 @pytest.mark.parametrize("n_neighbors", [0, -1, 2.5, "3", True, None])
 def test_numbers_that_are_not_valid(n_neighbors):
     with pytest.raises(ValueError, match=r"n_neighbors=.* is not valid: pass an integer"):
-        check_neighbors(n_neighbors, 10)
+        chosen(n_neighbors)
 
 
 def test_more_neighbours_than_rows():
-    assert check_neighbors(np.int64(10), 10) == 10
+    assert chosen(np.int64(10)) == 10
     with pytest.raises(ValueError, match="n_neighbors=11 is more than the 10 training rows"):
-        check_neighbors(11, 10)
+        chosen(11)
     assert AdaptiveBandwidth(3).get_params() == {"n_neighbors": 3}

@@ -5,18 +5,21 @@ import warnings
 
 import numpy as np
 import pytest
+from leave_one_out import leave_one_out_error
 from slow_cases import one_in
 
 from sklearn_attention import Columns
 from sklearn_attention.attention import Scores, local_rows
 from sklearn_attention.bandwidth import (
     corrected_akaike,
-    criterion_of_candidates,
     generalized_cross_validation,
-    leave_one_out_error,
     select_bandwidth,
-    select_bandwidths,
 )
+from sklearn_attention.bandwidth._candidates import (
+    criterion_of_candidates,
+)
+from sklearn_attention.bandwidth._per_feature import search_bandwidths
+from sklearn_attention.bandwidth._search import Rows
 from sklearn_attention.kernels import (
     Boxcar,
     Epanechnikov,
@@ -29,6 +32,12 @@ from sklearn_attention.kernels import (
 COLUMNS = Columns(
     ("numeric", "unordered", "ordered", "unordered"), (None, range(3), range(4), range(5))
 )
+
+
+def select_bandwidths(X, values, kernel, criterion="loo", *, per_feature=True, **options):
+    """Bandwidths, the criterion there, and the relevance of each feature."""
+    found = select_bandwidth(X, values, kernel, criterion, per_feature=per_feature, **options)
+    return found.bandwidth, found.value, found.relevance
 
 
 def numbers(n=60, seed=0):
@@ -222,7 +231,8 @@ def test_one_scale_with_categories():
 
 def test_one_scale_equals_the_search_of_scales():
     X, values = numbers()
-    h, value, _ = select_bandwidths(X, values, Gaussian(), per_feature=False)
+    rows = Rows(X=X, values=values, columns=Columns.numbers(2))
+    h, value, *_ = search_bandwidths("loo", rows, Gaussian(), None)
     expected, error, *_ = select_bandwidth(X, values, Gaussian())
     assert value == pytest.approx(error, rel=1e-4)
     np.testing.assert_allclose(h, expected, rtol=2e-2)
@@ -249,7 +259,7 @@ def test_weightless_rows_are_absent():
 
 def test_nothing_to_find():
     X, values = numbers(3)
-    with pytest.raises(ValueError, match=r"bandwidth='aicc' found no bandwidths at which"):
+    with pytest.raises(ValueError, match=r"bandwidth='aicc' found no bandwidth at which"):
         select_bandwidths(X, values, Gaussian(), "aicc")
     with pytest.raises(ValueError, match="n_samples=1: pass a number"):
         select_bandwidths(X[:1], values[:1], Gaussian())
@@ -291,3 +301,17 @@ def test_all_rows_in_one_place():
         )
     assert np.isfinite(h).all()
     assert (relevance == 0).all()
+
+
+def test_of_many_rows_with_categories_the_numbers_make_the_rate(monkeypatch):
+    monkeypatch.setattr("sklearn_attention.bandwidth._per_feature.MAX_SEARCH_ROWS", 100)
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.uniform(0, 1, 300), rng.integers(0, 3, 300)])
+    values = np.sin(9 * X[:, :1]) + 0.5 * X[:, 1:] + 0.2 * rng.normal(size=(300, 1))
+    columns = Columns(("numeric", "unordered"), (None, range(3)))
+    found, *_ = select_bandwidths(X, values, Gaussian(), columns=columns, random_state=7)
+    some = np.random.RandomState(7).choice(300, 100, replace=False)
+    sample, *_ = select_bandwidths(
+        X[some], values[some], Gaussian(), columns=columns, random_state=7
+    )
+    np.testing.assert_allclose(found, sample * [3 ** (-1 / 5), 3 ** (-2 / 5)], rtol=5e-3)

@@ -24,11 +24,10 @@ from sklearn_attention.attention._algorithms import _near_keys
 from sklearn_attention.bandwidth import (
     DensityLeastSquares,
     DensityLikelihood,
-    LogSums,
     _log_sums,
-    each_column,
     rule_bandwidth,
 )
+from sklearn_attention.bandwidth._log_sums import LogSums, each_column
 from sklearn_attention.kernels import Gaussian, Tricube, level_table
 from sklearn_attention.smoothing._kernel_distribution import KernelDistribution
 

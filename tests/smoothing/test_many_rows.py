@@ -16,7 +16,7 @@ from sklearn_attention import (
     _blocks,
 )
 from sklearn_attention.attention import _parts
-from sklearn_attention.bandwidth import _density_search, _plug_in, _search
+from sklearn_attention.bandwidth import _density_search, _one_scale, _plug_in, _search
 from sklearn_attention.smoothing import _estimator
 
 N_ROWS = 60_000
@@ -109,7 +109,7 @@ def test_searches_look_at_a_sample_of_very_many_rows(model, rows, monkeypatch):
     monkeypatch.setattr(_search, "MANY_ROWS", 3000)
     monkeypatch.setattr(_density_search, "MAX_LINE_ROWS", 2000)
     monkeypatch.setattr(_plug_in, "_MANY_SAMPLED", 2000)
-    monkeypatch.setitem(_search.MAX_KEYS_IN_LINEAR_TIME, 1, 2000)
+    monkeypatch.setitem(_one_scale.MAX_KEYS_IN_LINEAR_TIME, 1, 2000)
     sampled = fitted(model, rows).bandwidth_
     assert sampled != everything
     # The same bandwidth, as far as a third of the rows can tell it.

@@ -325,8 +325,8 @@ class TestCallbacks:
 
     def test_teardown_also_after_a_failure(self, data):
         recorder = Recorder()
-        model = NadarayaWatsonRegressor(bandwidth="wrong").set_callbacks(recorder)
-        with pytest.raises(ValueError, match="bandwidth='wrong'"):
+        model = NadarayaWatsonRegressor(bandwidth="plug-in").set_callbacks(recorder)
+        with pytest.raises(ValueError, match="bandwidth='plug-in'"):
             model.fit(*data)
         assert recorder.teardowns == 1
 

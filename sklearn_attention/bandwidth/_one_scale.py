@@ -1,0 +1,310 @@
+"""The bandwidth at which a criterion of the smoother is smallest."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .. import attention
+from .._columns import Columns
+from .._validation import check_choice
+from ..attention._algorithms._linear import form_along
+from ..kernels import CompactKernel
+from ._criteria import SMOOTHER_CRITERIA
+from ._minimize import minimize_scale
+from ._per_feature import search_bandwidths
+from ._search import (
+    MAX_KEYS,
+    MAX_SEARCH_ROWS,
+    BandwidthChoice,
+    BandwidthRule,
+    Rows,
+    Trials,
+    ValueSample,
+    canonical_ratio,
+    search_range,
+)
+
+# Where a bandwidth takes time that is linear in the rows, more than these of one feature, and
+# of two, are sampled once and for all.
+MAX_KEYS_IN_LINEAR_TIME = {1: 1_000_000, 2: 50_000}
+# Pairs of one evaluation of a bandwidth: with many keys, fewer rows are predicted.
+_MAX_PAIRS = 5 * 10**7
+# How far, in logarithms, the minimum may be from that of a sample.
+_NEAR = 0.4
+# Distance of the first bandwidths tried, as logarithms, up to so many rows: the curves of few
+# rows of a single feature are bumpy, more so those of polynomials, which extrapolate in sparse
+# tails, and those of compact kernels have kinks. By compactness, and for degrees above 0.
+_STEPS = {
+    (False, False): {500: 0.16, np.inf: 0.35},
+    (False, True): {2000: 0.15, np.inf: 0.35},
+    (True, False): {500: 0.08, 20_000: 0.15, np.inf: 0.35},
+    (True, True): {500: 0.04, 2000: 0.05, 20_000: 0.15, np.inf: 0.35},
+}
+_STEP_IN_PLANE = 0.25
+# Bandwidths that are evaluated together: more take as long, and callbacks get reports later.
+_SCALES = 4
+# Errors this small beside the values are rounding.
+_ROUNDING = 1e-26
+# The curve is flat where its minimum without the penalty takes so many times the degrees of
+# freedom; an average of no more than these is the mean.
+_FLAT, _NO_DEPENDENCE = 2.0, 1.05
+_NARROWEST = (
+    "bandwidth={!r} ended at the narrowest bandwidth tried, where rows are predicted by their "
+    "nearest neighbours: neighbouring rows may be copies of each other, or their noise "
+    "dependent. Drop copies (sample_weight can count them), or pass a number."
+)
+_MEAN = (
+    "bandwidth={!r} ended where all rows weigh alike and predictions are the mean: no "
+    "dependence on X was found."
+)
+_FLAT_MINIMUM = (
+    "bandwidth='penalized-loo': the leave-one-out error is flat. It is smallest at {:.0f} "
+    "degrees of freedom, and penalised at {:.0f}: rows next to each other may have dependent "
+    "noise. The attribute bandwidth_search_ has the whole curve."
+)
+
+
+def select_bandwidth(
+    X,
+    values,
+    kernel,
+    criterion="loo",
+    *,
+    columns=None,
+    per_feature=False,
+    degree=0,
+    sample_weight=None,
+    random_state=None,
+    observe=None,
+    standardize=False,
+    gap=0,
+    empty="nearest",
+    algorithm="auto",
+    device="auto",
+):
+    r"""Bandwidth at which a criterion is smallest: one scale on all features, or one for each.
+
+    .. math:: h_j = c\, \hat\sigma_j,\quad c = \arg\min_c \text{criterion}(c\, \hat\sigma)
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        The keys, at least two rows of positive weight; categories as codes from 0.
+    values : ndarray of shape (n_samples, n_values)
+        Their values.
+    kernel : Kernel
+        Compares the numeric columns; with gradients, where more than one scale is searched.
+    criterion : {"loo", "penalized-loo", "gcv", "aicc"}, default="loo"
+        Leave-one-out error, the same penalised for degrees of freedom, generalised
+        cross-validation, or the corrected Akaike criterion.
+    columns : sklearn_attention.Columns, default=None
+        What each column is; None for numbers throughout. The lambdas of categories are
+        chosen along with the bandwidth.
+    per_feature : bool, default=False
+        Whether every number has its own bandwidth, or all share one scale on their spread.
+    degree : {0, 1, 2}, default=0
+        Degree of the local polynomials.
+    sample_weight : ndarray of shape (n_samples,), default=None
+        Weights of keys and of errors. For "gcv" and "aicc" the number of rows is that of rows
+        with positive weight, whatever they sum to.
+    random_state : int, numpy.random.RandomState or None, default=None
+        Draws the sample where there are many rows, and starts of the search of several scales.
+    observe : callable, default=None
+        Called for each bandwidth on trial as ``observe(value, bandwidth)``; returns whether
+        to end the search there.
+    standardize : bool, default=False
+        Whether several columns of values count in units of their own deviation, and the
+        criterion with them; in the search of one scale.
+    gap : int, default=0
+        How many rows before and after each are left out with it [1]_: for rows in an order in
+        which their noise is alike. Of many rows a stretch is drawn. One scale only.
+    empty : {"nearest", "nan", "mean", "raise"}, default="nearest"
+        What is predicted where no other row has weight.
+    algorithm : {"auto", "dense"}, default="auto"
+        How one scale is evaluated: "dense" takes all pairs of rows, and never counts as
+        taking linear time.
+    device : str, default="auto"
+        Where to compute one scale.
+
+    Returns
+    -------
+    choice : BandwidthChoice
+
+    Raises
+    ------
+    ValueError, TypeError
+        If there are fewer than two rows, no bandwidth predicts every row, `gap` is not for
+        such a search, or the kernel has no gradient where one is needed.
+
+    Notes
+    -----
+    Equal bandwidths are taken the widest. Rows that repeat others in features and values,
+    where nearly all values are distinct, are left out together: a copy would predict its twin
+    perfectly. Along a single feature most kernels take linear time, and all rows are used, up
+    to a million; with the Gaussian of two features up to 50 000. Otherwise of more than 2000
+    rows a sample of 2000 tells first where the minima are, at bandwidths larger by the rate of
+    optimal ones, and more than 20 000 are replaced by a sample of these. Of more than ten
+    million rows, which may be memory maps, rows that repeat others are joined
+    in the sample only.
+
+    Several scales, and lambdas, are found by L-BFGS-B from several starts, with the
+    criterion's exact gradient in the logarithms. A feature whose bandwidth may be as large as
+    a thousand times its extent at no loss gets that: the criterion cannot see it. With more
+    than 2000 rows a sample of these is used, and the bandwidths are carried over at the rate
+    :math:`n^{-1/(d+4)}`, lambdas at its square.
+
+    The relevance of a feature lies between 0 (differences make no difference) and 1:
+    :math:`1 - \exp(-\hat\sigma_j^2 / h_j^2)`, what a Gaussian kernel takes off for the
+    typical difference of two rows; for categories, what it takes off for the next level.
+
+    Doubts are that the search of one scale ended at the narrowest bandwidth, or where averages
+    are the mean; or, along a single feature, that the minimum of "penalized-loo" is flat, since
+    plain leave-one-out would take more than twice the degrees of freedom.
+
+    References
+    ----------
+    .. [1] Burman, P., Chow, E. and Nolan, D. (1994). A cross-validatory method for dependent
+       data. Biometrika 81, 351-358.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_attention.bandwidth import select_bandwidth
+    >>> from sklearn_attention.kernels import Gaussian
+    >>> X = np.linspace(0, 6, 60)[:, None]
+    >>> y = np.sin(X) + 0.1 * np.random.default_rng(0).normal(size=X.shape)
+    >>> select_bandwidth(X, y, Gaussian()).bandwidth.round(2)
+    array([0.13])
+    """
+    check_choice("bandwidth", criterion, SMOOTHER_CRITERIA)
+    rows = Rows(
+        X=X, values=values, columns=columns or Columns.numbers(X.shape[1]), degree=degree,
+        sample_weight=sample_weight, random_state=random_state, standardize=standardize,
+        per_feature=per_feature, gap=gap, empty=empty, algorithm=algorithm, device=device,
+    )  # fmt: skip
+    return CriterionSearch(criterion).find(rows, kernel, observe)
+
+
+@dataclass(frozen=True)
+class CriterionSearch(BandwidthRule):
+    """The bandwidth, or the bandwidths, at which a criterion of the smoother is smallest."""
+
+    criterion: str
+    searches = True
+
+    def choose(self, rows, kernel, observe=None):
+        return self.find(rows, kernel, observe).warned()
+
+    def find(self, rows, kernel, observe=None):
+        """As :meth:`choose`, without warnings."""
+        if rows.many_scales:
+            rows.refuse_gap()
+            return search_bandwidths(self.criterion, rows, kernel, observe)
+        return _search_scale(self.criterion, rows, kernel, observe)
+
+
+def _search_scale(criterion, rows, kernel, observe):
+    """One scale on every feature's spread."""
+    curve = _Curve(criterion, rows, kernel, observe)
+    sample = curve.sample
+    low, high = search_range(sample.X / sample.spread, canonical_ratio(kernel))
+    with curve.trials as trials:
+        minimize_scale(curve, low, high, **curve.layout())
+    scales = np.array(sorted(curve.tried))
+    columns = np.array([curve.tried[scale] for scale in scales.tolist()]).T
+    results = {"bandwidth": scales[:, None] * sample.spread}
+    results |= zip(("criterion", "loo_error", "degrees_of_freedom"), columns, strict=True)
+    best = scales.searchsorted(trials.best)
+    doubts = [_NARROWEST.format(criterion)] if trials.best < 1.05 * low else []
+    freedoms, errors = results["degrees_of_freedom"], results["loo_error"]
+    if rows.degree == 0 and freedoms[best] < _NO_DEPENDENCE and trials.value > 0:
+        doubts.append(_MEAN.format(criterion))
+    if criterion == "penalized-loo" and rows.X.shape[1] == 1:
+        plain = freedoms[np.flatnonzero(errors == errors.min())[-1]]
+        if plain > _FLAT * max(freedoms[best], 2.0):
+            doubts.append(_FLAT_MINIMUM.format(plain, freedoms[best]))
+    bandwidth = results["bandwidth"][best]
+    bandwidth = sample.carry(bandwidth, rows.columns, decreasing=kernel.decreasing)
+    return BandwidthChoice(bandwidth, float(results["criterion"][best]), results, doubts)
+
+
+class _Curve:
+    """A criterion as a function of the scale, and what it was at all that were tried."""
+
+    def __init__(self, criterion, rows, kernel, observe):
+        self.criterion, self.rows, self.kernel = criterion, rows, kernel
+        n_features = rows.X.shape[1]
+        self.linear = (
+            not rows.gap
+            and rows.algorithm != "dense"
+            and form_along(kernel, n_features, rows.degree) is not None
+        )
+        most = MAX_KEYS_IN_LINEAR_TIME[min(n_features, 2)] if self.linear else MAX_KEYS
+        self.sample = sample = ValueSample(criterion, rows, most, standardize=rows.standardize)
+        if len(sample) < 2 * rows.gap + 2:
+            raise ValueError(
+                f"gap={rows.gap} leaves out {2 * rows.gap + 1} rows for each, of n_samples="
+                f"{len(sample)} of positive weight: pass a smaller gap."
+            )
+        # Where time is linear in the rows, all of them are predicted.
+        some = None if self.linear else sample.positions(max(_MAX_PAIRS // len(sample), 2))
+        self.smoother = self._smoother(sample.X, sample.values, sample.sample_weight, rows=some)
+        self.trials, self.tried = Trials(criterion, rows, observe), {}
+
+    def __call__(self, scales):
+        values = np.empty(len(scales))
+        for first in range(0, len(scales), _SCALES):
+            some = slice(first, first + _SCALES)
+            values[some] = self._evaluate(scales[some])
+        return values
+
+    def _evaluate(self, scales):
+        sample, scores = self.sample, self.smoother.scores(scales)
+        # Of the rows that are predicted, to the trace of all.
+        share = len(self.smoother.rows) / len(sample)
+        scores = scores._replace(trace=scores.trace / share)
+        values = self._values(scores, len(sample))
+        for k, scale in enumerate(scales.tolist()):
+            value = sample.in_units(values[k], self.criterion)
+            error = sample.in_units(scores.left_out[k], "loo")
+            self.tried[scale] = (value, error, scores.trace[k])
+            # Of equal values that of the widest.
+            self.trials.add(values[k], scale, tie=-scale)
+            self.trials.report(value, scale * sample.spread)
+        return values
+
+    def layout(self):
+        """Options of :func:`minimize_scale`: steps, or a sample that lays out the curve."""
+        sample, n_features = self.sample, self.sample.X.shape[1]
+        if self.linear and n_features > 1:
+            return {"step": _STEP_IN_PLANE}
+        if self.linear:
+            steps = _STEPS[isinstance(self.kernel, CompactKernel), self.rows.degree > 0]
+            return {"step": next(step for n, step in steps.items() if len(sample) <= n)}
+        if len(sample) <= MAX_SEARCH_ROWS or self.rows.gap:
+            return {}
+        some = sample.positions(MAX_SEARCH_ROWS)
+        weights = None if sample.sample_weight is None else sample.sample_weight[some]
+        smoother = self._smoother(sample.X[some], sample.values[some], weights)
+        wider = (len(sample) / len(some)) ** (1 / (n_features + 4))
+        wider = wider if self.kernel.decreasing else 1.0
+
+        def approximate(scales):
+            return self._values(smoother.scores(scales * wider, single=True), len(some))
+
+        return {"approximate": approximate, "error": _NEAR}
+
+    def _smoother(self, X, values, sample_weight, rows=None):
+        return attention.LeaveOneOut(
+            X, values, self.kernel, bandwidth=self.sample.spread, sample_weight=sample_weight,
+            rows=rows, gap=self.rows.gap, **self.rows.smoother,
+        )  # fmt: skip
+
+    def _values(self, scores, n_samples):
+        """The criterion, where what is left of exact predictions is nothing at all."""
+        exact = scores.left_out < _ROUNDING
+        left_out = np.where(exact, 0.0, scores.left_out)
+        # Criteria take its logarithm.
+        fitted = np.where(exact, np.finfo(np.float64).tiny, scores.fitted)
+        scores = scores._replace(left_out=left_out, fitted=fitted)
+        return SMOOTHER_CRITERIA[self.criterion](scores, n_samples)

@@ -1,0 +1,308 @@
+"""The search of one scale on all features, against brute force."""
+
+import itertools
+import warnings
+
+import numpy as np
+import pytest
+from leave_one_out import leave_one_out_error
+
+from sklearn_attention import LocalPolynomialRegressor, NadarayaWatsonRegressor
+from sklearn_attention._spread import feature_spread
+from sklearn_attention.bandwidth import SMOOTHER_CRITERIA, rule_bandwidth, select_bandwidth
+from sklearn_attention.bandwidth._candidates import (
+    criterion_of_candidates,
+)
+from sklearn_attention.bandwidth._search import MAX_SEARCH_ROWS
+from sklearn_attention.kernels import (
+    Boxcar,
+    Epanechnikov,
+    Gaussian,
+    Laplacian,
+    Matern32,
+    Periodic,
+    Silverman,
+    Triangular,
+)
+
+
+def brute_force_error(X, values, kernel, bandwidth, weight):
+    """Leave each row out and average the others, one by one."""
+    total = 0.0
+    for i in range(len(X)):
+        others = np.arange(len(X)) != i
+        w = kernel(X[[i]] / bandwidth, X[others] / bandwidth)[0] * weight[others]
+        total += weight[i] * ((values[i] - w @ values[others] / w.sum()) ** 2).mean()
+    return total / weight.sum()
+
+
+class CountingPairs(Epanechnikov):
+    """Counts the pairs whose distance it is asked about."""
+
+    pairs = 0
+
+    def profile(self, squared):
+        CountingPairs.pairs += int(np.prod(squared.shape))
+        return super().profile(squared)
+
+
+@pytest.mark.parametrize("estimator", [NadarayaWatsonRegressor, LocalPolynomialRegressor])
+@pytest.mark.parametrize("algorithm", ["auto", "dense"])
+def test_the_algorithm_of_an_estimator_is_that_of_its_search(estimator, algorithm):
+    X = np.random.default_rng(0).uniform(0, 1, (100, 1))
+    CountingPairs.pairs = 0
+    model = estimator(CountingPairs(), algorithm=algorithm).fit(X, np.sin(9 * X[:, 0]))
+    n_tried = len(model.bandwidth_search_["criterion"])
+    assert (CountingPairs.pairs > 100 * 100 * n_tried) == (algorithm == "dense")
+
+
+def test_all_pairs_find_the_bandwidth_of_linear_time():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0, 1, (80, 1))
+    values = np.sin(9 * X) + 0.2 * rng.normal(size=X.shape)
+    fast, dense = (
+        select_bandwidth(X, values, Gaussian(), algorithm=name) for name in ("auto", "dense")
+    )
+    np.testing.assert_allclose(dense.bandwidth, fast.bandwidth, rtol=1e-2)
+    assert dense.value == pytest.approx(fast.value, rel=1e-4)
+
+
+class TestLeaveOneOut:
+    @pytest.mark.parametrize("kernel", [Gaussian(), Matern32(), Silverman()], ids=repr)
+    @pytest.mark.parametrize("bandwidth", [0.2, 1.0, np.array([0.3, 2.0])])
+    def test_error_equals_leaving_out(self, kernel, bandwidth):
+        rng = np.random.default_rng(0)
+        X, values = rng.normal(size=(40, 2)), rng.normal(size=(40, 3))
+        weight = rng.uniform(0.2, 2, 40)
+        error = leave_one_out_error(X, values, kernel, bandwidth, sample_weight=weight)
+        expected = brute_force_error(X, values, kernel, bandwidth, weight)
+        assert error == pytest.approx(expected, rel=1e-10)
+
+    @pytest.mark.parametrize("kernel", [Gaussian(), Epanechnikov(), Triangular()], ids=repr)
+    @pytest.mark.parametrize("seed", range(4))
+    def test_search_finds_the_brute_force_minimum(self, kernel, seed):
+        rng = np.random.default_rng(seed)
+        X = rng.uniform(0, 1, (60, 1))
+        values = np.sin(12 * X) + 0.3 * rng.normal(size=(60, 1))
+        _, error, *_ = select_bandwidth(X, values, kernel)
+        grid = np.geomspace(0.005, 3, 300)
+        brute = criterion_of_candidates(X, values, kernel, list(grid)).min()
+        # Compact kernels make curves with kinks; a percent of a percent is no miss.
+        assert error <= brute * (1 + 1e-4)
+
+    def test_boxcar_search_comes_close_on_a_curve_of_steps(self):
+        rng = np.random.default_rng(0)
+        X = rng.uniform(0, 1, (60, 1))
+        values = np.sin(12 * X) + 0.3 * rng.normal(size=(60, 1))
+        _, error, *_ = select_bandwidth(X, values, Boxcar())
+        grid = np.geomspace(0.005, 3, 500)
+        brute = criterion_of_candidates(X, values, Boxcar(), list(grid)).min()
+        assert error <= brute * 1.02
+
+    def test_one_scale_on_each_spread(self):
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(80, 2)) * [1.0, 1000.0]
+        values = np.sin(X[:, :1]) + 0.1 * rng.normal(size=(80, 1))
+        bandwidth, _, *_ = select_bandwidth(X, values, Gaussian())
+        ratio = bandwidth / feature_spread(X)
+        assert ratio[0] == pytest.approx(ratio[1])
+
+    def test_units_do_not_matter(self):
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(80, 2))
+        values = np.sin(X[:, :1]) + 0.1 * rng.normal(size=(80, 1))
+        bandwidth, error, *_ = select_bandwidth(X, values, Gaussian())
+        scaled, same, *_ = select_bandwidth(X * [1e-6, 1e4] + 7, values, Gaussian())
+        np.testing.assert_allclose(scaled, bandwidth * [1e-6, 1e4], rtol=2e-3)
+        assert same == pytest.approx(error, rel=1e-6)
+
+    def test_cps71(self, data_folder):
+        import pandas as pd
+
+        frame = pd.read_csv(data_folder / "curves" / "cps71.csv.gz")
+        X, values = frame[["age"]].to_numpy(float), frame[["logwage"]].to_numpy()
+        bandwidth, error, *_ = select_bandwidth(X, values, Gaussian())
+        weight = np.ones(len(X))
+        grid = np.concatenate([np.geomspace(0.5, 10, 10), np.linspace(1.85, 1.95, 11)])
+        curve = [brute_force_error(X, values, Gaussian(), h, weight) for h in grid]
+        assert error <= min(curve)
+        assert bandwidth[0] == pytest.approx(grid[np.argmin(curve)], abs=0.01)
+        # R's np documents 1.892 for this regression.
+        assert bandwidth[0] == pytest.approx(1.892, abs=1e-3)
+
+    @pytest.mark.parametrize("n_features", [1, 2])
+    @pytest.mark.parametrize("kernel", [Gaussian(), Epanechnikov()], ids=repr)
+    def test_many_rows_are_glanced_at_and_then_looked_at(self, n_features, kernel, monkeypatch):
+        monkeypatch.setattr("sklearn_attention.bandwidth._one_scale.MAX_SEARCH_ROWS", 150)
+        rng = np.random.default_rng(0)
+        X = rng.uniform(0, 1, (200, n_features))
+        values = np.sin(12 * X[:, :1]) + 0.3 * rng.normal(size=(len(X), 1))
+        bandwidth, error, *_ = select_bandwidth(X, values, kernel, random_state=0)
+        assert error == pytest.approx(leave_one_out_error(X, values, kernel, bandwidth))
+        for factor in np.geomspace(0.3, 3, 12):
+            other = leave_one_out_error(X, values, kernel, factor * bandwidth)
+            assert error <= other * (1 + 1e-4)
+        again, same, *_ = select_bandwidth(X, values, kernel, random_state=0)
+        np.testing.assert_array_equal(again, bandwidth)
+        assert same == error
+
+    @pytest.mark.parametrize("d", [1, 2, 3])
+    def test_very_many_rows_are_sampled_and_rescaled(self, d, monkeypatch):
+        limits = {"MAX_KEYS": 300, "MAX_KEYS_IN_LINEAR_TIME": {1: 300, 2: 300}}
+        for name, limit in limits.items():
+            monkeypatch.setattr(f"sklearn_attention.bandwidth._one_scale.{name}", limit)
+        rng = np.random.default_rng(0)
+        X = rng.uniform(0, 1, (1200, d))
+        values = np.sin(12 * X[:, :1]) + 0.3 * rng.normal(size=(1200, 1))
+        rows = np.random.RandomState(0).choice(1200, 300, replace=False)
+        bandwidth, _, *_ = select_bandwidth(X, values, Gaussian(), random_state=0)
+        sample, _, *_ = select_bandwidth(X[rows], values[rows], Gaussian())
+        # The sample's own spread differs a little: only the scale is carried over.
+        assert bandwidth[0] == pytest.approx(sample[0] * 4 ** (-1 / (d + 4)), rel=2e-2)
+
+    @pytest.mark.parametrize("kernel", [Gaussian(), Epanechnikov()], ids=repr)
+    @pytest.mark.parametrize("far", [1e2, 1e6])
+    def test_one_far_row_changes_little(self, far, kernel):
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(499, 1))
+        values = np.sin(3 * X) + 0.3 * rng.normal(size=(499, 1))
+        alone, _, *_ = select_bandwidth(X, values, kernel)
+        X, values = np.append(X, [[far]], axis=0), np.append(values, [[0.3]], axis=0)
+        found, _, *_ = select_bandwidth(X, values, kernel)
+        assert found[0] == pytest.approx(alone[0], rel=0.1)
+
+    @pytest.mark.parametrize("degree", [0, 1])
+    @pytest.mark.parametrize("kernel", [Gaussian(), Laplacian()], ids=repr)
+    def test_heavy_tails(self, kernel, degree):
+        rng = np.random.default_rng(1)
+        X = rng.standard_cauchy(size=(500, 1))
+        values = np.sin(4 * np.arctan(X)) + 0.3 * rng.normal(size=(500, 1))
+        bandwidth, error, *_ = select_bandwidth(X, values, kernel, degree=degree)
+        grid = bandwidth[0] * np.geomspace(1e-3, 1e3, 25)
+        errors = [leave_one_out_error(X, values, kernel, h, degree=degree) for h in grid]
+        assert error <= 1.01 * min(errors)
+
+    def test_all_rows_of_a_feature_are_looked_at(self):
+        rng = np.random.default_rng(0)
+        n = MAX_SEARCH_ROWS + 1000
+        X = rng.normal(size=(n, 1))
+        values = np.sin(5 * X) + 0.3 * rng.normal(size=(n, 1))
+        first, second = (
+            select_bandwidth(X, values, Gaussian(), random_state=seed)[0] for seed in (0, 1)
+        )
+        assert first == second
+
+    def test_constant_values_take_the_widest(self):
+        X = np.random.default_rng(0).normal(size=(40, 1))
+        for degree, criterion in itertools.product((0, 1), SMOOTHER_CRITERIA):
+            bandwidth, value, *_ = select_bandwidth(
+                X, np.full((40, 1), 0.1), Gaussian(), criterion, degree=degree
+            )
+            assert criterion == "aicc" or value < 1e-200
+            assert bandwidth[0] > np.ptp(X)
+
+    def test_outputs_count_alike(self):
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(200, 1))
+        values = np.hstack([np.sin(6 * X), X]) + 0.2 * rng.normal(size=(200, 2))
+        found = [
+            select_bandwidth(X, values * units, Gaussian(), standardize=True)[0][0]
+            for units in ([1, 1], [1, 1e6], [1e6, 1])
+        ]
+        np.testing.assert_allclose(found, found[0], rtol=1e-6)
+
+    def test_a_flat_minimum_is_doubtful(self):
+        # Noise that is alike in neighbouring rows.
+        rng = np.random.default_rng(0)
+        X = np.linspace(0, 1, 150)[:, None]
+        noise = np.convolve(rng.normal(size=152), [0.63, 0.7, 0.63], "valid")
+        values = (np.sin(3 * X[:, 0]) + noise)[:, None]
+        _, _, results, doubts, *_ = select_bandwidth(X, values, Gaussian(), "penalized-loo")
+        assert "leave-one-out error is flat" in doubts[0]
+        freedom = results["degrees_of_freedom"]
+        assert (np.diff(results["bandwidth"][:, 0]) > 0).all()
+        assert freedom[0] > freedom[-1]
+        assert results["criterion"].shape == results["loo_error"].shape == freedom.shape
+
+    def test_the_ends_of_the_range_are_doubtful(self, monkeypatch):
+        rng = np.random.default_rng(0)
+        X = np.linspace(0, 1, 100)[:, None]
+        values = np.sin(6 * X) + 0.1 * rng.normal(size=(100, 1))
+        found = select_bandwidth(X, np.tile([[1.0], [-1.0]], (50, 1)), Gaussian())
+        assert "no dependence on X was found" in found.doubts[0]
+        assert select_bandwidth(X, values, Gaussian()).doubts == []
+        monkeypatch.setattr(
+            "sklearn_attention.bandwidth._one_scale.search_range", lambda *_: (1.0, 10.0)
+        )
+        found = select_bandwidth(X, values, Gaussian())
+        assert "ended at the narrowest bandwidth" in found.doubts[0]
+
+    @pytest.mark.slow
+    def test_a_period_is_not_carried_over(self):
+        rng = np.random.default_rng(0)
+        X = rng.uniform(0, 20, (2 * MAX_SEARCH_ROWS, 1))
+        values = np.sin(2 * np.pi * X)
+        kernel = Periodic(length_scale=0.3)
+        bandwidth, error, *_ = select_bandwidth(X, values, kernel)
+        assert leave_one_out_error(X, values, kernel, bandwidth) < 2 * error
+
+    @pytest.mark.parametrize("scale", [1e-200, 1e-170, 1e160, 1e200])
+    def test_extreme_units(self, scale):
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(60, 1))
+        values = np.sin(X) + 0.1 * rng.normal(size=(60, 1))
+        bandwidth, error, *_ = select_bandwidth(X, values, Gaussian())
+        of_y, _, *_ = select_bandwidth(X, values * scale, Gaussian())
+        np.testing.assert_allclose(of_y, bandwidth, rtol=2e-3)
+        of_x, same, *_ = select_bandwidth(X * scale, values, Gaussian())
+        np.testing.assert_allclose(of_x / scale, bandwidth, rtol=2e-3)
+        assert same == pytest.approx(error, rel=1e-6)
+        np.testing.assert_allclose(
+            rule_bandwidth(X * scale, Gaussian()) / scale, rule_bandwidth(X, Gaussian())
+        )
+
+    def test_copies_are_left_out_together(self):
+        rng = np.random.default_rng(0)
+        X, values = rng.normal(size=(60, 1)), rng.normal(size=(60, 1))
+        values += np.sin(3 * X)
+        half = np.arange(90) % 60
+        found = select_bandwidth(X[half], values[half], Gaussian())
+        weight = np.repeat([2.0, 1.0], 30)
+        expected = select_bandwidth(X, values, Gaussian(), sample_weight=weight)
+        np.testing.assert_allclose(found[0], expected[0], rtol=1e-6)
+        assert found[1] == pytest.approx(expected[1])
+
+    def test_noise_takes_the_mean(self):
+        rng = np.random.default_rng(3)
+        X, values = rng.normal(size=(200, 1)), rng.normal(size=(200, 1))
+        bandwidth, error, *_ = select_bandwidth(X, values, Gaussian())
+        assert bandwidth[0] > 1
+        assert error == pytest.approx(values.var(), rel=0.05)
+
+    def test_all_rows_in_one_place(self):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            bandwidth, _, *_ = select_bandwidth(
+                np.ones((5, 2)), np.arange(5.0)[:, None], Gaussian()
+            )
+        assert np.isfinite(bandwidth).all()
+
+    def test_weightless_rows_are_absent(self):
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(60, 1))
+        values = np.sin(3 * X) + 0.3 * rng.normal(size=(60, 1))
+        weight = np.repeat([1.0, 0.0], [50, 10])
+        found = select_bandwidth(X, values, Gaussian(), sample_weight=weight)
+        expected = select_bandwidth(X[:50], values[:50], Gaussian())
+        np.testing.assert_allclose(found[0], expected[0], rtol=1e-6)
+
+    def test_a_single_row(self):
+        with pytest.raises(ValueError, match="n_samples=1: pass a number"):
+            select_bandwidth(np.ones((1, 1)), np.ones((1, 1)), Gaussian())
+
+    @pytest.mark.parametrize("empty", ["raise", "nan"])
+    def test_every_row_must_be_predicted_where_asked(self, empty):
+        X = np.array([[0.0], [0.1], [0.2], [10.0]])
+        values = np.arange(4.0)[:, None]
+        bandwidth, _, *_ = select_bandwidth(X, values, Boxcar(), empty=empty)
+        assert bandwidth[0] >= 9.8

@@ -1,0 +1,127 @@
+"""Rules of thumb against their formulas, and what every rule refuses."""
+
+import math
+
+import numpy as np
+import pytest
+
+from sklearn_attention import (
+    Columns,
+    LocalPolynomialRegressor,
+    NadarayaWatsonRegressor,
+    ProductKernelDensity,
+)
+from sklearn_attention._spread import feature_spread
+from sklearn_attention.bandwidth import AdaptiveBandwidth, rule_bandwidth
+from sklearn_attention.bandwidth._rules import DENSITY_RULES, SMOOTHER_RULES
+from sklearn_attention.kernels import Epanechnikov, Gaussian, Matern32, Silverman, Tricube
+
+
+class TestNumbers:
+    X = np.array([[0.0, 5.0, 3.0], [2.0, 5.0, -1.0], [4.0, 5.0, 0.0], [0.0, 5.0, 7.0]])
+
+    @pytest.mark.parametrize(
+        ("rule", "factor"), [("scott", 4 ** (-1 / 7)), ("silverman", 5 ** (-1 / 7))]
+    )
+    def test_formula(self, rule, factor):
+        spread = [math.sqrt(2.75), 1.0, math.sqrt(59 / 4 - (9 / 4) ** 2)]
+        expected = factor * np.array(spread)
+        np.testing.assert_allclose(rule_bandwidth(self.X, Gaussian(), rule), expected)
+
+    def test_canonical_ratio(self):
+        ratio = 1.7188 / 0.7764
+        wider = rule_bandwidth(self.X, Epanechnikov())
+        np.testing.assert_allclose(wider, ratio * rule_bandwidth(self.X, Gaussian()), rtol=1e-4)
+        for kernel in (Silverman(), Matern32()):
+            np.testing.assert_allclose(
+                rule_bandwidth(self.X, kernel), rule_bandwidth(self.X, Gaussian())
+            )
+
+    def test_weights_count_rows(self):
+        weight = np.array([3, 1, 0, 2])
+        repeated = np.repeat(self.X, weight, axis=0)
+        np.testing.assert_allclose(
+            rule_bandwidth(self.X, Gaussian(), "silverman", weight),
+            rule_bandwidth(repeated, Gaussian(), "silverman"),
+        )
+
+    def test_a_constant_feature_has_spread_one(self):
+        X = np.full((10, 2), 0.1)
+        X[:, 1] += 1e6  # whose mean is not exact
+        np.testing.assert_array_equal(feature_spread(X), [1.0, 1.0])
+
+    def test_unknown_rule(self):
+        with pytest.raises(ValueError, match="rule='thumb' is unknown: choose from"):
+            rule_bandwidth(self.X, Gaussian(), "thumb")
+
+
+class TestCategories:
+    COLUMNS = Columns(
+        ("numeric", "unordered", "numeric", "ordered"), (None, range(3), None, range(4))
+    )
+
+    @pytest.fixture
+    def rows(self):
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(24, 4)) * [1, 0, 5, 0]
+        return X + rng.integers(3, size=(24, 4)) * [0, 1, 0, 1]
+
+    def test_numbers_as_ever_and_lambdas_at_the_square_of_the_rate(self, rows):
+        found = rule_bandwidth(rows, Tricube(), "silverman", columns=self.COLUMNS)
+        numbers = rule_bandwidth(rows[:, [0, 2]], Tricube(), "silverman")
+        np.testing.assert_array_equal(found[[0, 2]], numbers)
+        rate = len(rows) ** (-2 / 6)
+        np.testing.assert_allclose(found[[1, 3]], [2 / 3 * rate, rate])
+
+    def test_categories_alone(self, rows):
+        columns = Columns(("unordered",), (range(3),))
+        found = rule_bandwidth(rows[:, [1]], Gaussian(), columns=columns)
+        assert found == pytest.approx([2 / 3 * 24**-0.5])
+
+
+class TestRefusals:
+    """Rules by name, AdaptiveBandwidth, and numbers, where they make no sense."""
+
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    RULES = (*SMOOTHER_RULES, AdaptiveBandwidth(5), 0.5, (0.5, 0.7))
+
+    @pytest.mark.parametrize("bandwidth", ["knn-loo", AdaptiveBandwidth(5)], ids=str)
+    def test_one_distance_is_not_of_each_feature(self, bandwidth):
+        model = NadarayaWatsonRegressor(bandwidth=bandwidth, per_feature=True)
+        message = r"per_feature=True has no meaning with bandwidth=.*use per_feature=False, or"
+        with pytest.raises(ValueError, match=message):
+            model.fit(self.X, self.X[:, 0])
+
+    @pytest.mark.parametrize("bandwidth", ["scott", "silverman", 0.5, [0.5, 0.7]], ids=str)
+    def test_what_is_of_each_feature_already(self, bandwidth):
+        plain, several = (
+            NadarayaWatsonRegressor(bandwidth=bandwidth, per_feature=per_feature)
+            .fit(self.X, self.X[:, 0])
+            .bandwidth_
+            for per_feature in (False, True)
+        )
+        np.testing.assert_array_equal(plain, several)
+
+    @pytest.mark.parametrize("bandwidth", RULES, ids=str)
+    def test_gaps_are_for_one_factor(self, bandwidth):
+        served = bandwidth in ("loo", "penalized-loo", "gcv", "aicc")
+        X = self.X[:, :1] if bandwidth == "plug-in" else self.X
+        model = LocalPolynomialRegressor(bandwidth=bandwidth, gap=2)
+        if served:
+            assert (model.fit(X, np.sin(X[:, 0])).bandwidth_ > 0).all()
+        else:
+            with pytest.raises(ValueError, match="gap=2 is for searches of one factor"):
+                model.fit(X, X[:, 0])
+
+    def test_densities_have_no_neighbours(self):
+        with pytest.raises(ValueError, match=r"AdaptiveBandwidth.*is for averages of targets"):
+            ProductKernelDensity(bandwidth=AdaptiveBandwidth(5)).fit(self.X)
+
+    @pytest.mark.parametrize(
+        ("model", "names"),
+        [(NadarayaWatsonRegressor(), SMOOTHER_RULES), (ProductKernelDensity(), DENSITY_RULES)],
+    )
+    def test_unknown_names_are_told_the_known(self, model, names):
+        with pytest.raises(ValueError, match="bandwidth='thumb' is unknown") as refused:
+            model.set_params(bandwidth="thumb").fit(self.X, self.X[:, 0])
+        assert all(repr(name) in str(refused.value) for name in names)
