@@ -50,9 +50,9 @@ WITHOUT_TESTS = {
     "attention": """
         _algorithms._blocks_of_queries _algorithms._boxes _algorithms._cells
         _algorithms._chebyshev _algorithms._compact_blocks _algorithms._fused
-        _algorithms._keys _algorithms._linear _algorithms._pairs _algorithms._recurrences
+        _algorithms._keys _algorithms._pairs _algorithms._recurrences
         _algorithms._strips _algorithms._tiles _algorithms._windows _derivatives
-        _local_rows _read _smoother _threads _weights
+        _local_rows _read _threads _weights
     """,
     "bandwidth": "_convolution _density",
     "forecasting": """

@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from ._parts import reduce
-from ._smoother import Smoother, scaled
+from .._partitions import is_partitioned
+from ._over_partitions import over_partitions
+from ._smoother import Smoother, reduce, scaled
 from ._sums import Sums
 
 
@@ -105,7 +106,8 @@ def attend(
     """
     smoother = Smoother(kernel, bandwidth, 0, empty, algorithm, device)
     tables = queries, keys, values, sample_weight, query_scale, leave_one_out
-    averages, log_normalizers = reduce(smoother, *tables)
+    run = over_partitions if is_partitioned(*tables[:4]) else reduce
+    averages, log_normalizers = run(smoother, *tables)
     n_dims = values.ndim if hasattr(values, "ndim") else np.ndim(values)
     return averages[:, 0] if n_dims == 1 and averages.ndim == 2 else averages, log_normalizers
 

@@ -4,8 +4,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ._parts import reduce
-from ._smoother import Smoother
+from .._partitions import is_partitioned
+from ._over_partitions import over_partitions
+from ._smoother import Smoother, reduce
 
 
 class LocalFit(NamedTuple):
@@ -103,7 +104,8 @@ def attend_local(
         raise ValueError(f"degree={degree!r} is not valid: pass 1 or 2 (attend is degree 0).")
     smoother = Smoother(kernel, bandwidth, int(degree), empty, algorithm, device)
     tables = queries, keys, values, sample_weight, query_scale, leave_one_out
-    fit = LocalFit(*reduce(smoother, *tables))
+    run = over_partitions if is_partitioned(*tables[:4]) else reduce
+    fit = LocalFit(*run(smoother, *tables))
     n_dims = values.ndim if hasattr(values, "ndim") else np.ndim(values)
     if n_dims == 1 and fit.values.ndim == 2:
         fit = fit._replace(values=fit.values[:, 0], slopes=fit.slopes[:, 0])

@@ -7,9 +7,10 @@ import numpy as np
 from array_api_compat import array_namespace, is_torch_array
 
 from .._blocks import blocks
-from ._algorithms._linear import Linear
+from ._algorithms._line import Line, serves
 from ._algorithms._near_keys import near_keys
 from ._algorithms._nearest import by_distance, nearest_sums
+from ._algorithms._plane import Plane, serves_plane
 from ._solve import Basis, extent_of, local_unit, refuse_far, refuse_signed
 from ._sums import Sums
 
@@ -17,6 +18,15 @@ from ._sums import Sums
 ALGORITHMS = ("auto", "dense")
 # Numbers that the sums of some queries may hold at a time.
 _MOST_NUMBERS = 2**26
+
+
+def form_along(kernel, n_features, degree=0):
+    """The kernel of the one or two features that matter, if sums of it take linear time."""
+    form = None if kernel.signed is not False else kernel.radial_form(n_features)
+    if form is None or form.rest is not None or len(form.columns) * degree > 2:
+        return None
+    fast = {1: serves, 2: serves_plane}.get(len(form.columns))
+    return form if fast is not None and fast(form.kernel) else None
 
 
 class Reduction:
@@ -42,7 +52,14 @@ class Reduction:
         kernel, n_features = problem.kernel, problem.keys.shape[1]
         self._columns = kernel.numeric_columns(n_features) if degree else []
         self._is_radial = kernel.signed is False and kernel.radial_form(n_features) is not None
-        self._linear = Linear.of(problem, degree) if algorithm == "auto" else None
+        form = None
+        if algorithm == "auto" and problem.on_arrays and not problem.gap:
+            form = form_along(kernel, n_features, degree)
+        in_plane = form is not None and len(form.columns) == 2
+        if form is None or (in_plane and problem.query_scale is not None):
+            self._linear = None
+        else:
+            self._linear = (Plane if in_plane else Line).of(problem, form, degree)
         self._nearest = None
 
     @functools.cached_property
@@ -59,11 +76,11 @@ class Reduction:
     def sums(self, **options):
         """Sums about every query, of powers in bandwidths; of arrays for a problem of arrays.
 
-        Options are those of :meth:`Linear.sums`.
+        Options are those of :meth:`Keys.sums`.
         """
         problem = self.problem
         if self._linear is not None:
-            return self._linear.sums(**options)
+            return self._linear.sums_of(**options)
         from ._algorithms._all_pairs import all_pairs, near_pairs  # torch: a second to load
 
         near = self._near(None)
@@ -133,7 +150,7 @@ class Reduction:
 
     def _over_nearest(self, rows):
         if self._linear is not None:
-            return self._linear.nearest(rows)
+            return self._linear.nearest_of(rows)
         some = self.problem.take(rows)
         columns = _columns(some)
         return nearest_sums(some.keys, columns, some.queries, some.own_key)
@@ -209,7 +226,8 @@ class Reduction:
             sums = sums._replace(shift=xp.where(usable, sums.shift, -xp.inf))
             return *finish(sums, moments, rows), usable
 
-        if self._linear is not None and self._linear.serves(scales):
+        # In the plane a scale for each query takes all pairs.
+        if self._linear is not None and (np.ndim(scales) < 2 or isinstance(self._linear, Line)):
             scales = np.ones(1) if scales is None else scales
             found = self._along(finished, scales)
         else:
@@ -257,8 +275,8 @@ class Reduction:
         """Unit of local coordinates at some scale, (n_queries, d); None for averages."""
         if not self._degree:
             return None
-        width = self._linear.spread if self._linear else self.problem.kernel.spread
-        width = width * scale
+        kernel = self._linear.kernel if self._linear else self.problem.kernel
+        width = kernel.spread * scale
         unit = local_unit(width[:, None] if np.ndim(width) else width, self._extent)
         return array_namespace(unit).broadcast_to(unit, (n_queries, len(self._extent)))
 
@@ -284,7 +302,7 @@ class Reduction:
         found = []
         for rows in blocks(len(self.problem.queries), max(1, _MOST_NUMBERS // n_sums)):
             own = self._scale(scale, rows)
-            found.append(self._scaled(finish, self._linear.sums(own, rows), own, rows))
+            found.append(self._scaled(finish, self._linear.sums_of(rows, own), own, rows))
         if len(found) == 1:
             return found[0]
         return tuple(map(np.concatenate, zip(*found, strict=True)))

@@ -7,15 +7,18 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace
 
+from .._blocks import blocks
+from .._partitions import merged
 from .._spread import deviation_of, join_spreads, spread
 from .._validation import check_bandwidth, check_choice
 from ..kernels import as_kernel
-from ._algorithms._linear import form_along
-from ._read import read
-from ._reduce import ALGORITHMS, Reduction
+from ._read import check_own_keys, read
+from ._reduce import ALGORITHMS, Reduction, form_along
 from ._solve import Basis, local_fit, local_unit
-from ._sums import EMPTY_POLICIES, Sums
+from ._sums import EMPTY_POLICIES, Sums, refuse_empty
 
+# Keys that are prepared at a time, unless there are more queries; and queries.
+MOST_KEYS, MOST_QUERIES = 2**20, 2**22
 # Of the queries in a part whose sums are not to be trusted there, so large a share is summed
 # pair by pair at once; where there are more, the sums over all parts may suffice.
 _FEW = 0.1
@@ -173,6 +176,76 @@ class Smoother:
         unit = np.broadcast_to(check_bandwidth(self.bandwidth, n_features), n_features)[columns]
         slopes[:, :, columns] = linear / xp.asarray(unit, device=values.device)
         return values, slopes
+
+
+def reduce(smoother, queries, keys, values, weights=None, query_scale=None, own=False):
+    """Fields of an average or a local polynomial, in the library and precision of the input.
+
+    An average's are the averages and logarithms of the weights' sums; a polynomial's values,
+    slopes, those logarithms and ridges.
+    """
+    at_once = MOST_QUERIES
+    if not isinstance(queries, np.ndarray) or queries.ndim == 0 or len(queries) <= at_once:
+        fields, usable, result = _some(
+            smoother, queries, keys, values, weights, own, query_scale
+        )
+    else:
+        found = []
+        for rows in _even_blocks(len(queries), at_once):
+            scale = None if query_scale is None else query_scale[rows]
+            left = np.arange(len(queries))[rows] if own is True else own
+            left = left[rows] if np.ndim(left) and own is not True else left
+            found.append(_some(smoother, queries[rows], keys, values, weights, left, scale))
+        fields, usable, (*_, result) = zip(*found, strict=True)
+        fields = list(map(np.concatenate, zip(*fields, strict=True)))
+        usable = np.concatenate(usable)
+    if smoother.empty == "raise":
+        refuse_empty(usable)
+    least = _at_least(smoother)
+    return [result(field, at) for field, at in zip(fields, least, strict=True)]
+
+
+def _some(smoother, queries, keys, values, weights, own, query_scale):
+    """Fields, which queries have weights, and how to hand results back."""
+    tables = [keys, values, *([] if weights is None else [weights])]
+    arrays = all(isinstance(x, np.ndarray) and x.ndim for x in (queries, *tables))
+    size = max(MOST_KEYS, len(queries)) if arrays else 0
+    if not arrays or len({len(x) for x in tables}) > 1 or len(keys) <= size:
+        fields, usable, problem = smoother.whole(
+            queries, keys, values, weights, own, query_scale
+        )
+        return fields, usable, problem.result
+    chunks = list(_even_blocks(len(keys), size))
+    own = check_own_keys(own, queries, len(keys))
+    center = smoother.center(
+        (values[chunk], None if weights is None else weights[chunk]) for chunk in chunks
+    )
+
+    def total(stage, rows):
+        scale = None if query_scale is None else query_scale[rows]
+        left_out = None if own is None else own[rows]
+        parts = (
+            smoother.part(
+                stage, center, queries[rows], None if own is None else left_out - chunk.start,
+                scale, *(None if x is None else x[chunk] for x in (keys, values, weights)),
+            )
+            for chunk in chunks
+        )  # fmt: skip
+        return merged(joined, parts)
+
+    fields, usable = smoother.finished(total, center, len(queries), keys.shape[1])
+    return fields, usable, smoother.problem(queries[:0], keys[:1], values[:1], None).result
+
+
+def _at_least(smoother):
+    """Precision of the fields where that of the input is too low for them."""
+    # Half precision would not hold the logarithms of small sums.
+    return (None, None, "single", None) if smoother.degree else (None, "single")
+
+
+def _even_blocks(n, size):
+    """Slices of at most that size, which are about equal."""
+    return blocks(n, -(-n // -(-n // size)))
 
 
 def _anew(found, rows, total, stage):

@@ -47,18 +47,18 @@ class Basis:
     With `n_points`, columns at so many keys are checked to fit into memory.
     """
 
-    def __init__(self, degree, n_coordinates, n_points=1):
+    def __init__(self, degree, n_coordinates, n_points=None):
         self.degree = degree if n_coordinates else 0
         self.n_coordinates = n_coordinates
         left, right = np.triu_indices(n_coordinates)
         self._left, self._right = left, right
         self.size = 1 + (self.degree >= 1) * n_coordinates + (self.degree == 2) * len(left)
-        # The factors of each product, and their product.
-        check_memory(
-            f"degree={degree} for {n_coordinates} features, with {self.size} coefficients,",
-            (3, n_points, self.size * (self.size + 1) // 2),
-            "choose a smaller degree, or fewer features",
-        )
+        if n_points is not None:  # the factors of each product, and their product
+            check_memory(
+                f"degree={degree} for {n_coordinates} features, with {self.size} coefficients,",
+                (3, n_points, self.size * (self.size + 1) // 2),
+                "choose a smaller degree, or fewer features",
+            )
         # Of each monomial its exponents, and terms whose product it is; of each pair of terms
         # the monomial.
         self.powers, self._rows, self._columns, self.place = _products(

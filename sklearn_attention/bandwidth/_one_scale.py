@@ -7,7 +7,7 @@ import numpy as np
 from .. import attention
 from .._columns import Columns
 from .._validation import check_choice
-from ..attention._algorithms._linear import form_along
+from ..attention._reduce import form_along
 from ..kernels import CompactKernel
 from ._criteria import SMOOTHER_CRITERIA
 from ._minimize import minimize_scale

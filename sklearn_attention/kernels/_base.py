@@ -9,7 +9,7 @@ from array_api_compat import array_namespace, is_torch_array
 from sklearn.base import BaseEstimator
 
 from .._validation import check_in_interval
-from ._numerics import as_floats, log
+from ._numerics import log
 
 # Classes by name. A class registers itself: ``class Linear(Kernel, name="linear")``.
 KERNELS = {}
@@ -579,3 +579,10 @@ def _same(mine, theirs):
     if isinstance(mine, (list, tuple)) and isinstance(theirs, (list, tuple)):
         return len(mine) == len(theirs) and all(map(_same, mine, theirs))
     return np.array_equal(mine, theirs)
+
+
+def as_floats(X):
+    """A float array or tensor; lists, frames and whole numbers become float64."""
+    X = X if is_torch_array(X) else np.asarray(X)
+    xp = array_namespace(X)
+    return X if xp.isdtype(X.dtype, "real floating") else xp.astype(X, xp.float64)

@@ -11,11 +11,11 @@ from array_api_compat import array_namespace, is_torch_array
 from sklearn.base import clone
 
 from .._validation import check_choice, check_flag, check_positive
-from ._base import Kernel
+from ._base import Kernel, as_floats
 from ._frequencies import random_frequencies
 from ._gaussian import Gaussian
 from ._importance_sampling import spread_directions
-from ._numerics import as_floats, log
+from ._numerics import log
 
 _LARGEST_SEED = 2**32 - 1
 

@@ -3,7 +3,7 @@
 import math
 
 import numpy as np
-from array_api_compat import array_namespace, is_numpy_array, is_torch_array
+from array_api_compat import array_namespace, is_numpy_array
 from scipy.spatial.distance import cdist
 
 # Up to here torch's direct differences beat a matrix product followed by repairs.
@@ -60,13 +60,6 @@ def _by_differences(X, Y):
         difference = x[:, None] - y
         squared = torch.addcmul(squared, difference, difference)
     return squared
-
-
-def as_floats(X):
-    """A float array or tensor; lists, frames and whole numbers become float64."""
-    X = X if is_torch_array(X) else np.asarray(X)
-    xp = array_namespace(X)
-    return X if xp.isdtype(X.dtype, "real floating") else xp.astype(X, xp.float64)
 
 
 def log(values):

@@ -125,13 +125,13 @@ def test_leave_one_out(kernel, order, n_features):
 
 
 def test_many_queries_and_keys_in_a_partition(monkeypatch):
-    from sklearn_attention.attention import _over_partitions, _parts
+    from sklearn_attention.attention import _over_partitions, _smoother
 
     queries, keys, values, weights = make_data("sorted", n=120)
     expected = attend(queries, keys, values, bandwidth=0.1, sample_weight=weights)
     left_out = attend(keys, keys, values, bandwidth=0.1, leave_one_out=True)
     monkeypatch.setattr(_over_partitions, "ROWS_AT_ONCE", 15)
-    monkeypatch.setattr(_parts, "MOST_KEYS", 15)
+    monkeypatch.setattr(_smoother, "MOST_KEYS", 15)
     keys, values, weights = in_partitions(keys, values, weights, size=40)
     assert_all_alike(
         attend(queries, keys, values, bandwidth=0.1, sample_weight=weights), expected

@@ -5,7 +5,7 @@ import pytest
 from slow_cases import one_in
 from slow_local import slow_local
 
-from sklearn_attention.attention import LeaveOneOut, _parts, attend, attend_local
+from sklearn_attention.attention import LeaveOneOut, _smoother, attend, attend_local
 from sklearn_attention.attention._read import read
 from sklearn_attention.attention._reduce import Reduction
 from sklearn_attention.kernels import as_kernel
@@ -61,7 +61,7 @@ def test_equals_least_squares(
     weights = rng.uniform(0.5, 2, N) * (rng.random(N) > 0.1) if weighted else None
     queries = keys if leave_out else np.vstack([0.3 * rng.normal(size=(8, d)), keys[:4] + 0.01])
     if where is in_maps:
-        monkeypatch.setattr(_parts, "MOST_KEYS", 25)
+        monkeypatch.setattr(_smoother, "MOST_KEYS", 25)
     options = {"bandwidth": h, "leave_one_out": leave_out}
     given = where((keys, values, weights), tmp_path)
     asked = given[0] if leave_out else queries

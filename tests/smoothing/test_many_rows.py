@@ -15,7 +15,7 @@ from sklearn_attention import (
     ProductKernelDensity,
     _blocks,
 )
-from sklearn_attention.attention import _parts
+from sklearn_attention.attention import _smoother
 from sklearn_attention.bandwidth import _density_search, _one_scale, _plug_in, _search
 from sklearn_attention.smoothing import _estimator
 
@@ -61,7 +61,7 @@ def answers(model):
 
 def in_small_blocks(monkeypatch):
     for module, name in (
-        (_blocks, "ROWS_AT_ONCE"), (_parts, "MOST_KEYS"), (_estimator, "_CHECKED_ROWS"),
+        (_blocks, "ROWS_AT_ONCE"), (_smoother, "MOST_KEYS"), (_estimator, "_CHECKED_ROWS"),
     ):  # fmt: skip
         monkeypatch.setattr(module, name, 2000)
 

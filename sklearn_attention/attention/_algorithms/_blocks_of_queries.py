@@ -32,7 +32,7 @@ class BlocksOfQueries:
         self._problem, self._near, self._extent = problem, near, extent
         columns = problem.kernel.numeric_columns(problem.keys.shape[1])
         self._queries, self._keys = problem.queries[:, columns], problem.keys[:, columns]
-        n_points = len(self._keys) if near is None else 1
+        n_points = len(self._keys) if near is None and degree else None
         self.basis = Basis(degree, len(columns), n_points)
         if any_scale:
             self._blocks = self._for_any_scale()

@@ -16,8 +16,6 @@ _BLOCK_NUMBERS, _MOST_NUMBERS = 2**17, 2**24
 _LEAST_WIDTH = 2.0**-36
 # Rows of matrices that are multiplied at once: so few that no threads are started for them.
 _ROWS = 8
-# Weights of a kernel below this share of its peak are left out.
-_FAR = 1e-20
 
 
 class Boxes:
@@ -248,13 +246,3 @@ def _position(values, wanted):
     place = np.searchsorted(values, wanted)
     place[place == len(values)] = 0
     return np.where(values[place] == wanted, place, -1)
-
-
-def reach(kernel, power=0):
-    """Distance, in bandwidths, beyond which a kernel times a power of it is next to 0."""
-    if math.isfinite(kernel.support):
-        return kernel.support
-    distances = np.arange(0.125, 256, 0.125)
-    peak = kernel.profile(np.zeros(1))[0]
-    seen = kernel.profile(distances**2) * np.maximum(distances, 1) ** power > _FAR * peak
-    return math.inf if seen[-1] else float(distances[np.flatnonzero(seen)[-1]]) + 0.125

@@ -1,15 +1,21 @@
 """Keys of which kernel sums take linear time, whatever the algorithm."""
 
+import functools
+import math
 from abc import ABC, abstractmethod
 
 import numpy as np
 
-from .._solve import Basis
+from .._solve import Basis, extent_of
 from .._sums import Sums
-from ._boxes import reach
 
 # A sum is trusted down to this many times the bound on its error.
 _TRUSTED = 1e9
+# Weights of a kernel below this share of its peak are left out.
+_FAR = 1e-20
+# Queries further from all keys than this many bandwidths are asked from here, where their
+# squares are still numbers; those of polynomials, whose squares of squares are.
+_FURTHEST, _FURTHEST_POLYNOMIAL = 1e150, 1e60
 
 
 class Keys(ABC):
@@ -43,6 +49,25 @@ class Keys(ABC):
         self.n_sums = len(self.powers) + self.basis.size * (len(self.columns) - 1)
         self.peak = float(kernel.profile(np.zeros(1))[0])
         self.reach = reach(kernel, 2 * degree)
+
+    @classmethod
+    def of(cls, problem, form, degree=0):
+        """The keys of a problem, of arrays, along the features of its kernel's form."""
+        points = problem.keys[:, form.columns]
+        keys = cls(
+            points[:, 0] if len(form.columns) == 1 else points, problem.weights, problem.values,
+            form.kernel, degree,
+        )  # fmt: skip
+        furthest = _FURTHEST_POLYNOMIAL if degree else np.abs(points).max() + _FURTHEST
+        keys.problem, keys._rank = problem, np.empty_like(keys.order)
+        keys._rank[keys.order] = np.arange(len(points))
+        keys._queries = problem.queries[:, form.columns].clip(-furthest, furthest)
+        return keys
+
+    @functools.cached_property
+    def extent(self):
+        """Deviation of the keys along each axis."""
+        return extent_of(self.points, self.columns[0])
 
     @abstractmethod
     def _in_linear_time(self, queries, scale):
@@ -89,3 +114,61 @@ class Keys(ABC):
             shift[unsure], sums[:, :, unsure] = again
             least[unsure] = 0.0
         return Sums(shift, sums, least)
+
+    def sums_of(self, rows=slice(None), scale=None, **options):
+        """Sums for some queries of the problem, in their order, as :meth:`sums`.
+
+        Powers of distances are in units of the scale, a number or one for each of these
+        queries; None is the problem's own.
+        """
+        queries, own = self._some(rows)
+        if scale is None:
+            scale = self.problem.query_scale
+            scale = 1.0 if scale is None else scale[rows]
+        if own is not None and np.array_equal(own, self._rank):
+            order, queries = self.order, self.points  # the keys themselves
+        elif self.points.shape[1] == 1:
+            order = np.argsort(queries[:, 0])
+            queries = queries[order]
+        else:
+            order = np.arange(len(queries))
+        own = None if own is None else own[order]
+        scale = scale[order] if np.ndim(scale) else scale
+        return in_order(self.sums(queries, scale, own, **options), order)
+
+    def nearest_of(self, rows):
+        """Distances of some queries of the problem to the nearest keys, and sums over these."""
+        return self.nearest(*self._some(rows))
+
+    def groups(self, scales):
+        """The scales, in their order, by bandwidths whose sums are made in one go."""
+        return np.split(scales, len(scales))
+
+    def _some(self, rows):
+        """Some queries, and positions of their own keys among those in order."""
+        own = self.problem.own_key
+        if own is not None:
+            own = own[rows]
+            own = np.where(own >= 0, self._rank[own], -1)
+        return self._queries[rows], own
+
+
+def in_order(found, order):
+    """Sums of queries that were put in an order, in the order that they came in."""
+    shift, least = np.empty_like(found.shift), np.empty_like(found.least)
+    shift[order], least[order] = found.shift, found.least
+    sums = np.empty_like(found.sums)
+    # Sum by sum: NumPy is ten times slower where it writes to many rows at once.
+    for e, c in np.ndindex(sums.shape[:2]):
+        sums[e, c][order] = found.sums[e, c]
+    return Sums(shift, sums, least)
+
+
+def reach(kernel, power=0):
+    """Distance, in bandwidths, beyond which a kernel times a power of it is next to 0."""
+    if math.isfinite(kernel.support):
+        return kernel.support
+    distances = np.arange(0.125, 256, 0.125)
+    peak = kernel.profile(np.zeros(1))[0]
+    seen = kernel.profile(distances**2) * np.maximum(distances, 1) ** power > _FAR * peak
+    return math.inf if seen[-1] else float(distances[np.flatnonzero(seen)[-1]]) + 0.125

@@ -5,8 +5,8 @@ import math
 
 import numpy as np
 
-from ._boxes import Boxes, Grid, reach
-from ._keys import Keys
+from ._boxes import Boxes, Grid
+from ._keys import Keys, in_order, reach
 from ._nearest import beside, nearest_along
 from ._pairs import Ranges, pair_sums
 from ._recurrences import RecurrenceSums
@@ -26,6 +26,11 @@ _INVISIBLE = 40.0
 _QUERY, _PAIR, _SUM, _CALL, _CARRIED = 150.0, 6.0, 0.7, 1e5, 35.0
 # Queries that stand for all where pairs are counted.
 _COUNTED = 64
+# Numbers of the copies of rows whose sums at several bandwidths are made in one go; and how
+# many bandwidths from the first the last may lie, where positions have lost a few digits.
+_NUMBERS_AT_ONCE, _FURTHEST_COPY = 2**16, 2.0**28
+# Bandwidths of different sizes have different fastest algorithms.
+_ALIKE = 10.0
 
 
 class Line(Keys):
@@ -89,6 +94,49 @@ class Line(Keys):
 
     def nearest(self, queries, own=None):
         return nearest_along(self.x, self.columns, queries.reshape(-1), own)
+
+    def groups(self, scales):
+        """The scales, in their order, by bandwidths whose sums are made in one go."""
+        n, own, polynomial = len(self.x), self.problem.own_key, self.kernel.polynomial
+        # Where the kernel jumps, the last digit of a distance tells who is within reach.
+        jumps = polynomial is not None and sum(polynomial) > 1e-9
+        if jumps or not np.array_equal(own, np.arange(n)):
+            return np.split(scales, len(scales))
+        lengths = (np.ptp(self.x) + self._gap) / scales + 2 * self.reach
+        starts, end = [0], lengths[0]
+        for position in range(1, len(scales)):
+            first = starts[-1]
+            end += lengths[position]
+            n_numbers = (position - first + 1) * self.columns.size
+            full = end > _FURTHEST_COPY or n_numbers > _NUMBERS_AT_ONCE
+            if full or not 1 / _ALIKE < scales[position] / scales[first] < _ALIKE:
+                starts.append(position)
+                end = lengths[position]
+        return np.split(scales, starts[1:])
+
+    @functools.cached_property
+    def _gap(self):
+        return np.diff(self.x).max(initial=0.0)
+
+    def side_by_side(self, scales):
+        """Sums for the keys themselves, each left out of its own, at a group of bandwidths.
+
+        For all queries at the first bandwidth, then at the next. Small samples take longer to
+        call algorithms for than to sum. So copies of the keys, each in units of its own
+        bandwidth, are laid out one behind the other: too far apart for any key to reach
+        another copy, even where its own neighbours are far.
+        """
+        n_scales, n = len(scales), len(self.x)
+        places = (self.x - self.x[0]) / scales[:, None]
+        lengths = places[:, -1] + self._gap / scales.min() + 2 * self.reach
+        places += (np.cumsum(lengths) - lengths)[:, None]
+        order = np.tile(self.order, n_scales)
+        copy = np.repeat(np.arange(n_scales) * n, n)
+        line = Line(
+            places.ravel(), self.problem.weights[order], self.problem.values[order],
+            self.kernel, self.degree,
+        )  # fmt: skip
+        return in_order(line.sums(line.points, 1.0, np.arange(len(line.x))), copy + order)
 
 
 class _BoxSums:

@@ -40,9 +40,12 @@ class Plane(Keys):
     def __init__(self, points, weights, values, kernel, degree=0):
         super().__init__(np.ascontiguousarray(points), weights, values, kernel, degree)
         self.order = np.arange(len(points))
-        self._deviation = deviation = _deviation(kernel)
-        peak = math.sqrt(self.peak)  # of each axis
-        self._boxes = Boxes(
+        self._deviation = _deviation(kernel)
+
+    @functools.cached_property
+    def _boxes(self):
+        peak, deviation = math.sqrt(self.peak), self._deviation  # of each axis
+        return Boxes(
             self,
             lambda squared: peak * np.exp((-0.5 / deviation**2) * squared),
             Grid(_WIDTH * deviation, _DIGITS, _TERMS, _REACH * deviation, _ROUNDING),

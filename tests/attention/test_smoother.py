@@ -5,7 +5,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from sklearn_attention.attention import _parts, attend, attend_local, attention_sums
+from sklearn_attention.attention import _smoother, attend, attend_local, attention_sums
 
 KERNELS = ["gaussian", "epanechnikov", "laplacian", "boxcar", "logistic"]
 
@@ -14,7 +14,7 @@ def in_chunks(function, *args, **options):
     """By chunks of 64 keys, and blocks of 50 queries."""
     with pytest.MonkeyPatch.context() as patch:
         for name, size in (("MOST_KEYS", 64), ("MOST_QUERIES", 50)):
-            patch.setattr(_parts, name, size)
+            patch.setattr(_smoother, name, size)
         return function(*args, **options)
 
 
@@ -134,7 +134,7 @@ def test_memory_grows_with_chunks_alone(monkeypatch):
     keys, values = rng.normal(size=(200_000, 1)), rng.normal(size=200_000)
     queries = np.linspace(-2, 2, 100)[:, None]
     expected = [f(queries, keys, values, bandwidth=0.1)[0] for f in (attend, attend_local)]
-    monkeypatch.setattr(_parts, "MOST_KEYS", 10_000)
+    monkeypatch.setattr(_smoother, "MOST_KEYS", 10_000)
     tracemalloc.start()
     found = [f(queries, keys, values, bandwidth=0.1)[0] for f in (attend, attend_local)]
     _, peak = tracemalloc.get_traced_memory()
