@@ -11,6 +11,7 @@ over keys that come in chunks.
 import lazy_loader
 
 from ._algorithms._line import Line, serves  # noqa: F401 (for searches of bandwidths)
+from ._pair_sums import PairSums  # noqa: F401 (for criteria of densities)
 from ._partial import EMPTY_POLICIES, Part, finish, merge  # noqa: F401
 
 # The rest computes with torch, which takes a second to load: not before it is asked for.

@@ -15,7 +15,6 @@ from ._density_search import (
     density_bandwidth,
     mixed_rule_bandwidth,
 )
-from ._log_sums import LogSums, each_column
 from ._minimize import minimize_scale
 from ._neighbors import (
     AdaptiveBandwidth,
@@ -37,14 +36,12 @@ __all__ = [
     "ConditionalLikelihood",
     "DensityLeastSquares",
     "DensityLikelihood",
-    "LogSums",
     "check_neighbors",
     "conditional_bandwidth",
     "corrected_akaike",
     "criterion_of_candidates",
     "default_bandwidths",
     "density_bandwidth",
-    "each_column",
     "feature_spread",
     "generalized_cross_validation",
     "kernel_reach",

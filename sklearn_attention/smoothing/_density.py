@@ -16,14 +16,14 @@ from .._validation import check_choice, check_in_interval, check_key_weights, ch
 from ..bandwidth import (
     CRITERIA,
     RULES,
-    LogSums,
     density_bandwidth,
-    each_column,
     mixed_rule_bandwidth,
 )
 from ..kernels import ProductKernel, SmoothingKernel, as_kernel, level_table, mixed_kernel
 from ._kernel_distribution import KernelDistribution
 
+# Pairs at a time where every row has a bandwidth of its own.
+_BLOCK_PAIRS = 2**15
 # Where the criterion of each search is kept.
 _ATTRIBUTES = {"likelihood": "likelihood_score_", "least_squares": "least_squares_error_"}
 
@@ -337,8 +337,30 @@ class ProductKernelDensity(DensityMixin, MixedRows):
             keys, weights, factors = keys[kept], weights[kept], factors[kept]
         if not len(keys):
             return np.full(len(X), -np.inf)
-        parts = each_column(self.kernel_, self.columns_)
-        return LogSums(keys, parts, self.columns_, weights, factors)(self.bandwidth_, X)[0]
+        numeric, categorical = self.columns_.numeric, self.columns_.categorical
+        log_terms = -len(numeric) * np.log(factors)
+        log_terms += 0.0 if weights is None else np.log(weights)
+        numbers = [(x[:, numeric] / self.bandwidth_[numeric]).T for x in (X, keys)]
+        levels = [x[:, categorical].astype(np.intp).T for x in (X, keys)]
+        tables = []
+        for j in categorical:
+            kind, n_levels = self.columns_.kinds[j], self.columns_.n_levels[j]
+            table, _ = level_table(kind, n_levels, self.bandwidth_[j])
+            # The last row is that of unknown levels, whose codes are -1.
+            tables.append(np.pad(table, ((0, 1), (0, 0))))
+        log_sums = np.empty(len(X))
+        for some in blocks(len(X), max(1, _BLOCK_PAIRS // len(keys))):
+            logs = np.tile(log_terms, (len(log_sums[some]), 1))
+            with np.errstate(over="ignore", divide="ignore"):
+                for queries, x in zip(*numbers, strict=True):
+                    squared = ((queries[some, None] - x) / factors) ** 2
+                    logs += self.kernel_.log_profile(squared)
+                for table, queries, x in zip(tables, *levels, strict=True):
+                    logs += np.log(table)[queries[some]][:, x]
+                largest = logs.max(axis=1)
+                logs -= np.where(np.isfinite(largest), largest, 0.0)[:, None]
+                log_sums[some] = np.log(np.exp(logs, out=logs).sum(axis=1)) + largest
+        return log_sums
 
     def _key_blocks(self):
         return blocks(len(self.keys_))
