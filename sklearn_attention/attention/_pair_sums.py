@@ -4,13 +4,17 @@ import math
 
 import numpy as np
 
+from .._blas_threads import one_blas_thread
 from .._blocks import blocks
 from ..kernels import Gaussian, squared_distances
 
-# Pairs at a time: the temporaries stay in the processor's cache.
-_BLOCK_PAIRS = 2**16
-# Exponentials of less are slow. Where all terms of a sum are small, those cut off could matter.
-_LOWEST_LOG, _LEAST = -690.0, 1e-250
+# Pairs at a time: the temporaries stay in the processor's cache, and are small enough for
+# memory to be reused rather than handed back to the system. One kernel of all numbers has few,
+# and what torch differentiates is better in large blocks.
+_BLOCK_PAIRS, _PAIRS_OF_ONE_KERNEL, _PAIRS_WITH_TORCH = 2**14, 2**15, 2**18
+# Exponentials of less are slow, and so is what is made of them where it is hardly a normal
+# number. Sums below the second could miss something that matters.
+_LOWEST_LOG, _LEAST = -600.0, 1e-200
 # Squared distances by products of matrices are rounded by this at most.
 _TOLERANCE = 1e-10
 # Squares of this size, times the exponentials above, are nothing.
@@ -55,6 +59,7 @@ class PairSums:
             if math.isfinite(factor.support)
         }
 
+    @one_blas_thread()
     def __call__(self, bandwidth, tables=(), columns=None, row_blocks=None, slopes=True):
         """Averages of columns, logarithms of sums, and a function for their derivatives.
 
@@ -91,6 +96,7 @@ class PairSums:
             averages[part.rows], log_total[part.rows] = part.averages, part.log_total
             log_own[part.rows] = part.log_own
 
+        @one_blas_thread()
         def pull(of_log_total, of_averages=None, of_log_own=None):
             def of(part):
                 given = (of_log_total, of_averages, of_log_own)
@@ -116,7 +122,9 @@ class PairSums:
                     order, low, high = self._orders[j], first, end
         # So many rows, and the keys around them, make as many pairs as a block may have.
         around = (high - low).mean() / times
-        size = max(1, int((math.sqrt(around**2 + 4 * _BLOCK_PAIRS) - around) / 2))
+        n_pairs = _BLOCK_PAIRS if len(self.factors) > 1 else _PAIRS_OF_ONE_KERNEL
+        n_pairs = n_pairs if self.rest is None else _PAIRS_WITH_TORCH
+        size = max(1, int((math.sqrt(around**2 + 4 * n_pairs) - around) / 2))
         for rows in blocks(n, size):
             start = rows.start if times == 2 else low[rows.start]
             keys = order[start : max(rows.stop, high[rows.stop - 1])]
@@ -131,6 +139,7 @@ class _Product:
         with np.errstate(over="ignore"):
             self.x = sums.numbers / self.bandwidth
             self.norms = np.square(self.x).sum(axis=1)
+        self._x = [np.ascontiguousarray(self.x[:, members]) for _, members in sums.factors]
         self.is_small = self.norms.max() < _HUGE
         self.far = 2 * np.finfo(np.float64).eps * self.norms > _TOLERANCE
         values = [_log(value) if sums.in_logs else value for value, _ in tables]
@@ -142,7 +151,7 @@ class _Product:
 
     def squares(self, rows, keys):
         """Squared distances for each factor, (n_rows, n_keys)."""
-        return [self._squared(rows, keys, members) for _, members in self.sums.factors]
+        return [self._squared(rows, keys, f) for f in range(len(self._x))]
 
     def __call__(self, squares, rows, keys):
         """The product or its logarithm but for `rest`, (n_rows, n_keys)."""
@@ -152,18 +161,20 @@ class _Product:
             values = factor.log_profile(squared) if in_logs else factor.profile(squared)
             found = values if found is None else join(found, values, out=found)
         for codes, table in self._levels:
-            values = table[codes[rows]][:, codes[keys]]
+            values = table[codes[rows]].take(codes[keys], axis=1)
             found = values if found is None else join(found, values, out=found)
         nothing = np.zeros if in_logs else np.ones
         return nothing((len(rows), len(keys))) if found is None else found
 
     def log_slopes(self, squares, rows, keys):
         """Derivatives of the logarithm along log-bandwidths: columns, tables; in place."""
-        for (factor, members), squared in zip(self.sums.factors, squares, strict=True):
+        for f, ((factor, members), squared) in enumerate(
+            zip(self.sums.factors, squares, strict=True)
+        ):
             slope = factor.log_slope(squared)
             slope *= -2
-            for j in members:
-                square = squared if len(members) == 1 else self._squared(rows, keys, [j])
+            for k, j in enumerate(members):
+                square = squared if len(members) == 1 else self._squared(rows, keys, f, k)
                 square *= slope
                 yield j, square
 
@@ -171,22 +182,25 @@ class _Product:
         """Derivatives along log-bandwidths and tables, from those along the logarithm."""
         d = self.x.shape[1]
         gradient = np.zeros(d + len(self._levels))
-        squares = self.squares(rows, keys)
-        for (factor, members), squared in zip(self.sums.factors, squares, strict=True):
-            terms = factor.log_slope(squared)
-            terms *= outer
-            if len(members) == 1:
-                gradient[members] -= 2 * np.vdot(terms, squared)
-            elif self.far.any():
-                for j in members:
-                    gradient[j] -= 2 * np.vdot(terms, self._squared(rows, keys, [j]))
+        accurate = not self.far.any()
+        for f, (factor, members) in enumerate(self.sums.factors):
+            if isinstance(factor, Gaussian) and accurate:
+                terms = -0.5 * outer
             else:
-                x, y = self.x[np.ix_(rows, members)], self.x[np.ix_(keys, members)]
+                squared = self._squared(rows, keys, f)
+                terms = factor.log_slope(squared)
+                terms *= outer
+            if accurate and (len(members) > 1 or isinstance(factor, Gaussian)):
+                x, y = (self._x[f].take(some, axis=0) for some in (rows, keys))
                 # The squares of differences are in the rows' and columns' sums.
                 sums = terms.sum(axis=1) @ x**2 + terms.sum(axis=0) @ y**2
                 gradient[members] -= 2 * (sums - 2 * (x * (terms @ y)).sum(axis=0))
+                continue
+            for k, j in enumerate(members):
+                square = squared if len(members) == 1 else self._squared(rows, keys, f, k)
+                gradient[j] -= 2 * np.vdot(terms, square)
         for j, ((codes, _), slopes) in enumerate(zip(self._levels, self._slopes, strict=True)):
-            gradient[d + j] = np.vdot(outer, slopes[codes[rows]][:, codes[keys]])
+            gradient[d + j] = np.vdot(outer, slopes[codes[rows]].take(codes[keys], axis=1))
         return gradient
 
     def rest(self, rows, keys, slopes):
@@ -199,13 +213,13 @@ class _Product:
         with torch.enable_grad():
             return compare(numbers[rows] / bandwidth, numbers[keys] / bandwidth), bandwidth
 
-    def _squared(self, rows, keys, members):
+    def _squared(self, rows, keys, f, k=None):
+        """Squared distances of a factor, or along one of its columns."""
+        queries, keys = (self._x[f].take(some, axis=0) for some in (rows, keys))
         with np.errstate(over="ignore"):
-            if len(members) > 1:
-                queries, keys = (self.x[np.ix_(some, members)] for some in (rows, keys))
+            if k is None and queries.shape[1] > 1:
                 return squared_distances(queries, keys)
-            (j,) = members
-            difference = np.subtract.outer(self.x[rows, j], self.x[keys, j])
+            difference = np.subtract.outer(queries[:, k or 0], keys[:, k or 0])
             return np.square(difference, out=difference)
 
 
