@@ -348,18 +348,27 @@ class ProductKernelDensity(DensityMixin, MixedRows):
             table, _ = level_table(kind, n_levels, self.bandwidth_[j])
             # The last row is that of unknown levels, whose codes are -1.
             tables.append(np.pad(table, ((0, 1), (0, 0))))
-        log_sums = np.empty(len(X))
-        for some in blocks(len(X), max(1, _BLOCK_PAIRS // len(keys))):
-            logs = np.tile(log_terms, (len(log_sums[some]), 1))
-            with np.errstate(over="ignore", divide="ignore"):
+        # Kernels of bounded support, which are often 0, have no use for logarithms.
+        in_logs, log_sums = np.isinf(self.kernel_.support), np.zeros(len(X))
+        profile = self.kernel_.log_profile if in_logs else self.kernel_.profile
+        join = np.add if in_logs else np.multiply
+        with np.errstate(over="ignore", divide="ignore"):
+            first = log_terms if in_logs else np.exp(log_terms)
+            tables = [np.log(table) for table in tables] if in_logs else tables
+            for some in blocks(len(X), max(1, _BLOCK_PAIRS // len(keys))):
+                found = np.tile(first, (len(log_sums[some]), 1))
                 for queries, x in zip(*numbers, strict=True):
-                    squared = ((queries[some, None] - x) / factors) ** 2
-                    logs += self.kernel_.log_profile(squared)
+                    squared = np.subtract.outer(queries[some], x)
+                    squared /= factors
+                    join(found, profile(np.square(squared, out=squared)), out=found)
                 for table, queries, x in zip(tables, *levels, strict=True):
-                    logs += np.log(table)[queries[some]][:, x]
-                largest = logs.max(axis=1)
-                logs -= np.where(np.isfinite(largest), largest, 0.0)[:, None]
-                log_sums[some] = np.log(np.exp(logs, out=logs).sum(axis=1)) + largest
+                    join(found, table[queries[some]].take(x, axis=1), out=found)
+                if in_logs:
+                    shift = found.max(axis=1)
+                    shift[np.isinf(shift)] = 0
+                    np.exp(np.subtract(found, shift[:, None], out=found), out=found)
+                    log_sums[some] = shift
+                log_sums[some] += np.log(found.sum(axis=1))
         return log_sums
 
     def _key_blocks(self):
