@@ -64,7 +64,7 @@ class PairSums:
         """Averages of columns, logarithms of sums, and a function for their derivatives.
 
         `tables` has the values (n_levels, n_levels) of each category and their slopes in a
-        parameter. The first of `columns` (n, c) is 1 throughout; None is that one alone. With
+        parameter. The first of `columns` (n, c) is 1 throughout; None is only that one. With
         `row_blocks`, positions, it is a function that returns columns for one of these. Without
         `slopes` there are no derivatives.
 
@@ -109,7 +109,7 @@ class PairSums:
     def near(self, bandwidth, times):
         """Blocks of rows, the keys within reach of each, and where the rows are among these.
 
-        With ``times`` 2 each pair of rows is in one block alone, and rows lead the keys.
+        With ``times`` 2 each pair of rows is in one block, and rows lead the keys.
         """
         n = len(self.numbers)
         order, low, high = np.arange(n), np.zeros(n, np.intp), np.full(n, n)

@@ -39,7 +39,7 @@ def make_rows(place, n=25):
     X = rng.normal(size=(n, 2))
     X[1] = X[0]
     if place == "far":
-        # One alone, one too far for products of matrices, and two beside each other there.
+        # One by itself, one too far for products of matrices, and two beside each other there.
         X[2], X[3], X[4:6] = [40.0, 0.0], [1e3, 0.0], [1e6, 1e6]
         X[5] += 0.5
     return X + (1e3 if place == "elsewhere" else 0.0)
