@@ -96,6 +96,18 @@ MUTATIONS = [
         "sign of what slopes add to a leverage",
     ),
     Mutation(
+        "attention/_pair_sums.py",
+        "there @ table[:, len(rows) :]",
+        "here[:, : len(rows)] @ table[:, len(rows) :] * 0.999",
+        "a pair weighs less one way than the other",
+    ),
+    Mutation(
+        "attention/_pair_sums.py",
+        "lost = sums.in_logs & (total < _LEAST) | moments & product.far",
+        "lost = sums.in_logs & (total < 0) | moments & product.far",
+        "sums that underflow are not made again as logarithms",
+    ),
+    Mutation(
         "attention/_sums.py",
         "least = self.least * one + other.least * two",
         "least = self.least * one + other.least",
@@ -120,9 +132,9 @@ MUTATIONS = [
         "a row left out still counts among all",
     ),
     Mutation(
-        "bandwidth/_log_sums.py",
-        "self.log_weights -= len(columns.numeric) * np.log(factors)",
-        "self.log_weights -= np.log(factors)",
+        "smoothing/_density.py",
+        "log_terms = -len(numeric) * np.log(factors)",
+        "log_terms = -np.log(factors)",
         "volume of a wider kernel in one feature only",
     ),
     Mutation(

@@ -10,6 +10,7 @@ the weights. :func:`attention_sums` are what the average over some of the keys i
 import lazy_loader
 
 from ._algorithms._line import Line, serves  # noqa: F401 (for searches of bandwidths)
+from ._pair_sums import PairSums  # noqa: F401 (for criteria of densities)
 from ._sums import EMPTY_POLICIES, Sums  # noqa: F401
 
 # The rest computes with torch, which takes a second to load: not before it is asked for.

@@ -83,10 +83,19 @@ class PolynomialKernel(RadialKernel):
         self.polynomial = tuple(polynomial.trim(lost).coef.tolist())
 
     def profile(self, squared):
-        return horner(self.polynomial, np.sqrt(np.minimum(squared, 1.0))) * (squared <= 1)
+        return _horner(self.polynomial, np.sqrt(np.minimum(squared, 1.0))) * (squared <= 1)
+
+    def log_slope(self, squared):
+        distance = np.sqrt(np.minimum(squared, 1.0))
+        slope = _horner([k * c for k, c in enumerate(self.polynomial)][1:] or [0.0], distance)
+        return _ratio(slope, 2 * distance * self.profile(squared))
 
 
-def horner(coefficients, x):
+def _ratio(slope, value):
+    return np.divide(slope, value, out=np.zeros_like(value), where=value > 0)
+
+
+def _horner(coefficients, x):
     """Values of a polynomial, lowest power first; like `numpy.polynomial`'s, but in place."""
     values = np.full_like(x, coefficients[-1])
     for coefficient in coefficients[-2::-1]:
@@ -111,10 +120,14 @@ class TabulatedConvolution(RadialKernel):
         return 2 * kernel_reach(self.kernel)
 
     def profile(self, squared):
-        return self.value_and_slope(squared)[0]
+        return self._value_and_slope(squared)[0]
 
-    def value_and_slope(self, squared):
-        """The kernel, and its derivative with respect to the squared distance."""
+    def log_slope(self, squared):
+        value, slope = self._value_and_slope(squared)
+        return _ratio(slope, value * 2 * np.sqrt(squared))
+
+    def _value_and_slope(self, squared):
+        """The kernel, and its derivative with respect to the distance."""
         # The copy keeps what is remembered from changing with this kernel's parameters.
         table, step = _table(clone(self.kernel))
         distance = np.sqrt(squared)
@@ -125,8 +138,6 @@ class TabulatedConvolution(RadialKernel):
         a, b, c, d = (row.take(index) for row in table)
         value = np.where(inside, a + t * (b + t * (c + t * d)), 0.0)
         slope = b + t * (2 * c + t * (3 * d))
-        positive = inside & (distance > 0)  # where it is 0 it is not needed
-        slope = np.divide(slope, 2 * distance, out=np.zeros_like(value), where=positive)
         return np.maximum(value, 0), slope
 
 

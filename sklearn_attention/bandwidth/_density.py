@@ -6,12 +6,76 @@ import sys
 import numpy as np
 
 from .._columns import Columns
-from ..kernels import level_table
+from ..attention import Line, PairSums, serves
+from ..kernels import Gaussian, ProductKernel, level_table
 from ._convolution import self_convolution
-from ._log_sums import LogSums, each_column
 
 # The log-density of a row that no other row reaches.
 LOG_OF_NOTHING = math.log(sys.float_info.min)
+
+
+class _LogSums:
+    """Logarithms of weighted sums about each row of one kernel for each column.
+
+    A kernel compares the numbers, and ``table(kind, n_levels, lam)`` has values and slopes for
+    categories. Along one column of numbers, sums take linear time where there is an algorithm.
+    """
+
+    def __init__(self, X, kernel, columns, weights, *, table=level_table, leave_out=True):
+        self._columns, self._table, self._leave_out = columns, table, leave_out
+        self._line, self._with_slopes = self._lines(X, kernel, weights)
+        self.in_linear_time = self._line is not None
+        if self._with_slopes is None:
+            codes = X[:, columns.categorical].astype(np.intp)
+            self._pairs = PairSums(
+                X[:, columns.numeric], codes, kernel, weights, leave_out=leave_out
+            )
+
+    def __call__(self, bandwidth, eval_gradient):
+        """The logarithms, -inf of 0, and ``pull``, from slopes along them to a gradient."""
+        line = self._with_slopes if eval_gradient else self._line
+        if line is not None:
+            return self._along(line, float(bandwidth[0]))
+        numeric, categorical = self._columns.numeric, self._columns.categorical
+        kinds, n_levels = self._columns.kinds, self._columns.n_levels
+        tables = [self._table(kinds[j], n_levels[j], bandwidth[j]) for j in categorical]
+        _, log_sums, _, pull_pairs = self._pairs(
+            bandwidth[numeric], tables, slopes=eval_gradient
+        )
+
+        def pull(slopes):
+            gradient = np.empty(len(bandwidth))
+            gradient[[*numeric, *categorical]] = pull_pairs(slopes)
+            gradient[numeric] /= bandwidth[numeric]
+            return gradient
+
+        return log_sums, pull
+
+    def _lines(self, X, kernel, weights):
+        """The rows along a line, without slopes and with them, or None."""
+        if self._columns.kinds != ("numeric",):
+            return None, None
+        factors, rest = kernel.radial_factors(1)
+        if rest is not None:
+            return None, None
+        ((kernel, _),) = factors
+        x, no_values = X[:, 0] - np.median(X), np.empty((len(X), 0))
+        line = Line(x, weights, no_values, kernel) if serves(kernel) else None
+        # The Gaussian's derivative is its second moment.
+        is_gaussian = isinstance(kernel, Gaussian)
+        return line, Line(x, weights, no_values, kernel, 1) if is_gaussian else None
+
+    def _along(self, line, scale):
+        own = np.arange(len(line.order)) if self._leave_out else None
+        found = line.sums(line.points, scale, own)
+        log_sums, some = np.empty(len(line.order)), np.isfinite(found.shift)
+        log_sums[line.order] = found.log_total
+        moments, rows = found.sums[:, 0, some], line.order[some]
+
+        def pull(slopes):
+            return slopes[rows] @ (moments[2] / moments[0])[:, None] / scale
+
+        return log_sums, pull
 
 
 class _Likelihood:
@@ -36,10 +100,10 @@ class _Likelihood:
             With respect to `bandwidth`; only if asked for.
         """
         bandwidth = np.asarray(bandwidth, dtype=np.float64)
-        log_density, slopes = self._log_density(bandwidth, eval_gradient)
+        log_density, pull = self._log_density(bandwidth, eval_gradient)
         found, shares = np.isfinite(log_density), self._weights / self._weights.sum()
         value = float(shares @ np.where(found, log_density, LOG_OF_NOTHING))
-        return (value, (shares * found) @ slopes) if eval_gradient else value
+        return (value, pull(shares * found)) if eval_gradient else value
 
     def rescale(self, value, log_volume):
         """The value in units whose volume has the given logarithm."""
@@ -102,17 +166,18 @@ class DensityLikelihood(_Likelihood):
     def __init__(self, X, kernel, *, columns=None, sample_weight=None):
         columns = columns or Columns.numbers(X.shape[1])
         self._weights, self._numeric = _weights(X, sample_weight), columns.is_numeric
-        self._sums = LogSums(X, each_column(kernel, columns), columns, self._weights)
-        self.in_linear_time = self._sums.line is not None
+        self._sums = _LogSums(X, ProductKernel(kernel), columns, self._weights)
+        self.in_linear_time = self._sums.in_linear_time
 
     def _log_density(self, bandwidth, eval_gradient):
-        options = {"leave_out": True, "eval_gradient": eval_gradient}
-        log_density, slopes = self._sums(bandwidth, **options)
+        log_density, pull_sums = self._sums(bandwidth, eval_gradient)
         log_density -= np.log(self._weights.sum() - self._weights)
         log_density -= np.log(bandwidth[self._numeric]).sum()
-        if eval_gradient:
-            slopes[:, self._numeric] -= 1 / bandwidth[self._numeric]
-        return log_density, slopes
+
+        def pull(slopes):
+            return pull_sums(slopes) - slopes.sum() * _volume_slopes(self._numeric, bandwidth)
+
+        return log_density, pull
 
 
 class ConditionalLikelihood(_Likelihood):
@@ -162,22 +227,24 @@ class ConditionalLikelihood(_Likelihood):
     def __init__(self, X, y, kernel, target_kernel, *, columns=None, sample_weight=None):
         columns = columns or Columns.numbers(X.shape[1])
         self._weights = weights = _weights(X, sample_weight)
-        parts = [(kernel, columns.numeric)] if columns.numeric else []
-        self._given = LogSums(X, parts, columns, weights, table=_plain_table)
-        parts = [*parts, (target_kernel, [X.shape[1]])]
-        rows, all_columns = np.column_stack([X, y]), columns + Columns.numbers(1)
-        self._joint = LogSums(rows, parts, all_columns, weights, table=_plain_table)
+        self._given = _LogSums(X, kernel, columns, weights, table=_plain_table)
+        numeric = len(columns.numeric)
+        parts = [("features", kernel, list(range(numeric)))] if numeric else []
+        joint = ProductKernel([*parts, ("target", target_kernel, [numeric])])
+        rows, columns = np.column_stack([X, y]), columns + Columns.numbers(1)
+        self._joint = _LogSums(rows, joint, columns, weights, table=_plain_table)
 
     def _log_density(self, bandwidth, eval_gradient):
-        options = {"leave_out": True, "eval_gradient": eval_gradient}
-        log_joint, slopes = self._joint(bandwidth, **options)
-        log_given, given_slopes = self._given(bandwidth[:-1], **options)
+        log_joint, pull_joint = self._joint(bandwidth, eval_gradient)
+        log_given, pull_given = self._given(bandwidth[:-1], eval_gradient)
         with np.errstate(invalid="ignore"):  # rows that no other reaches
             log_density = log_joint - log_given - np.log(bandwidth[-1])
-        if eval_gradient:
-            slopes[:, :-1] -= given_slopes
-            slopes[:, -1] -= 1 / bandwidth[-1]
-        return log_density, slopes
+
+        def pull(slopes):
+            given = np.append(pull_given(slopes), slopes.sum() / bandwidth[-1])
+            return pull_joint(slopes) - given
+
+        return log_density, pull
 
 
 class DensityLeastSquares:
@@ -218,33 +285,32 @@ class DensityLeastSquares:
         columns = columns or Columns.numbers(X.shape[1])
         self._numeric, weights = columns.is_numeric, _weights(X, sample_weight)
         total = weights.sum()
-        left_out = LogSums(X, each_column(kernel, columns), columns, weights)
-        self._terms = [(-2.0, left_out, True, 1.0, weights / (total - weights) / total)]
+        left_out = _LogSums(X, ProductKernel(kernel), columns, weights)
+        self._terms = [(-2.0, left_out, 1.0, weights / (total - weights) / total)]
         # What has two parts has no product over columns that is a sum of few.
         parts = self_convolution(kernel, n_parts=2 if columns.kinds == ("numeric",) else 1)
         for factor, part, widening in parts:
-            product = each_column(part, columns)
-            sums = LogSums(X, product, columns, weights, table=_squared_table)
-            factor **= len(product)
-            self._terms.append((factor, sums, False, widening, weights / total**2))
-        self.in_linear_time = all(sums.line is not None for _, sums, *_ in self._terms)
+            sums = _LogSums(
+                X, ProductKernel(part), columns, weights, table=_squared_table, leave_out=False
+            )
+            factor **= len(columns.numeric)
+            self._terms.append((factor, sums, widening, weights / total**2))
+        self.in_linear_time = all(sums.in_linear_time for _, sums, *_ in self._terms)
 
     def __call__(self, bandwidth, eval_gradient=False):
         """The criterion at a bandwidth; as :meth:`DensityLikelihood.__call__`."""
         bandwidth = np.asarray(bandwidth, dtype=np.float64)
         value, gradient = 0.0, np.zeros(len(bandwidth))
         log_volume = np.log(bandwidth[self._numeric]).sum()
-        for factor, sums, leave_out, widening, weights in self._terms:
+        for factor, sums, widening, weights in self._terms:
             wider = np.where(self._numeric, widening, 1.0)
-            log_sums, slopes = sums(
-                bandwidth * wider, leave_out=leave_out, eval_gradient=eval_gradient
-            )
+            log_sums, pull = sums(bandwidth * wider, eval_gradient)
             with np.errstate(over="ignore"):
                 terms = factor * weights * np.exp(log_sums - log_volume)
             value += terms.sum()
             if eval_gradient:
-                gradient += wider * (terms @ slopes)
-                gradient[self._numeric] -= terms.sum() / bandwidth[self._numeric]
+                gradient += wider * pull(terms)
+                gradient -= terms.sum() * _volume_slopes(self._numeric, bandwidth)
         return (float(value), gradient) if eval_gradient else float(value)
 
     def rescale(self, value, log_volume):
@@ -257,6 +323,11 @@ def _weights(X, sample_weight):
     if sample_weight is None:
         return np.ones(len(X))
     return np.asarray(sample_weight, dtype=np.float64)
+
+
+def _volume_slopes(is_numeric, bandwidth):
+    """Derivatives of the logarithm of the kernel's volume along bandwidths."""
+    return np.divide(1.0, bandwidth, out=np.zeros(len(bandwidth)), where=is_numeric)
 
 
 def _plain_table(kind, n_levels, lam):

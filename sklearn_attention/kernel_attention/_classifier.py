@@ -10,6 +10,7 @@ from sklearn.callback import with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
 from .._base import keeps_state_on_failure
+from .._blas_threads import one_blas_thread
 from .._labels import (
     ClassLabels,
     check_labels,
@@ -23,7 +24,6 @@ from ._boosting import predict_trees, stack_classifier
 from ._estimator import KernelAttention
 from ._losses import CrossEntropy, LogLossOfShares
 from ._members import KernelRidge
-from ._threads import one_blas_thread
 
 # Rows up to which kernels are held near their start, and batches are drawn at random.
 _FEW, _RANDOM = 1000, 5000

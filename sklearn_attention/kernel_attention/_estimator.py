@@ -8,6 +8,7 @@ from sklearn.base import TransformerMixin, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
+from .._blas_threads import one_blas_thread
 from .._columns import Columns, MixedRows
 from .._explanation import Explanation, heaviest
 from .._validation import check_bandwidth, check_choice, check_key_weights, check_positive
@@ -21,7 +22,6 @@ from ._members import LocalAverage, Options
 from ._partition import Partition
 from ._ridge import RidgeMember
 from ._rows import TrainingRows
-from ._threads import one_blas_thread
 
 READOUTS = ("average", "local_linear", "solve")
 _DTYPES = (np.float64, np.float32)

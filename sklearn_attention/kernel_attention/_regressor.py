@@ -9,6 +9,7 @@ from sklearn.callback import with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
 from .._base import keeps_state_on_failure
+from .._blas_threads import one_blas_thread
 from .._blocks import blocks
 from .._validation import check_in_open_interval, check_numeric_target, check_probabilities
 from ._blend import blend
@@ -18,7 +19,6 @@ from ._estimator import KernelAttention
 from ._kernel import ScaledRows
 from ._losses import SquaredLoss
 from ._members import FEW_ROWS, KernelRidge
-from ._threads import one_blas_thread
 
 _QUERY_BLOCK = 1024
 # Of the first fold: an error so small that the other kind is not worth its time, one from

@@ -5,8 +5,11 @@ import math
 from array_api_compat import array_namespace
 from scipy.special import beta
 
-from ._numerics import square_root
+from ._numerics import per_distance, square_root
 from ._radial import SmoothingKernel
+
+# A kernel has no logarithm beyond its edge, where slopes are those of the last number before.
+_LAST = 1e-16
 
 
 class CompactKernel(SmoothingKernel):
@@ -30,6 +33,10 @@ class _BetaKernel(CompactKernel):
         xp = array_namespace(squared)
         power = len(self.polynomial) // 2
         return self.polynomial[0] * xp.clip(1 - squared, 0, None) ** power
+
+    def log_slope(self, squared):
+        power = len(self.polynomial) // 2
+        return -power / array_namespace(squared).clip(1 - squared, _LAST, None)
 
     def radial_moment(self, order):
         power = len(self.polynomial) // 2
@@ -112,6 +119,9 @@ class Boxcar(CompactKernel, name="boxcar"):
         xp = array_namespace(squared)
         return 0.5 * xp.astype(squared <= 1, squared.dtype)
 
+    def log_slope(self, squared):
+        return array_namespace(squared).zeros_like(squared)
+
 
 class Triangular(CompactKernel, name="triangular"):
     r"""Triangular kernel.
@@ -135,6 +145,11 @@ class Triangular(CompactKernel, name="triangular"):
         xp = array_namespace(squared)
         return xp.clip(1 - square_root(squared), 0, None)
 
+    def log_slope(self, squared):
+        distance = square_root(squared)
+        rest = array_namespace(squared).clip(1 - distance, _LAST, None)
+        return per_distance(-1 / rest, distance)
+
 
 class Tricube(CompactKernel, name="tricube"):
     r"""Tricube kernel.
@@ -157,6 +172,12 @@ class Tricube(CompactKernel, name="tricube"):
         xp = array_namespace(squared)
         squared = xp.clip(squared, None, 1.0)
         return 70 / 81 * (1 - squared * square_root(squared)) ** 3
+
+    def log_slope(self, squared):
+        xp = array_namespace(squared)
+        squared = xp.clip(squared, None, 1.0)
+        distance = square_root(squared)
+        return -4.5 * distance / xp.clip(1 - squared * distance, _LAST, None)
 
     def radial_moment(self, order):
         return 70 / 81 * beta((order + 1) / 3, 4) / 3
@@ -192,3 +213,9 @@ class Cosine(CompactKernel, name="cosine"):
         distance = square_root(xp.clip(squared, None, 1.0))
         # sin of the rest to the edge: exactly 0 at u = 1, where cos would leave rounding.
         return math.pi / 4 * xp.sin(math.pi / 2 * (1 - distance))
+
+    def log_slope(self, squared):
+        xp = array_namespace(squared)
+        distance = square_root(xp.clip(squared, None, 1.0))
+        rest = math.pi / 2 * xp.clip(1 - distance, _LAST, None)
+        return per_distance(-math.pi / 2 * xp.cos(rest) / xp.sin(rest), distance)

@@ -6,7 +6,7 @@ from array_api_compat import array_namespace
 
 from .._validation import check_positive
 from ._base import Kernel
-from ._numerics import square_root
+from ._numerics import per_distance, square_root
 from ._radial import RadialKernel
 
 # From here on the logarithm in a Matérn kernel is lost beside the distance it is added to, and
@@ -34,6 +34,9 @@ class Exponential(RadialKernel, name="exponential"):
 
     def log_profile(self, squared):
         return -square_root(squared)
+
+    def log_slope(self, squared):
+        return per_distance(-1.0, square_root(squared))
 
 
 class Laplacian(Kernel, name="laplacian"):
@@ -84,6 +87,9 @@ class Matern32(RadialKernel, name="matern32"):
         scaled = math.sqrt(3) * square_root(squared)
         return xp.log1p(xp.clip(scaled, None, _FAR)) - scaled
 
+    def log_slope(self, squared):
+        return -1.5 / (1 + math.sqrt(3) * square_root(squared))
+
 
 class Matern52(RadialKernel, name="matern52"):
     r"""Matérn kernel of smoothness 5/2.
@@ -107,6 +113,10 @@ class Matern52(RadialKernel, name="matern52"):
         scaled = math.sqrt(5) * square_root(squared)
         near = xp.clip(scaled, None, _FAR)
         return xp.log1p(near + near * near / 3) - scaled
+
+    def log_slope(self, squared):
+        scaled = array_namespace(squared).clip(math.sqrt(5) * square_root(squared), None, _FAR)
+        return -5 / 6 * (1 + scaled) / (1 + scaled + scaled * scaled / 3)
 
 
 class RationalQuadratic(RadialKernel, name="rational_quadratic"):
@@ -142,6 +152,9 @@ class RationalQuadratic(RadialKernel, name="rational_quadratic"):
         alpha = check_positive("alpha", self.alpha)
         xp = array_namespace(squared)
         return -alpha * xp.log1p(0.5 * squared / alpha)
+
+    def log_slope(self, squared):
+        return -0.5 / (1 + 0.5 * squared / check_positive("alpha", self.alpha))
 
 
 class Periodic(RadialKernel, name="periodic"):
@@ -180,6 +193,14 @@ class Periodic(RadialKernel, name="periodic"):
         periods = xp.clip(square_root(squared) / period, None, _FAR)
         return -2 * (xp.sin(math.pi * periods) / length_scale) ** 2
 
+    def log_slope(self, squared):
+        period = check_positive("period", self.period)
+        length_scale = check_positive("length_scale", self.length_scale)
+        xp = array_namespace(squared)
+        distance = square_root(squared)
+        waves = xp.sin(2 * math.pi * xp.clip(distance / period, None, _FAR))
+        return per_distance(-2 * math.pi / period / length_scale**2 * waves, distance)
+
 
 class LocallyPeriodic(Periodic, name="locally_periodic"):
     r"""Locally periodic kernel, a periodic kernel that fades with the distance.
@@ -211,3 +232,7 @@ class LocallyPeriodic(Periodic, name="locally_periodic"):
         length_scale = check_positive("length_scale", self.length_scale)
         # Divided twice: the square of an extreme length_scale overflows or vanishes.
         return super().log_profile(squared) - 0.5 * squared / length_scale / length_scale
+
+    def log_slope(self, squared):
+        length_scale = check_positive("length_scale", self.length_scale)
+        return super().log_slope(squared) - 0.5 / length_scale / length_scale

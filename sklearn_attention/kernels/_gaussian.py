@@ -53,6 +53,9 @@ class Gaussian(SmoothingKernel, name="gaussian"):
     def log_profile(self, squared):
         return self._log_peak - 0.5 * squared
 
+    def log_slope(self, squared):
+        return array_namespace(squared).full_like(squared, -0.5)
+
     def radial_moment(self, order):
         return 2 ** (order / 2 - 1) * math.gamma((order + 1) / 2) / math.sqrt(math.pi)
 

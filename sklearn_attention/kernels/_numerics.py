@@ -72,6 +72,13 @@ def square_root(squared):
     return _of_positive("sqrt", squared, 0.0)
 
 
+def per_distance(slope, distance):
+    """Derivatives in the squared distance from those in the distance, 0 at distance 0."""
+    xp = array_namespace(distance)
+    positive = distance > 0
+    return xp.where(positive, 0.5 * slope / xp.where(positive, distance, 1.0), 0.0)
+
+
 def _of_positive(name, values, at_zero):
     """A function of positive numbers, continued by a constant that has no gradient."""
     xp = array_namespace(values)

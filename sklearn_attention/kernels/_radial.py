@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
 
 import numpy as np
-from array_api_compat import array_namespace
+from array_api_compat import array_namespace, is_torch_array
 
 from ._base import Kernel
 from ._numerics import log, squared_distances
@@ -75,6 +75,27 @@ class RadialKernel(Kernel):
         log_values : array or tensor
         """
         return log(self.profile(squared))
+
+    def log_slope(self, squared):
+        """Derivative of :meth:`log_profile`, finite also where the kernel is 0 or has a kink.
+
+        Parameters
+        ----------
+        squared : array or tensor
+
+        Returns
+        -------
+        slope : array or tensor
+        """
+        # Kernels are written once, for NumPy and torch: torch has the derivatives of those
+        # that do not write their own.
+        import torch
+
+        variable = torch.as_tensor(squared).detach().clone().requires_grad_()
+        with torch.enable_grad():
+            (slope,) = torch.autograd.grad(self.log_profile(variable).sum(), variable)
+        slope = torch.where(torch.isfinite(slope), slope, 0.0)
+        return slope if is_torch_array(squared) else slope.numpy()
 
     def radial_form(self, n_features):
         return RadialForm(self, list(range(n_features)), None)

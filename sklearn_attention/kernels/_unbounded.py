@@ -5,7 +5,7 @@ import math
 from array_api_compat import array_namespace
 from scipy.special import sindg, zeta
 
-from ._numerics import square_root
+from ._numerics import per_distance, square_root
 from ._radial import SmoothingKernel
 
 
@@ -31,6 +31,10 @@ class Logistic(SmoothingKernel, name="logistic"):
         xp = array_namespace(squared)
         distance = square_root(squared)
         return -distance - 2 * xp.log1p(xp.exp(-distance))
+
+    def log_slope(self, squared):
+        distance = square_root(squared)
+        return per_distance(-array_namespace(squared).tanh(distance / 2), distance)
 
     def radial_moment(self, order):
         # Gamma(a + 1) eta(a) with Dirichlet's eta; eta(0) = 1/2 and eta(1) = log 2.
@@ -63,6 +67,10 @@ class Sigmoid(SmoothingKernel, name="sigmoid"):
         xp = array_namespace(squared)
         distance = square_root(squared)
         return math.log(2 / math.pi) - distance - xp.log1p(xp.exp(-2 * distance))
+
+    def log_slope(self, squared):
+        distance = square_root(squared)
+        return per_distance(-array_namespace(squared).tanh(distance), distance)
 
     def radial_moment(self, order):
         # (2 / pi) Gamma(a + 1) beta(a + 1) with Dirichlet's beta, here by Hurwitz' zeta;
@@ -105,6 +113,14 @@ class Silverman(SmoothingKernel, name="silverman"):
         # From 1e3 on the exponential is 0, but an infinite sine would be NaN.
         scaled = xp.clip(square_root(squared) / math.sqrt(2), None, 1e3)
         return 0.5 * xp.exp(-scaled) * xp.sin(scaled + math.pi / 4)
+
+    def log_slope(self, squared):
+        xp = array_namespace(squared)
+        scaled = xp.clip(square_root(squared) / math.sqrt(2), None, 1e3)
+        sine, cosine = xp.sin(scaled + math.pi / 4), xp.cos(scaled + math.pi / 4)
+        # Where the sine is 0 the kernel has no logarithm.
+        slope = cosine / xp.where(sine == 0, 1.0, sine) - 1
+        return 0.5 * per_distance(slope, scaled)
 
     def radial_moment(self, order):
         # Imaginary part of Gamma(a + 1) exp(i pi / 4) / (exp(-i pi / 4))^(a + 1).

@@ -12,12 +12,13 @@ from .._blocks import blocks, own_copy
 from .._columns import MixedRows
 from .._partitions import in_memory, is_partitioned
 from .._validation import check_in_interval, check_key_weights, check_positive
-from ..bandwidth._log_sums import LogSums, each_column
 from ..bandwidth._rules import DENSITY_RULES
 from ..bandwidth._search import Rows, bandwidth_rule
 from ..kernels import ProductKernel, SmoothingKernel, as_kernel, level_table, mixed_kernel
 from ._kernel_distribution import KernelDistribution
 
+# Pairs at a time where every row has a bandwidth of its own.
+_BLOCK_PAIRS = 2**15
 # Where the criterion of each search is kept.
 _ATTRIBUTES = {"likelihood": "likelihood_score_", "least_squares": "least_squares_error_"}
 
@@ -325,8 +326,39 @@ class ProductKernelDensity(DensityMixin, MixedRows):
             keys, weights, factors = keys[kept], weights[kept], factors[kept]
         if not len(keys):
             return np.full(len(X), -np.inf)
-        parts = each_column(self.kernel_, self.columns_)
-        return LogSums(keys, parts, self.columns_, weights, factors)(self.bandwidth_, X)[0]
+        numeric, categorical = self.columns_.numeric, self.columns_.categorical
+        log_terms = -len(numeric) * np.log(factors)
+        log_terms += 0.0 if weights is None else np.log(weights)
+        numbers = [(x[:, numeric] / self.bandwidth_[numeric]).T for x in (X, keys)]
+        levels = [x[:, categorical].astype(np.intp).T for x in (X, keys)]
+        tables = []
+        for j in categorical:
+            kind, n_levels = self.columns_.kinds[j], self.columns_.n_levels[j]
+            table, _ = level_table(kind, n_levels, self.bandwidth_[j])
+            # The last row is that of unknown levels, whose codes are -1.
+            tables.append(np.pad(table, ((0, 1), (0, 0))))
+        # Kernels of bounded support, which are often 0, have no use for logarithms.
+        in_logs, log_sums = np.isinf(self.kernel_.support), np.zeros(len(X))
+        profile = self.kernel_.log_profile if in_logs else self.kernel_.profile
+        join = np.add if in_logs else np.multiply
+        with np.errstate(over="ignore", divide="ignore"):
+            first = log_terms if in_logs else np.exp(log_terms)
+            tables = [np.log(table) for table in tables] if in_logs else tables
+            for some in blocks(len(X), max(1, _BLOCK_PAIRS // len(keys))):
+                found = np.tile(first, (len(log_sums[some]), 1))
+                for queries, x in zip(*numbers, strict=True):
+                    squared = np.subtract.outer(queries[some], x)
+                    squared /= factors
+                    join(found, profile(np.square(squared, out=squared)), out=found)
+                for table, queries, x in zip(tables, *levels, strict=True):
+                    join(found, table[queries[some]].take(x, axis=1), out=found)
+                if in_logs:
+                    shift = found.max(axis=1)
+                    shift[np.isinf(shift)] = 0
+                    np.exp(np.subtract(found, shift[:, None], out=found), out=found)
+                    log_sums[some] = shift
+                log_sums[some] += np.log(found.sum(axis=1))
+        return log_sums
 
 
 def check_density_kernel(name, kernel):

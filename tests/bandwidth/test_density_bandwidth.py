@@ -10,8 +10,8 @@ from scipy.integrate import quad
 
 from sklearn_attention import Columns
 from sklearn_attention import bandwidth as bw
-from sklearn_attention.attention import serves
-from sklearn_attention.bandwidth import _convolution, _log_sums
+from sklearn_attention.attention import _pair_sums, serves
+from sklearn_attention.bandwidth import _convolution, _density
 from sklearn_attention.kernels import (
     AitchisonAitken,
     Boxcar,
@@ -103,7 +103,7 @@ class TestLikelihood:
     def test_many_blocks_are_one(self, rows, monkeypatch):
         likelihood = bw.DensityLikelihood(rows[:, [0, 2]], Gaussian())
         whole = likelihood(BANDWIDTH[[0, 2]], eval_gradient=True)
-        monkeypatch.setattr(_log_sums, "BLOCK_PAIRS", 50)
+        monkeypatch.setattr(_pair_sums, "_BLOCK_PAIRS", 50)
         parts = likelihood(BANDWIDTH[[0, 2]], eval_gradient=True)
         assert parts[0] == pytest.approx(whole[0], rel=1e-13)
         np.testing.assert_allclose(parts[1], whole[1], rtol=1e-12)
@@ -312,7 +312,7 @@ class TestAlongOneFeature:
         for kind in (bw.DensityLikelihood, bw.DensityLeastSquares):
             criterion = kind(X, as_kernel(kernel), sample_weight=weights)
             with monkeypatch.context() as patch:
-                patch.setattr(_log_sums, "Line", lambda *_: None)
+                patch.setattr(_density, "Line", lambda *_: None)
                 by_pairs = kind(X, as_kernel(kernel), sample_weight=weights)
             for h in (1.1e-3, 0.123, 1.07, 50.0):
                 pairs, slope = by_pairs([h], eval_gradient=True)

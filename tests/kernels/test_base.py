@@ -50,7 +50,7 @@ from sklearn_attention.kernels import (
     WangVanRyzin,
     as_kernel,
 )
-from sklearn_attention.kernels._base import _OTHER_NAMES
+from sklearn_attention.kernels._base import _OTHER_NAMES, as_floats
 
 BASES = {
     "CompactKernel", "FeatureKernel", "Kernel", "RadialKernel", "SmoothingKernel",
@@ -587,3 +587,20 @@ def test_even_powers_of_signed_kernels():
     table = np.array([[1.0], [-2.0]])
     assert kernel.signed is True
     np.testing.assert_allclose(kernel(table), Polynomial(degree=2, coef0=0.0)(table))
+
+
+@pytest.mark.parametrize("given", [[[1, 0]], np.array([[1, 0]], dtype="int8"), [[True, False]]])
+def test_what_is_no_float_becomes_one(given):
+    found = as_floats(given)
+    assert found.dtype == np.float64
+    assert found.tolist() == [[1.0, 0.0]]
+    tensor = as_floats(torch.tensor(given))
+    assert tensor.dtype == torch.float64
+    assert tensor.tolist() == [[1.0, 0.0]]
+
+
+def test_floats_stay_as_they_are():
+    for dtype in ("float32", "float64"):
+        for library in ("numpy", "torch"):
+            X = to_library([[1.0]], library, dtype)
+            assert as_floats(X).dtype == X.dtype

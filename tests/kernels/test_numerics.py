@@ -145,23 +145,6 @@ def test_gradient_of_the_square_root():
     assert squared.grad.tolist() == pytest.approx([0, 0.25, 5e149], rel=1e-12)
 
 
-@pytest.mark.parametrize("given", [[[1, 0]], np.array([[1, 0]], dtype="int8"), [[True, False]]])
-def test_what_is_no_float_becomes_one(given):
-    found = module.as_floats(given)
-    assert found.dtype == np.float64
-    assert found.tolist() == [[1.0, 0.0]]
-    tensor = module.as_floats(torch.tensor(given))
-    assert tensor.dtype == torch.float64
-    assert tensor.tolist() == [[1.0, 0.0]]
-
-
-def test_floats_stay_as_they_are():
-    for dtype in ("float32", "float64"):
-        for library in ("numpy", "torch"):
-            X = to_library([[1.0]], library, dtype)
-            assert module.as_floats(X).dtype == X.dtype
-
-
 def test_logarithm_of_zero_is_minus_infinity_and_has_no_gradient():
     expected = [-math.inf, 0, math.log(4)]
     assert module.log(np.array([0.0, 1.0, 4.0])).tolist() == expected

@@ -8,6 +8,7 @@ import torch
 from sklearn.metrics.pairwise import laplacian_kernel
 
 from sklearn_attention.kernels import (
+    KERNELS,
     AitchisonAitken,
     Boxcar,
     Epanechnikov,
@@ -15,9 +16,11 @@ from sklearn_attention.kernels import (
     Laplacian,
     Linear,
     LiRacine,
+    LocallyPeriodic,
     Matern32,
     Periodic,
     ProductKernel,
+    RadialKernel,
     RationalQuadratic,
     Silverman,
     Triangular,
@@ -25,6 +28,7 @@ from sklearn_attention.kernels import (
     as_kernel,
 )
 
+KERNEL_NAMES = [name for name, kind in KERNELS.items() if issubclass(kind, RadialKernel)]
 RADIAL = [
     Gaussian(),
     Epanechnikov(),
@@ -105,3 +109,44 @@ def test_spread_is_the_standard_deviation(kernel):
 )
 def test_spread_of_other_kernels_is_one(kernel):
     assert kernel.spread == 1
+
+
+SLOPES = [
+    *KERNEL_NAMES,
+    RationalQuadratic(alpha=0.3),
+    Periodic(period=0.7, length_scale=2.0),
+    LocallyPeriodic(period=0.7, length_scale=2.0),
+    ProductKernel("gaussian").radial_form(3).kernel,
+]
+
+
+@pytest.mark.parametrize("kernel", SLOPES, ids=repr)
+def test_slopes_of_logarithms(kernel):
+    kernel = as_kernel(kernel)
+    squared = np.append(np.linspace(0.01, 0.97, 40), np.linspace(1.1, 30, 40))
+    slope = kernel.log_slope(squared)
+    ends = [np.abs(kernel.profile(squared * (1 + step))) for step in (1e-6, -1e-6)]
+    found = (squared < kernel.support**2) & (ends[0] > 1e-12)
+    logs = np.log(ends[0][found]) - np.log(ends[1][found])
+    expected = logs / (2e-6 * squared[found])
+    np.testing.assert_allclose(slope[found], expected, rtol=1e-4, atol=1e-7)
+    np.testing.assert_allclose(kernel.log_slope(torch.from_numpy(squared)), slope, rtol=1e-12)
+    # What is 0, or has a kink, leaves products with the slope finite.
+    for edge in (0.0, 1.0, 1e300):
+        assert np.isfinite(kernel.log_slope(np.array([edge]))).all()
+
+
+def test_slopes_that_no_one_has_written():
+    class Cauchy(RadialKernel):
+        def profile(self, squared):
+            return 1 / (1 + squared)
+
+    squared = np.linspace(0, 9, 5)
+    np.testing.assert_allclose(Cauchy().log_slope(squared), -1 / (1 + squared))
+    found = Cauchy().log_slope(torch.from_numpy(squared))
+    np.testing.assert_allclose(found, -1 / (1 + squared))
+
+
+def test_kernels_write_their_slopes():
+    for name in KERNEL_NAMES:
+        assert type(as_kernel(name)).log_slope is not RadialKernel.log_slope

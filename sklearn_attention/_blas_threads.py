@@ -4,7 +4,7 @@ import os
 import threading
 from contextlib import contextmanager
 
-from .._thread_pools import libraries
+from ._thread_pools import libraries
 
 
 class _Own(threading.local):

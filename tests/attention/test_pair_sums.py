@@ -1,0 +1,173 @@
+"""Sums over pairs of rows: against loops over pairs, and their slopes against differences."""
+
+import math
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from slow_cases import one_in
+
+from sklearn_attention.attention import PairSums, _pair_sums
+from sklearn_attention.kernels import (
+    Epanechnikov,
+    Gaussian,
+    Laplacian,
+    Logistic,
+    ProductKernel,
+    Silverman,
+    Triangular,
+    level_table,
+)
+
+KERNELS = {
+    "gaussian": Gaussian(),
+    "gaussians": ProductKernel("gaussian"),
+    "epanechnikov": Epanechnikov(),
+    "epanechnikovs": ProductKernel("epanechnikov"),
+    "triangular": Triangular(),
+    "logistics": ProductKernel("logistic"),
+    "laplacian": Laplacian(),
+    "silverman": Silverman(),
+    "two": ProductKernel([("a", Logistic(), [0]), ("b", Epanechnikov(), [1])]),
+    "one column": ProductKernel([("a", Gaussian(), [1])]),
+}
+BANDWIDTH, LAM = np.array([0.7, 1.2]), np.array([0.3, 0.4])
+
+
+def make_rows(place, n=25):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 2))
+    X[1] = X[0]
+    if place == "far":
+        # One by itself, one too far for products of matrices, and two beside each other there.
+        X[2], X[3], X[4:6] = [40.0, 0.0], [1e3, 0.0], [1e6, 1e6]
+        X[5] += 0.5
+    return X + (1e3 if place == "elsewhere" else 0.0)
+
+
+def make_tables(lam):
+    return [level_table("unordered", 3, lam[0]), level_table("ordered", 4, lam[1])]
+
+
+def slow_sums(X, codes, kernel, weights, columns, leave_out, scale):
+    """Averages and log-sums, row by row, of a kernel whose logarithm is known."""
+    tables = [np.log(table) for table, _ in make_tables(LAM)] if codes.shape[1] else []
+    averages, log_total = np.zeros(columns.shape), np.full(len(X), -np.inf)
+    for i in range(len(X)):
+        others = [k for k in range(len(X)) if k != i or not leave_out]
+        signs, logs = [], []
+        for k in others:
+            pair = X[[i]] / scale, X[[k]] / scale
+            value = kernel(*pair)[0, 0]
+            log = math.log(abs(value)) if value else -math.inf
+            if not kernel.signed:
+                log = kernel.log(*pair)[0, 0]
+            log += sum(
+                table[a, b] for table, a, b in zip(tables, codes[i], codes[k], strict=True)
+            )
+            signs.append(-1.0 if value < 0 else 1.0)
+            logs.append(log + math.log(weights[k]))
+        largest = max(logs)
+        if largest == -math.inf:
+            continue
+        terms = np.multiply(signs, np.exp(np.array(logs) - largest))
+        log_total[i] = largest + math.log(abs(terms.sum()))
+        averages[i] = terms @ columns[others] / terms.sum()
+    return averages, log_total
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "mixed", "leave_out"),
+    one_in(3, KERNELS, ["near", "far", "elsewhere"], [False, True], [False, True]),
+)
+def test_are_loops_over_pairs(name, place, mixed, leave_out):
+    X, rng = make_rows(place), np.random.default_rng(1)
+    codes = np.column_stack([rng.integers(k, size=25) for k in (3, 4)])[:, : 2 * mixed]
+    weights = rng.uniform(0.1, 9, size=25)
+    columns = np.column_stack([np.ones(25), rng.normal(size=25)])
+    kernel = KERNELS[name]
+    sums = PairSums(X, codes, kernel, weights, leave_out=leave_out)
+    tables = make_tables(LAM) if mixed else []
+    averages, log_total, log_own, _ = sums(BANDWIDTH, tables, columns)
+    given = X, codes, kernel, weights, columns, leave_out, BANDWIDTH
+    slow_averages, slow_log_total = slow_sums(*given)
+    np.testing.assert_allclose(log_total, slow_log_total, rtol=1e-10, atol=1e-9)
+    np.testing.assert_allclose(averages, slow_averages, rtol=1e-8, atol=1e-9)
+    own = math.log(kernel(X[:1] * 0, X[:1] * 0)[0, 0])
+    np.testing.assert_allclose(log_own, own, rtol=1e-12, atol=1e-12)
+    without, *_ = sums(BANDWIDTH, tables, columns, slopes=False)
+    np.testing.assert_array_equal(without, averages)
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "mixed"), one_in(2, KERNELS, ["near", "far"], [False, True])
+)
+def test_slopes_are_differences(name, place, mixed):
+    X, rng = make_rows(place), np.random.default_rng(1)
+    codes = np.column_stack([rng.integers(k, size=25) for k in (3, 4)])[:, : 2 * mixed]
+    weights, columns = rng.uniform(0.1, 9, size=25), np.ones((25, 2))
+    columns[:, 1] = rng.normal(size=25)
+    sums = PairSums(X, codes, KERNELS[name], weights)
+    of_logs, of_averages = rng.normal(size=25), rng.normal(size=(25, 2))
+
+    def value(point, slopes=False):
+        tables = make_tables(point[2:]) if mixed else []
+        averages, logs, _, pull = sums(np.exp(point[:2]), tables, columns, slopes=slopes)
+        found = logs[np.isfinite(logs)] @ of_logs[np.isfinite(logs)]
+        return pull if slopes else found + (averages * of_averages).sum()
+
+    point = np.append(np.log(BANDWIDTH), LAM[: 2 * mixed])
+    pull = value(point, slopes=True)
+    gradient = pull(of_logs, of_averages)
+    for j, step in enumerate(1e-5 * np.eye(len(point))):
+        ends = value(point + step), value(point - step)
+        slope = (ends[0] - ends[1]) / 2e-5
+        assert gradient[j] == pytest.approx(slope, rel=1e-5, abs=1e-4)
+    given = of_logs, np.zeros((25, 2))
+    np.testing.assert_allclose(value(point, True)(of_logs), value(point, True)(*given))
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_blocks_and_threads_change_nothing(name, monkeypatch):
+    X, codes, weights = make_rows("near", 60), np.empty((60, 0), int), np.linspace(1, 2, 60)
+    sums = PairSums(X, codes, KERNELS[name], weights)
+    *whole, pull = sums(BANDWIDTH)
+    for size in ("_BLOCK_PAIRS", "_PAIRS_OF_ONE_KERNEL", "_PAIRS_WITH_TORCH"):
+        monkeypatch.setattr(_pair_sums, size, 100)
+    with ThreadPoolExecutor(2) as pool:
+        sums = PairSums(X, codes, KERNELS[name], weights, share=pool.map)
+        *parts, pull_parts = sums(BANDWIDTH)
+        of_logs = np.ones(60)
+        np.testing.assert_allclose(pull_parts(of_logs), pull(of_logs), rtol=1e-10)
+    for part, field in zip(parts, whole, strict=True):
+        np.testing.assert_allclose(part, field, rtol=1e-12)
+
+
+def test_each_pair_is_looked_at_once():
+    X, codes, weights = make_rows("near", 300), np.empty((300, 0), int), np.ones(300)
+    sums = PairSums(X, codes, ProductKernel("epanechnikov"), weights)
+    counts = np.zeros((300, 300), int)
+    for rows, keys, places in sums.near(np.array([0.3, 2.0]), 2):
+        np.testing.assert_array_equal(keys[places], rows)
+        counts[np.ix_(rows, keys)] += 1
+        counts[np.ix_(keys[len(rows) :], rows)] += 1
+    assert counts.max() == 1
+    near = np.abs(X[:, None, 0] - X[:, 0]) < 0.3
+    assert counts[near].all()
+    assert counts.mean() < 0.7
+
+
+def test_columns_of_blocks():
+    X, codes = make_rows("near"), np.empty((25, 0), int)
+    sums = PairSums(X, codes, Gaussian(), np.ones(25))
+    blocks = [np.arange(10), np.arange(24, 9, -1)]
+    columns = np.column_stack([np.ones(25), X])
+
+    def about(rows):
+        return columns - np.append(0.0, X[rows[0]])
+
+    averages, *_ = sums(BANDWIDTH, (), about, blocks)
+    expected, *_ = sums(BANDWIDTH, (), columns)
+    for rows in blocks:
+        shift = np.append(0.0, X[rows[0]])
+        np.testing.assert_allclose(averages[rows], expected[rows] - shift, atol=1e-12)
