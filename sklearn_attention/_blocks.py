@@ -6,8 +6,11 @@ import numpy as np
 
 from ._partitions import is_partitioned
 
+# Numbers, of 8 bytes, that stay in a processor's cache, and that a computation may hold in
+# memory at a time. All sizes of blocks are parts of these, by how many tables are held.
+IN_CACHE, IN_MEMORY = 2**17, 2**25
 # Rows that are in memory together, however many there are.
-ROWS_AT_ONCE = 2**20
+ROWS_AT_ONCE = IN_MEMORY // 32
 
 
 def blocks(n, size=None):

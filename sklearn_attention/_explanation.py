@@ -4,9 +4,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ._blocks import blocks
+from ._blocks import IN_MEMORY, blocks
 
-_BLOCK_PAIRS = 2**24
+_BLOCK_PAIRS = IN_MEMORY // 2
 
 
 class Explanation(NamedTuple):

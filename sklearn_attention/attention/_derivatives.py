@@ -3,14 +3,14 @@
 import numpy as np
 import torch
 
-from .._blocks import blocks
+from .._blocks import IN_CACHE, blocks
 from .._validation import check_bandwidth
 from ._algorithms._tiles import is_parallel, least_total, shifted_weights, sums_logarithms
 from ._read import read
 from ._threads import map_blocks
 
 # Pairs per block of queries; about a dozen tables of this size are alive at a time.
-_BLOCK_PAIRS = 2**17
+_BLOCK_PAIRS = IN_CACHE
 # Weights this small beside the largest are 0: in a far key's derivative they might still count.
 _INVISIBLE = 1e-300
 

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from .._blocks import IN_MEMORY
 from .._memory import check_memory
 from ._algorithms._blocks_of_queries import RADIUS
 from ._algorithms._compact_blocks import compact_blocks, in_order
@@ -14,7 +15,7 @@ from ._solve import Basis, extent_of, local_unit, refuse_signed, solve
 from ._threads import threads_for
 from ._weights import IN_PARTS, normalized
 
-_BLOCK_PAIRS = 2**20
+_BLOCK_PAIRS = IN_MEMORY // 32
 # A key that carries all but this share of a fit cannot be taken out by division.
 _HEAVIEST = 1e-7
 

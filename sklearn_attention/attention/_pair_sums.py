@@ -5,13 +5,17 @@ import math
 import numpy as np
 
 from .._blas_threads import one_blas_thread
-from .._blocks import blocks
+from .._blocks import IN_CACHE, blocks
 from ..kernels import Gaussian, squared_distances
 
 # Pairs at a time: the temporaries stay in the processor's cache, and are small enough for
 # memory to be reused rather than handed back to the system. One kernel of all numbers has few,
 # and what torch differentiates is better in large blocks.
-_BLOCK_PAIRS, _PAIRS_OF_ONE_KERNEL, _PAIRS_WITH_TORCH = 2**14, 2**15, 2**18
+_BLOCK_PAIRS, _PAIRS_OF_ONE_KERNEL, _PAIRS_WITH_TORCH = (
+    IN_CACHE // 8,
+    IN_CACHE // 4,
+    2 * IN_CACHE,
+)
 # Exponentials of less are slow, and so is what is made of them where it is hardly a normal
 # number. Sums below the second could miss something that matters.
 _LOWEST_LOG, _LEAST = -600.0, 1e-200

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 from array_api_compat import array_namespace, is_torch_array
 
-from .._blocks import blocks
+from .._blocks import IN_MEMORY, blocks
 from ._algorithms._line import Line, serves
 from ._algorithms._near_keys import near_keys
 from ._algorithms._nearest import by_distance, nearest_sums
@@ -17,7 +17,7 @@ from ._sums import Sums
 # "dense" compares every query with every key.
 ALGORITHMS = ("auto", "dense")
 # Numbers that the sums of some queries may hold at a time.
-_MOST_NUMBERS = 2**26
+_MOST_NUMBERS = 2 * IN_MEMORY
 
 
 def form_along(kernel, n_features, degree=0):

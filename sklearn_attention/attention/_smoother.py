@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace
 
-from .._blocks import blocks
+from .._blocks import IN_MEMORY, blocks
 from .._partitions import merged
 from .._spread import deviation_of, join_spreads, spread
 from .._validation import check_bandwidth, check_choice
@@ -18,7 +18,7 @@ from ._solve import Basis, local_fit, local_unit
 from ._sums import EMPTY_POLICIES, Sums, refuse_empty
 
 # Keys that are prepared at a time, unless there are more queries; and queries.
-MOST_KEYS, MOST_QUERIES = 2**20, 2**22
+MOST_KEYS, MOST_QUERIES = IN_MEMORY // 32, IN_MEMORY // 8
 # Of the queries in a part whose sums are not to be trusted there, so large a share is summed
 # pair by pair at once; where there are more, the sums over all parts may suffice.
 _FEW = 0.1

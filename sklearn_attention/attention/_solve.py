@@ -121,7 +121,7 @@ class Basis:
             averages = sums / sums[0, 0]
         if ratio is not None and self.degree:
             terms = self.terms(ratio)
-            averages = averages * (terms[:, self._rows] * terms[:, self._columns]).T[:, None]
+            averages *= (terms[:, self._rows] * terms[:, self._columns]).T[:, None]
         xp = array_namespace(sums)
         gram = xp.permute_dims(averages[:, 0][self.place], (2, 0, 1))
         cross = xp.permute_dims(averages[: self.size, 1:], (2, 0, 1))

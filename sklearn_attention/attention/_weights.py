@@ -2,7 +2,7 @@
 
 import torch
 
-from .._blocks import blocks
+from .._blocks import IN_MEMORY, blocks
 from .._memory import check_memory
 from .._validation import check_choice
 from ._algorithms._tiles import fallback_weights, least_total, tile_weights
@@ -10,7 +10,7 @@ from ._read import read
 from ._sums import EMPTY_POLICIES, refuse_empty
 from ._threads import threads_for
 
-_BLOCK_PAIRS = 2**20
+_BLOCK_PAIRS = IN_MEMORY // 32
 _INVISIBLE = 1e-300
 # What to do about a matrix that does not fit into memory.
 IN_PARTS = "pass some queries at a time"

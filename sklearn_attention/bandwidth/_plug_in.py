@@ -7,7 +7,7 @@ import numpy as np
 from scipy.spatial import KDTree
 from sklearn.utils import check_random_state
 
-from .._blocks import blocks
+from .._blocks import IN_CACHE, blocks
 from .._partitions import is_partitioned
 from ..kernels import Gaussian, SmoothingKernel
 from ._search import BandwidthChoice, BandwidthRule, are_sampled, canonical_ratio, draw
@@ -28,7 +28,7 @@ _MANY_SAMPLED = 1_000_000
 _PLACES_PER_TERM = 2
 # Shares of the weight below this are rounding.
 _SLIVER = 1e-13
-_BLOCK_PAIRS = 2**18
+_BLOCK_PAIRS = 2 * IN_CACHE
 _EPS = float(np.finfo(np.float64).eps)
 
 

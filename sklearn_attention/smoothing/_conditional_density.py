@@ -9,7 +9,7 @@ from sklearn.utils.validation import _check_sample_weight
 
 from .. import attention
 from .._base import keeps_state_on_failure
-from .._blocks import blocks, own_copy
+from .._blocks import IN_CACHE, blocks, own_copy
 from .._columns import Columns, MixedRows
 from .._validation import (
     check_choice,
@@ -27,7 +27,7 @@ from ._kernel_distribution import KernelMixture
 
 _RULES = "likelihood", "scott", "silverman"
 # Pairs of a query, or of a query's quantile, and a key at a time.
-_BLOCK_PAIRS = 2**18
+_BLOCK_PAIRS = 2 * IN_CACHE
 # Differences of larger logarithms have too few digits.
 _LARGEST_LOG = 1e5
 

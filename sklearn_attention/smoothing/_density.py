@@ -8,7 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import attention
 from .._base import keeps_state_on_failure
-from .._blocks import blocks, own_copy
+from .._blocks import IN_CACHE, blocks, own_copy
 from .._columns import MixedRows
 from .._partitions import in_memory, is_partitioned
 from .._validation import check_in_interval, check_key_weights, check_positive
@@ -18,7 +18,7 @@ from ..kernels import ProductKernel, SmoothingKernel, as_kernel, level_table, mi
 from ._kernel_distribution import KernelDistribution
 
 # Pairs at a time where every row has a bandwidth of its own.
-_BLOCK_PAIRS = 2**15
+_BLOCK_PAIRS = IN_CACHE // 4
 # Where the criterion of each search is kept.
 _ATTRIBUTES = {"likelihood": "likelihood_score_", "least_squares": "least_squares_error_"}
 

@@ -3,11 +3,11 @@
 import numpy as np
 
 from .. import attention
-from .._blocks import blocks
+from .._blocks import IN_MEMORY, blocks
 from .._partitions import is_partitioned
 
 # Pairs of query and training row at a time, where all of them are needed.
-_BLOCK_PAIRS = 2**20
+_BLOCK_PAIRS = IN_MEMORY // 32
 
 
 def training_predictions(smoother):

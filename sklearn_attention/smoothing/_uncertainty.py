@@ -4,7 +4,7 @@ import numpy as np
 from scipy.stats import norm
 from sklearn.utils import check_random_state
 
-from .._blocks import blocks
+from .._blocks import IN_MEMORY, blocks
 from .._validation import (
     check_in_open_interval,
     check_list,
@@ -18,7 +18,7 @@ from ._significance import feature_significance
 from ._training_rows import known_errors, left_out_errors
 
 # Pairs of query and training row at a time, where all of them are needed.
-_BLOCK_PAIRS = 2**20
+_BLOCK_PAIRS = IN_MEMORY // 32
 # Degree and share of the bandwidth of the curve a band is around, for predictions of degree 0,
 # 1 and 2: measured, so that the bias is small beside the standard error and the band no wider
 # than that takes. Parabolas of many features have too many coefficients.

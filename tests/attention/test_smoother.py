@@ -143,3 +143,22 @@ def test_memory_grows_with_chunks_alone(monkeypatch):
         assert_alike(ours, theirs)
     # All keys prepared at once take 200 bytes each.
     assert peak < 100 * len(keys)
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov"])
+def test_local_lines_in_space_do_not_read_a_map_whole(kernel, tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    keys = rng.normal(size=(40_000, 3))
+    np.save(tmp_path / "keys.npy", keys)
+    keys_on_disk = np.load(tmp_path / "keys.npy", mmap_mode="r")
+    values, queries = keys[:, 0] ** 2, rng.normal(size=(5, 3))
+    expected = attend_local(queries, keys, values, kernel, bandwidth=1.5)
+    monkeypatch.setattr(_smoother, "MOST_KEYS", 2000)
+    tracemalloc.start()
+    found = attend_local(queries, keys_on_disk, values, kernel, bandwidth=1.5)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    for ours, theirs in zip(found, expected, strict=True):
+        assert_alike(ours, theirs)
+    # What a part of the keys takes, and not all, as 24 bytes each.
+    assert peak < 12 * len(keys)

@@ -2,6 +2,7 @@
 
 import torch
 
+from ..._blocks import IN_CACHE, IN_MEMORY
 from .._solve import Basis, local_unit
 from .._sums import Sums
 from .._threads import map_blocks, threads_for
@@ -10,12 +11,12 @@ from ._compact_blocks import compact_blocks, in_order, median_blocks
 from ._tiles import is_parallel, kernel_table, shifted_weights
 
 # Pairs of a block: few enough for temporaries to stay in cache; and its fewest rows.
-_BLOCK_PAIRS, _FEWEST_ROWS = 2**17, 16
+_BLOCK_PAIRS, _FEWEST_ROWS = IN_CACHE, 16
 # Sums are made about the middle of a block of queries this many bandwidths wide at
 # most: seen from further away, their digits would cancel.
 RADIUS = 4.0
 # Numbers that the sums of a block of queries may hold, about.
-_BLOCK_NUMBERS = 2**20
+_BLOCK_NUMBERS = IN_MEMORY // 32
 # For bandwidths of any size the data are cut into so many blocks.
 _N_BLOCKS = 16
 

@@ -5,13 +5,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..._blocks import blocks
+from ..._blocks import IN_CACHE, IN_MEMORY, blocks
 from ._cells import FURTHEST, cell_width, in_cells
 from ._chebyshev import Rows, between_cells
 
 # Numbers of the terms around some cells, which stay in the processor's cache; and numbers
 # held at a time for many cells, about.
-_BLOCK_NUMBERS, _MOST_NUMBERS = 2**17, 2**24
+_BLOCK_NUMBERS, _MOST_NUMBERS = IN_CACHE, IN_MEMORY // 2
 # Width of the narrowest cells worth having, beside how far out they are.
 _LEAST_WIDTH = 2.0**-36
 # Rows of matrices that are multiplied at once: so few that no threads are started for them.

@@ -5,10 +5,11 @@ import math
 
 import numpy as np
 
+from ..._blocks import IN_CACHE
 from ._cells import first_of_each
 
 # Points at a time: what is made of them stays in the processor's cache.
-_BLOCK_ROWS = 2**12
+_BLOCK_ROWS = IN_CACHE // 32
 
 
 class Rows:

@@ -8,7 +8,7 @@ import contextlib
 import torch
 from torch.nn.functional import pad, scaled_dot_product_attention
 
-from ..._blocks import blocks
+from ..._blocks import IN_MEMORY, blocks
 from .._sums import Sums
 from .._threads import FEW_PAIRS, one_thread_per_operation
 from ._tiles import tile_sums
@@ -19,7 +19,7 @@ _MAX_WIDTH = 64
 # Vectorised float32 products need a width that is a multiple of this.
 _FLOAT32_WIDTH = 16
 # Scores of one block of queries where the fused kernel's normaliser is out of reach.
-_BLOCK_PAIRS = 2**24
+_BLOCK_PAIRS = IN_MEMORY // 2
 # Above this share the query's own key leaves too little behind to be taken out again.
 _MAX_OWN_SHARE = 0.9
 

@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 
+from ..._blocks import IN_CACHE
 from ._boxes import Boxes, Grid
 from ._keys import Keys, in_order, reach
 from ._nearest import beside, nearest_along
@@ -28,7 +29,7 @@ _QUERY, _PAIR, _SUM, _CALL, _CARRIED = 150.0, 6.0, 0.7, 1e5, 35.0
 _COUNTED = 64
 # Numbers of the copies of rows whose sums at several bandwidths are made in one go; and how
 # many bandwidths from the first the last may lie, where positions have lost a few digits.
-_NUMBERS_AT_ONCE, _FURTHEST_COPY = 2**16, 2.0**28
+_NUMBERS_AT_ONCE, _FURTHEST_COPY = IN_CACHE // 2, 2.0**28
 # Bandwidths of different sizes have different fastest algorithms.
 _ALIKE = 10.0
 

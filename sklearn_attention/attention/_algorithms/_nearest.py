@@ -5,7 +5,7 @@ import math
 import numpy as np
 from array_api_compat import array_namespace
 
-from ..._blocks import blocks
+from ..._blocks import IN_MEMORY, blocks
 from ...kernels import squared_distances
 
 # Keys whose squared distances are the smallest but for rounding are equally near.
@@ -15,7 +15,7 @@ _ROUNDING = 1 + 1e-9
 # Features in which trees leave enough out, and pairs below which nothing but all pairs pays.
 FEATURES, FEW_PAIRS = range(1, 9), 2**22
 # Pairs of a query and a key that are looked at together.
-_BLOCK_PAIRS = 2**19
+_BLOCK_PAIRS = IN_MEMORY // 64
 
 
 def nearest_sums(keys, columns, queries, own=None):

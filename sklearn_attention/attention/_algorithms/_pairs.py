@@ -4,8 +4,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..._blocks import IN_CACHE
+
 # Pairs at a time: the temporaries stay in the processor's cache.
-_BLOCK_PAIRS = 2**14
+_BLOCK_PAIRS = IN_CACHE // 8
 
 
 class Ranges(NamedTuple):

@@ -7,6 +7,7 @@ import math
 import numpy as np
 from scipy.spatial import KDTree
 
+from ..._blocks import IN_CACHE
 from ._boxes import Boxes, Grid
 from ._keys import Keys
 from ._nearest import nearest_sums
@@ -22,7 +23,7 @@ _INVISIBLE = 40.0
 # Rounding of a sum over pairs.
 _ROUNDING_OF_PAIRS = 1e-14
 # Queries whose ranges of keys are found at a time.
-_BLOCK_QUERIES = 2**16
+_BLOCK_QUERIES = IN_CACHE // 2
 # Pairs below which nothing but all pairs pays.
 _FEW_PAIRS = 2**16
 # Nanoseconds of a pair, and of a range of pairs.

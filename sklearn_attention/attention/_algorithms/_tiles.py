@@ -6,14 +6,14 @@ import operator
 
 import torch
 
-from ..._blocks import blocks
+from ..._blocks import IN_CACHE, blocks
 from .._sums import Sums
 from .._threads import FEW_PAIRS, map_blocks
 from ._nearest import nearest_by_pairs
 
 # Pairs per tile: weights and temporaries stay in cache, and are small enough for memory
 # to be reused rather than handed back to the system, which is ten times slower.
-_TILE_PAIRS = 2**16
+_TILE_PAIRS = IN_CACHE // 2
 _TILE_KEYS = 1024
 
 

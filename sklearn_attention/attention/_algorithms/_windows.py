@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from ..._blocks import blocks
+from ..._blocks import IN_CACHE, IN_MEMORY, blocks
 from ._cells import first_of_each
 
 # Running sums start anew at a cell after so many rows, so that what is far away leaves no
@@ -14,7 +14,7 @@ _FEWEST_ROWS = 2048
 _WIDTH = 1.01
 # Numbers held at a time, about; and queries, so that what is made of them stays in the
 # processor's cache.
-_MOST_NUMBERS, _BLOCK_QUERIES = 2**25, 2**12
+_MOST_NUMBERS, _BLOCK_QUERIES = IN_MEMORY, IN_CACHE // 32
 _ROUNDING = 1e-12
 
 
