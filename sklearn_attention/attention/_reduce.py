@@ -255,7 +255,7 @@ class Reduction:
             found, rows = Sums(*map(put, found[:3])), put(rows)
         moments = self.basis.averages(found.sums, unit)
         for field, some in zip(fields, finish(found, moments, rows), strict=True):
-            field[rows] = some
+            field[rows] = array_namespace(field).astype(some, field.dtype)
         return fields
 
     @functools.cached_property

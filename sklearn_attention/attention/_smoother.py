@@ -115,6 +115,17 @@ class Smoother:
         along = form_along(self.kernel, n_features, self.degree) is not None
         return along and self.algorithm == "auto"
 
+    def queries_at_once(self, keys, values, *, in_parts=None):
+        """How many queries may have their sums in memory."""
+        if in_parts is None:
+            in_parts = isinstance(keys, np.ndarray) and keys.ndim and len(keys) > MOST_KEYS
+        if not in_parts or keys.ndim != 2:
+            return MOST_QUERIES
+        columns = self.kernel.numeric_columns(keys.shape[1]) if self.degree else []
+        n_values = 1 if values.ndim == 1 else values.shape[1]
+        n_sums = Basis(self.degree, len(columns)).n_powers * (1 + n_values)
+        return min(MOST_QUERIES, max(1, 2 * IN_MEMORY // n_sums))
+
     def center(self, rows):
         """Mean of the values in the first of some parts that has weight, (p,)."""
         if not self.degree:
@@ -184,7 +195,7 @@ def reduce(smoother, queries, keys, values, weights=None, query_scale=None, own=
     An average's are the averages and logarithms of the weights' sums; a polynomial's values,
     slopes, those logarithms and ridges.
     """
-    at_once = MOST_QUERIES
+    at_once = smoother.queries_at_once(keys, values)
     if not isinstance(queries, np.ndarray) or queries.ndim == 0 or len(queries) <= at_once:
         fields, usable, result = _some(
             smoother, queries, keys, values, weights, own, query_scale

@@ -507,3 +507,18 @@ def test_dense_takes_all_pairs_where_others_take_linear_time(degree):
         pairs.append(CountingPairs.pairs)
     np.testing.assert_allclose(*scores, rtol=1e-9)
     assert pairs[0] < 2 * 100 * 100 <= pairs[1]
+
+
+@pytest.mark.parametrize("empty", ["nearest", "mean"])
+def test_rows_without_neighbours_in_single_precision(empty):
+    """What answers is as precise as sums that make do with half the digits."""
+    X, values = make_data(60, 3)
+    kernel = ProductKernel("epanechnikov")
+    options = {"bandwidth": 0.3, "empty": empty}
+    expected = LeaveOneOut(X, values, kernel, **options).scores([0.5, 3.0])
+    given = X.astype(np.float32), values.astype(np.float32), kernel
+    for found in (
+        LeaveOneOut(*given, **options).scores([0.5, 3.0]),
+        LeaveOneOut(X, values, kernel, **options).scores([0.5, 3.0], single=True),
+    ):
+        np.testing.assert_allclose(found, expected, rtol=1e-4)
