@@ -30,8 +30,8 @@ from scipy.spatial import KDTree
 from sklearn.neighbors import KernelDensity, RadiusNeighborsRegressor
 
 from sklearn_attention import ProductKernelDensity, attend
-from sklearn_attention.attention import fastest_algorithm
 from sklearn_attention.attention._algorithms import _near_keys
+from sklearn_attention.attention._smoother import fastest_algorithm
 from sklearn_attention.kernels import ProductKernel
 
 N_NEIGHBORS = 100

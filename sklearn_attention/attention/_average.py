@@ -131,7 +131,7 @@ def attention_sums(
     Parameters
     ----------
     queries, keys, values, kernel, bandwidth, sample_weight, algorithm, empty, device
-        As for :func:`attend`.
+        As for :func:`attend`. The same `empty` goes to :meth:`Sums.average`.
 
     Returns
     -------
@@ -139,14 +139,20 @@ def attention_sums(
         Of arrays if the inputs are arrays, of tensors if they are tensors; in float64,
         since a large shift takes many digits.
 
+    Raises
+    ------
+    ValueError, TypeError
+        As :func:`attend`.
+
     Examples
     --------
     >>> import numpy as np
     >>> from sklearn_attention.attention import attention_sums
-    >>> sums = attention_sums([[0.5]], [[0.0], [1.0]], np.array([0.0, 10.0]), "boxcar")
-    >>> averages, log_normalizers = sums.average()
+    >>> first = attention_sums([[0.5]], [[0.0], [1.0]], np.array([0.0, 10.0]), "boxcar")
+    >>> second = attention_sums([[0.5]], [[0.5]], np.array([20.0]), "boxcar")
+    >>> averages, log_normalizers = (first + second).average()
     >>> averages
-    array([[5.]])
+    array([[10.]])
     """
     smoother = Smoother(kernel, bandwidth, 0, empty, algorithm, device)
     problem = smoother.problem(queries, keys, values, sample_weight)

@@ -45,6 +45,18 @@ class LeaveOneOutGradient:
         Positive weights of keys and of errors.
     empty : {"nearest", "nan", "mean", "raise"}, default="nearest"
         As for :func:`attend`; "raise" is "nan" here.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_attention.attention import LeaveOneOutGradient
+    >>> from sklearn_attention.kernels import Gaussian
+    >>> X = np.random.default_rng(0).uniform(size=(50, 2))
+    >>> errors = LeaveOneOutGradient(X, X[:, :1], Gaussian(), ["numeric", "numeric"])
+    >>> scores, pull = errors(np.log([0.1, 0.1]))
+    >>> wider_helps = pull([1.0, 0.0, 0.0]) < 0  # of the second feature, which says nothing
+    >>> wider_helps
+    array([False,  True])
     """
 
     def __init__(

@@ -86,6 +86,10 @@ def attend_local(
     single row thus answers with its value. For a query so far from all rows that the
     covariance is mostly rounding, the eigenvalue is lifted above that.
 
+    Nearest keys that answer for an empty neighbourhood answer by their average, with slope 0.
+    Over partitions of Dask, and more than a million keys, sums of all powers of distances are
+    held for every query: 20 numbers for a line in three features, 70 for a parabola.
+
     References
     ----------
     .. [1] Fan, J. and Gijbels, I. (1996). Local Polynomial Modelling and Its Applications.

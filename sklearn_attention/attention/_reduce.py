@@ -196,23 +196,13 @@ class Reduction:
         return Sums(queries[:, :0].sum(axis=1), found, queries[:, :0].sum(axis=1))
 
     def fold(self, finish, scales=None, *, single=False):
-        """What is finished from the sums at several bandwidths, some queries at a time.
+        """For each bandwidth what is finished from the sums, some queries at a time.
 
-        Parameters
-        ----------
-        finish : callable
-            ``finish(sums, moments, rows)`` returns a tuple of arrays for some of the queries,
-            at the positions `rows`; the sums of all may be more than memory holds.
-        scales : ndarray of shape (n_scales,) or (n_scales, n_queries), default=None
-            Multiples of the bandwidth, in the second form one for each query; None for the
-            problem's own.
-        single : bool, default=False
-            Whether single precision will do, which is faster where it is implemented.
-
-        Yields
-        ------
-        found : list
-            For each scale what `finish` returned, for all queries.
+        ``finish(sums, moments, rows)`` returns a tuple of arrays for the queries at the
+        positions `rows`; the sums of all may be more than memory holds. Scales are
+        multiples of the bandwidth, (n_scales,) or (n_scales, n_queries), None for the
+        problem's own. Where `single`, single precision will do, which is faster where it is
+        implemented.
         """
         if np.ndim(scales) == 2 and not self._is_radial:
             raise ValueError(

@@ -32,17 +32,8 @@ def self_convolution(kernel, n_parts=1):
     :math:`|t| \ge 1`. Nearer to 0 the difference, if the kernel has a kink at 0, is another,
     of one sign.
 
-    Parameters
-    ----------
-    kernel : SmoothingKernel
-    n_parts : {1, 2}, default=1
-        How many parts there may be.
-
-    Returns
-    -------
-    parts : list of (float, RadialKernel, float)
-        Factors, Gaussians or polynomials of the distance or tables, and what divides their
-        distances. Their sum is the convolution.
+    It is the sum of at most `n_parts` (1 or 2) parts: a factor, a Gaussian, polynomial of the
+    distance or table, and what divides its distances.
     """
     if type(kernel) is Gaussian:
         return [(math.sqrt(0.5), kernel, math.sqrt(2))]
@@ -68,12 +59,7 @@ def _convolve(left, right):
 
 
 class PolynomialKernel(RadialKernel):
-    r"""A polynomial of the distance up to one bandwidth, and 0 beyond.
-
-    Parameters
-    ----------
-    polynomial : numpy.polynomial.Polynomial
-    """
+    """A polynomial of the distance up to one bandwidth, and 0 beyond."""
 
     support = 1.0
     decreasing = True
@@ -105,12 +91,7 @@ def _horner(coefficients, x):
 
 
 class TabulatedConvolution(RadialKernel):
-    """Any smoothing kernel convolved with itself, from a table.
-
-    Parameters
-    ----------
-    kernel : SmoothingKernel
-    """
+    """Any smoothing kernel convolved with itself, from a table."""
 
     def __init__(self, kernel):
         self.kernel = kernel

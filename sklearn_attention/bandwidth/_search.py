@@ -132,24 +132,10 @@ class BandwidthRule:
     def choose(self, rows, kernel, observe=None):
         """Choose the bandwidth for some rows, and warn of doubts.
 
-        Parameters
-        ----------
-        rows : Rows
-            Training rows and options of the estimator that has the parameter.
-        kernel : Kernel
-            Compares the numeric columns.
-        observe : callable, default=None
-            Called for each bandwidth on trial as ``observe(value, bandwidth)``, with the
-            keyword ``n_neighbors_`` where that is searched; returns whether to end the search.
-
-        Returns
-        -------
-        choice : BandwidthChoice
-
-        Raises
-        ------
-        ValueError
-            If the rule does not serve such rows, options or kernels.
+        The kernel compares the numeric columns. ``observe(value, bandwidth)`` is called for
+        each bandwidth on trial, with the keyword ``n_neighbors_`` where that is searched;
+        it returns whether to end the search. Raises ValueError if the rule does not serve
+        such rows, options or kernels.
         """
         raise NotImplementedError
 

@@ -30,16 +30,8 @@ class Boxes:
     polynomials, and the sums carried to the cells around along the first axis, and from
     there along the second.
 
-    Parameters
-    ----------
-    keys : Keys
-        With `points`, `columns`, `powers` and `degree`.
-    profile : callable
-        The kernel along an axis, of squared distances.
-    grid : Grid
+    Of :class:`Keys`, with `profile`, the kernel of squared distances along an axis.
 
-    References
-    ----------
     .. [1] Fong, W. and Darve, E. (2009). The black-box fast multipole method. Journal of
        Computational Physics 228, 8712-8725.
     """
@@ -55,18 +47,9 @@ class Boxes:
         self._keys, self._moments = (None, None, None), {}
 
     def plan(self, queries, scale):
-        """Plan of the sums for some queries.
+        """Plan of the sums for some queries (m, n_axes), at a multiple of the bandwidth.
 
-        Parameters
-        ----------
-        queries : ndarray of shape (m, n_axes)
-            The points for the keys themselves, which spares some work.
-        scale : float
-            Multiplies the bandwidth.
-
-        Returns
-        -------
-        plan : Plan
+        The attribute `points` of the keys, for the keys themselves, spares some work.
         """
         grid = self.grid
         low, high = self._range
@@ -95,18 +78,9 @@ class Boxes:
         return Rows(code, place, self.grid.n_terms), np.abs(number).max(axis=0) >= FURTHEST
 
     def __call__(self, plan):
-        """Sums for all queries over all keys.
+        """Sums (n_powers, c, m) over all keys, and bounds (m,) on the error of the first.
 
-        Parameters
-        ----------
-        plan : Plan
-
-        Returns
-        -------
-        sums : ndarray of shape (n_powers, c, m)
-            Powers above the degree of the first column alone.
-        error : ndarray of shape (m,)
-            Bound on the error of the first sum.
+        Of powers above the degree there are those of the first column only.
         """
         keys, rows = self._keys[1], plan.rows
         highest = 1 + max(map(max, self.powers))
@@ -151,50 +125,24 @@ class Boxes:
 
 
 class Grid(NamedTuple):
-    """Cells, in units of the kernel.
+    """Cells, in units of the kernel."""
 
-    Attributes
-    ----------
-    width : float
-        Largest width of a cell.
-    digits : int
-        Binary digits of the width.
-    n_terms : int
-        Chebyshev polynomials along each axis, which leave what is below rounding.
-    reach : float
-        Distance beyond which the kernel is next to 0.
-    rounding : float
-        Bound on the relative error.
-    """
-
-    width: float
-    digits: int
-    n_terms: int
-    reach: float
-    rounding: float
+    width: float  # of a cell, at most
+    digits: int  # binary ones of the width
+    n_terms: int  # Chebyshev polynomials along each axis, which leave what is below rounding
+    reach: float  # distance beyond which the kernel is next to 0
+    rounding: float  # bound on the relative error
 
 
 class Plan(NamedTuple):
-    """Queries in cells, and which keys' cells are around.
+    """Queries in cells, and which keys' cells are around."""
 
-    Attributes
-    ----------
-    width : float
-        Of a cell, in units of the kernel.
-    offsets : ndarray of shape (n_offsets,)
-        Of cells within reach, along each axis.
-    rows : Rows
-        The queries.
-    outside : bool ndarray of shape (m,)
-        Queries whose cell is not known.
-    legs : list of int ndarray of shape (n_targets, n_offsets)
-        Along each axis the cells whose terms are carried to each; -1 for an empty one.
-    """
-
-    width: float
-    offsets: Any
-    rows: Any
-    outside: Any
+    width: float  # of a cell, in units of the kernel
+    offsets: Any  # (n_offsets,) of cells within reach, along each axis
+    rows: Any  # the queries, as Rows
+    outside: Any  # (m,) whether a query's cell is not known
+    # Along each axis the cells (n_targets, n_offsets) whose terms are carried to each; -1 for
+    # an empty one.
     legs: Any
 
 

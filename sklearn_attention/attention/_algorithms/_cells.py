@@ -11,15 +11,7 @@ FURTHEST = 2**40
 def cell_width(width, digits):
     """A width no larger, of few binary digits: then borders of cells are exact.
 
-    Parameters
-    ----------
-    width : float
-    digits : int
-        A width of few digits serves for a range of bandwidths.
-
-    Returns
-    -------
-    width : float
+    A width of few digits serves for a range of bandwidths.
     """
     fraction, exponent = math.frexp(width)
     return math.ldexp(math.floor(2**digits * fraction), exponent - digits)
@@ -28,20 +20,8 @@ def cell_width(width, digits):
 def in_cells(x, width):
     """Cells of some points, and places within these that lose no digits, wherever they are.
 
-    Parameters
-    ----------
-    x : ndarray
-        Along each axis.
-    width : float
-        Of :func:`cell_width`.
-
-    Returns
-    -------
-    number : ndarray
-        Of the cell along each axis, an integer; one that no other point has beyond the
-        furthest cells.
-    place : ndarray
-        Of the point in its cell, from -1 to 1.
+    Along each axis the number of the cell, an integer, which beyond the furthest cells is
+    one that no other point has; and the place in it, from -1 to 1.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         number = np.floor(x / width)

@@ -15,19 +15,9 @@ _BLOCK_ROWS = IN_CACHE // 32
 class Rows:
     """Points ordered by their cells, in chunks of equal size that lie in one cell.
 
-    Parameters
-    ----------
-    codes : ndarray of shape (n,)
-        The cell of each point.
-    place : ndarray of shape (n_axes, n)
-        Of each point within its cell, from -1 to 1.
-    n_terms : int
-        Chebyshev polynomials along each axis.
-
-    Attributes
-    ----------
-    codes : ndarray of shape (n_cells,)
-        Ascending codes of the cells that hold points.
+    Points have the codes (n,) of cells and places (n_axes, n) in these, from -1 to 1; there
+    are `n_terms` polynomials along each axis. The attribute `codes` has those of the cells
+    that hold points, in ascending order.
     """
 
     def __init__(self, codes, place, n_terms):
@@ -79,17 +69,10 @@ class Rows:
         return np.ascontiguousarray(found.transpose(1, 2, 0, 3))
 
     def moments(self, columns):
-        """Sums of columns times products of polynomials in each cell.
+        """Sums of columns (c, n) times products of polynomials in each cell.
 
-        Parameters
-        ----------
-        columns : ndarray of shape (c, n)
-
-        Returns
-        -------
-        moments : ndarray of shape (n_cells + 1, c, n_terms[, n_terms])
-            The last axis has the polynomials along the first axis of the points; the last
-            cell is empty.
+        Of shape (n_cells + 1, c, n_terms[, n_terms]): the last axis has the polynomials
+        along the first axis of the points, and the last cell is empty.
         """
         columns = self._in_chunks(columns).swapaxes(0, 1)
         shape = (self._n_terms,) * len(self._place)
@@ -106,16 +89,11 @@ class Rows:
         return moments
 
     def evaluate(self, part, polynomials, sums):
-        """Write what some polynomials are at the points of some cells.
+        """Write what some polynomials are at the points of some cells, a slice.
 
-        Parameters
-        ----------
-        part : slice
-            The cells.
-        polynomials : list of ndarray of shape (n_part, c, n_terms[, n_terms])
-            The last axis belongs to the last axis of the points.
-        sums : ndarray of shape (n_polynomials, c, n_chunks, size)
-            As :meth:`empty` makes it.
+        From coefficients (n_part, c, n_terms[, n_terms]) for each, whose last axis belongs
+        to the last axis of the points, into sums (n_polynomials, c, n_chunks, size) as
+        :meth:`empty` makes them.
         """
         begin, end = self._first[part.start], self._first[part.stop]
         for chunks, (*x, y) in self._blocks(begin, end):
@@ -148,20 +126,8 @@ class Rows:
 def between_cells(profile, offsets, width, n_terms, power):
     """Matrix from the terms of the cells around to those of a kernel's sums in a cell.
 
-    Parameters
-    ----------
-    profile : callable
-        The kernel of squared distances.
-    offsets : ndarray of shape (n_offsets,)
-    width : float
-        Of cells, in units of the kernel.
-    n_terms : int
-    power : int
-        Of the distance, which multiplies the kernel.
-
-    Returns
-    -------
-    matrix : ndarray of shape (n_offsets * n_terms, n_terms)
+    Of shape (n_offsets * n_terms, n_terms), for cells of a width in units of the kernel; a
+    power of the distance multiplies the profile, the kernel of squared distances.
     """
     nodes, coefficients = _interpolation(n_terms)
     u = (nodes[:, None] - nodes) * (width / 2) + offsets[:, None, None] * width

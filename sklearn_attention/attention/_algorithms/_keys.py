@@ -25,19 +25,10 @@ class Keys(ABC):
     are too small to be trusted are made again here, pair by pair.
 
     Of points (n, n_axes) with weights (n,), values (n, p), a kernel of the distance, and a
-    degree: half the highest power of the distances to be summed.
-
-    Attributes
-    ----------
-    points : ndarray of shape (n, n_axes)
-    columns : ndarray of shape (1 + p, n)
-        The weights, and these times the values.
-    powers : list of tuple of int
-        Exponents of the key's distances from the query along each axis, in bandwidths.
-    peak : float
-        The kernel at no distance.
-    reach : float
-        Distance, in bandwidths, beyond which the kernel is next to 0.
+    degree: half the highest power of the distances to be summed. `columns` (1 + p, n) has the
+    weights, and these times the values; `powers` exponents of the distances along each axis,
+    which are in bandwidths; `peak` is the kernel at no distance, and beyond `reach` it is next
+    to 0.
     """
 
     def __init__(self, points, weights, values, kernel, degree=0):
@@ -82,22 +73,12 @@ class Keys(ABC):
         """Distances of the nearest keys, and sums (1 + p, m) of the columns over these."""
 
     def sums(self, queries, scale, own=None, *, exact=False, most=1.0):
-        """Sums for some queries.
+        """Sums for some queries (m, n_axes), at multiples of the bandwidth: a number, or (m,).
 
-        Parameters
-        ----------
-        queries : ndarray of shape (m, n_axes)
-            The attribute `points` for the keys themselves, which spares some work.
-        scale : float or ndarray of shape (m,)
-            Multiplies the bandwidth.
-        own : int ndarray of shape (m,), default=None
-            Position of the key to leave out of each query's sums, which lies where the query
-            does; -1 for none.
-        exact : bool, default=False
-            Whether to compare pairs from the start.
-        most : float, default=1.0
-            The largest share of queries that are compared pair by pair, because their sums
-            are not to be trusted. Where there are more, these sums stay as they are.
+        The attribute `points`, for the keys themselves, spares some work. Own keys (m,),
+        which lie where the queries do, are left out; -1 for none. `exact` compares pairs
+        from the start. Sums that are not to be trusted are made again pair by pair, unless
+        these are more than a share `most` of the queries: then they stay as they are.
         """
         found = None if exact else self._in_linear_time(queries, scale)
         scales = np.broadcast_to(scale, len(queries))

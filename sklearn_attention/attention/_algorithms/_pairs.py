@@ -11,22 +11,12 @@ _BLOCK_PAIRS = IN_CACHE // 8
 
 
 class Ranges(NamedTuple):
-    """Ranges of keys, one or several for each query.
+    """Ranges of keys, one or several for each query."""
 
-    Attributes
-    ----------
-    low, high : int ndarray of shape (n_ranges,)
-        The first key of each range, and the one behind its last.
-    first : int ndarray of shape (m + 1,)
-        The first range of each query, and the number of ranges.
-    order : int ndarray, default=None
-        The keys in the order of which these are ranges; None for their own.
-    """
-
-    low: Any
-    high: Any
-    first: Any
-    order: Any = None
+    low: Any  # (n_ranges,) the first key of each
+    high: Any  # (n_ranges,) the key behind its last
+    first: Any  # (m + 1,) the first range of each query, and the number of ranges
+    order: Any = None  # the keys in the order of which these are ranges; None for their own
 
     @classmethod
     def one(cls, low, high, order=None):
@@ -46,26 +36,11 @@ class Ranges(NamedTuple):
 
 
 def pair_sums(keys, queries, scale, ranges, own=None, *, shifted=True):
-    """Sums over ranges of keys for each query.
+    """Shifts (m,) and sums (n_powers, c, m) over ranges of keys for each query (m, n_axes).
 
-    Parameters
-    ----------
-    keys : Keys
-        With `points`, `columns`, `kernel`, `powers` and `degree`.
-    queries : ndarray of shape (m, n_axes)
-    scale : ndarray of shape (m,)
-        The bandwidth.
-    ranges : Ranges
-    own : int ndarray of shape (m,), default=None
-        Key to leave out of each query's sums; -1 for none.
-    shifted : bool, default=True
-        Whether to divide by the largest weight of a kernel that is positive everywhere.
-
-    Returns
-    -------
-    shift : ndarray of shape (m,)
-        Logarithm of what the sums are divided by; -inf where no key has weight.
-    sums : ndarray of shape (n_powers, c, m)
+    Of :class:`Keys`, at bandwidths (m,). Own keys (m,) are left out; -1 for none. Shifts are
+    logarithms of what sums are divided by: if `shifted`, the largest weight of a kernel that
+    is positive everywhere; -inf where no key has weight.
     """
     shift = np.full(len(queries), -np.inf)
     sums = np.zeros((len(keys.powers), len(keys.columns), len(queries)))
@@ -104,17 +79,7 @@ def pair_sums(keys, queries, scale, ranges, own=None, *, shifted=True):
 
 
 def blocks_of_pairs(counts):
-    """Positions of queries that have keys, few enough pairs at a time.
-
-    Parameters
-    ----------
-    counts : int ndarray of shape (m,)
-        How many keys each query has.
-
-    Yields
-    ------
-    queries : int ndarray
-    """
+    """Positions of queries that have keys, from their counts (m,); few pairs at a time."""
     rows = np.flatnonzero(counts)
     ends = np.cumsum(counts[rows])
     first = 0

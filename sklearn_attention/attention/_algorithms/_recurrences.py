@@ -17,12 +17,8 @@ class RecurrenceSums:
 
     .. math:: S_k(x + d) = e^{-\rho d} \sum_j \binom{k}{j} d^{k - j} S_j(x)
 
-    All terms are positive where the columns are, so no digit is lost.
-
-    Parameters
-    ----------
-    line : Line
-        Of a kernel with an `exponential_polynomial`.
+    All terms are positive where the columns are, so no digit is lost. Of a :class:`Line` whose
+    kernel has an `exponential_polynomial`.
     """
 
     def __init__(self, line):

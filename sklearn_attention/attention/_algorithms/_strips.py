@@ -6,17 +6,9 @@ from ._pairs import Ranges
 
 
 class Strips:
-    """Points in strips along the first axis, in the order of the second within.
+    """Points (n, 2) in strips along the first axis, in the order of the second within.
 
-    Parameters
-    ----------
-    points : ndarray of shape (n, 2)
-    width : float
-        Of a strip.
-
-    Attributes
-    ----------
-    order : int ndarray of shape (n,)
+    The attribute `order` (n,) has their positions.
     """
 
     def __init__(self, points, width):
@@ -38,17 +30,7 @@ class Strips:
         return np.floor((x - self._x0) / self._width)
 
     def ranges(self, queries, radius):
-        """Ranges of the order that hold all points within a radius, and few besides.
-
-        Parameters
-        ----------
-        queries : ndarray of shape (m, 2)
-        radius : ndarray of shape (m,)
-
-        Returns
-        -------
-        ranges : Ranges
-        """
+        """Ranges of the order that hold all points within a radius (m,), and few besides."""
         x, y = queries.T
         strip = np.searchsorted(self._numbers, self._number(x - radius))
         last = np.searchsorted(self._numbers, self._number(x + radius), "right")

@@ -23,12 +23,8 @@ class WindowSums:
 
     About the middle of the keys in a cell, which is about one bandwidth wide, positions have
     powers whose running sums tell those of any range of keys within; a polynomial about the
-    query is one about that middle with other coefficients.
-
-    Parameters
-    ----------
-    line : Line
-        Of a kernel with a `polynomial`.
+    query is one about that middle with other coefficients. Of a :class:`Line` whose kernel has
+    a `polynomial`.
     """
 
     def __init__(self, line):
@@ -52,19 +48,7 @@ class WindowSums:
         return found.reshape(size, -1).T.copy()
 
     def __call__(self, queries, scale):
-        """Sums for sorted queries.
-
-        Parameters
-        ----------
-        queries : ndarray of shape (m, 1)
-        scale : float
-
-        Returns
-        -------
-        sums : ndarray of shape (n_powers, c, m)
-        error : ndarray of shape (m,)
-            Bound on the error of the first sum.
-        """
+        """Sums (n_powers, c, m) for sorted queries (m, 1), and bounds (m,) on their error."""
         x, columns, queries = self.x, self.columns, queries[:, 0]
         low, high = window(x, queries, scale, exact=self._jumps)
         first = first_of_each(np.floor(x / (_WIDTH * scale)))
@@ -148,20 +132,10 @@ class WindowSums:
 
 
 def window(x, queries, reach, *, exact=False):
-    """Ranges of sorted keys within reach of each query.
+    """Ranges of sorted keys within reach of each query: the first, and the one behind the last.
 
-    Parameters
-    ----------
-    x, queries : ndarray
-    reach : float
-    exact : bool, default=False
-        Whether a key at the very end is in just where ``|x - q| / reach <= 1`` says so,
-        which matters to a kernel that jumps there.
-
-    Returns
-    -------
-    low, high : int ndarray
-        First key of each query, and the key behind its last.
+    Where `exact`, a key at the very end is in just where ``|x - q| / reach <= 1`` says so,
+    which matters to a kernel that jumps there.
     """
     bottom, top = queries - reach, queries + reach
     if exact:
