@@ -229,8 +229,8 @@ def _to_array(name, x):
         x = x.cpu().numpy()
     if is_partitioned(x):
         raise TypeError(
-            f"{name} is a Dask collection, which only averages and densities, and local "
-            f"polynomials along a line, take: pass {name}.compute() if it fits into memory."
+            f"{name} is a Dask collection, which only averages, local polynomials and "
+            f"densities take: pass {name}.compute() if it fits into memory."
         )
     if issparse(x):
         raise TypeError(f"{name} is sparse, which is not supported: pass {name}.toarray().")
