@@ -7,7 +7,7 @@ import torch
 
 from ..kernels import Constant
 from ._algorithms._compact_blocks import in_order, median_blocks
-from ._algorithms._tiles import fallback_averages
+from ._algorithms._tiles import fallback_weights
 from ._leave_one_out import Scores, own_share, with_own_key
 from ._pair_sums import PairSums
 from ._read import Problem
@@ -151,18 +151,23 @@ class LeaveOneOutGradient:
         """Averages of the rows without any weight, in place."""
         if np.isfinite(log_total).all():
             return
-        scaled, own_key = (
-            self.numbers / torch.from_numpy(bandwidth),
-            torch.arange(len(averages)),
-        )
-        given = self.values, self.weights, 0.0, own_key
+        if self.empty == "nan":
+            averages[log_total == -np.inf] = np.nan
+            return
+        scaled = self.numbers / torch.from_numpy(bandwidth)
+        given = self.values, self.weights, 0.0, torch.arange(len(averages))
         problem = Problem(self.kernel, scaled, scaled, *given, query_scale=None, single=False)
         for block in self.blocks:
             rows = block[log_total[block] == -np.inf]
-            if len(rows):
-                columns = torch.from_numpy(self._columns(rows[0]))
-                answers = fallback_averages(problem.take(rows), columns, self.empty)
-                averages[rows] = answers.numpy()
+            if not len(rows):
+                continue
+            weights = fallback_weights(problem.take(rows), self.empty)
+            weights = weights / weights.sum(dim=1, keepdim=True)
+            if self.empty == "mean":
+                averages[rows] = weights @ torch.from_numpy(self._columns(rows[0]))
+            else:  # the nearest rows' average, as if they were all at this one
+                terms = self.basis.terms(self.places[rows] - self.middles[rows])
+                averages[rows] = self.basis.columns(terms, weights @ self.values)
 
     def _totals(self, log_bandwidth, averages, log_total, log_own):
         """Mean squared errors without and with each row, and the trace."""

@@ -132,6 +132,19 @@ def test_rows_without_neighbours(kernel, degree, d):
     assert np.isnan(smoother(np.log(h))[0].left_out)
 
 
+@pytest.mark.parametrize("empty", ["nearest", "mean", "nan"])
+@pytest.mark.parametrize("degree", [0, 1, 2])
+def test_rows_on_a_grid_without_neighbours(degree, empty):
+    """Several rows are equally near: they answer by their average."""
+    X = np.array([[i, j] for i in range(5) for j in range(5)], dtype=float)
+    values = np.random.default_rng(0).normal(size=(25, 1))
+    options = {"degree": degree, "empty": empty}
+    smoother = LeaveOneOutGradient(X, values, Epanechnikov(), 2 * ["numeric"], **options)
+    scores, _ = smoother(np.log([0.5, 0.5]))
+    expected = LeaveOneOut(X, values, Epanechnikov(), bandwidth=0.5, **options).scores([1.0])
+    np.testing.assert_allclose(scores.left_out, expected.left_out[0], rtol=1e-10)
+
+
 def test_signed_kernels():
     X, values = make_data(False)
     smoother = LeaveOneOutGradient(X, values, Silverman(), ["numeric"] * 2)

@@ -152,11 +152,3 @@ def fallback_weights(problem, empty):
     if own is not None:
         weights[own] = 0
     return weights
-
-
-def fallback_averages(problem, columns, empty):
-    """Averages (n, c) of columns (m, c) that answer for queries without weights."""
-    if empty == "nan":
-        return columns.new_full((len(problem.queries), columns.shape[1]), math.nan)
-    weights = fallback_weights(problem, empty)
-    return (weights @ columns) / weights.sum(dim=1, keepdim=True)
