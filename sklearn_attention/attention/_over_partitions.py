@@ -5,7 +5,7 @@ import functools
 import numpy as np
 
 from .._blocks import ROWS_AT_ONCE, blocks
-from .._partitions import aligned, as_array, is_partitioned, partitions, reduced
+from .._partitions import aligned, as_array, is_partitioned, merged, partitions, reduced
 from ._smoother import joined, refuse_no_weight
 from ._sums import refuse_empty
 
@@ -78,9 +78,15 @@ def over_partitions(smoother, queries, keys, values, weights, query_scale, leave
 
 
 def _part(smoother, stage, center, first, queries, start, *rows):
-    """Sums over a partition of the keys, of which the queries are those from `first` on."""
-    own = None if first is None else first - start
-    return smoother.part(stage, center, queries, own, None, *rows)
+    """Sums over a partition of the keys, some at a time, of queries from place `first` on."""
+    keys, *_ = rows
+
+    def some(chunk):
+        own = None if first is None else first - start - chunk.start
+        tables = (None if x is None else x[chunk] for x in rows)
+        return smoother.part(stage, center, queries, own, None, *tables)
+
+    return merged(joined, map(some, blocks(len(keys), max(ROWS_AT_ONCE, len(queries)))))
 
 
 def _fields(smoother, keys, values, dtype):
