@@ -1,6 +1,7 @@
 """Dask collections: rows in partitions, which may lie on other machines."""
 
 import functools
+import uuid
 
 import numpy as np
 from sklearn.utils.validation import validate_data
@@ -103,9 +104,14 @@ def check_partitions(**tables):
         return
     (found,) = in_memory(reduced(_largest, np.maximum, partitions(*floats.values())))
     for name, largest in zip(floats, found, strict=True):
-        if not np.isfinite(largest):
-            kind = "NaN" if np.isnan(largest) else "infinity"
-            raise ValueError(f"{name} contains {kind}: impute or drop those rows first.")
+        refuse_not_finite(name, largest)
+
+
+def refuse_not_finite(name, largest):
+    """Raise ValueError if the largest absolute value of a table is not finite."""
+    if not np.isfinite(largest):
+        kind = "NaN" if np.isnan(largest) else "infinity"
+        raise ValueError(f"{name} contains {kind}: impute or drop those rows first.")
 
 
 def in_memory(*collections):
@@ -127,7 +133,8 @@ def _whole(x):
         return x
     if x.ndim == 0:
         return x.to_delayed(optimize_graph=False).item()
-    blocks = [own for (own,) in partitions(x)]
+    # Copies, as a part of a partition would keep all of it.
+    blocks = [dask.delayed(np.array)(own) for (own,) in partitions(x)]
     return dask.delayed(np.concatenate)(blocks)
 
 
@@ -164,18 +171,107 @@ def partitions(*tables):
     return list(zip(*tasks, strict=True))
 
 
-def reduced(function, merge, arguments):
+def reduced(function, merge, rows, *common):
     """Results of a function for each partition, merged in a tree; not computed yet.
 
-    The function returns what is to be merged, or None for nothing.
+    Arguments are those of `each`. The function returns what is to be merged, or None for
+    nothing.
     """
     import dask
 
-    found = [dask.delayed(function)(*own) for own in arguments]
+    found = each(function, rows, *common)
     while len(found) > 1:
         groups = [found[k : k + _FAN_IN] for k in range(0, len(found), _FAN_IN)]
         found = [dask.delayed(merged)(merge, group) for group in groups]
     return found[0]
+
+
+def each(function, rows, *common):
+    """Results of a function for each partition, as tasks to be that read it themselves.
+
+    The function is called with what is common to all, then with what is in the partition. What
+    only this partition needs becomes part of its task: if reading and converting were tasks,
+    schedulers would run many of them before the function, and partitions gather in memory.
+    """
+    from dask._task_spec import Task, TaskRef, convert_legacy_graph
+    from dask.delayed import Delayed
+    from dask.utils import ensure_dict, funcname
+
+    given = [[x for x in own if is_partitioned(x)] for own in (common, *rows)]
+    graphs = {id(graph): graph for own in given for graph in (x.dask for x in own)}.values()
+    nodes = {}
+    for graph in graphs:
+        nodes |= ensure_dict(graph)
+    # What lies on a cluster stays as it is.
+    nodes |= convert_legacy_graph(nodes)
+    parts = _parts(graphs, nodes, [[x.key for x in own] for own in given])
+    # A name of its own: see `partitions`.
+    name, tasks = f"{funcname(function)}-{uuid.uuid4().hex}", {}
+    for k, (own, part) in enumerate(zip(rows, parts, strict=True)):
+        arguments = (TaskRef(x.key) if is_partitioned(x) else x for x in (*common, *own))
+        tasks[name, k] = Task.fuse(Task((name, k), function, *arguments), *part, key=(name, k))
+    graph = _with_needed(name, tasks, graphs, nodes)
+    return [Delayed(key, graph, layer=name) for key in tasks]
+
+
+def _parts(graphs, nodes, needed):
+    """For each partition the nodes that nothing but its results depends on.
+
+    Needed are the keys that are common, and those of each partition. Without data, which would
+    be sent with every task, and what users put somewhere by annotations.
+    """
+    from dask.core import istask
+
+    common, *rows = needed
+    for graph in graphs:
+        common += (key for x in graph.layers.values() if x.annotations for key in x)
+    # Tasks may depend on what lies on a cluster without a node for it.
+    common += (
+        key
+        for key, node in nodes.items()
+        if not (istask(node) and node.dependencies <= nodes.keys())
+    )
+    owners = {}
+    for owner, keys in enumerate([common, *rows]):
+        while keys:
+            key = keys.pop()
+            if owners.get(key) not in (0, owner):
+                owners[key] = 0 if key in owners else owner
+                keys.extend(_dependencies(nodes, key))
+    found = [[] for _ in needed]
+    for key in owners.keys() & nodes.keys():
+        found[owners[key]].append(nodes[key])
+    return found[1:]
+
+
+def _dependencies(nodes, key):
+    return getattr(nodes.get(key), "dependencies", ())
+
+
+def _with_needed(name, tasks, graphs, nodes):
+    """A graph of some tasks, and of others what they need.
+
+    Dask leaves out what is not needed, but not where a layer happens to have as many tasks as
+    there are keys asked for, and runs it then.
+    """
+    from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
+
+    needed, keys = set(), [key for task in tasks.values() for key in task.dependencies]
+    while keys:
+        key = keys.pop()
+        if key not in needed:
+            needed.add(key)
+            keys.extend(_dependencies(nodes, key))
+    layers, below = {name: MaterializedLayer(tasks)}, {}
+    for graph in graphs:
+        for own, layer in graph.layers.items():
+            kept = {key: layer[key] for key in needed.intersection(layer)}
+            if kept:
+                # Under another name, since it is not all of the layer.
+                layers[f"{own}-{name}"] = MaterializedLayer(kept, layer.annotations)
+                below[f"{own}-{name}"] = {f"{x}-{name}" for x in graph.dependencies[own]}
+    below = {own: names & layers.keys() for own, names in below.items()}
+    return HighLevelGraph(layers, below | {name: set(below)})
 
 
 def merged(merge, parts):
@@ -202,7 +298,7 @@ def _of_known_length(x):
     import dask.array as da
 
     blocks = x.to_delayed(optimize_graph=False).reshape(x.numblocks[0], -1)[:, 0]
-    sizes = dask.compute(*map(dask.delayed(len), blocks))
+    sizes = dask.compute(*each(len, [(block,) for block in blocks]))
     return da.Array(x.dask, x.name, (sizes, *x.chunks[1:]), meta=x._meta)
 
 

@@ -17,25 +17,23 @@ class Spread(NamedTuple):
     largest: np.ndarray
 
 
-def mean_and_deviation(X, weights=None):
-    """Mean and standard deviation of each column, block by block of rows.
+def whole_spread(X, weights=None):
+    """Spread of all rows, block by block, or partition by partition; None as for `spread`."""
+    if not is_partitioned(X):
+        return spread(X, weights)
+    (found,) = in_memory(reduced(spread, join_spreads, partitions(X, weights)))
+    return found
 
-    The deviation of a column that is constant but for rounding is 0.
-    """
-    if is_partitioned(X):
-        (found,) = in_memory(reduced(spread, join_spreads, partitions(X, weights)))
-    else:
-        found = spread(X, weights)
+
+def mean_and_deviation(X, weights=None):
+    """Mean and standard deviation of each column, 0 for one constant but for rounding."""
+    found = whole_spread(X, weights)
     return found.mean, deviation_of(found)
 
 
 def feature_spread(X, weights=None):
-    """Standard deviation of each feature, and 1 for one that is constant, (n_features,).
-
-    Always positive: a constant feature tells no rows apart at any bandwidth.
-    """
-    _, deviation = mean_and_deviation(X, weights)
-    return np.where(deviation > 0, deviation, 1.0)
+    """Positive standard deviation of each feature, (n_features,)."""
+    return positive_deviation(whole_spread(X, weights))
 
 
 def spread(X, weights=None):
@@ -65,6 +63,12 @@ def deviation_of(spread):
     # Rounding errors of a constant are no spread.
     rounding = 4 * np.finfo(np.float64).eps * spread.largest
     return np.where(spread.deviation > rounding, spread.deviation, 0.0)
+
+
+def positive_deviation(spread):
+    """Standard deviations, and 1 for a constant feature, which tells no rows apart."""
+    deviation = deviation_of(spread)
+    return np.where(deviation > 0, deviation, 1.0)
 
 
 def _of_block(X, weights):

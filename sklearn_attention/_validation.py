@@ -10,9 +10,11 @@ from ._blocks import own_copy
 from ._partitions import (
     as_array,
     check_numeric_types,
-    check_partitions,
     in_memory,
     is_partitioned,
+    partitions,
+    reduced,
+    refuse_not_finite,
 )
 
 
@@ -155,8 +157,10 @@ def _weights_of_partitions(sample_weight, X):
     weights = as_array(sample_weight, "sample_weight", X.chunks[0]).astype(np.float64)
     if weights.ndim != 1:
         raise ValueError(f"sample_weight has shape {weights.shape}: pass one for each row.")
-    check_partitions(sample_weight=weights)
-    smallest, largest, total = in_memory(weights.min(), weights.max(), weights.sum())
+    # One pass for all that is checked.
+    (found,) = in_memory(reduced(_range, _joined_ranges, partitions(weights)))
+    smallest, largest, total = found
+    refuse_not_finite("sample_weight", max(largest, -smallest))
     if smallest < 0:
         raise ValueError(f"sample_weight has a negative value, {smallest:g}: pass none.")
     if largest == 0:
@@ -164,6 +168,19 @@ def _weights_of_partitions(sample_weight, X):
     if not np.isfinite(total):
         raise ValueError("sample_weight sums to infinity: divide it by its largest value.")
     return weights
+
+
+def _range(weights):
+    """Smallest and largest of some weights, and their sum."""
+    if not len(weights):
+        return None
+    with np.errstate(over="ignore", invalid="ignore"):
+        return weights.min(), weights.max(), weights.sum()
+
+
+def _joined_ranges(a, b):
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.minimum(a[0], b[0]), np.maximum(a[1], b[1]), a[2] + b[2]
 
 
 def has_validation_set(X_val, y_val):

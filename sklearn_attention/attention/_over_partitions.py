@@ -5,7 +5,7 @@ import functools
 import numpy as np
 
 from .._blocks import ROWS_AT_ONCE, blocks
-from .._partitions import aligned, as_array, is_partitioned, partitions, reduced
+from .._partitions import aligned, as_array, is_partitioned, merged, partitions, reduced
 from ._smoother import joined, refuse_no_weight
 from ._sums import refuse_empty
 
@@ -42,16 +42,14 @@ def over_partitions(smoother, queries, keys, values, weights, query_scale, leave
     dtype = np.result_type(*(x.dtype for x in (queries, keys, values)))
     fields = _fields(smoother, keys, values, dtype if dtype.kind == "f" else np.float64)
     rows = partitions(*tables)
-    starts = _starts(keys.chunks[0] if is_partitioned(keys) else [len(keys)])
     center = smoother.center(dask.compute(*own[1:]) for own in rows)
+    starts = _starts(keys.chunks[0] if is_partitioned(keys) else [len(keys)])
+    rows = [(start, *own) for start, own in zip(starts, rows, strict=True)]
     n_features = keys.shape[1]
 
     def total(stage, queries, first=None):
-        arguments = [
-            (queries, None if first is None else first - start, None, *own)
-            for start, own in zip(starts, rows, strict=True)
-        ]
-        return reduced(functools.partial(smoother.part, stage, center), joined, arguments)
+        part = functools.partial(_part, smoother, stage, center, first)
+        return reduced(part, joined, rows, queries)
 
     if lazy:
         finish = functools.partial(_finished_later, smoother, center, n_features, fields)
@@ -77,6 +75,18 @@ def over_partitions(smoother, queries, keys, values, weights, query_scale, leave
         _shaped(np.concatenate(field), len(queries), *field_type)
         for field, field_type in zip(found, fields, strict=True)
     ]
+
+
+def _part(smoother, stage, center, first, queries, start, *rows):
+    """Sums over a partition of the keys, some at a time, of queries from place `first` on."""
+    keys, *_ = rows
+
+    def some(chunk):
+        own = None if first is None else first - start - chunk.start
+        tables = (None if x is None else x[chunk] for x in rows)
+        return smoother.part(stage, center, queries, own, None, *tables)
+
+    return merged(joined, map(some, blocks(len(keys), max(ROWS_AT_ONCE, len(queries)))))
 
 
 def _fields(smoother, keys, values, dtype):

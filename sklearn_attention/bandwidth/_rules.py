@@ -2,11 +2,8 @@
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from .._columns import Columns
-from .._partitions import in_memory
-from .._spread import feature_spread
+from .._spread import positive_deviation, whole_spread
 from .._validation import check_choice
 from ._criteria import SMOOTHER_CRITERIA
 from ._density_search import CRITERIA, DensitySearch
@@ -81,9 +78,9 @@ def rule_bandwidth(X, kernel, rule="scott", sample_weight=None, *, columns=None)
     bandwidth, numeric = rate_lambdas(len(X), columns, sample_weight), columns.numeric
     if numeric:
         X = X[:, numeric] if columns.categorical else X
-        n = len(X) if sample_weight is None else float(*in_memory(np.sum(sample_weight)))
-        factor = canonical_ratio(kernel) * _FACTORS[rule](n, len(numeric))
-        bandwidth[numeric] = factor * feature_spread(X, sample_weight)
+        spread = whole_spread(X, sample_weight)
+        factor = canonical_ratio(kernel) * _FACTORS[rule](spread.mass, len(numeric))
+        bandwidth[numeric] = factor * positive_deviation(spread)
     return bandwidth
 
 

@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.random import sample_without_replacement
 
 from .._columns import Columns
-from .._partitions import in_memory, is_partitioned, partitions
+from .._partitions import each, in_memory, is_partitioned, partitions
 from .._spread import feature_spread
 from .._validation import check_choice, check_flag, check_positive
 from ..kernels import Gaussian
@@ -334,10 +334,8 @@ def draw(n_rows, random_state, *tables):
     sizes = next(x for x in tables if is_partitioned(x)).chunks[0]
     counts = np.diff(np.searchsorted(rows, np.cumsum((0, *sizes))))
     seeds = random_state.randint(2**31, size=len(counts))
-    found = dask.compute(*(
-        dask.delayed(_drawn)(count, seed, *own)
-        for count, seed, own in zip(counts, seeds, partitions(*tables), strict=True)
-    ))  # fmt: skip
+    drawn = zip(counts, seeds, partitions(*tables), strict=True)
+    found = dask.compute(*each(_drawn, [(count, seed, *own) for count, seed, own in drawn]))
     return tuple(
         None if own[0] is None else np.concatenate(own) for own in zip(*found, strict=True)
     )

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from counted_partitions import SCHEDULERS, Counted
 from slow_cases import one_in
 
 from sklearn_attention.attention import (
@@ -237,34 +238,29 @@ def test_what_does_not_go():
             function(*rows)
 
 
-def test_nobody_holds_all_partitions():
-    alive, most = set(), []
+@pytest.mark.parametrize(("scheduler", "n_workers"), SCHEDULERS)
+@pytest.mark.parametrize("lazy", [False, True])
+def test_a_worker_holds_one_partition(scheduler, n_workers, lazy, monkeypatch):
+    from sklearn_attention.attention import _over_partitions
 
-    def partition(k):
-        alive.add(k)
-        most.append(len(alive))
-        return _Kept(np.random.default_rng(k).normal(size=(100, 1)), k, alive)
-
-    keys = arrays.concatenate([
-        arrays.from_delayed(dask.delayed(partition)(k), (100, 1), float) for k in range(8)
-    ])  # fmt: skip
-    with dask.config.set(scheduler="synchronous"):
-        found, _ = attend(np.zeros((3, 1)), keys, keys[:, 0], bandwidth=0.1)
-    assert np.isfinite(found).all()
-    assert max(most) <= 2
-    assert len(most) == 8
+    monkeypatch.setattr(_over_partitions, "ROWS_AT_ONCE", 10)
+    queries, rows = np.zeros((30, 1)), Counted()
+    some = in_partitions(queries, size=10)[0] if lazy else queries
+    with dask.config.set(scheduler):
+        found, _ = attend(some, rows.keys, rows.values, bandwidth=0.1)
+        assert np.isfinite(np.asarray(found)).all()
+    assert rows.most <= n_workers
+    assert rows.made == 8 * 3
+    assert not rows.alive
 
 
-class _Kept(np.ndarray):
-    """Rows that tell when they go."""
-
-    def __new__(cls, rows, k, alive):
-        own = np.asarray(rows).view(cls)
-        own.gone = lambda: alive.discard(k)
-        return own
-
-    def __del__(self):
-        getattr(self, "gone", lambda: None)()
+def test_partitions_that_do_not_coincide_are_read_once():
+    rows = Counted()
+    keys = rows.keys.rechunk((150, -1))
+    found, _ = attend(np.zeros((3, 1)), keys, rows.values, bandwidth=0.1)
+    assert rows.made == 8
+    tables = rows.keys.compute(), rows.values.compute()
+    assert_alike(found, attend(np.zeros((3, 1)), *tables, bandwidth=0.1)[0])
 
 
 def test_arrays_need_no_dask(monkeypatch):
@@ -293,14 +289,13 @@ def cluster():
         yield cluster, client
 
 
-def late(rows):
-    time.sleep(1.0)
-    return rows
-
-
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # of the cluster, as it loses a worker
 def test_a_worker_that_dies_midway(cluster):
+    def late(rows):  # here, so that workers need not import this module
+        time.sleep(1.0)
+        return rows
+
     cluster, client = cluster
     queries, keys, values, _ = make_data("sorted", n=8000)
     expected, _ = attend(queries, keys, values, bandwidth=0.1)

@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
+from counted_partitions import SCHEDULERS, Counted
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from slow_cases import slow_but
@@ -169,6 +170,52 @@ def test_a_score_asks_for_queries_once():
         score = model.fit(X, truth).score(asked, *in_partitions(truth, size=70))
         assert score == pytest.approx(model.score(X, truth))
         assert len(made) == 3
+
+
+def in_turn(rows, asked, most_rows, most_asked):
+    """Fit and predict, with so many partitions at most at a time."""
+    model = NadarayaWatsonRegressor(bandwidth="scott")
+    for call in (
+        lambda: model.fit(rows.keys, rows.values, sample_weight=rows.values**2),
+        lambda: model.predict(np.zeros((3, 1))),
+        lambda: model.predict(asked.keys).compute(),
+        lambda: model.score(asked.keys, asked.values),
+    ):
+        rows.forget()
+        asked.forget()
+        call()
+        assert 0 < rows.most <= most_rows
+        assert asked.most <= most_asked
+        assert not rows.alive | asked.alive
+
+
+@pytest.fixture
+def in_small_groups(monkeypatch):
+    """A partition of queries is a group, and the first row is looked at with few others."""
+    from sklearn_attention.attention import _over_partitions
+    from sklearn_attention.smoothing import _estimator
+
+    monkeypatch.setattr(_over_partitions, "ROWS_AT_ONCE", 100)
+    monkeypatch.setattr(_estimator, "_CHECKED_ROWS", 50)
+
+
+@pytest.mark.parametrize(("scheduler", "n_workers"), SCHEDULERS)
+def test_a_worker_holds_one_partition(scheduler, n_workers, in_small_groups):
+    dask = pytest.importorskip("dask")
+    with dask.config.set(scheduler):
+        in_turn(Counted(), Counted(4), n_workers, n_workers)
+
+
+@pytest.mark.slow
+def test_a_worker_of_a_cluster_holds_one_partition(in_small_groups):
+    distributed = pytest.importorskip("distributed")
+    options = {"n_workers": 2, "threads_per_worker": 1, "processes": False}
+    with (
+        distributed.LocalCluster(**options, dashboard_address=None) as cluster,
+        distributed.Client(cluster),
+    ):
+        # Queries are tasks for themselves, of which the next are read beforehand.
+        in_turn(Counted(), Counted(16), 2, 8)
 
 
 def test_several_outputs_and_features():

@@ -1,0 +1,102 @@
+"""Partitions of Dask: a task for each, which reads it itself, and a tree that merges."""
+
+import operator
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from sklearn_attention._partitions import each, partitions, reduced
+
+dask = pytest.importorskip("dask")
+arrays = pytest.importorskip("dask.array")
+
+X = np.arange(24.0).reshape(12, 2)
+
+
+def added(*tables):
+    return sum(x.sum() for x in tables if x is not None)
+
+
+def tasks(found):
+    """Keys of all tasks that some results take, without data."""
+    keys = {x.key for x in found}
+    graph = found[0].dask.cull(keys).to_dict()
+    return [key for key, node in graph.items() if dask.core.istask(node)]
+
+
+def tables_of(kind):
+    if kind == "frame":
+        frames = pytest.importorskip("dask.dataframe")
+        frame = frames.from_pandas(pd.DataFrame(X, columns=["a", "b"]), npartitions=3)
+        return frame[["b", "a"]] * 1.0, frame["a"].astype("float32"), None
+    rows = arrays.from_array(X, chunks=(4, -1))
+    return rows[:, ::-1] + 0.0, rows[:, 0].astype(np.float32), None
+
+
+@pytest.mark.parametrize("kind", ["array", "frame"])
+def test_a_partition_is_one_task(kind):
+    found = each(added, partitions(*tables_of(kind)))
+    assert len(found) == len(tasks(found)) == 3
+    expected = [X[rows].sum() + X[rows, 0].sum() for rows in np.split(np.arange(12), 3)]
+    assert list(dask.compute(*found)) == expected
+
+
+def noted(calls):
+    def note(x):
+        calls.append(x)
+        return x
+
+    return note
+
+
+def test_what_is_common_is_computed_once():
+    calls, rows = [], arrays.from_array(X, chunks=(4, -1))
+    common = dask.delayed(noted(calls))(1)
+    rows = [(k, *own) for k, own in enumerate(partitions(rows))]
+    found = each(lambda one, two, k, x: one + two + k + x.sum(), rows, common, 2)
+    expected = [3 + k + part.sum() for k, part in enumerate(np.split(X, 3))]
+    assert list(dask.compute(*found)) == expected
+    assert calls == [1]
+
+
+def test_what_two_partitions_share_is_computed_once():
+    calls, whole = [], arrays.from_array(X, chunks=(6, -1)) + 0
+    rows = whole.map_blocks(noted(calls), meta=X[:0]).rechunk((4, -1))
+    (total,) = dask.compute(reduced(added, operator.add, partitions(rows)))
+    assert total == X.sum()
+    assert len(calls) == 2
+
+
+def test_annotated_tasks_stay():
+    with dask.annotate(retries=2):
+        rows = arrays.from_array(X, chunks=(4, -1)).map_blocks(np.negative)
+    found = each(added, partitions(rows + 0))
+    assert len(tasks(found)) == 6
+    assert sum(dask.compute(*found)) == -X.sum()
+
+
+def test_results_are_merged_but_for_none():
+    rows = arrays.from_array(X, chunks=(1, -1))
+
+    def some(x):
+        return None if x.sum() % 2 else x.sum()
+
+    for function, expected in ((added, X.sum()), (some, None), (lambda x: x[0, 0] % 4, 12)):
+        (found,) = dask.compute(reduced(function, operator.add, partitions(rows)))
+        assert found == expected
+
+
+@pytest.mark.slow
+def test_rows_that_lie_on_a_cluster():
+    distributed = pytest.importorskip("distributed")
+    options = {"n_workers": 1, "processes": False, "dashboard_address": None}
+    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
+        rows = client.persist(arrays.from_array(X, chunks=(4, -1)) + 0)
+        for lying in (rows, rows[:, :1] * 2):
+            (total,) = dask.compute(reduced(added, operator.add, partitions(lying)))
+            assert total == lying.compute().sum()
+        part = client.submit(np.negative, X)
+        lying = arrays.from_delayed(dask.delayed(np.abs)(part), X.shape, float)
+        (total,) = dask.compute(reduced(added, operator.add, partitions(lying)))
+        assert total == X.sum()
