@@ -276,8 +276,11 @@ def _with_needed(name, tasks, graphs, nodes):
 
 def merged(merge, parts):
     """Parts merged into one, without those that are None; None where all are."""
-    parts = [part for part in parts if part is not None]
-    return functools.reduce(merge, parts) if parts else None
+    found = None
+    for part in parts:  # one at a time, which may be made as they are merged
+        if part is not None:
+            found = part if found is None else merge(found, part)
+    return found
 
 
 def _array_of(name, rows):

@@ -46,6 +46,7 @@ def over_partitions(smoother, queries, keys, values, weights, query_scale, leave
     starts = _starts(keys.chunks[0] if is_partitioned(keys) else [len(keys)])
     rows = [(start, *own) for start, own in zip(starts, rows, strict=True)]
     n_features = keys.shape[1]
+    most = min(ROWS_AT_ONCE, smoother.queries_at_once(keys, values, in_parts=True))
 
     def total(stage, queries, first=None):
         part = functools.partial(_part, smoother, stage, center, first)
@@ -58,7 +59,7 @@ def over_partitions(smoother, queries, keys, values, weights, query_scale, leave
             found = total("final", some, first if leave_out else None)
             return dask.delayed(finish)(found, some)
 
-        return _lazily(queries, fields, answer)
+        return _lazily(queries, fields, answer, most)
 
     def computed(some, stage, rows):
         # As a task, queries travel once.
@@ -66,7 +67,7 @@ def over_partitions(smoother, queries, keys, values, weights, query_scale, leave
 
     found = [
         smoother.finished(functools.partial(computed, some), center, len(some), n_features)
-        for some in np.split(queries, range(ROWS_AT_ONCE, len(queries), ROWS_AT_ONCE))
+        for some in np.split(queries, range(most, len(queries), most))
     ]
     if smoother.empty == "raise":
         refuse_empty(np.concatenate([usable for _, usable in found]))
@@ -115,19 +116,17 @@ def _finished_later(smoother, center, n_features, fields, found, queries):
     )
 
 
-def _lazily(queries, fields, answer):
+def _lazily(queries, fields, answer, most):
     """Dask arrays of the fields, for queries that are one."""
     import dask.array as da
 
     # Every partition of the keys is read once for so many queries.
     chunks, sizes = queries.chunks[0], [0]
     for size in chunks:
-        if sizes[-1] + size > ROWS_AT_ONCE and sizes[-1]:
+        if sizes[-1] + size > most and sizes[-1]:
             sizes.append(0)
         sizes[-1] += size
-    sizes = [
-        rows.stop - rows.start for size in sizes for rows in blocks(size, ROWS_AT_ONCE)
-    ] or [0]
+    sizes = [rows.stop - rows.start for size in sizes for rows in blocks(size, most)] or [0]
     groups = partitions(queries.rechunk({0: tuple(sizes)}))
     found = [answer(first, some) for first, (some,) in zip(_starts(sizes), groups, strict=True)]
     arrays = []
