@@ -22,7 +22,7 @@ MOST_KEYS, MOST_QUERIES = IN_MEMORY // 32, IN_MEMORY // 8
 # Of the queries in a part whose sums are not to be trusted there, so large a share is summed
 # pair by pair at once; where there are more, the sums over all parts may suffice.
 _FEW = 0.1
-# Queries further away than this many bandwidths are asked from here: the squares of their
+# Queries further away than this many bandwidths are moved to here: the squares of their
 # squares would overflow.
 _FURTHEST = 1e60
 

@@ -13,9 +13,9 @@ from .._sums import Sums
 _TRUSTED = 1e9
 # Weights of a kernel below this share of its peak are left out.
 _FAR = 1e-20
-# Queries further from all keys than this many bandwidths are asked from here, where their
-# squares are still numbers; those of polynomials, whose squares of squares are.
-_FURTHEST, _FURTHEST_POLYNOMIAL = 1e150, 1e60
+# Queries further from all keys than this many bandwidths are moved to here, where their
+# squares are still numbers.
+_FURTHEST = 1e150
 
 
 class Keys(ABC):
@@ -49,7 +49,7 @@ class Keys(ABC):
             points[:, 0] if len(form.columns) == 1 else points, problem.weights, problem.values,
             form.kernel, degree,
         )  # fmt: skip
-        furthest = _FURTHEST_POLYNOMIAL if degree else np.abs(points).max() + _FURTHEST
+        furthest = np.abs(points).max() + _FURTHEST
         keys.problem, keys._rank = problem, np.empty_like(keys.order)
         keys._rank[keys.order] = np.arange(len(points))
         keys._queries = problem.queries[:, form.columns].clip(-furthest, furthest)
