@@ -522,13 +522,3 @@ def test_rows_without_neighbours_in_single_precision(empty):
         LeaveOneOut(X, values, kernel, **options).scores([0.5, 3.0], single=True),
     ):
         np.testing.assert_allclose(found, expected, rtol=1e-4)
-
-
-def test_lines_at_rows_that_are_far_out():
-    """A row beyond where queries of polynomials are moved to is still its own."""
-    X = np.append(np.linspace(0, 1, 20), 1e65)[:, None]
-    values = 1 + 2 * X.clip(max=1)
-    found = LeaveOneOut(X, values, Gaussian(), bandwidth=0.5, degree=1).predictions()
-    np.testing.assert_allclose(found.left_out[:20], values[:20], rtol=1e-9)
-    np.testing.assert_allclose(found.fitted[-1], values[-1], rtol=1e-9)
-    assert found.leverage[-1] == 1
