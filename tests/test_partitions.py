@@ -90,7 +90,7 @@ def test_results_are_merged_but_for_none():
 @pytest.mark.slow
 def test_rows_that_lie_on_a_cluster():
     distributed = pytest.importorskip("distributed")
-    options = {"n_workers": 1, "processes": False, "dashboard_address": None}
+    options = {"n_workers": 1, "processes": False, "dashboard_address": ":0"}
     with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
         rows = client.persist(arrays.from_array(X, chunks=(4, -1)) + 0)
         for lying in (rows, rows[:, :1] * 2):

@@ -237,14 +237,21 @@ class Reduction:
         found = self.answers(rows, unit)
         xp = array_namespace(found.shift)
         found = found._replace(shift=xp.full_like(found.shift, -xp.inf))
-        if in_tensors:
-            import torch
+        if not in_tensors:
+            return self._put(finish, fields, found, unit, rows)
+        import torch
 
-            put = functools.partial(torch.as_tensor, device=usable.device)
-            unit = None if unit is None else put(unit.copy())  # of its own memory
-            found, rows = Sums(*map(put, found[:3])), put(rows)
-        moments = self.basis.averages(found.sums, unit)
-        for field, some in zip(fields, finish(found, moments, rows), strict=True):
+        from ._threads import threads_for
+
+        put = functools.partial(torch.as_tensor, device=usable.device)
+        unit = None if unit is None else put(unit.copy())  # of its own memory
+        with threads_for(self.problem.n_pairs):
+            return self._put(finish, fields, Sums(*map(put, found[:3])), unit, put(rows))
+
+    def _put(self, finish, fields, sums, unit, rows):
+        """The fields, with those of some queries finished from other sums."""
+        moments = self.basis.averages(sums.sums, unit)
+        for field, some in zip(fields, finish(sums, moments, rows), strict=True):
             field[rows] = array_namespace(field).astype(some, field.dtype)
         return fields
 
