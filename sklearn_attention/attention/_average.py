@@ -4,7 +4,7 @@ import numpy as np
 
 from .._partitions import is_partitioned
 from ._over_partitions import over_partitions
-from ._smoother import Smoother, reduce, scaled
+from ._smoother import Smoother, reduce, with_weights
 from ._sums import Sums
 
 
@@ -157,10 +157,10 @@ def attention_sums(
     smoother = Smoother(kernel, bandwidth, 0, empty, algorithm, device)
     problem = smoother.problem(queries, keys, values, sample_weight)
     found = smoother.reduction(problem).total(all_keys=False, answers=True)
-    found = found._replace(shift=found.shift + problem.log_weight_scale)
-    answer = found.answer
-    if answer is not None:
-        answer = scaled(answer, problem.log_weight_scale)
-        answer = Sums(*(problem.result(field, "double") for field in answer[:3]))
-    fields = (problem.result(field, "double") for field in found[:3])
-    return Sums(*fields, answer)
+    found = with_weights(found, problem.log_weight_scale)
+
+    def handed_out(sums):
+        return [problem.result(field, "double") for field in sums[:3]]
+
+    answer = None if found.answer is None else Sums(*handed_out(found.answer))
+    return Sums(*handed_out(found), answer)

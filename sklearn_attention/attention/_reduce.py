@@ -193,7 +193,8 @@ class Reduction:
         if own is not None:
             others = (own >= 0) & (own != heaviest)
             found[0] -= xp.where(others, _columns(problem)[:, own], 0.0)
-        return Sums(queries[:, :0].sum(axis=1), found, queries[:, :0].sum(axis=1))
+        zeros = xp.zeros_like(found[0, 0])
+        return Sums(zeros, found, zeros)
 
     def fold(self, finish, scales=None, *, single=False):
         """For each bandwidth what is finished from the sums, some queries at a time.

@@ -106,10 +106,7 @@ class Smoother:
             along = self.is_linear(keys.shape[1])
             options = {"exact": stage == "exact", "most": _FEW} if along else {}
             found = reduction.sums(**options)
-        found = found._replace(shift=found.shift + scale)
-        if found.answer is not None:
-            found = found._replace(answer=scaled(found.answer, scale))
-        return found, spread(keys, weights) if self.degree else None
+        return with_weights(found, scale), spread(keys, weights) if self.degree else None
 
     def is_linear(self, n_features):
         along = form_along(self.kernel, n_features, self.degree) is not None
@@ -201,11 +198,10 @@ def reduce(smoother, queries, keys, values, weights=None, query_scale=None, own=
             smoother, queries, keys, values, weights, own, query_scale
         )
     else:
-        found = []
+        found, own = [], check_own_keys(own, queries, len(keys))
         for rows in _even_blocks(len(queries), at_once):
             scale = None if query_scale is None else query_scale[rows]
-            left = np.arange(len(queries))[rows] if own is True else own
-            left = left[rows] if np.ndim(left) and own is not True else left
+            left = False if own is None else own[rows]
             found.append(_some(smoother, queries[rows], keys, values, weights, left, scale))
         fields, usable, (*_, result) = zip(*found, strict=True)
         fields = list(map(np.concatenate, zip(*fields, strict=True)))
@@ -273,6 +269,12 @@ def _anew(found, rows, total, stage):
 def joined(a, b):
     """Sums over, and spreads of, the keys of both."""
     return a[0].plus(b[0]), None if a[1] is None else join_spreads(a[1], b[1])
+
+
+def with_weights(found, log_scale):
+    """Sums, and what answers, for weights that are so many times larger."""
+    answer = None if found.answer is None else scaled(found.answer, log_scale)
+    return found._replace(shift=found.shift + log_scale, answer=answer)
 
 
 def scaled(answer, log_scale):

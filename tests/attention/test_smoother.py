@@ -162,3 +162,14 @@ def test_local_lines_in_space_do_not_read_a_map_whole(kernel, tmp_path, monkeypa
         assert_alike(ours, theirs)
     # What a part of the keys takes, and not all, as 24 bytes each.
     assert peak < 12 * len(keys)
+
+
+def test_own_keys_of_queries_in_blocks():
+    _, keys, values, _ = make_data("random")
+    expected = attend(keys, keys, values, bandwidth=0.1, leave_one_out=True)
+    for own in (True, np.arange(len(keys))):
+        found = in_chunks(attend, keys, keys, values, bandwidth=0.1, leave_one_out=own)
+        for ours, theirs in zip(found, expected, strict=True):
+            assert_alike(ours, theirs)
+    with pytest.raises(ValueError, match="leave_one_out=True needs the keys themselves"):
+        in_chunks(attend, keys[:130], keys, values, leave_one_out=True)

@@ -32,20 +32,6 @@ CATEGORIES = Columns(COLUMNS.kinds[1::2], COLUMNS.categories[1::2])
 every_kernel = pytest.mark.parametrize("kernel", DENSITIES)
 
 
-@pytest.fixture
-def rows():
-    rng = np.random.default_rng(0)
-    numbers = rng.normal(size=(24, 2)) * [1, 5]
-    return np.column_stack(
-        [numbers[:, 0], rng.integers(3, size=24), numbers[:, 1], rng.integers(4, size=24)]
-    )
-
-
-@pytest.fixture
-def weights():
-    return np.random.default_rng(1).uniform(0.5, 2, size=24)
-
-
 BANDWIDTH = np.array([1.1, 0.3, 4.0, 0.4])
 
 

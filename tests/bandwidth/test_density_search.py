@@ -35,20 +35,6 @@ def conditional_bandwidth(X, y, columns=None, **given):
     return found[:-1], found[-1], value
 
 
-@pytest.fixture
-def rows():
-    rng = np.random.default_rng(0)
-    numbers = rng.normal(size=(24, 2)) * [1, 5]
-    return np.column_stack(
-        [numbers[:, 0], rng.integers(3, size=24), numbers[:, 1], rng.integers(4, size=24)]
-    )
-
-
-@pytest.fixture
-def weights():
-    return np.random.default_rng(1).uniform(0.5, 2, size=24)
-
-
 class TestAlongOneFeature:
     def test_all_rows_are_looked_at(self, monkeypatch):
         X = np.random.default_rng(0).normal(size=(300, 1))
