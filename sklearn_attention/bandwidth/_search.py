@@ -1,6 +1,7 @@
 """What all searches of a bandwidth share: rows to evaluate, their range, trials, and an end."""
 
 import warnings
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -124,11 +125,12 @@ class Rows:
             )
 
 
-class BandwidthRule:
-    """What the parameter `bandwidth` of an estimator stands for."""
+class BandwidthRule(ABC):
+    """A rule that the parameter `bandwidth` of an estimator stands for."""
 
     searches = False  # whether it tries bandwidths
 
+    @abstractmethod
     def choose(self, rows, kernel, observe=None):
         """Choose the bandwidth for some rows, and warn of doubts.
 
@@ -137,7 +139,6 @@ class BandwidthRule:
         it returns whether to end the search. Raises ValueError if the rule does not serve
         such rows, options or kernels.
         """
-        raise NotImplementedError
 
 
 def bandwidth_rule(name, given, rules):
