@@ -26,6 +26,7 @@ import gzip
 import os
 import time
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -42,6 +43,8 @@ from sklearn_attention import (
     TransformerSeq2Seq,
 )
 from sklearn_attention.attention import torch_threads
+from sklearn_attention.training import _network, torch_seed
+from sklearn_attention.training._settings import NetworkSettings
 
 RESULTS = Path(__file__).with_name("learning.jsonl")
 KEYS = ["task", "recipe", "seed"]
@@ -67,22 +70,27 @@ LEFT_OUT = (
 def by_recipe(kind, training, start):
     """An estimator whose training and whose first weights are those of a recipe."""
 
+    def build(network, shape, seed):
+        with torch_seed(seed):
+            made = network(**shape)
+            for name, value in made.named_parameters():
+                if name.endswith(("attention.out.weight", "feedforward.narrow.weight")):
+                    nn.init.xavier_uniform_(value, start)
+        return made
+
+    def plan(settings, n_rows):
+        chosen = {"optimizer": "adamw", "patience": None} | training
+        return dataclasses.replace(usual_plan(settings, n_rows), **chosen)
+
     class ByRecipe(kind):
-        def _plan(self, n_samples):
-            chosen = {"optimizer": "adamw", "patience": None} | training
-            return dataclasses.replace(super()._plan(n_samples), **chosen)
+        def fit(self, *data):
+            with (
+                mock.patch.object(_network, "build_network", build),
+                mock.patch.object(NetworkSettings, "plan", plan),
+            ):
+                return super().fit(*data)
 
-        @staticmethod
-        def _network_kind():
-            def build(**shape):
-                network = kind._network_kind()(**shape)
-                for name, value in network.named_parameters():
-                    if name.endswith(("attention.out.weight", "feedforward.narrow.weight")):
-                        nn.init.xavier_uniform_(value, start)
-                return network
-
-            return build
-
+    usual_plan = NetworkSettings.plan
     return ByRecipe
 
 

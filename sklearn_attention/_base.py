@@ -3,6 +3,7 @@
 import functools
 import importlib.metadata
 import types
+from dataclasses import fields
 
 from sklearn.base import BaseEstimator
 from sklearn.callback import CallbackSupportMixin
@@ -72,15 +73,16 @@ class AttentionEstimator(OwnInit, CallbackSupportMixin, BaseEstimator):
 
 def _flatten(value, kinds):
     if type(value) in kinds:
-        fields = {name: _flatten(field, kinds) for name, field in vars(value).items()}
-        return fields | {_KIND: type(value).__name__}
+        own = ((part.name, getattr(value, part.name)) for part in fields(value) if part.init)
+        found = {name: _flatten(part, kinds) for name, part in own}
+        return found | {_KIND: type(value).__name__}
     return [_flatten(item, kinds) for item in value] if type(value) is list else value
 
 
 def _build(value, kinds):
     if isinstance(value, dict) and _KIND in value:
-        fields = {name: _build(item, kinds) for name, item in value.items() if name != _KIND}
-        return kinds[value[_KIND]](**fields)
+        found = {name: _build(item, kinds) for name, item in value.items() if name != _KIND}
+        return kinds[value[_KIND]](**found)
     return [_build(item, kinds) for item in value] if type(value) is list else value
 
 

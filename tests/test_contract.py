@@ -402,8 +402,8 @@ def test_the_same_again_and_no_global_state_changes(name):
 @pytest.mark.parametrize("name", NETWORKS)
 def test_another_seed_makes_another_network(name):
     other = fresh(name).set_params(random_state=1).fit(*CASES[name][1])
-    weights = fitted(name)[0].network_
-    assert any((other.network_[part] != value).any() for part, value in weights.items())
+    weights = fitted(name)[0].network_.weights
+    assert any((other.network_.weights[part] != value).any() for part, value in weights.items())
 
 
 @every

@@ -7,7 +7,14 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._validation import check_choice
-from ..training import NetworkEstimator, check_series_parts
+from ..training import (
+    FittedNetwork,
+    NetworkDefaults,
+    NetworkParameters,
+    Report,
+    check_series_parts,
+    fit_network,
+)
 from ._candidate_attention import CandidateAttention, fit_attention
 from ._classical import Classical
 from ._combination import PANEL, disagreement
@@ -29,6 +36,7 @@ from ._season import seasons_of
 from ._transformer_candidate import TransformerCandidate, linear_base
 from ._window_regressor import WindowRegressor
 
+NETWORK = NetworkDefaults(foreign=("validation_fraction", "patience"))
 # A patch has so many steps, or as many as leave so many patches.
 _PATCH, _FEWEST_PATCHES = 8, 4
 # Share of the windows that a transformer without candidates is calibrated on, and how many.
@@ -37,7 +45,7 @@ _HELD_OUT, _MOST_CALIBRATED = 0.2, 250
 _LEAST_CLASSICAL = 1 / 3
 
 
-class TransformerForecaster(NetworkEstimator, Forecaster):
+class TransformerForecaster(NetworkParameters, Forecaster):
     r"""Forecasting by attention over candidate forecasts, of which a transformer is one.
 
     .. math:: \hat y = \sum_c w_c\, f_c(x)
@@ -122,8 +130,8 @@ class TransformerForecaster(NetworkEstimator, Forecaster):
         The candidates.
     attention_ : CandidateAttention or None
         The learned attention over them.
-    network_ : dict of str to ndarray or None
-        Weights of the transformer.
+    network_ : FittedNetwork or None
+        The transformer.
     training_history_ : dict or None
         Of every epoch of the transformer the ``loss``, ``learning_rate`` and ``seconds``;
         ``n_steps``, and why the training ``stopped``.
@@ -235,8 +243,6 @@ class TransformerForecaster(NetworkEstimator, Forecaster):
         self.warm_start = warm_start
         self.random_state = random_state
         self.device = device
-
-    _foreign = ("validation_fraction", "patience")
 
     def attention_maps(self, X=None, *, history=None):
         """Weights of the attention of the transformer when forecasting the next steps.
@@ -433,13 +439,13 @@ class TransformerForecaster(NetworkEstimator, Forecaster):
 
     def _forget_network(self):
         """Be without a transformer, after fits that may have had one."""
-        self.network_ = self.training_history_ = self.ridge_ = None
-        for name in ("shape_", "scaling_", "batch_size_", "_memo"):
-            vars(self).pop(name, None)
+        self.network_ = self.ridge_ = None
+        vars(self).pop("scaling_", None)
 
     def _fit_network(self, origins, base, context, task_data):
         """Train the transformer on what a base leaves, None for the level of the series."""
         from ._correction import squared_error  # torch takes a second to load
+        from ._network import ForecastNetwork
 
         if len(origins) == 0:
             raise ValueError(
@@ -450,31 +456,25 @@ class TransformerForecaster(NetworkEstimator, Forecaster):
         if base is None:
             base = np.repeat(scaling.units(origins)[0], self.horizon_, axis=1)
         self.scaling_ = scaling._asdict()
-        shape = self._network_shape()
+        settings = NETWORK.settings(self)
+        shape = self._network_shape(settings)
         task = context.subcontext(
-            task_name="training",
-            max_subtasks=self._n_epochs(len(origins)),
+            task_name="training", max_subtasks=settings.n_epochs(len(origins))
         )
         task.call_on_fit_task_begin(estimator=self, **task_data)
-        self._train_network(
-            shape, squared_error(origins, base, scaling), len(origins),
-            context=task, task_data=task_data,
+        self.network_ = fit_network(
+            ForecastNetwork, shape, settings, squared_error(origins, base, scaling),
+            len(origins), n_tokens=-(-self.lookback_ // shape["patch_length"]),
+            report=Report(task, self, verbose=settings.training.verbose, **task_data),
             data=[*map(np.asarray, scaling), origins.series, origins.known,
                   *origins.observations.values],
-            n_tokens=-(-self.lookback_ // shape["patch_length"]),
         )  # fmt: skip
         task.call_on_fit_task_end(estimator=self, **task_data)
 
     def _ask_network(self, origins, **options):
         from ._correction import ask_network
 
-        return ask_network(self._network, Scaling(**self.scaling_), origins, **options)
-
-    @staticmethod
-    def _network_kind():
-        from ._network import ForecastNetwork
-
-        return ForecastNetwork
+        return ask_network(self.module_, Scaling(**self.scaling_), origins, **options)
 
     @property
     def _max_subtasks(self):
@@ -484,8 +484,8 @@ class TransformerForecaster(NetworkEstimator, Forecaster):
     def _least_history(self):
         return self.lookback_ if self.candidates is None else 2
 
-    def _network_shape(self):
-        architecture = self._architecture
+    def _network_shape(self, settings):
+        architecture = settings.architecture
         patch_length = architecture.patch_length
         if patch_length == "auto":
             patch_length = max(1, min(_PATCH, self.lookback_ // _FEWEST_PATCHES))
@@ -497,15 +497,16 @@ class TransformerForecaster(NetworkEstimator, Forecaster):
             "patch_length": int(patch_length),
             "center": architecture.instance_norm,
             "relative": self.candidates is not None,
-            **self._transformer_shape(),
+            **settings.shape(),
         }
 
     def _check_parameters(self):
         super()._check_parameters()
         self._check_candidates()
         self._check_values()
-        check_series_parts(self._architecture)
-        self._check_network()
+        settings = NETWORK.settings(self)
+        settings.shape()
+        check_series_parts(settings.architecture)
 
     def _check_candidates(self):
         if self.candidates is None or self.candidates == "auto":
@@ -534,6 +535,6 @@ class TransformerForecaster(NetworkEstimator, Forecaster):
             )
 
     _held = (
-        CombinedForecast, Classical, SeasonalProfiles, WindowRidge, OwnAnalogs, FeatureRidge,
-        WindowRegressor, FeatureBasis, FeatureEffects, CandidateAttention,
+        FittedNetwork, CombinedForecast, Classical, SeasonalProfiles, WindowRidge, OwnAnalogs,
+        FeatureRidge, WindowRegressor, FeatureBasis, FeatureEffects, CandidateAttention,
     )  # fmt: skip

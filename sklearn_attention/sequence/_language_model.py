@@ -6,8 +6,14 @@ from sklearn.callback import with_callbacks
 from .._base import keeps_state_on_failure
 from .._validation import check_choice, check_positive
 from ..text import TOKENIZERS, Vocabulary, check_sequences, learn_vocabulary
+from ..training import NetworkDefaults, fit_network, reported
 from ._token_predictor import TokenPredictor
 from ._token_windows import TokenStream, TokenWindows
+
+NETWORK = NetworkDefaults(
+    positions="rotary", activation="relu", optimizer="muon", largest_batch=16,
+    foreign=("d_position", "patch_length", "instance_norm"),
+)  # fmt: skip
 
 
 class TransformerLanguageModel(TokenPredictor):
@@ -67,10 +73,8 @@ class TransformerLanguageModel(TokenPredictor):
         All tokens, in the order of the columns of :meth:`predict_proba`.
     n_training_tokens_ : int
         How many tokens were predicted in an epoch.
-    network_ : dict of str to ndarray
-        Weights of the transformer.
-    shape_ : dict
-        Arguments that the network is built with.
+    network_ : FittedNetwork
+        The transformer: what it is built with, and its weights.
     training_history_ : dict
         Of every epoch the ``loss``, ``learning_rate`` and ``seconds``, and the
         ``validation_loss``: minus the mean log-likelihood of a token held out, in windows that
@@ -176,15 +180,16 @@ class TransformerLanguageModel(TokenPredictor):
         """
         import torch  # takes a second to load
 
+        from ._language_network import LanguageNetwork
         from ._language_reading import mean_log_likelihood, window_loss
 
-        self._check_parameters()
-        vocabulary = self._learn_vocabulary(X)
+        settings = self._check_parameters()
+        vocabulary = self._learn_vocabulary(settings, X)
         texts = vocabulary.encode_all("X", X)
         # Before anything is computed with the last ones.
         self._memo, self.vocabulary_ = {}, vocabulary.state()
         if X_val is None:
-            training, held_out = self._hold_out(texts)
+            training, held_out = self._hold_out(settings, texts)
         else:
             judged = vocabulary.encode_all("X_val", X_val)
             training, held_out = TokenStream.of(texts), TokenStream.of(judged)
@@ -198,25 +203,20 @@ class TransformerLanguageModel(TokenPredictor):
         windows = TokenWindows(training, self.max_length)
         # Windows of one length, as of a single long text, need no sorting.
         lengths = torch.from_numpy(windows.lengths) if np.ptp(windows.lengths) else None
-        task_data = {"X": X, "y": y, "metadata": {}}
         self.n_training_tokens_ = int(training.n_pairs.sum())
-        self._fit_network(
-            self._network_shape(len(vocabulary)), window_loss(windows), len(windows),
-            task_data=task_data, validation_loss=validation_loss,
-            data=[training.ids, training.n_pairs, self.vocabulary_["learned"]], lengths=lengths,
-            n_tokens=self.max_length,
-        )  # fmt: skip
+        shape = {"n_tokens": len(vocabulary), "max_length": int(self.max_length)}
+        with reported(self, settings, len(windows), X=X, y=y, metadata={}) as report:
+            self.network_ = fit_network(
+                LanguageNetwork, shape | settings.shape(), settings, window_loss(windows),
+                len(windows), validate=validation_loss, lengths=lengths, report=report,
+                data=[training.ids, training.n_pairs, self.vocabulary_["learned"]],
+                n_tokens=self.max_length,
+            )  # fmt: skip
         return self
 
-    @staticmethod
-    def _network_kind():
-        from ._language_network import LanguageNetwork
-
-        return LanguageNetwork
-
-    def _learn_vocabulary(self, X):
+    def _learn_vocabulary(self, settings, X):
         _, texts = check_sequences("X", X)
-        if self._goes_on:
+        if settings.start is not None:
             before = self.vocabulary_["tokenizer"]
             if before != self.tokenizer:
                 raise ValueError(
@@ -226,27 +226,23 @@ class TransformerLanguageModel(TokenPredictor):
             return Vocabulary.from_state(self.vocabulary_)
         return learn_vocabulary(self.tokenizer, texts, max_tokens=self.max_tokens)
 
-    def _hold_out(self, texts):
+    def _hold_out(self, settings, texts):
         """Texts to learn from and those held out, None if none are."""
         if len(texts) > 1:
-            rows = self._split(len(texts))
+            rows = settings.split(len(texts))
             parts = [[texts[i] for i in part] for part in rows]
             return [TokenStream.of(part) if part else None for part in parts]
         stream = TokenStream.of(texts)
-        share = self._training.share_held_out(max(2, len(stream.ids) // self.max_length))
+        share = settings.training.share_held_out(max(2, len(stream.ids) // self.max_length))
         return (stream, None) if share is None else stream.split(share)
 
-    def _network_shape(self, n_tokens):
-        return {
-            "n_tokens": n_tokens,
-            "max_length": int(self.max_length),
-            **self._transformer_shape(),
-        }
-
     def _check_parameters(self):
+        """Settings of the network; ValueError unless all parameters are valid."""
         check_choice("tokenizer", self.tokenizer, TOKENIZERS)
         check_positive("max_length", self.max_length, integer=True)
-        self._check_network()
+        settings = NETWORK.settings(self)
+        settings.shape()
+        return settings
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

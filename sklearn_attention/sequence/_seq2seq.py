@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.callback import with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
-from .._base import keeps_state_on_failure
+from .._base import AttentionEstimator, keeps_state_on_failure
 from .._validation import (
     check_choice,
     check_flag,
@@ -15,14 +15,24 @@ from .._validation import (
     has_validation_set,
 )
 from ..text import END, START, Vocabulary, check_sequences
-from ..training import NetworkEstimator
+from ..training import (
+    FittedNetwork,
+    NetworkDefaults,
+    NetworkParameters,
+    fit_network,
+    reported,
+)
 from ._pairs import check_count, learn_vocabularies, read_pairs, read_sources
 from ._scores import chrf, token_accuracy
 
+NETWORK = NetworkDefaults(
+    activation="relu", optimizer="muon", largest_batch=32, fewest_epochs=10,
+    foreign=("d_position", "patch_length", "instance_norm"),
+)  # fmt: skip
 _OF_TEXTS = ("auto", "byte_pairs", "characters", "words")
 
 
-class TransformerSeq2Seq(NetworkEstimator):
+class TransformerSeq2Seq(NetworkParameters, AttentionEstimator):
     r"""Transformer that reads a sequence and writes another: encoder and decoder.
 
     .. math:: P(y \mid x) = \prod_t P(y_t \mid y_1, \dots, y_{t-1}, x)
@@ -95,8 +105,8 @@ class TransformerSeq2Seq(NetworkEstimator):
     longest_ : int
         Tokens of the longest target of training, its end included. None that is predicted is
         longer.
-    network_, shape_ : dict
-        Weights, and what the network is built from.
+    network_ : FittedNetwork
+        The encoder and decoder: what they are built with, and their weights.
     training_history_ : dict
         Of every epoch the ``loss``, ``validation_loss``, ``learning_rate`` and ``seconds``;
         ``n_steps``, ``best_epoch``, and why the training ``stopped``.
@@ -179,8 +189,7 @@ class TransformerSeq2Seq(NetworkEstimator):
         tags.target_tags.required = True
         return tags
 
-    _activation, _optimizer, _largest_batch, _fewest_epochs = "relu", "muon", 32, 10
-    _foreign = ("d_position", "patch_length", "instance_norm")
+    _held = (FittedNetwork,)
 
     @keeps_state_on_failure
     @with_callbacks
@@ -206,9 +215,9 @@ class TransformerSeq2Seq(NetworkEstimator):
         ValueError
             If data or parameters are not valid. The estimator then is as it was before.
         """
-        self._check_parameters()
+        settings = self._check_parameters()
         shared = check_flag("shared_vocabulary", self.shared_vocabulary)
-        if self._goes_on:
+        if settings.start is not None:
             self._refuse_other_tokenizer()
             vocabularies = self._vocabularies
         else:
@@ -222,7 +231,16 @@ class TransformerSeq2Seq(NetworkEstimator):
         if has_validation_set(X_val, y_val):
             validation = read_pairs(X_val, y_val, vocabularies, self.max_length, "_val")
         self.longest_ = max(map(len, pairs[1])) - 1
-        self._learn(pairs, validation, vocabularies, {"X": X, "y": y, "metadata": {}})
+        self._memo = {}
+        shape = {
+            "n_source": len(vocabularies[0]),
+            "n_target": len(vocabularies[1]),
+            "shared": shared,
+            "max_length": int(self.max_length),
+            **settings.shape(),
+        }
+        task_data = {"X": X, "y": y, "metadata": {}}
+        self._learn(settings, shape, pairs, validation, task_data)
         return self
 
     def predict(self, X):
@@ -239,7 +257,7 @@ class TransformerSeq2Seq(NetworkEstimator):
             As in `fit`.
         """
         check_is_fitted(self)
-        sources = read_sources(X, self._vocabularies[0], self.shape_["max_length"])
+        sources = read_sources(X, self._vocabularies[0], self.network_.shape["max_length"])
         return [self._vocabularies[1].decode(ids) for ids in self._answers(sources)]
 
     def predict_log_proba(self, X, y=None):
@@ -262,7 +280,7 @@ class TransformerSeq2Seq(NetworkEstimator):
 
         check_is_fitted(self)
         pairs = self._read_pairs(X, y)
-        found = by_length(log_likelihoods, self._network, *pairs)
+        found = by_length(log_likelihoods, self.module_, *pairs)
         return [logs.numpy(force=True) for logs in found]
 
     def score(self, X, y):
@@ -318,14 +336,8 @@ class TransformerSeq2Seq(NetworkEstimator):
 
         check_is_fitted(self)
         pairs = self._read_pairs(X, y)
-        found = by_length(cross_weights, self._network, *pairs)
+        found = by_length(cross_weights, self.module_, *pairs)
         return [weights.numpy(force=True) for weights in found]
-
-    @staticmethod
-    def _network_kind():
-        from ._seq2seq_network import Seq2SeqNetwork
-
-        return Seq2SeqNetwork
 
     @property
     def _vocabularies(self):
@@ -347,10 +359,10 @@ class TransformerSeq2Seq(NetworkEstimator):
                 max_length=self.longest_,
             )  # fmt: skip
 
-        return by_length(answers, self._network, sources, most_tokens=MOST_TOKENS // n_beams)
+        return by_length(answers, self.module_, sources, most_tokens=MOST_TOKENS // n_beams)
 
     def _read_pairs(self, X, y):
-        max_length = self.shape_["max_length"]
+        max_length = self.network_.shape["max_length"]
         if y is not None:
             return read_pairs(X, y, self._vocabularies, max_length)
         sources = read_sources(X, self._vocabularies[0], max_length)
@@ -359,24 +371,24 @@ class TransformerSeq2Seq(NetworkEstimator):
         answers = self._answers(sources)
         return sources, [np.array([START, *ids, END][:longest]) for ids in answers]
 
-    def _learn(self, pairs, validation, vocabularies, task_data):
+    def _learn(self, settings, shape, pairs, validation, task_data):
         from ._pair_batches import PairBatches  # torch takes a second to load
+        from ._seq2seq_network import Seq2SeqNetwork
 
         n_pairs = len(pairs[0])
         if validation is None:
-            rows = self._split(n_pairs)
+            rows = settings.split(n_pairs)
         else:
             pairs = [[*part, *more] for part, more in zip(pairs, validation, strict=True)]
             rows = np.split(np.arange(len(pairs[0])), [n_pairs])
         pairs = PairBatches(*pairs, self.device, *rows)
-        self._fit_network(
-            self._network_shape(*map(len, vocabularies)),
-            pairs.loss(float(self.label_smoothing)), len(pairs),
-            validation_loss=pairs.held_out_loss(),
-            task_data=task_data, lengths=pairs.lengths,
-            data=[*pairs.arrays(), float(self.label_smoothing)],
-            n_tokens=math.ceil(pairs.lengths.double().mean()),
-        )  # fmt: skip
+        with reported(self, settings, len(pairs), **task_data) as report:
+            self.network_ = fit_network(
+                Seq2SeqNetwork, shape, settings, pairs.loss(float(self.label_smoothing)),
+                len(pairs), validate=pairs.held_out_loss(), lengths=pairs.lengths,
+                data=[*pairs.arrays(), float(self.label_smoothing)], report=report,
+                n_tokens=math.ceil(pairs.lengths.double().mean()),
+            )  # fmt: skip
 
     def _refuse_other_tokenizer(self):
         if self.tokenizer_ not in ("ids", self.tokenizer) and self.tokenizer != "auto":
@@ -386,15 +398,6 @@ class TransformerSeq2Seq(NetworkEstimator):
                 f"{self.tokenizer_!r} or 'auto', or warm_start=False."
             )
 
-    def _network_shape(self, n_source, n_target):
-        return {
-            "n_source": n_source,
-            "n_target": n_target,
-            "shared": self.shared_vocabulary,
-            "max_length": int(self.max_length),
-            **self._transformer_shape(),
-        }
-
     def _check_search(self):
         n_beams = check_positive("n_beams", self.n_beams, integer=True)
         penalty = check_in_interval(
@@ -403,8 +406,11 @@ class TransformerSeq2Seq(NetworkEstimator):
         return n_beams, penalty
 
     def _check_parameters(self):
+        """Settings of the network; ValueError unless all parameters are valid."""
         check_choice("tokenizer", self.tokenizer, _OF_TEXTS)
         check_positive("max_length", self.max_length, integer=True, minimum=2)
         check_in_interval("label_smoothing", self.label_smoothing, 0, 1, closed_right=False)
-        self._check_network()
         self._check_search()
+        settings = NETWORK.settings(self)
+        settings.shape()
+        return settings

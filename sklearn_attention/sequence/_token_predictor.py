@@ -7,23 +7,21 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from .._base import AttentionEstimator
 from .._validation import check_positive
 from ..text import START, UNKNOWN, Vocabulary, check_sequences
-from ..training import NetworkEstimator
+from ..training import FittedNetwork, NetworkParameters
 from ._sampling import check_sampling, draw, sampling_proba
 from ._token_windows import TokenStream, TokenWindows, context_stride
 
 
-class TokenPredictor(NetworkEstimator):
+class TokenPredictor(NetworkParameters, AttentionEstimator):
     """Base class of what has learned a :class:`LanguageNetwork`: it scores texts and writes.
 
-    A subclass learns in ``fit``, which sets ``vocabulary_`` besides what
-    :class:`~sklearn_attention.training.NetworkEstimator` does.
+    A subclass learns in ``fit``, which sets ``vocabulary_`` and ``network_``.
     """
 
-    _positions, _activation = "rotary", "relu"
-    _optimizer, _largest_batch = "muon", 16
-    _foreign = ("d_position", "patch_length", "instance_norm")
+    _held = (FittedNetwork,)
 
     def score(self, X, y=None):
         """Mean log-likelihood of a token.
@@ -43,9 +41,9 @@ class TokenPredictor(NetworkEstimator):
         from ._language_reading import mean_log_likelihood
 
         texts = self._vocabulary.encode_all("X", X)
-        max_length = self.shape_["max_length"]
+        max_length = self.network_.shape["max_length"]
         windows = TokenWindows(TokenStream.of(texts), max_length, context_stride(max_length))
-        return mean_log_likelihood(self._network, windows)
+        return mean_log_likelihood(self.module_, windows)
 
     def perplexity(self, X):
         """Among how many equally likely tokens the model is left to choose.
@@ -78,7 +76,7 @@ class TokenPredictor(NetworkEstimator):
         from ._language_reading import text_vectors
 
         prefixes = self._prefixes(X)
-        return text_vectors(self._network, prefixes)
+        return text_vectors(self.module_, prefixes)
 
     def predict_log_proba(self, X):
         """Logarithms of the probabilities of the next token.
@@ -96,7 +94,7 @@ class TokenPredictor(NetworkEstimator):
         from ._language_reading import next_log_proba
 
         prefixes = self._prefixes(X)
-        return next_log_proba(self._network, prefixes)
+        return next_log_proba(self.module_, prefixes)
 
     def predict_proba(self, X):
         """Probabilities of the next token.
@@ -221,13 +219,13 @@ class TokenPredictor(NetworkEstimator):
         if not _is_single(X):
             raise ValueError(f"X={X!r} is not valid: pass one text, or one sequence of ids.")
         (ids,) = vocabulary.encode_all("X", [X], empty=True)
-        longest = self.shape_["max_length"]
+        longest = self.network_.shape["max_length"]
         if len(ids) >= longest:
             raise ValueError(
                 f"X has {len(ids)} tokens, but with START a context holds {longest}: pass at "
                 f"most {longest - 1} tokens."
             )
-        return attention_weights(self._network, np.append(START, ids))
+        return attention_weights(self.module_, np.append(START, ids))
 
     @property
     def tokens_(self):
@@ -256,7 +254,7 @@ class TokenPredictor(NetworkEstimator):
         for length in np.unique(lengths):
             rows = np.flatnonzero(lengths == length)
             batch = np.array([np.append(START, prompts[row]) for row in rows])
-            found = write(self._network, batch, max_new_tokens, choose, stops)
+            found = write(self.module_, batch, max_new_tokens, choose, stops)
             for row, new in zip(rows, found, strict=True):
                 written[row] = new
         return written

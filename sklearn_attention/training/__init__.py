@@ -1,8 +1,8 @@
 """Training: how parameters are learned from batches.
 
 :func:`train` fits any torch module to rows in memory, as a :class:`Plan` says.
-:class:`NetworkEstimator` is what estimators share that have one, :class:`Architecture` and
-:class:`Training` are parameters of theirs.
+:func:`fit_network` does so for estimators, which hold a :class:`FittedNetwork`;
+:class:`Architecture` and :class:`Training` are parameters of theirs.
 """
 
 import lazy_loader

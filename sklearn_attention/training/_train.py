@@ -56,7 +56,7 @@ def train(
         ``state_dict`` and ``load_state_dict`` has its state in the checkpoint.
     task : object, default=None
         Told of epochs by ``begin()`` and ``end(history)``, which returns whether to stop, and
-        of steps by ``step(history, n_steps)``; see :class:`EpochTasks`.
+        of steps by ``step(history, n_steps)``; see :class:`Report`.
     checkpoint : str or path-like, default=None
         File to which the state is written after each epoch. If it is there, the training
         goes on from it, to the same parameters, bit for bit with one thread, as if it had

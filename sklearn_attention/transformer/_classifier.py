@@ -51,7 +51,7 @@ class TransformerClassifier(ClassLabels, ClassifierMixin, TransformerEstimator):
         The classes, sorted; a list if there are several outputs.
     tokens_, scales_, vocabulary_, columns_, max_length_
         As for :class:`TransformerRegressor`.
-    batch_size_, network_, shape_, training_history_
+    network_, training_history_
         As there.
     n_features_in_ : int
         Number of features, of tables only.
@@ -147,13 +147,13 @@ class TransformerClassifier(ClassLabels, ClassifierMixin, TransformerEstimator):
         ValueError
             If data or parameters are not valid. The estimator then is as it was before.
         """
-        self._check_parameters()
-        learned = self._learn_input(X, y, sample_weight, multi_output=True)
+        settings = self._check_parameters()
+        learned = self._learn_input(settings, X, y, sample_weight, multi_output=True)
         parts = self._read_validation(
             learned, X_val, y_val, sample_weight_val, multi_output=True
         )
         labels = [check_labels(y) for _, y, _ in parts]
-        if not self._goes_on:
+        if settings.start is None:
             self.classes_ = known_classes(labels[0])
         names, factors = ("y", "y_val"), self._class_factors(labels)
         examples = [
@@ -163,7 +163,7 @@ class TransformerClassifier(ClassLabels, ClassifierMixin, TransformerEstimator):
         several = labels[0].ndim == 2
         n_classes = tuple(map(len, classes_of_outputs(self.classes_)))
         self._learn(
-            examples, Loss("log_loss", n_classes=n_classes),
+            settings, examples, Loss("log_loss", n_classes=n_classes),
             {"X": X, "y": labels[0], "metadata": {"sample_weight": sample_weight}},
             strata=None if several else examples[0].targets[:, 0],
         )  # fmt: skip

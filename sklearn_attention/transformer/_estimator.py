@@ -4,10 +4,18 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 
+from .._base import AttentionEstimator
 from .._columns import Columns
 from .._validation import check_choice, check_positive
 from ..text import TOKENIZERS
-from ..training import NetworkEstimator, check_series_parts
+from ..training import (
+    FittedNetwork,
+    NetworkDefaults,
+    NetworkParameters,
+    check_series_parts,
+    fit_network,
+    reported,
+)
 from ._baselines import SeriesBaseline, TableBaseline, TextBaseline
 from ._blend import choose_weights
 from ._convolutions import RandomConvolutions
@@ -17,19 +25,25 @@ from ._reader import RowReader
 from ._step_rows import patched
 
 POOLINGS = ("cls", "last", "mean")
+NETWORK = NetworkDefaults(
+    widening=2, largest_batch=256, fewest_epochs=10, foreign=("instance_norm",)
+)
 # "auto" makes patches of so many steps, or as many as leave so many of them.
 _LONGEST_PATCH, _FEWEST_PATCHES = 16, 8
 
 
 class TransformerEstimator(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowReader, NetworkEstimator
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    RowReader,
+    NetworkParameters,
+    AttentionEstimator,
 ):
     """Base class of estimators that encode rows by a transformer."""
 
-    _widening, _largest_batch, _fewest_epochs = 2, 256, 10
-    _foreign = ("instance_norm",)
     _held = (
-        Columns, TableBaseline, SeriesBaseline, RandomConvolutions, LeftOutRidge, TextBaseline,
+        Columns, FittedNetwork, LeftOutRidge, RandomConvolutions, SeriesBaseline, TableBaseline,
+        TextBaseline,
     )  # fmt: skip
 
     def __init__(self, **parameters):
@@ -75,13 +89,13 @@ class TransformerEstimator(
         rows, _ = self._read_input(X)
         from ._learning import attention_maps  # torch takes a second to load
 
-        return attention_maps(self._network, self._tokens_of(rows))
+        return attention_maps(self.module_, self._tokens_of(rows))
 
     def _encode(self, rows):
         """What the network says of rows, and their vectors."""
         from ._learning import ask
 
-        return ask(self._network, self._tokens_of(rows))
+        return ask(self.module_, self._tokens_of(rows))
 
     def _outputs(self, rows):
         """Predictions for rows, in units of the targets, or as logits."""
@@ -96,38 +110,40 @@ class TransformerEstimator(
         """Rows as the network takes them: steps of series in patches."""
         return patched(rows, self.patch_length_) if self.tokens_ == "steps" else rows
 
-    def _learn(self, parts, loss, task_data, strata=None):
-        """Learn a network that says targets of rows.
+    def _learn(self, settings, parts, loss, task_data, strata=None):
+        """Learn from a first part of Examples, validate with the second, or with rows held out.
 
-        Parameters
-        ----------
-        parts : list of Examples
-            To learn from, and to validate with if there are others for that.
-        loss : Loss
-        task_data : dict
-            As for callbacks.
-        strata : ndarray of int of shape (n_rows,), default=None
-            Classes, held out in proportion.
+        `strata` (n_rows,) are classes, held out in proportion.
         """
         from . import _learning  # torch takes a second to load
+        from ._network import RowEncoder
 
         whole, *others = parts = [part.of_mean_weight_1() for part in parts]
         training, held_out = np.arange(len(whole.targets)), np.arange(0)
         if not others:
-            training, held_out = self._split(len(whole.targets), strata)
+            training, held_out = settings.split(len(whole.targets), strata)
             parts = [whole.take(training), whole.take(held_out)]
         judged = parts[1]
         n_judged = len(judged.targets)
         has_baseline = self._has_baseline(n_judged, loss)
         n_outputs = whole.targets.shape[1] if loss.n_classes is None else sum(loss.n_classes)
         self.baseline_, self.baseline_weight_, self.transformer_weight_ = None, 0.0, 1.0
-        if self.tokens_ == "steps" and not self._goes_on:
-            self.patch_length_ = self._choose_patch_length(whole.rows.lengths)
+        if self.tokens_ == "steps" and settings.start is None:
+            self.patch_length_ = _patch_length(settings.architecture, whole.rows.lengths)
         row_loss = _learning.row_loss(loss)
         learned, seen = (part._replace(rows=self._tokens_of(part.rows)) for part in parts)
         judge = _learning.HeldOutRows(*seen, row_loss) if n_judged else None
 
-        def add_baseline():
+        with reported(self, settings, len(training), **task_data) as report:
+            self.network_ = fit_network(
+                RowEncoder, self._network_shape(settings, n_outputs), settings,
+                _learning.loss_of(*learned, row_loss), len(training), validate=judge,
+                lengths=_learning.padded_lengths(learned.rows),
+                data=[*learned.arrays(), *seen.arrays()], report=report,
+                n_tokens=int(np.ceil(learned.rows.lengths.mean())),
+            )  # fmt: skip
+            if not has_baseline:
+                return
             self.baseline_, outputs = self._fit_baseline(whole, loss, held_out)
             self.baseline_weight_, self.transformer_weight_ = 1.0, 0.0
             if n_judged < 2:
@@ -139,14 +155,6 @@ class TransformerEstimator(
             average = loss.name == "quantile"
             chosen = choose_weights(outputs, network, of_rows, average=average)
             self.baseline_weight_, self.transformer_weight_ = map(float, chosen)
-
-        self._fit_network(
-            self._network_shape(n_outputs), _learning.loss_of(*learned, row_loss),
-            len(training), task_data=task_data, finish=add_baseline if has_baseline else None,
-            validation_loss=judge, lengths=_learning.padded_lengths(learned.rows),
-            data=[*learned.arrays(), *seen.arrays()],
-            n_tokens=int(np.ceil(learned.rows.lengths.mean())),
-        )  # fmt: skip
 
     def _fit_baseline(self, examples, loss, held_out):
         """A baseline, and what one without the rows held out predicts for them."""
@@ -169,25 +177,7 @@ class TransformerEstimator(
             wanted = learns and (not table or n_judged > 1)
         return wanted and (loss.n_classes is None or max(loss.n_classes) > 1)
 
-    def _choose_patch_length(self, lengths):
-        patch_length = self._architecture.patch_length
-        if patch_length == "auto":
-            patch_length = min(
-                max(1, int(np.median(lengths)) // _FEWEST_PATCHES), _LONGEST_PATCH
-            )
-        return int(patch_length)
-
-    @property
-    def _learned_positions(self):
-        return self._architecture.positions == "learned"
-
-    @staticmethod
-    def _network_kind():
-        from ._network import RowEncoder
-
-        return RowEncoder
-
-    def _network_shape(self, n_outputs):
+    def _network_shape(self, settings, n_outputs):
         features = self.tokens_ == "features"
         pooling = self.pooling
         if pooling == "auto":
@@ -198,14 +188,16 @@ class TransformerEstimator(
             "n_outputs": n_outputs,
             "pooling": pooling,
             "max_length": None if features else self.max_length_,
-            **self._transformer_shape(ordered=not features),
+            **settings.shape(ordered=not features),
         }
 
     @property
     def _n_features_out(self):
-        return self.shape_["d_model"] + (self.shape_["d_position"] or 0)
+        shape = self.network_.shape
+        return shape["d_model"] + (shape["d_position"] or 0)
 
     def _check_parameters(self):
+        """Settings of the network; ValueError unless all parameters are valid."""
         check_choice("tokens", self.tokens, ("auto", *FORMS))
         check_choice("tokenizer", self.tokenizer, TOKENIZERS)
         check_choice("pooling", self.pooling, ("auto", *POOLINGS))
@@ -213,9 +205,17 @@ class TransformerEstimator(
             raise ValueError(
                 f"baseline={self.baseline!r} is not valid: pass True, False or 'auto'."
             )
-        check_series_parts(self._architecture)
         for name in ("max_tokens", "max_length"):
             if getattr(self, name) is not None:
                 check_positive(name, getattr(self, name), integer=True)
         # The shape of the network is checked once it is known whether tokens have an order.
-        self._check_training()
+        settings = NETWORK.settings(self)
+        check_series_parts(settings.architecture)
+        return settings
+
+
+def _patch_length(architecture, lengths):
+    """Steps of a patch, where sequences have such lengths."""
+    if architecture.patch_length != "auto":
+        return int(architecture.patch_length)
+    return min(max(1, int(np.median(lengths)) // _FEWEST_PATCHES), _LONGEST_PATCH)

@@ -39,9 +39,7 @@ _LEARNED = (
 class RowReader(MixedRows):
     """Base class of estimators whose X is a table, sequences of numbers, or texts.
 
-    A subclass has the parameters `tokens`, `tokenizer`, `max_tokens` and `max_length`, says
-    whether positions are learned, `_learned_positions`, and whether a fit goes on from the
-    last one, `_goes_on`.
+    A subclass has the parameters `tokens`, `tokenizer`, `max_tokens` and `max_length`.
 
     Attributes
     ----------
@@ -62,7 +60,7 @@ class RowReader(MixedRows):
         tags.input_tags.three_d_array = True
         return tags
 
-    def _learn_input(self, X, y, sample_weight, **y_checks):
+    def _learn_input(self, settings, X, y, sample_weight, **y_checks):
         """Training rows that have weight, and all targets.
 
         Returns
@@ -72,7 +70,7 @@ class RowReader(MixedRows):
         y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
         weights : ndarray of shape (n_samples,)
         """
-        if self._goes_on:
+        if settings.start is not None:
             return self._read_examples(X, y, sample_weight, **y_checks)
         for name in _LEARNED:
             vars(self).pop(name, None)
@@ -109,7 +107,7 @@ class RowReader(MixedRows):
             self.vocabulary_ = vocabulary.state()
             rows = _text_rows(vocabulary, X)
         self.max_length_ = self.max_length
-        if self.max_length is None and self._learned_positions:
+        if self.max_length is None and settings.architecture.positions == "learned":
             self.max_length_ = int(rows.lengths.max())
         if self.max_length is None:
             _warn_of_length(rows.lengths)

@@ -117,15 +117,11 @@ class TransformerRegressor(RegressorMixin, TransformerEstimator):
         The simpler model, fitted to all rows.
     baseline_weight_, transformer_weight_ : float
         What the outputs of both are multiplied by, before they are added up.
-    batch_size_ : int or (int, int)
-        Rows in a step.
     training_history_ : dict
         Of every epoch the ``loss``, ``validation_loss``, ``learning_rate`` and ``seconds``;
         ``n_steps``, ``best_epoch``, and why the training ``stopped``.
-    network_ : dict of str to ndarray
-        Weights of the network.
-    shape_ : dict
-        What the network is built with.
+    network_ : FittedNetwork
+        The transformer: what it is built with, its weights, and rows in a step.
     n_features_in_ : int
         Number of features, of tables only.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -271,20 +267,20 @@ n_steps, n_channels), list of arrays, or list of texts
         ValueError
             If data or parameters are not valid. The estimator then is as it was before.
         """
-        self._check_parameters()
+        settings = self._check_parameters()
         loss = self._loss()
         check_numeric_target(y)
         checks = {"multi_output": True, "y_numeric": True}
-        learned = self._learn_input(X, y, sample_weight, **checks)
+        learned = self._learn_input(settings, X, y, sample_weight, **checks)
         parts = self._read_validation(learned, X_val, y_val, sample_weight_val, **checks)
         _, y, weights = learned
-        if not self._goes_on:
+        if settings.start is None:
             columns = y[weights > 0].reshape(-1, *y.shape[1:] or (1,)).T
             measures = [level_and_spread(column, weights[weights > 0]) for column in columns]
             center, scale = np.array(measures).T
             self.center_, self.scale_ = (center, scale) if y.ndim == 2 else (*center, *scale)
         task_data = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
-        self._learn([self._examples(*part) for part in parts], loss, task_data)
+        self._learn(settings, [self._examples(*part) for part in parts], loss, task_data)
         return self
 
     def _examples(self, rows, y, weights):

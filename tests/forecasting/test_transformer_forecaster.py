@@ -40,9 +40,9 @@ def fit(series=None, X=None, **parameters):
 def test_alone_it_is_the_network_in_units_of_the_series():
     series = make_series()
     model = fit(series, candidates=None)
-    network = ForecastNetwork(**model.shape_)
+    network = ForecastNetwork(**model.network_.shape)
     network.load_state_dict(
-        {name: torch.as_tensor(value) for name, value in model.network_.items()}
+        {name: torch.as_tensor(value) for name, value in model.network_.weights.items()}
     )
     # A fifth of the windows is held out; what follows the others ends before.
     n_windows = 160 - 12 - 3 + 1
@@ -140,8 +140,8 @@ class TestFeatures:
     def test_past_ones_are_not_asked_for(self):
         X, y = self.make()
         model = fit(y[:140], X[:140], candidates=None, past_features=["rain", "promotion"])
-        assert model.shape_["n_past"] == 2
-        assert model.shape_["n_future"] == 0
+        assert model.network_.shape["n_past"] == 2
+        assert model.network_.shape["n_future"] == 0
         np.testing.assert_array_equal(model.predict(), model.predict(3))
 
     def test_units_of_features_do_not_matter(self):
@@ -259,8 +259,8 @@ class TestTraining:
             fit(**options)
         monkeypatch.undo()
         model = fit(**options)
-        for name, value in expected.network_.items():
-            np.testing.assert_array_equal(model.network_[name], value)
+        for name, value in expected.network_.weights.items():
+            np.testing.assert_array_equal(model.network_.weights[name], value)
 
     def test_a_checkpoint_of_other_data_is_not_gone_on_from(self, tmp_path):
         training = Training(checkpoint=tmp_path / "training.pt", max_steps=4)

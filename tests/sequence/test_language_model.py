@@ -44,8 +44,8 @@ def ids_model():
 
 
 def network_of(model):
-    network = LanguageNetwork(**model.shape_).eval()
-    network.load_state_dict({k: torch.as_tensor(v) for k, v in model.network_.items()})
+    network = LanguageNetwork(**model.network_.shape).eval()
+    network.load_state_dict({k: torch.as_tensor(v) for k, v in model.network_.weights.items()})
     return network
 
 
@@ -414,8 +414,8 @@ class TestTraining:
             fit(**options)
         monkeypatch.undo()
         model = fit(**options)
-        for name, value in expected.network_.items():
-            np.testing.assert_array_equal(model.network_[name], value)
+        for name, value in expected.network_.weights.items():
+            np.testing.assert_array_equal(model.network_.weights[name], value)
 
     def test_a_checkpoint_of_other_texts_is_not_gone_on_from(self, tmp_path):
         path = tmp_path / "training.pt"
@@ -493,7 +493,7 @@ class TestVectors:
         assert isinstance(model.module_, LanguageNetwork)
         assert not model.module_.training
         for name, value in model.module_.state_dict().items():
-            np.testing.assert_array_equal(value, model.network_[name])
+            np.testing.assert_array_equal(value, model.network_.weights[name])
         with pytest.raises(NotFittedError):
             clone(model).module_  # noqa: B018
 

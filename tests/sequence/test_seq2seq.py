@@ -272,8 +272,8 @@ class TestTraining:
         model = TransformerSeq2Seq(**TINY | {"training": Training(max_steps=1)}).fit(
             COUNTRIES, ENGLISH, **pairs
         )
-        for name, weights in whole.network_.items():
-            np.testing.assert_array_equal(model.network_[name], weights)
+        for name, weights in whole.network_.weights.items():
+            np.testing.assert_array_equal(model.network_.weights[name], weights)
 
     @pytest.mark.parametrize(
         ("given", "message"),
@@ -356,8 +356,8 @@ class TestTraining:
         monkeypatch.undo()
         with pytest.warns(UserWarning, match="is of another training, which has not ended"):
             fit(ENGLISH, COUNTRIES, **options)
-        for name, value in fit(**options).network_.items():
-            np.testing.assert_array_equal(expected.network_[name], value)
+        for name, value in fit(**options).network_.weights.items():
+            np.testing.assert_array_equal(expected.network_.weights[name], value)
 
     def test_an_interrupt_leaves_a_usable_estimator(self, monkeypatch):
         calls, encode = [], Seq2SeqNetwork.encode

@@ -193,9 +193,9 @@ class TestTraining:
         model = TransformerRegressor(
             **SMALL, training=Training(max_steps=1, validation_fraction=None)
         )
-        assert model.fit(X, X[:, 0]).batch_size_ == size
+        assert model.fit(X, X[:, 0]).network_.batch_size == size
         model.set_params(batch_size=(8, 64)).fit(X, X[:, 0])
-        assert model.batch_size_ == (8, 64)
+        assert model.network_.batch_size == (8, 64)
 
     @pytest.mark.parametrize("optimizer", ["adam", "lbfgs"])
     def test_other_optimizers(self, optimizer):

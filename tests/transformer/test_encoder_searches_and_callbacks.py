@@ -86,14 +86,14 @@ class TestRepetition:
     def test_warm_start_goes_on(self, estimator, form):
         cold, X, y = fit(estimator, form)
         warm = clone(cold).set_params(warm_start=True).fit(X, y)
-        for name, start in cold.network_.items():
-            np.testing.assert_array_equal(warm.network_[name], start)
+        for name, start in cold.network_.weights.items():
+            np.testing.assert_array_equal(warm.network_.weights[name], start)
         warm.set_params(
             learning_rate=1e-9, training__weight_decay=0.0, training__validation_fraction=None
         )
         warm.fit(X, y)
-        for name, start in cold.network_.items():
-            np.testing.assert_allclose(warm.network_[name], start, atol=1e-6)
+        for name, start in cold.network_.weights.items():
+            np.testing.assert_allclose(warm.network_.weights[name], start, atol=1e-6)
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)

@@ -58,8 +58,8 @@ class TestAreLookedAt:
         options = TINY | {"max_epochs": 1, "baseline": False}
         one = TransformerRegressor(**options).fit(X, y, X_val=X_val, y_val=y_val)
         other = TransformerRegressor(**options, training=NOTHING).fit(X, y)
-        for name, weights in other.network_.items():
-            np.testing.assert_array_equal(one.network_[name], weights)
+        for name, weights in other.network_.weights.items():
+            np.testing.assert_array_equal(one.network_.weights[name], weights)
 
     def test_share_of_a_baseline_that_has_not_seen_them(self, form):
         (X, y), (X_val, y_val) = make_rows(form, 30), make_rows(form, 30, seed=1)

@@ -8,6 +8,7 @@ from sklearn.base import clone
 
 import sklearn_attention
 from sklearn_attention import Architecture, Training, TransformerClassifier
+from sklearn_attention.training import NetworkDefaults
 
 NETWORKS = [
     getattr(sklearn_attention, name)
@@ -41,7 +42,7 @@ class TestConstructors:
     def test_other_objects_are_refused(self, kind):
         for name in ("architecture", "training"):
             with pytest.raises(ValueError, match=f"{name}=3 is not valid: pass {name.title()}"):
-                kind(**{name: 3})._check_training()
+                NetworkDefaults().settings(kind(**{name: 3}))
 
 
 class TestArchitecture:

@@ -1,0 +1,192 @@
+"""Parameters that all estimators with a network share, checked once as a fit begins."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from .._validation import check_flag
+from ._architecture import Architecture, transformer_shape
+from ._plan import batch_sizes
+from ._training import Training
+
+# Parameters that are objects with parameters of their own.
+_NESTED = {"architecture": Architecture, "training": Training}
+_SIZES = "d_model", "n_heads", "n_layers", "dropout"
+
+
+class NetworkParameters:
+    """Mixin of estimators that hold a :class:`FittedNetwork`, in `network_`.
+
+    Their parameters are `d_model`, `n_heads`, `n_layers`, `dropout`, `learning_rate`,
+    `batch_size`, `max_epochs`, `architecture`, `training`, `warm_start`, `random_state` and
+    `device`.
+    """
+
+    def set_params(self, **params):
+        """Set parameters, also those of `architecture` and `training` where these are None.
+
+        Parameters
+        ----------
+        **params : dict
+            Such as ``training__weight_decay=0.1``.
+
+        Returns
+        -------
+        self : estimator
+        """
+        for name, kind in _NESTED.items():
+            nested = any(key.startswith(f"{name}__") for key in params)
+            if nested and getattr(self, name) is None and params.get(name) is None:
+                setattr(self, name, kind())
+        return super().set_params(**params)
+
+    @property
+    def training_history_(self):
+        """History of the training; None where there was none."""
+        check_is_fitted(self, "network_")
+        return self.network_ and self.network_.history
+
+    @property
+    def module_(self):
+        """The fitted network, a torch.nn.Module in evaluation mode, on its device."""
+        check_is_fitted(self, "network_")
+        if self.network_ is None:
+            raise AttributeError(f"{type(self).__name__} was fitted without a network.")
+        return self.network_.module(self.device)
+
+
+@dataclass(frozen=True)
+class NetworkDefaults:
+    """Values that "auto" stands for in an estimator with a network.
+
+    Parameters
+    ----------
+    positions, activation : str
+        Of the architecture.
+    widening : int
+        Width of hidden layers in widths of tokens.
+    optimizer : str
+    largest_batch, fewest_epochs : int
+    foreign : tuple of str
+        Parameters of the architecture and the training that are for other estimators.
+    """
+
+    positions: str = "sinusoidal"
+    activation: str = "gelu"
+    widening: int = 4
+    optimizer: str = "adamw"
+    largest_batch: int = 64
+    fewest_epochs: int = 1
+    foreign: tuple = ("patch_length", "instance_norm")
+
+    def settings(self, estimator):
+        """The parameters of an estimator, checked; ValueError unless they are valid."""
+        found = NetworkSettings(
+            self,
+            *(self._nested(estimator, name) for name in _NESTED),
+            {name: getattr(estimator, name) for name in _SIZES},
+            {name: getattr(estimator, name) for name in _PACE},
+            estimator.random_state,
+            estimator.device,
+            getattr(estimator, "network_", None)
+            if check_flag("warm_start", estimator.warm_start)
+            else None,
+        )
+        found.plan(1)
+        check_random_state(estimator.random_state)
+        return found
+
+    def _nested(self, estimator, name):
+        """An object that is a parameter, its defaults where it is None, checked."""
+        kind, part = _NESTED[name], getattr(estimator, name)
+        if part is None:
+            return kind()
+        if not isinstance(part, kind):
+            raise ValueError(
+                f"{name}={part!r} is not valid: pass {kind.__name__}(...), or None."
+            )
+        for own, default in kind().get_params(deep=False).items():
+            value = getattr(part, own)
+            if own in self.foreign and value is not default and value != default:
+                raise ValueError(
+                    f"{name}.{own}={value!r} has no meaning for {type(estimator).__name__}: "
+                    "leave it out."
+                )
+        return part
+
+
+_PACE = "learning_rate", "batch_size", "max_epochs"
+
+
+@dataclass(frozen=True)
+class NetworkSettings:
+    """Checked parameters of an estimator with a network.
+
+    Attributes
+    ----------
+    defaults : NetworkDefaults
+    architecture : Architecture
+    training : Training
+    sizes, pace : dict
+        Parameters of the shape and of the plan.
+    random_state, device
+        As the user passed them.
+    start : FittedNetwork or None
+        Network to go on from.
+    """
+
+    defaults: NetworkDefaults
+    architecture: Architecture
+    training: Training
+    sizes: dict
+    pace: dict
+    random_state: object
+    device: object
+    start: object
+
+    def shape(self, *, ordered=True):
+        """Arguments that all networks have, checked; positions are for tokens in an order."""
+        defaults = self.defaults
+        return transformer_shape(
+            self.architecture, **self.sizes, positions=defaults.positions,
+            activation=defaults.activation, widening=defaults.widening, ordered=ordered,
+        )  # fmt: skip
+
+    def plan(self, n_rows):
+        """The plan by which so many rows are learned from."""
+        defaults = self.defaults
+        return self.training.plan(
+            n_rows, **self.pace, optimizer=defaults.optimizer,
+            largest_batch=defaults.largest_batch, fewest_epochs=defaults.fewest_epochs,
+        )  # fmt: skip
+
+    def n_epochs(self, n_rows):
+        """Most epochs that so many rows are learned from."""
+        return len(batch_sizes(self.plan(n_rows), n_rows))
+
+    def seed(self):
+        """A seed of torch's generators."""
+        return int(check_random_state(self.random_state).randint(2**31 - 1))
+
+    def split(self, n_rows, strata=None):
+        """Positions of rows to learn from, and of those held out, which are drawn at random.
+
+        `strata` (n_rows,) are classes, which are held out in proportion.
+        """
+        share = self.training.share_held_out(n_rows)
+        if share is None:
+            return np.arange(n_rows), np.arange(0)
+        import torch  # takes a second to load
+
+        from ..attention import torch_threads
+        from ._hold_out import hold_out
+
+        with torch_threads(1):
+            parts = hold_out(
+                n_rows, share,
+                generator=torch.Generator().manual_seed(self.seed()),
+                strata=None if strata is None else torch.from_numpy(strata),
+            )  # fmt: skip
+        return [part.numpy() for part in parts]

@@ -1,0 +1,325 @@
+"""Epochs as tasks of scikit-learn's callbacks, and the line of progress."""
+
+import io
+import os
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+import torch
+from joblib import Parallel, delayed
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.callback import CallbackSupportMixin, ProgressBar, ScoringMonitor, with_callbacks
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from sklearn_attention import Training, TransformerClassifier
+from sklearn_attention.training import (
+    History,
+    Plan,
+    Report,
+    _report,
+    batch_sizes,
+    torch_seed,
+    train,
+)
+from sklearn_attention.training._report import Progress
+
+X = np.random.default_rng(0).normal(size=(48, 3))
+Y = X[:, 0] > 0
+
+
+class Clock:
+    """Time that passes by so much with every look at it."""
+
+    def __init__(self, tick):
+        self.now, self.tick = 0.0, tick
+
+    def monotonic(self):
+        self.now += self.tick
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    def start(tick):
+        one = Clock(tick)
+        monkeypatch.setattr(_report, "time", one)
+        return one
+
+    return start
+
+
+class Idle:
+    """A callback that does nothing."""
+
+    max_propagation_depth = None
+
+    def setup(self, estimator, context):
+        pass
+
+    teardown = on_fit_task_begin = on_fit_task_end = setup
+
+
+def network(verbose="auto", max_epochs=4):
+    return TransformerClassifier(
+        d_model=4, n_heads=1, n_layers=1, batch_size=12, max_epochs=max_epochs,
+        random_state=0, training=Training(verbose=verbose),
+    )  # fmt: skip
+
+
+def history_of(n_epochs):
+    return History(loss=[0.5] * n_epochs, validation_loss=[0.25] * n_epochs)
+
+
+def test_what_the_lines_say(clock, capsys):
+    now = clock(0.0)
+    with Progress("Net", 3, 30, delay=5.0) as progress:
+        for step in range(1, 31):
+            now.now += 1.0
+            progress.update(history_of(step // 10), step)
+    assert capsys.readouterr().err.splitlines() == [
+        "Net: epoch 1/3, 25 s left",
+        "Net: epoch 2/3, loss 0.5, validation 0.25, 15 s left",
+        "Net: epoch 3/3, loss 0.5, validation 0.25, 5 s left",
+        "Net: epoch 3/3, loss 0.5, validation 0.25, 30 s in all",
+    ]
+
+
+def test_a_terminal_has_one_line(clock, monkeypatch):
+    now = clock(0.0)
+    monkeypatch.setenv("COLUMNS", "30")
+    stream = io.StringIO()
+    monkeypatch.setattr(stream, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(sys, "stderr", stream)
+    with Progress("Net", 3, 30, delay=0.0) as progress:
+        for step in range(1, 31):
+            now.now += 0.1
+            progress.update(history_of(0), step)
+    start, *lines = stream.getvalue().split("\r")
+    assert start == ""
+    # Every 0.2 s, and one at the end.
+    assert 10 <= len(lines) <= 16
+    assert {len(line) for line in lines[:-1]} == {29}
+    assert "\n" not in "".join(lines[:-1])
+    assert lines[-1].endswith("\n")
+
+
+def test_a_line_ends_whatever_ends_the_training(clock, capsys):
+    clock(10.0)
+
+    def interrupted():
+        with Progress("Net", 3, 30, delay=0.0) as progress:
+            for step in (1, 2):
+                progress.update(history_of(0), step)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert capsys.readouterr().err.endswith("s in all\n")
+
+
+def test_steps_before_a_checkpoint_took_no_time(clock, capsys):
+    now = clock(0.0)
+    with Progress("Net", 10, 100, delay=0.0) as progress:
+        for step in (91, 92):
+            now.now += 2.0
+            progress.update(history_of(9), step)
+    assert ", 16 s left" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("verbose", "tick", "shown"),
+    [("auto", 0.01, False), ("auto", 3.0, True), (True, 0.01, True), (False, 3.0, False)],
+)
+def test_auto_waits_for_5_seconds(clock, capsys, verbose, tick, shown):
+    clock(tick)
+    network(verbose).fit(X, Y)
+    out, err = capsys.readouterr()
+    assert ("TransformerClassifier: epoch" in err) == shown
+    assert bool(err) == shown
+    assert out == ""
+
+
+@pytest.mark.parametrize("verbose", ["auto", True])
+def test_auto_leaves_the_word_to_searches_and_callbacks(clock, capsys, verbose):
+    clock(3.0)
+    GridSearchCV(network(verbose), {"learning_rate": [0.1]}, cv=2).fit(X, Y)
+    assert bool(capsys.readouterr().err) == (verbose is True)
+    network(verbose).set_callbacks(Idle()).fit(X, Y)
+    assert bool(capsys.readouterr().err) == (verbose is True)
+
+
+def stderr_of_fit(_):
+    """What a fit in a worker writes, as its standard error is no file of pytest's."""
+    sys.stderr = io.StringIO()
+    network(True).fit(X, Y)
+    return os.getpid(), sys.stderr.getvalue()
+
+
+@pytest.mark.slow
+def test_workers_are_silent(capsys):
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(network(True).fit, X, Y).result()
+    assert capsys.readouterr().err == ""
+    # Two, as a single one would not be a process of its own.
+    for process, err in Parallel(n_jobs=2)(delayed(stderr_of_fit)(i) for i in range(2)):
+        assert process != os.getpid()
+        assert err == ""
+
+
+def test_no_stderr(monkeypatch):
+    # As in a program without a console.
+    monkeypatch.setattr(sys, "stderr", None)
+    assert len(network(True).fit(X, Y).training_history_["loss"]) == 4
+
+
+def test_the_line_changes_nothing(capsys):
+    shown, silent = (network(verbose).fit(X, Y) for verbose in (True, False))
+    for name, weights in shown.network_.weights.items():
+        np.testing.assert_array_equal(weights, silent.network_.weights[name])
+
+
+@pytest.mark.parametrize("verbose", [1, "yes", None])
+def test_bad_verbose(verbose):
+    with pytest.raises(ValueError, match=r"training\.verbose=.* pass True, False or 'auto'"):
+        network(verbose).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"), [(0.2, "0 s"), (99, "99 s"), (150, "2 min"), (9000, "2.5 h")]
+)
+def test_durations(seconds, words):
+    assert _report._duration(seconds) == words
+
+
+class LinearRegressor(CallbackSupportMixin, RegressorMixin, BaseEstimator):
+    """Linear regression by gradient descent."""
+
+    def __init__(self, learning_rate=0.1, max_epochs=3):
+        self.learning_rate = learning_rate
+        self.max_epochs = max_epochs
+
+    @with_callbacks
+    def fit(self, X, y):
+        plan = Plan(learning_rate=self.learning_rate, max_epochs=self.max_epochs)
+        context = self._init_callback_context(max_subtasks=len(batch_sizes(plan, len(X))))
+        context.call_on_fit_task_begin(estimator=self, X=X, y=y)
+        inputs, targets = torch.as_tensor(X).float(), torch.as_tensor(y).float()
+        with torch_seed(0):
+            module = torch.nn.Linear(X.shape[1], 1)
+
+        def batch_loss(module, rows):
+            return (module(inputs[rows])[:, 0] - targets[rows]).square().mean()
+
+        def fitted(history):
+            return {"coef_": module.weight.detach().numpy()[0].copy(), "history_": history}
+
+        report = Report(context, self, fitted=fitted, X=X, y=y)
+        self.history_ = train(module, batch_loss, len(X), plan, random_state=0, task=report)
+        self.coef_ = fitted(self.history_)["coef_"]
+        context.call_on_fit_task_end(estimator=self, X=X, y=y, reconstruction_attributes={})
+        return self
+
+    def predict(self, X):
+        return X @ self.coef_
+
+
+class Recorder:
+    """A callback that writes down what it is told, and may stop the fit."""
+
+    max_propagation_depth = None
+
+    def __init__(self, stop_after=None):
+        self.begun, self.ended, self.teardowns, self.stop_after = [], [], 0, stop_after
+
+    def setup(self, estimator, context):
+        pass
+
+    def teardown(self, estimator, context):
+        self.teardowns += 1
+
+    def on_fit_task_begin(self, estimator, context):
+        self.begun.append((context.task_name, context.task_id))
+
+    def on_fit_task_end(self, estimator, context, *, X, fitted_estimator):
+        self.ended.append((context.task_name, fitted_estimator.predict(X)[0]))
+        return len(self.ended) == self.stop_after
+
+
+@pytest.fixture
+def data(task):
+    return task.x.numpy(), task.y.numpy()
+
+
+def test_every_epoch_is_a_task_with_an_estimator_that_predicts(data):
+    recorder = Recorder()
+    LinearRegressor().set_callbacks(recorder).fit(*data)
+    assert recorder.begun == [("fit", 0), ("epoch", 0), ("epoch", 1), ("epoch", 2)]
+    assert [name for name, _ in recorder.ended] == ["epoch"] * 3 + ["fit"]
+    predictions = [value for _, value in recorder.ended]
+    assert len(set(predictions[:3])) == 3
+    assert predictions[2] == predictions[3]
+    assert recorder.teardowns == 1
+
+
+@pytest.mark.parametrize("stop_after", [1, 2])
+def test_a_callback_can_stop_the_fit(data, stop_after):
+    model = LinearRegressor(max_epochs=5).set_callbacks(Recorder(stop_after)).fit(*data)
+    assert model.history_.stopped == "callback"
+    assert len(model.history_.loss) == stop_after
+
+
+def test_callbacks_change_nothing(data):
+    watched = LinearRegressor().set_callbacks(Recorder()).fit(*data)
+    assert watched.coef_.tolist() == LinearRegressor().fit(*data).coef_.tolist()
+
+
+def test_callbacks_that_want_no_estimator_cost_none(data, monkeypatch):
+    class Idle(Recorder):
+        def on_fit_task_end(self, estimator, context):
+            self.ended.append(context.task_name)
+
+    calls, init = [], Report.__init__
+
+    def watched(self, *args, fitted, **options):
+        init(self, *args, fitted=lambda h: calls.append(len(h.loss)) or fitted(h), **options)
+
+    monkeypatch.setattr(Report, "__init__", watched)
+    recorder = Idle()
+    LinearRegressor().set_callbacks(recorder).fit(*data)
+    assert (recorder.ended, calls) == (["epoch"] * 3 + ["fit"], [])
+    LinearRegressor().set_callbacks(Recorder()).fit(*data)
+    assert calls == [1, 2, 3]
+
+
+def test_teardown_after_a_loss_that_is_not_finite(data):
+    recorder = Recorder()
+    X = data[0].copy()
+    X[0, 0] = float("inf")
+    with pytest.raises(FloatingPointError, match="epoch 0"):
+        LinearRegressor().set_callbacks(recorder).fit(X, data[1])
+    assert recorder.teardowns == 1
+
+
+def test_scores_of_every_epoch(data):
+    monitor = ScoringMonitor(scoring="r2")
+    LinearRegressor().set_callbacks(monitor).fit(*data)
+    log = monitor.get_logs(select="most_recent").data_as_pandas
+    assert log["r2"].nunique() == 3
+
+
+@pytest.mark.parametrize("where", ["estimator", "pipeline", "search"])
+def test_progress(data, where, capfd):
+    pytest.importorskip("rich")
+    model = LinearRegressor()
+    if where == "pipeline":
+        model = make_pipeline(StandardScaler(), model)
+    elif where == "search":
+        model = GridSearchCV(model, {"learning_rate": [0.1, 0.2]}, cv=2)
+    model.set_callbacks(ProgressBar(max_propagation_depth=None)).fit(*data)
+    shown = capfd.readouterr().out
+    assert "LinearRegressor - fit" in shown
+    assert "100%" in shown
