@@ -11,30 +11,13 @@ _NEVER = [PADDING, START, UNKNOWN]
 
 @torch.no_grad()
 def beam_search(network, source, *, n_beams, length_penalty, max_length):
-    r"""The target that each source is answered with.
+    r"""Likeliest targets of sources (B, S), a list of lists of ids without END.
 
     Beams are prefixes of a target. Each step extends all of them by every token, and keeps the
-    likeliest `n_beams` of each source. A source has its answer once `n_beams` of its prefixes
-    have ended: the one of largest :math:`\log P / ((5 + n) / 6)^\alpha`, with :math:`n` its
-    number of tokens and :math:`\alpha` the penalty (Wu et al. 2016). With one beam this is
-    greedy: the likeliest token each time.
-
-    Parameters
-    ----------
-    network : Seq2SeqNetwork
-        In evaluation mode.
-    source : LongTensor of shape (B, S)
-        On the network's device.
-    n_beams : int
-    length_penalty : float
-        The larger, the longer are answers.
-    max_length : int
-        Most tokens of an answer, END included. A prefix of that length counts as ended.
-
-    Returns
-    -------
-    answers : list of list of int
-        Without END.
+    likeliest `n_beams` of each source, until so many of its prefixes have ended: the one of
+    largest :math:`\log P / ((5 + n) / 6)^\alpha` is taken, with :math:`n` its number of tokens
+    and :math:`\alpha` the penalty (Wu et al. 2016). A prefix of `max_length` tokens counts as
+    ended.
     """
     search = _Search(network, source, n_beams, length_penalty)
     for n_written in range(1, max_length + 1):

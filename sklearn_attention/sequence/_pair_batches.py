@@ -13,20 +13,7 @@ MOST_TOKENS = 2**13
 
 
 class PairBatches:
-    """Pairs to learn from, and pairs that are held out.
-
-    Parameters
-    ----------
-    sources, targets : list of ndarray of int64
-    device : str
-    rows, held_out : ndarray of int
-        Positions of the pairs to learn from, and of those held out.
-
-    Attributes
-    ----------
-    lengths : LongTensor of shape (n_pairs,)
-        Of the pairs to learn from: tokens of source and target.
-    """
+    """Pairs to learn from, and pairs held out, by their positions in lists of ids."""
 
     def __init__(self, sources, targets, device, rows, held_out):
         device = resolve_device(device)
@@ -42,20 +29,11 @@ class PairBatches:
 
     @property
     def lengths(self):
-        """See the class."""
+        """Tokens of source and target of the pairs to learn from, LongTensor (n_pairs,)."""
         return self._lengths[self._rows]
 
     def loss(self, label_smoothing):
-        """The loss of a batch, as :func:`~sklearn_attention.training.train` takes it.
-
-        Parameters
-        ----------
-        label_smoothing : float
-
-        Returns
-        -------
-        batch_loss : callable
-        """
+        """The loss of a batch, as :func:`~sklearn_attention.training.train` takes it."""
 
         def batch_loss(network, rows):
             batch = self._batch(self._rows[rows.cpu()])
@@ -64,12 +42,7 @@ class PairBatches:
         return batch_loss
 
     def held_out_loss(self):
-        """The mean loss of a token held out, as ``train`` takes it; None if there is none.
-
-        Returns
-        -------
-        validation_loss : callable or None
-        """
+        """The mean loss of a token held out, as ``train`` takes it; None if there is none."""
         if len(self._held_out) == 0:
             return None
         found = blocks_by_length(self._lengths[self._held_out].numpy(), MOST_TOKENS)
@@ -87,12 +60,7 @@ class PairBatches:
         return validation_loss
 
     def arrays(self):
-        """All that batches are made of.
-
-        Returns
-        -------
-        arrays : list of ndarray
-        """
+        """All that batches are made of, a list of ndarray."""
         rows = [self._rows.numpy()]
         return rows + [ids.numpy(force=True) for ids in self._parts]
 
@@ -104,23 +72,10 @@ class PairBatches:
 
 @torch.no_grad()
 def by_length(function, network, *parts, most_tokens=MOST_TOKENS):
-    """Ask about sequences, those of similar length together.
+    """Results of ``function(network, *ids)`` for sequences, those of similar length together.
 
-    Parameters
-    ----------
-    function : callable
-        ``function(network, *ids)`` returns a list with an answer for each row.
-    network : torch.nn.Module
-        On the device to compute on.
-    *parts : list of ndarray of int64
-        Sequences, as many in each part.
-    most_tokens : int, default=MOST_TOKENS
-        How many are seen at once.
-
-    Returns
-    -------
-    answers : list
-        In the order of the sequences.
+    The function returns a list with one result for each row of its batch; here they are in the
+    order of the sequences. `parts` are lists of ids, as many in each.
     """
     device = next(network.parameters()).device
     lengths = np.array([sum(map(len, row)) for row in zip(*parts, strict=True)])

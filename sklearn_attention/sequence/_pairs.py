@@ -12,27 +12,9 @@ _MOST_SEEN_ONCE = 0.5
 
 
 def learn_vocabularies(X, y, tokenizer, max_tokens, *, shared):
-    """The tokens of sources and of targets.
+    """The vocabularies of sources and of targets, or twice the one that both share.
 
-    Parameters
-    ----------
-    X, y : list of str, or list of sequences of int
-        As users pass them.
-    tokenizer : str
-        For texts, "auto" or what it is; sequences of ids need none.
-    max_tokens : int or None
-        In each vocabulary.
-    shared : bool
-        Whether both have the same.
-
-    Returns
-    -------
-    vocabularies : pair of Vocabulary
-
-    Raises
-    ------
-    ValueError
-        If there are not as many targets as sources, or they cannot share.
+    `tokenizer` is for texts, "auto" or a name; sequences of ids need none.
     """
     (kind, X), (other, y) = check_sequences("X", X), check_sequences("y", y)
     check_count(X, y)
@@ -54,14 +36,7 @@ def learn_vocabularies(X, y, tokenizer, max_tokens, *, shared):
 
 
 def check_count(X, y, suffix=""):
-    """Raise ValueError if there are not as many targets as sources.
-
-    Parameters
-    ----------
-    X, y : list
-    suffix : str, default=""
-        Of their names.
-    """
+    """Raise ValueError if there are not as many targets as sources."""
     if len(X) != len(y):
         raise ValueError(
             f"X{suffix} has {len(X)} sequences, but y{suffix} has {len(y)}: pass one target "
@@ -70,22 +45,10 @@ def check_count(X, y, suffix=""):
 
 
 def read_pairs(X, y, vocabularies, max_length, suffix=""):
-    """Sources and targets as tokens.
+    """Sources and targets as tokens, of `max_length` at most, END included.
 
-    Parameters
-    ----------
-    X, y : list of str, or list of sequences of int
-        As users pass them.
-    vocabularies : pair of Vocabulary
-    max_length : int
-        Tokens that are read of each, END included. A warning says how many sequences are cut.
-    suffix : str, default=""
-        Of the names of X and y.
-
-    Returns
-    -------
-    sources, targets : list of ndarray of int64
-        Targets begin with START. One that is cut has no END: it would go on.
+    Targets begin with START. One that is cut has no END: it would go on. `suffix` is that of
+    the names of X and y in messages.
     """
     sources = read_sources(X, vocabularies[0], max_length, f"X{suffix}")
     targets = vocabularies[1].encode_all(f"y{suffix}", y)
@@ -95,20 +58,7 @@ def read_pairs(X, y, vocabularies, max_length, suffix=""):
 
 
 def read_sources(X, vocabulary, max_length, name="X"):
-    """Sources as tokens, with END.
-
-    Parameters
-    ----------
-    X, max_length
-        As for :func:`read_pairs`.
-    vocabulary : Vocabulary
-    name : str, default="X"
-        Of X, for messages.
-
-    Returns
-    -------
-    sources : list of ndarray of int64
-    """
+    """Sources as tokens, with END; a warning says how many are cut."""
     sources = vocabulary.encode_all(name, X)
     _warn_of_long(name, sources, max_length)
     return [np.append(tokens[: max_length - 1], END) for tokens in sources]

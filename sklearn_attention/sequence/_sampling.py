@@ -6,13 +6,7 @@ from .._validation import check_in_interval, check_positive
 
 
 def check_sampling(temperature, top_k, top_p):
-    """Raise ValueError unless these say how to draw.
-
-    Parameters
-    ----------
-    temperature, top_k, top_p
-        As for :func:`sampling_proba`.
-    """
+    """Raise ValueError unless parameters of :func:`sampling_proba` are valid."""
     check_in_interval("temperature", temperature, 0, np.inf, closed_right=False)
     if top_k is not None:
         check_positive("top_k", top_k, integer=True)
@@ -21,30 +15,11 @@ def check_sampling(temperature, top_k, top_p):
 
 
 def sampling_proba(log_proba, *, temperature=1.0, top_k=None, top_p=None):
-    r"""Probabilities to draw with, from those that a model gives.
+    """Probabilities to draw with, (n, n_tokens), from logarithms of probabilities.
 
-    Parameters
-    ----------
-    log_proba : ndarray of shape (n, n_tokens)
-        Logarithms of probabilities; -inf for a token that must not be drawn.
-    temperature : float, default=1.0
-        Probabilities are raised to the power of 1 over it: below 1 the likely tokens gain.
-        At 0 the likeliest is certain, the first of several.
-    top_k : int, default=None
-        How many of the likeliest tokens may be drawn; None allows all.
-    top_p : float, default=None
-        The likeliest tokens whose probabilities add up to at least this may be drawn, no more
-        than it takes [1]_; None allows all. Of those that `top_k` leaves.
-
-    Returns
-    -------
-    proba : ndarray of shape (n, n_tokens)
-        Rows sum to 1.
-
-    References
-    ----------
-    .. [1] Holtzman, A., Buys, J., Du, L., Forbes, M. and Choi, Y. (2020). The curious case of
-       neural text degeneration. ICLR.
+    These are raised to the power of 1 over the temperature; at 0 the likeliest is certain, the
+    first of several. `top_k` leaves so many of the likeliest, `top_p` the fewest of those
+    whose probabilities add up to at least this (Holtzman et al. 2020).
     """
     log_proba = np.asarray(log_proba, dtype=np.float64)
     order = np.argsort(-log_proba, axis=1, kind="stable")
@@ -68,20 +43,7 @@ def sampling_proba(log_proba, *, temperature=1.0, top_k=None, top_p=None):
 
 
 def draw(proba, uniform):
-    """Draw a token from each row, by the inverse of its distribution function.
-
-    Parameters
-    ----------
-    proba : ndarray of shape (n, n_tokens)
-        Rows sum to 1.
-    uniform : ndarray of shape (n,)
-        Random numbers from [0, 1).
-
-    Returns
-    -------
-    ids : ndarray of int64 of shape (n,)
-        None of probability 0.
-    """
+    """A token of each row of probabilities, by uniform numbers (n,) from [0, 1)."""
     total = np.cumsum(proba, axis=1)
     # The last is 1 exactly, whatever rounding did.
     return np.argmax(total / total[:, -1:] > uniform[:, None], axis=1)

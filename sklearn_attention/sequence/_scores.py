@@ -8,23 +8,12 @@ _LONGEST, _BETA = 6, 2
 
 
 def chrf(predicted, expected):
-    r"""Character n-gram F-score of texts, chrF.
+    r"""Character n-gram F-score chrF of texts, in [0, 1] (Popović 2015).
 
-    .. math:: \frac{(1 + \beta^2) P R}{\beta^2 P + R}
-
-    with :math:`\beta = 2`, and :math:`P` and :math:`R` means over :math:`n = 1, \dots, 6` of
-    the shares of the predicted and of the expected texts' n-grams that are in the other text
-    too, each as often as it is there at most (Popović 2015). White space is left out. Lengths
-    :math:`n` that no expected text reaches are left out of the means.
-
-    Parameters
-    ----------
-    predicted, expected : list of str
-
-    Returns
-    -------
-    score : float
-        In [0, 1].
+    :math:`(1 + \beta^2) P R / (\beta^2 P + R)` with :math:`\beta = 2`, and :math:`P` and
+    :math:`R` means over :math:`n = 1, \dots, 6` of the shares of the predicted and of the
+    expected texts' n-grams that are in the other text too, each as often as it is there at
+    most. White space is left out, and so are lengths that no expected text reaches.
     """
     both, found, wanted = np.zeros((3, _LONGEST))
     for texts in zip(predicted, expected, strict=True):
@@ -43,17 +32,7 @@ def chrf(predicted, expected):
 
 
 def token_accuracy(predicted, expected):
-    """Share of places that hold the token they should.
-
-    Parameters
-    ----------
-    predicted, expected : list of sequences
-
-    Returns
-    -------
-    accuracy : float
-        A place where only one of the two still has a token counts as wrong.
-    """
+    """Share of places that hold the right token; those of one sequence alone are wrong."""
     pairs = list(zip(predicted, expected, strict=True))
     right = sum(a == b for pair in pairs for a, b in zip(*pair, strict=False))
     return right / max(1, sum(max(map(len, pair)) for pair in pairs))

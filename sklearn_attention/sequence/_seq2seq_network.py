@@ -13,20 +13,8 @@ class Seq2SeqNetwork(nn.Module):
     """Encoder of a source, and decoder that predicts each next token of a target.
 
     Tokens are embedded with standard deviation 1, positions are added, and the embedding of
-    the target's tokens also scores what comes next.
-
-    Parameters
-    ----------
-    n_source, n_target : int
-        Sizes of the vocabularies.
-    shared : bool
-        Whether both sides have one vocabulary and one embedding.
-    d_model : int
-        Width of the tokens.
-    max_length : int
-        Tokens of the longest sequence, START or END included.
-    **shape
-        What else :class:`~sklearn_attention.nn.TokenEncoder` takes, for both sides.
+    the target's tokens also scores what comes next. One vocabulary and embedding may be
+    shared.
     """
 
     def __init__(self, n_source, n_target, *, shared, d_model, max_length, **shape):
@@ -42,36 +30,15 @@ class Seq2SeqNetwork(nn.Module):
                 nn.init.normal_(part.weight, std=d_model**-0.5)
 
     def encode(self, source):
-        """The source's tokens, as the decoder sees them.
-
-        Parameters
-        ----------
-        source : LongTensor of shape (B, S)
-
-        Returns
-        -------
-        encoded : Tensor of shape (B, S, d_model)
-        """
+        """Vectors (B, S, d_model) of the tokens of sources (B, S)."""
         x = self.embed_source(source) * self.d_model**0.5
         return self.encoder(x, padding=source != PADDING)[0]
 
     def decode(self, target, encoded, real, *, cache=None, need_weights=False):
-        """Tokens of the target, each knowing those before it and the source.
+        """Vectors (B, T, d_model) of targets (B, T), and weights of the attention, or None.
 
-        Parameters
-        ----------
-        target : LongTensor of shape (B, T)
-        encoded : Tensor of shape (B, S, d_model)
-        real : Tensor of bool of shape (B, S)
-            Where the source has no padding.
-        cache : KeyValueCache, default=None
-            Of tokens before these.
-        need_weights : bool, default=False
-
-        Returns
-        -------
-        x : Tensor of shape (B, T, d_model)
-        weights : list of pairs of Tensor, or None
+        Each token knows those before it, from `cache` on, and the source, whose vectors are
+        `encoded` and which is `real` (B, S) where it has no padding.
         """
         # Padding stands behind a target's end, where nothing before it looks.
         x = self.embed_target(target) * self.d_model**0.5
@@ -80,35 +47,15 @@ class Seq2SeqNetwork(nn.Module):
         )
 
     def scores(self, x):
-        """Logits of each next token.
-
-        Parameters
-        ----------
-        x : Tensor of shape (..., d_model)
-
-        Returns
-        -------
-        logits : Tensor of shape (..., n_target)
-        """
+        """Logits (..., n_target) of the next token, from vectors (..., d_model)."""
         return linear(x, self.embed_target.weight)
 
 
 def pair_loss(network, source, target, *, label_smoothing=0.0):
-    r"""Mean negative log-likelihood of the targets' tokens, END among them.
+    r"""Mean negative log-likelihood of the tokens of targets (B, T), END among them.
 
-    Parameters
-    ----------
-    network : Seq2SeqNetwork
-    source : LongTensor of shape (B, S)
-    target : LongTensor of shape (B, T)
-        From START on.
-    label_smoothing : float, default=0.0
-        Share :math:`\epsilon` of the probability that is asked for of all tokens alike:
-        :math:`-(1 - \epsilon) \log p_y - \epsilon\, \overline{\log p}`.
-
-    Returns
-    -------
-    loss : Tensor
+    Of all tokens alike the share :math:`\epsilon` of the probability is required by label
+    smoothing: :math:`-(1 - \epsilon) \log p_y - \epsilon\, \overline{\log p}`.
     """
     x, real = _before_each_token(network, source, target)
     return cross_entropy(
@@ -117,18 +64,7 @@ def pair_loss(network, source, target, *, label_smoothing=0.0):
 
 
 def log_likelihoods(network, source, target):
-    """Log-probability of every token of the targets, given the source and those before.
-
-    Parameters
-    ----------
-    network, source, target
-        As for :func:`pair_loss`.
-
-    Returns
-    -------
-    logs : list of Tensor
-        For each target its tokens after START.
-    """
+    """Log-likelihood of each token of targets after START, a list of Tensor."""
     x, real = _before_each_token(network, source, target)
     logs = network.scores(x).float().log_softmax(dim=-1)
     own = logs.gather(1, target[:, 1:][real][:, None])[:, 0]
@@ -136,18 +72,7 @@ def log_likelihoods(network, source, target):
 
 
 def cross_weights(network, source, target):
-    """What each token of the targets averages of its source.
-
-    Parameters
-    ----------
-    network, source, target
-        As for :func:`pair_loss`.
-
-    Returns
-    -------
-    weights : list of Tensor of shape (n_layers, n_heads, n_target, n_source)
-        For each pair its real tokens, those of the target after START.
-    """
+    """Weights of the attention to the source, (n_layers, n_heads, T, S) for each pair."""
     real = source != PADDING
     _, maps = network.decode(target[:, :-1], network.encode(source), real, need_weights=True)
     layers = torch.stack([cross for _, cross in maps], dim=1)

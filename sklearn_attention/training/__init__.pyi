@@ -5,12 +5,12 @@ from ._fit_network import fit_network as fit_network
 from ._history import History as History
 from ._hold_out import hold_out as hold_out
 from ._network import threads_of_pass as threads_of_pass
+from ._network import torch_seed as torch_seed
 from ._optimizer import decay_groups as decay_groups
 from ._order import blocks_by_length as blocks_by_length
 from ._plan import Plan as Plan
 from ._plan import batch_sizes as batch_sizes
 from ._plan import pace as pace
-from ._random import torch_seed as torch_seed
 from ._report import Report as Report
 from ._report import reported as reported
 from ._settings import NetworkDefaults as NetworkDefaults

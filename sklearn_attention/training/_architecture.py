@@ -85,29 +85,10 @@ def transformer_shape(
     widening,
     ordered,
 ):
-    """Check the shape of a transformer, and name all its parts.
+    """Arguments of :class:`~sklearn_attention.nn.TokenEncoder`, checked, as a dict.
 
-    Parameters
-    ----------
-    architecture : Architecture
-    d_model, n_heads, n_layers, dropout
-        Parameters of an estimator.
-    positions, activation : str or None
-        What "auto" stands for.
-    widening : int
-        Width of hidden layers in widths of tokens, where the architecture does not say.
-    ordered : bool
-        Whether tokens stand in an order; others have no positions.
-
-    Returns
-    -------
-    shape : dict
-        Arguments of :class:`~sklearn_attention.nn.TokenEncoder`.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is not valid; the message names the one that was passed.
+    `positions` and `activation` are what "auto" stands for, `widening` the width of hidden
+    layers in widths of tokens. Tokens that are not `ordered` have no positions.
     """
     given = {"d_model": d_model, "n_heads": n_heads, "n_layers": n_layers}
     shape = {name: check_positive(name, given[name], integer=True) for name in given}

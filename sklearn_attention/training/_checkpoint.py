@@ -20,21 +20,10 @@ _PARTS = "fingerprint", "ended", "state"
 class Checkpoint:
     """The state of a training in a file, and whose training it is.
 
-    The file holds tensors, numbers and text alone, and is read so that no code in it runs;
-    a digest tells whether it is as it was written. Several trainings may name one file: it
-    is the one's that is under way there.
-
-    Parameters
-    ----------
-    path : str or path-like
-        In a folder that exists. The file need not.
-    fingerprint : dict
-        What the training is: plain values, which must equal those in the file.
-
-    Raises
-    ------
-    ValueError
-        If there can be no such file.
+    The file holds tensors, numbers and text alone, and is read so that no code in it runs; a
+    digest tells whether it is as it was written. Several trainings may name one file: it
+    belongs to the one that is under way there. The plain values of a fingerprint must equal
+    those in the file.
     """
 
     def __init__(self, path, fingerprint):
@@ -54,22 +43,10 @@ class Checkpoint:
             )
 
     def load(self):
-        """What was saved last.
+        """The state saved last; None where there is no file, or that of another training.
 
-        Returns
-        -------
-        state : dict or None
-            None where there is no file, or that of another training.
-
-        Raises
-        ------
-        ValueError
-            If the file is damaged, or no checkpoint.
-
-        Warns
-        -----
-        UserWarning
-            If another training is under way in the file, which then stays its own.
+        Raises ValueError if the file is damaged, or no checkpoint. Warns if another training
+        is under way in the file, which then keeps it.
         """
         try:
             content = self._path.read_bytes()
@@ -104,16 +81,7 @@ class Checkpoint:
         return None
 
     def refused(self, problem):
-        """The error of a file that no training can go on from.
-
-        Parameters
-        ----------
-        problem : str
-
-        Returns
-        -------
-        error : ValueError
-        """
+        """The ValueError of a file that no training can go on from."""
         return ValueError(
             f"checkpoint={str(self._path)!r} {problem}: delete it to start afresh, or pass "
             "another path."
@@ -122,12 +90,7 @@ class Checkpoint:
     def save(self, state, *, ended):
         """Replace the file, at once or not at all; but not that of another training.
 
-        Parameters
-        ----------
-        state : dict
-            Of tensors and plain values.
-        ended : bool
-            Whether the training is over, so that another one may take the file.
+        Once the training has `ended`, another one may take the file.
         """
         if not self._is_ours:
             return
@@ -152,18 +115,9 @@ class Checkpoint:
 
 
 def fingerprint(module, plan, **others):
-    """What must be the same for a training to go on.
+    """Plain values that must be the same for a training to go on.
 
-    Parameters
-    ----------
-    module : torch.nn.Module
-    plan : Plan
-    **others : plain values
-
-    Returns
-    -------
-    fingerprint : dict
-        The values of the plan, names, shapes and types of the parameters, and the others.
+    Those of the plan, names, shapes and types of the parameters, and the others.
     """
     parameters = [
         (name, tuple(value.shape), str(value.dtype), value.device.type)

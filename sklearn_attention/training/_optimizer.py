@@ -53,17 +53,7 @@ def decay_groups(module, weight_decay):
 
 
 def make_optimizers(plan, module):
-    """The optimizers of a plan, for a module; each parameter is in one of them.
-
-    Parameters
-    ----------
-    plan : Plan
-    module : torch.nn.Module
-
-    Returns
-    -------
-    optimizers : list of torch.optim.Optimizer
-    """
+    """The optimizers of a plan, for a module; each parameter is in one of them."""
     groups = decay_groups(module, plan.weight_decay)
     if not groups:
         raise ValueError(
@@ -104,17 +94,7 @@ def _matrices_of_blocks(module):
 
 
 def decay_penalty(module, weight_decay):
-    """Half of the decay times the squares of what decays, whose gradient the decay is.
-
-    Parameters
-    ----------
-    module : torch.nn.Module
-    weight_decay : float
-
-    Returns
-    -------
-    penalty : Tensor
-    """
+    """Half of the decay times the squares of what decays, whose gradient the decay is."""
     return sum(
         0.5 * group["weight_decay"] * parameter.square().sum()
         for group in decay_groups(module, weight_decay)

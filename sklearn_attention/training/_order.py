@@ -11,20 +11,10 @@ _SORTED_TOGETHER = 50
 
 
 def shuffled_batches(n_samples, sizes, generator, lengths=None):
-    """Random batches, of rows of similar length where rows have lengths.
+    """Random batches of some sizes, a list of LongTensor.
 
-    Parameters
-    ----------
-    n_samples : int
-    sizes : list of int
-        Of the batches; they sum to `n_samples` at most.
-    generator : torch.Generator
-    lengths : LongTensor of shape (n_samples,), default=None
-        What batches are padded to the largest of.
-
-    Returns
-    -------
-    batches : list of LongTensor
+    Rows that are padded to the longest of their batch have `lengths` (n_samples,); those of a
+    batch then have similar ones. Sizes sum to `n_samples` at most.
     """
     order = torch.randperm(n_samples, generator=generator)
     batches = list(order[: sum(sizes)].split(sizes))
