@@ -68,7 +68,7 @@ WITHOUT_TESTS = {
     "sequence": """
         _language_network _language_reading _pairs _scores _token_predictor
     """,
-    "training": "_architecture _network _optimizer _training",
+    "training": "_architecture _network _optimizer _random _training",
     "transformer": """
         _blend _classifier _convolutions _estimator _feature_rows _forms _learning
         _left_out_ridge _loss _network _reader _regressor _rows _scale _step_rows _tokens

@@ -7,14 +7,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._validation import check_choice
-from ..training import (
-    FittedNetwork,
-    NetworkDefaults,
-    NetworkParameters,
-    Report,
-    check_series_parts,
-    fit_network,
-)
+from ..training._architecture import check_series_parts
+from ..training._fit_network import FittedNetwork, fit_network
+from ..training._report import Report
+from ..training._settings import NetworkDefaults, NetworkParameters
 from ._candidate_attention import CandidateAttention, fit_attention
 from ._classical import Classical
 from ._combination import PANEL, disagreement

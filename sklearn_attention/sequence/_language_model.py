@@ -6,7 +6,9 @@ from sklearn.callback import with_callbacks
 from .._base import keeps_state_on_failure
 from .._validation import check_choice, check_positive
 from ..text import TOKENIZERS, Vocabulary, check_sequences, learn_vocabulary
-from ..training import NetworkDefaults, fit_network, reported
+from ..training._fit_network import fit_network
+from ..training._report import reported
+from ..training._settings import NetworkDefaults
 from ._token_predictor import TokenPredictor
 from ._token_windows import TokenStream, TokenWindows
 

@@ -10,7 +10,8 @@ from sklearn.utils.validation import check_is_fitted
 from .._base import AttentionEstimator
 from .._validation import check_positive
 from ..text import START, UNKNOWN, Vocabulary, check_sequences
-from ..training import FittedNetwork, NetworkParameters
+from ..training._fit_network import FittedNetwork
+from ..training._settings import NetworkParameters
 from ._sampling import check_sampling, draw, sampling_proba
 from ._token_windows import TokenStream, TokenWindows, context_stride
 

@@ -51,8 +51,8 @@ class NetworkParameters:
     @property
     def module_(self):
         """The fitted network, a torch.nn.Module in evaluation mode, on its device."""
-        check_is_fitted(self, "network_")
-        if self.network_ is None:
+        if getattr(self, "network_", None) is None:
+            check_is_fitted(self, "network_")
             raise AttributeError(f"{type(self).__name__} was fitted without a network.")
         return self.network_.module(self.device)
 

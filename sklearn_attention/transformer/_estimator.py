@@ -8,14 +8,10 @@ from .._base import AttentionEstimator
 from .._columns import Columns
 from .._validation import check_choice, check_positive
 from ..text import TOKENIZERS
-from ..training import (
-    FittedNetwork,
-    NetworkDefaults,
-    NetworkParameters,
-    check_series_parts,
-    fit_network,
-    reported,
-)
+from ..training._architecture import check_series_parts
+from ..training._fit_network import FittedNetwork, fit_network
+from ..training._report import reported
+from ..training._settings import NetworkDefaults, NetworkParameters
 from ._baselines import SeriesBaseline, TableBaseline, TextBaseline
 from ._blend import choose_weights
 from ._convolutions import RandomConvolutions

@@ -8,7 +8,7 @@ from sklearn.base import clone
 
 import sklearn_attention
 from sklearn_attention import Architecture, Training, TransformerClassifier
-from sklearn_attention.training import NetworkDefaults
+from sklearn_attention.training._settings import NetworkDefaults
 
 NETWORKS = [
     getattr(sklearn_attention, name)
