@@ -275,9 +275,9 @@ n_steps, n_channels), list of arrays, or list of texts
         loss = self._loss()
         check_numeric_target(y)
         checks = {"multi_output": True, "y_numeric": True}
-        learned = self._learn_input(X, y, sample_weight, **checks)
-        parts = self._read_validation(learned, X_val, y_val, sample_weight_val, **checks)
-        _, y, weights = learned
+        validation = X_val, y_val, sample_weight_val
+        parts = self._read_parts((X, y, sample_weight), validation, **checks)
+        _, y, weights = parts[0]
         if not self._goes_on:
             columns = y[weights > 0].reshape(-1, *y.shape[1:] or (1,)).T
             measures = [level_and_spread(column, weights[weights > 0]) for column in columns]
@@ -319,7 +319,7 @@ n_steps, n_channels), list of arrays, or list of texts
         y : ndarray of shape (n_queries,) or (n_queries, n_outputs)
             Predictions.
         """
-        rows, dtype = self._read_input(X)
+        rows, dtype = self._read(X)
         outputs = self._outputs(rows)
         outputs = outputs if np.ndim(self.center_) else outputs[:, 0]
         return (self.center_ + self.scale_ * outputs).astype(dtype)
