@@ -201,3 +201,38 @@ class TestBadInput:
     def test_unseen_labels_are_scored_as_wrong(self):
         model = TransformerClassifier(**TINY).fit(np.eye(3), ["a", "b", "c"])
         assert model.score(np.eye(3), ["d", "d", "d"]) == 0
+
+
+class TestPrecision:
+    @pytest.mark.parametrize("tokens", ["features", "steps"])
+    def test_predictions_have_the_digits_of_the_targets(self, tokens):
+        X = np.random.default_rng(0).normal(size=(40, 3)).astype(np.float32)
+        y = 1e9 + 10 * X[:, 0].astype(np.float64)
+        found = regress(X, y, tokens=tokens).predict(X)
+        assert found.dtype == np.float64
+        assert np.ptp(found) > 1e-3
+        doubled = regress(X.astype(np.float64), y, tokens=tokens).predict(X)
+        np.testing.assert_allclose(found - 1e9, doubled - 1e9, rtol=1e-3)
+
+    @pytest.mark.parametrize("n_outputs", [None, 2])
+    def test_is_single_where_rows_and_targets_are(self, n_outputs):
+        X = np.eye(4, dtype=np.float32)
+        y = np.arange(4) if n_outputs is None else np.arange(8).reshape(4, 2)
+        for X_dtype, y_dtype in [("f4", "f4"), ("f4", "f8"), ("f8", "f4"), ("f4", "i8")]:
+            model = regress(X.astype(X_dtype), y.astype(y_dtype))
+            single = X_dtype == y_dtype
+            assert model.predict(X.astype(X_dtype)).dtype == ("f4" if single else "f8")
+            assert model.transform(X.astype(X_dtype)).dtype == X_dtype
+
+
+@pytest.mark.parametrize("estimator", [TransformerRegressor, TransformerClassifier])
+@pytest.mark.parametrize("table", ["numbers", "levels"])
+def test_columns_without_a_value_beside_trees(estimator, table):
+    X = np.column_stack([np.full(40, np.nan), np.arange(40.0) % 2])
+    if table == "levels":
+        missing = pd.Series([None] * 40, dtype=pd.CategoricalDtype(["u", "v"]))
+        X = pd.DataFrame({"a": missing, "b": X[:, 1]})
+    model = estimator(**TINY | {"training": Training(max_steps=2)})
+    model.fit(X, np.arange(40) % 2)
+    assert model.baseline_ is not None
+    assert model.predict(X).round().tolist() == [0, 1] * 20
