@@ -307,15 +307,13 @@ class MixedRows(AttentionEstimator):
         tags.input_tags.categorical = True
         return tags
 
-    def _learn_rows(self, X, dtype=_DTYPES, *, ordered=True, refuse_texts=False, **checks):
+    def _learn_rows(self, X, dtype=_DTYPES, **checks):
         """Training rows as numbers and codes, and targets if there are any."""
         if self._keeps_partitions and is_partitioned(X, checks.get("y")):
             return _read_partitions(self, X, dtype, checks, reset=True)
         with check_numeric("X"):
-            columns = Columns.learn(
-                X, self.categorical_features, ordered=ordered, refuse_texts=refuse_texts
-            )
-            checked = validate_data(self, columns.encode(X), **checks, dtype=dtype)
+            columns = Columns.learn(X, self.categorical_features)
+        checked = read_table(self, columns, X, reset=True, dtype=dtype, **checks)
         self.columns_ = columns
         return checked
 
@@ -324,12 +322,16 @@ class MixedRows(AttentionEstimator):
         check_is_fitted(self)
         if self._keeps_partitions and is_partitioned(X, checks.get("y")):
             return _read_partitions(self, X, dtype, checks, reset=False)
-        if self.columns_.categorical and hasattr(X, "columns"):
-            # Before levels are looked up: an error about the order of columns says more.
-            validate_data(self, X, reset=False, skip_check_array=True)
-        with check_numeric("X"):
-            X = self.columns_.encode(X)
-            return validate_data(self, X, **checks, reset=False, dtype=dtype)
+        return read_table(self, self.columns_, X, reset=False, dtype=dtype, **checks)
+
+
+def read_table(estimator, columns, X, *, reset, **checks):
+    """Rows as numbers and codes, checked by scikit-learn as of an estimator, and targets."""
+    if not reset and columns.categorical and hasattr(X, "columns"):
+        # Before levels are looked up: an error about the order of columns says more.
+        validate_data(estimator, X, reset=False, skip_check_array=True)
+    with check_numeric("X"):
+        return validate_data(estimator, columns.encode(X), reset=reset, **checks)
 
 
 def _read_partitions(estimator, X, dtype, checks, *, reset):

@@ -70,8 +70,8 @@ WITHOUT_TESTS = {
     """,
     "training": "_architecture _network _optimizer _random _training",
     "transformer": """
-        _blend _classifier _convolutions _estimator _feature_rows _forms _learning
-        _left_out_ridge _loss _network _reader _regressor _rows _scale _step_rows _tokens
+        _blend _classifier _convolutions _estimator _learning _left_out_ridge _loss _network
+        _regressor _rows _tokens
     """,
 }
 

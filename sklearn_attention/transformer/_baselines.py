@@ -67,10 +67,11 @@ class TableBaseline:
             return trees.set_params(early_stopping=False) if rare else trees
 
         def fitted(own):
+            features = cells[own]
+            # Trees cannot place what has no number; a constant is never split.
+            features[:, np.isnan(features).all(axis=0)] = 0.0
             with tree_threads(cells.size):
-                models = [
-                    _fit(trees_of(y), cells[own], y, weights[own]) for y in targets[own].T
-                ]
+                models = [_fit(trees_of(y), features, y, weights[own]) for y in targets[own].T]
             return cls(models, loss.n_classes)
 
         return _whole_and_left_out(fitted, rows, held_out)

@@ -148,10 +148,9 @@ class TransformerClassifier(ClassLabels, ClassifierMixin, TransformerEstimator):
             If data or parameters are not valid. The estimator then is as it was before.
         """
         settings = self._check_parameters()
-        learned = self._learn_input(settings, X, y, sample_weight, multi_output=True)
-        parts = self._read_validation(
-            learned, X_val, y_val, sample_weight_val, multi_output=True
-        )
+        validation = X_val, y_val, sample_weight_val
+        training = X, y, sample_weight
+        parts = self._read_parts(settings, training, validation, multi_output=True)
         labels = [check_labels(y) for _, y, _ in parts]
         if settings.start is None:
             self.classes_ = known_classes(labels[0])
@@ -221,7 +220,7 @@ class TransformerClassifier(ClassLabels, ClassifierMixin, TransformerEstimator):
         log_probabilities : ndarray of shape (n_queries, n_classes), or list of such arrays
             A list if there are several outputs.
         """
-        rows, dtype = self._read_input(X)
+        rows, dtype = self._read(X)
         logits = split_classes(self._outputs(rows), self.classes_)
         found = [log_softmax(part, axis=1).astype(dtype) for part in logits]
         return found if isinstance(self.classes_, list) else found[0]

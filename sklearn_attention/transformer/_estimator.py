@@ -3,6 +3,7 @@
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
 from .._base import AttentionEstimator
 from .._columns import Columns
@@ -15,10 +16,10 @@ from ..training._settings import NetworkDefaults, NetworkParameters
 from ._baselines import SeriesBaseline, TableBaseline, TextBaseline
 from ._blend import choose_weights
 from ._convolutions import RandomConvolutions
-from ._forms import FORMS
+from ._forms import FORMS, form_of
 from ._left_out_ridge import LeftOutRidge
-from ._reader import RowReader
-from ._step_rows import patched
+from ._reader import READERS, check_targets, read_examples, read_validation, reader_of
+from ._series_reader import patched
 
 POOLINGS = ("cls", "last", "mean")
 NETWORK = NetworkDefaults(
@@ -26,12 +27,14 @@ NETWORK = NetworkDefaults(
 )
 # "auto" makes patches of so many steps, or as many as leave so many of them.
 _LONGEST_PATCH, _FEWEST_PATCHES = 16, 8
+# Fitted attributes that are of some forms of rows alone.
+_OF_FORMS = ("n_features_in_", "feature_names_in_", "columns_", "scales_", "vocabulary_")
+_OF_FORMS += ("max_length_", "patch_length_")
 
 
 class TransformerEstimator(
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
-    RowReader,
     NetworkParameters,
     AttentionEstimator,
 ):
@@ -48,6 +51,9 @@ class TransformerEstimator(
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.input_tags.three_d_array = True
         tags.target_tags.multi_output = True
         return tags
 
@@ -64,7 +70,7 @@ class TransformerEstimator(
         X_new : ndarray of shape (n_queries, width)
             Tokens after the last layer, pooled.
         """
-        rows, dtype = self._read_input(X)
+        rows, dtype = self._read(X)
         return self._encode(rows)[1].astype(dtype)
 
     def attention_maps(self, X):
@@ -82,10 +88,35 @@ class TransformerEstimator(
             ``pooling="cls"`` the token [CLS] comes first; then features in their order, or
             steps. Sequences that are shorter than the longest have 0 behind their end.
         """
-        rows, _ = self._read_input(X)
+        rows, _ = self._read(X)
         from ._learning import attention_maps  # torch takes a second to load
 
         return attention_maps(self.module_, self._tokens_of(rows))
+
+    def _read_parts(self, settings, training, validation, **checks):
+        """Rows that have weight, all targets and all weights: to learn from, to validate with.
+
+        Each part is of X, y and weights as users pass them; one or two are returned. The form
+        of rows is guessed here alone: all others are read by the reader of that form.
+        """
+        if settings.start is not None:
+            found = read_examples(self, *training, **checks)
+        else:
+            X, *targets = training
+            y, weights = check_targets(self, *targets, **checks)
+            for name in _OF_FORMS:
+                vars(self).pop(name, None)
+            self.tokens_ = form_of(X) if self.tokens == "auto" else self.tokens
+            learned_positions = settings.architecture.positions == "learned"
+            reader, rows = READERS[self.tokens_].learn(X, weights > 0, self, learned_positions)
+            vars(self).update({f"{name}_": value for name, value in vars(reader).items()})
+            found = rows, y, weights
+        return [found, *read_validation(self, found[1], *validation, **checks)]
+
+    def _read(self, X):
+        """Rows of the form and with the columns of those in `fit`, and their precision."""
+        check_is_fitted(self)
+        return reader_of(self).read(X, self)
 
     def _encode(self, rows):
         """What the network says of rows, and their vectors."""
@@ -156,7 +187,7 @@ class TransformerEstimator(
         """A baseline, and what one without the rows held out predicts for them."""
         given = *examples, loss, held_out
         if self.tokens_ == "text":
-            return TextBaseline.fit(*given, self._token_arguments()["n_tokens"])
+            return TextBaseline.fit(*given, **reader_of(self).token_arguments())
         kind = SeriesBaseline if self.tokens_ == "steps" else TableBaseline
         return kind.fit(*given, check_random_state(self.random_state))
 
@@ -175,12 +206,15 @@ class TransformerEstimator(
 
     def _network_shape(self, settings, n_outputs):
         features = self.tokens_ == "features"
+        tokens = reader_of(self).token_arguments()
+        if self.tokens_ == "steps":
+            tokens["n_channels"] *= self.patch_length_
         pooling = self.pooling
         if pooling == "auto":
             pooling = "cls" if features else "mean"
         return {
             "form": self.tokens_,
-            "tokens": self._token_arguments(),
+            "tokens": tokens,
             "n_outputs": n_outputs,
             "pooling": pooling,
             "max_length": None if features else self.max_length_,

@@ -110,7 +110,8 @@ class TransformerRegressor(RegressorMixin, TransformerEstimator):
     max_length_ : int or None
         Of steps and texts: how many are seen at most.
     center_, scale_ : float or ndarray of shape (n_outputs,)
-        Mean and standard deviation of the targets, in which the network answers.
+        Mean and standard deviation of the targets, in whose units the network's outputs are;
+        float32 where the targets are.
     patch_length_ : int
         Of steps: how many make a token.
     baseline_ : TableBaseline, SeriesBaseline, TextBaseline or None
@@ -271,13 +272,15 @@ n_steps, n_channels), list of arrays, or list of texts
         loss = self._loss()
         check_numeric_target(y)
         checks = {"multi_output": True, "y_numeric": True}
-        learned = self._learn_input(settings, X, y, sample_weight, **checks)
-        parts = self._read_validation(learned, X_val, y_val, sample_weight_val, **checks)
-        _, y, weights = learned
+        validation = X_val, y_val, sample_weight_val
+        parts = self._read_parts(settings, (X, y, sample_weight), validation, **checks)
+        _, y, weights = parts[0]
         if settings.start is None:
             columns = y[weights > 0].reshape(-1, *y.shape[1:] or (1,)).T
             measures = [level_and_spread(column, weights[weights > 0]) for column in columns]
-            center, scale = np.array(measures).T
+            # In single precision, predictions would lose digits of targets in double.
+            precision = np.float32 if y.dtype == np.float32 else np.float64
+            center, scale = np.array(measures, dtype=precision).T
             self.center_, self.scale_ = (center, scale) if y.ndim == 2 else (*center, *scale)
         task_data = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
         self._learn(settings, [self._examples(*part) for part in parts], loss, task_data)
@@ -313,9 +316,10 @@ n_steps, n_channels), list of arrays, or list of texts
         Returns
         -------
         y : ndarray of shape (n_queries,) or (n_queries, n_outputs)
-            Predictions.
+            Predictions; float32 where both X and the targets in `fit` are, else float64.
         """
-        rows, dtype = self._read_input(X)
+        rows, precision = self._read(X)
         outputs = self._outputs(rows)
         outputs = outputs if np.ndim(self.center_) else outputs[:, 0]
-        return (self.center_ + self.scale_ * outputs).astype(dtype)
+        precision = np.result_type(precision, np.asarray(self.center_).dtype)
+        return (self.center_ + self.scale_ * outputs).astype(precision)

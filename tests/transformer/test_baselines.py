@@ -23,8 +23,6 @@ from sklearn_attention.transformer._blend import choose_weights
 from sklearn_attention.transformer._convolutions import RandomConvolutions
 from sklearn_attention.transformer._left_out_ridge import fit_left_out_ridge
 from sklearn_attention.transformer._loss import Loss
-from sklearn_attention.transformer._rows import SequenceRows
-from sklearn_attention.transformer._step_rows import patched
 
 TINY = {"d_model": 8, "n_heads": 2, "n_layers": 1, "max_epochs": 2}
 
@@ -221,25 +219,6 @@ class TestBlend:
             np.testing.assert_allclose(slopes[:, j], numeric, atol=1e-4)
 
 
-class TestPatches:
-    @pytest.mark.parametrize("length", [1, 2, 5, 16])
-    def test_overlap_by_half_and_leave_nothing_out(self, length):
-        lengths = np.array([3, 17, 16, 1])
-        steps = np.arange(lengths.sum() * 2, dtype=np.float32).reshape(-1, 2)
-        rows = patched(SequenceRows(steps, lengths), length)
-        sequences = np.split(steps, np.cumsum(lengths)[:-1])
-        for number, sequence in enumerate(sequences):
-            (own,), _ = rows.batch(np.array([number]))
-            stride = max(1, length // 2)
-            assert own.shape[2] == 2 * length
-            for k, patch in enumerate(own[0].reshape(-1, length, 2)):
-                expected = np.full((length, 2), np.nan, dtype=np.float32)
-                part = sequence[k * stride :][:length]
-                expected[: len(part)] = part
-                np.testing.assert_array_equal(patch, expected)
-            assert k * stride + length >= len(sequence)
-
-
 class TestEstimators:
     @pytest.mark.slow
     def test_series_are_told_apart_by_convolutions(self):
@@ -248,7 +227,7 @@ class TestEstimators:
         X, y = make_series(seed=1)
         assert model.score(X, y) == 1
         assert model.baseline_weight_ > 0
-        logits = model.baseline_weight_ * model.baseline_.outputs(model._read_input(X)[0])
+        logits = model.baseline_weight_ * model.baseline_.outputs(model._read(X)[0])
         if model.transformer_weight_ == 0:
             np.testing.assert_allclose(
                 model.predict_log_proba(X), log_softmax(logits, axis=1), rtol=1e-6
@@ -261,7 +240,7 @@ class TestEstimators:
         X, y = make_series()
         model = TransformerClassifier(**TINY).fit(X, y)
         assert model.baseline_weight_ > 0
-        rows = model._read_input(X)[0]
+        rows = model._read(X)[0]
         logits = model.baseline_weight_ * model.baseline_.outputs(rows)
         logits = logits + model.transformer_weight_ * model._encode(rows)[0]
         np.testing.assert_allclose(
@@ -322,7 +301,7 @@ class TestEstimators:
         # Of a few values, so that quantiles are among them.
         y = np.round(X[:, 0] + rng.exponential(size=200))
         model = TransformerRegressor(**TINY, loss="quantile", quantile=0.8).fit(X, y)
-        found = model.center_ + model.scale_ * model.baseline_.outputs(model._read_input(X)[0])
+        found = model.center_ + model.scale_ * model.baseline_.outputs(model._read(X)[0])
         trees = HistGradientBoostingRegressor(loss="quantile", quantile=0.8).fit(X, y)
         constant = np.full(200, np.quantile(y, 0.8))
         ours, theirs, simplest = (
@@ -386,7 +365,7 @@ class TestEstimators:
         options = {"categorical_features": [1], "random_state": 0}
         trees = [HistGradientBoostingRegressor(**options).fit(cells, part) for part in y.T]
         expected = np.column_stack([tree.predict(cells) for tree in trees])
-        rows = model._read_input(frame)[0]
+        rows = model._read(frame)[0]
         found = model.center_ + model.scale_ * model.baseline_.outputs(rows)
         np.testing.assert_allclose(found, expected, atol=1e-6 * y.max())
         both = model.baseline_weight_ * model.baseline_.outputs(rows)
@@ -404,7 +383,7 @@ class TestEstimators:
         y = X[:, 0] + rng.standard_cauchy(200)
         model = TransformerRegressor(**TINY, loss="absolute_error").fit(X, y, weights)
         trees = HistGradientBoostingRegressor(loss="absolute_error").fit(X, y, weights)
-        found = model.center_ + model.scale_ * model.baseline_.outputs(model._read_input(X)[0])
+        found = model.center_ + model.scale_ * model.baseline_.outputs(model._read(X)[0])
         np.testing.assert_allclose(found[:, 0], trees.predict(X), atol=1e-3 * np.std(y))
         classes = (X[:, 0] > 0) + (X[:, 1] > 0)
         model = TransformerClassifier(**TINY, class_weight={0: 5.0, 1: 1.0, 2: 1.0})
@@ -412,7 +391,7 @@ class TestEstimators:
         trees = HistGradientBoostingClassifier().fit(
             X, classes, weights * np.where(classes == 0, 5.0, 1.0)
         )
-        found = model.baseline_.outputs(model._read_input(X)[0])
+        found = model.baseline_.outputs(model._read(X)[0])
         np.testing.assert_allclose(np.exp(found), trees.predict_proba(X), atol=0.02)
 
     def test_small_tables_have_none(self):
@@ -501,11 +480,11 @@ class TestSeveralOutputs:
     def test_a_baseline_learns_each_as_if_alone(self, form):
         X, y = make_labels(form)
         model = TransformerClassifier(**TINY, baseline=True).fit(X, y)
-        outputs = model.baseline_.outputs(model._read_input(X)[0])
+        outputs = model.baseline_.outputs(model._read(X)[0])
         logits = split_classes(outputs, model.classes_)
         for part, column in zip(logits, y.T, strict=True):
             alone = TransformerClassifier(**TINY, baseline=True).fit(X, column)
-            expected = alone.baseline_.outputs(alone._read_input(X)[0])
+            expected = alone.baseline_.outputs(alone._read(X)[0])
             # Ridges of series share a penalty.
             tolerance = 0.1 if form == "steps" else 1e-6
             np.testing.assert_allclose(

@@ -1,7 +1,5 @@
 """How encoders of rows read what users pass, and what they refuse."""
 
-import warnings
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,10 +10,6 @@ from sklearn_attention import (
     TransformerClassifier,
     TransformerRegressor,
 )
-from sklearn_attention.transformer._feature_rows import N_PIECES, feature_rows, learn_scales
-from sklearn_attention.transformer._forms import form_of
-from sklearn_attention.transformer._scale import level_and_spread
-from sklearn_attention.transformer._step_rows import read_steps
 
 pytestmark = pytest.mark.usefixtures("few_convolutions", "few_trees")
 
@@ -33,33 +27,6 @@ def regress(X, y=None, tokens="auto", **parameters):
 
 
 class TestForm:
-    @pytest.mark.parametrize(
-        ("X", "form"),
-        [
-            (np.zeros((2, 3)), "features"),
-            (np.zeros((2, 3), dtype=int), "features"),
-            ([[1.0, 2.0], [3.0, 4.0]], "features"),
-            ([np.zeros(2), np.zeros(2)], "features"),
-            (pd.DataFrame({"a": [1, 2]}), "features"),
-            (pd.DataFrame({"a": ["u", "v"]}), "features"),
-            (np.zeros((2, 3, 1)), "steps"),
-            (np.zeros((2, 3, 1), dtype=int), "steps"),
-            ([np.zeros((2, 3)), np.zeros((4, 3))], "steps"),
-            ([[[1, 2]], [[3, 4], [5, 6]]], "steps"),
-            ([[1.0, 2.0], [3.0]], "steps"),
-            ([np.zeros(2), [1]], "steps"),
-            ([[1, 2], [3]], "text"),
-            (["a", "b c"], "text"),
-            (("a", "b c"), "text"),
-            (np.array(["a", "b c"]), "text"),
-            (np.array(["a", "b c"], dtype=object), "text"),
-            (pd.Series(["a", "b c"]), "text"),
-            (pd.Series([[1, 2], [3]]), "text"),
-        ],
-    )
-    def test_goes_by_what_there_is(self, X, form):
-        assert form_of(X) == form
-
     @pytest.mark.parametrize("tokens", ["auto", "steps"])
     def test_lists_and_arrays_of_the_same_sequences_are_the_same(self, tokens):
         X = np.random.default_rng(0).normal(size=(6, 4, 2))
@@ -89,11 +56,6 @@ class TestForm:
         for same in (tuple(texts), np.array(texts), pd.Series(texts, index=[5, 6, 7])):
             np.testing.assert_array_equal(regress(same).predict(same), expected)
 
-    def test_a_blank_text_is_one_unknown_token(self):
-        texts = pd.Series(["to be", " "], index=[5, 6])
-        model = regress(texts)
-        assert model.predict(["unheard"]) == model.predict([""])
-
     def test_ids_are_taken_as_they_are(self):
         X = [[70, 5], [5], [900, 5, 70]]
         model = regress(X)
@@ -115,104 +77,6 @@ class TestForm:
         model = regress(texts, tokenizer=tokenizer)
         assert model.vocabulary_["tokenizer"] == tokenizer
         assert np.isfinite(model.predict(["to", "nobody"])).all()
-
-
-class TestScales:
-    def test_places_among_quantiles(self):
-        X = np.random.default_rng(0).normal(size=(500, 2)) ** 3
-        X[::7, 1] = np.nan
-        scales = learn_scales(X, [0, 1])
-        (z, u, codes), _ = feature_rows(X, [None, None], scales).batch(np.arange(500))
-        assert codes.shape == (500, 0)
-        for j in range(2):
-            x = X[~np.isnan(X[:, j]), j]
-            knots = np.quantile(x, np.linspace(0, 1, N_PIECES + 1))
-            np.testing.assert_allclose(scales["knots"][j], knots)
-            standard = np.clip((x - x.mean()) / x.std(), -5, 5)
-            np.testing.assert_allclose(z[~np.isnan(X[:, j]), j], standard, rtol=1e-5)
-            for value, place in zip(x[:50], u[~np.isnan(X[:, j]), j][:50], strict=True):
-                k = min(np.searchsorted(knots, value, side="right") - 1, N_PIECES - 1)
-                expected = k + (value - knots[k]) / (knots[k + 1] - knots[k])
-                assert place == pytest.approx(expected, abs=1e-4)
-        np.testing.assert_array_equal(np.isnan(z), np.isnan(X))
-        np.testing.assert_array_equal(np.isnan(u), np.isnan(X))
-
-    def test_values_beyond_those_seen(self):
-        X = np.array([[0.0], [1.0], [2.0]])
-        rows = feature_rows(np.array([[-1e300], [1e300]]), [None], learn_scales(X, [0]))
-        (z, u, _), _ = rows.batch(np.arange(2))
-        np.testing.assert_array_equal(z, [[-5], [5]])
-        np.testing.assert_array_equal(u[:, 0], [0, N_PIECES])
-
-    def test_levels_beyond_those_known_are_missing(self):
-        X = np.array([[0.0, 1.0], [2.0, -1.0], [1.0, 0.0]])
-        (_, _, codes), _ = feature_rows(X, [2, 2], learn_scales(X, [])).batch(np.arange(3))
-        np.testing.assert_array_equal(codes, [[0, 1], [-1, -1], [1, 0]])
-
-    @pytest.mark.parametrize("numbers", [np.ones(4), np.full(3, 0.1), np.zeros(0)])
-    def test_no_spread_divides_by_one(self, numbers):
-        level, spread = level_and_spread(numbers)
-        assert level == pytest.approx(numbers.mean() if len(numbers) else 0)
-        assert spread == 1.0
-
-    def test_weighted_and_huge(self):
-        numbers, weights = np.array([1e200, 3e200, 8e200]), np.array([1.0, 2.0, 1.0])
-        level, spread = level_and_spread(numbers, weights)
-        repeated = np.array([1.0, 3.0, 3.0, 8.0])
-        assert level == pytest.approx(1e200 * repeated.mean())
-        assert spread == pytest.approx(1e200 * repeated.std())
-
-    def test_columns_without_numbers_or_spread(self):
-        X = np.random.default_rng(0).normal(size=(8, 3))
-        X[:, 1], X[:, 2] = np.nan, 4.0
-        model = regress(X)
-        assert np.isfinite(model.predict(np.nan_to_num(X))).all()
-        assert np.isfinite(model.predict(X + 1)).all()
-
-    def test_units_do_not_matter(self):
-        rng = np.random.default_rng(0)
-        X, y = rng.normal(size=(20, 3)), rng.normal(size=20)
-        expected = regress(X, y).predict(X)
-        found = regress(1e6 * X - 3, 50 * y + 7).predict(1e6 * X - 3)
-        np.testing.assert_allclose((found - 7) / 50, expected, rtol=1e-3, atol=1e-4)
-
-
-class TestLongSequences:
-    @pytest.mark.parametrize(
-        "X", [np.arange(24.0).reshape(2, 6, 2), ["a b c d e f", "f e d c b a"]]
-    )
-    def test_are_cut_at_their_end_with_a_warning(self, X):
-        with pytest.warns(UserWarning, match="2 of 2 sequences are longer than max_length 4"):
-            model = regress(X, max_length=4)
-        short = X[:, :4] if isinstance(X, np.ndarray) else [text[:7] for text in X]
-        with pytest.warns(UserWarning, match="1 of 1 sequences"):
-            found = model.predict(X[:1])
-        np.testing.assert_array_equal(found, model.predict(short[:1]))
-
-    def test_that_take_all_the_time_are_named(self):
-        X = [np.zeros(10)] * 5 + [np.zeros(2100)]
-        with pytest.warns(UserWarning, match="up to 2100 tokens, but of 10 .* max_length=200"):
-            regress(X)
-        with pytest.warns(UserWarning, match="longer than max_length 200"):
-            regress(X, max_length=200)
-
-    def test_learned_positions_end_where_training_ended(self):
-        X = [np.arange(3.0), np.arange(5.0)]
-        model = regress(X, architecture=Architecture(positions="learned"))
-        assert model.max_length_ == 5
-        with pytest.warns(UserWarning, match="longer than the longest in training, 5"):
-            found = model.predict([np.arange(9.0)])
-        np.testing.assert_array_equal(found, model.predict([np.arange(5.0)]))
-
-    @pytest.mark.parametrize("positions", [None, "sinusoidal", "rotary"])
-    def test_others_have_no_end(self, positions):
-        model = regress(
-            [np.arange(3.0), np.arange(5.0)], architecture=Architecture(positions=positions)
-        )
-        assert model.max_length_ is None
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            assert np.isfinite(model.predict([np.arange(40.0)])).all()
 
 
 NAN, INF = np.nan, np.inf
@@ -339,9 +203,36 @@ class TestBadInput:
         assert model.score(np.eye(3), ["d", "d", "d"]) == 0
 
 
-def test_steps_are_read_one_by_one():
-    X = [np.arange(3, dtype=np.float32), [4.0, np.nan]]
-    first, second = read_steps(X)
-    np.testing.assert_array_equal(first, [[0], [1], [2]])
-    np.testing.assert_array_equal(second, [[4], [np.nan]])
-    assert (first.dtype, second.dtype) == (np.float32, np.float64)
+class TestPrecision:
+    @pytest.mark.parametrize("tokens", ["features", "steps"])
+    def test_predictions_have_the_digits_of_the_targets(self, tokens):
+        X = np.random.default_rng(0).normal(size=(40, 3)).astype(np.float32)
+        y = 1e9 + 10 * X[:, 0].astype(np.float64)
+        found = regress(X, y, tokens=tokens).predict(X)
+        assert found.dtype == np.float64
+        assert np.ptp(found) > 1e-3
+        doubled = regress(X.astype(np.float64), y, tokens=tokens).predict(X)
+        np.testing.assert_allclose(found - 1e9, doubled - 1e9, rtol=1e-3)
+
+    @pytest.mark.parametrize("n_outputs", [None, 2])
+    def test_is_single_where_rows_and_targets_are(self, n_outputs):
+        X = np.eye(4, dtype=np.float32)
+        y = np.arange(4) if n_outputs is None else np.arange(8).reshape(4, 2)
+        for X_dtype, y_dtype in [("f4", "f4"), ("f4", "f8"), ("f8", "f4"), ("f4", "i8")]:
+            model = regress(X.astype(X_dtype), y.astype(y_dtype))
+            single = X_dtype == y_dtype
+            assert model.predict(X.astype(X_dtype)).dtype == ("f4" if single else "f8")
+            assert model.transform(X.astype(X_dtype)).dtype == X_dtype
+
+
+@pytest.mark.parametrize("estimator", [TransformerRegressor, TransformerClassifier])
+@pytest.mark.parametrize("table", ["numbers", "levels"])
+def test_columns_without_a_value_beside_trees(estimator, table):
+    X = np.column_stack([np.full(40, np.nan), np.arange(40.0) % 2])
+    if table == "levels":
+        missing = pd.Series([None] * 40, dtype=pd.CategoricalDtype(["u", "v"]))
+        X = pd.DataFrame({"a": missing, "b": X[:, 1]})
+    model = estimator(**TINY | {"training": Training(max_steps=2)})
+    model.fit(X, np.arange(40) % 2)
+    assert model.baseline_ is not None
+    assert model.predict(X).round().tolist() == [0, 1] * 20

@@ -66,7 +66,7 @@ class TestAreLookedAt:
         model = TransformerRegressor(**TINY).fit(X, y, X_val=X_val, y_val=y_val)
         alone = TransformerRegressor(**TINY, training=NOTHING, baseline=True).fit(X, y)
         assert alone.transformer_weight_ == 0
-        rows = model._read_input(X_val)[0]
+        rows = model._read(X_val)[0]
         np.testing.assert_allclose(model.baseline_.outputs(rows), alone.baseline_.outputs(rows))
         assert 0 < model.baseline_weight_ != 1
 

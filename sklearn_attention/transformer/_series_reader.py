@@ -1,11 +1,65 @@
 """Sequences of numbers: what users pass, and steps as a network takes them."""
 
-import numpy as np
+import warnings
+from dataclasses import dataclass
 
+import numpy as np
+from sklearn.utils.validation import check_array, check_consistent_length, validate_data
+
+from .._columns import check_numeric
+from ._lengths import cut, learn_length
 from ._rows import SequenceRows
 from ._scale import level_and_spread
 
 _FARTHEST = 1e15
+_CHECKS = {"dtype": (np.float64, np.float32), "ensure_all_finite": "allow-nan"}
+
+
+@dataclass(frozen=True, eq=False)
+class SeriesReader:
+    """Reads sequences of numbers by what was learned of the channels of some.
+
+    Parameters
+    ----------
+    scales : dict
+        From :func:`learn_channels`.
+    max_length : int or None
+        Steps that are kept at most.
+    """
+
+    scales: dict
+    max_length: int | None
+
+    @classmethod
+    def learn(cls, X, kept, estimator, learned_positions):
+        """A reader, and the rows that it was learned from, which the mask `kept` chooses.
+
+        scikit-learn's checks are of tables, whose rows are sequences, as of the estimator.
+        """
+        sequences = _sequences(X, estimator, reset=True)
+        _warn_of_layout(sequences)
+        check_consistent_length(sequences, kept)
+        sequences = [sequences[row] for row in np.flatnonzero(kept)]
+        scales = learn_channels(sequences)
+        rows = step_rows(sequences, scales)
+        max_length = learn_length(rows.lengths, estimator.max_length, learned_positions)
+        return cls(scales, max_length), cut(rows, max_length, estimator)
+
+    def read(self, X, estimator):
+        """SequenceRows of sequences of the channels that were learned, and their precision."""
+        sequences = _sequences(X, estimator, reset=False)
+        n_channels, expected = sequences[0].shape[1], len(self.scales["center"])
+        if n_channels != expected:
+            raise ValueError(
+                f"X has steps of {n_channels} channels, but of {expected} when fitted: pass "
+                f"arrays of shape (T, {expected})."
+            )
+        dtype = np.result_type(*{sequence.dtype for sequence in sequences})
+        return cut(step_rows(sequences, self.scales), self.max_length, estimator), dtype
+
+    def token_arguments(self):
+        """Arguments of the network's tokens, of single steps."""
+        return {"n_channels": len(self.scales["center"])}
 
 
 def read_steps(X):
@@ -107,6 +161,30 @@ def patched(rows, length):
     steps = rows.steps[np.where(there, rows.starts[own][:, None] + places, 0)]
     steps[~there] = np.nan
     return SequenceRows(steps.reshape(len(steps), np.prod(steps.shape[1:])), counts)
+
+
+def _sequences(X, estimator, *, reset):
+    """Sequences as arrays; the rows of a table, whose columns are checked, are some too."""
+    if getattr(X, "ndim", None) == 2 or hasattr(X, "columns"):
+        with check_numeric("X"):
+            if reset or hasattr(estimator, "n_features_in_"):
+                X = validate_data(estimator, X, reset=reset, **_CHECKS)
+            else:
+                X = check_array(X, input_name="X", **_CHECKS)
+    return read_steps(X)
+
+
+def _warn_of_layout(sequences):
+    """Warn where sequences have more channels than steps, as when both are exchanged."""
+    n_channels = sequences[0].shape[1]
+    if n_channels > 1 and max(map(len, sequences)) < n_channels:
+        warnings.warn(
+            f"X has sequences of {n_channels} channels, but of at most "
+            f"{max(map(len, sequences))} steps: its shape is (n_samples, n_steps, n_channels); "
+            "is it transposed?",
+            UserWarning,
+            stacklevel=6,
+        )
 
 
 def _read(position, sequence):

@@ -1,0 +1,142 @@
+"""Tables: numbers standardised and placed among quantiles, levels as codes."""
+
+import contextlib
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.utils.validation import check_consistent_length
+
+from .._columns import Columns, check_numeric, read_table
+from ._forms import form_of
+from ._rows import TableRows
+from ._scale import level_and_spread
+
+# Intervals between quantiles, at most, in which a number's token may bend.
+N_PIECES = 32
+# How many standard deviations from the mean a number counts for, at most.
+_FARTHEST = 5.0
+
+
+_CHECKS = {"dtype": (np.float64, np.float32), "ensure_all_finite": "allow-nan"}
+
+
+@dataclass(frozen=True, eq=False)
+class TableReader:
+    """Reads tables by what was learned of the columns of one.
+
+    Parameters
+    ----------
+    columns : Columns
+    scales : dict
+        From :func:`learn_scales`.
+    """
+
+    columns: Columns
+    scales: dict
+
+    @classmethod
+    def learn(cls, X, kept, estimator, learned_positions):
+        """A reader, and the rows that it was learned from, which the mask `kept` chooses.
+
+        Levels are those of all rows. scikit-learn's checks are of X as of the estimator.
+        """
+        with check_numeric("X"):
+            # Every level has a vector of its own, in whatever order it stands.
+            columns = Columns.learn(X, ordered=False, refuse_texts=True)
+        cells = read_table(estimator, columns, X, reset=True, **_CHECKS)
+        check_consistent_length(cells, kept)
+        cells = cells[kept]
+        reader = cls(columns, learn_scales(cells, columns.numeric))
+        return reader, reader._rows(cells)
+
+    def read(self, X, estimator):
+        """TableRows of a table with the columns that were learned, and their precision."""
+        try:
+            cells = read_table(estimator, self.columns, X, reset=False, **_CHECKS)
+        except (TypeError, ValueError) as error:
+            form = "features"
+            with contextlib.suppress(ValueError):
+                form = form_of(X)
+            if form == "features":
+                raise
+            raise ValueError(
+                f"X has {form}, but was a table of features when fitted: pass a table of "
+                f"{estimator.n_features_in_} features."
+            ) from error
+        return self._rows(cells), cells.dtype
+
+    def token_arguments(self):
+        """Arguments of the network's tokens."""
+        return {"n_levels": self._n_levels, "n_pieces": N_PIECES}
+
+    def _rows(self, cells):
+        return feature_rows(cells, self._n_levels, self.scales)
+
+    @property
+    def _n_levels(self):
+        """Levels of each category but the one of missing cells, the last; None for numbers."""
+        categories = self.columns.categories
+        return [None if of is None else len(of) - (None in of) for of in categories]
+
+
+def learn_scales(X, numeric):
+    """What numbers are seen relative to.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        NaN where a number is missing.
+    numeric : list of int
+        Columns of numbers.
+
+    Returns
+    -------
+    scales : dict
+        ``center`` and ``scale``, mean and standard deviation of each of them, and ``knots``,
+        its distinct quantiles, a list of arrays.
+    """
+    columns = [X[:, j][~np.isnan(X[:, j])] for j in numeric]
+    measures = np.array([level_and_spread(column) for column in columns]).reshape(-1, 2)
+    levels = np.linspace(0, 1, N_PIECES + 1)
+    knots = [
+        np.unique(np.quantile(column, levels)) if len(column) else np.zeros(1)
+        for column in columns
+    ]
+    return {"center": measures[:, 0], "scale": measures[:, 1], "knots": knots}
+
+
+def feature_rows(X, n_levels, scales):
+    """Rows of a table as the network takes them.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        Numbers, NaN where missing, and codes of levels, -1 where unknown.
+    n_levels : list of int or None
+        For each column how many levels count, codes beyond being missing; None for numbers.
+    scales : dict
+        From :func:`learn_scales`.
+
+    Returns
+    -------
+    rows : TableRows
+        Of numbers, the same standardised, places among the quantiles, and codes, -1 where
+        missing.
+    """
+    numeric = [j for j, n in enumerate(n_levels) if n is None]
+    numbers = X[:, numeric]
+    with np.errstate(over="ignore"):
+        standardised = (numbers - scales["center"]) / scales["scale"]
+    places = np.full_like(numbers, np.nan)
+    for j, knots in enumerate(scales["knots"]):
+        there = ~np.isnan(numbers[:, j])
+        places[there, j] = np.interp(numbers[there, j], knots, np.arange(len(knots)))
+    codes = np.delete(X, numeric, axis=1).astype(np.int64)
+    known = [n for n in n_levels if n is not None]
+    codes[codes >= np.array(known, dtype=np.int64)] = -1
+    return TableRows(
+        numbers,
+        np.clip(standardised, -_FARTHEST, _FARTHEST).astype(np.float32),
+        places.astype(np.float32),
+        codes,
+    )

@@ -1,0 +1,62 @@
+"""Texts and sequences of token ids: what users pass, and ids as a network takes them."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.utils.validation import check_consistent_length
+
+from ..text import UNKNOWN, Vocabulary, check_sequences, learn_vocabulary
+from ._forms import texts_of
+from ._lengths import cut, learn_length
+from ._rows import SequenceRows
+
+# Words that occur less often are learned as the unknown one, so that it is learned too.
+_OFTEN = {"words": 2, "lower_words": 2}
+
+
+@dataclass(frozen=True, eq=False)
+class TextReader:
+    """Reads texts, or sequences of ids, by a vocabulary that was learned of some.
+
+    Parameters
+    ----------
+    vocabulary : dict
+        State of a Vocabulary.
+    max_length : int or None
+        Tokens that are kept at most.
+    """
+
+    vocabulary: dict
+    max_length: int | None
+
+    @classmethod
+    def learn(cls, X, kept, estimator, learned_positions):
+        """A reader, and the rows that it was learned from, which the mask `kept` chooses."""
+        texts = check_sequences("X", texts_of(X), empty=True)[1]
+        check_consistent_length(texts, kept)
+        texts = [texts[row] for row in np.flatnonzero(kept)]
+        full = [text for text in texts if len(text)]
+        if not full:
+            raise ValueError("X has empty texts alone: pass some that have tokens.")
+        tokenizer = estimator.tokenizer if isinstance(texts[0], str) else "ids"
+        options = {"max_tokens": estimator.max_tokens, "min_count": _OFTEN.get(tokenizer, 1)}
+        vocabulary = learn_vocabulary(tokenizer, full, **options)
+        rows = _text_rows(vocabulary, texts)
+        max_length = learn_length(rows.lengths, estimator.max_length, learned_positions)
+        return cls(vocabulary.state(), max_length), cut(rows, max_length, estimator)
+
+    def read(self, X, estimator):
+        """SequenceRows of texts or ids, as they were in training; the precision is double."""
+        rows = _text_rows(Vocabulary.from_state(self.vocabulary), texts_of(X))
+        return cut(rows, self.max_length, estimator), np.dtype(np.float64)
+
+    def token_arguments(self):
+        """Arguments of the network's tokens."""
+        return {"n_tokens": len(Vocabulary.from_state(self.vocabulary))}
+
+
+def _text_rows(vocabulary, X):
+    """Texts as token ids; a blank one is one unknown token."""
+    encoded = vocabulary.encode_all("X", X, empty=True)
+    encoded = [ids if len(ids) else np.array([UNKNOWN]) for ids in encoded]
+    return SequenceRows(np.concatenate(encoded), np.array([len(ids) for ids in encoded]))

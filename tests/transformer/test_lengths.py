@@ -1,0 +1,60 @@
+"""How long sequences are that encoders read."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+from sklearn_attention import Architecture, Training, TransformerRegressor
+
+pytestmark = pytest.mark.usefixtures("few_convolutions")
+
+TINY = {
+    "d_model": 8,
+    "n_heads": 2,
+    "n_layers": 1,
+    "training": Training(max_steps=2, validation_fraction=None),
+}
+
+
+def regress(X, y=None, tokens="auto", **parameters):
+    y = np.arange(len(X)) if y is None else y
+    return TransformerRegressor(tokens, **TINY | parameters).fit(X, y)
+
+
+class TestLongSequences:
+    @pytest.mark.parametrize(
+        "X", [np.arange(24.0).reshape(2, 6, 2), ["a b c d e f", "f e d c b a"]]
+    )
+    def test_are_cut_at_their_end_with_a_warning(self, X):
+        with pytest.warns(UserWarning, match="2 of 2 sequences are longer than max_length 4"):
+            model = regress(X, max_length=4)
+        short = X[:, :4] if isinstance(X, np.ndarray) else [text[:7] for text in X]
+        with pytest.warns(UserWarning, match="1 of 1 sequences"):
+            found = model.predict(X[:1])
+        np.testing.assert_array_equal(found, model.predict(short[:1]))
+
+    def test_that_take_all_the_time_are_named(self):
+        X = [np.zeros(10)] * 5 + [np.zeros(2100)]
+        with pytest.warns(UserWarning, match="up to 2100 tokens, but of 10 .* max_length=200"):
+            regress(X)
+        with pytest.warns(UserWarning, match="longer than max_length 200"):
+            regress(X, max_length=200)
+
+    def test_learned_positions_end_where_training_ended(self):
+        X = [np.arange(3.0), np.arange(5.0)]
+        model = regress(X, architecture=Architecture(positions="learned"))
+        assert model.max_length_ == 5
+        with pytest.warns(UserWarning, match="longer than the longest in training, 5"):
+            found = model.predict([np.arange(9.0)])
+        np.testing.assert_array_equal(found, model.predict([np.arange(5.0)]))
+
+    @pytest.mark.parametrize("positions", [None, "sinusoidal", "rotary"])
+    def test_others_have_no_end(self, positions):
+        model = regress(
+            [np.arange(3.0), np.arange(5.0)], architecture=Architecture(positions=positions)
+        )
+        assert model.max_length_ is None
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert np.isfinite(model.predict([np.arange(40.0)])).all()

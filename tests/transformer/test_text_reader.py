@@ -1,0 +1,37 @@
+"""Texts and ids, as encoders read them."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from sklearn_attention import Training, TransformerRegressor
+
+TINY = {
+    "d_model": 8,
+    "n_heads": 2,
+    "n_layers": 1,
+    "training": Training(max_steps=2, validation_fraction=None),
+}
+
+
+def regress(X, y=None, tokens="auto", **parameters):
+    y = np.arange(len(X)) if y is None else y
+    return TransformerRegressor(tokens, **TINY | parameters).fit(X, y)
+
+
+class TestEmptyTexts:
+    def test_are_one_unknown_token(self):
+        texts = pd.Series(["to be", " "], index=[5, 6])
+        model = regress(texts)
+        assert model.predict(["unheard"]) == model.predict([""])
+
+    @pytest.mark.parametrize("X", [["to be", "", "or not to be"], [[5, 6], [], [6]]])
+    def test_may_be_in_training(self, X):
+        model = regress(X)
+        unknown = ["unheard"] if isinstance(X[0], str) else [[99]]
+        assert model.predict(X)[1] == pytest.approx(model.predict(unknown)[0], rel=1e-5)
+
+    @pytest.mark.parametrize("X", [["", ""], [[], []]])
+    def test_alone_are_refused(self, X):
+        with pytest.raises(ValueError, match="X has empty texts alone"):
+            regress(X, tokens="text")
