@@ -2,7 +2,6 @@ from ._attention import attention as attention
 from ._blocks import DecoderBlock as DecoderBlock
 from ._blocks import EncoderBlock as EncoderBlock
 from ._cache import KeyValueCache as KeyValueCache
-from ._dropout import Dropout as Dropout
 from ._heads import PointHead as PointHead
 from ._heads import QuantileHead as QuantileHead
 from ._heads import pinball_loss as pinball_loss
@@ -15,9 +14,10 @@ from ._positions import RotaryPositions as RotaryPositions
 from ._positions import SinusoidalPositions as SinusoidalPositions
 from ._positions import make_positions as make_positions
 from ._positions import sinusoidal_encoding as sinusoidal_encoding
+from ._random import Dropout as Dropout
 from ._random import draw_from as draw_from
 from ._random import generator_for as generator_for
 from ._stack import Decoder as Decoder
 from ._stack import Encoder as Encoder
-from ._token_encoder import TokenDecoder as TokenDecoder
-from ._token_encoder import TokenEncoder as TokenEncoder
+from ._stack import TokenDecoder as TokenDecoder
+from ._stack import TokenEncoder as TokenEncoder

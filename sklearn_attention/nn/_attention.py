@@ -9,10 +9,9 @@ from torch.utils.checkpoint import checkpoint
 from .._validation import check_in_interval
 from ..kernels import FeatureKernel, Gaussian, ScaledDotProduct, as_kernel
 from ._compare import at_least_single, compare, expands_accurately
-from ._dropout import drop
 from ._linear_attention import feature_weights, linear_attention
 from ._masks import causal_mask, check_mask, empty_rows, join_masks, open_rows
-from ._random import generator_for, seeded_fused_kernel
+from ._random import drop, generator_for, seeded_fused_kernel
 
 # Up to so many pairs of queries and keys their weights are kept for the gradient, otherwise
 # they are computed twice, for so many pairs at a time.

@@ -5,9 +5,9 @@ from functools import partial
 from torch import nn
 
 from .._validation import check_choice, check_positive
-from ._dropout import Dropout
 from ._initialize import OutputProjection, initialize
 from ._multi_head import MultiHeadAttention
+from ._random import Dropout
 
 _NORMS = ("pre", "post", "lecture")
 # Nobody needs the hidden layer as it was before the ReLU, and a second one is costly.
