@@ -9,22 +9,11 @@ _TOLERANCE = {torch.float32: 1e-4, torch.float64: 1e-10}
 
 
 def compare(kernel, queries, keys, *, logarithm):
-    """The kernel, or its logarithm, of every query and key of the same head.
+    """The kernel of all queries and keys of each head, or its logarithm.
 
     Computed in single precision at least, whatever autocast says. Kernels of the distance and
-    the scaled dot product take all heads in one go; the others, which see one matrix at a
+    the scaled dot product take all heads in one go; the others, which compare one matrix at a
     time, one after the other.
-
-    Parameters
-    ----------
-    kernel : Kernel
-    queries : Tensor of shape (B, n_heads, T_q, head_dim)
-    keys : Tensor of shape (B, n_heads, T_k, head_dim)
-    logarithm : bool
-
-    Returns
-    -------
-    values : Tensor of shape (B, n_heads, T_q, T_k)
     """
     with torch.autocast(queries.device.type, enabled=False):
         queries, keys = at_least_single(queries), at_least_single(keys)
@@ -42,18 +31,10 @@ def compare(kernel, queries, keys, *, logarithm):
 
 
 def squared_distances(queries, keys, *, exact=False):
-    r"""Squared Euclidean distances, :math:`|q|^2 + |k|^2 - 2 q^\top k` where that is accurate.
+    r"""Squared Euclidean distances, (..., T_q, T_k).
 
-    Parameters
-    ----------
-    queries : Tensor of shape (..., T_q, head_dim)
-    keys : Tensor of shape (..., T_k, head_dim)
-    exact : bool, default=False
-        Whether to subtract row from row, which is slower, in any case.
-
-    Returns
-    -------
-    squared : Tensor of shape (..., T_q, T_k)
+    As :math:`|q|^2 + |k|^2 - 2 q^\top k` where it is accurate. Elsewhere, and if they are to
+    be `exact`, rows are subtracted from rows, which is slower.
     """
     if exact or not expands_accurately(queries, keys):
         difference = torch.cdist(queries, keys, compute_mode="donot_use_mm_for_euclid_dist")
@@ -64,16 +45,7 @@ def squared_distances(queries, keys, *, exact=False):
 
 @torch.no_grad()
 def expands_accurately(queries, keys):
-    """Whether distances survive being written as a dot product, in these tensors' precision.
-
-    Parameters
-    ----------
-    queries, keys : Tensor of shape (..., head_dim)
-
-    Returns
-    -------
-    accurate : bool
-    """
+    """Whether distances survive being written as a dot product, in these tensors' precision."""
     if queries.numel() == 0 or keys.numel() == 0:
         return True
     size = sum(x.square().sum(-1).max() for x in (queries, keys))
@@ -81,14 +53,5 @@ def expands_accurately(queries, keys):
 
 
 def at_least_single(x):
-    """The tensor in single precision if it was in half.
-
-    Parameters
-    ----------
-    x : Tensor
-
-    Returns
-    -------
-    x : Tensor of float32 or float64
-    """
+    """The tensor in single precision if it was in half."""
     return x if x.dtype == torch.float64 else x.float()

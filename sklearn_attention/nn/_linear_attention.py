@@ -74,21 +74,9 @@ def linear_attention(queries, keys, values, kernel, *, mask=None, causal=False):
 
 
 def feature_weights(queries, keys, kernel, *, mask=None):
-    """The weights by which :func:`linear_attention` averages, for any mask.
+    """Weights by which :func:`linear_attention` averages, (B, n_heads, T_q, T_k), for any mask.
 
-    Parameters
-    ----------
-    queries : Tensor of shape (B, n_heads, T_q, head_dim)
-        In units of the bandwidth, like the keys.
-    keys : Tensor of shape (B, n_heads, T_k, head_dim)
-    kernel : FeatureKernel
-    mask : Tensor of bool or float, default=None
-        Of four dimensions, broadcastable to (B, n_heads, T_q, T_k).
-
-    Returns
-    -------
-    weights : Tensor of shape (B, n_heads, T_q, T_k)
-        Rows sum to 1, or are 0 where :func:`linear_attention` gives 0.
+    Rows sum to 1, or are 0 where :func:`linear_attention` gives 0.
     """
     with torch.autocast(queries.device.type, enabled=False):
         form = kernel.feature_form(at_least_single(keys))

@@ -4,21 +4,7 @@ import torch
 
 
 def check_mask(name, mask, shape):
-    """Return a mask as four-dimensional if it fits, else raise ValueError.
-
-    Parameters
-    ----------
-    name : str
-        Name of the parameter, for the message.
-    mask : Tensor of bool or float
-        Of two or four dimensions, broadcastable to `shape`.
-    shape : tuple of int
-        The expected (B, n_heads, T_q, T_k).
-
-    Returns
-    -------
-    mask : Tensor of four dimensions
-    """
+    """A mask as four-dimensional if it fits (B, n_heads, T_q, T_k), else raise ValueError."""
     valid = isinstance(mask, torch.Tensor) and (
         mask.dtype == torch.bool or mask.is_floating_point()
     )
@@ -43,21 +29,7 @@ def check_mask(name, mask, shape):
 
 
 def check_padding(name, padding, shape):
-    """Return padding as a mask of shape (B, 1, 1, S), else raise ValueError.
-
-    Parameters
-    ----------
-    name : str
-        Name of the parameter, for the message.
-    padding : Tensor of bool, of shape (B, S)
-        True where a token is real.
-    shape : tuple of int
-        The expected (B, S).
-
-    Returns
-    -------
-    mask : Tensor of bool, of shape (B, 1, 1, S)
-    """
+    """Padding (B, S), True for real tokens, as a mask (B, 1, 1, S), else raise ValueError."""
     valid = isinstance(padding, torch.Tensor) and padding.dtype == torch.bool
     if not valid or tuple(padding.shape) != tuple(shape):
         what = (
@@ -73,37 +45,13 @@ def check_padding(name, padding, shape):
 
 
 def causal_mask(n_steps, device=None, *, n_before=0):
-    """The mask by which step t sees the steps 1 to t, itself included, and all before.
-
-    Parameters
-    ----------
-    n_steps : int
-    device : torch.device, default=None
-    n_before : int, default=0
-        How many keys come before the first step.
-
-    Returns
-    -------
-    mask : Tensor of bool, of shape (1, 1, n_steps, n_before + n_steps)
-    """
+    """Mask (1, 1, T, n_before + T) by which a step sees itself and all before."""
     shape = (1, 1, n_steps, n_before + n_steps)
     return torch.ones(shape, dtype=torch.bool, device=device).tril_(n_before)
 
 
 def join_masks(mask, other):
-    """One mask that allows what both allow.
-
-    Parameters
-    ----------
-    mask : Tensor of bool or float, or None
-        None allows everything.
-    other : Tensor of bool, or None
-
-    Returns
-    -------
-    mask : Tensor of bool or float, or None
-        Float where the first is: what the second forbids is -inf.
-    """
+    """One mask that allows what both allow; None allows all, and floats stay floats."""
     if mask is None or other is None:
         return other if mask is None else mask
     if mask.dtype == torch.bool:
@@ -112,31 +60,12 @@ def join_masks(mask, other):
 
 
 def empty_rows(mask):
-    """Where a query may look at no key at all.
-
-    Parameters
-    ----------
-    mask : Tensor of bool or float, of shape (..., T_k)
-
-    Returns
-    -------
-    empty : Tensor of bool, of shape (..., 1)
-    """
+    """Queries for which a mask (..., T_k) allows no key, (..., 1)."""
     if mask.dtype == torch.bool:
         return ~mask.any(dim=-1, keepdim=True)
     return torch.isneginf(mask).all(dim=-1, keepdim=True)
 
 
 def open_rows(mask, rows):
-    """The mask with every key allowed in some rows.
-
-    Parameters
-    ----------
-    mask : Tensor of bool or float
-    rows : Tensor of bool, of shape (..., 1)
-
-    Returns
-    -------
-    mask : Tensor like the one passed
-    """
+    """The mask with every key allowed in some rows (..., 1)."""
     return mask | rows if mask.dtype == torch.bool else mask.masked_fill(rows, 0.0)

@@ -84,16 +84,9 @@ class Muon(torch.optim.Optimizer):
 
 
 def orthogonalize(matrices):
-    r"""The orthogonal factors of matrices, with singular values near 1.
+    """Orthogonal factors of matrices (B, m, n), with singular values near 1.
 
-    Parameters
-    ----------
-    matrices : Tensor of shape (B, m, n)
-
-    Returns
-    -------
-    factors : Tensor of shape (B, m, n)
-        Of bfloat16 where products of such matrices are fast.
+    In bfloat16 where products of such matrices are fast.
     """
     a, b, c = _COEFFICIENTS
     tall = matrices.shape[1] > matrices.shape[2]
