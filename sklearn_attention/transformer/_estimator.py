@@ -10,7 +10,7 @@ from .._validation import check_choice, check_positive
 from ..text import TOKENIZERS
 from ..training import NetworkEstimator, check_series_parts
 from ._baselines import SeriesBaseline, TableBaseline, TextBaseline
-from ._blend import choose_weights
+from ._blend import weights_of_outputs
 from ._convolutions import RandomConvolutions
 from ._forms import FORMS, form_of
 from ._left_out_ridge import LeftOutRidge
@@ -115,11 +115,17 @@ class TransformerEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ne
 
     def _outputs(self, rows):
         """Predictions for rows, in units of the targets, or as logits."""
-        outputs = 0.0
-        if self.transformer_weight_ > 0:
-            outputs = self.transformer_weight_ * self._encode(rows)[0].astype(np.float64)
+        outputs, classes = 0.0, getattr(self, "classes_", None)
+        # Weights are of outputs, each of which has as many columns as classes.
+        sizes = [*map(len, classes)] if isinstance(classes, list) else 1
+        ours, theirs = (
+            np.repeat(weight, sizes) if np.ndim(weight) else weight
+            for weight in (self.transformer_weight_, self.baseline_weight_)
+        )
+        if np.any(ours):
+            outputs = ours * self._encode(rows)[0].astype(np.float64)
         if self.baseline_ is not None:
-            outputs = outputs + self.baseline_weight_ * self.baseline_.outputs(rows)
+            outputs = outputs + theirs * self.baseline_.outputs(rows)
         return outputs
 
     def _tokens_of(self, rows):
@@ -140,6 +146,7 @@ class TransformerEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ne
             Classes, held out in proportion.
         """
         from . import _learning  # torch takes a second to load
+        from ._output_shares import OutputShares
 
         whole, *others = parts = [part.of_mean_weight_1() for part in parts]
         training, held_out = np.arange(len(whole.targets)), np.arange(0)
@@ -153,9 +160,9 @@ class TransformerEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ne
         self.baseline_, self.baseline_weight_, self.transformer_weight_ = None, 0.0, 1.0
         if self.tokens_ == "steps" and not self._goes_on:
             self.patch_length_ = self._choose_patch_length(whole.rows.lengths)
-        row_loss = _learning.row_loss(loss)
+        how = _learning.row_losses(loss), OutputShares(whole.targets.shape[1])
         learned, seen = (part._replace(rows=self._tokens_of(part.rows)) for part in parts)
-        judge = _learning.HeldOutRows(*seen, row_loss) if n_judged else None
+        judge = _learning.HeldOutRows(*seen, *how) if n_judged else None
 
         def add_baseline():
             self.baseline_, outputs = self._fit_baseline(whole, loss, held_out)
@@ -165,13 +172,13 @@ class TransformerEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ne
             if others:
                 outputs = self.baseline_.outputs(judged.rows)
             network = judge.outputs.numpy().astype(np.float64)
-            of_rows = loss.of_rows(judged.targets, judged.weights, outputs)
-            average = loss.name == "quantile"
-            chosen = choose_weights(outputs, network, of_rows, average=average)
-            self.baseline_weight_, self.transformer_weight_ = map(float, chosen)
+            chosen = weights_of_outputs(loss, *judged[1:], outputs, network)
+            several = whole.targets.shape[1] > 1
+            chosen = chosen if several else map(float, chosen[:, 0])
+            self.baseline_weight_, self.transformer_weight_ = chosen
 
         self._fit_network(
-            self._network_shape(n_outputs), _learning.loss_of(*learned, row_loss),
+            self._network_shape(n_outputs), _learning.loss_of(*learned, *how),
             len(training), task_data=task_data, finish=add_baseline if has_baseline else None,
             validation_loss=judge, lengths=_learning.padded_lengths(learned.rows),
             data=[*learned.arrays(), *seen.arrays()],

@@ -116,13 +116,15 @@ class TransformerRegressor(RegressorMixin, TransformerEstimator):
         Of steps: how many make a token.
     baseline_ : TableBaseline, SeriesBaseline, TextBaseline or None
         The simpler model, fitted to all rows.
-    baseline_weight_, transformer_weight_ : float
-        What the outputs of both are multiplied by, before they are added up.
+    baseline_weight_, transformer_weight_ : float or ndarray of shape (n_outputs,)
+        What the outputs of both are multiplied by, before they are added up; of several
+        outputs each has its own, chosen by rows held out.
     batch_size_ : int or (int, int)
         Rows in a step.
     training_history_ : dict
         Of every epoch the ``loss``, ``validation_loss``, ``learning_rate`` and ``seconds``;
-        ``n_steps``, ``best_epoch``, and why the training ``stopped``.
+        ``n_steps``, ``best_epoch``, and why the training ``stopped``. Of several outputs the
+        validation loss is the geometric mean of what is left of the losses of a constant.
     network_ : dict of str to ndarray
         Weights of the network.
     shape_ : dict
@@ -155,6 +157,10 @@ class TransformerRegressor(RegressorMixin, TransformerEstimator):
     :math:`\sigma` from :math:`\mu`. The weights are `baseline_weight_` and
     `transformer_weight_`; errors beyond three times the baseline's median count less for them.
     Those of a quantile add up to 1.
+
+    Several outputs share the encoder. An output counts the less in training, the more its loss
+    on rows held out exceeds that in training: an output of noise is memorised, and would cost
+    the others what can be learned of them.
 
     Steps of a sequence are put together to patches that overlap by half, whose tokens are
     linear in them, in units of the standard deviation of each channel. A missing value counts
