@@ -70,7 +70,7 @@ WITHOUT_TESTS = {
     """,
     "training": "_architecture _network _network_estimator _optimizer _random _training",
     "transformer": """
-        _blend _classifier _convolutions _estimator _learning _left_out_ridge _loss _network
+        _classifier _convolutions _estimator _learning _left_out_ridge _loss _network
         _regressor _rows _tokens
     """,
 }

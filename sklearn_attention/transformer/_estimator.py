@@ -10,7 +10,7 @@ from .._validation import check_choice, check_positive
 from ..text import TOKENIZERS
 from ..training import NetworkEstimator, check_series_parts
 from ._baselines import SeriesBaseline, TableBaseline, TextBaseline
-from ._blend import weights_of_outputs
+from ._blend import warn_of_little_weight, weights_of_outputs
 from ._convolutions import RandomConvolutions
 from ._forms import FORMS, form_of
 from ._left_out_ridge import LeftOutRidge
@@ -47,7 +47,9 @@ class TransformerEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ne
         return tags
 
     def transform(self, X):
-        """The vectors that stand for rows, from which predictions are made linearly.
+        """The vectors that stand for rows, from which the transformer predicts linearly.
+
+        They are of the transformer alone: a baseline beside it sees the rows themselves.
 
         Parameters
         ----------
@@ -58,12 +60,18 @@ class TransformerEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ne
         -------
         X_new : ndarray of shape (n_queries, width)
             Tokens after the last layer, pooled.
+
+        Warns
+        -----
+        UserWarning
+            If `transformer_weight_` is below .1, so that predictions hardly depend on them.
         """
         rows, dtype = self._read(X)
+        warn_of_little_weight(self, "vectors")
         return self._encode(rows)[1].astype(dtype)
 
     def attention_maps(self, X):
-        """Weights of the attention as rows are encoded.
+        """Weights of the attention as rows are encoded, by the transformer alone.
 
         Parameters
         ----------
@@ -76,8 +84,14 @@ class TransformerEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ne
             What each token (second axis from the end) averages; rows sum to 1. With
             ``pooling="cls"`` the token [CLS] comes first; then features in their order, or
             steps. Sequences that are shorter than the longest have 0 behind their end.
+
+        Warns
+        -----
+        UserWarning
+            If `transformer_weight_` is below .1, so that predictions hardly depend on them.
         """
         rows, _ = self._read(X)
+        warn_of_little_weight(self, "maps")
         from ._learning import attention_maps  # torch takes a second to load
 
         return attention_maps(self._network, self._tokens_of(rows))

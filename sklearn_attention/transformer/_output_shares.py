@@ -2,19 +2,20 @@
 
 import torch
 
-# How fast an output loses its share as it is memorised.
-_RATE = 10.0
+# Of the constant's loss: gains below it are no evidence, so that outputs may learn late.
+_DOUBT = 0.05
 _LEAST = 0.01
 
 
 class OutputShares:
-    r"""Shares of outputs in the loss, less of those that are memorised more than learned.
+    r"""Shares of outputs in the loss: how much of what is learned holds on rows held out.
 
-    .. math:: s_k \propto \exp\Bigl(-10\,\frac{(h_k - l_k)_+}{c_k}\Bigr)
+    .. math:: s_k \propto \frac{c_k - h_k + c_k/20}{c_k - l_k + c_k/20}
 
     with :math:`h_k` the loss of an output on rows held out, :math:`l_k` that in training over
-    the last epoch, and :math:`c_k` that of the constant from which the network starts. An
-    output of noise has the largest gradients, and would cost the others what they share.
+    the last epoch, and :math:`c_k` that of the constant from which the network starts; .01 at
+    least and 1 at most, divided by their mean. An output of noise is memorised: it has the
+    largest gradients, and would cost the others what they share.
     """
 
     def __init__(self, n_outputs):
@@ -32,9 +33,11 @@ class OutputShares:
     def update(self, held_out, constant):
         """New shares after an epoch, by losses of shape (n_outputs,) on rows held out."""
         if len(self.shares) > 1:
-            learned = (self._total / self._weight).cpu()
-            memorised = (held_out - learned).clamp(min=0) / constant.clamp(min=1e-12)
-            shares = (-_RATE * memorised).exp().clamp(min=_LEAST)
+            learned = (self._total / self._weight).cpu().double()
+            losses = torch.stack([held_out.double(), learned]) / constant.clamp(min=1e-12)
+            held, gained = (1 - losses).clamp(min=-_DOUBT) + _DOUBT
+            # Nothing is gained in training while the loss is more than the constant's.
+            shares = (held / gained.clamp(min=_DOUBT)).clamp(_LEAST, 1)
             self.shares = (shares / shares.mean()).float()
         self._total, self._weight = 0.0, 0.0
 

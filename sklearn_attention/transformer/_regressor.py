@@ -15,7 +15,11 @@ LOSSES = ("absolute_error", "huber", "quantile", "squared_error")
 
 
 class TransformerRegressor(RegressorMixin, TransformerEstimator):
-    r"""Regression on tables, sequences and texts by a transformer encoder.
+    r"""Regression on tables, sequences and texts by a transformer beside a simpler model.
+
+    By default the prediction is a weighted sum of two: boosted trees for tables, random
+    convolutions for series or TF-IDF for texts, and a transformer encoder. ``baseline=False``
+    is the encoder alone,
 
     .. math:: \hat y(x) = \mu + \sigma\,(W h(x) + b),\quad
               h(x) = \operatorname{pool}(\text{encoder}(t_1(x), \dots, t_n(x)))
@@ -158,9 +162,9 @@ class TransformerRegressor(RegressorMixin, TransformerEstimator):
     `transformer_weight_`; errors beyond three times the baseline's median count less for them.
     Those of a quantile add up to 1.
 
-    Several outputs share the encoder. An output counts the less in training, the more its loss
-    on rows held out exceeds that in training: an output of noise is memorised, and would cost
-    the others what can be learned of them.
+    Several outputs share the encoder. Each counts in training by how much of what is learned
+    of it holds on rows held out: an output of noise is memorised, and would cost the others
+    what can be learned of them.
 
     Steps of a sequence are put together to patches that overlap by half, whose tokens are
     linear in them, in units of the standard deviation of each channel. A missing value counts
