@@ -2,44 +2,34 @@
 
 import torch
 
-# Of the constant's loss: gains below it are no evidence, so that outputs may learn late.
-_DOUBT = 0.05
-_LEAST = 0.01
+# Of the constant's loss: by how much more an output has lost its share, which is kept at least.
+_EXCESS, _LEAST = 0.1, 0.02
+# So much more is left of every loss, so that none counts for all.
+_FLOOR = 0.01
 
 
 class OutputShares:
-    r"""Shares of outputs in the loss: how much of what is learned holds on rows held out.
+    r"""Shares of outputs in the loss, less of those that are worse than a constant.
 
-    .. math:: s_k \propto \frac{c_k - h_k + c_k/20}{c_k - l_k + c_k/20}
+    .. math:: s_k \propto \min\bigl(1,\; 1 - 10\,(h_k / c_k - 1)\bigr)
 
-    with :math:`h_k` the loss of an output on rows held out, :math:`l_k` that in training over
-    the last epoch, and :math:`c_k` that of the constant from which the network starts; .01 at
-    least and 1 at most, divided by their mean. An output of noise is memorised: it has the
-    largest gradients, and would cost the others what they share.
+    with :math:`h_k` the loss of an output on rows held out and :math:`c_k` that of the constant
+    from which the network starts; .02 at least, and divided by their mean. An output of noise
+    is memorised: it has the largest gradients, and would cost the others what they share.
     """
 
     def __init__(self, n_outputs):
         self.shares = torch.ones(n_outputs)
-        self._total, self._weight = 0.0, 0.0
 
     def mean(self, losses, weights):
-        """The mean loss of a batch; `losses` (n_rows, n_outputs) are added to the epoch's."""
-        if len(self.shares) > 1:
-            self._total = self._total + (losses.detach() * weights[:, None]).sum(dim=0)
-            self._weight = self._weight + weights.sum()
-            losses = losses * self.shares.to(losses.device)
-        return (losses.mean(dim=1) * weights).mean()
+        """The mean loss of a batch of losses of shape (n_rows, n_outputs)."""
+        return ((losses * self.shares.to(losses.device)).mean(dim=1) * weights).mean()
 
     def update(self, held_out, constant):
         """New shares after an epoch, by losses of shape (n_outputs,) on rows held out."""
-        if len(self.shares) > 1:
-            learned = (self._total / self._weight).cpu().double()
-            losses = torch.stack([held_out.double(), learned]) / constant.clamp(min=1e-12)
-            held, gained = (1 - losses).clamp(min=-_DOUBT) + _DOUBT
-            # Nothing is gained in training while the loss is more than the constant's.
-            shares = (held / gained.clamp(min=_DOUBT)).clamp(_LEAST, 1)
-            self.shares = (shares / shares.mean()).float()
-        self._total, self._weight = 0.0, 0.0
+        excess = held_out / constant.clamp(min=1e-12) - 1
+        shares = (1 - excess / _EXCESS).clamp(_LEAST, 1)
+        self.shares = (shares / shares.mean()).float()
 
 
 def overall(losses, constant):
@@ -51,4 +41,4 @@ def overall(losses, constant):
     if losses.shape[1] == 1:
         return losses.sum()
     left = losses.sum(dim=0) / constant.sum(dim=0).clamp(min=1e-12)
-    return (left.clamp(max=1) + _LEAST).log().mean().exp()
+    return (left.clamp(max=1) + _FLOOR).log().mean().exp()

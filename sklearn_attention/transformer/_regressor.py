@@ -162,9 +162,9 @@ class TransformerRegressor(RegressorMixin, TransformerEstimator):
     `transformer_weight_`; errors beyond three times the baseline's median count less for them.
     Those of a quantile add up to 1.
 
-    Several outputs share the encoder. Each counts in training by how much of what is learned
-    of it holds on rows held out: an output of noise is memorised, and would cost the others
-    what can be learned of them.
+    Several outputs share the encoder. One that is worse than a constant on rows held out counts
+    less in training: an output of noise is memorised, and would cost the others what can be
+    learned of them.
 
     Steps of a sequence are put together to patches that overlap by half, whose tokens are
     linear in them, in units of the standard deviation of each channel. A missing value counts
