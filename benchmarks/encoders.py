@@ -7,9 +7,12 @@
 
 Each TABLE measures every set, model and seed that the file of results does not have yet, and
 appends a JSON line for each, so that an interrupted run goes on where it stopped; with several
-lines for the same, the last one counts. `--models` takes names, "peers" or "ours". `--tag`
-marks the lines of our models, to stand beside those of another version; peers have none.
+lines for the same, the last one counts. `--models` takes names, "peers", "ours" or "parts".
+`--tag` marks lines of our models, to stand beside those of another version; peers have none.
 `report` prints Markdown tables of the file alone.
+
+At its defaults a transformer stands beside a baseline of its own: "own baseline" and "network
+alone" are these two parts, each of which predicts by itself.
 
 * series: seven sets of the UCR and UEA archive, official splits. Beside boosting, which sees
   all steps as columns, there are MiniRocket and the nearest neighbour by dynamic time warping.
@@ -41,6 +44,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import torch
 from _encoders_data import SERIES, docstrings, padded, series
 from _results import append, results
@@ -52,11 +56,17 @@ from sklearn.metrics import accuracy_score, log_loss, root_mean_squared_error
 from sklearn.pipeline import make_pipeline
 from threadpoolctl import threadpool_limits
 
-from sklearn_attention import TransformerClassifier, TransformerRegressor, __version__
+from sklearn_attention import (
+    Training,
+    TransformerClassifier,
+    TransformerRegressor,
+    __version__,
+)
 
 HERE = Path(__file__).resolve().parent
 KEYS = ["table", "set", "model", "seed", "tag"]
 FIELDS = ["accuracy", "log_loss", "rmse", "fit_s", "predict_s"]
+OWN_BASELINE, NETWORK = PARTS = "own baseline", "network alone"
 OURS, BOOSTING, MINIROCKET, DTW = (
     "transformer",
     "HistGradientBoosting",
@@ -66,9 +76,9 @@ OURS, BOOSTING, MINIROCKET, DTW = (
 TF_IDF = "TF-IDF + logistic regression"
 # How often each is measured: once where nothing is drawn.
 SEEDS = {
-    "series": {MINIROCKET: 3, DTW: 1, BOOSTING: 1, OURS: 3},
-    "text": {TF_IDF: 1, OURS: 3},
-    "tables": {BOOSTING: 3, OURS: 3},
+    "series": {MINIROCKET: 3, DTW: 1, BOOSTING: 1, OWN_BASELINE: 3, NETWORK: 3, OURS: 3},
+    "text": {TF_IDF: 1, OWN_BASELINE: 1, NETWORK: 3, OURS: 3},
+    "tables": {BOOSTING: 3, OWN_BASELINE: 3, NETWORK: 3, OURS: 3},
 }
 BY_AEON = (MINIROCKET, DTW)
 TABLES = {
@@ -82,6 +92,8 @@ TABLES = {
     "adult": "classification",
 }
 FIRST_SPLIT = 7
+# Where nothing is held out, the baseline predicts alone.
+BY_ITSELF = {"baseline": True, "training": Training(max_steps=1, validation_fraction=None)}
 PACKAGES = ("scikit-learn", "torch", "numpy", "pandas")
 
 
@@ -119,9 +131,10 @@ def sets_of(table):
 
 def make_model(table, name, model, seed):
     regression = TABLES.get(name) == "regression"
-    if model == OURS:
+    if model in (OURS, *PARTS):
         kind = TransformerRegressor if regression else TransformerClassifier
-        return kind(random_state=seed)
+        options = {OURS: {}, NETWORK: {"baseline": False}, OWN_BASELINE: BY_ITSELF}
+        return kind(random_state=seed, **options[model])
     if model == TF_IDF:
         return make_pipeline(TfidfVectorizer(), LogisticRegression(max_iter=1000))
     kind = HistGradientBoostingRegressor if regression else HistGradientBoostingClassifier
@@ -176,7 +189,13 @@ def run(table, options):
             if options.models and model not in options.models:
                 continue
             for seed in range(n_seeds):
-                keys = (table, name, model, seed, options.tag if model == OURS else "")
+                keys = (
+                    table,
+                    name,
+                    model,
+                    seed,
+                    options.tag if model in (OURS, *PARTS) else "",
+                )
                 if keys in measured or (options.seeds and seed not in options.seeds):
                     continue
                 if model in BY_AEON and not options.peer_python:
@@ -206,7 +225,7 @@ TITLES = {
         "Tables: errors",
         "Root mean squared errors, or shares of errors and, in lines of their own, log-losses; "
         "means over the splits that both have, as many as in brackets. Ratio: the "
-        "transformer's to that of boosting.",
+        "transformer's to that of boosting. Its parts: means over the splits in brackets.",
     ),
 }
 
@@ -266,7 +285,7 @@ def series_section(frame, columns, ours):
         for name in means.index
     ]
     lines = [*markdown(["set", *columns, *(f"difference, {c}" for c in ours)], rows), ""]
-    peers = [column for column in columns if column not in ours]
+    peers = [column for column in columns if column.split(",")[0] not in (OURS, *PARTS)]
     rows = []
     for column in ours:
         complete = means[[*peers, column]].dropna()
@@ -288,18 +307,22 @@ def text_section(frame, columns, ours):
 
 def tables_section(frame, columns, ours):
     frame = frame.assign(wrong=1 - frame["accuracy"])
+    parts = [column for column in columns if column.split(",")[0] in PARTS]
     rows = []
     for field, label in (("rmse", ""), ("wrong", ", share"), ("log_loss", ", log-loss")):
         cells = frame.pivot(index=["set", "seed"], columns="column", values=field)
         for name in dict.fromkeys(frame.dropna(subset=field)["set"]):
             row = [name + label]
+            for column in parts:
+                own = cells.loc[name].get(column, pd.Series(dtype=float)).dropna()
+                row += texts_of([own.mean()], [len(own)], number)
             for column in ours:
                 both = cells.loc[name, [BOOSTING, column]].dropna()
                 theirs, mine = both.mean()
                 shown = [number(mine), number(theirs), fixed(mine / theirs)]
                 row += [f"{shown[0]} / {shown[1]} ({len(both)})", shown[2]]
             rows.append(row)
-    header = [h for c in ours for h in (f"{c} / {BOOSTING}", "ratio")]
+    header = [*parts, *(h for c in ours for h in (f"{c} / {BOOSTING}", "ratio"))]
     return [*markdown(["set", *header], rows), ""]
 
 
@@ -369,7 +392,7 @@ def parse():
     parser.add_argument("--data", type=Path, default=folder)
     options = parser.parse_args()
     models = {model for seeds in SEEDS.values() for model in seeds}
-    groups = {"ours": [OURS], "peers": models - {OURS}}
+    groups = {"ours": [OURS], "parts": PARTS, "peers": models - {OURS, *PARTS}}
     if options.models:
         options.models = [m for name in options.models for m in groups.get(name, [name])]
     if options.seeds:

@@ -34,6 +34,7 @@ from sklearn_attention.bandwidth import AdaptiveBandwidth
 pytestmark = [
     pytest.mark.filterwarnings("ignore:bandwidth="),
     pytest.mark.usefixtures("few_trees"),
+    pytest.mark.filterwarnings("ignore:transformer_weight_ is:UserWarning"),
     pytest.mark.filterwarnings("ignore:lookback=2 leaves too few windows:UserWarning"),
 ]
 

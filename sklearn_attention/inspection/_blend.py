@@ -69,8 +69,8 @@ KernelAttentionRegressor or KernelAttentionClassifier
         elif hasattr(estimator, "transformer_weight_"):
             weights = pd.DataFrame(
                 {
-                    "transformer": [estimator.transformer_weight_],
-                    "baseline": [estimator.baseline_weight_],
+                    "transformer": np.atleast_1d(estimator.transformer_weight_),
+                    "baseline": np.atleast_1d(estimator.baseline_weight_),
                 }
             )
         else:

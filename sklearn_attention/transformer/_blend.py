@@ -1,10 +1,45 @@
 """Weights by which a baseline and a transformer are added up, by rows held out."""
 
+import warnings
+from dataclasses import replace
+
 import numpy as np
 from scipy.optimize import minimize, minimize_scalar
 
 # Weights where nothing is known, and what they count for, in rows.
 _PRIOR, _PRECISION = np.array([0.7, 0.3]), 3.0
+
+# Of a transformer with less weight than this, vectors and maps tell little about predictions.
+_LITTLE = 0.1
+
+
+def warn_of_little_weight(estimator, found):
+    """Warn where a transformer, of which something is found, has little part in predictions."""
+    most = np.max(estimator.transformer_weight_)
+    if most < _LITTLE:
+        warnings.warn(
+            f"transformer_weight_ is {most:.2g}: predictions are nearly all of the baseline, "
+            f"and {found} of the transformer tell little about them. With baseline=False it "
+            "predicts alone.",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
+def weights_of_outputs(loss, targets, weights, baseline, network):
+    """Weights of a baseline and of a transformer for each output, (2, n_outputs).
+
+    `baseline` and `network` are what both predict for rows held out, logits side by side.
+    """
+    n_classes = loss.n_classes or (None,) * targets.shape[1]
+    borders = np.cumsum([n or 1 for n in n_classes])[:-1]
+    parts = [np.split(part, borders, axis=1) for part in (baseline, network)]
+    found = []
+    for n, own, *both in zip(n_classes, targets.T[..., None], *parts, strict=True):
+        one = loss if n is None else replace(loss, n_classes=(n,))
+        of_rows = one.of_rows(own, weights, both[0])
+        found.append(choose_weights(*both, of_rows, average=loss.name == "quantile"))
+    return np.array(found).T
 
 
 def choose_weights(baseline, network, loss, *, average=False):

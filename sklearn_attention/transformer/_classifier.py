@@ -20,9 +20,11 @@ from ._rows import Examples
 
 
 class TransformerClassifier(ClassLabels, ClassifierMixin, TransformerEstimator):
-    r"""Classification of tables, sequences and texts by a transformer encoder.
+    r"""Classification of tables, sequences and texts by a transformer beside a simpler model.
 
-    As :class:`TransformerRegressor`, with probabilities
+    By default logits are a weighted sum of two: boosted trees for tables, random convolutions
+    for series or TF-IDF for texts, and a transformer encoder. ``baseline=False`` is the encoder
+    alone, as in :class:`TransformerRegressor`, with probabilities
 
     .. math:: P(c \mid x) \propto \exp(w_c^\top h(x) + b_c)
 

@@ -14,7 +14,7 @@ from ..training._fit_network import FittedNetwork, fit_network
 from ..training._report import reported
 from ..training._settings import NetworkDefaults, NetworkParameters
 from ._baselines import SeriesBaseline, TableBaseline, TextBaseline
-from ._blend import choose_weights
+from ._blend import warn_of_little_weight, weights_of_outputs
 from ._convolutions import RandomConvolutions
 from ._forms import FORMS, form_of
 from ._left_out_ridge import LeftOutRidge
@@ -58,7 +58,9 @@ class TransformerEstimator(
         return tags
 
     def transform(self, X):
-        """The vectors that stand for rows, from which predictions are made linearly.
+        """The vectors that stand for rows, from which the transformer predicts linearly.
+
+        They are of the transformer alone: a baseline beside it sees the rows themselves.
 
         Parameters
         ----------
@@ -69,12 +71,18 @@ class TransformerEstimator(
         -------
         X_new : ndarray of shape (n_queries, width)
             Tokens after the last layer, pooled.
+
+        Warns
+        -----
+        UserWarning
+            If `transformer_weight_` is below .1, so that predictions hardly depend on them.
         """
         rows, dtype = self._read(X)
+        warn_of_little_weight(self, "vectors")
         return self._encode(rows)[1].astype(dtype)
 
     def attention_maps(self, X):
-        """Weights of the attention as rows are encoded.
+        """Weights of the attention as rows are encoded, by the transformer alone.
 
         Parameters
         ----------
@@ -87,8 +95,14 @@ class TransformerEstimator(
             What each token (second axis from the end) averages; rows sum to 1. With
             ``pooling="cls"`` the token [CLS] comes first; then features in their order, or
             steps. Sequences that are shorter than the longest have 0 behind their end.
+
+        Warns
+        -----
+        UserWarning
+            If `transformer_weight_` is below .1, so that predictions hardly depend on them.
         """
         rows, _ = self._read(X)
+        warn_of_little_weight(self, "maps")
         from ._learning import attention_maps  # torch takes a second to load
 
         return attention_maps(self.module_, self._tokens_of(rows))
@@ -126,11 +140,17 @@ class TransformerEstimator(
 
     def _outputs(self, rows):
         """Predictions for rows, in units of the targets, or as logits."""
-        outputs = 0.0
-        if self.transformer_weight_ > 0:
-            outputs = self.transformer_weight_ * self._encode(rows)[0].astype(np.float64)
+        outputs, classes = 0.0, getattr(self, "classes_", None)
+        # Weights are of outputs, each of which has as many columns as classes.
+        sizes = [*map(len, classes)] if isinstance(classes, list) else 1
+        ours, theirs = (
+            np.repeat(weight, sizes) if np.ndim(weight) else weight
+            for weight in (self.transformer_weight_, self.baseline_weight_)
+        )
+        if np.any(ours):
+            outputs = ours * self._encode(rows)[0].astype(np.float64)
         if self.baseline_ is not None:
-            outputs = outputs + self.baseline_weight_ * self.baseline_.outputs(rows)
+            outputs = outputs + theirs * self.baseline_.outputs(rows)
         return outputs
 
     def _tokens_of(self, rows):
@@ -144,6 +164,7 @@ class TransformerEstimator(
         """
         from . import _learning  # torch takes a second to load
         from ._network import RowEncoder
+        from ._output_shares import OutputShares
 
         whole, *others = parts = [part.of_mean_weight_1() for part in parts]
         training, held_out = np.arange(len(whole.targets)), np.arange(0)
@@ -157,14 +178,14 @@ class TransformerEstimator(
         self.baseline_, self.baseline_weight_, self.transformer_weight_ = None, 0.0, 1.0
         if self.tokens_ == "steps" and settings.start is None:
             self.patch_length_ = _patch_length(settings.architecture, whole.rows.lengths)
-        row_loss = _learning.row_loss(loss)
+        how = _learning.row_losses(loss), OutputShares(whole.targets.shape[1])
         learned, seen = (part._replace(rows=self._tokens_of(part.rows)) for part in parts)
-        judge = _learning.HeldOutRows(*seen, row_loss) if n_judged else None
+        judge = _learning.HeldOutRows(*seen, *how) if n_judged else None
 
         with reported(self, settings, len(training), **task_data) as report:
             self.network_ = fit_network(
                 RowEncoder, self._network_shape(settings, n_outputs), settings,
-                _learning.loss_of(*learned, row_loss), len(training), validate=judge,
+                _learning.loss_of(*learned, *how), len(training), validate=judge,
                 lengths=_learning.padded_lengths(learned.rows),
                 data=[*learned.arrays(), *seen.arrays()], report=report,
                 n_tokens=int(np.ceil(learned.rows.lengths.mean())),
@@ -178,10 +199,10 @@ class TransformerEstimator(
             if others:
                 outputs = self.baseline_.outputs(judged.rows)
             network = judge.outputs.numpy().astype(np.float64)
-            of_rows = loss.of_rows(judged.targets, judged.weights, outputs)
-            average = loss.name == "quantile"
-            chosen = choose_weights(outputs, network, of_rows, average=average)
-            self.baseline_weight_, self.transformer_weight_ = map(float, chosen)
+            chosen = weights_of_outputs(loss, *judged[1:], outputs, network)
+            several = whole.targets.shape[1] > 1
+            chosen = chosen if several else map(float, chosen[:, 0])
+            self.baseline_weight_, self.transformer_weight_ = chosen
 
     def _fit_baseline(self, examples, loss, held_out):
         """A baseline, and what one without the rows held out predicts for them."""

@@ -7,6 +7,7 @@ from torch.nn.functional import cross_entropy, huber_loss, mse_loss, pad
 from .._memory import check_memory
 from ..nn import pinball_loss
 from ..training import blocks_by_length, threads_of_pass
+from ._output_shares import overall
 
 # Tokens, and pairs of them, that are seen at once where nothing is learned.
 _MOST_TOKENS, _MOST_PAIRS = 2**15, 2**22
@@ -15,105 +16,87 @@ _N_PARTS = 5
 _ERRORS = {"squared_error": mse_loss, "huber": huber_loss, "log_loss": cross_entropy}
 
 
-def row_loss(loss):
-    """Loss of a network, and the rows that it learns from.
+def row_losses(loss):
+    """A function of outputs (B, n_columns) and targets (B, n_outputs): losses like the targets.
 
-    Parameters
-    ----------
-    loss : Loss
-        "huber" is squared below a standard deviation, and absolute beyond. Those of a quantile
-        are twice the pinball loss: of the median, the absolute error.
-
-    Returns
-    -------
-    row_loss : callable
-        ``row_loss(outputs, targets)`` returns the loss of each row, the mean over `targets` of
-        shape (B, n_outputs). The outputs are of that shape too, or logits of all classes.
+    "huber" is squared below a standard deviation, and absolute beyond. Losses of a quantile
+    are twice the pinball loss: of the median, the absolute error. Outputs of classes are
+    logits side by side.
     """
 
     def of_rows(outputs, targets):
         if loss.quantile is not None:
             quantiles = outputs[..., None], targets, [loss.quantile]
-            return 2 * pinball_loss(*quantiles, reduction="none").mean(dim=(1, 2))
+            return 2 * pinball_loss(*quantiles, reduction="none").mean(dim=2)
         errors = _ERRORS[loss.name]
         if loss.n_classes is None:
-            return errors(outputs, targets, reduction="none").mean(dim=1)
+            return errors(outputs, targets, reduction="none")
         pairs = zip(outputs.split(loss.n_classes, dim=1), targets.unbind(dim=1), strict=True)
-        return torch.stack([errors(*pair, reduction="none") for pair in pairs]).mean(dim=0)
+        return torch.stack([errors(*pair, reduction="none") for pair in pairs], dim=1)
 
     return of_rows
 
 
-def loss_of(rows, targets, weights, row_loss):
-    """The loss of a network on some rows.
+def loss_of(rows, targets, weights, losses_of, shares):
+    """The loss of a network on batches of some rows, for the training loop.
 
-    Parameters
-    ----------
-    rows : TableRows or SequenceRows
-    targets : ndarray of shape (n_rows, n_outputs)
-    weights : ndarray of shape (n_rows,)
-    row_loss : callable
-        ``row_loss(outputs, targets)`` returns the loss of each row.
-
-    Returns
-    -------
-    batch_loss : callable
-        As for :func:`~sklearn_attention.training.train`.
+    `losses_of` is of :func:`row_losses`, `shares` OutputShares.
     """
 
     def batch_loss(network, batch):
         chosen, device = batch.cpu().numpy(), batch.device
         inputs, real = _inputs(rows, chosen, device)
-        losses = row_loss(
+        losses = losses_of(
             network(*inputs, real=real)[0], torch.from_numpy(targets[chosen]).to(device)
         )
-        return (losses * torch.from_numpy(weights[chosen]).to(device)).mean()
+        return shares.mean(losses, torch.from_numpy(weights[chosen]).to(device))
 
     return batch_loss
 
 
 class HeldOutRows:
-    """Rows held out: their mean loss, by which the best epoch is chosen, and honest outputs.
+    """Rows held out: their loss, by which the best epoch is chosen, and honest outputs.
 
     What the chosen network says of these rows flatters it. So they are dealt into five parts,
     and the outputs of each are those of the epoch that is best for the four others.
 
-    Parameters
-    ----------
-    rows, targets, weights, row_loss
-        As for :func:`loss_of`.
-
-    Attributes
-    ----------
-    outputs : Tensor of shape (n_rows, n_outputs)
-        After the epochs so far.
+    Arguments are those of :func:`loss_of`. `outputs` (n_rows, n_columns) are those after the
+    epochs so far.
     """
 
-    def __init__(self, rows, targets, weights, row_loss):
-        self._rows, self._targets, self._row_loss = rows, torch.from_numpy(targets), row_loss
+    def __init__(self, rows, targets, weights, losses_of, shares):
+        self._rows, self._targets = rows, torch.from_numpy(targets)
+        self._losses_of, self._shares = losses_of, shares
         self._weights = torch.from_numpy(weights).double()
         self._parts = torch.arange(len(rows)) % _N_PARTS
         self.outputs, self._least = None, torch.full((_N_PARTS,), torch.inf).double()
 
     def __call__(self, network):
-        """The mean loss of a network, once after each epoch."""
+        """The loss of a network, once after each epoch, as :func:`overall` says."""
         outputs = torch.from_numpy(ask(network, self._rows)[0])
-        losses = self._weights * self._row_loss(outputs, self._targets).double()
+        losses, constant = (
+            self._weights[:, None] * self._losses_of(found, self._targets).double()
+            for found in (outputs, torch.zeros_like(outputs))
+        )
         self.outputs = outputs.clone() if self.outputs is None else self.outputs
         for number, least in enumerate(self._least.tolist()):
             own = self._parts == number
-            of_others = losses[~own].sum()
+            of_others = overall(losses[~own], constant[~own])
             if of_others < least:
                 self._least[number], self.outputs[own] = of_others, outputs[own]
-        return float(losses.sum() / self._weights.sum())
+        total = self._weights.sum()
+        self._shares.update(losses.sum(dim=0) / total, constant.sum(dim=0) / total)
+        return float(overall(losses, constant) / (total if losses.shape[1] == 1 else 1.0))
 
     def state_dict(self):
         """State for a checkpoint."""
-        return {"outputs": self.outputs, "least": self._least}
+        shares = self._shares.shares
+        return {"outputs": self.outputs, "least": self._least, "shares": shares}
 
     def load_state_dict(self, state):
         """Go on from there."""
         self.outputs, self._least = state["outputs"], state["least"]
+        self._shares.shares = state["shares"]
 
 
 def padded_lengths(rows):

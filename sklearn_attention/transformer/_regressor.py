@@ -15,7 +15,11 @@ LOSSES = ("absolute_error", "huber", "quantile", "squared_error")
 
 
 class TransformerRegressor(RegressorMixin, TransformerEstimator):
-    r"""Regression on tables, sequences and texts by a transformer encoder.
+    r"""Regression on tables, sequences and texts by a transformer beside a simpler model.
+
+    By default the prediction is a weighted sum of two: boosted trees for tables, random
+    convolutions for series or TF-IDF for texts, and a transformer encoder. ``baseline=False``
+    is the encoder alone,
 
     .. math:: \hat y(x) = \mu + \sigma\,(W h(x) + b),\quad
               h(x) = \operatorname{pool}(\text{encoder}(t_1(x), \dots, t_n(x)))
@@ -116,11 +120,13 @@ class TransformerRegressor(RegressorMixin, TransformerEstimator):
         Of steps: how many make a token.
     baseline_ : TableBaseline, SeriesBaseline, TextBaseline or None
         The simpler model, fitted to all rows.
-    baseline_weight_, transformer_weight_ : float
-        What the outputs of both are multiplied by, before they are added up.
+    baseline_weight_, transformer_weight_ : float or ndarray of shape (n_outputs,)
+        What the outputs of both are multiplied by, before they are added up; of several
+        outputs each has its own, chosen by rows held out.
     training_history_ : dict
         Of every epoch the ``loss``, ``validation_loss``, ``learning_rate`` and ``seconds``;
-        ``n_steps``, ``best_epoch``, and why the training ``stopped``.
+        ``n_steps``, ``best_epoch``, and why the training ``stopped``. Of several outputs the
+        validation loss is the geometric mean of what is left of the losses of a constant.
     network_ : FittedNetwork
         The transformer: what it is built with, its weights, and rows in a step.
     n_features_in_ : int
@@ -151,6 +157,10 @@ class TransformerRegressor(RegressorMixin, TransformerEstimator):
     :math:`\sigma` from :math:`\mu`. The weights are `baseline_weight_` and
     `transformer_weight_`; errors beyond three times the baseline's median count less for them.
     Those of a quantile add up to 1.
+
+    Several outputs share the encoder. One that is worse than a constant on rows held out counts
+    less in training: an output of noise is memorised, and would cost the others what can be
+    learned of them.
 
     Steps of a sequence are put together to patches that overlap by half, whose tokens are
     linear in them, in units of the standard deviation of each channel. A missing value counts

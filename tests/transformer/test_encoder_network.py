@@ -11,10 +11,11 @@ from sklearn_attention.transformer._learning import (
     attention_maps,
     loss_of,
     padded_lengths,
-    row_loss,
+    row_losses,
 )
 from sklearn_attention.transformer._loss import Loss
 from sklearn_attention.transformer._network import RowEncoder
+from sklearn_attention.transformer._output_shares import OutputShares
 from sklearn_attention.transformer._rows import SequenceRows, TableRows
 from sklearn_attention.transformer._tokens import (
     FeatureTokens,
@@ -28,7 +29,7 @@ SMALL = {
     "positions": "sinusoidal", "max_length": 9, "dropout": 0.0,
 }  # fmt: skip
 
-SQUARED_ERROR = row_loss(Loss("squared_error"))
+SQUARED_ERROR = row_losses(Loss("squared_error"))
 
 
 def seeded(build):
@@ -124,8 +125,9 @@ def make_sequences(n=7, seed=0):
     return SequenceRows(steps, lengths)
 
 
-def make_network(**options):
-    return seeded(lambda: RowEncoder("steps", {"n_channels": 2}, 3, **SMALL | options))
+def make_network(n_outputs=3, **options):
+    options = SMALL | options
+    return seeded(lambda: RowEncoder("steps", {"n_channels": 2}, n_outputs, **options))
 
 
 class TestPooling:
@@ -217,44 +219,72 @@ class TestLosses:
         weights = rng.uniform(size=7).astype(np.float32)
         errors = ((ask(network, rows)[0] - targets) ** 2).mean(axis=1)
         chosen = np.array([5, 0, 2])
-        found = loss_of(rows, targets, weights, SQUARED_ERROR)(network, torch.tensor(chosen))
+        how = SQUARED_ERROR, OutputShares(3)
+        found = loss_of(rows, targets, weights, *how)(network, torch.tensor(chosen))
         np.testing.assert_allclose(
             found.item(), np.mean(weights[chosen] * errors[chosen]), rtol=1e-5
         )
-        found = HeldOutRows(rows, targets, weights, SQUARED_ERROR)(network)
-        np.testing.assert_allclose(found, np.average(errors, weights=weights), rtol=1e-5)
 
-    def test_rows_held_out_are_told_by_the_epoch_that_others_choose(self):
-        networks, rows = [make_network() for _ in range(20)], make_sequences()
+    def make_epochs(self, n_outputs):
+        """Networks of some epochs, rows held out with targets and weights, and all outputs."""
+        networks, rows = [make_network(n_outputs) for _ in range(20)], make_sequences()
+        for seed, network in enumerate(networks):
+            own = torch.Generator().manual_seed(seed)
+            torch.nn.init.normal_(network.head.weight, std=0.1, generator=own)
         for seed, network in enumerate(networks):
             own = torch.Generator().manual_seed(seed)
             torch.nn.init.normal_(network.head.weight, std=0.1, generator=own)
         rng = np.random.default_rng(1)
-        targets = rng.normal(size=(7, 3)).astype(np.float32)
+        targets = rng.normal(size=(7, n_outputs)).astype(np.float32)
         weights = rng.uniform(size=7).astype(np.float32)
-        held_out = HeldOutRows(rows, targets, weights, SQUARED_ERROR)
-        found = [held_out(network) for network in networks]
         outputs = np.array([ask(network, rows)[0] for network in networks])
-        losses = weights * ((outputs - targets) ** 2).mean(axis=2)  # (epochs, rows)
-        np.testing.assert_allclose(found, losses.sum(axis=1) / weights.sum(), rtol=1e-5)
+        return networks, (rows, targets, weights), outputs
+
+    def check_outputs(self, held_out, outputs, losses_of):
+        """Outputs of a row are of the epoch that is best for the four other fifths."""
         chosen = set()
         for row in range(7):
-            others = np.arange(7) % 5 != row % 5
-            best = losses[:, others].sum(axis=1).argmin()
+            best = losses_of(np.arange(7) % 5 != row % 5).argmin()
             np.testing.assert_array_equal(held_out.outputs[row], outputs[best, row])
             chosen.add(best)
         assert len(chosen) > 1
+
+    def test_rows_held_out_are_told_by_the_epoch_that_others_choose(self):
+        networks, (rows, targets, weights), outputs = self.make_epochs(1)
+        how = SQUARED_ERROR, OutputShares(1)
+        held_out = HeldOutRows(rows, targets, weights, *how)
+        found = [held_out(network) for network in networks]
+        losses = weights * ((outputs - targets) ** 2).mean(axis=2)  # (epochs, rows)
+        np.testing.assert_allclose(found, losses.sum(axis=1) / weights.sum(), rtol=1e-5)
+        self.check_outputs(held_out, outputs, lambda own: losses[:, own].sum(axis=1))
+
+    def test_of_several_outputs_what_is_left_of_each_is_multiplied(self):
+        networks, (rows, targets, weights), outputs = self.make_epochs(3)
+        targets[:, 0] *= 9
+        shares = OutputShares(3)
+        held_out = HeldOutRows(rows, targets, weights, SQUARED_ERROR, shares)
+        errors = weights[:, None] * (outputs - targets) ** 2  # (epochs, rows, outputs)
+        constant = weights[:, None] * targets**2
+
+        def overall(own):
+            left = errors[:, own].sum(axis=1) / constant[own].sum(axis=0)
+            return np.exp(np.log(np.minimum(left, 1) + 0.01).mean(axis=1))
+
+        found = [held_out(network) for network in networks]
+        np.testing.assert_allclose(found, overall(slice(None)), rtol=1e-5)
+        self.check_outputs(held_out, outputs, overall)
 
     def test_log_loss_is_minus_the_log_probability(self):
         outputs = torch.randn(5, 3)
         classes = torch.tensor([0, 2, 1, 1, 0])
         probabilities = outputs.exp() / outputs.exp().sum(dim=1, keepdim=True)
         expected = -probabilities[torch.arange(5), classes].log()
-        found = row_loss(Loss("log_loss", n_classes=(3,)))(outputs, classes[:, None])
-        torch.testing.assert_close(found, expected)
-        several = row_loss(Loss("log_loss", n_classes=(3, 3)))
+        found = row_losses(Loss("log_loss", n_classes=(3,)))(outputs, classes[:, None])
+        torch.testing.assert_close(found, expected[:, None])
+        several = row_losses(Loss("log_loss", n_classes=(3, 3)))
         both = several(torch.cat([outputs, 0 * outputs], dim=1), classes[:, None].expand(-1, 2))
-        torch.testing.assert_close(both, (expected + np.log(3)) / 2)
+        expected = torch.stack([expected, torch.full_like(expected, np.log(3))], dim=1)
+        torch.testing.assert_close(both, expected)
 
 
 def test_only_rows_that_are_padded_are_batched_by_length():

@@ -1,0 +1,66 @@
+"""How much a transformer counts beside its baseline."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+from sklearn_attention import TransformerRegressor
+from sklearn_attention.transformer._blend import choose_weights, weights_of_outputs
+from sklearn_attention.transformer._loss import Loss
+
+TINY = {"d_model": 8, "n_heads": 2, "n_layers": 1, "max_epochs": 1}
+
+
+def test_weights_of_an_output_do_not_depend_on_the_others():
+    rng = np.random.default_rng(0)
+    targets, weights = rng.normal(size=(50, 2)), rng.uniform(1, 2, size=50)
+    baseline, network = targets + rng.normal(size=(50, 2)), rng.normal(size=(50, 2))
+    network[:, 1] = targets[:, 1]
+    loss = Loss("squared_error")
+    found = weights_of_outputs(loss, targets, weights, baseline, network)
+    assert found.shape == (2, 2)
+    for k in range(2):
+        own = slice(k, k + 1)
+        of_rows = loss.of_rows(targets[:, own], weights, baseline[:, own])
+        expected = choose_weights(baseline[:, own], network[:, own], of_rows)
+        np.testing.assert_array_equal(found[:, k], expected)
+    assert found[0, 0] > found[1, 0]
+    assert found[1, 1] > 0.9
+
+
+def test_weights_of_classes_are_of_all_logits_of_an_output():
+    rng = np.random.default_rng(0)
+    classes = np.column_stack([rng.integers(0, 3, 60), rng.integers(0, 2, 60)])
+    right = np.hstack([4.0 * np.eye(n)[own] for n, own in zip((3, 2), classes.T, strict=True)])
+    wrong = rng.normal(size=(60, 5))
+    baseline = np.hstack([right[:, :3], wrong[:, 3:]])
+    network = np.hstack([wrong[:, :3], right[:, 3:]])
+    loss = Loss("log_loss", n_classes=(3, 2))
+    found = weights_of_outputs(loss, classes, np.ones(60), baseline, network)
+    assert found[0, 0] > 5 * found[1, 0]
+    assert found[1, 1] > 2 * found[0, 1]
+
+
+@pytest.mark.usefixtures("few_trees")
+class TestLittleWeight:
+    @pytest.mark.parametrize("weight", [0.0, 0.09, np.array([0.0, 0.05])])
+    def test_is_a_warning_of_what_is_of_the_transformer(self, weight):
+        X = np.arange(24.0).reshape(12, 2)
+        model = TransformerRegressor(**TINY).fit(X, X[:, 0])
+        model.transformer_weight_ = weight
+        shown = f"transformer_weight_ is {np.max(weight):.2g}: .* baseline=False"
+        with pytest.warns(UserWarning, match=shown):
+            model.transform(X)
+        with pytest.warns(UserWarning, match=shown):
+            model.attention_maps(X)
+
+    @pytest.mark.parametrize("weight", [0.1, np.array([0.0, 0.5])])
+    def test_more_is_none(self, weight):
+        X = np.arange(24.0).reshape(12, 2)
+        model = TransformerRegressor(**TINY).fit(X, X[:, 0])
+        model.transformer_weight_ = weight
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            model.transform(X)
+            model.attention_maps(X)
