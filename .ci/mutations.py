@@ -396,7 +396,7 @@ MUTATIONS = [
         "deviation without weights",
     ),
     Mutation(
-        "transformer/_tokens.py",
+        "transformer/_network.py",
         "ramps = (u[..., None] - self.starts).clamp(0, 1)",
         "ramps = (u[..., None] - self.starts).clamp_min(0)",
         "pieces of a bent line go on where they should end",

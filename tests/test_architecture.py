@@ -40,7 +40,7 @@ TORCH = {
     *(f"forecasting.{name}" for name in ("_candidate_network", "_correction", "_network")),
     *(f"sequence.{name}" for name in ("_beam_search", "_pair_batches", "_seq2seq_network")),
     *(f"sequence.{name}" for name in ("_language_network", "_language_reading")),
-    *(f"transformer.{name}" for name in ("_learning", "_network", "_output_shares", "_tokens")),
+    *(f"transformer.{name}" for name in ("_learning", "_network", "_output_shares")),
 }
 
 # Private modules of each folder that have no file of tests named after them yet; "" is for
@@ -70,8 +70,8 @@ WITHOUT_TESTS = {
     """,
     "training": "_architecture _network _optimizer _random _training",
     "transformer": """
-        _classifier _convolutions _estimator _learning _left_out_ridge _loss _network
-        _regressor _rows _tokens
+        _classifier _convolutions _estimator _learning _left_out_ridge _loss
+        _regressor _rows
     """,
 }
 

@@ -24,36 +24,19 @@ class RandomConvolutions:
 
     A feature is the share of the time in which a convolution of the series, by one of 84 fixed
     kernels of 9 weights that are spread over longer and longer times, exceeds a quantile of
-    the same of a training series. Of several channels each kernel adds up a random few.
+    the same of a training series. Of several channels each kernel adds up a random few
+    (Dempster, Schmidt and Webb 2021, MiniRocket, KDD).
 
-    Attributes
-    ----------
-    parts : list of dict
-        For each ``dilation`` the ``margin`` that half of the kernels leave out, the channels
-        that each kernel adds up, ``used`` of shape (84, n_channels), and ``biases`` of shape
-        (84, n_biases).
-
-    References
-    ----------
-    Dempster, A., Schmidt, D. F. and Webb, G. I. (2021). MiniRocket: a very fast (almost)
-    deterministic transform for time series classification. KDD.
+    The parts are dicts: for each ``dilation`` the ``margin`` that half of the kernels leave
+    out, the channels that each kernel adds up, ``used`` (84, n_channels), and ``biases`` (84,
+    n_biases).
     """
 
     parts: list
 
     @classmethod
     def of(cls, sequences, random_state):
-        """Features whose quantiles are those of some series.
-
-        Parameters
-        ----------
-        sequences : list of ndarray of float32 of shape (T_i, n_channels)
-        random_state : RandomState
-
-        Returns
-        -------
-        convolutions : RandomConvolutions
-        """
+        """Features whose quantiles are those of some series (T_i, n_channels)."""
         lengths, c = [*map(len, sequences)], sequences[0].shape[1]
         n_each = round(_N_FEATURES / _N_KERNELS)
         widest = np.log2(max(1, (max(lengths) - 1) / (_WIDTH - 1)))
@@ -80,16 +63,7 @@ class RandomConvolutions:
         return cls(parts)
 
     def features(self, sequences):
-        """Features of series.
-
-        Parameters
-        ----------
-        sequences : list of ndarray of float32 of shape (T_i, n_channels)
-
-        Returns
-        -------
-        features : ndarray of float32 of shape (n, n_features)
-        """
+        """Features of series (T_i, n_channels) of float32; (n, n_features)."""
         lengths = np.array([len(sequence) for sequence in sequences])
         n_features = sum(part["biases"].size for part in self.parts)
         found = np.empty((len(sequences), n_features), dtype=np.float32)

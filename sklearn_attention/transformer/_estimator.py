@@ -134,9 +134,9 @@ class TransformerEstimator(
 
     def _encode(self, rows):
         """What the network says of rows, and their vectors."""
-        from ._learning import ask
+        from ._learning import outputs_of
 
-        return ask(self.module_, self._tokens_of(rows))
+        return outputs_of(self.module_, self._tokens_of(rows))
 
     def _outputs(self, rows):
         """Predictions for rows, in units of the targets, or as logits."""

@@ -73,7 +73,7 @@ class HeldOutRows:
 
     def __call__(self, network):
         """The loss of a network, once after each epoch, as :func:`overall` says."""
-        outputs = torch.from_numpy(ask(network, self._rows)[0])
+        outputs = torch.from_numpy(outputs_of(network, self._rows)[0])
         losses, constant = (
             self._weights[:, None] * self._losses_of(found, self._targets).double()
             for found in (outputs, torch.zeros_like(outputs))
@@ -100,38 +100,15 @@ class HeldOutRows:
 
 
 def padded_lengths(rows):
-    """Lengths by which rows are put into batches.
-
-    Parameters
-    ----------
-    rows : TableRows or SequenceRows
-
-    Returns
-    -------
-    lengths : LongTensor of shape (n_rows,), or None
-        None where all are equal, so that nothing is padded.
-    """
+    """Lengths by which rows are put into batches; None where nothing is padded."""
     if (rows.lengths == rows.lengths[0]).all():
         return None
     return torch.from_numpy(rows.lengths)
 
 
 @torch.no_grad()
-def ask(network, rows):
-    """What a network says of rows.
-
-    Parameters
-    ----------
-    network : RowEncoder
-        In evaluation mode, on the device to compute on.
-    rows : TableRows or SequenceRows
-
-    Returns
-    -------
-    outputs : ndarray of shape (n_rows, n_outputs)
-    pooled : ndarray of shape (n_rows, d_model)
-        The vectors of the rows.
-    """
+def outputs_of(network, rows):
+    """Outputs (n_rows, n_outputs) of a network, and vectors (n_rows, d_model)."""
     device = next(network.parameters()).device
     found = []
     blocks = blocks_by_length(rows.lengths, _MOST_TOKENS, _MOST_PAIRS)
@@ -147,17 +124,9 @@ def ask(network, rows):
 
 @torch.no_grad()
 def attention_maps(network, rows):
-    """Weights of the attention of a network that sees rows.
+    """Weights of the attention of a network, (n_rows, n_layers, n_heads, T, T).
 
-    Parameters
-    ----------
-    network, rows
-        As for :func:`ask`.
-
-    Returns
-    -------
-    weights : ndarray of shape (n_rows, n_layers, n_heads, T, T)
-        0 where a row has ended.
+    0 where a row has ended.
     """
     device = next(network.parameters()).device
     blocks = blocks_by_length(rows.lengths, _MOST_TOKENS, _MOST_PAIRS)

@@ -19,15 +19,9 @@ _LEAST_SHARP, _MOST_SHARP = -2, 5
 
 @dataclass(frozen=True, eq=False)
 class LeftOutRidge:
-    """Linear predictions from standardised features.
+    """Linear predictions from standardised features, (n_features, n_outputs).
 
-    Attributes
-    ----------
-    center, scale : ndarray of shape (n_features,)
-    coef : ndarray of shape (n_features, n_outputs)
-    intercept : ndarray of shape (n_outputs,)
-    sharpness : ndarray of shape (n_outputs,)
-        By which predictions are multiplied to be logits; 1 for numbers.
+    They are multiplied by the sharpness to be logits, by 1 for numbers.
     """
 
     center: np.ndarray
@@ -43,23 +37,10 @@ class LeftOutRidge:
 
 
 def fit_left_out_ridge(features, targets, weights, n_classes=None):
-    """Ridge regression with the penalty of least left-out loss.
+    """Ridge regression of the least left-out loss, and left-out outputs (n, n_outputs).
 
-    Parameters
-    ----------
-    features : ndarray of shape (n, n_features)
-    targets : ndarray of shape (n, n_outputs)
-    weights : ndarray of shape (n,)
-        How much each row counts.
-    n_classes : tuple of int, default=None
-        Of the outputs whose indicators the targets are, side by side; predictions then are made
-        logits, and their loss is the log-loss. Otherwise it is the squared error.
-
-    Returns
-    -------
-    ridge : LeftOutRidge
-    left_out : ndarray of shape (n, n_outputs)
-        Outputs for each row by the others, in closed form.
+    Targets of classes are the indicators of the outputs, side by side; predictions then are
+    made logits, and their loss is the log-loss. Otherwise it is the squared error.
     """
     m, share = features.shape[1], (weights / weights.sum())[:, None]
     center = (share * features).sum(axis=0)

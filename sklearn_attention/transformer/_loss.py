@@ -13,15 +13,9 @@ _LARGE_ERROR = 3.0
 
 @dataclass(frozen=True)
 class Loss:
-    """Loss that predictions of rows are judged by.
+    """Loss of predictions of rows: of numbers, of a `quantile` of them, or of classes.
 
-    Parameters
-    ----------
-    name : {"squared_error", "absolute_error", "huber", "quantile", "log_loss"}
-    quantile : float, default=None
-        That predictions aim at, between 0 and 1; 0.5 with "absolute_error".
-    n_classes : tuple of int, default=None
-        With "log_loss": of each output. Logits of all outputs stand side by side.
+    `n_classes` are those of each output; logits of all outputs stand side by side.
     """
 
     name: str
@@ -30,24 +24,13 @@ class Loss:
     n_classes: tuple | None = None
 
     def of_rows(self, targets, weights, baseline=None):
-        """Minus the log-likelihood of rows, but for a constant.
+        """Minus the log-likelihood of rows but for a constant: a function of their outputs.
 
-        Parameters
-        ----------
-        targets : ndarray of shape (n_rows, n_outputs)
-            Numbers, or numbers of classes.
-        weights : ndarray of shape (n_rows,)
-        baseline : ndarray of shape (n_rows, n_outputs), default=None
-            Of numbers: outputs whose mean loss is the unit. Errors are of a Laplace
-            distribution for a quantile, an asymmetric one but for the median; else of one that
-            is normal but for errors beyond three typical ones, the median of these outputs',
-            which count less.
-
-        Returns
-        -------
-        loss : callable
-            ``loss(outputs)`` returns the loss of each row, a mean over the targets, and its
-            derivatives by the outputs.
+        It returns the loss of each row, a mean over the targets, and its derivatives in the
+        outputs. Of numbers, the mean loss of `baseline` outputs is the unit. Errors are of a
+        Laplace distribution for a quantile, an asymmetric one but for the median; else of one
+        that is normal but for errors beyond three typical ones, the median of the baseline's,
+        which count less.
         """
         if self.n_classes is None:
             losses = self._of_numbers(targets, weights, baseline)

@@ -1,32 +1,126 @@
-"""The network of an encoder: tokens, transformer, one vector of a row, and what it says."""
+"""The network of an encoder: tokens of rows, transformer, one vector and outputs of a row."""
 
 import torch
 from torch import nn
 
 from ..nn import TokenEncoder, initialize
-from ._tokens import TOKENS
+from ..text import UNKNOWN
+
+
+class NumericTokens(nn.Module):
+    r"""A token for every numeric feature of a row.
+
+    .. math:: t_j = b_j + z_j\, v_j + \sum_k \min(\max(u_j - k, 0), 1)\, w_{jk}
+
+    where :math:`z_j` is the standardised number and :math:`u_j` its place among the quantiles
+    of the feature. The sum is linear between two quantiles and continuous: the piecewise
+    linear encoding of Gorishniy et al. (2022). It starts at 0. The token of a missing number
+    is :math:`b_j + m_j`, where :math:`m_j`, which is learned, starts at 0 too.
+    """
+
+    def __init__(self, n_features, n_pieces, d_model):
+        super().__init__()
+        spread = d_model**-0.5
+        self.bias = nn.Parameter(torch.empty(n_features, d_model).uniform_(-spread, spread))
+        self.slope = nn.Parameter(torch.empty(n_features, d_model).uniform_(-spread, spread))
+        self.pieces = nn.Parameter(torch.zeros(n_features, n_pieces, d_model))
+        self.missing = nn.Parameter(torch.zeros(n_features, d_model))
+        self.register_buffer("starts", torch.arange(n_pieces), persistent=False)
+
+    def forward(self, standardised, places):
+        """Tokens (B, n_features, d_model); both inputs are NaN where missing."""
+        missing = standardised.isnan()[..., None]  # (B, n_features, 1)
+        # Zeros in their place: the gradient of what is not chosen must not be NaN.
+        z, u = standardised.nan_to_num(0.0), places.nan_to_num(0.0)
+        ramps = (u[..., None] - self.starts).clamp(0, 1)  # (B, n_features, n_pieces)
+        bent = torch.einsum("bjk,jkd->bjd", ramps, self.pieces)
+        known = z[..., None] * self.slope + bent  # (B, n_features, d_model)
+        return self.bias + torch.where(missing, self.missing, known)
+
+
+class FeatureTokens(nn.Module):
+    """A token for every feature of a table, in the order of the features.
+
+    Numbers have :class:`NumericTokens`, each level of a category has a learned vector. A level
+    that is missing, or was not known in training, has one of its own in every category, which
+    starts at 0.
+    """
+
+    def __init__(self, d_model, *, n_levels, n_pieces):
+        super().__init__()
+        numeric = [j for j, n in enumerate(n_levels) if n is None]
+        categorical = [j for j, n in enumerate(n_levels) if n is not None]
+        self.numeric = NumericTokens(len(numeric), n_pieces, d_model) if numeric else None
+        self.levels = None
+        if categorical:
+            sizes = torch.tensor([n_levels[j] + 1 for j in categorical])
+            # Where the vectors of each category begin, with that of what is unknown.
+            starts = sizes.cumsum(0) - sizes
+            self.levels = nn.Embedding(int(sizes.sum()), d_model)
+            nn.init.uniform_(self.levels.weight, -(d_model**-0.5), d_model**-0.5)
+            with torch.no_grad():
+                self.levels.weight[starts] = 0.0
+            self.register_buffer("starts", starts, persistent=False)
+        order = torch.tensor(numeric + categorical).argsort()
+        self.register_buffer("order", order, persistent=False)
+
+    def forward(self, standardised, places, codes):
+        """Tokens (B, n_features, d_model); codes (B, n_categorical), -1 if unknown."""
+        parts = []
+        if self.numeric is not None:
+            parts.append(self.numeric(standardised, places))
+        if self.levels is not None:
+            parts.append(self.levels(codes + 1 + self.starts))
+        return parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)[:, self.order]
+
+
+class StepTokens(nn.Module):
+    """A token for every step of a sequence of numbers, linear in its channels.
+
+    A missing value counts as the mean of its channel, and adds a vector of the channel, which
+    is learned and starts at 0.
+    """
+
+    def __init__(self, d_model, *, n_channels):
+        super().__init__()
+        self.linear = initialize(nn.Linear(n_channels, d_model))
+        self.missing = nn.Linear(n_channels, d_model, bias=False)
+        nn.init.zeros_(self.missing.weight)
+
+    def forward(self, steps):
+        """Tokens (B, T, d_model) of sequences (B, T, n_channels), NaN if missing."""
+        missing = steps.isnan()
+        tokens = self.linear(steps.nan_to_num(0.0))
+        return tokens + self.missing(missing.to(tokens.dtype)) if missing.any() else tokens
+
+
+class TextTokens(nn.Module):
+    r"""A learned vector for every token of a text, times :math:`\sqrt{d}` as in Vaswani et al.
+
+    That of unknown tokens starts at 0, and stays there unless some are unknown in training.
+    """
+
+    def __init__(self, d_model, *, n_tokens):
+        super().__init__()
+        self.table = nn.Embedding(n_tokens, d_model)
+        nn.init.normal_(self.table.weight, std=d_model**-0.5)
+        with torch.no_grad():
+            self.table.weight[UNKNOWN] = 0.0
+
+    def forward(self, ids):
+        """Tokens (B, T, d_model) of ids (B, T)."""
+        return self.table(ids) * self.table.embedding_dim**0.5
+
+
+TOKENS = {"features": FeatureTokens, "steps": StepTokens, "text": TextTokens}
 
 
 class RowEncoder(nn.Module):
     """A transformer encoder, whose tokens are pooled to one vector for each row.
 
-    Parameters
-    ----------
-    form : {"features", "steps", "text"}
-        What rows have.
-    tokens : dict
-        Arguments of the tokens of that form.
-    n_outputs : int
-        Numbers that are said of a row.
-    d_model : int
-        Width of the tokens.
-    pooling : {"mean", "last", "cls"}
-        Which vector stands for the row: the mean of the tokens, the last one, or a further
-        token before the first, which is learned.
-    max_length : int or None
-        Longest sequence, for learned positions.
-    **shape
-        What else :class:`~sklearn_attention.nn.TokenEncoder` takes.
+    `tokens` are arguments of the tokens of a form, `shape` those of
+    :class:`~sklearn_attention.nn.TokenEncoder`. The vector of a row is the mean of its tokens,
+    the last one, or that of a further token before the first, which is learned ("cls").
     """
 
     def __init__(self, form, tokens, n_outputs, *, d_model, pooling, max_length, **shape):
@@ -43,24 +137,10 @@ class RowEncoder(nn.Module):
         nn.init.zeros_(self.head.bias)
 
     def forward(self, *inputs, real=None, need_weights=False):
-        """What is said of some rows.
+        """Outputs (B, n_outputs), vectors (B, width), and maps of each layer or None.
 
-        Parameters
-        ----------
-        *inputs : Tensor of shape (B, ...)
-            What the tokens are made of.
-        real : Tensor of bool of shape (B, T), default=None
-            False for padding; None where there is none.
-        need_weights : bool, default=False
-            Whether to return the weights of the attention.
-
-        Returns
-        -------
-        outputs : Tensor of shape (B, n_outputs)
-        pooled : Tensor of shape (B, width)
-            The vectors of the rows.
-        weights : list of Tensor of shape (B, n_heads, T, T) or None
-            One for each layer; [CLS], if there is one, comes first.
+        Tokens that are not `real` (B, T) are padding. Maps are (B, n_heads, T, T), [CLS]
+        first.
         """
         tokens = self.tokens(*inputs)  # (B, T, d_model)
         if self.cls is not None:

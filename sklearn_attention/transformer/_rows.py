@@ -6,16 +6,7 @@ import numpy as np
 
 
 class Examples(NamedTuple):
-    """Rows with what they are to be told apart by, to learn from or to validate with.
-
-    Parameters
-    ----------
-    rows : TableRows or SequenceRows
-    targets : ndarray of shape (n_rows, n_outputs)
-        Numbers, or numbers of classes.
-    weights : ndarray of float32 of shape (n_rows,)
-        Greater than 0.
-    """
+    """Rows with targets (n_rows, n_outputs), numbers or numbers of classes, and weights."""
 
     rows: object
     targets: np.ndarray
@@ -37,14 +28,8 @@ class Examples(NamedTuple):
 class TableRows:
     """Rows that all have the same tokens, one for every feature.
 
-    Parameters
-    ----------
-    numbers : ndarray of shape (n_rows, n_numeric)
-        As they were, NaN where missing.
-    standardised, places : ndarray of shape (n_rows, n_numeric)
-        The same in units of their spread, and where they stand among their quantiles.
-    codes : ndarray of int of shape (n_rows, n_categorical)
-        Levels of categories, -1 where missing.
+    Numbers (n_rows, n_numeric) are kept as they were, NaN where missing, and in units of their
+    spread, with places among their quantiles; codes of categories are -1 where missing.
     """
 
     def __init__(self, numbers, standardised, places, codes):
@@ -69,31 +54,12 @@ class TableRows:
         return self._columns
 
     def batch(self, rows):
-        """Inputs of the network.
-
-        Parameters
-        ----------
-        rows : ndarray of int
-
-        Returns
-        -------
-        inputs : tuple of ndarray of shape (B, ...)
-        real : None
-            No token is padding.
-        """
+        """Inputs of the network for some rows, (B, ...), and None: nothing is padding."""
         return tuple(part[rows] for part in self._columns), None
 
 
 class SequenceRows:
-    """Rows that are sequences, end to end in one array.
-
-    Parameters
-    ----------
-    steps : ndarray of shape (n_steps, ...)
-        Steps of all sequences, one after the other.
-    lengths : ndarray of int of shape (n_rows,)
-        How many steps each has, at least one.
-    """
+    """Rows that are sequences of one step at least, end to end in one array (n_steps, ...)."""
 
     def __init__(self, steps, lengths):
         self.steps, self.lengths = steps, lengths
@@ -118,17 +84,9 @@ class SequenceRows:
         return self.steps, self.lengths
 
     def batch(self, rows):
-        """Inputs of the network, padded to the longest of the batch.
+        """Inputs of the network for some rows, ((B, T, ...),), and which are real, (B, T).
 
-        Parameters
-        ----------
-        rows : ndarray of int
-
-        Returns
-        -------
-        inputs : tuple of one ndarray of shape (B, T, ...)
-        real : ndarray of bool of shape (B, T), or None
-            False for padding; None where there is none.
+        Padded to the longest of the batch; None where there is no padding.
         """
         lengths = self.lengths[rows]
         places = np.arange(lengths.max(initial=0))

@@ -4,17 +4,9 @@ import numpy as np
 
 
 def level_and_spread(numbers, weights=None):
-    """Mean and standard deviation of numbers.
+    """Mean and standard deviation of numbers (n,).
 
-    Parameters
-    ----------
-    numbers : ndarray of shape (n,)
-    weights : ndarray of shape (n,), default=None
-
-    Returns
-    -------
-    level, spread : float
-        0 and 1 of no numbers; a spread of 1 where there is none, so that it can be divided by.
+    0 and 1 of no numbers; a spread of 1 where there is none, so that it can be divided by.
     """
     if not len(numbers):
         return 0.0, 1.0

@@ -63,23 +63,9 @@ class SeriesReader:
 
 
 def read_steps(X):
-    """Sequences as arrays.
+    """Sequences as arrays (T_i, d), NaN where a value is missing.
 
-    Parameters
-    ----------
-    X : array-like of shape (n, T) or (n, T, d), or list of array-like of shape (T_i,) or \
-(T_i, d)
-        What the user passed.
-
-    Returns
-    -------
-    sequences : list of ndarray of shape (T_i, d)
-        float32 where they were, else float64; NaN where a value is missing.
-
-    Raises
-    ------
-    ValueError
-        If it is no such thing. The message says which sequence is to blame.
+    They are float32 where they were, else float64. A ValueError names the sequence at fault.
     """
     if not hasattr(X, "__len__") or isinstance(X, str | bytes | dict | set):
         raise ValueError(
@@ -100,35 +86,14 @@ def read_steps(X):
 
 
 def learn_channels(sequences):
-    """What the channels of steps are seen relative to.
-
-    Parameters
-    ----------
-    sequences : list of ndarray of shape (T_i, d)
-
-    Returns
-    -------
-    scales : dict
-        ``center`` and ``scale``, mean and standard deviation of each channel.
-    """
+    """Mean and standard deviation of each channel, ``center`` and ``scale``."""
     channels = np.concatenate(sequences).astype(np.float64).T
     measures = np.array([level_and_spread(x[~np.isnan(x)]) for x in channels])
     return {"center": measures[:, 0], "scale": measures[:, 1]}
 
 
 def step_rows(sequences, scales):
-    """Sequences as the network takes them.
-
-    Parameters
-    ----------
-    sequences : list of ndarray of shape (T_i, d)
-    scales : dict
-        From :func:`learn_channels`.
-
-    Returns
-    -------
-    rows : SequenceRows
-    """
+    """SequenceRows of sequences (T_i, d), in units of the scales."""
     steps = (np.concatenate(sequences) - scales["center"]) / scales["scale"]
     # Further than that, single precision would call it infinite.
     steps = np.clip(steps, -_FARTHEST, _FARTHEST).astype(np.float32)
@@ -136,18 +101,9 @@ def step_rows(sequences, scales):
 
 
 def patched(rows, length):
-    """Steps put together to overlapping patches, each of which begins half of one later.
+    """SequenceRows of overlapping patches of steps, each of which begins half of one later.
 
-    Parameters
-    ----------
-    rows : SequenceRows
-    length : int
-        Steps of a patch.
-
-    Returns
-    -------
-    rows : SequenceRows
-        Steps of `length` times as many channels; NaN behind the end of a sequence.
+    Steps then have `length` times as many channels; NaN behind the end of a sequence.
     """
     if length == 1:
         return rows

@@ -80,21 +80,7 @@ class TableReader:
 
 
 def learn_scales(X, numeric):
-    """What numbers are seen relative to.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-        NaN where a number is missing.
-    numeric : list of int
-        Columns of numbers.
-
-    Returns
-    -------
-    scales : dict
-        ``center`` and ``scale``, mean and standard deviation of each of them, and ``knots``,
-        its distinct quantiles, a list of arrays.
-    """
+    """``center``, ``scale`` and ``knots``, distinct quantiles, of the columns of numbers."""
     columns = [X[:, j][~np.isnan(X[:, j])] for j in numeric]
     measures = np.array([level_and_spread(column) for column in columns]).reshape(-1, 2)
     levels = np.linspace(0, 1, N_PIECES + 1)
@@ -106,22 +92,9 @@ def learn_scales(X, numeric):
 
 
 def feature_rows(X, n_levels, scales):
-    """Rows of a table as the network takes them.
+    """TableRows of a table of numbers, and of codes of levels, -1 where unknown.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-        Numbers, NaN where missing, and codes of levels, -1 where unknown.
-    n_levels : list of int or None
-        For each column how many levels count, codes beyond being missing; None for numbers.
-    scales : dict
-        From :func:`learn_scales`.
-
-    Returns
-    -------
-    rows : TableRows
-        Of numbers, the same standardised, places among the quantiles, and codes, -1 where
-        missing.
+    Of each column `n_levels` count, None for numbers; codes beyond are missing.
     """
     numeric = [j for j, n in enumerate(n_levels) if n is None]
     numbers = X[:, numeric]

@@ -7,22 +7,22 @@ import torch
 from sklearn_attention.text import UNKNOWN
 from sklearn_attention.transformer._learning import (
     HeldOutRows,
-    ask,
     attention_maps,
     loss_of,
+    outputs_of,
     padded_lengths,
     row_losses,
 )
 from sklearn_attention.transformer._loss import Loss
-from sklearn_attention.transformer._network import RowEncoder
-from sklearn_attention.transformer._output_shares import OutputShares
-from sklearn_attention.transformer._rows import SequenceRows, TableRows
-from sklearn_attention.transformer._tokens import (
+from sklearn_attention.transformer._network import (
     FeatureTokens,
     NumericTokens,
+    RowEncoder,
     StepTokens,
     TextTokens,
 )
+from sklearn_attention.transformer._output_shares import OutputShares
+from sklearn_attention.transformer._rows import SequenceRows, TableRows
 
 SMALL = {
     "d_model": 8, "n_heads": 2, "n_layers": 2, "d_feedforward": 16, "pooling": "mean",
@@ -150,9 +150,9 @@ class TestPooling:
     def test_nor_has_it_with_other_kernels(self, kernel):
         network = make_network(kernel=kernel)
         rows = make_sequences()
-        outputs, pooled = ask(network, rows)
+        outputs, pooled = outputs_of(network, rows)
         for row in range(7):
-            alone = ask(network, rows.take(np.array([row])))
+            alone = outputs_of(network, rows.take(np.array([row])))
             np.testing.assert_allclose(outputs[row], alone[0][0], rtol=1e-4, atol=1e-5)
             np.testing.assert_allclose(pooled[row], alone[1][0], rtol=1e-4, atol=1e-5)
 
@@ -191,9 +191,9 @@ class TestPooling:
 class TestAsking:
     def test_blocks_come_back_in_order(self, monkeypatch):
         network, rows = make_network(), make_sequences(30)
-        expected = ask(network, rows)
+        expected = outputs_of(network, rows)
         monkeypatch.setattr("sklearn_attention.transformer._learning._MOST_TOKENS", 12)
-        for found, whole in zip(ask(network, rows), expected, strict=True):
+        for found, whole in zip(outputs_of(network, rows), expected, strict=True):
             np.testing.assert_allclose(found, whole, rtol=1e-4, atol=1e-5)
 
     @pytest.mark.parametrize("pooling", ["mean", "cls"])
@@ -217,7 +217,7 @@ class TestLosses:
         rng = np.random.default_rng(1)
         targets = rng.normal(size=(7, 3)).astype(np.float32)
         weights = rng.uniform(size=7).astype(np.float32)
-        errors = ((ask(network, rows)[0] - targets) ** 2).mean(axis=1)
+        errors = ((outputs_of(network, rows)[0] - targets) ** 2).mean(axis=1)
         chosen = np.array([5, 0, 2])
         how = SQUARED_ERROR, OutputShares(3)
         found = loss_of(rows, targets, weights, *how)(network, torch.tensor(chosen))
@@ -237,7 +237,7 @@ class TestLosses:
         rng = np.random.default_rng(1)
         targets = rng.normal(size=(7, n_outputs)).astype(np.float32)
         weights = rng.uniform(size=7).astype(np.float32)
-        outputs = np.array([ask(network, rows)[0] for network in networks])
+        outputs = np.array([outputs_of(network, rows)[0] for network in networks])
         return networks, (rows, targets, weights), outputs
 
     def check_outputs(self, held_out, outputs, losses_of):
