@@ -55,7 +55,7 @@ class Progress:
         if self._first is None:
             # The first step is slow, and those before a checkpoint took none of this time.
             self._first = now, n_steps
-        elif now >= self._due and n_steps < self._n_steps:
+        elif now >= self._due and self._first[1] < n_steps < self._n_steps:
             pace = (now - self._first[0]) / (n_steps - self._first[1])
             epoch = min(len(history.loss) + 1, self._n_epochs)
             self._show(epoch, f"{_duration(pace * (self._n_steps - n_steps))} left")
