@@ -88,7 +88,8 @@ class TransformerLanguageModel(TokenPredictor):
     training_history_ : dict
         Of every epoch the ``loss``, ``learning_rate`` and ``seconds``, and the
         ``validation_loss``: minus the mean log-likelihood that the transformer has of a token
-        held out, in windows that do not overlap. ``n_steps``, ``best_epoch``, and why the training ``stopped``.
+        held out, in windows that do not overlap. ``n_steps``, ``best_epoch``, and why the
+        training ``stopped``.
 
     See Also
     --------

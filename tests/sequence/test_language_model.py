@@ -601,6 +601,11 @@ class TestBaseline:
         model = fit(["abcabcabc"] * 9, X_val=["abcabcabc"] * 9)
         assert model.baseline_weight_ > 0.9
 
+    def test_is_weighed_by_tokens_that_it_has_not_counted(self):
+        # Nothing can be learned but by heart.
+        text = "".join(np.random.default_rng(0).choice(list("abcdefghijklmnop"), 400))
+        assert fit([text]).baseline_weight_ < 0.8
+
     def test_pickles_small(self):
         model = fit(["abcd" * 500])
         found = pickle.loads(pickle.dumps(model))
