@@ -408,6 +408,18 @@ MUTATIONS = [
         "answers are taken to be shorter by one token",
     ),
     Mutation(
+        "sequence/_token_counts.py",
+        "counts += np.bincount(at_beginning, minlength=len(keys))",
+        "counts += np.bincount(at_beginning, minlength=len(keys)) > 0",
+        "a beginning that many texts share counts once",
+    ),
+    Mutation(
+        "sequence/_language_model.py",
+        "counted = self._counts(training).of_pairs(held_out)",
+        "counted = self._counts(whole).of_pairs(held_out)",
+        "the baseline is weighed by tokens that it has counted",
+    ),
+    Mutation(
         "sequence/_language_reading.py",
         "found.append(total.cpu() / lengths[:, None])",
         "found.append(total.cpu() / ids.shape[1])",

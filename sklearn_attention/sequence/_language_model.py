@@ -9,6 +9,7 @@ from ..text import TOKENIZERS, Vocabulary, check_sequences, learn_vocabulary
 from ..training._fit_network import fit_network
 from ..training._report import reported
 from ..training._settings import NetworkDefaults
+from ._blend import choose_counts_weight
 from ._token_predictor import TokenPredictor
 from ._token_windows import TokenStream, TokenWindows
 
@@ -16,16 +17,19 @@ NETWORK = NetworkDefaults(
     positions="rotary", activation="relu", optimizer="muon", largest_batch=16,
     foreign=("d_position", "patch_length", "instance_norm"),
 )  # fmt: skip
+# From so many on, whole texts are held out.
+_MANY_TEXTS = 40
 
 
 class TransformerLanguageModel(TokenPredictor):
-    r"""A transformer that predicts the next token of a text, and so can write.
+    r"""A transformer and counts that predict the next token of a text, and so can write.
 
     .. math:: p(w_1, \dots, w_T) = \prod_t p(w_t \mid w_1, \dots, w_{t-1})
 
-    Each factor is the softmax of what a causal encoder makes of the tokens before. A text is
-    START, its tokens, and END, so that the model also learns how texts begin, and when to
-    stop.
+    Each factor is a weighted average of two: the softmax of what a causal encoder makes of the
+    tokens before, and how often the token followed the same last tokens in the texts of `fit`,
+    a baseline that ``baseline=False`` leaves out. A text is START, its tokens, and END, so that
+    the model also learns how texts begin, and when to stop.
 
     Parameters
     ----------
@@ -37,6 +41,10 @@ class TransformerLanguageModel(TokenPredictor):
         all, but 8000 byte pairs.
     max_length : int, default=64
         Most tokens that a prediction looks back on.
+    baseline : bool or "auto", default="auto"
+        Whether probabilities by counts of up to eight tokens in a row are averaged with those
+        of the transformer, with the weight that is likeliest on what is held out. "auto" does
+        so where something is; with True both count one half where nothing is.
     d_model : int, default=128
         Width of the tokens.
     n_heads : int, default=4
@@ -58,7 +66,7 @@ class TransformerLanguageModel(TokenPredictor):
     training : Training, default=None
         How it is trained besides; None is
         :class:`Training() <sklearn_attention.training.Training>`. Texts are held out at random;
-        of a single one the last tokens.
+        of fewer than 40 up to ten stretches that are spread evenly over all their tokens.
     warm_start : bool, default=False
         Whether `fit` goes on from the last one: from its weights, with its vocabulary.
     random_state : int, RandomState instance or None, default=0
@@ -75,12 +83,18 @@ class TransformerLanguageModel(TokenPredictor):
         All tokens, in the order of the columns of :meth:`predict_proba`.
     n_training_tokens_ : int
         How many tokens were predicted in an epoch.
+    baseline_ : dict or None
+        The texts as ids, of which the baseline counts what follows what: those of the last
+        `fit`, what was held out included. None if there is none.
+    baseline_weight_, transformer_weight_ : float
+        What the probabilities of both count for; they add up to 1.
     network_ : FittedNetwork
         The transformer: what it is built with, and its weights.
     training_history_ : dict
         Of every epoch the ``loss``, ``learning_rate`` and ``seconds``, and the
-        ``validation_loss``: minus the mean log-likelihood of a token held out, in windows that
-        do not overlap. ``n_steps``, ``best_epoch``, and why the training ``stopped``.
+        ``validation_loss``: minus the mean log-likelihood that the transformer has of a token
+        held out, in windows that do not overlap. ``n_steps``, ``best_epoch``, and why the
+        training ``stopped``.
 
     See Also
     --------
@@ -91,6 +105,11 @@ class TransformerLanguageModel(TokenPredictor):
     -----
     This is the decoder-only transformer of GPT [1]_ [2]_, by default with rotary positions
     [3]_, on any kernel. One table has the vectors of the tokens and reads off the next.
+
+    The baseline is an interpolated Kneser-Ney model [4]_ of grams of 8 tokens. Its weight is
+    chosen while it counts what the transformer learns from; then what was held out is counted
+    too. A text of some hundred tokens, which the transformer would learn by heart, is left to
+    the baseline in the main. `transform` and `attention_maps` are the transformer's alone.
 
     In an epoch every text is cut into windows of `max_length` tokens, each moved by up to half
     of that at random. Windows do not reach from one text into another; shorter texts are
@@ -111,6 +130,8 @@ class TransformerLanguageModel(TokenPredictor):
        OpenAI.
     .. [3] Su, J. et al. (2021). RoFormer: enhanced transformer with rotary position embedding.
        arXiv:2104.09864.
+    .. [4] Chen, S. F. and Goodman, J. (1999). An empirical study of smoothing techniques for
+       language modeling. Computer Speech and Language 13, 359-394.
 
     Examples
     --------
@@ -127,6 +148,7 @@ class TransformerLanguageModel(TokenPredictor):
         *,
         max_tokens=None,
         max_length=64,
+        baseline="auto",
         d_model=128,
         n_heads=4,
         n_layers=4,
@@ -143,6 +165,7 @@ class TransformerLanguageModel(TokenPredictor):
         self.tokenizer = tokenizer
         self.max_tokens = max_tokens
         self.max_length = max_length
+        self.baseline = baseline
         self.d_model = d_model
         self.n_heads = n_heads
         self.n_layers = n_layers
@@ -183,25 +206,27 @@ class TransformerLanguageModel(TokenPredictor):
         import torch  # takes a second to load
 
         from ._language_network import LanguageNetwork
-        from ._language_reading import mean_log_likelihood, window_loss
+        from ._language_reading import log_proba_of, window_loss
 
         settings = self._check_parameters()
         vocabulary = self._learn_vocabulary(settings, X)
         texts = vocabulary.encode_all("X", X)
         # Before anything is computed with the last ones.
         self._memo, self.vocabulary_ = {}, vocabulary.state()
+        whole = TokenStream.of(texts)
         if X_val is None:
-            training, held_out = self._hold_out(settings, texts)
+            training, held_out = self._hold_out(settings, texts, whole)
         else:
-            judged = vocabulary.encode_all("X_val", X_val)
-            training, held_out = TokenStream.of(texts), TokenStream.of(judged)
+            training, held_out = whole, TokenStream.of(vocabulary.encode_all("X_val", X_val))
+        self.baseline_, self.baseline_weight_, self.transformer_weight_ = None, 0.0, 1.0
         validation_loss = None
         if held_out is not None:
-            held_out = TokenWindows(held_out, self.max_length)
+            judged = TokenWindows(held_out, self.max_length)
 
             def validation_loss(network):
-                return -mean_log_likelihood(network, held_out)
+                return -log_proba_of(network, judged).mean()
 
+        has_baseline = self.baseline is True or (self.baseline and held_out is not None)
         windows = TokenWindows(training, self.max_length)
         # Windows of one length, as of a single long text, need no sorting.
         lengths = torch.from_numpy(windows.lengths) if np.ptp(windows.lengths) else None
@@ -211,9 +236,13 @@ class TransformerLanguageModel(TokenPredictor):
             self.network_ = fit_network(
                 LanguageNetwork, shape | settings.shape(), settings, window_loss(windows),
                 len(windows), validate=validation_loss, lengths=lengths, report=report,
-                data=[training.ids, training.n_pairs, self.vocabulary_["learned"]],
+                data=[
+                    training.ids, training.first, training.n_pairs, self.vocabulary_["learned"]
+                ],
                 n_tokens=self.max_length,
             )  # fmt: skip
+            if has_baseline:
+                self._add_baseline(whole, training, held_out)
         return self
 
     def _learn_vocabulary(self, settings, X):
@@ -228,20 +257,35 @@ class TransformerLanguageModel(TokenPredictor):
             return Vocabulary.from_state(self.vocabulary_)
         return learn_vocabulary(self.tokenizer, texts, max_tokens=self.max_tokens)
 
-    def _hold_out(self, settings, texts):
-        """Texts to learn from and those held out, None if none are."""
-        if len(texts) > 1:
+    def _add_baseline(self, whole, training, held_out):
+        """Count all texts, with the weight that counts of some have for what is held out."""
+        weight = 0.5
+        if held_out is not None:
+            counted = self._counts(training).of_pairs(held_out)
+            weight = choose_counts_weight(self._network_log_proba(held_out), counted)
+        self.baseline_ = whole.state()
+        self.baseline_weight_, self.transformer_weight_ = weight, 1 - weight
+
+    def _hold_out(self, settings, texts, whole):
+        """Streams to learn from and held out, which is None if nothing is.
+
+        Of few texts stretches are held out, so that no text, and no end of one, is lost.
+        """
+        if len(texts) >= _MANY_TEXTS:
             rows = settings.split(len(texts))
             parts = [[texts[i] for i in part] for part in rows]
             return [TokenStream.of(part) if part else None for part in parts]
-        stream = TokenStream.of(texts)
-        share = settings.training.share_held_out(max(2, len(stream.ids) // self.max_length))
-        return (stream, None) if share is None else stream.split(share)
+        share = settings.training.share_held_out(int(whole.n_pairs.sum()))
+        return (whole, None) if share is None else whole.hold_out(share, self.max_length)
 
     def _check_parameters(self):
         """Settings of the network; ValueError unless all parameters are valid."""
         check_choice("tokenizer", self.tokenizer, TOKENIZERS)
         check_positive("max_length", self.max_length, integer=True)
+        if self.baseline not in (True, False, "auto"):
+            raise ValueError(
+                f"baseline={self.baseline!r} is not valid: pass True, False or 'auto'."
+            )
         settings = NETWORK.settings(self)
         settings.shape()
         return settings

@@ -44,33 +44,18 @@ def window_loss(windows):
 
 
 @torch.no_grad()
-def mean_log_likelihood(network, windows):
-    """Mean logarithm of the probabilities of the tokens in windows.
-
-    Parameters
-    ----------
-    network : LanguageNetwork
-        In evaluation mode.
-    windows : TokenWindows
-
-    Returns
-    -------
-    mean : float
-        Over tokens, natural logarithm.
-    """
-    device = next(network.parameters()).device
-    total, n_counted = 0.0, 0
+def log_proba_of(network, windows):
+    """Log-probabilities of the tokens in windows, each once, in the order of their stream."""
+    device, found = next(network.parameters()).device, []
     size = max(1, _BLOCK // windows.max_length)
     for first in range(0, len(windows), size):
         rows = np.arange(first, min(first + size, len(windows)))
         ids, following = map(torch.from_numpy, windows.batch(rows))
         with threads_of_pass(network, ids.numel()):
             log_proba = _log_proba(network(ids.to(device))[0])  # (B, T, n_tokens)
-            found = log_proba.gather(-1, following.to(device)[..., None])[..., 0].cpu()
-        counted = following != PADDING
-        total += found[counted].double().sum().item()
-        n_counted += int(counted.sum())
-    return total / n_counted
+            each = log_proba.gather(-1, following.to(device)[..., None])[..., 0].cpu()
+        found.append(each[following != PADDING].double().numpy())
+    return np.concatenate(found)
 
 
 @torch.no_grad()
@@ -149,8 +134,8 @@ def write(network, prompts, n_new, choose, stops=None):
     n_new : int
         How many tokens are written at most.
     choose : callable
-        ``choose(log_proba)`` returns the next tokens, an ndarray of ids of shape (n,), from
-        an ndarray of shape (n, n_tokens).
+        ``choose(log_proba, ids)`` returns the next tokens, an ndarray of ids of shape (n,),
+        from an ndarray of shape (n, n_tokens) and the tokens so far, (n, T).
     stops : callable, default=None
         ``stops(ids)`` returns whether a sequence ends after the tokens that were written.
 
@@ -174,7 +159,7 @@ def write(network, prompts, n_new, choose, stops=None):
         with threads_of_pass(network, new.numel()):
             logits, _ = network(new.to(device), cache=cache)
             log_proba = _log_proba(logits[:, -1]).cpu().numpy()
-        chosen = choose(log_proba)
+        chosen = choose(log_proba, ids[:, :n_tokens].numpy())
         ended |= chosen == END
         if ended.all():
             break

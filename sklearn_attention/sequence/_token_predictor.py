@@ -12,14 +12,20 @@ from .._validation import check_positive
 from ..text import START, UNKNOWN, Vocabulary, check_sequences
 from ..training._fit_network import FittedNetwork
 from ..training._settings import NetworkParameters
+from ._blend import Blend
 from ._sampling import check_sampling, draw, sampling_proba
+from ._token_counts import TokenCounts
 from ._token_windows import TokenStream, TokenWindows, context_stride
+
+# Tokens before the next one that are counted together, at most.
+_LONGEST_CONTEXT = 7
 
 
 class TokenPredictor(NetworkParameters, AttentionEstimator):
     """Base class of what has learned a :class:`LanguageNetwork`: it scores texts and writes.
 
-    A subclass learns in ``fit``, which sets ``vocabulary_`` and ``network_``.
+    A subclass learns in ``fit``, which sets ``vocabulary_``, ``network_``, ``baseline_`` and
+    ``baseline_weight_``.
     """
 
     _held = (FittedNetwork,)
@@ -39,12 +45,10 @@ class TokenPredictor(NetworkParameters, AttentionEstimator):
             Natural logarithm, over all tokens of all texts, END included. What is not in the
             vocabulary counts as the token for unknown ones.
         """
-        from ._language_reading import mean_log_likelihood
-
-        texts = self._vocabulary.encode_all("X", X)
-        max_length = self.network_.shape["max_length"]
-        windows = TokenWindows(TokenStream.of(texts), max_length, context_stride(max_length))
-        return mean_log_likelihood(self.module_, windows)
+        stream = TokenStream.of(self._vocabulary.encode_all("X", X))
+        log_proba = self._network_log_proba(stream)
+        blend = self._blend
+        return float((log_proba if blend is None else blend.of_pairs(log_proba, stream)).mean())
 
     def perplexity(self, X):
         """Among how many equally likely tokens the model is left to choose.
@@ -95,7 +99,8 @@ class TokenPredictor(NetworkParameters, AttentionEstimator):
         from ._language_reading import next_log_proba
 
         prefixes = self._prefixes(X)
-        return next_log_proba(self.module_, prefixes)
+        log_proba, blend = next_log_proba(self.module_, prefixes), self._blend
+        return log_proba if blend is None else blend.of_all_tokens(log_proba, prefixes)
 
     def predict_proba(self, X):
         """Probabilities of the next token.
@@ -175,14 +180,16 @@ class TokenPredictor(NetworkParameters, AttentionEstimator):
         max_new_tokens = check_positive("max_new_tokens", max_new_tokens, integer=True)
         check_sampling(temperature, top_k, top_p)
         stop = _check_stop(stop, vocabulary.kind)
-        rng = check_random_state(random_state)
+        rng, blend = check_random_state(random_state), self._blend
         if prompt is None:
             prompt = "" if vocabulary.kind == "text" else []
         single = _is_single(prompt)
         prompts = [prompt] if single else prompt
         encoded = vocabulary.encode_all("prompt", prompts, empty=True)
 
-        def choose(log_proba):
+        def choose(log_proba, ids):
+            if blend is not None:
+                log_proba = blend.of_all_tokens(log_proba, ids)
             log_proba[:, UNKNOWN] = -np.inf
             proba = sampling_proba(log_proba, temperature=temperature, top_k=top_k, top_p=top_p)
             return draw(proba, rng.random_sample(len(proba)))
@@ -239,6 +246,28 @@ class TokenPredictor(NetworkParameters, AttentionEstimator):
         if "vocabulary" not in self._memo:
             self._memo["vocabulary"] = Vocabulary.from_state(self.vocabulary_)
         return self._memo["vocabulary"]
+
+    @property
+    def _blend(self):
+        """Averages with what is counted, None where that is nothing; kept once it is built."""
+        if self.baseline_ is None:
+            return None
+        if "blend" not in self._memo:
+            counts = self._counts(TokenStream.from_state(self.baseline_))
+            self._memo["blend"] = Blend(counts, self.baseline_weight_)
+        return self._memo["blend"]
+
+    def _counts(self, stream):
+        longest = min(_LONGEST_CONTEXT, self.network_.shape["max_length"])
+        return TokenCounts(stream, self.network_.shape["n_tokens"], longest)
+
+    def _network_log_proba(self, stream):
+        """Log-probabilities that the network has of all tokens of a stream."""
+        from ._language_reading import log_proba_of
+
+        max_length = self.network_.shape["max_length"]
+        windows = TokenWindows(stream, max_length, context_stride(max_length))
+        return log_proba_of(self.module_, windows)
 
     def _prefixes(self, X):
         """Ids of texts that something follows, from START on."""

@@ -4,6 +4,9 @@ import numpy as np
 
 from ..text import END, PADDING, START
 
+# Of a stream that is held out in part.
+_MOST_STRETCHES = 10
+
 
 class TokenStream:
     """Several texts, each START + tokens + END, one after the other.
@@ -41,26 +44,45 @@ class TokenStream:
         first = np.cumsum(n_pairs + 1) - (n_pairs + 1)
         return cls(np.concatenate(parts).astype(np.int64), first, n_pairs)
 
-    def split(self, fraction):
-        """Cut off the last share of the pairs, within a text if need be.
+    def hold_out(self, fraction, length):
+        """Two streams: what is learned from, and stretches that are spread evenly over it.
 
-        Parameters
-        ----------
-        fraction : float
-            Between 0 and 1; both parts get at least one pair.
-
-        Returns
-        -------
-        before, after : TokenStream
+        The stretches have this share of the pairs, at least one and at most all but one. There
+        are up to ten, of `length` pairs or more where more than one is that long.
         """
         total = int(self.n_pairs.sum())
-        n_before = min(max(1, round((1 - fraction) * total)), total - 1)
-        done = np.cumsum(self.n_pairs) - self.n_pairs
-        n_first = np.clip(n_before - done, 0, self.n_pairs)
-        left, right = n_first > 0, n_first < self.n_pairs
-        before = TokenStream(self.ids, self.first[left], n_first[left])
-        first, n_last = self.first + n_first, self.n_pairs - n_first
-        return before, TokenStream(self.ids, first[right], n_last[right])
+        n_held = min(max(1, round(fraction * total)), total - 1)
+        n_stretches = min(max(1, n_held // length), _MOST_STRETCHES)
+        each = np.arange(n_stretches + 1)
+        n_before, learned_before = each * n_held // n_stretches, each * (total - n_held)
+        # Half as much stands before the first stretch, and after the last, as between two.
+        first = (learned_before + (total - n_held) // 2)[:-1] // n_stretches + n_before[:-1]
+        last = first + np.diff(n_before)
+        run_first = np.cumsum(self.n_pairs) - self.n_pairs
+        edges = np.unique(np.concatenate([run_first, first, last, [total]]))
+        begin, n_pairs = edges[:-1], np.diff(edges)
+        run = np.searchsorted(run_first, begin, side="right") - 1
+        place = self.first[run] + begin - run_first[run]
+        held = np.searchsorted(first, begin, side="right") > np.searchsorted(
+            last, begin, side="right"
+        )
+        return [TokenStream(self.ids, place[part], n_pairs[part]) for part in (~held, held)]
+
+    def state(self):
+        """Plain arrays, small ones, that :meth:`from_state` makes the stream of."""
+        ids = self.ids.astype(np.min_scalar_type(self.ids.max()))
+        return {"ids": ids, "first": self.first, "n_pairs": self.n_pairs}
+
+    @classmethod
+    def from_state(cls, state):
+        """The stream of such arrays."""
+        return cls(state["ids"].astype(np.int64), state["first"], state["n_pairs"])
+
+    def places(self):
+        """Where in `ids` the first token of each pair stands, and how far into its run."""
+        before = np.cumsum(self.n_pairs) - self.n_pairs
+        offset = np.arange(self.n_pairs.sum()) - np.repeat(before, self.n_pairs)
+        return np.repeat(self.first, self.n_pairs) + offset, offset
 
 
 class TokenWindows:

@@ -41,7 +41,8 @@ class Training(BaseEstimator):
     validation_fraction : float, "auto" or None, default="auto"
         Share of what is learned from that is held out: the weights kept are those after the
         epoch with the least loss on it. Rows, pairs and texts are drawn at random, classes in
-        proportion; of a single text it is the end. "auto" is a tenth, at least 10, and
+        proportion; of fewer than 40 texts of a language model it is stretches of their tokens.
+        "auto" is a tenth, at least 10, and
         nothing of fewer than 40; None holds nothing out, and keeps the last weights. The
         parameter `X_val` of ``fit`` takes the place of all this. Forecasters hold out none:
         their validation origins judge.

@@ -1,5 +1,12 @@
 """The language model: what it learns, says and writes, and what its training promises."""
 
+import argparse
+import ast
+import configparser
+import dataclasses
+import inspect
+import pickle
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,6 +14,7 @@ import torch
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
+from slow_counts import kneser_ney, witten_bell
 
 from sklearn_attention import Architecture, Training, TransformerLanguageModel
 from sklearn_attention.sequence._language_network import LanguageNetwork
@@ -25,11 +33,11 @@ IDS = [[5, 7, 9, 7, 5, 900], [7, 7], [900, 5, 9, 9, 9, 5, 7, 7, 900, 5, 9, 7]]
 LONG = "the mat sat on the cat on the log on the dog"
 
 
-def fit(texts=None, **parameters):
+def fit(texts=None, *, X_val=None, **parameters):
     parameters = QUICK | parameters
     ids = parameters.get("tokenizer") == "ids"
     return TransformerLanguageModel(**parameters).fit(
-        (IDS if ids else TEXTS) if texts is None else texts
+        (IDS if ids else TEXTS) if texts is None else texts, X_val=X_val
     )
 
 
@@ -50,7 +58,8 @@ def network_of(model):
 
 
 class TestProbabilities:
-    def test_are_the_softmax_of_the_network(self, model):
+    def test_are_the_softmax_of_the_network_without_a_baseline(self):
+        model = fit(baseline=False)
         network = network_of(model)
         for text in ("", "t", "the cat"):
             ids = [START, *(model.tokens_.index(character) for character in text)]
@@ -61,6 +70,20 @@ class TestProbabilities:
             np.testing.assert_allclose(
                 model.predict_proba([text])[0], expected / expected.sum(), rtol=1e-5
             )
+
+    def test_are_averaged_with_those_by_counts(self, model):
+        network, share = fit(baseline=False), model.baseline_weight_
+        for name, value in network.network_.items():
+            np.testing.assert_array_equal(model.network_[name], value)
+        ids = [[*map(model.tokens_.index, text)] for text in TEXTS]
+        for text in ("", "t", "the cat", "ä", LONG):
+            context = [model.tokens_.index(c) if c in model.tokens_ else UNKNOWN for c in text]
+            counted = [
+                kneser_ney(ids, [START, *context], token, len(model.tokens_), longest=7)
+                for token in range(len(model.tokens_))
+            ]
+            expected = share * np.array(counted) + (1 - share) * network.predict_proba([text])
+            np.testing.assert_allclose(model.predict_proba([text]), expected, rtol=1e-5)
 
     def test_do_not_depend_on_what_else_is_asked(self, model):
         texts = ["", "a", LONG, "the cat sat", LONG[:13]]
@@ -164,8 +187,7 @@ class TestSampling:
             assert model.sample(prompt, 20, random_state=3) == text
 
     def test_the_cache_saves_passing_tokens_again(self, monkeypatch):
-        # What is held out has the only END, so that the model knows none.
-        model, seen = fit([LONG * 5], max_length=16), []
+        model, seen = fit([LONG * 5], max_length=16, baseline=False), []
         forward = LanguageNetwork.forward
 
         def counted(network, ids, **options):
@@ -339,13 +361,14 @@ class TestTraining:
             found = model.training_history_["loss"][0]
             assert found == pytest.approx(-model.score(texts), rel=1e-5)
 
-    def test_what_is_held_out_is_the_end(self):
+    def test_stretches_of_a_text_are_held_out(self):
         text = "ab" * 20 + "c" * 10
         model = fit(
             [text], training=Training(validation_fraction=0.2, max_steps=3), max_length=100
         )
         assert model.n_training_tokens_ == 41
-        ids = torch.tensor([[model.tokens_.index(c) for c in text[40:]] + [END]])
+        # One stretch of 10 from the middle, as more would be shorter than `max_length`.
+        ids = torch.tensor([[model.tokens_.index(c) for c in text[19:30]]])
         with torch.no_grad():
             logits, _ = network_of(model)(ids[:, :-1])
         # START and PADDING never come next.
@@ -355,9 +378,36 @@ class TestTraining:
         assert min(history["validation_loss"]) == pytest.approx(expected, rel=1e-5)
         assert history["best_epoch"] == np.argmin(history["validation_loss"])
 
+    @pytest.mark.parametrize("baseline", [False, "auto"])
+    def test_the_end_of_a_text_is_learned(self, baseline):
+        # Tokens that only the last tenth has.
+        model = fit(
+            ["ab" * 180 + "cd" * 20],
+            training=Training(max_steps=40), learning_rate=3e-2, baseline=baseline,
+        )  # fmt: skip
+        assert model.predict(["abcdcdc"]) == "d"
+        assert model.score(["cd" * 10]) > -1.3
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("seed", range(5))
+    def test_a_short_text_is_not_learned_by_heart(self, seed):
+        # There is nothing to learn but how frequent each letter is.
+        rng = np.random.default_rng(seed)
+        frequencies = rng.dirichlet(np.ones(16))
+        draws = rng.choice(16, (2, 500), p=frequencies)
+        text, fresh = ("".join(np.array(list("abcdefghijklmnop"))[row]) for row in draws)
+        model = fit(
+            [text], max_length=32, d_model=32, n_layers=1, learning_rate=2e-2,
+            training=Training(max_steps=80), random_state=seed,
+        )  # fmt: skip
+        counted = np.log((np.bincount(draws[0], minlength=16) + 0.5) / 500)
+        assert model.score([fresh]) > counted[draws[1]].mean() - 0.2
+        assert model.score([fresh]) > -np.log(16)
+
     def test_texts_to_validate_with_can_be_passed(self):
         texts = ["abab" * 3, "baba"]
-        model = TransformerLanguageModel(max_epochs=3).fit(["ab" * 20] * 3, X_val=texts)
+        model = TransformerLanguageModel(max_epochs=3, baseline=False)
+        model.fit(["ab" * 20] * 3, X_val=texts)
         assert model.n_training_tokens_ == 3 * 41
         best = min(model.training_history_["validation_loss"])
         assert best == pytest.approx(-model.score(texts), rel=1e-5)
@@ -470,7 +520,7 @@ class TestTraining:
 
         recorder = Recorder()
         model = TransformerLanguageModel(
-            **QUICK | {"max_epochs": 5, "training": Training(max_steps=None)}
+            **QUICK | {"max_epochs": 5, "training": Training(max_steps=None)}, baseline=False
         )
         model.set_callbacks(recorder).fit(TEXTS)
         assert recorder.names == ["fit", "epoch", "epoch"]
@@ -525,6 +575,47 @@ class TestStop:
             model.sample("the", stop="")
         with pytest.raises(ValueError, match="stop='a' is for texts, but tokens are ids"):
             fit(tokenizer="ids").sample([5], stop="a")
+
+
+class TestBaseline:
+    def test_has_all_texts_once_its_weight_is_chosen(self, model):
+        assert 0 < model.baseline_weight_ < 1
+        assert model.baseline_weight_ + model.transformer_weight_ == 1
+        kept = [START, *map(model.tokens_.index, TEXTS[0]), END]
+        assert model.baseline_["ids"][: len(kept)].tolist() == kept
+        assert len(model.baseline_["ids"]) == sum(map(len, TEXTS)) + 2 * len(TEXTS)
+        assert model.n_training_tokens_ < sum(map(len, TEXTS)) + len(TEXTS)
+
+    def test_auto_needs_something_held_out(self):
+        nothing = Training(validation_fraction=None, max_steps=6)
+        model = fit(training=nothing)
+        assert model.baseline_ is None
+        assert (model.baseline_weight_, model.transformer_weight_) == (0, 1)
+        model = fit(training=nothing, baseline=True)
+        assert (model.baseline_weight_, model.transformer_weight_) == (0.5, 0.5)
+
+    def test_is_weighed_by_texts_that_are_passed(self):
+        # The texts to learn from have all their pairs twice, those to judge by none of them.
+        model = fit(["abcabcabc"] * 9, X_val=["cba"])
+        assert model.baseline_weight_ < 0.5
+        model = fit(["abcabcabc"] * 9, X_val=["abcabcabc"] * 9)
+        assert model.baseline_weight_ > 0.9
+
+    def test_is_weighed_by_tokens_that_it_has_not_counted(self):
+        # Nothing can be learned but by heart.
+        text = "".join(np.random.default_rng(0).choice(list("abcdefghijklmnop"), 400))
+        assert fit([text]).baseline_weight_ < 0.8
+
+    def test_pickles_small(self):
+        model = fit(["abcd" * 500])
+        found = pickle.loads(pickle.dumps(model))
+        assert model.baseline_["ids"].nbytes == 2002
+        assert found.score(TEXTS) == model.score(TEXTS)
+        assert found.sample("a", 9, random_state=0) == model.sample("a", 9, random_state=0)
+
+    def test_bad_values_are_named(self):
+        with pytest.raises(ValueError, match="baseline='ngrams' is not valid: pass True"):
+            fit(baseline="ngrams")
 
 
 class TestConventions:
@@ -631,6 +722,18 @@ def test_one_short_text_is_enough():
     ):
         model = fit(["a"], **parameters)
         assert np.isfinite(model.score(["a"]))
+
+
+@pytest.mark.slow
+def test_defaults_beat_counts_of_six_characters():
+    """Python code, whose next tenth a 6-gram with Witten-Bell's back-off predicts worse."""
+    text = "".join(
+        inspect.getsource(module) for module in (argparse, ast, configparser, dataclasses)
+    )
+    text = text[:120_000]
+    learned, fresh = text[:108_000], text[108_000:]
+    model = TransformerLanguageModel(training=Training(max_steps=100)).fit([learned])
+    assert -model.score([fresh]) < witten_bell(learned, fresh, 6, len(model.tokens_)) - 0.2
 
 
 @pytest.mark.slow

@@ -79,15 +79,36 @@ def test_overlapping_windows_are_the_contexts_that_texts_are_written_from(max_le
         assert n_tokens - start > max_length // 2 or start == 0
 
 
+@pytest.mark.parametrize("length", [1, 4, 1000])
 @pytest.mark.parametrize("fraction", [0.01, 0.1, 0.5, 0.9, 0.999])
-def test_the_last_share_is_cut_off(fraction):
+def test_a_share_is_held_out(fraction, length):
     texts = make_texts()
     pairs = pairs_of(texts)
-    before, after = TokenStream.of(texts).split(fraction)
-    first, last = (TokenWindows(part, 4) for part in (before, after))
-    seen = counted(first.batch(all_rows(first))), counted(last.batch(all_rows(last)))
-    assert seen[0] + seen[1] == pairs
+    learned, held_out = TokenStream.of(texts).hold_out(fraction, length)
+    parts = [TokenWindows(part, 4) for part in (learned, held_out)]
+    seen = [counted(part.batch(all_rows(part))) for part in parts]
+    assert sorted(seen[0] + seen[1]) == sorted(pairs)
     assert len(seen[1]) == min(max(1, round(fraction * len(pairs))), len(pairs) - 1)
+
+
+def test_what_is_held_out_is_spread_over_a_text():
+    stream = TokenStream.of(make_texts([3999]))
+    learned, held_out = stream.hold_out(0.1, 16)
+    np.testing.assert_array_equal(held_out.n_pairs, [40] * 10)
+    np.testing.assert_array_equal(held_out.first, 180 + 400 * np.arange(10))
+    np.testing.assert_array_equal(learned.n_pairs, [180, *[360] * 9, 180])
+    # No shorter stretches than are wanted, but one.
+    assert stream.hold_out(0.1, 150)[1].n_pairs.tolist() == [200, 200]
+    assert stream.hold_out(0.1, 500)[1].first.tolist() == [1800]
+
+
+def test_a_stream_comes_back_from_its_state():
+    stream = TokenStream.of(make_texts()).hold_out(0.3, 4)[0]
+    state = stream.state()
+    assert state["ids"].dtype == np.uint8
+    same = TokenStream.from_state(state)
+    for name in ("ids", "first", "n_pairs"):
+        np.testing.assert_array_equal(getattr(same, name), getattr(stream, name))
 
 
 def test_moved_windows_stay_within_their_texts():

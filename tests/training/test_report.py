@@ -74,6 +74,15 @@ def history_of(n_epochs):
     return History(loss=[0.5] * n_epochs, validation_loss=[0.25] * n_epochs)
 
 
+def test_no_pace_is_known_within_the_first_step(clock, capsys):
+    now = clock(0.0)
+    with Progress("Net", 3, 3, delay=5.0) as progress:
+        for step in (1, 1, 2):
+            now.now += 9.0
+            progress.update(history_of(1), step)
+            assert ("left" in capsys.readouterr().err) == (step == 2)
+
+
 def test_what_the_lines_say(clock, capsys):
     now = clock(0.0)
     with Progress("Net", 3, 30, delay=5.0) as progress:

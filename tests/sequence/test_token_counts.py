@@ -1,0 +1,68 @@
+"""Counts of what followed the same tokens, against a slow and obvious count."""
+
+import numpy as np
+import pytest
+from slow_counts import kneser_ney
+
+from sklearn_attention.sequence._token_counts import TokenCounts
+from sklearn_attention.sequence._token_windows import TokenStream
+from sklearn_attention.text import END, PADDING, START
+
+N_TOKENS = 9
+
+
+def make_texts():
+    rng = np.random.default_rng(0)
+    return [rng.choice([4, 5, 5, 5, 6, 7], n) for n in (30, 1, 12, 3, 3)]
+
+
+def counts_of(texts, longest):
+    return TokenCounts(TokenStream.of(texts), N_TOKENS, longest)
+
+
+@pytest.mark.parametrize("longest", [1, 2, 4])
+def test_are_what_a_slow_count_gives(longest):
+    texts, fresh = make_texts(), np.array([5, 5, 4, 8, 5, 5, 6, 1, 7, 5])
+    counts, whole = counts_of(texts, longest), [START, *fresh, END]
+    prefixes = [whole[: i + 1] for i in range(len(whole) - 1)]
+    expected = np.array(
+        [
+            [kneser_ney(texts, prefix, token, N_TOKENS, longest) for token in range(N_TOKENS)]
+            for prefix in prefixes
+        ]
+    )
+    padded = [[*[PADDING] * longest, *prefix][-longest:] for prefix in prefixes]
+    found = np.exp(counts.of_all_tokens(np.array(padded)))
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    np.testing.assert_allclose(found.sum(axis=1), 1, rtol=1e-12)
+    # Pairs of several texts, in their order.
+    found = np.exp(counts.of_pairs(TokenStream.of([fresh, fresh[:3]])))
+    following = np.arange(len(fresh) + 1), [*fresh, END]
+    np.testing.assert_allclose(found[: len(fresh) + 1], expected[following], rtol=1e-12)
+    np.testing.assert_allclose(found[-4:-1], expected[following][:3], rtol=1e-12)
+    assert len(found) == len(fresh) + 1 + 3 + 1
+
+
+def test_of_many_pairs_are_those_of_few(monkeypatch):
+    counts, stream = counts_of(make_texts(), 3), TokenStream.of(make_texts())
+    together = counts.of_pairs(stream)
+    monkeypatch.setattr("sklearn_attention.sequence._token_counts._BLOCK", 7)
+    np.testing.assert_array_equal(counts.of_pairs(stream), together)
+
+
+def test_what_is_held_out_is_not_counted():
+    # The only 8 stands in the middle, and so does the stretch.
+    stream = TokenStream.of([np.array([4, 5] * 10 + [8] + [4, 5] * 10)])
+    learned, held_out = stream.hold_out(0.1, 4)
+    nothing = TokenCounts(learned, N_TOKENS, 3).of_all_tokens(np.array([[5, 4, 5], [0, 0, 8]]))
+    assert nothing[0, 8] == nothing[0, 1]
+    everything = TokenCounts(stream, N_TOKENS, 3).of_all_tokens(np.array([[5, 4, 5]]))
+    assert everything[0, 8] > nothing[0, 8]
+    assert 8 in stream.ids[held_out.places()[0]]
+
+
+def test_large_vocabularies_take_little_memory():
+    ids = np.random.default_rng(0).integers(4, 8000, 2000)
+    counts = TokenCounts(TokenStream.of([ids]), 8000, 3)
+    n_kept = sum(level.keys.size + level.first.size for level in counts._levels)
+    assert n_kept < 8 * (len(ids) + 1)
