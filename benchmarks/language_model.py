@@ -11,9 +11,9 @@ Here both sides have that size, those batches and that many steps, on one thread
 * plain torch: the published recipe, written anew; learned positions, normal starting weights,
   AdamW with 100 steps of warm-up and a cosine from 1e-3 to 1e-4; every 250 steps it estimates
   both losses from 20 batches, as the original does;
-* ours: `TransformerLanguageModel` without its baseline of counts (rotary positions, one cycle up to a higher
-  learning rate), which judges all that is held out after each epoch. With `--autocast` it
-  trains in bfloat16 where torch considers that safe.
+* ours: `TransformerLanguageModel` without its baseline of counts (rotary positions, one cycle
+  up to a higher learning rate), which judges all that is held out after each epoch. With
+  `--autocast` it trains in bfloat16 where torch considers that safe.
 
 A hook makes a step of plain torch before each of ours, so that both see the same machine.
 Printed are seconds of the processor, all that is judged included, and their ratio. The loss is

@@ -10,7 +10,8 @@ A language model says how likely each token is to come next, given those before:
 That is all. Drawing from these probabilities, again and again, writes text. Here tokens are
 characters, the texts are the first sentences of the documentation of NumPy, SciPy, pandas and
 scikit-learn, and the model is a small transformer, in which every character averages what it
-needs of the characters before, itself averaged with counts of what followed them. It will document functions that nobody has written yet.
+needs of the characters before, itself averaged with counts of what followed them. It will
+document functions that do not exist.
 """
 
 # %%
@@ -64,12 +65,15 @@ print(f"{len(texts)} sentences of {sum(map(len, texts))} characters")
 model = TransformerLanguageModel(max_length=64, d_model=64, n_layers=3, max_epochs=16)
 model.fit(texts)
 history = model.training_history_
-print(f"perplexity of what was held out, by the transformer: {math.exp(min(history['validation_loss'])):.2f}")
+loss = min(history["validation_loss"])
+print(f"perplexity that the transformer has of what was held out: {math.exp(loss):.2f}")
+print(f"weight of the counts: {model.baseline_weight_:.2f}")
 
 # %%
 # ``training_history_`` has minus the mean log-likelihood of a character after each epoch; the
-# best epoch is kept. These are the transformer's own. How far is it from the obvious? If all characters were equally likely,
-# the loss would be the logarithm of their number; if each had its frequency, the entropy.
+# best epoch is kept. These are of the transformer without the counts. How far is it from the
+# obvious? If all characters were equally likely, the loss would be the logarithm of their
+# number; if each had its frequency, the entropy.
 
 counts = np.unique(list("".join(texts)), return_counts=True)[1]
 share = counts / counts.sum()
