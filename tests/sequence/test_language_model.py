@@ -73,8 +73,8 @@ class TestProbabilities:
 
     def test_are_averaged_with_those_by_counts(self, model):
         network, share = fit(baseline=False), model.baseline_weight_
-        for name, value in network.network_.items():
-            np.testing.assert_array_equal(model.network_[name], value)
+        for name, value in network.network_.weights.items():
+            np.testing.assert_array_equal(model.network_.weights[name], value)
         ids = [[*map(model.tokens_.index, text)] for text in TEXTS]
         for text in ("", "t", "the cat", "ä", LONG):
             context = [model.tokens_.index(c) if c in model.tokens_ else UNKNOWN for c in text]
