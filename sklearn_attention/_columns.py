@@ -301,10 +301,13 @@ class MixedRows(AttentionEstimator):
     categorical_features = "from_dtype"
     # Whether Dask collections stay in their partitions; otherwise they come into memory.
     _keeps_partitions = False
+    # Whether numbers may be missing.
+    _reads_missing = False
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.categorical = True
+        tags.input_tags.allow_nan = self._reads_missing
         return tags
 
     def _learn_rows(self, X, dtype=_DTYPES, *, ordered=True, refuse_texts=False, **checks):
@@ -315,7 +318,7 @@ class MixedRows(AttentionEstimator):
             columns = Columns.learn(
                 X, self.categorical_features, ordered=ordered, refuse_texts=refuse_texts
             )
-            checked = validate_data(self, columns.encode(X), **checks, dtype=dtype)
+            checked = self._validate(columns.encode(X), dtype, **checks)
         self.columns_ = columns
         return checked
 
@@ -329,7 +332,11 @@ class MixedRows(AttentionEstimator):
             validate_data(self, X, reset=False, skip_check_array=True)
         with check_numeric("X"):
             X = self.columns_.encode(X)
-            return validate_data(self, X, **checks, reset=False, dtype=dtype)
+            return self._validate(X, dtype, reset=False, **checks)
+
+    def _validate(self, X, dtype, **checks):
+        finite = "allow-nan" if self._reads_missing else True
+        return validate_data(self, X, dtype=dtype, **{"ensure_all_finite": finite} | checks)
 
 
 def _read_partitions(estimator, X, dtype, checks, *, reset):

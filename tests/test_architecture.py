@@ -62,8 +62,7 @@ WITHOUT_TESTS = {
     """,
     "kernel_approximation": "_fourier_features _positive_features _random_features",
     "kernel_attention": """
-        _batches _classifier _distribution _estimator _kernel _leave_one_out _losses
-        _members _regressor _ridge _rows
+        _classifier _distribution _estimator _kernel _regressor _ridge _rows
     """,
     "sequence": """
         _language_network _language_reading _pairs _scores _token_predictor

@@ -27,7 +27,7 @@ class TrainingRows:
     targets: np.ndarray
     weights: np.ndarray
     encodings: list
-    _kept: dict = field(default_factory=dict, repr=False)
+    _kept: dict = field(default_factory=dict, init=False, repr=False)
 
     def __len__(self):
         return len(self.X)

@@ -11,7 +11,7 @@ from .._blocks import appended, own_copy
 from .._columns import MixedRows
 from .._explanation import Explanation, heaviest
 from .._partitions import in_memory
-from .._validation import check_choice, check_key_weights, check_positive
+from .._validation import check_choice, check_key_weights
 from ..attention._smoother import fastest_algorithm
 from ..bandwidth._rules import SMOOTHER_RULES
 from ..bandwidth._search import Rows, bandwidth_rule
@@ -74,11 +74,7 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
         """
         smoother = FittedSmoother.of(self)
         smoother.need_rows_in_memory("explanations")
-        k = min(check_positive("k", k, integer=True), len(self.keys_))
-        X = self._read_rows(X)
-        indices, weights = heaviest(
-            lambda rows: smoother.effects(X[rows]), len(X), len(self.keys_), k
-        )
+        indices, weights = heaviest(smoother.effects, self._read_rows(X), len(self.keys_), k)
         return Explanation(indices, weights, self._targets(indices))
 
     def smoother_matrix(self, X):

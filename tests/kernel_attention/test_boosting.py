@@ -97,7 +97,7 @@ class TestRegressor:
 
     def test_residuals_and_intervals_are_of_the_stack(self):
         without, model = both_of_steps()
-        np.testing.assert_array_equal(model.judged_rows_, without.judged_rows_)
+        np.testing.assert_array_equal(model.held_out_rows_, without.held_out_rows_)
         size = [np.square(m.loo_residuals_).mean() for m in (without, model)]
         assert size[1] < 0.8 * size[0]
         queries, targets = make_steps(500, seed=1)
@@ -108,14 +108,14 @@ class TestRegressor:
     def test_equals_a_stack_by_hand(self):
         X, y = make_steps()
         model = boosted_data(KernelAttentionRegressor)
-        rows = np.delete(np.arange(len(X)), model.judged_rows_)
+        rows = np.delete(np.arange(len(X)), model.held_out_rows_)
         z = (y - y.mean()) / y.std()
         trees = HistGradientBoostingRegressor(early_stopping=False).fit(X[rows], z[rows])
         without = KernelAttentionRegressor(n_folds=1, **QUICK).fit(X, y)
-        held_out = trees.predict(X[model.judged_rows_]) * y.std()
-        kernel = y[model.judged_rows_] - without.loo_residuals_ - y.mean()
+        held_out = trees.predict(X[model.held_out_rows_]) * y.std()
+        kernel = y[model.held_out_rows_] - without.loo_residuals_ - y.mean()
         stacked = np.linalg.lstsq(
-            np.column_stack([kernel, held_out]), y[model.judged_rows_] - y.mean()
+            np.column_stack([kernel, held_out]), y[model.held_out_rows_] - y.mean()
         )[0]
         # No error is so large that it would count less.
         np.testing.assert_allclose(model.boosting_share_, stacked[1], rtol=1e-6)

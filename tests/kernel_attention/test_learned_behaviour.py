@@ -114,21 +114,15 @@ class TestPrediction:
 
 
 def test_rows_of_weight_0_do_not_count_as_many(monkeypatch):
-    # How many rows there are decides which members there are.
-    seen, members = [], KernelAttentionRegressor._members
-
-    def listen(self, n_rows, n_folds):
-        seen.append(n_rows)
-        return members(self, n_rows, n_folds)
-
-    monkeypatch.setattr(KernelAttentionRegressor, "_members", listen)
+    # The number of rows decides which members there are.
+    monkeypatch.setattr(_regressor, "FEW_ROWS", 99)
     X, y = make_data(110)
     weight = np.ones(110)
     weight[::10] = 0
     options = {"max_steps": 0, "n_folds": 2}
     model = KernelAttentionRegressor(**options).fit(X, y, weight)
     without = KernelAttentionRegressor(**options).fit(X[weight > 0], y[weight > 0])
-    assert seen == [99, 99]
+    assert list(model.blend_weights_) == list(without.blend_weights_)
     assert model.keys_.shape == (99, 3)
     np.testing.assert_array_equal(model.predict(X), without.predict(X))
 
@@ -150,7 +144,7 @@ class TestSeveralOutputs:
         assert model.predict_interval(X[:5]).shape == (5, 2, 2)
         assert model.local_slopes(X[:5]).shape == (5, 2, 3)
         assert model.explain(X[:5], k=4).values.shape == (5, 4, 2)
-        assert model.loo_residuals_.shape == (len(model.judged_rows_), 2)
+        assert model.loo_residuals_.shape == (len(model.held_out_rows_), 2)
 
     def test_one_column_is_one_output_in_a_table(self, readout):
         X, y = make_data()
@@ -226,7 +220,7 @@ class TestWhatIsLearned:
         X, y = make_data(200)
         y = y + np.random.default_rng(1).normal(size=200)
         model = KernelAttentionRegressor(max_steps=2, n_folds=3).fit(X, y)
-        assert len(model.members_) == 3 * len(model.kinds_)
+        assert len(model.members_) == 3 * len(model.blend_weights_)
         scales = [m.kernel.named()["scale"] for m in model.members_]
         found = np.exp(-np.mean(scales, axis=0))
         found[0] *= model.encodings_[0].scale
@@ -267,11 +261,11 @@ class TestWhatIsLearned:
         for noise in (0.0, 1.0, 3.0):
             noisy = y + noise * np.random.default_rng(1).normal(size=60)
             model = KernelAttentionRegressor(max_steps=5, n_folds=2).fit(X, noisy)
-            assert list(model.blend_weights_) == model.kinds_
-            assert set(model.kinds_) <= {"solve", "solve_small"}
+            kinds = tuple(model.blend_weights_)
+            assert set(kinds) <= {"solve", "solve_small"}
             assert all(share > 0 for share in model.blend_weights_.values())
-            assert len(model.members_) == 2 * len(model.kinds_)
-            seen.add(tuple(model.kinds_))
+            assert len(model.members_) == 2 * len(kinds)
+            seen.add(kinds)
         assert len(seen) > 1
 
     def test_blend_weights_of_several_outputs(self):
@@ -289,25 +283,27 @@ class TestWhatIsLearned:
         for rows, n_folds in ((120, 2), (90, 1)):
             model = KernelAttentionRegressor(max_steps=0, n_folds=n_folds)
             model.fit(X[:rows], y[:rows])
-            assert model.kinds_ == ["solve"]
             assert model.blend_weights_ == {"solve": 1.0}
             assert len(model.members_) == n_folds
 
     @every_estimator
-    def test_few_rows_are_all_judged(self, estimator):
+    def test_few_rows_are_all_held_out(self, estimator):
         X, y = make_data()
         model = fit(estimator, X, y, n_folds="auto", max_steps=2)
         n_folds = 4 if estimator is KernelAttentionRegressor else 8
-        assert len(model._members_of("solve")) == n_folds
-        np.testing.assert_array_equal(np.sort(model.judged_rows_), np.arange(60))
+        kinds = getattr(model, "blend_weights_", {"solve": 1})
+        assert len(model.members_) == n_folds * len(kinds)
+        np.testing.assert_array_equal(np.sort(model.held_out_rows_), np.arange(60))
 
-    def test_judges_are_left_out(self):
+    def test_rows_held_out_are_not_learned_from(self):
         X, y = make_data(400)
         model = KernelAttentionRegressor("solve", max_steps=2, n_folds=1).fit(X, y)
-        assert len(model.judged_rows_) == 100
-        # A member is learned without what judges it: other targets, the same length-scales.
+        assert len(model.held_out_rows_) == 100
+        # A member is learned without its fold: other targets, the same length-scales.
         other = y.copy()
-        other[model.judged_rows_] = np.random.default_rng(1).permutation(y[model.judged_rows_])
+        other[model.held_out_rows_] = np.random.default_rng(1).permutation(
+            y[model.held_out_rows_]
+        )
         again = clone(model).fit(X, other)
         np.testing.assert_array_equal(again.length_scales_, model.length_scales_)
         assert not np.array_equal(again.predict(X), model.predict(X))
@@ -338,7 +334,7 @@ class TestSpace:
             far = far + squared
         rough, rate = np.exp(2 * named["rough"]), np.exp(named["rate"])
         total = total + rough * np.exp(-rate * np.sqrt(far + 1e-4))
-        rows = model._training.encode(X, np.float64)
+        rows = [encoding.encode(X) for encoding in model.encodings_]
         np.testing.assert_allclose(kernel.matrix(rows, rows), total, rtol=1e-9)
 
     def test_in_the_special_case_numbers_are_in_bandwidths(self):
@@ -394,7 +390,7 @@ class TestSlopes:
                 if estimator is KernelAttentionRegressor:
                     ends.append(model.predict(at))
                 else:
-                    ends.append(model._scores(at)[0])
+                    ends.append(model._fitted.scores(at)[0])
             expected = (ends[0] - ends[1]) / (2 * unit * step)
             tolerance = 1e-4 if most == 3000 else 0.03
             np.testing.assert_allclose(
@@ -531,7 +527,7 @@ class TestPredictiveDistribution:
         assert np.mean(model.loo_residuals_**2) == pytest.approx(0.2, rel=0.2)
         assert (
             np.abs(model.loo_residuals_).mean()
-            > 0.9 * np.abs(y - model.predict(make_toy()[0]))[model.judged_rows_].mean()
+            > 0.9 * np.abs(y - model.predict(make_toy()[0]))[model.held_out_rows_].mean()
         )
 
     @pytest.mark.parametrize("quantiles", [0, 1, [0.5, 1.5], [], [[0.5]], np.nan])

@@ -191,7 +191,7 @@ class TestAllReadouts:
         # A ridge of lines is in units of standardised rows, which change with the rows.
         ridge = 0.1 if readout == "solve" else 0.0
         model = special(readout=readout, bandwidth=[1.0, 2.0, 80.0], ridge=ridge).fit(X, y)
-        np.testing.assert_array_equal(model.judged_rows_, np.arange(80))
+        np.testing.assert_array_equal(model.held_out_rows_, np.arange(80))
         for row in range(5):
             others = np.arange(80) != row
             left = clone(model).fit(X[others], y[others]).predict(X[[row]])[0]
@@ -206,7 +206,7 @@ class TestAllReadouts:
         model.fit(X, both, weight)
         assert model.loo_residuals_.shape == (75, 2)
         for position in range(0, 75, 19):
-            row = model.key_rows_[position]
+            row = np.flatnonzero(weight)[position]
             others = (np.arange(80) != row) & (weight > 0)
             # Noise is in units of the mean weight, which is another one without the row.
             unit = weight[others].mean() / weight[weight > 0].mean()

@@ -1,0 +1,252 @@
+"""Kernel attention as it is learned, and all that is known from it, for numbers and classes."""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from .._blas_threads import one_blas_thread
+from .._columns import Columns
+from ._blend import blend
+from ._copies import join_copies
+from ._encodings import Encoding
+from ._kernel import ScaledRows
+from ._members import LocalAverage
+from ._rows import TrainingRows
+
+# Fewer rows than this are all needed to learn from.
+_FEWEST_TO_SPARE = 8
+# Rows that a fold holds out, at most.
+_MOST_HELD_OUT_OF_FEW, _MOST_HELD_OUT = 2000, 1000
+_SMALL = 3000
+_MOST_DESCRIBED = 4096
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """Differences between regression and classification."""
+
+    # From readout, frequencies of classes and outputs to a loss of leave-one-out errors.
+    loss: Callable
+    # From numbers of rows and folds to the KernelRidge of each kind.
+    ridges: Callable
+    # From names, held-out predictions, targets and weights of the first fold to the names of
+    # the kinds that are worth their time.
+    keep: Callable
+    folds: Mapping  # number of folds, by the number of rows at most
+    scales_targets: bool
+    fewest_bins: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Rows:
+    """Training rows as they were read."""
+
+    X: np.ndarray  # (n, n_features), numbers and codes
+    values: np.ndarray  # (n,) or (n, n_columns)
+    weights: np.ndarray | None
+    columns: Columns
+    outputs: list  # slices, the columns of the values that are one output
+
+
+@dataclasses.dataclass(frozen=True)
+class Fitted:
+    """Rows remembered, members of every kind, and the rows that were held out."""
+
+    training: TrainingRows
+    positions: np.ndarray  # of the rows remembered among those passed
+    center: np.ndarray  # what values are less, and in units of, (n_outputs,)
+    scale: np.ndarray
+    kinds: list
+    members: list  # for each kind those of all folds
+    shares: np.ndarray  # of each kind in predictions, (n_kinds, n_outputs)
+    folds: list  # rows held out by each fold
+
+    @property
+    def held_out(self):
+        """Positions of the rows held out, fold by fold."""
+        return np.concatenate(self.folds)
+
+    def scores(self, X):
+        """Predictions of each kind, the mean over its members, (n_kinds, n, n_outputs)."""
+        with one_blas_thread():
+            return np.stack([
+                sum(member.predict(self.training, X) for member in members) / len(members)
+                for members in self.members
+            ])  # fmt: skip
+
+    def predict(self, X):
+        """Predictions of all kinds together, in units of the members, (n, n_outputs)."""
+        return np.einsum("kno,ko->no", self.scores(X), self.shares)
+
+    def weights(self, X):
+        """Effective weights of the training rows in predictions, (n, n_training)."""
+        total = 0.0
+        for members, share in zip(self.members, self.shares, strict=True):
+            weights = [member.weights(self.training, X) for member in members]
+            total = total + share.mean() * np.mean(weights, axis=0)
+        return total
+
+    def slopes(self, X):
+        """Derivatives of predictions, in units of the values, (n, n_outputs, n_features)."""
+        total = 0.0
+        for members, share in zip(self.members, self.shares, strict=True):
+            slopes = [member.slopes(self.training, X) for member in members]
+            total = total + np.mean(slopes, axis=0) * share[:, None]
+        return total * self.scale[:, None]
+
+    def space(self, X):
+        """Rows in the learned space of the first member, (n, n_columns)."""
+        return self.members[0][0].kernel.space(self.training.encode(X, np.float64))
+
+    def log_kernel(self, X):
+        """Logarithm of the first member's kernel between rows and those held out."""
+        kernel, held_out = self._held_out_keys
+        with one_blas_thread(), np.errstate(divide="ignore"):
+            return np.log(kernel.matrix(self.training.encode(X, np.float64), held_out))
+
+    @functools.cached_property
+    def _held_out_keys(self):
+        kernel = dataclasses.replace(self.members[0][0].kernel, constant=0.0)
+        rows = self.training.encode(self.training.X[self.held_out], np.float64)
+        return kernel, ScaledRows.of(kernel, rows)
+
+    def attributes(self):
+        """Public attributes of an estimator."""
+        length_scales = self._length_scales()
+        return {
+            "keys_": self.training.X,
+            "key_weights_": self.training.weights,
+            "encodings_": self.training.encodings,
+            "members_": [member for members in self.members for member in members],
+            "held_out_rows_": self.held_out,
+            "length_scales_": length_scales,
+            "bandwidth_": length_scales[0].copy(),
+            "feature_relevance_": self._relevance(),
+        }
+
+    @property
+    def _kernels(self):
+        return [member.kernel for members in self.members for member in members]
+
+    def _length_scales(self):
+        """Geometric means over the members, (n_encodings, n_features)."""
+        encodings = self.training.encodings
+        means = np.mean([kernel.named()["scale"] for kernel in self._kernels], axis=0)
+        found = np.full((len(encodings), self.training.X.shape[1]), np.inf)
+        for own, encoding, log_scales in zip(found, encodings, means, strict=True):
+            used = np.unique(encoding.feature)
+            own[used] = np.exp(-log_scales[used])
+            if encoding.name == "standard":
+                own[encoding.numeric] *= encoding.scale
+        return found
+
+    def _relevance(self):
+        """Share of each feature in the mean squared distance, (n_features,)."""
+        training = self.training
+        sample = training.encode(training.X[:_MOST_DESCRIBED], np.float64)
+        variances = np.concatenate([z.var(axis=0) for z in sample])
+        squares = sum(np.square(np.concatenate(k.column_scales)) for k in self._kernels)
+        features = np.concatenate(training.features)
+        relevance = np.bincount(features, variances * squares, training.X.shape[1])
+        total = relevance.sum()
+        return relevance / total if total > 0 else relevance
+
+
+def fit_kernel_attention(rows, task, options, seed, report):
+    """Learn encodings and members.
+
+    Returns what is fitted, and predictions of the rows held out, (n_kinds, n_held_out,
+    n_outputs), in units of the members: each by members that have not learned from it, and
+    without itself.
+    """
+    positions, weights = _remembered(rows)
+    X, values = rows.X[positions], rows.values.reshape(len(rows.X), -1)[positions]
+    center, scale = _units(values, weights, task, options)
+    kinds, fewest = rows.columns.kinds, task.fewest_bins
+    training = TrainingRows(
+        X, (values - center) / scale, weights,
+        [Encoding.learn(name, X, kinds, options.clip, fewest) for name in options.encodings],
+    )  # fmt: skip
+    folds = _folds(len(X), task, options, np.random.default_rng(seed))
+    learners = {options.readout: LocalAverage(lines=options.readout == "local_linear")}
+    if options.readout == "solve":
+        learners = task.ridges(len(X), len(folds))
+    loss = task.loss(options.readout, center, rows.outputs)
+    report.begin(len(folds) * len(learners))
+    found = {kind: [] for kind in learners}
+    for number, fold in enumerate(folds):
+        for order, kind in enumerate(list(found)):
+            rng = np.random.default_rng([seed, number, order])
+            found[kind].append(learners[kind].fit(training, fold, loss, rng, options))
+            report.done()
+        if number == 0 and len(found) > 1:
+            first = np.stack([fits[0][1] for fits in found.values()])
+            known = training.targets[fold], weights[fold]
+            found = {kind: found[kind] for kind in task.keep(list(found), first, *known)}
+    left_out = np.stack([np.concatenate([left for _, left in fits]) for fits in found.values()])
+    held_out = np.concatenate(folds)
+    shares = np.ones((1, values.shape[1]))
+    if len(found) > 1:
+        shares = blend(left_out, training.targets[held_out], weights[held_out])
+    used = shares.any(axis=1)
+    members = [[member for member, _ in fits] for fits in found.values()]
+    fitted = Fitted(
+        training, positions, center, scale,
+        kinds=[kind for kind, kept in zip(found, used, strict=True) if kept],
+        members=[own for own, kept in zip(members, used, strict=True) if kept],
+        shares=shares[used], folds=folds,
+    )  # fmt: skip
+    return fitted, left_out[used]
+
+
+def _remembered(rows):
+    """Positions and weights, of mean 1, of rows without copies and those of weight 0."""
+    positions, weights = np.arange(len(rows.X)), np.ones(len(rows.X))
+    if rows.weights is not None:
+        positions = np.flatnonzero(rows.weights)
+        weights = rows.weights[positions]
+    own, weights = join_copies(rows.X[positions], rows.values[positions], weights)
+    return positions[own], weights / weights.mean()
+
+
+def _units(values, weights, task, options):
+    """What values are less, and in units of, as members learn them."""
+    center, scale = np.zeros(values.shape[1]), np.ones(values.shape[1])
+    if options.learns or not task.scales_targets:
+        center = np.average(values, axis=0, weights=weights)
+    if options.learns and task.scales_targets:
+        with np.errstate(over="ignore"):
+            squares = np.square(values - center)
+        spread = np.sqrt(np.average(squares, axis=0, weights=weights))
+        if not np.isfinite(spread).all():
+            raise ValueError(
+                f"y has values as large as {np.abs(values).max():g}, whose squares are "
+                "infinite: divide it by its largest value."
+            )
+        tiny = 1e-12 * np.abs(values).max(axis=0)
+        scale = np.where(spread > tiny, spread, 1.0)
+    return center, scale
+
+
+def _folds(n, task, options, rng):
+    """Rows that members do not learn from, of each fold."""
+    n_folds = options.n_folds
+    if n_folds is None:
+        n_folds = next(folds for most, folds in task.folds.items() if n <= most)
+        n_folds = 1 if n < 2 * n_folds else n_folds
+    if n_folds > max(1, n // 2):
+        raise ValueError(
+            f"n_folds={n_folds!r} folds need two rows each, but only {n} rows "
+            "have weight: pass fewer, or more rows."
+        )
+    shuffled = rng.permutation(n)
+    if not options.learns or n < _FEWEST_TO_SPARE:
+        return [np.sort(shuffled[:_MOST_HELD_OUT_OF_FEW])]
+    most = n if n <= _SMALL else _MOST_HELD_OUT
+    if n_folds < 4:
+        folds = np.split(shuffled[: min(n // 4, most) * n_folds], n_folds)
+    else:
+        folds = [fold[:most] for fold in np.array_split(shuffled, n_folds)]
+    return [np.sort(fold) for fold in folds]
