@@ -7,7 +7,6 @@ from types import MappingProxyType
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.callback import with_callbacks
-from sklearn.utils import check_random_state
 
 from .._base import FitReport, keeps_state_on_failure
 from .._blas_threads import one_blas_thread
@@ -180,8 +179,7 @@ class KernelAttentionClassifier(ClassLabels, ClassifierMixin, KernelAttention):
         ends = np.cumsum([0, *map(len, classes_of_outputs(self.classes_))])
         outputs = [slice(*pair) for pair in itertools.pairwise(ends)]
         rows = Rows(X, values, weights, self.columns_, outputs)
-        seed = check_random_state(self.random_state).randint(2**31 - 1)
-        fitted, left_out = fit_kernel_attention(rows, CLASSIFICATION, options, seed, report)
+        fitted, left_out = fit_kernel_attention(rows, CLASSIFICATION, options, report)
         self._fitted, self.values_ = fitted, values[fitted.positions]
         vars(self).update(fitted.attributes())
         boosts = options.boosting and len(self.keys_) >= FEWEST_ROWS

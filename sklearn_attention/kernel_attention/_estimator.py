@@ -1,12 +1,12 @@
 """The public face that the regressor and the classifier share."""
 
 import numpy as np
-from sklearn.base import MultiOutputMixin, TransformerMixin, is_classifier
+from sklearn.base import MultiOutputMixin, TransformerMixin
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from .._columns import Columns, MixedRows
 from .._explanation import Explanation, heaviest
-from .._labels import split_classes, winners
+from .._labels import targets_at
 from ._averages import AverageMember
 from ._encodings import ENCODINGS, Encoding
 from ._fitted import Fitted
@@ -107,10 +107,7 @@ class KernelAttention(MultiOutputMixin, TransformerMixin, MixedRows):
         """
         X, fitted = self._read_rows(X), self._fitted
         indices, weights = heaviest(fitted.weights, X, len(self.keys_), k)
-        values = self.values_[indices]
-        if is_classifier(self):
-            values = winners(split_classes(values, self.classes_), self.classes_)
-        return Explanation(fitted.positions[indices], weights, values)
+        return Explanation(fitted.positions[indices], weights, targets_at(self, indices))
 
     def local_slopes(self, X):
         """Slopes of predictions along the features.

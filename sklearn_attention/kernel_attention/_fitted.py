@@ -154,7 +154,7 @@ class Fitted:
         return relevance / total if total > 0 else relevance
 
 
-def fit_kernel_attention(rows, task, options, seed, report):
+def fit_kernel_attention(rows, task, options, report):
     """Learn encodings and members.
 
     Returns what is fitted, and predictions of the rows held out, (n_kinds, n_held_out,
@@ -169,7 +169,7 @@ def fit_kernel_attention(rows, task, options, seed, report):
         X, (values - center) / scale, weights,
         [Encoding.learn(name, X, kinds, options.clip, fewest) for name in options.encodings],
     )  # fmt: skip
-    folds = _folds(len(X), task, options, np.random.default_rng(seed))
+    folds = _folds(len(X), task, options, np.random.default_rng(options.seed))
     learners = {options.readout: LocalAverage(lines=options.readout == "local_linear")}
     if options.readout == "solve":
         learners = task.ridges(len(X), len(folds))
@@ -178,7 +178,7 @@ def fit_kernel_attention(rows, task, options, seed, report):
     found = {kind: [] for kind in learners}
     for number, fold in enumerate(folds):
         for order, kind in enumerate(list(found)):
-            rng = np.random.default_rng([seed, number, order])
+            rng = np.random.default_rng([options.seed, number, order])
             found[kind].append(learners[kind].fit(training, fold, loss, rng, options))
             report.done()
         if number == 0 and len(found) > 1:

@@ -6,6 +6,7 @@ import numbers
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.utils import check_random_state
 
 from .._validation import check_bandwidth, check_choice, check_positive
 from ..kernels import RadialKernel, as_kernel
@@ -27,6 +28,7 @@ class Options:
     bandwidth: np.ndarray | None = None  # (n_features,)
     ridge: float | None = None
     boosting: bool = False
+    seed: int = 0
 
     @classmethod
     def of(cls, estimator):
@@ -55,6 +57,7 @@ class Options:
             bandwidth=None if learned else bandwidth,
             ridge=_ridge(given["ridge"]),
             boosting=_boosting(given["boosting"]) and learned,
+            seed=check_random_state(given["random_state"]).randint(2**31 - 1),
         )
 
     @property

@@ -5,7 +5,6 @@ from types import MappingProxyType
 import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.callback import with_callbacks
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._base import FitReport, keeps_state_on_failure
@@ -251,8 +250,7 @@ class KernelAttentionRegressor(RegressorMixin, KernelAttention):
         y, weights = y.astype(np.float64), check_key_weights(sample_weight, X)
         options, report = Options.of(self), FitReport(self, X, y, sample_weight, "member")
         rows = Rows(X, y, weights, self.columns_, outputs=[])
-        seed = check_random_state(self.random_state).randint(2**31 - 1)
-        fitted, left_out = fit_kernel_attention(rows, REGRESSION, options, seed, report)
+        fitted, left_out = fit_kernel_attention(rows, REGRESSION, options, report)
         self._fitted, self.values_ = fitted, y[fitted.positions]
         vars(self).update(fitted.attributes())
         held_out, single = fitted.held_out, y.ndim == 1

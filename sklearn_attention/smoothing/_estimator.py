@@ -10,6 +10,7 @@ from .. import attention
 from .._blocks import appended, own_copy
 from .._columns import MixedRows
 from .._explanation import Explanation, heaviest
+from .._labels import targets_at
 from .._partitions import in_memory
 from .._validation import check_choice, check_key_weights
 from ..attention._smoother import fastest_algorithm
@@ -75,7 +76,7 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
         smoother = FittedSmoother.of(self)
         smoother.need_rows_in_memory("explanations")
         indices, weights = heaviest(smoother.effects, self._read_rows(X), len(self.keys_), k)
-        return Explanation(indices, weights, self._targets(indices))
+        return Explanation(indices, weights, targets_at(self, indices))
 
     def smoother_matrix(self, X):
         r"""Effective weight of every training row in every prediction.
@@ -188,7 +189,7 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
         """Rows, targets and weights for callbacks."""
         return {
             "X": self.keys_,
-            "y": lambda: self._targets(slice(None)),
+            "y": lambda: targets_at(self, slice(None)),
             "metadata": {"sample_weight": self.key_weights_},
         }
 

@@ -28,8 +28,14 @@ def make_kernel():
 
 
 def test_defaults_leave_all_to_learning():
-    assert options() == Options(Gaussian(), encodings=ENCODINGS)
-    assert options().learns
+    found = options()
+    assert found == Options(Gaussian(), encodings=ENCODINGS, seed=found.seed)
+    assert found.learns
+
+
+def test_a_state_of_random_numbers_draws_the_seed():
+    found = [options(random_state=state).seed for state in (0, 0, np.random.RandomState(0), 1)]
+    assert found[0] == found[1] == found[2] != found[3]
 
 
 def test_words_become_none_and_numbers_are_pythons_own():
