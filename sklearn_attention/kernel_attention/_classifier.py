@@ -34,7 +34,7 @@ _LEAST_FREQUENCY = 1e-9
 
 
 def _ridges(n_rows, n_folds):
-    """What learns the members of each kind."""
+    """Learners of the members of each kind."""
     usual = KernelRidge(
         share=0.4, n_steps=25 if n_rows <= _RANDOM else 150, most_at_random=_RANDOM,
         noise=0.5, rough=False, linear=True, constant=False,

@@ -51,7 +51,7 @@ class KernelAttention(MultiOutputMixin, TransformerMixin, MixedRows):
         self.random_state = random_state
 
     def transform(self, X):
-        """Rows in the learned space, where near means alike for the targets.
+        """Rows in the learned space, where near rows have similar targets.
 
         Parameters
         ----------
@@ -73,7 +73,7 @@ class KernelAttention(MultiOutputMixin, TransformerMixin, MixedRows):
         Parameters
         ----------
         input_features : array-like of str, default=None
-            Names of the features; if given, those seen in `fit`.
+            Names of the features; if given, those of `fit`.
 
         Returns
         -------

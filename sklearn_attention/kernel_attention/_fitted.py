@@ -56,7 +56,7 @@ class Fitted:
 
     training: TrainingRows
     positions: np.ndarray  # of the rows remembered among those passed
-    center: np.ndarray  # what values are less, and in units of, (n_outputs,)
+    center: np.ndarray  # of the values in units of the members, (n_outputs,)
     scale: np.ndarray
     kinds: list
     members: list  # for each kind those of all folds
@@ -212,7 +212,7 @@ def _remembered(rows):
 
 
 def _units(values, weights, task, options):
-    """What values are less, and in units of, as members learn them."""
+    """Mean and deviation of the values, 0 and 1 where members learn them as they are."""
     center, scale = np.zeros(values.shape[1]), np.ones(values.shape[1])
     if options.learns or not task.scales_targets:
         center = np.average(values, axis=0, weights=weights)

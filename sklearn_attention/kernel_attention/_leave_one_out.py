@@ -9,11 +9,11 @@ from scipy.special import softmax
 
 # Noise that rounding makes, as a share of the diagonal: what single precision needs.
 LEAST_NOISE = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-10}
-# Rows of less weight have too much noise to be told.
+# Rows of less weight are noise.
 _LEAST_WEIGHT = 1e-6
 # Rows of a triangular matrix that LAPACK inverts as fast as products do.
 _UNDIVIDED = 64
-# A probability is mixed with so much of equal ones: one row must not decide alone.
+# A probability is mixed with so much of equal ones: a single row must not decide.
 _EQUAL = 0.02
 _FIRST_SHARPNESS, _NEWTON_STEPS = 4.0, 4
 

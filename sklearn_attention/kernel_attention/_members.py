@@ -16,7 +16,7 @@ FEW_ROWS = 2500
 _MOST_LEARNED_FROM = 20_000
 _JITTER = 0.3
 # Deviations of a feature's columns from its scale are normal with this precision before the
-# rows are seen.
+# rows are known.
 _COLUMN_PRECISION = 0.05
 _SAMPLED = 4000
 # Of Adam, and what the noise is raised by where a matrix cannot be factorised.
@@ -25,7 +25,7 @@ _MOMENTUM, _MOMENTUM_OF_SQUARES = 0.9, 0.999
 _MORE_NOISE = 0.3
 # Of patches: rows far from one another would never show how far apart rows may be.
 _CENTERS, _NEAR, _SCORED_NEAR, _ELSEWHERE = 8, 48, 16, 128
-# Steps for which neighbours are looked up in the same length-scales.
+# Steps for which neighbours are those in the same length-scales.
 _REFRESH = 5
 # Rows that averages are taken over: for a prediction, and to learn from.
 _MOST_AVERAGED, _KEYS, _QUERIES = 50_000, 2048, 256

@@ -34,7 +34,7 @@ _MOST_SCORED = 256
 
 
 def _ridges(n_rows, n_folds):
-    """What learns the members of each kind."""
+    """Learners of the members of each kind."""
     if n_rows > FEW_ROWS:
         return {"solve": KernelRidge(rate=0.12, noise=0.03, n_steps=80)}
     if n_folds == 1:
@@ -66,10 +66,10 @@ REGRESSION = Task(
 class KernelAttentionRegressor(RegressorMixin, KernelAttention):
     r"""Regression by attention over the training rows, with a learned kernel.
 
-    The rows are remembered; a prediction is made of those that a kernel finds near. What
-    near means is learned: every feature has a length-scale, in each of several encodings of
-    the rows, by gradient descent on exact leave-one-out errors. Works out of the box on mixed
-    data frames, with missing values, without preprocessing.
+    The rows are remembered, and a prediction is made of those near the query by a kernel,
+    whose length-scales are learned: one for every feature in each of several encodings of the
+    rows, by gradient descent on exact leave-one-out errors. Mixed data frames and missing
+    values need no preprocessing.
 
     Parameters
     ----------
@@ -81,11 +81,11 @@ class KernelAttentionRegressor(RegressorMixin, KernelAttention):
         A positive kernel of the distance, see :mod:`sklearn_attention.kernels`; for "solve"
         one that is positive definite, such as "matern52".
     encodings : str or sequence of str, default=("standard", "quantile", "piecewise_linear")
-        How the kernel sees the features: ``"standard"`` in standard deviations,
+        Coordinates that the kernel compares: ``"standard"`` in standard deviations,
         ``"quantile"`` as normal scores, ``"piecewise_linear"`` by how far they reach into
         each of 20 to 48 bins between quantiles, which lets a smooth kernel take steps.
-        Categories have a column for each level in every encoding, missing cells one that says
-        so.
+        Categories have a column for each level in every encoding, missing cells one that marks
+        them.
     n_folds : int or "auto", default="auto"
         Members of each kind, which are averaged. Each is learned without the rows of its own
         fold, a quarter of all or fewer, whose leave-one-out predictions measure it. "auto" is
@@ -93,7 +93,7 @@ class KernelAttentionRegressor(RegressorMixin, KernelAttention):
     max_steps : int or "auto", default="auto"
         Gradient steps for each member. "auto" is 20 or 27 up to 2500 rows, and 80 beyond
         and for averages. 0 leaves
-        the length-scales where they start, all features alike.
+        the length-scales where they start, equal for all features.
     bandwidth : "learned", float or array-like of shape (n_features,), default="learned"
         Given, it is the length-scales, in the features' own units, and nothing is learned
         but the ridge; only with ``encodings="standard"``.
@@ -194,8 +194,8 @@ class KernelAttentionRegressor(RegressorMixin, KernelAttention):
     Copies would predict one another without error. So rows that agree in all features and
     targets are remembered as one row of their joint weight, where one of the columns is a
     number that hardly ever repeats; elsewhere equal rows may be observations like any others.
-    Rows that are only alike do tell one another: where those of one group must not, keep groups
-    together when you validate.
+    Rows that are nearly equal do predict one another: where those of one group must not, keep
+    groups together in validation.
 
     References
     ----------
@@ -391,7 +391,7 @@ def _stacks(fitted, kernel, columns, boosts):
 
 
 def _calibrated(fitted, errors):
-    """How sharply errors are weighted: each of some by all the others."""
+    """Sharpness and share of the weights of errors, each of some scored by all others."""
     rng = np.random.default_rng(0)
     scored = rng.choice(len(errors), min(len(errors), _MOST_SCORED), replace=False)
     training, held_out = fitted.training, fitted.held_out
