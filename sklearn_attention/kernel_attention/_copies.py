@@ -1,4 +1,4 @@
-"""Copies: rows that say the same thing twice, and would tell one another."""
+"""Copies: equal rows, which would predict one another without error."""
 
 import numpy as np
 
@@ -11,23 +11,10 @@ def join_copies(X, values, weights):
     """Rows without their copies, which add to their weight.
 
     Rows are copies if they agree in all features and targets, and one of these, a number that
-    hardly ever repeats, says that this is no coincidence. Where all columns have few values,
+    hardly ever repeats, shows that this is no coincidence. Where all columns have few values,
     as counts and categories do, equal rows are observations like any others.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-        NaN where missing.
-    values : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-        Targets.
-    weights : ndarray of shape (n_samples,)
-
-    Returns
-    -------
-    kept : ndarray of int
-        The first row of all that are equal, in order.
-    weights : ndarray of shape (n_kept,)
-        Those of all copies together.
+    Returned are the positions of the first of all that are equal, and their joint weights.
     """
     table = np.column_stack([X, values])
     # A missing cell equals another one; infinite ones there are not.

@@ -21,31 +21,12 @@ class Encoding:
     r"""Coordinates in which rows are compared.
 
     Numbers become one column or several, categories one column for each level, and a feature
-    with missing cells has one more column that says so.
+    with missing cells has one more column that marks them.
 
-    Parameters
-    ----------
-    name : {"standard", "quantile", "piecewise_linear"}
-        ``"standard"``: numbers less their mean, in standard deviations. ``"quantile"``:
-        their normal scores, :math:`\Phi^{-1}(F(x))`. ``"piecewise_linear"``: how far they
-        reach into each of the bins between quantiles,
-        :math:`\text{clip}((x - e_b) / (e_{b+1} - e_b), 0, 1)` [1]_, less its mean.
-    numeric : ndarray of int
-        Features that are numbers and vary.
-    knots, scores : list of ndarray
-        For each of them, edges of bins, or values with their normal scores.
-    levels : ndarray of shape (n_levels, 2)
-        Feature and code of each level of a category.
-    missing : ndarray of int
-        Features with missing cells.
-    feature : ndarray of shape (n_columns,)
-        The feature that each column belongs to.
-    center, scale : ndarray of shape (n_numbers,)
-        What numbers are less, and in units of.
-    limit : float
-        Beyond which a number counts as this far from the mean.
-    usual : ndarray of shape (n_numbers,)
-        Where missing cells lie: at the mean.
+    Coordinates of numbers are in ``"standard"`` less their mean, in standard deviations; in
+    ``"quantile"`` normal scores, :math:`\Phi^{-1}(F(x))`; in ``"piecewise_linear"`` the reach
+    into each bin between quantiles, :math:`\text{clip}((x - e_b) / (e_{b+1} - e_b), 0, 1)`
+    [1]_, less its mean.
 
     References
     ----------
@@ -54,36 +35,23 @@ class Encoding:
     """
 
     name: str
-    numeric: np.ndarray
-    knots: list
-    scores: list
-    levels: np.ndarray
-    missing: np.ndarray
-    feature: np.ndarray
-    center: np.ndarray
+    numeric: np.ndarray  # features that are numbers and vary
+    knots: list  # for each of them edges of bins, or values
+    scores: list  # with their normal scores
+    levels: np.ndarray  # feature and code of each level of a category, (n_levels, 2)
+    missing: np.ndarray  # features with missing cells
+    feature: np.ndarray  # the feature that each column belongs to
+    center: np.ndarray  # of each column of numbers, in units of the scale
     scale: np.ndarray
-    limit: float
-    usual: np.ndarray
+    limit: float  # a number beyond counts as this far from the mean
+    usual: np.ndarray  # place of missing cells: the mean
 
     @classmethod
     def learn(cls, name, X, kinds, clip, fewest_bins=12):
-        """The encoding of the columns of X.
+        """The encoding of the columns of X: numbers, NaN where missing, and codes of levels.
 
-        Parameters
-        ----------
-        name : str
-        X : ndarray of shape (n_samples, n_features)
-            Numbers, NaN where missing, and codes of categories.
-        kinds : sequence of str
-            For each feature "numeric", "unordered" or "ordered".
-        clip : float or None
-            Standard deviations from the mean beyond which a number counts as this far away.
-        fewest_bins : int, default=12
-            The more rows, the more bins there are, up to 48.
-
-        Returns
-        -------
-        encoding : Encoding
+        Numbers count as at most `clip` standard deviations from the mean. The more rows, the
+        more bins there are, up to 48.
         """
         learn = {"standard": _standard, "quantile": _quantile, "piecewise_linear": _bins}[name]
         numeric, knots, scores = [], [], []
@@ -123,17 +91,7 @@ class Encoding:
         return len(self.feature)
 
     def encode(self, X, dtype=np.float64):
-        """Rows in the coordinates of the encoding.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n, n_features)
-        dtype : dtype, default=float64
-
-        Returns
-        -------
-        coordinates : ndarray of shape (n, n_columns)
-        """
+        """Rows in the coordinates of the encoding, (n, n_columns)."""
         coordinates = np.empty((len(X), len(self)), dtype=dtype)
         n_numbers, n_levels = len(self.center), len(self.levels)
         features = self.levels[:, 0].astype(np.int64)

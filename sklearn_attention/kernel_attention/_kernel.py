@@ -6,14 +6,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..kernels import Gaussian
+from ..kernels import Gaussian, RadialKernel
 
 # Mean squared distance in one feature, of coordinates of about unit variance, below which it
 # counts as this.
 _LEAST_DISTANCE = 0.01
-# Added to the squared distance that the rough part sees, where it has a kink.
+# Added to the squared distance of the rough part, which has a kink at 0.
 _KINK = 1e-4
-# Share of the kernel at distance 0: with less noise rounding to single precision would tell.
+# Share of the kernel at distance 0: with less noise rounding to single precision matters.
 _LITTLE_NOISE = 5e-6
 _START_ROUGH, _START_LINEAR = 0.3, 0.3
 # Relative step of the difference that stands for the derivative of a kernel's formula.
@@ -32,60 +32,32 @@ class LearnedKernel:
     which follows what jumps, and the linear one is of the first encoding as it is.
 
     Rows are lists of arrays, (n, n_columns) for each encoding.
-
-    Parameters
-    ----------
-    features : list of ndarray of int
-        For each encoding, the feature that each column belongs to.
-    n_features : int
-    formula : RadialKernel
-        The :math:`k`, from :mod:`sklearn_attention.kernels`.
-    values : ndarray of shape (n_parameters,)
-        Logarithms: of the inverse length-scales of all features in each encoding, of how much
-        columns of a feature with several deviate from them, then of :math:`s_e`, :math:`b`,
-        :math:`r`, :math:`\tau` and the noise.
-    constant : float, default=0.0
-        The :math:`c`.
     """
 
-    features: list
+    features: list  # for each encoding, the feature that each column belongs to
     n_features: int
-    formula: object
+    formula: RadialKernel  # the k
+    # Logarithms: of the inverse length-scales of all features in each encoding, of the
+    # deviations from them of columns of a feature with several, then of s_e, b, r, tau and the
+    # noise.
     values: np.ndarray
-    constant: float = 0.0
+    constant: float = 0.0  # the c
 
     @classmethod
     def start(
         cls, features, variances, n_features, formula, rng, *, jitter, constant=1.0,
         rough=True, linear=False, noise=0.1,
     ):  # fmt: skip
-        """A kernel before learning: all features count alike, but for a random jitter.
+        """A kernel before learning: equal length-scales but for a random jitter of their logs.
 
-        Parameters
-        ----------
-        features : list of ndarray of int
-        variances : list of ndarray
-            Of every column of each encoding.
-        n_features : int
-        formula : RadialKernel
-        rng : numpy.random.Generator
-        jitter : float
-            Standard deviation of the random part of the log-scales.
-        constant : float, default=1.0
-        rough, linear : bool
-            Whether it has these parts.
-        noise : float, default=0.1
-
-        Returns
-        -------
-        kernel : LearnedKernel
+        `variances` are those of every column of each encoding.
         """
         n = len(features)
         scale = np.zeros((n, n_features))
         for own, feature, variance in zip(scale, features, variances, strict=True):
             # Twice the variance is the mean squared distance; all features together have 1.
             distance = np.bincount(feature, weights=2 * variance, minlength=n_features)
-            # What hardly varies in these rows may vary in others: it gets no larger scale.
+            # A feature that hardly varies here may vary elsewhere: it gets no larger scale.
             used = max(1, np.count_nonzero(distance > _LEAST_DISTANCE))
             own[:] = -0.5 * np.log(np.maximum(distance, _LEAST_DISTANCE) * used)
         scale += jitter * rng.standard_normal(scale.shape)
@@ -276,17 +248,9 @@ class Pairs:
         return np.where(np.isfinite(slope), slope, 0.0).astype(squared.dtype)
 
     def gradient(self, pull):
-        """Derivatives of a number in the parameters.
+        """Derivatives of a number in the parameters, from those in the kernel's values.
 
-        Parameters
-        ----------
-        pull : ndarray of shape (n_queries, n_keys)
-            Its derivatives in the kernel's values.
-
-        Returns
-        -------
-        gradient : ndarray of shape (n_parameters,)
-            0 for the noise.
+        0 for the noise.
         """
         kernel = self.kernel
         gradient = np.zeros_like(kernel.values)
@@ -320,17 +284,7 @@ class Pairs:
         return gradient
 
     def slopes(self, coefficients):
-        """Derivatives of ``matrix @ coefficients`` in the queries' coordinates.
-
-        Parameters
-        ----------
-        coefficients : ndarray of shape (n_keys,)
-
-        Returns
-        -------
-        slopes : list of ndarray of shape (n_queries, n_columns)
-            In the coordinates before they are scaled.
-        """
+        """Derivatives of ``matrix @ coefficients`` in the queries' coordinates, not scaled."""
         found = []
         for e, scale in enumerate(self.kernel.column_scales):
             part = self._smooth[e] * self._log_slope(e)

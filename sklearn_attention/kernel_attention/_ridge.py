@@ -9,7 +9,7 @@ from ._kernel import LearnedKernel, Pairs, ScaledRows
 from ._partition import Partition
 from ._system import System
 
-# Rows that a block may have; where rows cannot be told apart, some of twice as many are drawn.
+# Rows that a block may have; where rows are equal, some of twice as many are drawn.
 _MOST = 3000
 _OVERLAP, _OVERLAP_OF_MANY, _MANY = 0.05, 0.03, 50_000
 # Up to so many rows there is time for double precision.
@@ -26,41 +26,21 @@ class RidgeMember:
               \alpha_b = (K_b + \sigma^2 W_b^{-1})^{-1} y_b
 
     over the blocks :math:`b` of a partition, which pass smoothly into each other.
-
-    Parameters
-    ----------
-    kernel : LearnedKernel
-    partition : Partition
-    axes : ndarray of shape (n_columns, n_axes)
-        From the learned space to the points that are split.
-    rows : list of ndarray of int
-        Training rows of each block.
-    coefficients : list of ndarray of shape (n_rows, n_outputs)
     """
 
     kernel: LearnedKernel
     partition: Partition
+    # From the learned space to the points that are split, (n_columns, n_axes).
     axes: np.ndarray
-    rows: list
-    coefficients: list
+    rows: list  # training rows of each block
+    coefficients: list  # (n_rows, n_outputs) of each block
 
     @classmethod
-    def fit(cls, kernel, training, rng, judged):
+    def fit(cls, kernel, training, rng, held_out):
         """Solve for the coefficients of all blocks.
 
-        Parameters
-        ----------
-        kernel : LearnedKernel
-        training : TrainingRows
-        rng : numpy.random.Generator
-        judged : ndarray of int
-            Rows to be predicted without themselves.
-
-        Returns
-        -------
-        member : RidgeMember
-        left_out : ndarray of shape (n_judged, n_outputs)
-            Leave-one-out predictions, exact in every block.
+        Returns the member, and predictions of the rows held out without themselves,
+        (n_held_out, n_outputs), exact in every block.
         """
         n = len(training)
         dtype = np.float64 if n <= _FEW_ROWS else kernel.precision
@@ -72,21 +52,21 @@ class RidgeMember:
             points, most=_MOST, overlap=_OVERLAP if n <= _MANY else _OVERLAP_OF_MANY, rng=rng
         )
         place = np.full(n, -1)
-        place[judged] = np.arange(len(judged))
-        left_out = np.zeros((len(judged), training.targets.shape[1]))
+        place[held_out] = np.arange(len(held_out))
+        left_out = np.zeros((len(held_out), training.targets.shape[1]))
         all_rows, coefficients = [], []
         for rows, weights in partition.leaves(points):
             if len(rows) == 0:
                 all_rows.append(rows)
                 coefficients.append(np.zeros((0, training.targets.shape[1]), dtype))
                 continue
-            is_judged = place[rows] >= 0
-            known, asked = rows[~is_judged], rows[is_judged]
+            is_left_out = place[rows] >= 0
+            known, own = rows[~is_left_out], rows[is_left_out]
             if len(rows) > 2 * _MOST and len(known) > _MOST:
                 known = np.sort(rng.choice(known, _MOST, replace=False))
-            rows = np.concatenate([known, asked])
+            rows = np.concatenate([known, own])
             system = System(kernel, training, rows, dtype)
-            left_out[place[asked]] += weights[is_judged, None] * system.left_out(len(asked))
+            left_out[place[own]] += weights[is_left_out, None] * system.left_out(len(own))
             all_rows.append(rows)
             coefficients.append(system.coefficients)
         return cls(kernel, partition, axes, all_rows, coefficients), left_out

@@ -10,22 +10,12 @@ _MOST_KEPT = 2**25
 
 @dataclass(frozen=True)
 class TrainingRows:
-    """Rows in their encodings, with targets and weights.
+    """Rows in their encodings, with targets and weights."""
 
-    Parameters
-    ----------
-    X : ndarray of shape (n, n_features)
-        Numbers and codes.
-    targets : ndarray of shape (n, n_outputs)
-        Of mean 0 and about unit variance, unless the bandwidth is given.
-    weights : ndarray of shape (n,)
-        Of mean 1, positive.
-    encodings : list of Encoding
-    """
-
-    X: np.ndarray
+    X: np.ndarray  # numbers and codes
+    # Of mean 0 and about unit variance, unless the bandwidth is given; (n, n_outputs).
     targets: np.ndarray
-    weights: np.ndarray
+    weights: np.ndarray  # of mean 1, positive
     encodings: list
     _kept: dict = field(default_factory=dict, init=False, repr=False)
 

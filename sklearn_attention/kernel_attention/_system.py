@@ -7,7 +7,7 @@ from .._blocks import blocks
 from ._kernel import ScaledRows
 from ._leave_one_out import LEAST_NOISE
 
-# A row of less weight has so much noise that it tells nothing.
+# A row of less weight is noise.
 _LEAST_WEIGHT = 1e-12
 _BLOCK = 256
 _MOST_TRIALS = 12
@@ -16,24 +16,9 @@ _MOST_TRIALS = 12
 class System:
     r"""The matrix :math:`K + \sigma^2 W^{-1}` of some training rows, factorised.
 
-    Parameters
-    ----------
-    kernel : LearnedKernel
-    training : TrainingRows
-    rows : ndarray of int
-    dtype : dtype
-
-    Attributes
-    ----------
-    keys : list of ndarray
-        The rows in their encodings.
-    coefficients : ndarray of shape (n_rows, n_outputs)
-        The solution :math:`\alpha` for the targets.
-
-    Raises
-    ------
-    numpy.linalg.LinAlgError
-        If the matrix is not positive definite, whatever is added to its diagonal.
+    `keys` are the rows in their encodings, `coefficients` (n_rows, n_outputs) the solution
+    :math:`\alpha` for the targets. Raises `LinAlgError` if the matrix is not positive definite,
+    whatever is added to its diagonal.
     """
 
     def __init__(self, kernel, training, rows, dtype):
@@ -68,13 +53,7 @@ class System:
         return self._targets[-n_rows:] - self.coefficients[-n_rows:] / own
 
     def weights(self, matrix):
-        """Weights of the targets in predictions; (n_queries, n_rows).
-
-        Parameters
-        ----------
-        matrix : ndarray of shape (n_queries, n_rows)
-            The kernel between queries and the rows.
-        """
+        """Weights of the targets in predictions, from the kernel, both (n_queries, n_rows)."""
         return self._solve(matrix.T).T
 
     def _factorise(self, least):
