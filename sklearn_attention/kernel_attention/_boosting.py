@@ -5,7 +5,7 @@ from scipy.optimize import nnls
 
 from .._columns import UNORDERED
 from .._thread_pools import tree_threads
-from ._blend import MultinomialLink
+from ._link import MultinomialLink
 
 # Fewer rows than this are not split into trees.
 FEWEST_ROWS = 50

@@ -19,11 +19,11 @@ from .._labels import (
     split_classes,
 )
 from .._validation import check_key_weights
-from ._blend import MultinomialLink
 from ._boosting import FEWEST_ROWS, predict_trees, stack_classifier
 from ._estimator import KernelAttention
 from ._fitted import Rows, Task, fit_kernel_attention
 from ._leave_one_out import LossOfClasses, cross_entropy, log_loss_of_shares
+from ._link import MultinomialLink
 from ._members import KernelRidge
 from ._options import Options
 

@@ -5,11 +5,10 @@ import functools
 from collections.abc import Callable, Mapping
 
 import numpy as np
+from scipy.optimize import nnls
 
 from .._blas_threads import one_blas_thread
 from .._columns import Columns
-from ._blend import blend
-from ._copies import join_copies
 from ._encodings import Encoding
 from ._kernel import ScaledRows
 from ._members import LocalAverage
@@ -21,6 +20,11 @@ _FEWEST_TO_SPARE = 8
 _MOST_HELD_OUT_OF_FEW, _MOST_HELD_OUT = 2000, 1000
 _SMALL = 3000
 _MOST_DESCRIBED = 4096
+# A column with so many different values, as a share of the different rows, is one in which
+# rows do not agree by chance.
+_LEAST_DIFFERENT = 0.5
+# A smaller share of the blend would cost time at every prediction, for nothing.
+_LEAST_BLENDED = 0.02
 
 
 @dataclasses.dataclass(frozen=True)
@@ -211,6 +215,43 @@ def _remembered(rows):
     return positions[own], weights / weights.mean()
 
 
+def join_copies(X, values, weights):
+    """Rows without their copies, which add to their weight.
+
+    Rows are copies if they agree in all features and targets, and one of these, a number that
+    hardly ever repeats, shows that this is no coincidence. Where all columns have few values,
+    as counts and categories do, equal rows are observations like any others.
+
+    Returned are the positions of the first of all that are equal, and their joint weights.
+    """
+    table = np.column_stack([X, values])
+    # A missing cell equals another one; infinite ones there are not.
+    table = np.where(np.isnan(table), np.inf, table)
+    first = _first_of_equals(table)
+    kept, group = np.unique(first, return_inverse=True)
+    if len(kept) == len(table):
+        return kept, weights
+    most = max(len(np.unique(column)) for column in table[kept].T)
+    if most < _LEAST_DIFFERENT * len(kept):
+        return np.arange(len(table)), weights
+    return kept, np.bincount(group, weights)
+
+
+def _first_of_equals(table):
+    """For each row the first one that equals it."""
+    # Equal rows have equal sums, so that they are neighbours once these are sorted.
+    mix = np.random.default_rng(0).uniform(0.5, 1.5, table.shape[1])
+    spread = np.where(np.isfinite(table), table, 0.0)
+    largest = np.abs(spread).max(axis=0)
+    sums = (spread / np.where(largest > 0, largest, 1.0) * mix).sum(axis=1)
+    order = np.argsort(sums, kind="stable")
+    equal = (table[order[1:]] == table[order[:-1]]).all(axis=1)
+    starts = np.concatenate([[True], ~equal])
+    first = np.empty(len(table), dtype=np.int64)
+    first[order] = order[starts][np.cumsum(starts) - 1]
+    return first
+
+
 def _units(values, weights, task, options):
     """Mean and deviation of the values, 0 and 1 where members learn them as they are."""
     center, scale = np.zeros(values.shape[1]), np.ones(values.shape[1])
@@ -250,3 +291,23 @@ def _folds(n, task, options, rng):
     else:
         folds = [fold[:most] for fold in np.array_split(shuffled, n_folds)]
     return [np.sort(fold) for fold in folds]
+
+
+def blend(left_out, targets, weights):
+    """Non-negative weights (n_kinds, n_outputs), by which held-out predictions fit best.
+
+    Predictions (n_kinds, n_held_out, n_outputs) of hardly any weight get none.
+    """
+    root = np.sqrt(weights)
+    found = np.zeros((len(left_out), targets.shape[1]))
+    for output in range(targets.shape[1]):
+        columns = left_out[:, :, output].T * root[:, None]
+        target = targets[:, output] * root
+        shares, _ = nnls(columns, target)
+        used = shares > _LEAST_BLENDED * shares.sum()
+        if used.any():
+            found[used, output], _ = nnls(columns[:, used], target)
+        if not found[:, output].any():
+            # None predicts better than the mean; the least bad one says about that.
+            found[np.square(columns - target[:, None]).sum(0).argmin(), output] = 1.0
+    return found

@@ -16,11 +16,10 @@ from .._validation import (
     check_numeric_target,
     check_probabilities,
 )
-from ._blend import blend
 from ._boosting import FEWEST_ROWS, predict_trees, stack_regressor
 from ._distribution import calibrate, error_deviation, error_quantiles, error_weights
 from ._estimator import KernelAttention
-from ._fitted import Rows, Task, fit_kernel_attention
+from ._fitted import Rows, Task, blend, fit_kernel_attention
 from ._leave_one_out import squared_loss
 from ._members import FEW_ROWS, KernelRidge
 from ._options import Options

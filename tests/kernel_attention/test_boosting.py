@@ -12,13 +12,13 @@ from sklearn.metrics import log_loss
 from slow_cases import slow_but
 
 from sklearn_attention import Columns, KernelAttentionClassifier, KernelAttentionRegressor
-from sklearn_attention.kernel_attention._blend import MultinomialLink
 from sklearn_attention.kernel_attention._boosting import (
     _robust_shares,
     predict_trees,
     stack_classifier,
     stack_regressor,
 )
+from sklearn_attention.kernel_attention._link import MultinomialLink
 
 READOUTS = pytest.mark.parametrize(
     "readout", slow_but(["solve"], ["solve", "local_linear", "average"])

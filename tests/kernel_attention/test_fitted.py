@@ -5,9 +5,15 @@ import pickle
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize, nnls
 
-from sklearn_attention import Columns, KernelAttentionRegressor
-from sklearn_attention.kernel_attention._fitted import Rows, fit_kernel_attention
+from sklearn_attention import Columns, KernelAttentionClassifier, KernelAttentionRegressor
+from sklearn_attention.kernel_attention._fitted import (
+    Rows,
+    blend,
+    fit_kernel_attention,
+    join_copies,
+)
 from sklearn_attention.kernel_attention._leave_one_out import squared_loss
 from sklearn_attention.kernel_attention._members import KernelRidge
 from sklearn_attention.kernel_attention._options import Options
@@ -191,3 +197,116 @@ def test_files_do_not_have_what_is_computed_again():
     loaded = pickle.loads(pickle.dumps(model))
     assert len(pickle.dumps(model)) == before
     np.testing.assert_array_equal(loaded.predict_interval(QUERIES), expected)
+
+
+class TestCopies:
+    def make(self, n=40, seed=0):
+        rng = np.random.default_rng(seed)
+        X = np.column_stack([rng.normal(size=n), rng.integers(0, 3, n)])
+        X[::7, 1] = np.nan
+        return X, rng.normal(size=n), rng.uniform(0.5, 2, n)
+
+    def slow(self, X, y, weights):
+        """The first of equal rows, and the sum of their weights, by a dictionary."""
+        found = {}
+        for i, row in enumerate(np.column_stack([X, y])):
+            kept, total = found.get(row.tobytes(), (i, 0.0))
+            found[row.tobytes()] = kept, total + weights[i]
+        return zip(*found.values(), strict=True)
+
+    def test_are_joined_wherever_they_are(self):
+        X, y, weights = self.make()
+        again = np.random.default_rng(1).integers(0, 40, 100)
+        X, y, weights = X[again], y[again], np.random.default_rng(2).uniform(size=100)
+        rows, totals = join_copies(X, y, weights)
+        kept, expected = self.slow(X, y, weights)
+        np.testing.assert_array_equal(rows, kept)
+        np.testing.assert_allclose(totals, expected)
+
+    def test_rows_that_differ_in_one_cell_are_not_copies(self):
+        X, y, weights = self.make()
+        for column in range(2):
+            other = X.copy()
+            other[:, column] += 0.5
+            both = np.concatenate([X, other]), np.tile(y, 2), np.tile(weights, 2)
+            rows, _ = join_copies(*both)
+            n_equal = 0 if column == 0 else np.isnan(X[:, 1]).sum()
+            assert len(rows) == 80 - n_equal
+        rows, _ = join_copies(
+            np.tile(X, (2, 1)), np.concatenate([y, y + 1]), np.tile(weights, 2)
+        )
+        assert len(rows) == 80
+
+    def test_several_targets_all_count(self):
+        X, y, weights = self.make()
+        targets = np.column_stack([y, y])
+        other = np.column_stack([y, y + 1])
+        twice = np.tile(X, (2, 1)), np.concatenate([targets, other]), np.tile(weights, 2)
+        assert len(join_copies(*twice)[0]) == 80
+
+    def test_equal_rows_of_few_values_are_observations(self):
+        rng = np.random.default_rng(0)
+        X, y = rng.integers(0, 4, (200, 2)).astype(float), rng.integers(0, 3, 200)
+        rows, weights = join_copies(X, y, np.ones(200))
+        np.testing.assert_array_equal(rows, np.arange(200))
+        np.testing.assert_array_equal(weights, 1)
+
+    @pytest.mark.parametrize("estimator", [KernelAttentionRegressor, KernelAttentionClassifier])
+    def test_copies_change_nothing(self, estimator):
+        X, y, _ = self.make()
+        y = np.sin(X[:, 0]) + 0.3 * y
+        y = (y > 0).astype(int) if estimator is KernelAttentionClassifier else y
+        options = {"max_steps": 5, "n_folds": 2}
+        once = estimator(**options).fit(X, y)
+        thrice = estimator(**options).fit(np.tile(X, (3, 1)), np.tile(y, 3))
+        np.testing.assert_array_equal(thrice.predict(X), once.predict(X))
+        assert thrice.explain(X, k=40).indices.max() < 40
+
+
+class TestBlend:
+    def make(self, n_kinds=3, n=40, n_outputs=2, seed=0):
+        rng = np.random.default_rng(seed)
+        targets = rng.normal(size=(n, n_outputs))
+        left_out = targets + 0.5 * rng.normal(size=(n_kinds, n, n_outputs))
+        return left_out, targets, rng.uniform(0.2, 3, n)
+
+    def test_equals_scipy(self):
+        left_out, targets, weights = self.make()
+        found = blend(left_out, targets, weights)
+        for output in range(2):
+            root = np.sqrt(weights)
+            expected, _ = nnls(
+                left_out[:, :, output].T * root[:, None], targets[:, output] * root
+            )
+            np.testing.assert_allclose(found[:, output], expected, atol=1e-12)
+
+    def test_no_other_weights_fit_better(self):
+        left_out, targets, weights = self.make(n_outputs=1)
+
+        def error(shares):
+            errors = targets[:, 0] - shares @ left_out[:, :, 0]
+            return weights @ errors**2
+
+        found = blend(left_out, targets, weights)[:, 0]
+        assert (found >= 0).all()
+        best = minimize(error, np.full(3, 0.3), bounds=[(0, None)] * 3)
+        np.testing.assert_allclose(found, best.x, atol=1e-4)
+
+    @pytest.mark.parametrize(("share", "expected"), [(0.01, 0.0), (0.05, 0.05)])
+    def test_what_hardly_helps_has_no_weight(self, share, expected):
+        kinds = np.eye(2, 6)[:, :, None]
+        found = blend(kinds, kinds[0] + share * kinds[1], np.ones(6))
+        np.testing.assert_allclose(found[:, 0], [1.0, expected])
+
+    def test_what_misleads_has_no_weight(self):
+        left_out, targets, weights = self.make(n_outputs=1)
+        left_out[1] = -targets
+        found = blend(left_out, targets, weights)[:, 0]
+        assert found[1] == 0
+        assert found[0] > 0
+        assert found[2] > 0
+
+    def test_where_all_mislead_the_least_bad_one_is_left(self):
+        _, targets, weights = self.make(n_outputs=1)
+        left_out = np.stack([-2 * targets, -targets, -3 * targets])
+        np.testing.assert_array_equal(blend(left_out, targets, weights)[:, 0], [0, 1, 0])

@@ -1,37 +1,15 @@
-"""One prediction from those of the members."""
+"""The link from scores of members to probabilities."""
 
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import minimize, nnls
+from scipy.optimize import minimize
 from scipy.special import expit, softmax
 
-# A smaller share of the blend would cost time at every prediction, for nothing.
-_LEAST_BLENDED = 0.02
 # Of the link: strengths, biases, and the logarithm of how much frequencies are mixed in.
 _STRENGTH_PRECISION, _BIAS_PRECISION, _MIX_PRECISION = 0.01, 0.01, 0.25
 _USUAL_MIX = -7.0
 _LEAST_SHARE = 0.04
-
-
-def blend(left_out, targets, weights):
-    """Non-negative weights (n_kinds, n_outputs), by which held-out predictions fit best.
-
-    Predictions (n_kinds, n_held_out, n_outputs) of hardly any weight get none.
-    """
-    root = np.sqrt(weights)
-    found = np.zeros((len(left_out), targets.shape[1]))
-    for output in range(targets.shape[1]):
-        columns = left_out[:, :, output].T * root[:, None]
-        target = targets[:, output] * root
-        shares, _ = nnls(columns, target)
-        used = shares > _LEAST_BLENDED * shares.sum()
-        if used.any():
-            found[used, output], _ = nnls(columns[:, used], target)
-        if not found[:, output].any():
-            # None predicts better than the mean; the least bad one says about that.
-            found[np.square(columns - target[:, None]).sum(0).argmin(), output] = 1.0
-    return found
 
 
 @dataclass(frozen=True)
