@@ -395,11 +395,15 @@ class KernelAttention(TransformerMixin, MixedRows):
     @one_blas_thread()
     def _scores(self, X):
         """Predictions of each kind, the mean over its members; (n_kinds, n, n_outputs)."""
-        scores = []
-        for kind in self.kinds_:
-            members = self._members_of(kind)
-            scores.append(sum(m.predict(self._training, X) for m in members) / len(members))
-        return np.stack(scores)
+        kinds, training = [self._members_of(kind) for kind in self.kinds_], self._training
+        scores = [
+            [
+                sum(m.predict(training, queries) for m in members) / len(members)
+                for members in kinds
+            ]
+            for queries in training.query_blocks(X)
+        ]
+        return np.concatenate(scores, axis=1)
 
     def _effective_weights(self, X):
         total = 0.0

@@ -16,7 +16,7 @@ from ._blend import blend
 from ._boosting import predict_trees, stack_regressor
 from ._distribution import calibrate, error_deviation, error_quantiles, error_weights
 from ._estimator import KernelAttention
-from ._kernel import ScaledRows
+from ._kernel import Keys
 from ._losses import SquaredLoss
 from ._members import FEW_ROWS, KernelRidge
 
@@ -413,7 +413,7 @@ class KernelAttentionRegressor(RegressorMixin, KernelAttention):
         if "judges" not in self._memo:
             kernel = dataclasses.replace(self.members_[0].kernel, constant=0.0)
             keys = self._training.encode(self.keys_[self.judged_rows_], np.float64)
-            self._memo["judges"] = kernel, ScaledRows.of(kernel, keys)
+            self._memo["judges"] = kernel, Keys.of(kernel, keys)
         kernel, keys = self._memo["judges"]
         with np.errstate(divide="ignore"):
             return np.log(kernel.matrix(self._training.encode(X, np.float64), keys))

@@ -112,7 +112,7 @@ class TestSystem:
         wild = np.where(np.eye(90), 1.0, 1e12)
         monkeypatch.setattr(
             LearnedKernel, "matrix",
-            lambda self, queries, keys: wild[: len(queries.rows[0]), : len(keys.rows[0])],
+            lambda self, queries, keys: wild[: len(queries[0]), : len(keys.rows[0])],
         )  # fmt: skip
         monkeypatch.setattr(_system, "_BLOCK", 90)
         with pytest.raises(np.linalg.LinAlgError, match="choose a positive definite kernel"):
@@ -122,7 +122,8 @@ class TestSystem:
 class TestOneBlock:
     @every_part
     def test_equals_numpy(self, rough, linear, monkeypatch):
-        monkeypatch.setattr(_ridge, "_QUERY_BLOCK", 4)
+        monkeypatch.setattr(_ridge, "_FEWEST_QUERIES", 4)
+        monkeypatch.setattr(_ridge, "IN_CACHE", 200)
         training = make_training()
         kernel = make_kernel(training, rough=rough, linear=linear)
         judged = np.array([5, 3, 80])
@@ -141,6 +142,22 @@ class TestOneBlock:
                 kernel, training, np.delete(rows, row), training.X[[row]]
             )
             np.testing.assert_allclose(left, expected[0], rtol=1e-10)
+
+    def test_members_encode_queries_once(self, monkeypatch):
+        encode, lengths = Encoding.encode, []
+        training = make_training()
+        kernel = make_kernel(training, noise=1e-3)
+        member, _ = fit(kernel, training)
+        monkeypatch.setattr(
+            Encoding, "encode",
+            lambda self, X, dtype: lengths.append(len(X)) or encode(self, X, dtype),
+        )  # fmt: skip
+        queries = make_training(50, seed=1).X
+        (shared,) = training.query_blocks(queries)
+        for _ in range(3):
+            found = member.predict(training, shared)
+        assert lengths == [50] * len(training.encodings)
+        np.testing.assert_array_equal(found, member.predict(training, queries))
 
     def test_no_row_is_judged(self):
         training = make_training()
