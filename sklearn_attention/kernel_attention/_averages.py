@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._blocks import blocks
-from ._kernel import LearnedKernel, Pairs, ScaledRows
+from ._kernel import Keys, LearnedKernel, Pairs
 
 _QUERY_BLOCK = 256
 
@@ -49,10 +49,11 @@ class AverageMember:
         return found
 
     def _lines(self, training, X, own=None):
-        keys = ScaledRows.of(self.kernel, training.coordinates(self.rows, np.float64))
+        keys = Keys.of(self.kernel, training.coordinates(self.rows, np.float64))
+        queries = training.queries(X)
         targets = training.targets[self.rows]
         for block in blocks(len(X), _QUERY_BLOCK):
-            at = training.encode(X[block], np.float64)
+            at = queries.coordinates(block, np.float64)
             pairs = AveragePairs(
                 self.kernel, at, keys, training.weights[self.rows],
                 None if own is None else own[block],

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtri
 
-from .._blocks import blocks
+from .._blocks import IN_CACHE, blocks
 from .._columns import UNORDERED
 
 ENCODINGS = ("standard", "quantile", "piecewise_linear")
@@ -140,23 +140,33 @@ class Encoding:
 
     def _place(self, X, coordinates):
         """Write the coordinates of the numbers; missing ones lie where the average row does."""
-        start = 0
-        for j, knots, scores in zip(self.numeric, self.knots, self.scores, strict=True):
-            n_columns = len(knots) - 1 if self.name == "piecewise_linear" else 1
-            columns = slice(start, start + n_columns)
-            place, start = coordinates[:, columns], columns.stop
-            x, center, scale = X[:, [j]], self.center[columns], self.scale[columns]
-            if self.name == "piecewise_linear":
-                bin_of, reach = _reach(x[:, 0], knots)
-                place[:] = np.arange(n_columns) < bin_of[:, None]
-                place[np.arange(len(x)), bin_of] = reach
-                place -= center.astype(coordinates.dtype)
-            else:
-                z = (_value(self.name, x, knots, scores) - center) / scale
-                place[:] = np.clip(z, -self.limit, self.limit)
-            unknown = np.isnan(X[:, j])
-            if unknown.any():
-                place[unknown] = self.usual[columns]
+        if not len(self.numeric):
+            return
+        if self.name == "piecewise_linear":
+            self._place_bins(X, coordinates)
+        else:
+            x = X[:, self.numeric].astype(np.float64)
+            if self.name == "quantile":
+                for own, knots, scores in zip(x.T, self.knots, self.scores, strict=True):
+                    own[:] = np.interp(own, knots, scores)
+            coordinates[:] = np.clip((x - self.center) / self.scale, -self.limit, self.limit)
+        missing = np.isnan(X[:, self.numeric])
+        if missing.any():
+            own = np.searchsorted(self.numeric, self.feature[: len(self.center)])
+            np.copyto(coordinates, self.usual, where=missing[:, own], casting="same_kind")
+
+    def _place_bins(self, X, coordinates):
+        lower = np.concatenate([knots[:-1] for knots in self.knots])
+        width = np.concatenate([np.diff(knots) for knots in self.knots])
+        feature, center = self.feature[: len(lower)], self.center.astype(coordinates.dtype)
+        for rows in blocks(len(X), max(1, IN_CACHE // len(lower))):
+            reach = X[rows].astype(np.float64).take(feature, axis=1)
+            reach -= lower
+            with np.errstate(over="ignore"):
+                reach /= width
+            np.maximum(reach, 0, out=reach)
+            coordinates[rows] = np.minimum(reach, 1, out=reach)
+            coordinates[rows] -= center
 
 
 def _value(name, x, knots, scores):

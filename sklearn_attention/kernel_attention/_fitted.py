@@ -10,7 +10,7 @@ from scipy.optimize import nnls
 from .._blas_threads import one_blas_thread
 from .._columns import Columns
 from ._encodings import Encoding
-from ._kernel import ScaledRows
+from ._kernel import Keys
 from ._members import LocalAverage
 from ._rows import TrainingRows
 
@@ -75,10 +75,15 @@ class Fitted:
     def scores(self, X):
         """Predictions of each kind, the mean over its members, (n_kinds, n, n_outputs)."""
         with one_blas_thread():
-            return np.stack([
-                sum(member.predict(self.training, X) for member in members) / len(members)
-                for members in self.members
-            ])  # fmt: skip
+            found = [
+                [
+                    sum(member.predict(self.training, queries) for member in members)
+                    / len(members)
+                    for members in self.members
+                ]
+                for queries in self.training.query_blocks(X)
+            ]
+            return np.concatenate(found, axis=1)
 
     def predict(self, X):
         """Predictions of all kinds together, in units of the members, (n, n_outputs)."""
@@ -114,7 +119,7 @@ class Fitted:
     def _held_out_keys(self):
         kernel = dataclasses.replace(self.members[0][0].kernel, constant=0.0)
         rows = self.training.encode(self.training.X[self.held_out], np.float64)
-        return kernel, ScaledRows.of(kernel, rows)
+        return kernel, Keys.of(kernel, rows)
 
     def attributes(self):
         """Public attributes of an estimator."""

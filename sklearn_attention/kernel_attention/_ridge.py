@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._blocks import blocks
-from ._kernel import LearnedKernel, Pairs, ScaledRows
+from .._blocks import IN_CACHE, blocks
+from ._kernel import Keys, LearnedKernel, Pairs
 from ._partition import Partition
 from ._system import System
 
@@ -14,7 +14,8 @@ _MOST = 3000
 _OVERLAP, _OVERLAP_OF_MANY, _MANY = 0.05, 0.03, 50_000
 # Up to so many rows there is time for double precision.
 _FEW_ROWS = 1500
-_QUERY_BLOCK = 256
+# Queries at a time, however many keys there are.
+_FEWEST_QUERIES = 128
 _SAMPLED, _MOST_AXES, _ROW_BLOCK = 4000, 32, 2**14
 
 
@@ -72,25 +73,23 @@ class RidgeMember:
         return cls(kernel, partition, axes, all_rows, coefficients), left_out
 
     def predict(self, training, X):
-        """Predictions for queries; (n_queries, n_outputs)."""
+        """Predictions for queries, an array or encoded; (n_queries, n_outputs)."""
         found = np.zeros((len(X), self.coefficients[0].shape[1]))
-        for leaf, keys, queries, weights, _ in self._leaves(training, X):
-            at = training.encode(X[queries], self.coefficients[leaf].dtype)
-            values = self.kernel.matrix(at, keys) @ self.coefficients[leaf]
-            found[queries] += weights[:, None] * values
+        for leaf, keys, rows, queries, weights, _ in self._leaves(training, X):
+            values = self.kernel.matrix(queries, keys) @ self.coefficients[leaf]
+            found[rows] += weights[:, None] * values
         return found
 
     def weights(self, training, X):
         """Effective weight of every training row in the predictions; (n_queries, n)."""
         found = np.zeros((len(X), len(training)))
         solved = system = None
-        for leaf, keys, queries, weights, _ in self._leaves(training, X):
+        for leaf, keys, rows, queries, weights, _ in self._leaves(training, X):
             dtype = self.coefficients[leaf].dtype
             if leaf != solved:
                 solved, system = leaf, System(self.kernel, training, self.rows[leaf], dtype)
-            at = training.encode(X[queries], dtype)
-            part = system.weights(self.kernel.matrix(at, keys))
-            found[np.ix_(queries, self.rows[leaf])] += weights[:, None] * part
+            part = system.weights(self.kernel.matrix(queries, keys))
+            found[np.ix_(rows, self.rows[leaf])] += weights[:, None] * part
         return found
 
     def slopes(self, training, X):
@@ -100,33 +99,37 @@ class RidgeMember:
         features = np.concatenate(training.features)
         of_feature = np.equal.outer(features, np.arange(training.X.shape[1])).astype(float)
         scales = np.concatenate(self.kernel.column_scales)
-        for leaf, keys, queries, weights, points in self._leaves(training, X):
-            at = training.encode(X[queries], np.float64)
-            pairs = Pairs(self.kernel, at, [z.astype(np.float64) for z in keys.rows])
+        encoded = training.queries(X)
+        for leaf, keys, rows, _, weights, points in self._leaves(training, encoded):
+            queries = encoded.coordinates(rows, np.float64)
+            pairs = Pairs(self.kernel, queries, [z.astype(np.float64) for z in keys.rows])
             passing = self.partition.weight_slopes(leaf, points) @ self.axes.T * scales
             chain = np.concatenate(
-                [encoding.derivative(X[queries]) for encoding in training.encodings], axis=1
+                [encoding.derivative(X[rows]) for encoding in training.encodings], axis=1
             )
             values = pairs.matrix @ self.coefficients[leaf]
             for output, alpha in enumerate(self.coefficients[leaf].T.astype(np.float64)):
                 steep = np.concatenate(pairs.slopes(alpha), axis=1) * weights[:, None]
                 steep += values[:, [output]] * passing
-                found[queries, output] += (steep * chain) @ of_feature
+                found[rows, output] += (steep * chain) @ of_feature
         return found
 
     def _leaves(self, training, X):
         """Every leaf with its keys, and a block of the queries that reach it."""
+        encoded = training.queries(X)
         points = _points(
-            self.kernel, self.axes, len(X), lambda rows: training.encode(X[rows], np.float32)
+            self.kernel, self.axes, len(X), lambda rows: encoded.coordinates(rows, np.float32)
         )
-        for leaf, (queries, weights) in enumerate(self.partition.leaves(points)):
-            if len(queries) == 0:
+        for leaf, (reaching, weights) in enumerate(self.partition.leaves(points)):
+            if len(reaching) == 0:
                 continue
-            keys = training.coordinates(self.rows[leaf], self.coefficients[leaf].dtype)
-            keys = ScaledRows.of(self.kernel, keys)
-            for block in blocks(len(queries), _QUERY_BLOCK):
-                chosen = queries[block]
-                yield leaf, keys, chosen, weights[block], points[chosen]
+            dtype = self.coefficients[leaf].dtype
+            keys = Keys.of(self.kernel, training.coordinates(self.rows[leaf], dtype))
+            size = max(_FEWEST_QUERIES, 2 * IN_CACHE // max(1, len(self.rows[leaf])))
+            for block in blocks(len(reaching), size):
+                rows = reaching[block]
+                queries = encoded.coordinates(rows, dtype)
+                yield leaf, keys, rows, queries, weights[block], points[rows]
 
 
 def _principal_axes(kernel, training, rng):

@@ -4,7 +4,7 @@ import numpy as np
 from scipy.linalg import get_lapack_funcs
 
 from .._blocks import blocks
-from ._kernel import ScaledRows
+from ._kernel import Keys
 from ._leave_one_out import LEAST_NOISE
 
 # A row of less weight is noise.
@@ -22,7 +22,7 @@ class System:
     """
 
     def __init__(self, kernel, training, rows, dtype):
-        self._kernel = kernel
+        self.kernel = kernel
         self._targets = training.targets[rows]
         self._noise = kernel.noise / np.maximum(training.weights[rows], _LEAST_WEIGHT)
         least = LEAST_NOISE[np.dtype(dtype)] if dtype == np.float32 else 0.0
@@ -59,11 +59,11 @@ class System:
     def _factorise(self, least):
         n = len(self._targets)
         matrix = np.empty((n, n), self.keys[0].dtype if self.keys else np.float64)
-        keys = ScaledRows.of(self._kernel, self.keys)
+        keys = Keys.of(self.kernel, self.keys)
         for rows in blocks(n, _BLOCK):
             # The factorisation reads the lower triangle alone.
             before = keys.block(slice(rows.stop))
-            matrix[rows, : rows.stop] = self._kernel.matrix(keys.block(rows), before)
+            matrix[rows, : rows.stop] = self.kernel.matrix([z[rows] for z in self.keys], before)
         diagonal = matrix.diagonal().mean()
         matrix.flat[:: n + 1] += (self._noise + least * diagonal).astype(matrix.dtype)
         (factorise,) = get_lapack_funcs(("potrf",), (matrix,))
