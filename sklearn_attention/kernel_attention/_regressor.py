@@ -1,6 +1,5 @@
 """Kernel attention for numbers."""
 
-import dataclasses
 from types import MappingProxyType
 
 import numpy as np
@@ -14,9 +13,9 @@ from .._blocks import blocks
 from .._validation import check_in_open_interval, check_numeric_target, check_probabilities
 from ._blend import blend
 from ._boosting import predict_trees, stack_regressor
-from ._distribution import calibrate, error_deviation, error_quantiles, error_weights
+from ._distribution import ErrorDistribution
 from ._estimator import KernelAttention
-from ._kernel import ScaledRows
+from ._judges import Judges
 from ._losses import SquaredLoss
 from ._members import FEW_ROWS, KernelRidge
 
@@ -24,8 +23,6 @@ _QUERY_BLOCK = 1024
 # Of the first fold: an error so small that the other kind is not worth its time, one from
 # which it may be, and a share of the blend that is not.
 _CERTAIN, _NOISY, _LITTLE = 0.005, 0.25, 0.15
-# Rows whose errors choose how the distribution is made.
-_MOST_SCORED = 256
 
 
 class KernelAttentionRegressor(RegressorMixin, KernelAttention):
@@ -229,12 +226,16 @@ class KernelAttentionRegressor(RegressorMixin, KernelAttention):
             kind: float(share[0]) if y.ndim == 1 else share
             for kind, share in zip(self.kinds_, shares, strict=True)
         }
-        stacked = self._stack(np.einsum("kno,ko->no", left_out, shares), folds)
-        errors = targets - stacked
+        kernel = np.einsum("kno,ko->no", left_out, shares)
+        errors = targets - self._stack(kernel, folds)
         share = self._stacking[1]
         self.boosting_share_ = float(share[0]) if y.ndim == 1 else share
         self.loo_residuals_ = (errors * self.scale_).reshape(-1, *y.shape[1:])
-        self.sharpness_, self.everywhere_ = self._calibrate(errors, weights)
+        fitted = np.einsum("kno,ko->no", self._fitted(folds), shares)
+        put_right = (fitted - kernel) * self._stacking[0]
+        self._distribution = ErrorDistribution.calibrate(
+            self._judges, errors, put_right, weights
+        )
         context.call_on_fit_task_end(estimator=self, **task_data, reconstruction_attributes={})
         return self
 
@@ -262,7 +263,7 @@ class KernelAttentionRegressor(RegressorMixin, KernelAttention):
         dtype = self.keys_.dtype
         if not return_std:
             return predictions.reshape(shape).astype(dtype)
-        std = self._of_errors(X, error_deviation)
+        std = self._of_errors(X, self._distribution.deviation)
         return predictions.reshape(shape).astype(dtype), std.reshape(shape).astype(dtype)
 
     def predict_quantiles(self, X, quantiles=(0.1, 0.5, 0.9)):
@@ -283,13 +284,21 @@ class KernelAttentionRegressor(RegressorMixin, KernelAttention):
         Notes
         -----
         The distribution is that of the leave-one-out errors of the rows that judge the
-        members, weighted by the learned kernel between them and the query, moved so that its
-        mean is the prediction:
+        members, weighted by the learned kernel between them and the query:
 
-        .. math:: F(t \mid x) = \sum_i w_i(x)\,
-                  \bigl[\hat y(x) + e_i - \textstyle\sum_j w_j(x) e_j \le t\bigr],\quad
-                  w_i(x) = (1 - \lambda) \frac{K(x, x_i)^\tau}{\sum_j K(x, x_j)^\tau}
+        .. math:: F(t \mid x) &= \sum_i w_i(x)\, \Bigl[\hat y(x) + s(x) \bigl(
+                  \tfrac{e_i}{s_i} - \textstyle\sum_j w_j(x) \tfrac{e_j - r_j}{s_j}
+                  \bigr) \le t\Bigr] \\
+                  w_i(x) &= (1 - \lambda) \frac{K(x, x_i)^\tau}{\sum_j K(x, x_j)^\tau}
                   + \frac{\lambda}{n}
+
+        The :math:`r_j` are the residuals of these rows once all are known: what a row puts
+        right of its own error, it has put right near it too, and the rest is a bias. So the
+        mean is the prediction plus the mean of such residuals, and few huge errors move no
+        quantile far. The :math:`s(x)` is the deviation of a new target by the Gaussian process
+        of the kernel without its linear part, :math:`s_i` that of the row left out, of which
+        only the ratio matters: the distribution is wider where rows are few or far. Averages
+        and local lines, whose kernel has no noise, have :math:`s = 1`.
 
         The sharpness :math:`\tau` and the share :math:`\lambda` are those of the least
         continuous ranked probability score, every row scored by the errors of the others.
@@ -299,7 +308,7 @@ class KernelAttentionRegressor(RegressorMixin, KernelAttention):
         check_is_fitted(self)
         quantiles = check_probabilities("quantiles", quantiles)
         X = self._check_queries(X)
-        found = self._of_errors(X, lambda *errors: error_quantiles(*errors, quantiles))
+        found = self._of_errors(X, lambda *at: self._distribution.quantiles(*at, quantiles))
         found = self._predict(X)[:, None, :] + found
         shape = len(X), len(quantiles), *self.values_.shape[1:]
         return found.reshape(shape).astype(self.keys_.dtype)
@@ -324,16 +333,18 @@ class KernelAttentionRegressor(RegressorMixin, KernelAttention):
         coverage = check_in_open_interval("coverage", coverage, 0, 1)
         return self.predict_quantiles(X, [(1 - coverage) / 2, (1 + coverage) / 2])
 
+    _held = (*KernelAttention._held, ErrorDistribution)
     # By the number of rows, at most.
     _usual_folds = MappingProxyType({600: 4, 30_000: 2, np.inf: 1})
 
     def _ridges(self, n_rows, n_folds):
         if n_rows > FEW_ROWS:
             return {"solve": KernelRidge(rate=0.12, noise=0.03, n_steps=80)}
+        large = KernelRidge()
         if n_folds == 1:
-            return {"solve": KernelRidge()}
+            return {"solve": large}
         small = KernelRidge(batch=256, share=0.4, rate=0.15, n_steps=27)
-        return {"solve": KernelRidge(), "solve_small": small}
+        return {"solve": large, "solve_small": small}
 
     def _loss(self):
         return SquaredLoss()
@@ -384,39 +395,32 @@ class KernelAttentionRegressor(RegressorMixin, KernelAttention):
     def _shares_of_kinds(self):
         return self._shares
 
-    def _calibrate(self, errors, weights):
-        """Choose how sharply errors are weighted: each of some by all the others."""
-        rng = np.random.default_rng(0)
-        scored = rng.choice(len(errors), min(len(errors), _MOST_SCORED), replace=False)
-        likeness = self._likeness(self.keys_[self.judged_rows_[scored]])
-        return calibrate(likeness, errors, weights, scored)
-
-    @property
-    def _judged_errors(self):
-        return self.loo_residuals_.reshape(len(self.judged_rows_), -1)
+    def _fitted(self, folds):
+        """Predictions of each fold's rows by the members that they judge, knowing them too."""
+        found = []
+        for kind in self.kinds_:
+            pairs = zip(self._members_of(kind), folds, strict=True)
+            parts = [member.predict(self._training, self.keys_[fold]) for member, fold in pairs]
+            found.append(np.concatenate(parts))
+        return np.stack(found)
 
     def _of_errors(self, X, describe):
-        """Results of ``describe(shares, errors)`` at queries, block by block."""
+        """Results of ``describe(judges, queries)``, block by block, in units of the targets."""
         parts = [
-            describe(self._error_shares(X[rows]), self._judged_errors)
+            describe(self._judges, self._training.encode(X[rows], np.float64))
             for rows in blocks(len(X), _QUERY_BLOCK)
         ]
-        return np.concatenate(parts)
+        return np.concatenate(parts) * self.scale_
 
-    def _error_shares(self, X):
-        weights = self.key_weights_[self.judged_rows_]
-        return error_weights(self._likeness(X), weights, self.sharpness_, self.everywhere_)
-
-    @one_blas_thread()
-    def _likeness(self, X):
-        """Logarithm of the first member's kernel between queries and the rows that judge."""
+    @property
+    def _judges(self):
         if "judges" not in self._memo:
-            kernel = dataclasses.replace(self.members_[0].kernel, constant=0.0)
-            keys = self._training.encode(self.keys_[self.judged_rows_], np.float64)
-            self._memo["judges"] = kernel, ScaledRows.of(kernel, keys)
-        kernel, keys = self._memo["judges"]
-        with np.errstate(divide="ignore"):
-            return np.log(kernel.matrix(self._training.encode(X, np.float64), keys))
+            rows = self.judged_rows_
+            self._memo["judges"] = Judges(
+                self.members_[0].kernel, self._training.encode(self.keys_[rows], np.float64),
+                self.key_weights_[rows], varied=self.readout == "solve",
+            )  # fmt: skip
+        return self._memo["judges"]
 
     def _targets(self, rows):
         return self.values_[rows]

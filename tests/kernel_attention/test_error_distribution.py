@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from sklearn_attention.kernel_attention._distribution import (
+    ErrorDistribution,
     _crps,
     calibrate,
     error_deviation,
@@ -12,9 +13,9 @@ from sklearn_attention.kernel_attention._distribution import (
 )
 
 
-def slow_crps(shares, errors, error):
+def slow_crps(shares, errors, put_right, error):
     """The integral over a fine grid, of one distribution and what happened."""
-    moved = errors - shares @ errors
+    moved = errors - shares @ put_right
     low, high = min(moved.min(), error) - 0.1, max(moved.max(), error) + 0.1
     t = np.linspace(low, high, 200_001)
     reached = (shares[:, None] * (moved[:, None] <= t)).sum(axis=0)
@@ -27,19 +28,24 @@ def test_crps_equals_its_integral(n):
     # Copies, and a row of errors that are far off.
     errors = np.append(rng.normal(size=n), [8.0, 8.0])[:n] if n > 5 else rng.normal(size=n)
     shares = rng.dirichlet(np.ones(n), n)
-    expected = [slow_crps(*pair) for pair in zip(shares, [errors] * n, errors, strict=True)]
-    np.testing.assert_allclose(_crps(shares, errors, np.arange(n)), expected, atol=3e-4)
+    put_right = rng.uniform(0, 1, len(errors)) * errors
+    expected = [
+        slow_crps(own, errors, put_right, e) for own, e in zip(shares, errors, strict=True)
+    ]
+    found = _crps(shares, errors, put_right, np.arange(n))
+    np.testing.assert_allclose(found, expected, atol=3e-4)
     some = np.random.default_rng(0).permutation(n)[: n // 2 + 1]
     np.testing.assert_allclose(
-        _crps(shares[some], errors, some), np.array(expected)[some], atol=3e-4
+        _crps(shares[some], errors, put_right, some), np.array(expected)[some], atol=3e-4
     )
 
 
 def test_crps_of_errors_beyond_all_places():
     errors = np.array([-1.0, 0.0, 10.0])
     shares = np.array([[0.5, 0.5, 0.0], [0.0, 1.0, 0.0], [0.5, 0.5, 0.0]])
-    expected = [slow_crps(*pair) for pair in zip(shares, [errors] * 3, errors, strict=True)]
-    np.testing.assert_allclose(_crps(shares, errors, np.arange(3)), expected, atol=3e-4)
+    pairs = zip(shares, errors, strict=True)
+    expected = [slow_crps(own, errors, errors, e) for own, e in pairs]
+    np.testing.assert_allclose(_crps(shares, errors, errors, np.arange(3)), expected, atol=3e-4)
 
 
 class TestErrorWeights:
@@ -82,7 +88,8 @@ class TestCalibration:
         rng = np.random.default_rng(seed)
         x = rng.uniform(-1, 1, n)
         errors = (spread_of(x) * rng.normal(size=n))[:, None]
-        return -np.square(x[:, None] - x) / (2 * 0.1**2), errors, np.ones(n), np.arange(n)
+        likeness = -np.square(x[:, None] - x) / (2 * 0.1**2)
+        return likeness, errors, 0 * errors, np.ones(n), np.arange(n), np.ones(n)
 
     def test_errors_alike_everywhere_are_weighted_alike(self):
         sharpness, _ = calibrate(*self.make(np.ones_like))
@@ -95,25 +102,77 @@ class TestCalibration:
 
     @pytest.mark.parametrize("n", [1, 2])
     def test_too_few_errors_are_weighted_alike(self, n):
-        found = calibrate(np.zeros((n, n)), np.ones((n, 1)), np.ones(n), np.arange(n))
-        assert found == (0.0, 1.0)
+        data = np.zeros((n, n)), np.ones((n, 1)), np.zeros((n, 1)), np.ones(n)
+        assert calibrate(*data, np.arange(n), np.ones(n)) == (0.0, 1.0)
 
     def test_units_of_the_outputs_do_not_matter(self):
-        likeness, errors, *rest = self.make(lambda x: np.where(x > 0, 2.0, 0.1))
+        likeness, errors, _, *rest = self.make(lambda x: np.where(x > 0, 2.0, 0.1))
         both = np.column_stack([errors, np.random.default_rng(1).normal(size=200)])
-        found = calibrate(likeness, both, *rest)
-        assert found == calibrate(likeness, both * [1.0, 1e6], *rest)
+        found = [calibrate(likeness, e, 0.3 * e, *rest) for e in (both, both * [1.0, 1e6])]
+        assert found[0] == found[1]
 
     def test_no_errors_at_all(self):
-        found = calibrate(np.zeros((5, 5)), np.zeros((5, 1)), np.ones(5), np.arange(5))
+        zeros = np.zeros((5, 1))
+        found = calibrate(np.zeros((5, 5)), zeros, zeros, np.ones(5), np.arange(5), np.ones(5))
         assert np.isfinite(found).all()
 
     def test_some_rows_are_enough_to_be_scored(self):
-        likeness, errors, weights, _ = self.make(lambda x: np.where(x > 0, 2.0, 0.1))
+        likeness, errors, put_right, weights, *_ = self.make(
+            lambda x: np.where(x > 0, 2.0, 0.1)
+        )
         some = np.random.default_rng(0).permutation(200)[:60]
-        sharpness, everywhere = calibrate(likeness[some], errors, weights, some)
-        assert sharpness >= 0.25
-        assert everywhere < 0.2
+        found = calibrate(likeness[some], errors, put_right, weights, some, np.ones(60))
+        assert found[0] >= 0.25
+        assert found[1] < 0.2
+
+    def test_scores_count_by_their_weights(self):
+        # Errors differ on one side alone.
+        likeness, errors, *rest, _ = self.make(lambda x: np.where(x > 0, 2.0, 0.1))
+        rough = np.abs(errors[:, 0]) > 0.4
+        found = [calibrate(likeness, errors, *rest, c + 1e-6) for c in (rough, ~rough)]
+        assert found[0] != found[1]
+
+
+class Places:
+    """Judges whose rows are all alike, with deviations of their own."""
+
+    def __init__(self, deviations, of_queries):
+        self.deviations, self._of_queries = deviations, of_queries
+        self.keys = self
+
+    def block(self, rows):
+        return rows
+
+    def __call__(self, queries):
+        return np.zeros((len(queries), len(self.deviations))), self._of_queries[queries]
+
+
+class TestErrorDistribution:
+    def make(self, n=400, put_right=0.0):
+        rng = np.random.default_rng(0)
+        deviations = rng.choice([0.1, 1.0], n)
+        errors = deviations[:, None] * rng.normal(size=(n, 2))
+        judges = Places(deviations, np.where(np.arange(n) < 2, [1.0, 3.0] * (n // 2), 1.0))
+        found = ErrorDistribution.calibrate(judges, errors, put_right * errors, np.ones(n))
+        return found, judges
+
+    def test_spreads_as_deviations_do(self):
+        found, judges = self.make()
+        queries, levels = np.array([0, 1]), np.array([0.05, 0.5, 0.95])
+        first, second = found.quantiles(judges, queries, levels)
+        np.testing.assert_allclose(second, 3 * first)
+        np.testing.assert_allclose(first[[0, 2]], [[-1.645] * 2, [1.645] * 2], atol=0.35)
+        first, second = found.deviation(judges, queries)
+        np.testing.assert_allclose(second, 3 * first)
+        np.testing.assert_allclose(first, 1, atol=0.15)
+
+    def test_moves_by_what_is_put_right(self):
+        judges = self.make()[1]
+        levels = np.array([0.3, 0.6])
+        plain, moved = (self.make(put_right=p)[0] for p in (0.0, 1.0))
+        gap = [f.quantiles(judges, np.array([0]), levels)[0] for f in (plain, moved)]
+        mean = plain.errors.mean(axis=0)
+        np.testing.assert_allclose(gap[0] - gap[1], [mean, mean], atol=1e-12)
 
 
 def test_deviation_is_unbiased():
@@ -132,29 +191,38 @@ class TestErrorQuantiles:
     def test_of_equal_weights_equal_numpy(self):
         errors = np.random.default_rng(0).normal(size=(9, 2))
         quantiles = np.linspace(0.01, 0.99, 25)
-        found = error_quantiles(np.full((1, 9), 1 / 9), errors, quantiles)[0]
+        found = error_quantiles(np.full((1, 9), 1 / 9), errors, 0 * errors, quantiles)[0]
         expected = np.quantile(errors, quantiles, axis=0, method="weibull")
-        np.testing.assert_allclose(np.ptp(found - expected, axis=0), 0, atol=1e-12)
+        np.testing.assert_allclose(found, expected, atol=1e-12)
 
     def test_errors_stand_in_the_middle_of_their_weights_and_a_new_ones(self):
         errors = np.arange(5.0)[:, None]
         shares = np.array([[0.1, 0.2, 0.3, 0.3, 0.1]])
         new = np.square(shares).sum()
         middle = (np.cumsum(shares) - shares[0] / 2 + new / 2) / (1 + new)
-        found = error_quantiles(shares, errors, middle[1:4])[0, :, 0]
-        np.testing.assert_allclose(np.diff(found), 1)
+        found = error_quantiles(shares, errors, 0 * errors, middle[1:4])[0, :, 0]
+        np.testing.assert_allclose(found, [1, 2, 3])
 
     @pytest.mark.parametrize("n", [9, 40])
     def test_intervals_of_few_errors_cover(self, n):
         rng = np.random.default_rng(0)
         errors = rng.normal(size=(n + 1, 4000))
-        low, high = error_quantiles(np.full((1, n), 1 / n), errors[:n], np.array([0.1, 0.9]))[0]
-        new = errors[n] - errors[:n].mean(axis=0)
+        shares, levels = np.full((1, n), 1 / n), np.array([0.1, 0.9])
+        low, high = error_quantiles(shares, errors[:n], 0 * errors[:n], levels)[0]
+        new = errors[n]
         assert ((low <= new) & (new <= high)).mean() == pytest.approx(0.8, abs=0.02)
 
-    def test_means_are_0_and_quantiles_rise(self):
+    def test_means_are_what_is_not_put_right_and_quantiles_rise(self):
         rng = np.random.default_rng(0)
         shares, errors = rng.dirichlet(np.ones(50), 3), rng.normal(size=(50, 2))
-        found = error_quantiles(shares, errors, (np.arange(2000) + 0.5) / 2000)
-        np.testing.assert_allclose(found.mean(axis=1), 0, atol=0.05)
+        put_right = rng.uniform(0, 1, (50, 1)) * errors
+        found = error_quantiles(shares, errors, put_right, (np.arange(2000) + 0.5) / 2000)
+        expected = shares @ (errors - put_right)
+        np.testing.assert_allclose(found.mean(axis=1), expected, atol=0.05)
         assert (np.diff(found, axis=1) >= 0).all()
+
+    def test_few_huge_errors_do_not_move_the_others(self):
+        errors = np.append(np.random.default_rng(0).normal(size=99), 1e6)[:, None]
+        levels = np.array([0.1, 0.5, 0.9])
+        found = error_quantiles(np.full((1, 100), 0.01), errors, 0 * errors, levels)[0, :, 0]
+        np.testing.assert_allclose(found, [-1.28, 0, 1.28], atol=0.3)

@@ -339,6 +339,8 @@ class TestSpace:
         rough, rate = np.exp(2 * named["rough"]), np.exp(named["rate"])
         total = total + rough * np.exp(-rate * np.sqrt(far + 1e-4))
         rows = model._training.encode(X, np.float64)
+        linear = np.exp(2 * named["linear"]) / rows[0].shape[1]
+        total = total + linear * (rows[0] @ rows[0].T)
         np.testing.assert_allclose(kernel.matrix(rows, rows), total, rtol=1e-9)
 
     def test_in_the_special_case_numbers_are_in_bandwidths(self):
@@ -492,11 +494,11 @@ def model():
 
 
 class TestPredictiveDistribution:
-    def test_quantiles_are_monotone_and_their_mean_is_the_prediction(self, model):
+    def test_quantiles_are_monotone_and_their_mean_is_about_the_prediction(self, model):
         X, _ = make_toy(50, seed=1)
         found = model.predict_quantiles(X, (np.arange(400) + 0.5) / 400)
         assert (np.diff(found, axis=1) >= 0).all()
-        np.testing.assert_allclose(found.mean(axis=1), model.predict(X), atol=0.01)
+        np.testing.assert_allclose(found.mean(axis=1), model.predict(X), atol=0.05)
         _, std = model.predict(X, return_std=True)
         np.testing.assert_allclose(found.std(axis=1), std, rtol=0.15)
 
@@ -525,6 +527,29 @@ class TestPredictiveDistribution:
         X, y = make_toy(1000, seed=1)
         low, high = model.predict_interval(X, coverage).T
         assert ((low <= y) & (y <= high)).mean() == pytest.approx(coverage, abs=0.05)
+
+    def test_few_huge_targets_do_not_move_the_intervals_of_others(self):
+        rng = np.random.default_rng(0)
+        X = rng.uniform(-1, 1, (1300, 2))
+        y = np.sin(3 * X[:, 0]) + 0.3 * rng.normal(size=1300)
+        y[:3] += [300, 500, 1000]
+        model = KernelAttentionRegressor(max_steps=3, encodings="standard", n_folds=2)
+        low, high = model.fit(X[:300], y[:300]).predict_interval(X[300:], 0.8).T
+        assert ((low <= y[300:]) & (y[300:] <= high)).mean() == pytest.approx(0.8, abs=0.1)
+
+    def test_distributions_are_wider_far_from_the_rows(self):
+        rng = np.random.default_rng(0)
+        X = rng.uniform(-1, 1, (200, 2))
+        y = np.sin(4 * X[:, 0]) + X[:, 1] ** 2 + 0.1 * rng.normal(size=200)
+        model = KernelAttentionRegressor(max_steps=5, encodings="standard", n_folds=1)
+        model.fit(X, y)
+        queries = rng.uniform(-1, 1, (50, 2))
+        near, far = (np.diff(model.predict_interval(q)).mean() for q in (queries, queries + 3))
+        assert far > 4 * near
+        near, far = (
+            model.predict(q, return_std=True)[1].mean() for q in (queries, queries + 3)
+        )
+        assert far > 4 * near
 
     def test_errors_are_those_of_rows_not_learned_from(self, model):
         _, y = make_toy()
