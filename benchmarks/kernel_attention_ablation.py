@@ -74,7 +74,7 @@ def first(**changes):
 # From the members that the estimator would learn to those learned in their place.
 RECIPES = {
     "no rough part": every(rough=False),
-    "linear part too": every(linear=True),
+    "no linear part": every(linear=False),
     "no constant": every(constant=False),
     "scales held at their start": every(precision=0.5),
     "half the rate": lambda kinds: {

@@ -120,9 +120,10 @@ class KernelAttentionRegressor(RegressorMixin, KernelAttention):
     :math:`D_e = \lVert (\phi_e(x) - \phi_e(x')) / \ell_e \rVert^2` the kernel is
 
     .. math:: K(x, x') = \sum_e s_e^2\, k(D_e) + 1 + r^2 \exp\Bigl(-\tau
-              \sqrt{\textstyle\sum_e D_e}\Bigr)
+              \sqrt{\textstyle\sum_e D_e}\Bigr) + \frac{b^2}{d}\, \phi_1(x)^\top \phi_1(x')
 
-    a smooth part for each encoding, and a rough one of them all, which follows what jumps.
+    a smooth part for each encoding, a rough one of them all, which follows what jumps, and a
+    linear one of the d columns of the first encoding, which goes on beyond the rows.
     Averages have the smooth parts alone. Predictions are
 
     .. math::
@@ -339,11 +340,11 @@ class KernelAttentionRegressor(RegressorMixin, KernelAttention):
 
     def _ridges(self, n_rows, n_folds):
         if n_rows > FEW_ROWS:
-            return {"solve": KernelRidge(rate=0.12, noise=0.03, n_steps=80)}
-        large = KernelRidge()
+            return {"solve": KernelRidge(rate=0.12, noise=0.03, n_steps=80, linear=True)}
+        large = KernelRidge(linear=True)
         if n_folds == 1:
             return {"solve": large}
-        small = KernelRidge(batch=256, share=0.4, rate=0.15, n_steps=27)
+        small = KernelRidge(batch=256, share=0.4, rate=0.15, n_steps=27, linear=True)
         return {"solve": large, "solve_small": small}
 
     def _loss(self):

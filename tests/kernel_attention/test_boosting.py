@@ -134,7 +134,7 @@ class TestRegressor:
 
     def test_outputs_have_their_own_trees(self):
         X, steps = make_steps()
-        y = np.column_stack([X[:, 2], steps])  # a line, which the kernel hits
+        y = np.column_stack([X.sum(axis=1), steps])  # a plane, which the kernel hits
         without, model = both(KernelAttentionRegressor, X, y, n_folds=2)
         assert model.boosting_share_.shape == (2,)
         assert model.boosting_share_[0] == 0 < model.boosting_share_[1]

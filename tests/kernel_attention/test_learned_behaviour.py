@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.metrics import root_mean_squared_error
 from sklearn.neighbors import KNeighborsRegressor
 
 from sklearn_attention import KernelAttentionClassifier, KernelAttentionRegressor
@@ -536,6 +537,17 @@ class TestPredictiveDistribution:
         model = KernelAttentionRegressor(max_steps=3, encodings="standard", n_folds=2)
         low, high = model.fit(X[:300], y[:300]).predict_interval(X[300:], 0.8).T
         assert ((low <= y[300:]) & (y[300:] <= high)).mean() == pytest.approx(0.8, abs=0.1)
+
+    def test_a_trend_goes_on_beyond_the_rows_and_intervals_cover_it(self):
+        rng = np.random.default_rng(0)
+        X = rng.uniform(-1, 1, (600, 2))
+        X[200:, 0] = rng.uniform(1, 2, 400)
+        y = 2 * X[:, 0] + 0.3 * np.sin(3 * X[:, 1]) + 0.2 * rng.normal(size=600)
+        model = KernelAttentionRegressor(max_steps=5, encodings="standard", n_folds=1)
+        model.fit(X[:200], y[:200])
+        assert root_mean_squared_error(y[200:], model.predict(X[200:])) < 0.4
+        low, high = model.predict_interval(X[200:]).T
+        assert ((low <= y[200:]) & (y[200:] <= high)).mean() > 0.8
 
     def test_distributions_are_wider_far_from_the_rows(self):
         rng = np.random.default_rng(0)
