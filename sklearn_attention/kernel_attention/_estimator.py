@@ -8,6 +8,7 @@ from .._columns import Columns, MixedRows
 from .._explanation import Explanation, heaviest
 from .._labels import targets_at
 from ._averages import AverageMember
+from ._distribution import ErrorDistribution
 from ._encodings import ENCODINGS, Encoding
 from ._fitted import Fitted
 from ._kernel import LearnedKernel
@@ -22,7 +23,7 @@ class KernelAttention(MultiOutputMixin, TransformerMixin, MixedRows):
     _reads_missing = True
     _held = (
         Columns, Encoding, Fitted, LearnedKernel, Partition, RidgeMember, AverageMember,
-        TrainingRows,
+        TrainingRows, ErrorDistribution,
     )  # fmt: skip
 
     def __init__(

@@ -9,9 +9,10 @@ from scipy.optimize import nnls
 
 from .._blas_threads import one_blas_thread
 from .._columns import Columns
+from ._distribution import HeldOutRows
 from ._encodings import Encoding
-from ._kernel import Keys
 from ._members import LocalAverage
+from ._ridge import RidgeMember
 from ._rows import TrainingRows
 
 # Fewer rows than this are all needed to learn from.
@@ -109,17 +110,26 @@ class Fitted:
         """Rows in the learned space of the first member, (n, n_columns)."""
         return self.members[0][0].kernel.space(self.training.encode(X, np.float64))
 
-    def log_kernel(self, X):
-        """Logarithm of the first member's kernel between rows and those held out."""
-        kernel, held_out = self._held_out_keys
-        with one_blas_thread(), np.errstate(divide="ignore"):
-            return np.log(kernel.matrix(self.training.encode(X, np.float64), held_out))
+    def scores_of_held_out(self):
+        """Predictions of the rows held out by the members of their folds, knowing them too.
+
+        (n_kinds, n_held_out, n_outputs), fold by fold.
+        """
+        return np.stack([
+            np.concatenate([
+                member.predict(self.training, self.training.X[fold])
+                for member, fold in zip(members, self.folds, strict=True)
+            ])
+            for members in self.members
+        ])  # fmt: skip
 
     @functools.cached_property
-    def _held_out_keys(self):
-        kernel = dataclasses.replace(self.members[0][0].kernel, constant=0.0)
-        rows = self.training.encode(self.training.X[self.held_out], np.float64)
-        return kernel, Keys.of(kernel, rows)
+    def held_out_rows(self):
+        """Rows held out, as distributions of errors compare them with queries."""
+        member, training = self.members[0][0], self.training
+        rows = training.encode(training.X[self.held_out], np.float64)
+        varied = isinstance(member, RidgeMember)
+        return HeldOutRows(member.kernel, rows, training.weights[self.held_out], varied)
 
     def attributes(self):
         """Public attributes of an estimator."""

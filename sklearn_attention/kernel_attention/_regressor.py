@@ -17,7 +17,7 @@ from .._validation import (
     check_probabilities,
 )
 from ._boosting import FEWEST_ROWS, predict_trees, stack_regressor
-from ._distribution import calibrate, error_deviation, error_quantiles, error_weights
+from ._distribution import ErrorDistribution
 from ._estimator import KernelAttention
 from ._fitted import Rows, Task, blend, fit_kernel_attention
 from ._leave_one_out import squared_loss
@@ -28,18 +28,17 @@ _QUERY_BLOCK = 1024
 # Of the first fold: an error so small that the other kind is not worth its time, one from
 # which it may be, and a share of the blend that is not.
 _CERTAIN, _NOISY, _LITTLE = 0.005, 0.25, 0.15
-# Rows whose errors choose how the distribution is made.
-_MOST_SCORED = 256
 
 
 def _ridges(n_rows, n_folds):
     """Learners of the members of each kind."""
     if n_rows > FEW_ROWS:
-        return {"solve": KernelRidge(rate=0.12, noise=0.03, n_steps=80)}
+        return {"solve": KernelRidge(rate=0.12, noise=0.03, n_steps=80, linear=True)}
+    large = KernelRidge(linear=True)
     if n_folds == 1:
-        return {"solve": KernelRidge()}
-    small = KernelRidge(batch=256, share=0.4, rate=0.15, n_steps=27)
-    return {"solve": KernelRidge(), "solve_small": small}
+        return {"solve": large}
+    small = KernelRidge(batch=256, share=0.4, rate=0.15, n_steps=27, linear=True)
+    return {"solve": large, "solve_small": small}
 
 
 def _worth_their_time(kinds, left_out, targets, weights):
@@ -157,9 +156,10 @@ class KernelAttentionRegressor(RegressorMixin, KernelAttention):
     :math:`D_e = \lVert (\phi_e(x) - \phi_e(x')) / \ell_e \rVert^2` the kernel is
 
     .. math:: K(x, x') = \sum_e s_e^2\, k(D_e) + 1 + r^2 \exp\Bigl(-\tau
-              \sqrt{\textstyle\sum_e D_e}\Bigr)
+              \sqrt{\textstyle\sum_e D_e}\Bigr) + \frac{b^2}{d}\, \phi_1(x)^\top \phi_1(x')
 
-    a smooth part for each encoding, and a rough one of them all, which follows what jumps.
+    a smooth part for each encoding, a rough one of them all, which follows what jumps, and a
+    linear one of the d columns of the first encoding, which goes on beyond the rows.
     Averages have the smooth parts alone. Predictions are
 
     .. math::
@@ -267,7 +267,11 @@ class KernelAttentionRegressor(RegressorMixin, KernelAttention):
         share = self._stacking[1]
         self.boosting_share_ = float(share[0]) if single else share
         self.loo_residuals_ = (errors * fitted.scale).reshape(-1, *y.shape[1:])
-        self.sharpness_, self.everywhere_ = _calibrated(fitted, errors)
+        known = np.einsum("kno,ko->no", fitted.scores_of_held_out(), fitted.shares)
+        put_right = (known - kernel) * self._stacking[0]
+        self._distribution = ErrorDistribution.calibrate(
+            fitted.held_out_rows, errors, put_right, fitted.training.weights[held_out]
+        )
         report.end()
         return self
 
@@ -294,7 +298,7 @@ class KernelAttentionRegressor(RegressorMixin, KernelAttention):
         dtype = self.keys_.dtype
         if not return_std:
             return predictions.reshape(shape).astype(dtype)
-        std = self._of_errors(X, error_deviation)
+        std = self._of_errors(X, self._distribution.deviation)
         return predictions.reshape(shape).astype(dtype), std.reshape(shape).astype(dtype)
 
     def predict_quantiles(self, X, quantiles=(0.1, 0.5, 0.9)):
@@ -314,14 +318,22 @@ class KernelAttentionRegressor(RegressorMixin, KernelAttention):
 
         Notes
         -----
-        The distribution is that of the leave-one-out errors of the rows held out,
-        weighted by the learned kernel between them and the query, moved so that its
-        mean is the prediction:
+        The distribution is that of the leave-one-out errors of the rows held out, weighted by
+        the learned kernel between them and the query:
 
-        .. math:: F(t \mid x) = \sum_i w_i(x)\,
-                  \bigl[\hat y(x) + e_i - \textstyle\sum_j w_j(x) e_j \le t\bigr],\quad
-                  w_i(x) = (1 - \lambda) \frac{K(x, x_i)^\tau}{\sum_j K(x, x_j)^\tau}
+        .. math:: F(t \mid x) &= \sum_i w_i(x)\, \Bigl[\hat y(x) + s(x) \bigl(
+                  \tfrac{e_i}{s_i} - \textstyle\sum_j w_j(x) \tfrac{e_j - r_j}{s_j}
+                  \bigr) \le t\Bigr] \\
+                  w_i(x) &= (1 - \lambda) \frac{K(x, x_i)^\tau}{\sum_j K(x, x_j)^\tau}
                   + \frac{\lambda}{n}
+
+        The :math:`r_j` are the residuals of these rows once all are known: what a row puts
+        right of its own error, it has put right near it too, and the rest is a bias. So the
+        mean is the prediction plus the mean of such residuals, and few huge errors move no
+        quantile far. The :math:`s(x)` is the deviation of a new target by the Gaussian process
+        of the kernel without its linear part, :math:`s_i` that of the row left out, of which
+        only the ratio matters: the distribution is wider where rows are few or far. Averages
+        and local lines, whose kernel has no noise, have :math:`s = 1`.
 
         The sharpness :math:`\tau` and the share :math:`\lambda` are those of the least
         continuous ranked probability score, every row scored by the errors of the others.
@@ -331,7 +343,7 @@ class KernelAttentionRegressor(RegressorMixin, KernelAttention):
         check_is_fitted(self)
         quantiles = check_probabilities("quantiles", quantiles)
         X = self._read_rows(X)
-        found = self._of_errors(X, lambda *errors: error_quantiles(*errors, quantiles))
+        found = self._of_errors(X, lambda *at: self._distribution.quantiles(*at, quantiles))
         found = self._predict(X)[:, None, :] + found
         shape = len(X), len(quantiles), *self.values_.shape[1:]
         return found.reshape(shape).astype(self.keys_.dtype)
@@ -367,15 +379,13 @@ class KernelAttentionRegressor(RegressorMixin, KernelAttention):
         return found * fitted.scale + fitted.center
 
     def _of_errors(self, X, describe):
-        """Results of ``describe(shares, errors)`` at queries, block by block."""
-        fitted, parts = self._fitted, []
-        errors = self.loo_residuals_.reshape(len(self.held_out_rows_), -1)
-        weights = self.key_weights_[self.held_out_rows_]
-        for rows in blocks(len(X), _QUERY_BLOCK):
-            near = fitted.log_kernel(X[rows])
-            shares = error_weights(near, weights, self.sharpness_, self.everywhere_)
-            parts.append(describe(shares, errors))
-        return np.concatenate(parts)
+        """Results of ``describe(held_out_rows, queries)``, in units of the targets."""
+        fitted = self._fitted
+        parts = [
+            describe(fitted.held_out_rows, fitted.training.encode(X[rows], np.float64))
+            for rows in blocks(len(X), _QUERY_BLOCK)
+        ]
+        return np.concatenate(parts) * fitted.scale
 
 
 def _stacks(fitted, kernel, columns, boosts):
@@ -387,12 +397,3 @@ def _stacks(fitted, kernel, columns, boosts):
         stack_regressor(training.X, columns, targets, training.weights, fitted.folds, held_out)
         for targets, held_out in zip(training.targets.T, kernel.T, strict=True)
     ]
-
-
-def _calibrated(fitted, errors):
-    """Sharpness and share of the weights of errors, each of some scored by all others."""
-    rng = np.random.default_rng(0)
-    scored = rng.choice(len(errors), min(len(errors), _MOST_SCORED), replace=False)
-    training, held_out = fitted.training, fitted.held_out
-    near = fitted.log_kernel(training.X[held_out[scored]])
-    return calibrate(near, errors, training.weights[held_out], scored)

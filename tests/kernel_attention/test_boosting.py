@@ -134,7 +134,7 @@ class TestRegressor:
 
     def test_outputs_have_their_own_trees(self):
         X, steps = make_steps()
-        y = np.column_stack([X[:, 2], steps])  # a line, which the kernel hits
+        y = np.column_stack([X.sum(axis=1), steps])  # a plane, which the kernel hits
         without, model = both(KernelAttentionRegressor, X, y, n_folds=2)
         assert model.boosting_share_.shape == (2,)
         assert model.boosting_share_[0] == 0 < model.boosting_share_[1]
@@ -337,7 +337,7 @@ class TestFunctions:
         both(KernelAttentionRegressor, X, y, n_folds=3)
         assert fitted == [225]
 
-    def test_trees_see_no_row_that_they_judge(self):
+    def test_trees_do_not_learn_from_rows_of_their_fold(self):
         rng = np.random.default_rng(0)
         X, codes = rng.normal(size=(400, 2)), rng.integers(0, 2, 400)
         folds = [np.arange(0, 100), np.arange(100, 200)]

