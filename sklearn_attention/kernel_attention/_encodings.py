@@ -14,6 +14,9 @@ _FURTHEST_SCORE = 2.5
 _MOST_KNOTS = 1000
 _BLOCK = 2**15
 _MOST_BINS = 48
+# Levels beyond which a category stands in the first encoding alone, and may be an identifier of
+# rows, which tells nothing of others.
+_MANY_LEVELS = 64
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,7 @@ class Encoding:
     knots, scores : list of ndarray
         For each of them, edges of bins, or values with their normal scores.
     levels : ndarray of shape (n_levels, 2)
-        Feature and code of each level of a category.
+        Feature and code of each level of a category, NaN for all codes without a column.
     missing : ndarray of int
         Features with missing cells.
     feature : ndarray of shape (n_columns,)
@@ -66,7 +69,7 @@ class Encoding:
     usual: np.ndarray
 
     @classmethod
-    def learn(cls, name, X, kinds, clip, fewest_bins=12):
+    def learn(cls, name, X, kinds, clip, fewest_bins=12, most_levels=np.inf):
         """The encoding of the columns of X.
 
         Parameters
@@ -80,6 +83,8 @@ class Encoding:
             Standard deviations from the mean beyond which a number counts as this far away.
         fewest_bins : int, default=12
             The more rows, the more bins there are, up to 48.
+        most_levels : int, default=inf
+            Categories of more are left out.
 
         Returns
         -------
@@ -93,8 +98,8 @@ class Encoding:
             known = column[~np.isnan(column)]
             varies = len(known) > 0 and known.min() < known.max()
             if kind == UNORDERED:
-                # The levels that occur: a column of zeros compares nothing.
-                levels += [(j, level) for level in np.unique(known)] if varies else []
+                found = _levels(known)
+                levels += [(j, level) for level in found] if len(found) <= most_levels else []
             elif varies:
                 x, u = learn(known, max(fewest_bins, _usual_n_bins(len(X))))
                 numeric.append(j)
@@ -119,6 +124,15 @@ class Encoding:
             np.concatenate([np.zeros(0), *usual]),
         )  # fmt: skip
 
+    @classmethod
+    def learn_all(cls, names, X, kinds, clip, fewest_bins):
+        """Encodings of the same rows; only the first one has categories of many levels."""
+        most = [np.inf] + [_MANY_LEVELS] * (len(names) - 1)
+        return [
+            cls.learn(name, X, kinds, clip, fewest_bins, most_levels)
+            for name, most_levels in zip(names, most, strict=True)
+        ]
+
     def __len__(self):
         return len(self.feature)
 
@@ -140,7 +154,10 @@ class Encoding:
         for rows in blocks(len(X), _BLOCK):
             x, z = X[rows], coordinates[rows]
             self._place(x, z[:, :n_numbers])
-            z[:, n_numbers : n_numbers + n_levels] = x[:, features] == self.levels[:, 1]
+            own = x[:, features] == self.levels[:, 1]
+            for rest in np.flatnonzero(np.isnan(self.levels[:, 1])):
+                own[:, rest] = ~own[:, features == features[rest]].any(axis=1)
+            z[:, n_numbers : n_numbers + n_levels] = own
             z[:, n_numbers + n_levels :] = np.isnan(x[:, self.missing])
         return coordinates
 
@@ -238,6 +255,17 @@ def _reach(x, knots):
     """The bin of each number, and how far it reaches into it."""
     bin_of = np.clip(np.searchsorted(knots, x, side="right") - 1, 0, len(knots) - 2)
     return bin_of, np.clip((x - knots[bin_of]) / np.diff(knots)[bin_of], 0, 1)
+
+
+def _levels(codes):
+    """The levels that occur, if there are two: a constant compares nothing.
+
+    Where most rows have one of their own, these are one.
+    """
+    found, counts = np.unique(codes, return_counts=True)
+    if len(found) > _MANY_LEVELS and (counts == 1).sum() > len(codes) / 2:
+        found = np.append(found[counts > 1], np.nan)
+    return found if len(found) > 1 else found[:0]
 
 
 def _usual_n_bins(n_samples):

@@ -276,9 +276,7 @@ class KernelAttention(TransformerMixin, MixedRows):
         self.key_rows_, self.keys_, self.key_weights_ = kept, X, weights
         self.kernel_ = self._check_kernel()
         names, kinds = self._encoding_names(), self.columns_.kinds
-        self.encodings_ = [
-            Encoding.learn(name, X, kinds, self.clip, self._fewest_bins) for name in names
-        ]
+        self.encodings_ = Encoding.learn_all(names, X, kinds, self.clip, self._fewest_bins)
         self._center(values, weights)
         seed = check_random_state(self.random_state).randint(2**31 - 1)
         rng = np.random.default_rng(seed)
