@@ -180,7 +180,7 @@ class TestAllReadouts:
     @pytest.mark.parametrize("readout", READOUTS)
     @pytest.mark.parametrize("scale", [1e30, 1e150])
     def test_rows_far_apart_in_bandwidths_are_not_alike(self, readout, scale):
-        X, y = make_data()
+        X, y = make_data(30)
         estimator = special(readout=readout, bandwidth=0.3, ridge="learned")
         estimator = estimator.fit(scale * X, y)
         intervals = estimator.predict_interval(scale * X)
