@@ -14,6 +14,9 @@ _FURTHEST_SCORE = 2.5
 _MOST_KNOTS = 1000
 _BLOCK = 2**15
 _MOST_BINS = 48
+# Levels beyond which a category stands in the first encoding alone, and may be an identifier of
+# rows, which carries nothing to others.
+_MANY_LEVELS = 64
 
 
 @dataclass(frozen=True)
@@ -38,7 +41,8 @@ class Encoding:
     numeric: np.ndarray  # features that are numbers and vary
     knots: list  # for each of them edges of bins, or values
     scores: list  # with their normal scores
-    levels: np.ndarray  # feature and code of each level of a category, (n_levels, 2)
+    # Feature and code of each level of a category, NaN for all codes without a column.
+    levels: np.ndarray
     missing: np.ndarray  # features with missing cells
     feature: np.ndarray  # the feature that each column belongs to
     center: np.ndarray  # of each column of numbers, in units of the scale
@@ -47,11 +51,11 @@ class Encoding:
     usual: np.ndarray  # place of missing cells: the mean
 
     @classmethod
-    def learn(cls, name, X, kinds, clip, fewest_bins=12):
+    def learn(cls, name, X, kinds, clip, fewest_bins=12, most_levels=np.inf):
         """The encoding of the columns of X: numbers, NaN where missing, and codes of levels.
 
         Numbers count as at most `clip` standard deviations from the mean. The more rows, the
-        more bins there are, up to 48.
+        more bins there are, up to 48. Categories of more than `most_levels` are left out.
         """
         learn = {"standard": _standard, "quantile": _quantile, "piecewise_linear": _bins}[name]
         numeric, knots, scores = [], [], []
@@ -61,8 +65,8 @@ class Encoding:
             known = column[~np.isnan(column)]
             varies = len(known) > 0 and known.min() < known.max()
             if kind == UNORDERED:
-                # The levels that occur: a column of zeros compares nothing.
-                levels += [(j, level) for level in np.unique(known)] if varies else []
+                found = _levels(known)
+                levels += [(j, level) for level in found] if len(found) <= most_levels else []
             elif varies:
                 x, u = learn(known, max(fewest_bins, _usual_n_bins(len(X))))
                 numeric.append(j)
@@ -87,6 +91,15 @@ class Encoding:
             np.concatenate([np.zeros(0), *usual]),
         )  # fmt: skip
 
+    @classmethod
+    def learn_all(cls, names, X, kinds, clip, fewest_bins):
+        """Encodings of the same rows; only the first one has categories of many levels."""
+        most = [np.inf] + [_MANY_LEVELS] * (len(names) - 1)
+        return [
+            cls.learn(name, X, kinds, clip, fewest_bins, most_levels)
+            for name, most_levels in zip(names, most, strict=True)
+        ]
+
     def __len__(self):
         return len(self.feature)
 
@@ -98,7 +111,10 @@ class Encoding:
         for rows in blocks(len(X), _BLOCK):
             x, z = X[rows], coordinates[rows]
             self._place(x, z[:, :n_numbers])
-            z[:, n_numbers : n_numbers + n_levels] = x[:, features] == self.levels[:, 1]
+            own = x[:, features] == self.levels[:, 1]
+            for rest in np.flatnonzero(np.isnan(self.levels[:, 1])):
+                own[:, rest] = ~own[:, features == features[rest]].any(axis=1)
+            z[:, n_numbers : n_numbers + n_levels] = own
             z[:, n_numbers + n_levels :] = np.isnan(x[:, self.missing])
         return coordinates
 
@@ -196,6 +212,17 @@ def _reach(x, knots):
     """The bin of each number, and how far it reaches into it."""
     bin_of = np.clip(np.searchsorted(knots, x, side="right") - 1, 0, len(knots) - 2)
     return bin_of, np.clip((x - knots[bin_of]) / np.diff(knots)[bin_of], 0, 1)
+
+
+def _levels(codes):
+    """The levels that occur, if there are two: a constant compares nothing.
+
+    Where most rows have one of their own, these are one.
+    """
+    found, counts = np.unique(codes, return_counts=True)
+    if len(found) > _MANY_LEVELS and (counts == 1).sum() > len(codes) / 2:
+        found = np.append(found[counts > 1], np.nan)
+    return found if len(found) > 1 else found[:0]
 
 
 def _usual_n_bins(n_samples):

@@ -186,7 +186,7 @@ def fit_kernel_attention(rows, task, options, report):
     kinds, fewest = rows.columns.kinds, task.fewest_bins
     training = TrainingRows(
         X, (values - center) / scale, weights,
-        [Encoding.learn(name, X, kinds, options.clip, fewest) for name in options.encodings],
+        Encoding.learn_all(options.encodings, X, kinds, options.clip, fewest),
     )  # fmt: skip
     folds = _folds(len(X), task, options, np.random.default_rng(options.seed))
     learners = {options.readout: LocalAverage(lines=options.readout == "local_linear")}

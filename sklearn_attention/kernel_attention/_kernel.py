@@ -15,6 +15,9 @@ _LEAST_DISTANCE = 0.01
 _KINK = 1e-4
 # Share of the kernel at distance 0: with less noise rounding to single precision matters.
 _LITTLE_NOISE = 5e-6
+# Of an inverse length-scale: what differs at all is then far apart, and squares are finite in
+# single precision.
+_LARGEST_LOG_SCALE = 12 * math.log(10)
 _START_ROUGH, _START_LINEAR = 0.3, 0.3
 # Relative step of the difference that stands for the derivative of a kernel's formula.
 _STEP = 1e-2
@@ -108,7 +111,7 @@ class LearnedKernel:
         named = self.named()
         deviations = np.split(named["deviation"], np.cumsum(list(map(len, self.features)))[:-1])
         return [
-            np.exp(scale[feature] + deviation)
+            np.exp(np.minimum(scale[feature] + deviation, _LARGEST_LOG_SCALE))
             for scale, feature, deviation in zip(
                 named["scale"], self.features, deviations, strict=True
             )

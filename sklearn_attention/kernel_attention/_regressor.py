@@ -82,8 +82,8 @@ class KernelAttentionRegressor(RegressorMixin, KernelAttention):
         Coordinates that the kernel compares: ``"standard"`` in standard deviations,
         ``"quantile"`` as normal scores, ``"piecewise_linear"`` by how far they reach into
         each of 20 to 48 bins between quantiles, which lets a smooth kernel take steps.
-        Categories have a column for each level in every encoding, missing cells one that marks
-        them.
+        Categories have a column for each level in every encoding, those of more than 64
+        levels in the first one, missing cells one that marks them.
     n_folds : int or "auto", default="auto"
         Members of each kind, which are averaged. Each is learned without the rows of its own
         fold, a quarter of all or fewer, whose leave-one-out predictions measure it. "auto" is

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+from sklearn.utils.extmath import randomized_svd
 
 from .._blocks import IN_CACHE, blocks
 from ._kernel import Keys, LearnedKernel, Pairs
@@ -17,6 +18,8 @@ _FEW_ROWS = 1500
 # Queries at a time, however many keys there are.
 _FEWEST_QUERIES = 128
 _SAMPLED, _MOST_AXES, _ROW_BLOCK = 4000, 32, 2**14
+# Beyond, axes are found among random projections.
+_MANY_COLUMNS = 512
 
 
 @dataclass(frozen=True)
@@ -136,8 +139,12 @@ def _principal_axes(kernel, training, rng):
     """Directions in the learned space along which rows differ most; (n_columns, n_axes)."""
     sample = np.sort(rng.choice(len(training), min(len(training), _SAMPLED), replace=False))
     x = kernel.space(training.coordinates(sample, np.float32)).astype(np.float64)
-    axes = np.linalg.eigh(np.atleast_2d(np.cov(x.T)))[1]
-    return np.ascontiguousarray(axes[:, ::-1][:, :_MOST_AXES], dtype=np.float32)
+    if x.shape[1] > _MANY_COLUMNS:
+        seed = int(rng.integers(2**31))
+        axes = randomized_svd(x - x.mean(axis=0), _MOST_AXES, n_iter=4, random_state=seed)[2].T
+    else:
+        axes = np.linalg.eigh(np.atleast_2d(np.cov(x.T)))[1][:, ::-1]
+    return np.ascontiguousarray(axes[:, :_MOST_AXES], dtype=np.float32)
 
 
 def _points(kernel, axes, n_rows, coordinates):

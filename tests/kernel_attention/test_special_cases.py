@@ -178,6 +178,19 @@ class TestSolving:
 
 class TestAllReadouts:
     @pytest.mark.parametrize("readout", READOUTS)
+    @pytest.mark.parametrize("scale", [1e30, 1e150])
+    def test_rows_far_apart_in_bandwidths_are_not_alike(self, readout, scale):
+        X, y = make_data(30)
+        estimator = special(readout=readout, bandwidth=0.3, ridge="learned")
+        estimator = estimator.fit(scale * X, y)
+        intervals = estimator.predict_interval(scale * X)
+        assert np.isfinite(intervals).all()
+        # Those of the rows are what every interval is from.
+        widths = intervals[:, 1] - intervals[:, 0]
+        np.testing.assert_allclose(widths, widths[0], rtol=1e-6)
+        assert np.ptp(y) / 10 < widths[0] < 4 * np.ptp(y)
+
+    @pytest.mark.parametrize("readout", READOUTS)
     @pytest.mark.parametrize("bandwidth", BANDWIDTHS)
     def test_the_bandwidth_is_the_one_given(self, data, readout, bandwidth):
         model = special(readout=readout, bandwidth=bandwidth).fit(*data)

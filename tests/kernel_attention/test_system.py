@@ -181,6 +181,16 @@ class TestSeveralBlocks:
             found[rows, leaf] = weights
         return found
 
+    def test_axes_among_random_projections_are_the_principal_ones(self, monkeypatch):
+        kernel, training = self.make()
+        axes = [fit(kernel, training)[0].axes]
+        monkeypatch.setattr(_ridge, "_MANY_COLUMNS", 10)
+        monkeypatch.setattr(_ridge, "_MOST_AXES", 4)
+        axes.append(fit(kernel, training)[0].axes)
+        assert axes[1].shape == (len(axes[0]), 4)
+        found = np.abs(axes[1].T @ axes[0][:, :4])
+        np.testing.assert_allclose(found, np.eye(4), atol=0.05)
+
     @every_part
     def test_predictions_are_weighted_ones_of_the_blocks(self, rough, linear):
         kernel, training = self.make(rough=rough, linear=linear)
