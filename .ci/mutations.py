@@ -223,8 +223,8 @@ MUTATIONS = [
     ),
     Mutation(
         "kernel_attention/_boosting.py",
-        "least = max(_LEAST_GAIN * losses[0], _CHANCE / 2 / len(judged))",
-        "least = min(_LEAST_GAIN * losses[0], _CHANCE / 2 / len(judged))",
+        "least = max(_LEAST_GAIN * losses[0], _CHANCE / 2 / len(held_out))",
+        "least = min(_LEAST_GAIN * losses[0], _CHANCE / 2 / len(held_out))",
         "trees are taken for a gain that chance makes",
     ),
     Mutation(

@@ -38,6 +38,7 @@ from _tabular_data import SETS, load_split
 from sklearn.metrics import root_mean_squared_error
 
 from sklearn_attention import KernelAttentionRegressor
+from sklearn_attention.kernel_attention import _regressor
 
 DEFAULT = "default"
 SPLITS = range(5)
@@ -74,7 +75,7 @@ def first(**changes):
 # From the members that the estimator would learn to those learned in their place.
 RECIPES = {
     "no rough part": every(rough=False),
-    "linear part too": every(linear=True),
+    "no linear part": every(linear=False),
     "no constant": every(constant=False),
     "scales held at their start": every(precision=0.5),
     "half the rate": lambda kinds: {
@@ -121,12 +122,12 @@ def recipe(variant):
     """A context in which members learn as the variant says."""
     if variant not in RECIPES:
         return nullcontext()
-    usual = KernelAttentionRegressor._members
+    usual = _regressor.REGRESSION
 
-    def members(self, n_rows, n_folds):
-        return RECIPES[variant](usual(self, n_rows, n_folds))
+    def ridges(n_rows, n_folds):
+        return RECIPES[variant](usual.ridges(n_rows, n_folds))
 
-    return patch.object(KernelAttentionRegressor, "_members", members)
+    return patch.object(_regressor, "REGRESSION", replace(usual, ridges=ridges))
 
 
 def report(frame):

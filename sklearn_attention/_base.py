@@ -73,6 +73,7 @@ class AttentionEstimator(OwnInit, CallbackSupportMixin, BaseEstimator):
 
 def _flatten(value, kinds):
     if type(value) in kinds:
+        # Fields that are not arguments hold what is computed again.
         own = ((part.name, getattr(value, part.name)) for part in fields(value) if part.init)
         found = {name: _flatten(part, kinds) for name, part in own}
         return found | {_KIND: type(value).__name__}
@@ -84,6 +85,30 @@ def _build(value, kinds):
         found = {name: _build(item, kinds) for name, item in value.items() if name != _KIND}
         return kinds[value[_KIND]](**found)
     return [_build(item, kinds) for item in value] if type(value) is list else value
+
+
+class FitReport:
+    """Reports of a fit to the callbacks: it begins, its tasks are done, it ends."""
+
+    def __init__(self, estimator, X, y, sample_weight, task_name):
+        metadata = {"sample_weight": sample_weight}
+        self._hooks = {"estimator": estimator, "X": X, "y": y, "metadata": metadata}
+        self._estimator, self._task_name = estimator, task_name
+
+    def begin(self, n_tasks):
+        """The fit begins, and has so many tasks at most."""
+        self._context = self._estimator._init_callback_context(max_subtasks=n_tasks)
+        self._context.call_on_fit_task_begin(**self._hooks)
+
+    def done(self):
+        """One more task is done."""
+        task = self._context.subcontext(task_name=self._task_name)
+        task.call_on_fit_task_begin(**self._hooks)
+        task.call_on_fit_task_end(**self._hooks)
+
+    def end(self):
+        """The estimator is fitted."""
+        self._context.call_on_fit_task_end(**self._hooks, reconstruction_attributes={})
 
 
 def keeps_state_on_failure(method):

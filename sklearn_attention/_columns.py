@@ -301,10 +301,13 @@ class MixedRows(AttentionEstimator):
     categorical_features = "from_dtype"
     # Whether Dask collections stay in their partitions; otherwise they come into memory.
     _keeps_partitions = False
+    # Whether numbers may be missing.
+    _reads_missing = False
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.categorical = True
+        tags.input_tags.allow_nan = self._reads_missing
         return tags
 
     def _learn_rows(self, X, dtype=_DTYPES, **checks):
@@ -313,7 +316,9 @@ class MixedRows(AttentionEstimator):
             return _read_partitions(self, X, dtype, checks, reset=True)
         with check_numeric("X"):
             columns = Columns.learn(X, self.categorical_features)
-        checked = read_table(self, columns, X, reset=True, dtype=dtype, **checks)
+        finite = "allow-nan" if self._reads_missing else True
+        checks = {"dtype": dtype, "ensure_all_finite": finite} | checks
+        checked = read_table(self, columns, X, reset=True, **checks)
         self.columns_ = columns
         return checked
 
@@ -322,7 +327,9 @@ class MixedRows(AttentionEstimator):
         check_is_fitted(self)
         if self._keeps_partitions and is_partitioned(X, checks.get("y")):
             return _read_partitions(self, X, dtype, checks, reset=False)
-        return read_table(self, self.columns_, X, reset=False, dtype=dtype, **checks)
+        finite = "allow-nan" if self._reads_missing else True
+        checks = {"dtype": dtype, "ensure_all_finite": finite} | checks
+        return read_table(self, self.columns_, X, reset=False, **checks)
 
 
 def read_table(estimator, columns, X, *, reset, **checks):

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ._blocks import IN_MEMORY, blocks
+from ._validation import check_positive
 
 _BLOCK_PAIRS = IN_MEMORY // 2
 
@@ -28,14 +29,15 @@ class Explanation(NamedTuple):
     values: np.ndarray
 
 
-def heaviest(weights_of, n_queries, n_keys, k):
+def heaviest(weights_of, X, n_keys, k):
     """Positions and weights, (n_queries, k), of the k heaviest keys of every query.
 
-    `weights_of` is called with slices of queries and returns their weights, (n_rows, n_keys).
+    ``weights_of(X[rows])`` returns the weights of some queries, (n_rows, n_keys).
     """
+    k = min(check_positive("k", k, integer=True), n_keys)
     indices, weights = [], []
-    for rows in blocks(n_queries, max(1, _BLOCK_PAIRS // n_keys)):
-        block = weights_of(rows)
+    for rows in blocks(len(X), max(1, _BLOCK_PAIRS // n_keys)):
+        block = weights_of(X[rows])
         size = np.abs(block)
         top = np.argpartition(-size, k - 1, axis=1)[:, :k] if k < n_keys else None
         if top is None:

@@ -1,6 +1,7 @@
 """Classes: their indicators, which are averaged, and the names of those that win."""
 
 import numpy as np
+from sklearn.base import is_classifier
 from sklearn.metrics import accuracy_score
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
@@ -62,8 +63,13 @@ class ClassLabels:
             )
         return float(np.average((self.predict(X) == y).all(axis=1), weights=sample_weight))
 
-    def _targets(self, rows):
-        return winners(split_classes(self.values_[rows], self.classes_), self.classes_)
+
+def targets_at(estimator, rows):
+    """Targets of some rows that an estimator remembers, as they were passed."""
+    values = estimator.values_[rows]
+    if not is_classifier(estimator):
+        return values
+    return winners(split_classes(values, estimator.classes_), estimator.classes_)
 
 
 def classes_of_outputs(classes):

@@ -61,10 +61,7 @@ WITHOUT_TESTS = {
         _observe _panel _record _scaling _series _tidy _training _transformer_candidate
     """,
     "kernel_approximation": "_fourier_features _positive_features _random_features",
-    "kernel_attention": """
-        _batches _classifier _distribution _estimator _kernel _leave_one_out _losses
-        _members _regressor _ridge _rows
-    """,
+    "kernel_attention": "_kernel _ridge _rows",
     "sequence": """
         _language_network _language_reading _pairs _scores _token_predictor
     """,

@@ -380,10 +380,11 @@ def test_a_clone_is_unfitted_and_alike(name):
 @every
 def test_answers_change_no_attribute(name):
     model = copy.deepcopy(fitted(name)[0])
-    before, stored = attributes(model), pickle.dumps(attributes(model))
+    before, stored = attributes(model), pickle.dumps(model)
     answers(model, name)
     assert_untouched(model, before)
-    assert pickle.dumps(before) == stored
+    # Pickles leave out what objects keep because they would compute it again.
+    assert pickle.dumps(model) == stored
 
 
 @pytest.mark.usefixtures("two_threads_of_torch")

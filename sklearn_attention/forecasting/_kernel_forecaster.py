@@ -11,7 +11,6 @@ from .._validation import (
     check_bandwidth,
     check_choice,
     check_in_open_interval,
-    check_positive,
 )
 from ..kernels import as_kernel
 from ._analogs import (
@@ -203,7 +202,6 @@ class KernelForecaster(Forecaster):
             With several series "series" is the one that is forecast, "analog" the window's.
         """
         check_is_fitted(self)
-        k = check_positive("k", k, integer=True)
         steps = read_steps(self, X, history)
         if not steps.n_blocks:
             raise ValueError(f"X={X!r} has no steps after the series: pass some to explain.")
@@ -212,11 +210,10 @@ class KernelForecaster(Forecaster):
         parts = []
         for rows, memory in self._groups(origins):
 
-            def weights_of(block, rows=rows, memory=memory):
-                return self._weights(keys[rows[block]], memory)
+            def weights_of(queries, memory=memory):
+                return self._weights(queries, memory)
 
-            n_keys = memory.stop - memory.start
-            found, weights = heaviest(weights_of, len(rows), n_keys, min(k, n_keys))
+            found, weights = heaviest(weights_of, keys[rows], memory.stop - memory.start, k)
             series = np.repeat(rows, found.shape[1])
             parts.append((series, memory.start + found.ravel(), weights.ravel()))
         series, found, weights = map(np.concatenate, zip(*parts, strict=True))

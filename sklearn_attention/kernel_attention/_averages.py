@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._blocks import blocks
-from ._kernel import LearnedKernel, Pairs, ScaledRows
+from ._kernel import Keys, LearnedKernel, Pairs
 
 _QUERY_BLOCK = 256
 
@@ -16,30 +16,17 @@ class AverageMember:
 
     .. math:: \hat y(x) = \sum_i w_i \bigl(y_i + \beta^\top (\phi(x) - \phi_i)\bigr), \quad
               w_i \propto K(x, x_i)
-
-    Parameters
-    ----------
-    kernel : LearnedKernel
-        Its noise is what holds the slopes to 0.
-    rows : ndarray of int
-        Training rows that averages are taken over.
-    columns : ndarray of int
-        Columns of the first encoding along which lines run; none for averages.
     """
 
-    kernel: LearnedKernel
-    rows: np.ndarray
+    kernel: LearnedKernel  # whose noise holds the slopes to 0
+    rows: np.ndarray  # training rows that averages are taken over
+    # Of the first encoding, those along which lines run; none for averages.
     columns: np.ndarray
 
     def predict(self, training, X, own=None):
-        """Predictions for queries; (n_queries, n_outputs).
+        """Predictions for queries, (n_queries, n_outputs).
 
-        Parameters
-        ----------
-        training : TrainingRows
-        X : ndarray of shape (n_queries, n_features)
-        own : ndarray of int of shape (n_queries,), default=None
-            Position among `rows` to be left out for each query, -1 for none.
+        `own` is the position among `rows` to leave out for each query, -1 for none.
         """
         return np.concatenate([lines.predictions for _, lines in self._lines(training, X, own)])
 
@@ -62,10 +49,11 @@ class AverageMember:
         return found
 
     def _lines(self, training, X, own=None):
-        keys = ScaledRows.of(self.kernel, training.coordinates(self.rows, np.float64))
+        keys = Keys.of(self.kernel, training.coordinates(self.rows, np.float64))
+        queries = training.queries(X)
         targets = training.targets[self.rows]
         for block in blocks(len(X), _QUERY_BLOCK):
-            at = training.encode(X[block], np.float64)
+            at = queries.coordinates(block, np.float64)
             pairs = AveragePairs(
                 self.kernel, at, keys, training.weights[self.rows],
                 None if own is None else own[block],
@@ -77,22 +65,10 @@ class AverageMember:
 
 
 class AveragePairs(Pairs):
-    """The kernel as weights of keys in averages; of the smooth parts alone.
+    """The kernel, which has smooth parts only, as weights of keys in averages.
 
-    Parameters
-    ----------
-    kernel : LearnedKernel
-        Without constant, rough and linear part.
-    queries, keys : list of ndarray, or ScaledRows for keys
-    counts : ndarray of shape (n_keys,)
-        What each key counts.
-    own : ndarray of int of shape (n_queries,), default=None
-        Keys that are left out, -1 for none.
-
-    Attributes
-    ----------
-    weights : ndarray of shape (n_queries, n_keys)
-        Rows sum to 1.
+    Keys count by `counts`, (n_keys,), and each query's `own` is left out, -1 for none. The
+    `weights`, (n_queries, n_keys), sum to 1.
     """
 
     def __init__(self, kernel, queries, keys, counts, own=None):
@@ -126,7 +102,7 @@ class AveragePairs(Pairs):
         peak[self._lost] = 0
         parts = [np.exp(part - peak[:, None]) for part in logs]
         if self._lost.any():
-            # Beyond a compact kernel's support the nearest keys answer.
+            # Beyond the support of a compact kernel the nearest keys count.
             squared = np.where(left, np.inf, sum(self._squared))[self._lost]
             ties = squared == squared.min(axis=1, keepdims=True)
             parts[0][self._lost] = ties * self._counts
@@ -143,20 +119,9 @@ class LocalLines:
     with :math:`\tilde\phi_j, \tilde y_j` the distances from the weighted means. By the sum of
     squared weights, the fewer rows carry the average the more the ridge counts.
 
-    Parameters
-    ----------
-    weights : ndarray of shape (n_queries, n_keys)
-        Rows sum to 1.
-    targets : ndarray of shape (n_keys, n_outputs)
-    queries, keys : ndarray of shape (n_queries, n_slopes) and (n_keys, n_slopes)
-        Coordinates along which lines run; averages have none.
-    ridge : float
-        The :math:`\rho`.
-
-    Attributes
-    ----------
-    predictions : ndarray of shape (n_queries, n_outputs)
-    slopes : ndarray of shape (n_queries, n_slopes, n_outputs)
+    Weights (n_queries, n_keys) sum to 1. Queries and keys (n, n_slopes) are coordinates along
+    which lines run, of which averages have none. Found are `predictions` (n_queries, n_outputs)
+    and `slopes` (n_queries, n_slopes, n_outputs).
     """
 
     def __init__(self, weights, targets, queries, keys, ridge):
@@ -198,16 +163,9 @@ class LocalLines:
         return 1 - of_center[:, None] + self._reach @ self._keys.T
 
     def pull(self, slopes):
-        """Derivatives of a number in the weights, before they are divided by their sum.
+        """Derivatives of a number in the weights before they are divided by their sum.
 
-        Parameters
-        ----------
-        slopes : ndarray of shape (n_queries, n_outputs)
-            Its derivatives in the predictions.
-
-        Returns
-        -------
-        pull : ndarray of shape (n_queries, n_keys)
+        From its derivatives in the predictions, (n_queries, n_outputs).
         """
         steep = (self.slopes * slopes[:, None]).sum(axis=2)
         level = (slopes * self._averages).sum(axis=1) - (steep * self._center).sum(axis=1)

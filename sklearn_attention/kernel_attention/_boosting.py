@@ -5,12 +5,12 @@ from scipy.optimize import nnls
 
 from .._columns import UNORDERED
 from .._thread_pools import tree_threads
-from ._blend import MultinomialLink
+from ._link import MultinomialLink
 
 # Fewer rows than this are not split into trees.
 FEWEST_ROWS = 50
-# By how much the loss of held-out rows has to fall: this share of it, and more than one
-# further weight that means nothing lowers the loss of so many rows by chance.
+# The loss of held-out rows has to fall by this share of it, and by more than one further
+# weight without meaning lowers the loss of so many rows by chance.
 _LEAST_GAIN, _CHANCE = 0.003, 4.0
 # Typical errors beyond which an error counts less, so that few rows do not decide.
 _LARGE_ERROR = 9.0
@@ -23,38 +23,20 @@ _LEAST_PROBABILITY = 1e-6
 def stack_regressor(X, columns, targets, weights, folds, kernel):
     """Boosters of one output, and the weights with which they are stacked.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n, n_features)
-        Training rows: numbers and codes.
-    columns : Columns
-    targets : ndarray of shape (n,)
-        In units of the members.
-    weights : ndarray of shape (n,)
-    folds : list of ndarray of int
-        Rows that judge; a booster is fitted without those of its fold.
-    kernel : ndarray of shape (n_judged,)
-        Held-out predictions of kernel attention, fold by fold.
-
-    Returns
-    -------
-    boosters : list of HistGradientBoostingRegressor
-        One for each fold; none if they are of no use.
-    shares : ndarray of shape (2,)
-        Weights of kernel attention and of the mean of the boosters.
-    held_out : ndarray of shape (n_judged,)
-        Predictions of the two together.
+    `kernel` are held-out predictions of kernel attention, fold by fold. Returns a booster for
+    each fold, fitted without its rows, none if they are of no use; the weights (2,) of kernel
+    attention and of the mean of the boosters; and held-out predictions of the two together.
     """
     from sklearn.ensemble import HistGradientBoostingRegressor as Booster
 
-    judged = np.concatenate(folds)
-    judged_targets, judged_weights = targets[judged], weights[judged]
+    held_out = np.concatenate(folds)
+    known_targets, known_weights = targets[held_out], weights[held_out]
 
     def stack(trees):
         n = len(trees)
         columns = np.column_stack([kernel[:n], trees])
         return _robust_shares(
-            columns, judged_targets[:n], judged_weights[:n], _CHANCE / len(judged)
+            columns, known_targets[:n], known_weights[:n], _CHANCE / len(held_out)
         )
 
     boosters, shares, trees = _boost(Booster, {}, X, columns, targets, weights, folds, stack)
@@ -64,40 +46,28 @@ def stack_regressor(X, columns, targets, weights, folds, kernel):
 
 
 def stack_classifier(X, columns, indicators, weights, folds, scores, frequencies):
-    """Boosters of one output, and the link that stacks them.
+    """Boosters of one output, and the link that stacks them, None if they are of no use.
 
-    Parameters
-    ----------
-    X, columns, weights, folds
-        As for :func:`stack_regressor`.
-    indicators : ndarray of shape (n, n_classes)
-    scores : ndarray of shape (n_kinds, n_judged, n_classes)
-        Held-out scores of kernel attention, fold by fold.
-    frequencies : ndarray of shape (n_classes,)
-
-    Returns
-    -------
-    boosters : list of HistGradientBoostingClassifier
-        One for each fold; none if they are of no use.
-    link : MultinomialLink or None
+    `scores` are held-out ones of kernel attention, (n_kinds, n_held_out, n_classes), fold by
+    fold; see :func:`stack_regressor`.
     """
     from sklearn.ensemble import HistGradientBoostingClassifier as Booster
 
-    codes, judged = indicators.argmax(axis=1), np.concatenate(folds)
+    codes, held_out = indicators.argmax(axis=1), np.concatenate(folds)
     if not all(np.ptp(np.delete(codes, fold)) for fold in folds):
         return [], None
-    judged_indicators, judged_weights = indicators[judged], weights[judged]
+    known_indicators, known_weights = indicators[held_out], weights[held_out]
 
     def stack(trees):
-        n, own = len(trees), judged_weights[: len(trees)]
-        data = scores[:, :n], judged_indicators[:n], own, frequencies
+        n, own = len(trees), known_weights[: len(trees)]
+        data = scores[:, :n], known_indicators[:n], own, frequencies
         losses = []
         for heads in (None, trees):
             link = MultinomialLink.fit(*data, heads)
-            found = (link(scores[:, :n], heads) * judged_indicators[:n]).sum(axis=1)
+            found = (link(scores[:, :n], heads) * known_indicators[:n]).sum(axis=1)
             losses.append(-np.average(np.log(found), weights=own))
         # A deviance is twice the log-loss.
-        least = max(_LEAST_GAIN * losses[0], _CHANCE / 2 / len(judged))
+        least = max(_LEAST_GAIN * losses[0], _CHANCE / 2 / len(held_out))
         return link if losses[0] - losses[1] >= least else None
 
     parameters = {"learning_rate": 0.05, "max_iter": 200}
@@ -107,21 +77,10 @@ def stack_classifier(X, columns, indicators, weights, folds, scores, frequencies
 
 
 def predict_trees(boosters, X, columns, frequencies=None):
-    """The mean of what the boosters of the folds predict.
+    """Mean of the boosters' predictions, (n,) or (n, n_classes).
 
-    Parameters
-    ----------
-    boosters : list
-    X : ndarray of shape (n, n_features)
-        Numbers and codes.
-    columns : Columns
-    frequencies : ndarray of shape (n_classes,), default=None
-        Given for classifiers.
-
-    Returns
-    -------
-    predictions : ndarray of shape (n,) or (n, n_classes)
-        Of classifiers logarithms of probabilities, less those of the frequencies.
+    Of classifiers, for which frequencies are given, logarithms of probabilities, less those of
+    the frequencies.
     """
     # To trees a level that was not known when fitted is missing.
     X = np.where((X < 0) & ~columns.is_numeric, np.nan, X)
@@ -129,7 +88,7 @@ def predict_trees(boosters, X, columns, frequencies=None):
 
 
 def _boost(Booster, parameters, X, columns, y, weights, folds, stack, frequencies=None):
-    """Boosters of all folds, what `stack` makes of them, and what they predict held out."""
+    """Boosters of all folds, the result of `stack`, and their held-out predictions."""
     levels = np.array(columns.n_levels)
     categories = np.array([kind == UNORDERED for kind in columns.kinds])
     categories &= levels <= _MOST_LEVELS
@@ -157,7 +116,7 @@ def _predict(booster, X, frequencies):
         if frequencies is None:
             return booster.predict(X)
         found = booster.predict_proba(X)
-    # A class that a booster has not seen is as frequent as it is: it says nothing of it.
+    # A class that a booster does not know is as probable as it is frequent.
     probabilities = np.tile(frequencies, (len(X), 1))
     probabilities[:, booster.classes_] = found
     return np.log(np.maximum(probabilities, _LEAST_PROBABILITY)) - np.log(

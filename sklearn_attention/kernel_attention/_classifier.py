@@ -7,9 +7,8 @@ from types import MappingProxyType
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.callback import with_callbacks
-from sklearn.utils.validation import check_is_fitted
 
-from .._base import keeps_state_on_failure
+from .._base import FitReport, keeps_state_on_failure
 from .._blas_threads import one_blas_thread
 from .._labels import (
     ClassLabels,
@@ -19,16 +18,50 @@ from .._labels import (
     known_classes,
     split_classes,
 )
-from ._blend import MultinomialLink
-from ._boosting import predict_trees, stack_classifier
+from .._validation import check_key_weights
+from ._boosting import FEWEST_ROWS, predict_trees, stack_classifier
 from ._estimator import KernelAttention
-from ._losses import CrossEntropy, LogLossOfShares
+from ._fitted import Rows, Task, fit_kernel_attention
+from ._leave_one_out import LossOfClasses, cross_entropy, log_loss_of_shares
+from ._link import MultinomialLink
 from ._members import KernelRidge
+from ._options import Options
 
 # Rows up to which kernels are held near their start, and batches are drawn at random.
 _FEW, _RANDOM = 1000, 5000
 # A class that weight 0 has left without rows.
 _LEAST_FREQUENCY = 1e-9
+
+
+def _ridges(n_rows, n_folds):
+    """Learners of the members of each kind."""
+    usual = KernelRidge(
+        share=0.4, n_steps=25 if n_rows <= _RANDOM else 150, most_at_random=_RANDOM,
+        noise=0.5, rough=False, linear=True, constant=False,
+    )  # fmt: skip
+    if n_rows <= _FEW:
+        usual = dataclasses.replace(usual, batch=256, rate=0.1, precision=0.2)
+    return {"solve": usual}
+
+
+def _loss(readout, center, outputs):
+    of_output = cross_entropy if readout == "solve" else log_loss_of_shares
+    return LossOfClasses(of_output, _frequencies(center), outputs)
+
+
+def _frequencies(center):
+    return np.maximum(center, _LEAST_FREQUENCY)
+
+
+# Indicators stay indicators, less their frequencies.
+CLASSIFICATION = Task(
+    loss=_loss,
+    ridges=_ridges,
+    keep=lambda kinds, *first: kinds,
+    folds=MappingProxyType({_FEW: 8, _RANDOM: 4, 30_000: 2, np.inf: 1}),
+    scales_targets=False,
+    fewest_bins=12,
+)
 
 
 class KernelAttentionClassifier(ClassLabels, ClassifierMixin, KernelAttention):
@@ -51,7 +84,7 @@ class KernelAttentionClassifier(ClassLabels, ClassifierMixin, KernelAttention):
         As there, but "auto" is 25 up to 5000 rows, and 150 beyond.
     boosting : None or "auto", default=None
         Whether boosted trees are stacked with kernel attention. "auto": for each fold
-        scikit-learn's `HistGradientBoosting` is fitted without the rows that judge, and joins
+        scikit-learn's `HistGradientBoosting` is fitted without the rows held out, and joins
         where the log-loss of these then falls by at least 0.3 %. Never where the bandwidth is
         given, or there are fewer than 50 rows.
     random_state : int, RandomState instance or None, default=0
@@ -66,7 +99,7 @@ class KernelAttentionClassifier(ClassLabels, ClassifierMixin, KernelAttention):
     boosters_ : list of list of HistGradientBoostingClassifier
         For each output those of the folds, none where they are not used. Their classes are
         positions in `classes_`.
-    length_scales_, feature_relevance_, bandwidth_, judged_rows_, encodings_, members_, keys_
+    length_scales_, feature_relevance_, bandwidth_, held_out_rows_, encodings_, members_, keys_
         As for :class:`KernelAttentionRegressor`.
     columns_
         As for :class:`KernelAttentionRegressor`.
@@ -96,7 +129,7 @@ class KernelAttentionClassifier(ClassLabels, ClassifierMixin, KernelAttention):
     with the parameters of least log-loss on rows that the members have not learned from, none
     of :math:`\theta` and :math:`\vartheta` negative.
 
-    Boosted trees, if asked for, are stacked by one more term in :math:`z_c`,
+    With ``boosting="auto"`` trees are stacked by one more term in :math:`z_c`,
     :math:`\theta_t (\log p_c - \log \pi_c)` with :math:`\theta_t \ge 0`, where
     :math:`\log p_c` is the mean over the folds' boosters. Votes ("average") then go through
     the link too.
@@ -138,31 +171,25 @@ class KernelAttentionClassifier(ClassLabels, ClassifierMixin, KernelAttention):
         ValueError
             If data or parameters are not valid. The estimator then is as it was before.
         """
-        X, y = self._check_training(X, y)
-        y = check_labels(y)
+        X, y = self._learn_rows(X, y=y, multi_output=True)
+        y, weights = check_labels(y), check_key_weights(sample_weight, X)
+        options, report = Options.of(self), FitReport(self, X, y, sample_weight, "member")
         self.classes_ = known_classes(y)
-        task_data = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
-        left_out, folds, context = self._remember(
-            X, indicators(y, self.classes_, np.float64), sample_weight, task_data
-        )
-        self._describe()
-        rows = self.judged_rows_
-        judged, weights = self.values_[rows], self.key_weights_[rows]
-        self.links_, self.boosters_ = [], []
-        of_outputs = split_classes(left_out, self.classes_)
-        for classes, scores in zip(self._outputs, of_outputs, strict=True):
-            frequencies = self._frequencies[classes]
-            boosters, link = [], None
-            if self._may_boost:
-                boosters, link = stack_classifier(
-                    self.keys_, self.columns_, self.values_[:, classes], self.key_weights_,
-                    folds, scores, frequencies,
-                )  # fmt: skip
-            if link is None and self.readout != "average":
-                link = MultinomialLink.fit(scores, judged[:, classes], weights, frequencies)
-            self.boosters_.append(boosters)
-            self.links_.append(link and vars(link))
-        context.call_on_fit_task_end(estimator=self, **task_data, reconstruction_attributes={})
+        values = indicators(y, self.classes_, np.float64)
+        ends = np.cumsum([0, *map(len, classes_of_outputs(self.classes_))])
+        outputs = [slice(*pair) for pair in itertools.pairwise(ends)]
+        rows = Rows(X, values, weights, self.columns_, outputs)
+        fitted, left_out = fit_kernel_attention(rows, CLASSIFICATION, options, report)
+        self._fitted, self.values_ = fitted, values[fitted.positions]
+        vars(self).update(fitted.attributes())
+        boosts = options.boosting and len(self.keys_) >= FEWEST_ROWS
+        heads = [
+            _heads(fitted, left_out, self.values_, classes, self.columns_, options, boosts)
+            for classes in outputs
+        ]
+        self.boosters_, links = map(list, zip(*heads, strict=True))
+        self.links_ = [link and vars(link) for link in links]
+        report.end()
         return self
 
     def predict_proba(self, X):
@@ -178,56 +205,40 @@ class KernelAttentionClassifier(ClassLabels, ClassifierMixin, KernelAttention):
         probabilities : ndarray of shape (n_queries, n_classes), or list of such arrays
             Rows sum to 1. A list if there are several outputs.
         """
-        check_is_fitted(self)
-        X = self._check_queries(X)
+        X = self._read_rows(X)
         found = [p.astype(self.keys_.dtype) for p in self._probabilities(X)]
         return found if isinstance(self.classes_, list) else found[0]
 
     def _probabilities(self, X):
         """Of every output, (n_queries, n_classes)."""
-        scores = self._scores(X)
-        found = []
-        outputs = zip(self._outputs, self.links_, self.boosters_, strict=True)
-        for classes, link, boosters in outputs:
+        scores, center = (
+            split_classes(found, self.classes_)
+            for found in (self._fitted.scores(X), self._fitted.center)
+        )
+        outputs, found = zip(scores, center, self.links_, self.boosters_, strict=True), []
+        for own, shares, link, boosters in outputs:
             if link is None:
-                votes = np.clip(scores[0][:, classes] + self.center_[classes], 0, None)
+                votes = np.clip(own[0] + shares, 0, None)
                 found.append(votes / votes.sum(axis=1, keepdims=True))
                 continue
-            frequencies, trees = self._frequencies[classes], None
+            trees = None
             if boosters:
-                trees = predict_trees(boosters, X, self.columns_, frequencies)
-            found.append(MultinomialLink(**link)(scores[:, :, classes], trees))
+                trees = predict_trees(boosters, X, self.columns_, _frequencies(shares))
+            found.append(MultinomialLink(**link)(own, trees))
         return found
 
-    # Indicators stay indicators.
-    _scales_targets = False
-    _fewest_bins = 12
 
-    @property
-    def _frequencies(self):
-        return np.maximum(self.center_, _LEAST_FREQUENCY)
-
-    @property
-    def _outputs(self):
-        """Columns of the indicators of each output."""
-        ends = np.cumsum([0, *map(len, classes_of_outputs(self.classes_))])
-        return [slice(*pair) for pair in itertools.pairwise(ends)]
-
-    def _loss(self):
-        loss = LogLossOfShares if self.readout != "solve" else CrossEntropy
-        return loss(self._frequencies, self._outputs)
-
-    # By the number of rows, at most.
-    _usual_folds = MappingProxyType({_FEW: 8, _RANDOM: 4, 30_000: 2, np.inf: 1})
-
-    def _ridges(self, n_rows, n_folds):
-        usual = KernelRidge(
-            share=0.4, n_steps=25 if n_rows <= _RANDOM else 150, most_at_random=_RANDOM,
-            noise=0.5, rough=False, linear=True, constant=False,
+def _heads(fitted, left_out, values, classes, columns, options, boosts):
+    """Boosted trees and the link of an output, which make probabilities of its scores."""
+    training, held_out = fitted.training, fitted.held_out
+    frequencies, scores = _frequencies(fitted.center[classes]), left_out[:, :, classes]
+    boosters, link = [], None
+    if boosts:
+        boosters, link = stack_classifier(
+            training.X, columns, values[:, classes], training.weights, fitted.folds, scores,
+            frequencies,
         )  # fmt: skip
-        if n_rows <= _FEW:
-            usual = dataclasses.replace(usual, batch=256, rate=0.1, precision=0.2)
-        return {"solve": usual}
-
-    def _shares_of_kinds(self):
-        return np.ones((1, self.values_.shape[1]))
+    if link is None and options.readout != "average":
+        known = values[held_out][:, classes], training.weights[held_out]
+        link = MultinomialLink.fit(scores, *known, frequencies)
+    return boosters, link

@@ -1,67 +1,156 @@
 """Predictive distributions: leave-one-out errors, weighted by where they were made."""
 
+import dataclasses
+
 import numpy as np
+from scipy.linalg import get_lapack_funcs, solve_triangular
 from scipy.special import softmax
 
-# What the errors' log-weights are multiplied by: 0 for errors alike everywhere, 1 for those
-# of the kernel that predicts.
+from .._blas_threads import one_blas_thread
+from ._kernel import Keys, Pairs
+
+# Factors of the errors' log-weights: 0 for equal weights everywhere, 1 for those of the kernel
+# that predicts.
 _SHARPNESS = (0.0, 0.125, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
-# Share of the weight that all errors have alike, so that no distribution is one error.
+# Share of the weight that all errors have equally, so that no distribution is one error.
 _EVERYWHERE = (0.02, 0.1, 0.3)
+# Rows whose errors choose these two.
+_MOST_SCORED = 256
+# Rows by which deviations are known.
+_MOST_KNOWN = 500
+# A row of less weight is noise.
+_LEAST_WEIGHT = 1e-6
 
 
-def calibrate(likeness, errors, weights, scored):
-    """Choose how sharply errors are weighted, by the continuous ranked probability score.
+class HeldOutRows:
+    r"""Rows that have errors: their kernel with queries, and deviations of new targets.
 
-    Parameters
-    ----------
-    likeness : ndarray of shape (n_scored, n)
-        Logarithm of the kernel between the rows that are scored and all that have errors.
-    errors : ndarray of shape (n, n_outputs)
-        Leave-one-out errors.
-    weights : ndarray of shape (n,)
-    scored : ndarray of int of shape (n_scored,)
+    The deviation of a new target is that of the Gaussian process with the kernel,
 
-    Returns
-    -------
-    sharpness, everywhere : float
-        Of least score, every row scored by the errors of all others.
+    .. math:: s(x)^2 = K(x, x) + \sigma^2 - k(x)^\top (K + \sigma^2 W^{-1})^{-1} k(x)
+
+    and of a row its own left-out one. They matter by their ratios alone. The constant and the
+    linear part of the kernel, alike everywhere or about the center, are left out. Deviations
+    that do not vary, as those of averages, whose kernel has no noise, are 1.
+    """
+
+    def __init__(self, kernel, rows, weights, varied=True):
+        values = kernel.values.copy()
+        kernel.named(values)["linear"][:] = -np.inf
+        self._kernel = dataclasses.replace(kernel, values=values, constant=0.0)
+        self.rows, self._keys = rows, Keys.of(self._kernel, rows)
+        self.deviations = np.ones(len(weights))
+        self._factor = None
+        if varied:
+            self._factorise(weights)
+
+    def __call__(self, queries):
+        """Log-kernel between queries and rows, (n_queries, n), and deviations of queries."""
+        with one_blas_thread(), np.errstate(divide="ignore"):
+            matrix = self._kernel.matrix(queries, self._keys)
+            unit = np.ones(len(matrix))
+            if self._factor is not None:
+                unit = self._deviations(matrix[:, self._known])
+            return np.log(matrix), unit
+
+    def _factorise(self, weights):
+        n = len(weights)
+        self._known = np.linspace(0, n - 1, min(n, _MOST_KNOWN)).astype(int)
+        known = [z[self._known] for z in self.rows]
+        noise = self._kernel.noise / np.maximum(weights[self._known], _LEAST_WEIGHT)
+        matrix = Pairs(self._kernel, known).matrix
+        self._peak = matrix[0, 0]
+        (factorise, invert) = get_lapack_funcs(("potrf", "trtri"), (matrix,))
+        for least in self._peak * 10.0 ** np.arange(-10, 3):
+            matrix.flat[:: len(matrix) + 1] = self._peak + noise + least
+            factor, info = factorise(matrix.T, lower=1, clean=1)
+            if info == 0:
+                break
+        else:
+            return
+        self._factor, self._least = factor, self._kernel.noise + least
+        others = np.setdiff1d(np.arange(n), self._known)
+        if len(others):
+            at = self._kernel.matrix([z[others] for z in self.rows], known)
+            self.deviations[others] = self._deviations(at)
+        inverse = invert(self._factor, lower=1)[0]
+        self.deviations[self._known] = 1 / np.sqrt(np.square(inverse).sum(axis=0))
+
+    def _deviations(self, matrix):
+        of_known = np.square(solve_triangular(self._factor, matrix.T, lower=True)).sum(axis=0)
+        # Never less than the noise, but for rounding.
+        return np.sqrt(np.maximum(self._peak - of_known, 0) + self._least)
+
+
+@dataclasses.dataclass(frozen=True)
+class ErrorDistribution:
+    """Leave-one-out errors, in units of the deviations at their rows, and their weights."""
+
+    errors: np.ndarray  # (n, n_outputs)
+    put_right: np.ndarray  # the part of the errors that fits to these rows too put right
+    weights: np.ndarray  # (n,)
+    sharpness: float  # see error_weights
+    everywhere: float
+
+    @classmethod
+    def calibrate(cls, held_out, errors, put_right, weights):
+        """The distribution of least score, some rows scored by the errors of all others."""
+        errors, put_right = (e / held_out.deviations[:, None] for e in (errors, put_right))
+        rng = np.random.default_rng(0)
+        scored = rng.choice(len(errors), min(len(errors), _MOST_SCORED), replace=False)
+        likeness, _ = held_out([z[scored] for z in held_out.rows])
+        counts = weights[scored] * held_out.deviations[scored]
+        chosen = calibrate(likeness, errors, put_right, weights, scored, counts)
+        return cls(errors, put_right, weights, *chosen)
+
+    def deviation(self, held_out, queries):
+        """Standard deviations of new errors; (n_queries, n_outputs)."""
+        shares, unit = self._at(held_out, queries)
+        return error_deviation(shares, self.errors) * unit[:, None]
+
+    def quantiles(self, held_out, queries, quantiles):
+        """Quantiles of new errors; (n_queries, n_quantiles, n_outputs)."""
+        shares, unit = self._at(held_out, queries)
+        found = error_quantiles(shares, self.errors, self.put_right, quantiles)
+        return found * unit[:, None, None]
+
+    def _at(self, held_out, queries):
+        likeness, unit = held_out(queries)
+        return error_weights(likeness, self.weights, self.sharpness, self.everywhere), unit
+
+
+def calibrate(likeness, errors, put_right, weights, scored, counts):
+    """How sharply errors are weighted, by the continuous ranked probability score.
+
+    Likeness, (n_scored, n), is the kernel's logarithm between the rows that are scored and all
+    that have errors; `counts` are the weights of the scores. Returns sharpness and everywhere
+    of the least score, every row scored by the errors of all others.
     """
     if len(errors) < 3:
         return 0.0, 1.0
     others = np.ones(likeness.shape, dtype=bool)
     others[np.arange(len(scored)), scored] = False
-    errors = errors / (np.abs(errors).mean(0) + np.finfo(float).tiny)
+    size = np.abs(errors).mean(0) + np.finfo(float).tiny
     # Scores are compared, for which single precision will do.
-    errors, likeness = errors.astype(np.float32), likeness.astype(np.float32)
+    errors, put_right = ((e / size).astype(np.float32) for e in (errors, put_right))
+    likeness = likeness.astype(np.float32)
     alike = error_weights(likeness, weights, 0.0, 1.0, others)
     found = []
     for sharpness in _SHARPNESS:
         near = error_weights(likeness, weights, sharpness, 0.0, others)
         for everywhere in _EVERYWHERE if sharpness else (1.0,):
             shares = (1 - everywhere) * near + everywhere * alike
-            scores = [_crps(shares, error, scored) for error in errors.T]
-            score = np.average(np.mean(scores, axis=0), weights=weights[scored])
+            pairs = zip(errors.T, put_right.T, strict=True)
+            scores = [_crps(shares, *pair, scored) for pair in pairs]
+            score = np.average(np.mean(scores, axis=0), weights=counts)
             found.append((score, sharpness, everywhere))
     return min(found)[1:]
 
 
 def error_weights(likeness, weights, sharpness, everywhere, counted=None):
-    """Weights of the errors at queries; (n_queries, n), rows sum to 1.
+    """Weights of the errors at queries, which sum to 1, from the logarithm of the kernel.
 
-    Parameters
-    ----------
-    likeness : ndarray of shape (n_queries, n)
-        Logarithm of the kernel.
-    weights : ndarray of shape (n,)
-    sharpness, everywhere : float
-        From :func:`calibrate`.
-    counted : ndarray of bool of shape (n_queries, n), default=None
-        Which errors count at all; None for all.
-
-    Returns
-    -------
-    shares : ndarray of shape (n_queries, n)
+    Both are (n_queries, n), and so is `counted`: whether errors count at all.
     """
     counts = np.broadcast_to(np.log(weights).astype(likeness.dtype), likeness.shape)
     if counted is not None:
@@ -76,34 +165,22 @@ def error_weights(likeness, weights, sharpness, everywhere, counted=None):
     return (1 - everywhere) * softmax(near, axis=1) + everywhere * alike
 
 
-def _crps(shares, errors, scored):
-    r"""Scores :math:`\int (F(t) - [e \le t])^2\,dt` of some errors in their distributions.
-
-    The distribution is moved to mean 0, since its mean is the prediction.
-    """
+def _crps(shares, errors, put_right, scored):
+    r"""Scores :math:`\int (F(t) - [e \le t])^2\,dt` of some errors in their distributions."""
     order = np.argsort(errors)
     places = errors[order]
     reached = np.cumsum(shares[:, order], axis=1)[:, :-1]
-    own = errors[scored] + shares @ errors  # where the error lies before the move
+    own = errors[scored] + shares @ put_right  # where the error lies before the move
     away = np.abs(errors - own[:, None])
     # The mean distance to the error, less half of that between two draws.
     return np.einsum("ij,ij->i", shares, away) - (reached * (1 - reached)) @ np.diff(places)
 
 
 def error_deviation(shares, errors):
-    r"""Standard deviation of a new error.
+    r"""Standard deviations of a new error, (n_queries, n_outputs).
 
-    Parameters
-    ----------
-    shares : ndarray of shape (n_queries, n)
-        Rows sum to 1.
-    errors : ndarray of shape (n, n_outputs)
-
-    Returns
-    -------
-    deviation : ndarray of shape (n_queries, n_outputs)
-        Errors vary by :math:`1 - \sum_i w_i^2` of their variance around their own weighted
-        mean, and a new one by :math:`1 + \sum_i w_i^2`.
+    Errors vary by :math:`1 - \sum_i w_i^2` of their variance around their own weighted mean,
+    and a new one by :math:`1 + \sum_i w_i^2`.
     """
     mean = shares @ errors
     variance = np.maximum(shares @ np.square(errors) - np.square(mean), 0)
@@ -111,23 +188,13 @@ def error_deviation(shares, errors):
     return np.sqrt(variance * (1 + new) / np.maximum(1 - new, np.finfo(float).eps))
 
 
-def error_quantiles(shares, errors, quantiles):
+def error_quantiles(shares, errors, put_right, quantiles):
     """Quantiles of weighted errors, as they are to be expected of a new one.
 
-    Parameters
-    ----------
-    shares : ndarray of shape (n_queries, n)
-        Rows sum to 1.
-    errors : ndarray of shape (n, n_outputs)
-    quantiles : ndarray of shape (n_quantiles,)
+    Moved by the weighted mean of what the fit has put right of them: its predictions near
+    these rows know their targets, which the errors do not. (n_queries, n_quantiles, n_outputs),
+    linear between the errors.
 
-    Returns
-    -------
-    found : ndarray of shape (n_queries, n_quantiles, n_outputs)
-        Linear between the errors, and 0 in the mean over all probabilities.
-
-    Notes
-    -----
     Of n equal errors the i-th stands at i / (n + 1), where a new one is as likely below the
     first as between any two. In the middle of its own weight, it would leave intervals of few
     errors too narrow. Weights of any kind count as 1 / sum(weights**2) equal ones.
@@ -139,11 +206,8 @@ def error_quantiles(shares, errors, quantiles):
         places, weights = error[order], shares[:, order]
         middle = np.cumsum(weights, axis=1) - weights / 2
         for row, reached in enumerate(_with_one_more(middle, new)):
-            ends = np.concatenate([[0.0], reached, [1.0]])
-            steps = np.concatenate([places[:1], places, places[-1:]])
-            mean = np.trapezoid(steps, ends)
-            found[row, :, output] = np.interp(quantiles, reached, places) - mean
-    return found
+            found[row, :, output] = np.interp(quantiles, reached, places)
+    return found - (shares @ put_right)[:, None, :]
 
 
 def _with_one_more(levels, new):

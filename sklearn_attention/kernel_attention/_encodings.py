@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtri
 
-from .._blocks import blocks
+from .._blocks import IN_CACHE, blocks
 from .._columns import UNORDERED
 
 ENCODINGS = ("standard", "quantile", "piecewise_linear")
@@ -14,6 +14,9 @@ _FURTHEST_SCORE = 2.5
 _MOST_KNOTS = 1000
 _BLOCK = 2**15
 _MOST_BINS = 48
+# Levels beyond which a category stands in the first encoding alone, and may be an identifier of
+# rows, which carries nothing to others.
+_MANY_LEVELS = 64
 
 
 @dataclass(frozen=True)
@@ -21,31 +24,12 @@ class Encoding:
     r"""Coordinates in which rows are compared.
 
     Numbers become one column or several, categories one column for each level, and a feature
-    with missing cells has one more column that says so.
+    with missing cells has one more column that marks them.
 
-    Parameters
-    ----------
-    name : {"standard", "quantile", "piecewise_linear"}
-        ``"standard"``: numbers less their mean, in standard deviations. ``"quantile"``:
-        their normal scores, :math:`\Phi^{-1}(F(x))`. ``"piecewise_linear"``: how far they
-        reach into each of the bins between quantiles,
-        :math:`\text{clip}((x - e_b) / (e_{b+1} - e_b), 0, 1)` [1]_, less its mean.
-    numeric : ndarray of int
-        Features that are numbers and vary.
-    knots, scores : list of ndarray
-        For each of them, edges of bins, or values with their normal scores.
-    levels : ndarray of shape (n_levels, 2)
-        Feature and code of each level of a category.
-    missing : ndarray of int
-        Features with missing cells.
-    feature : ndarray of shape (n_columns,)
-        The feature that each column belongs to.
-    center, scale : ndarray of shape (n_numbers,)
-        What numbers are less, and in units of.
-    limit : float
-        Beyond which a number counts as this far from the mean.
-    usual : ndarray of shape (n_numbers,)
-        Where missing cells lie: at the mean.
+    Coordinates of numbers are in ``"standard"`` less their mean, in standard deviations; in
+    ``"quantile"`` normal scores, :math:`\Phi^{-1}(F(x))`; in ``"piecewise_linear"`` the reach
+    into each bin between quantiles, :math:`\text{clip}((x - e_b) / (e_{b+1} - e_b), 0, 1)`
+    [1]_, less its mean.
 
     References
     ----------
@@ -54,36 +38,24 @@ class Encoding:
     """
 
     name: str
-    numeric: np.ndarray
-    knots: list
-    scores: list
+    numeric: np.ndarray  # features that are numbers and vary
+    knots: list  # for each of them edges of bins, or values
+    scores: list  # with their normal scores
+    # Feature and code of each level of a category, NaN for all codes without a column.
     levels: np.ndarray
-    missing: np.ndarray
-    feature: np.ndarray
-    center: np.ndarray
+    missing: np.ndarray  # features with missing cells
+    feature: np.ndarray  # the feature that each column belongs to
+    center: np.ndarray  # of each column of numbers, in units of the scale
     scale: np.ndarray
-    limit: float
-    usual: np.ndarray
+    limit: float  # a number beyond counts as this far from the mean
+    usual: np.ndarray  # place of missing cells: the mean
 
     @classmethod
-    def learn(cls, name, X, kinds, clip, fewest_bins=12):
-        """The encoding of the columns of X.
+    def learn(cls, name, X, kinds, clip, fewest_bins=12, most_levels=np.inf):
+        """The encoding of the columns of X: numbers, NaN where missing, and codes of levels.
 
-        Parameters
-        ----------
-        name : str
-        X : ndarray of shape (n_samples, n_features)
-            Numbers, NaN where missing, and codes of categories.
-        kinds : sequence of str
-            For each feature "numeric", "unordered" or "ordered".
-        clip : float or None
-            Standard deviations from the mean beyond which a number counts as this far away.
-        fewest_bins : int, default=12
-            The more rows, the more bins there are, up to 48.
-
-        Returns
-        -------
-        encoding : Encoding
+        Numbers count as at most `clip` standard deviations from the mean. The more rows, the
+        more bins there are, up to 48. Categories of more than `most_levels` are left out.
         """
         learn = {"standard": _standard, "quantile": _quantile, "piecewise_linear": _bins}[name]
         numeric, knots, scores = [], [], []
@@ -93,8 +65,8 @@ class Encoding:
             known = column[~np.isnan(column)]
             varies = len(known) > 0 and known.min() < known.max()
             if kind == UNORDERED:
-                # The levels that occur: a column of zeros compares nothing.
-                levels += [(j, level) for level in np.unique(known)] if varies else []
+                found = _levels(known)
+                levels += [(j, level) for level in found] if len(found) <= most_levels else []
             elif varies:
                 x, u = learn(known, max(fewest_bins, _usual_n_bins(len(X))))
                 numeric.append(j)
@@ -119,28 +91,30 @@ class Encoding:
             np.concatenate([np.zeros(0), *usual]),
         )  # fmt: skip
 
+    @classmethod
+    def learn_all(cls, names, X, kinds, clip, fewest_bins):
+        """Encodings of the same rows; only the first one has categories of many levels."""
+        most = [np.inf] + [_MANY_LEVELS] * (len(names) - 1)
+        return [
+            cls.learn(name, X, kinds, clip, fewest_bins, most_levels)
+            for name, most_levels in zip(names, most, strict=True)
+        ]
+
     def __len__(self):
         return len(self.feature)
 
     def encode(self, X, dtype=np.float64):
-        """Rows in the coordinates of the encoding.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n, n_features)
-        dtype : dtype, default=float64
-
-        Returns
-        -------
-        coordinates : ndarray of shape (n, n_columns)
-        """
+        """Rows in the coordinates of the encoding, (n, n_columns)."""
         coordinates = np.empty((len(X), len(self)), dtype=dtype)
         n_numbers, n_levels = len(self.center), len(self.levels)
         features = self.levels[:, 0].astype(np.int64)
         for rows in blocks(len(X), _BLOCK):
             x, z = X[rows], coordinates[rows]
             self._place(x, z[:, :n_numbers])
-            z[:, n_numbers : n_numbers + n_levels] = x[:, features] == self.levels[:, 1]
+            own = x[:, features] == self.levels[:, 1]
+            for rest in np.flatnonzero(np.isnan(self.levels[:, 1])):
+                own[:, rest] = ~own[:, features == features[rest]].any(axis=1)
+            z[:, n_numbers : n_numbers + n_levels] = own
             z[:, n_numbers + n_levels :] = np.isnan(x[:, self.missing])
         return coordinates
 
@@ -182,23 +156,33 @@ class Encoding:
 
     def _place(self, X, coordinates):
         """Write the coordinates of the numbers; missing ones lie where the average row does."""
-        start = 0
-        for j, knots, scores in zip(self.numeric, self.knots, self.scores, strict=True):
-            n_columns = len(knots) - 1 if self.name == "piecewise_linear" else 1
-            columns = slice(start, start + n_columns)
-            place, start = coordinates[:, columns], columns.stop
-            x, center, scale = X[:, [j]], self.center[columns], self.scale[columns]
-            if self.name == "piecewise_linear":
-                bin_of, reach = _reach(x[:, 0], knots)
-                place[:] = np.arange(n_columns) < bin_of[:, None]
-                place[np.arange(len(x)), bin_of] = reach
-                place -= center.astype(coordinates.dtype)
-            else:
-                z = (_value(self.name, x, knots, scores) - center) / scale
-                place[:] = np.clip(z, -self.limit, self.limit)
-            unknown = np.isnan(X[:, j])
-            if unknown.any():
-                place[unknown] = self.usual[columns]
+        if not len(self.numeric):
+            return
+        if self.name == "piecewise_linear":
+            self._place_bins(X, coordinates)
+        else:
+            x = X[:, self.numeric].astype(np.float64)
+            if self.name == "quantile":
+                for own, knots, scores in zip(x.T, self.knots, self.scores, strict=True):
+                    own[:] = np.interp(own, knots, scores)
+            coordinates[:] = np.clip((x - self.center) / self.scale, -self.limit, self.limit)
+        missing = np.isnan(X[:, self.numeric])
+        if missing.any():
+            own = np.searchsorted(self.numeric, self.feature[: len(self.center)])
+            np.copyto(coordinates, self.usual, where=missing[:, own], casting="same_kind")
+
+    def _place_bins(self, X, coordinates):
+        lower = np.concatenate([knots[:-1] for knots in self.knots])
+        width = np.concatenate([np.diff(knots) for knots in self.knots])
+        feature, center = self.feature[: len(lower)], self.center.astype(coordinates.dtype)
+        for rows in blocks(len(X), max(1, IN_CACHE // len(lower))):
+            reach = X[rows].astype(np.float64).take(feature, axis=1)
+            reach -= lower
+            with np.errstate(over="ignore"):
+                reach /= width
+            np.maximum(reach, 0, out=reach)
+            coordinates[rows] = np.minimum(reach, 1, out=reach)
+            coordinates[rows] -= center
 
 
 def _value(name, x, knots, scores):
@@ -228,6 +212,17 @@ def _reach(x, knots):
     """The bin of each number, and how far it reaches into it."""
     bin_of = np.clip(np.searchsorted(knots, x, side="right") - 1, 0, len(knots) - 2)
     return bin_of, np.clip((x - knots[bin_of]) / np.diff(knots)[bin_of], 0, 1)
+
+
+def _levels(codes):
+    """The levels that occur, if there are two: a constant compares nothing.
+
+    Where most rows have one of their own, these are one.
+    """
+    found, counts = np.unique(codes, return_counts=True)
+    if len(found) > _MANY_LEVELS and (counts == 1).sum() > len(codes) / 2:
+        found = np.append(found[counts > 1], np.nan)
+    return found if len(found) > 1 else found[:0]
 
 
 def _usual_n_bins(n_samples):

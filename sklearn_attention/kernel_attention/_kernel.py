@@ -6,15 +6,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..kernels import Gaussian
+from ..kernels import Gaussian, RadialKernel
 
 # Mean squared distance in one feature, of coordinates of about unit variance, below which it
 # counts as this.
 _LEAST_DISTANCE = 0.01
-# Added to the squared distance that the rough part sees, where it has a kink.
+# Added to the squared distance of the rough part, which has a kink at 0.
 _KINK = 1e-4
-# Share of the kernel at distance 0: with less noise rounding to single precision would tell.
+# Share of the kernel at distance 0: with less noise rounding to single precision matters.
 _LITTLE_NOISE = 5e-6
+# Of an inverse length-scale: what differs at all is then far apart, and squares are finite in
+# single precision.
+_LARGEST_LOG_SCALE = 12 * math.log(10)
 _START_ROUGH, _START_LINEAR = 0.3, 0.3
 # Relative step of the difference that stands for the derivative of a kernel's formula.
 _STEP = 1e-2
@@ -32,60 +35,32 @@ class LearnedKernel:
     which follows what jumps, and the linear one is of the first encoding as it is.
 
     Rows are lists of arrays, (n, n_columns) for each encoding.
-
-    Parameters
-    ----------
-    features : list of ndarray of int
-        For each encoding, the feature that each column belongs to.
-    n_features : int
-    formula : RadialKernel
-        The :math:`k`, from :mod:`sklearn_attention.kernels`.
-    values : ndarray of shape (n_parameters,)
-        Logarithms: of the inverse length-scales of all features in each encoding, of how much
-        columns of a feature with several deviate from them, then of :math:`s_e`, :math:`b`,
-        :math:`r`, :math:`\tau` and the noise.
-    constant : float, default=0.0
-        The :math:`c`.
     """
 
-    features: list
+    features: list  # for each encoding, the feature that each column belongs to
     n_features: int
-    formula: object
+    formula: RadialKernel  # the k
+    # Logarithms: of the inverse length-scales of all features in each encoding, of the
+    # deviations from them of columns of a feature with several, then of s_e, b, r, tau and the
+    # noise.
     values: np.ndarray
-    constant: float = 0.0
+    constant: float = 0.0  # the c
 
     @classmethod
     def start(
         cls, features, variances, n_features, formula, rng, *, jitter, constant=1.0,
         rough=True, linear=False, noise=0.1,
     ):  # fmt: skip
-        """A kernel before learning: all features count alike, but for a random jitter.
+        """A kernel before learning: equal length-scales but for a random jitter of their logs.
 
-        Parameters
-        ----------
-        features : list of ndarray of int
-        variances : list of ndarray
-            Of every column of each encoding.
-        n_features : int
-        formula : RadialKernel
-        rng : numpy.random.Generator
-        jitter : float
-            Standard deviation of the random part of the log-scales.
-        constant : float, default=1.0
-        rough, linear : bool
-            Whether it has these parts.
-        noise : float, default=0.1
-
-        Returns
-        -------
-        kernel : LearnedKernel
+        `variances` are those of every column of each encoding.
         """
         n = len(features)
         scale = np.zeros((n, n_features))
         for own, feature, variance in zip(scale, features, variances, strict=True):
             # Twice the variance is the mean squared distance; all features together have 1.
             distance = np.bincount(feature, weights=2 * variance, minlength=n_features)
-            # What hardly varies in these rows may vary in others: it gets no larger scale.
+            # A feature that hardly varies here may vary elsewhere: it gets no larger scale.
             used = max(1, np.count_nonzero(distance > _LEAST_DISTANCE))
             own[:] = -0.5 * np.log(np.maximum(distance, _LEAST_DISTANCE) * used)
         scale += jitter * rng.standard_normal(scale.shape)
@@ -136,7 +111,7 @@ class LearnedKernel:
         named = self.named()
         deviations = np.split(named["deviation"], np.cumsum(list(map(len, self.features)))[:-1])
         return [
-            np.exp(scale[feature] + deviation)
+            np.exp(np.minimum(scale[feature] + deviation, _LARGEST_LOG_SCALE))
             for scale, feature, deviation in zip(
                 named["scale"], self.features, deviations, strict=True
             )
@@ -166,88 +141,99 @@ class LearnedKernel:
         return np.concatenate(self.scaled(rows), axis=1)
 
     def matrix(self, queries, keys):
-        """The kernel between queries and keys, (n_queries, n_keys)."""
-        return Pairs(self, queries, keys).matrix
+        """The kernel between rows and rows or Keys, (n_queries, n_keys)."""
+        keys, named = Keys.of(self, keys), self.named()
+        found = distance = None
+        for query, key, scale, amplitude in zip(
+            queries, keys.scaled, self.column_scales, named["amplitude"], strict=True
+        ):
+            squared = _squared(_augmented(query, scale), key)
+            if np.isfinite(named["rough"][0]):
+                distance = _added(distance, squared)
+            part = _smooth(self.formula, squared, amplitude)
+            if found is None:
+                found = part
+            else:
+                found += part
+        if distance is not None:
+            found += _rough(np.sqrt(distance, out=distance), named, out=distance)
+        if np.isfinite(named["linear"][0]):
+            found += _linear(queries[0], keys.rows[0], named)
+        if self.constant:
+            found += self.constant
+        return found
 
 
-class ScaledRows(NamedTuple):
-    """Rows in length-scales, as squared distances need them."""
+class Keys(NamedTuple):
+    """Rows, and scaled as the right sides of products that are squared distances."""
 
     rows: list
-    augmented: list
+    scaled: list
 
     @classmethod
     def of(cls, kernel, rows):
-        """Rows, unless they are scaled already."""
-        if isinstance(rows, ScaledRows):
+        """Rows, unless they are keys already."""
+        if isinstance(rows, Keys):
             return rows
-        return cls(rows, [_augment(x) for x in kernel.scaled(rows)])
+        scaled = [_augmented(z, s) for z, s in zip(rows, kernel.column_scales, strict=True)]
+        for x in scaled:
+            _as_keys(x, out=x)
+        return cls(rows, scaled)
 
     def block(self, rows):
-        """Some of the rows."""
-        return ScaledRows([z[rows] for z in self.rows], [x[rows] for x in self.augmented])
+        """Some of the keys."""
+        return Keys([z[rows] for z in self.rows], [x[rows] for x in self.scaled])
 
 
 class Pairs:
-    """The kernel between two sets of rows, and derivatives from there.
+    """The kernel between rows and rows or Keys, None for the same, and its derivatives.
 
-    Parameters
-    ----------
-    kernel : LearnedKernel
-    queries : list of ndarray of shape (n_queries, n_columns), or ScaledRows
-    keys : list of ndarray of shape (n_keys, n_columns), or ScaledRows, default=None
-        None for the queries themselves.
-
-    Attributes
-    ----------
-    matrix : ndarray of shape (n_queries, n_keys)
-        The kernel.
+    Its `matrix` is (n_queries, n_keys).
     """
 
     def __init__(self, kernel, queries, keys=None):
         self.kernel, self._own = kernel, keys is None
         self._named = kernel.named()
-        queries = ScaledRows.of(kernel, queries)
-        keys = queries if self._own else ScaledRows.of(kernel, keys)
-        self._rows = queries.rows, keys.rows
-        self._queries = [x[:, :-2] for x in queries.augmented]
-        self._keys = [x[:, :-2] for x in keys.augmented]
-        self._squared = [
-            _squared(q, k, self._own)
-            for q, k in zip(queries.augmented, keys.augmented, strict=True)
-        ]
-        self._shape = len(queries.rows[0]), len(keys.rows[0])
-        self._dtype = queries.rows[0].dtype
+        left = [_augmented(z, s) for z, s in zip(queries, kernel.column_scales, strict=True)]
+        if self._own:
+            keys = Keys(queries, [_as_keys(x) for x in left])
+        keys = Keys.of(kernel, keys)
+        self._rows, self._right = (queries, keys.rows), keys.scaled
+        self._queries = [x[:, :-2] for x in left]
+        self._squared = [_squared(q, k) for q, k in zip(left, keys.scaled, strict=True)]
+        if self._own:
+            # Rounding must not part a row from itself, where some kernels have a kink.
+            for squared in self._squared:
+                np.fill_diagonal(squared, 0)
+        self._shape = len(queries[0]), len(keys.rows[0])
+        self._dtype = queries[0].dtype
         self._rough = self._distance = None
         if np.isfinite(self._named["rough"][0]):
             self._add_rough()
         self._smooth = self._evaluate()
         self.matrix = self._sum()
 
+    @property
+    def _keys(self):
+        """The keys in length-scales."""
+        if self._own:
+            return self._queries
+        return [-0.5 * x[:, :-2] for x in self._right]
+
     def _add_rough(self):
-        total = self._squared[0] + _KINK
-        for squared in self._squared[1:]:
-            total += squared
+        total = None
+        for squared in self._squared:
+            total = _added(total, squared)
         self._distance = np.sqrt(total, out=total)
         self._rate = math.exp(self._named["rate"][0])
-        self._rough = np.multiply(self._distance, -self._rate)
-        np.exp(self._rough, out=self._rough)
-        self._rough *= math.exp(2 * self._named["rough"][0])
+        self._rough = _rough(self._distance, self._named)
 
     def _evaluate(self):
         """The smooth parts, in place of the distances where these are not needed again."""
-        formula, parts = self.kernel.formula, []
-        for squared, amplitude in zip(self._squared, self._named["amplitude"], strict=True):
-            size = math.exp(2 * amplitude)
-            if isinstance(formula, Gaussian):
-                squared *= -0.5
-                part = np.exp(squared, out=squared)
-                part *= size
-            else:
-                part = formula.profile(squared)
-                part = part * (size / formula.profile(np.zeros(1))[0]).astype(part.dtype)
-            parts.append(part)
-        return parts
+        return [
+            _smooth(self.kernel.formula, squared, amplitude)
+            for squared, amplitude in zip(self._squared, self._named["amplitude"], strict=True)
+        ]
 
     def _sum(self):
         total = self._smooth[0].copy()
@@ -255,9 +241,8 @@ class Pairs:
             total += part
         if self._rough is not None:
             total += self._rough
-        if np.isfinite(linear := self._named["linear"][0]):
-            q, k = (rows[0] for rows in self._rows)
-            total += (q * (math.exp(2 * linear) / max(1, q.shape[1]))) @ k.T
+        if np.isfinite(self._named["linear"][0]):
+            total += _linear(*(rows[0] for rows in self._rows), self._named)
         if self.kernel.constant:
             total += self.kernel.constant
         return total
@@ -276,17 +261,9 @@ class Pairs:
         return np.where(np.isfinite(slope), slope, 0.0).astype(squared.dtype)
 
     def gradient(self, pull):
-        """Derivatives of a number in the parameters.
+        """Derivatives of a number in the parameters, from those in the kernel's values.
 
-        Parameters
-        ----------
-        pull : ndarray of shape (n_queries, n_keys)
-            Its derivatives in the kernel's values.
-
-        Returns
-        -------
-        gradient : ndarray of shape (n_parameters,)
-            0 for the noise.
+        0 for the noise.
         """
         kernel = self.kernel
         gradient = np.zeros_like(kernel.values)
@@ -320,17 +297,7 @@ class Pairs:
         return gradient
 
     def slopes(self, coefficients):
-        """Derivatives of ``matrix @ coefficients`` in the queries' coordinates.
-
-        Parameters
-        ----------
-        coefficients : ndarray of shape (n_keys,)
-
-        Returns
-        -------
-        slopes : list of ndarray of shape (n_queries, n_columns)
-            In the coordinates before they are scaled.
-        """
+        """Derivatives of ``matrix @ coefficients`` in the queries' coordinates, not scaled."""
         found = []
         for e, scale in enumerate(self.kernel.column_scales):
             part = self._smooth[e] * self._log_slope(e)
@@ -346,24 +313,58 @@ class Pairs:
         return found
 
 
-def _augment(x):
-    """Rows with a one and their squared norm."""
-    augmented = np.ones((len(x), x.shape[1] + 2), x.dtype)
-    augmented[:, :-2] = x
+def _augmented(rows, scale):
+    """Rows in length-scales, with a one and their squared norm."""
+    augmented = np.empty((len(rows), rows.shape[1] + 2), rows.dtype)
+    x = np.multiply(rows, scale.astype(rows.dtype), out=augmented[:, :-2])
+    augmented[:, -2] = 1
     augmented[:, -1] = np.einsum("ij,ij->i", x, x)
     return augmented
 
 
-def _squared(queries, keys, own):
+def _as_keys(augmented, out=None):
+    """The same rows as right sides: in products with others they give squared distances."""
+    norms = augmented[:, -1].copy()
+    keys = np.multiply(augmented, -2, out=out)
+    keys[:, -2], keys[:, -1] = norms, 1
+    return keys
+
+
+def _squared(queries, keys):
     """Squared distances, (n_queries, n_keys), as one product of augmented rows."""
-    left = np.multiply(queries, -2)
-    left[:, -2], left[:, -1] = queries[:, -1], 1
-    squared = left @ keys.T
-    np.maximum(squared, 0, out=squared)
-    if own:
-        # Rounding must not part a row from itself, where some kernels have a kink.
-        np.fill_diagonal(squared, 0)
-    return squared
+    squared = queries @ keys.T
+    return np.maximum(squared, 0, out=squared)
+
+
+def _added(total, squared):
+    """Sum of squared distances that the rough part sees."""
+    if total is None:
+        return squared + _KINK
+    total += squared
+    return total
+
+
+def _smooth(formula, squared, amplitude):
+    """A smooth part; a Gaussian one takes the place of the distances."""
+    size = math.exp(2 * amplitude)
+    if not isinstance(formula, Gaussian):
+        part = formula.profile(squared)
+        return part * (size / formula.profile(np.zeros(1))[0]).astype(part.dtype)
+    squared *= -0.5
+    part = np.exp(squared, out=squared)
+    part *= size
+    return part
+
+
+def _rough(distance, named, out=None):
+    part = np.multiply(distance, -math.exp(named["rate"][0]), out=out)
+    np.exp(part, out=part)
+    part *= math.exp(2 * named["rough"][0])
+    return part
+
+
+def _linear(queries, keys, named):
+    return (queries * (math.exp(2 * named["linear"][0]) / max(1, queries.shape[1]))) @ keys.T
 
 
 def _spread(weights, queries, keys):

@@ -1,14 +1,21 @@
-"""Leave-one-out predictions of kernel ridge regression, with their gradient in closed form."""
+"""Leave-one-out errors of kernel ridge regression, losses of them, and gradients."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import get_lapack_funcs
+from scipy.special import softmax
 
 # Noise that rounding makes, as a share of the diagonal: what single precision needs.
 LEAST_NOISE = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-10}
-# Rows of less weight have too much noise to be told.
+# Rows of less weight are noise.
 _LEAST_WEIGHT = 1e-6
 # Rows of a triangular matrix that LAPACK inverts as fast as products do.
 _UNDIVIDED = 64
+# A probability is mixed with so much of equal ones: a single row must not decide.
+_EQUAL = 0.02
+_FIRST_SHARPNESS, _NEWTON_STEPS = 4.0, 4
 
 
 def leave_one_out(pairs, targets, weights, loss):
@@ -23,24 +30,8 @@ def leave_one_out(pairs, targets, weights, loss):
 
     summed over outputs, which costs one more product of matrices than the errors.
 
-    Parameters
-    ----------
-    pairs : Pairs
-        The kernel among the rows.
-    targets : ndarray of shape (n, n_outputs)
-    weights : ndarray of shape (n,)
-    loss : callable
-        From errors to their loss and its derivatives in them.
-
-    Returns
-    -------
-    loss : float
-    gradient : ndarray of shape (n_parameters,)
-
-    Raises
-    ------
-    numpy.linalg.LinAlgError
-        If the matrix is not positive definite in its precision.
+    ``loss(errors)`` returns a number and its derivatives in the errors (n, n_outputs). Raises
+    `LinAlgError` if the matrix is not positive definite in its precision.
 
     References
     ----------
@@ -57,8 +48,8 @@ def leave_one_out(pairs, targets, weights, loss):
     value, of_errors = loss(errors)
     g = (of_errors / own).astype(matrix.dtype)
     h = (g * errors).sum(axis=1)
-    judged = np.flatnonzero(h)
-    columns, h = inverse[:, judged], h[judged]
+    counted = np.flatnonzero(h)
+    columns, h = inverse[:, counted], h[counted]
     if (h >= 0).all():
         columns *= np.sqrt(h)
         pull = columns @ columns.T  # of one array: half the work
@@ -94,3 +85,66 @@ def _inverse_of_lower(factor):
     last = inverse[half:, half:] = _inverse_of_lower(factor[half:, half:])
     inverse[half:, :half] = -last @ (factor[half:, :half] @ first)
     return inverse
+
+
+def squared_loss(errors, targets, weights):
+    """Mean squared error over rows and outputs, and its derivatives in the errors.
+
+    Errors are targets less predictions, (n, n_outputs); the weights sum to 1.
+    """
+    weighted = weights[:, None] * errors / errors.shape[1]
+    return float((weighted * errors).sum()), 2 * weighted
+
+
+@dataclass(frozen=True)
+class LossOfClasses:
+    """Mean over outputs of a loss of classes, with its derivatives in the errors."""
+
+    of_output: Callable  # cross_entropy or log_loss_of_shares
+    frequencies: np.ndarray  # (n_classes,), for several outputs one after the other
+    outputs: list  # slices, the classes of each output
+
+    def __call__(self, errors, targets, weights):
+        slopes, loss = np.empty(errors.shape), 0.0
+        for classes in self.outputs:
+            pi = self.frequencies[classes]
+            labels = targets[:, classes] + pi > 0.5
+            scores = (targets - errors)[:, classes]
+            value, slopes[:, classes] = self.of_output(scores, labels, pi, weights)
+            loss += value
+        return loss / len(self.outputs), slopes / len(self.outputs)
+
+
+def cross_entropy(scores, labels, frequencies, weights):
+    r"""Log-loss of :math:`P(c) \propto \pi_c\, e^{\theta f_c}`, for scores f of classes.
+
+    The sharpness :math:`\theta` is about that of the least loss, so that derivatives need not
+    know of it.
+    """
+    scores, log_prior = scores.astype(np.float64), np.log(frequencies)
+    log_sharpness = np.log(_FIRST_SHARPNESS)
+    for _ in range(_NEWTON_STEPS):
+        sharpness = np.exp(log_sharpness)
+        p = softmax(log_prior + sharpness * scores, axis=1)
+        mean = (p * scores).sum(axis=1)
+        slope = weights @ (mean - (labels * scores).sum(axis=1))
+        curvature = weights @ ((p * scores**2).sum(axis=1) - mean**2)
+        # In the logarithm; convex in the sharpness itself.
+        step = sharpness * slope / max(sharpness**2 * curvature, 1e-12)
+        log_sharpness = np.clip(log_sharpness - np.clip(step, -1, 1), -2, 6)
+    sharpness = np.exp(log_sharpness)
+    p = softmax(log_prior + sharpness * scores, axis=1)
+    own = (p * labels).sum(axis=1)
+    mixed = (1 - _EQUAL) * own + _EQUAL / len(frequencies)
+    share = (1 - _EQUAL) * own / mixed
+    slopes = -sharpness * (weights * share)[:, None] * (p - labels)
+    return float(-weights @ np.log(mixed)), slopes
+
+
+def log_loss_of_shares(scores, labels, frequencies, weights):
+    """Log-loss of predictions that are shares of the classes, less their frequencies."""
+    shares = scores + frequencies
+    mixed = (1 - _EQUAL) * np.maximum(shares, 0) + _EQUAL / len(frequencies)
+    loss = -(weights[:, None] * np.log(mixed))[labels].sum()
+    counted = labels & (shares > 0)
+    return loss, weights[:, None] * counted * (1 - _EQUAL) / mixed

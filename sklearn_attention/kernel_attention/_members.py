@@ -1,12 +1,11 @@
-"""Members: what a kernel is learned for, from which batches, and how rows are read with it."""
+"""Members: kernels learned on batches of rows, for one way to read the rows each."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from ._averages import AverageMember, AveragePairs, LocalLines
-from ._batches import PatchBatches, RandomBatches
-from ._descend import descend
 from ._kernel import LearnedKernel, Pairs
 from ._leave_one_out import leave_one_out
 from ._ridge import RidgeMember
@@ -17,100 +16,17 @@ FEW_ROWS = 2500
 _MOST_LEARNED_FROM = 20_000
 _JITTER = 0.3
 # Deviations of a feature's columns from its scale are normal with this precision before the
-# rows are seen.
+# rows are known.
 _COLUMN_PRECISION = 0.05
 _SAMPLED = 4000
-
-
-@dataclass(frozen=True)
-class KernelRidge:
-    """Kernel ridge regression, learned by its exact leave-one-out errors.
-
-    Parameters
-    ----------
-    batch : int
-        Largest number of rows in a batch.
-    share : float
-        Largest share of the rows in a batch.
-    rate : float
-    n_steps : int
-        Unless the user says otherwise.
-    precision : float
-        How firmly scales are held where they start.
-    noise : float
-        To start with.
-    rough, linear, constant : bool
-        Parts of the kernel.
-    most_at_random : int
-        Rows up to which batches are drawn at random from all of them; beyond, in patches.
-    """
-
-    batch: int = 512
-    share: float = 0.8
-    rate: float = 0.2
-    n_steps: int = 20
-    precision: float = 0.0
-    noise: float = 0.1
-    rough: bool = True
-    linear: bool = False
-    constant: bool = True
-    most_at_random: int = FEW_ROWS
-
-    def fit(self, training, judged, loss, rng, options):
-        """Learn the kernel from all rows but those judged, and solve with all rows.
-
-        Parameters
-        ----------
-        training : TrainingRows
-        judged : ndarray of int
-        loss : callable
-            See :class:`SquaredLoss`.
-        rng : numpy.random.Generator
-        options : Options
-
-        Returns
-        -------
-        member : RidgeMember
-        left_out : ndarray of shape (n_judged, n_outputs)
-        """
-        batch = _Learning(training, judged, rng)
-        kernel = LearnedKernel.start(
-            training.features, batch.variances, training.X.shape[1], options.formula, rng,
-            jitter=_JITTER, constant=float(self.constant and options.learns),
-            rough=self.rough and options.learns, linear=self.linear and options.learns,
-            noise=self.noise,
-        )  # fmt: skip
-        kernel, free = options.fix(kernel)
-        if free.any():
-            size = max(2, min(self.batch, int(self.share * len(batch.rows))))
-            many = len(training) > self.most_at_random
-            draw = PatchBatches(batch.coordinates, rng) if many else RandomBatches(
-                len(batch.rows), size, rng
-            )  # fmt: skip
-            start = kernel
-            n_steps = options.n_steps(self.n_steps)
-
-            def gradient_at(kernel):
-                rows, n_judged = draw.draw(kernel)
-                dtype = kernel.precision
-                targets, weights = batch.targets[rows].astype(dtype), batch.weights[rows]
-                counted = np.where(np.arange(len(rows)) < n_judged, weights, 0)
-                counted = counted / counted.sum()
-                gradient = leave_one_out(
-                    Pairs(kernel, [z[rows].astype(dtype) for z in batch.coordinates]),
-                    targets, weights,
-                    lambda errors: loss(errors, targets, counted),
-                )[1]  # fmt: skip
-                named, values = kernel.named(gradient), kernel.named()
-                named["deviation"] += 2 * _COLUMN_PRECISION * values["deviation"] / len(rows)
-                held = values["scale"] - start.named()["scale"]
-                named["scale"] += 2 * self.precision * held / len(rows)
-                return gradient
-
-            kernel = descend(kernel, gradient_at, n_steps, self.rate, free)
-        return RidgeMember.fit(kernel, training, rng, judged)
-
-
+# Of Adam, and what the noise is raised by where a matrix cannot be factorised.
+_WARM_UP, _FIRST_RATE = 0.15, 0.04
+_MOMENTUM, _MOMENTUM_OF_SQUARES = 0.9, 0.999
+_MORE_NOISE = 0.3
+# Of patches: rows far from one another would never show how far apart rows may be.
+_CENTERS, _NEAR, _SCORED_NEAR, _ELSEWHERE = 8, 48, 16, 128
+# Steps for which neighbours are those in the same length-scales.
+_REFRESH = 5
 # Rows that averages are taken over: for a prediction, and to learn from.
 _MOST_AVERAGED, _KEYS, _QUERIES = 50_000, 2048, 256
 _AVERAGE_RATE, _AVERAGE_STEPS = 0.1, 80
@@ -122,106 +38,118 @@ _SHARPER = (0.0, 0.15, 0.3, 0.45, 0.6, 0.8)
 
 
 @dataclass(frozen=True)
-class LocalAverage:
-    """Weighted averages, or local lines, learned by their leave-one-out errors.
+class KernelRidge:
+    """Kernel ridge regression, learned by its exact leave-one-out errors."""
 
-    Parameters
-    ----------
-    lines : bool
-    """
+    batch: int = 512  # rows of a batch, at most
+    share: float = 0.8  # of all rows, at most
+    rate: float = 0.2
+    n_steps: int = 20
+    precision: float = 0.0  # how firmly scales are held where they start
+    noise: float = 0.1  # to start with
+    rough: bool = True  # parts of the kernel
+    linear: bool = False
+    constant: bool = True
+    most_at_random: int = FEW_ROWS  # beyond, batches are patches of neighbours
+
+    def fit(self, training, held_out, loss, rng, options):
+        """Learn the kernel without the rows held out, and solve with all rows.
+
+        Returns a RidgeMember and its leave-one-out predictions (n_held_out, n_outputs).
+        """
+        sample = _Sample(training, held_out, rng)
+        kernel = LearnedKernel.start(
+            training.features, sample.variances, training.X.shape[1], options.formula, rng,
+            jitter=_JITTER, constant=float(self.constant and options.learns),
+            rough=self.rough and options.learns, linear=self.linear and options.learns,
+            noise=self.noise,
+        )  # fmt: skip
+        kernel, free = options.fix(kernel, training.encodings[0])
+        if free.any():
+            size = max(2, min(self.batch, int(self.share * len(sample.rows))))
+            if len(training) > self.most_at_random:
+                batches = PatchBatches(sample.coordinates, rng)
+            else:
+                batches = RandomBatches(len(sample.rows), size, rng)
+            first_scale = kernel.named()["scale"]
+
+            def gradient_at(kernel):
+                rows, n_scored = batches.draw(kernel)
+                dtype = kernel.precision
+                targets, weights = sample.targets[rows].astype(dtype), sample.weights[rows]
+                counted = np.where(np.arange(len(rows)) < n_scored, weights, 0)
+                counted = counted / counted.sum()
+                gradient = leave_one_out(
+                    Pairs(kernel, [z[rows].astype(dtype) for z in sample.coordinates]),
+                    targets, weights,
+                    lambda errors: loss(errors, targets, counted),
+                )[1]  # fmt: skip
+                named, values = kernel.named(gradient), kernel.named()
+                named["deviation"] += 2 * _COLUMN_PRECISION * values["deviation"] / len(rows)
+                held = values["scale"] - first_scale
+                named["scale"] += 2 * self.precision * held / len(rows)
+                return gradient
+
+            kernel = descend(
+                kernel, gradient_at, options.n_steps(self.n_steps), self.rate, free
+            )
+        return RidgeMember.fit(kernel, training, rng, held_out)
+
+
+@dataclass(frozen=True)
+class LocalAverage:
+    """Weighted averages, or local lines, learned by their leave-one-out errors."""
 
     lines: bool = False
 
-    def fit(self, training, judged, loss, rng, options):
-        """Learn the kernel from all rows but those judged; see :class:`KernelRidge`."""
-        batch = _Learning(training, judged, rng)
+    def fit(self, training, held_out, loss, rng, options):
+        """An AverageMember and its leave-one-out predictions; see :class:`KernelRidge`."""
+        sample = _Sample(training, held_out, rng)
         kernel = LearnedKernel.start(
-            training.features, batch.variances, training.X.shape[1], options.formula, rng,
+            training.features, sample.variances, training.X.shape[1], options.formula, rng,
             jitter=_JITTER, constant=0.0, rough=False, noise=1.0,
         )  # fmt: skip
-        kernel, free = options.fix(kernel)
+        kernel, free = options.fix(kernel, training.encodings[0])
         free[-1] &= self.lines
-        columns = self._columns(training, batch)
+        columns = self._columns(training, sample)
         if free.any():
 
             def gradient_at(kernel):
-                keys = rng.permutation(len(batch.rows))[:_KEYS]
+                keys = rng.permutation(len(sample.rows))[:_KEYS]
                 own = rng.permutation(len(keys))[:_QUERIES]
-                return _average_gradient(kernel, batch, columns, keys, own, loss)
+                return _average_gradient(kernel, sample, columns, keys, own, loss)
 
             n_steps = options.n_steps(_AVERAGE_STEPS)
             kernel = descend(kernel, gradient_at, n_steps, _AVERAGE_RATE, free)
         support = np.arange(len(training))
         if len(training) > _MOST_AVERAGED:
             chosen = rng.choice(len(training), _MOST_AVERAGED, replace=False)
-            support = np.union1d(chosen, judged)
+            support = np.union1d(chosen, held_out)
         member = AverageMember(kernel, support, columns)
         if options.learns and len(support) > _KEYS:
-            member = _sharpen(member, training, batch.rows, loss, rng)
-        own = np.searchsorted(support, judged)
-        own = own if len(support) > 1 else np.full(len(judged), -1)
-        return member, member.predict(training, training.X[judged], own)
+            member = _sharpen(member, training, sample.rows, loss, rng)
+        own = np.searchsorted(support, held_out)
+        own = own if len(support) > 1 else np.full(len(held_out), -1)
+        return member, member.predict(training, training.X[held_out], own)
 
-    def _columns(self, training, batch):
+    def _columns(self, training, sample):
         """Columns of numbers along which lines run: those that go with the targets most."""
-        standard = training.encodings[0]
-        n_numbers = len(standard.center) if self.lines else 0
+        n_numbers = len(training.encodings[0].center) if self.lines else 0
         if n_numbers <= _MOST_SLOPES:
             return np.arange(n_numbers)
-        x, y = batch.coordinates[0][:, :n_numbers], batch.targets
+        x, y = sample.coordinates[0][:, :n_numbers], sample.targets
         y = y - y.mean(axis=0)
         size = np.abs(x.T @ y).max(axis=1) / np.sqrt(np.square(x).sum(axis=0) + 1e-30)
         return np.sort(np.argsort(-size, kind="stable")[:_MOST_SLOPES])
 
 
-@dataclass(frozen=True)
-class Options:
-    """Wishes of the user for every member.
+class _Sample:
+    """Rows that a kernel is learned from, in single precision: none of those held out."""
 
-    Parameters
-    ----------
-    formula : RadialKernel
-    max_steps : int or "auto"
-    scales : ndarray of shape (n_features,) or None
-        Logarithms of inverse length-scales that are given; None to learn them.
-    ridge : float or None
-        What is given for it; None to learn it.
-    """
-
-    formula: object
-    max_steps: object = "auto"
-    scales: object = None
-    ridge: object = None
-
-    @property
-    def learns(self):
-        """Whether length-scales are learned."""
-        return self.scales is None
-
-    def n_steps(self, usual):
-        """Number of steps."""
-        return usual if self.max_steps == "auto" else int(self.max_steps)
-
-    def fix(self, kernel):
-        """The kernel with what is given, and which of its parameters are to be learned."""
-        free, values = kernel.is_learned, kernel.values.copy()
-        if self.scales is not None:
-            free[:-1] = False
-            kernel.named(values)["scale"][:] = self.scales
-        if self.ridge is not None:
-            free[-1] = False
-            with np.errstate(divide="ignore"):
-                values[-1] = 0.5 * np.log(self.ridge)
-        return kernel.with_values(values), free
-
-
-class _Learning:
-    """Rows that a kernel is learned from: in single precision, without those judged."""
-
-    def __init__(self, training, judged, rng):
+    def __init__(self, training, held_out, rng):
         rows = np.arange(len(training))
-        if len(judged) < len(training):
-            rows = np.setdiff1d(rows, judged)
+        if len(held_out) < len(training):
+            rows = np.setdiff1d(rows, held_out)
         if len(rows) > _MOST_LEARNED_FROM:
             rows = np.sort(rng.choice(rows, _MOST_LEARNED_FROM, replace=False))
         self.rows = rows
@@ -231,10 +159,10 @@ class _Learning:
         self.variances = [z[:_SAMPLED].var(axis=0, dtype=np.float64) for z in self.coordinates]
 
 
-def _average_gradient(kernel, batch, columns, keys, own, loss):
-    at_keys = [z[keys] for z in batch.coordinates]
+def _average_gradient(kernel, sample, columns, keys, own, loss):
+    at_keys = [z[keys] for z in sample.coordinates]
     at_queries = [z[own] for z in at_keys]
-    targets, weights = batch.targets[keys], batch.weights[keys]
+    targets, weights = sample.targets[keys], sample.weights[keys]
     left = own if len(keys) > 1 else None
     pairs = AveragePairs(kernel, at_queries, at_keys, weights, left)
     lines = LocalLines(
@@ -245,21 +173,110 @@ def _average_gradient(kernel, batch, columns, keys, own, loss):
     gradient = pairs.gradient(lines.pull(slopes))
     gradient[-1] = 2 * kernel.noise * lines.ridge_slope(slopes)
     deviation = kernel.named()["deviation"]
-    kernel.named(gradient)["deviation"] += 2 * _COLUMN_PRECISION * deviation / len(batch.rows)
+    kernel.named(gradient)["deviation"] += 2 * _COLUMN_PRECISION * deviation / len(sample.rows)
     return gradient
 
 
 def _sharpen(member, training, learned_from, loss, rng):
     """The member at the best of some temperatures, on rows that it has learned from."""
     known = np.intersect1d(learned_from, member.rows)
-    asked = rng.choice(known, min(len(known), _QUERIES), replace=False)
-    own = np.searchsorted(member.rows, asked)
-    targets, weights = training.targets[asked], training.weights[asked]
+    queries = rng.choice(known, min(len(known), _QUERIES), replace=False)
+    own = np.searchsorted(member.rows, queries)
+    targets, weights = training.targets[queries], training.weights[queries]
     found = []
     for sharper in _SHARPER:
         values = member.kernel.values.copy()
         member.kernel.named(values)["scale"][:] += sharper
         trial = AverageMember(member.kernel.with_values(values), member.rows, member.columns)
-        errors = targets - trial.predict(training, training.X[asked], own)
+        errors = targets - trial.predict(training, training.X[queries], own)
         found.append((loss(errors, targets, weights / weights.sum())[0], sharper, trial))
     return min(found, key=lambda trial: trial[:2])[2]
+
+
+def descend(kernel, gradient_at, n_steps, rate, free):
+    """The kernel after some steps of Adam [1]_ along one cycle of rates [2]_.
+
+    ``gradient_at(kernel)`` is that of the loss on another batch of rows. Where it raises
+    `LinAlgError`, the noise is raised, unless that is given. Parameters that are not `free`,
+    (n_parameters,), stay.
+
+    References
+    ----------
+    .. [1] Kingma, D. P. and Ba, J. (2015). Adam: a method for stochastic optimization. ICLR.
+    .. [2] Smith, L. N. and Topin, N. (2019). Super-convergence: very fast training of neural
+       networks using large learning rates. SPIE 11006.
+    """
+    mean, square, n_done = 0.0, 0.0, 0
+    for step in range(n_steps):
+        values = kernel.values.copy()
+        try:
+            gradient = np.where(free, gradient_at(kernel), 0.0)
+        except np.linalg.LinAlgError:
+            if free[-1]:
+                values[-1] += _MORE_NOISE
+                kernel = kernel.with_values(values)
+            continue
+        n_done += 1
+        mean = _MOMENTUM * mean + (1 - _MOMENTUM) * gradient
+        square = _MOMENTUM_OF_SQUARES * square + (1 - _MOMENTUM_OF_SQUARES) * gradient**2
+        moved = mean / (1 - _MOMENTUM**n_done)
+        size = np.sqrt(square / (1 - _MOMENTUM_OF_SQUARES**n_done)) + 1e-8
+        values[free] -= (rate * _share(step / n_steps) * moved / size)[free]
+        kernel = kernel.with_values(values)
+    return kernel
+
+
+def _share(done):
+    """Share of the largest rate, by the share of the steps that are done."""
+    if done < _WARM_UP:
+        rising = 0.5 - 0.5 * math.cos(math.pi * done / _WARM_UP)
+        return _FIRST_RATE + (1 - _FIRST_RATE) * rising
+    return 0.5 + 0.5 * math.cos(math.pi * (done - _WARM_UP) / (1 - _WARM_UP))
+
+
+class RandomBatches:
+    """Rows drawn at random."""
+
+    def __init__(self, n_rows, size, rng):
+        self._n, self._size, self._rng = n_rows, size, rng
+
+    def draw(self, kernel):
+        """Positions of rows, and of how many of them, the first ones, errors count."""
+        if self._size >= self._n:
+            return np.arange(self._n), self._n
+        return self._rng.permutation(self._n)[: self._size], self._size
+
+
+class PatchBatches:
+    """Patches: random rows with those nearest to them, and some rows from elsewhere.
+
+    Errors count in the middles of the patches.
+    """
+
+    def __init__(self, coordinates, rng):
+        self._coordinates, self._rng, self._patches = coordinates, rng, []
+
+    def draw(self, kernel):
+        """Positions of rows, and of how many of them, the first ones, errors count."""
+        if not self._patches:
+            self._patches = self._find(kernel.space(self._coordinates))
+        n, found = len(self._coordinates[0]), self._patches.pop()
+        scored = np.unique(found[:, :_SCORED_NEAR])
+        elsewhere = self._rng.choice(n, min(n, _ELSEWHERE), replace=False)
+        others = np.setdiff1d(np.concatenate([found.ravel(), elsewhere]), scored)
+        return np.concatenate([scored, others]), len(scored)
+
+    def _find(self, space):
+        """Rows of the patches of some steps, the nearest first."""
+        n = len(space)
+        centers = [
+            self._rng.choice(n, min(n, _CENTERS), replace=False) for _ in range(_REFRESH)
+        ]
+        near = min(_NEAR, n - 1)
+        # All at once, so that all rows are read but once.
+        squared = space[np.concatenate(centers)] @ space.T
+        squared *= -2
+        squared += np.einsum("ij,ij->i", space, space)
+        found = np.argpartition(squared, near, axis=1)[:, :near]
+        order = np.argsort(np.take_along_axis(squared, found, axis=1), axis=1)
+        return np.split(np.take_along_axis(found, order, axis=1), _REFRESH)

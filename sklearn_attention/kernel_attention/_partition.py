@@ -18,36 +18,18 @@ class Partition:
     :math:`u^2 (3 - 2u)` with :math:`u = \text{clip}((t - a) / (b - a), 0, 1)`, the left side
     the rest. The weight of a leaf is the product of the shares on the way to it, so that
     weights sum to 1 and have no jumps.
-
-    Parameters
-    ----------
-    directions : ndarray of shape (2**depth - 1, n_columns)
-        The children of the split at i are those at 2i + 1 and 2i + 2.
-    lower, upper : ndarray of shape (2**depth - 1,)
-        The :math:`a` and :math:`b`.
     """
 
+    # (n_splits, n_columns); the children of the split at i are those at 2i + 1 and 2i + 2.
     directions: np.ndarray
-    lower: np.ndarray
+    lower: np.ndarray  # the a and b, (n_splits,)
     upper: np.ndarray
 
     @classmethod
     def learn(cls, points, *, most, overlap, rng):
-        """Splits at medians along principal directions, until leaves have few rows.
+        """Splits at medians of points along principal directions, to leaves of at most `most`.
 
-        Parameters
-        ----------
-        points : ndarray of shape (n, n_columns)
-            Rows in the learned space.
-        most : int
-            Rows that a leaf may have.
-        overlap : float
-            Share of the rows of a split, on either side of the median, that belong to both.
-        rng : numpy.random.Generator
-
-        Returns
-        -------
-        partition : Partition
+        `overlap` is the share of rows, on either side of a median, that belong to both.
         """
         depth = 0
         if len(points) > most:
@@ -68,17 +50,7 @@ class Partition:
         return partition
 
     def leaves(self, points):
-        """Rows that belong to each leaf, with their weights there.
-
-        Parameters
-        ----------
-        points : ndarray of shape (n, n_columns)
-
-        Yields
-        ------
-        rows : ndarray of int
-        weights : ndarray of float
-        """
+        """For each leaf the rows that belong to it, and their weights there."""
         found = {0: (np.arange(len(points)), np.ones(len(points)))}
         for split in range(len(self.lower)):
             rows, weights = found.pop(split)
@@ -90,17 +62,7 @@ class Partition:
             yield found[leaf]
 
     def weight_slopes(self, leaf, points):
-        """Derivatives of a leaf's weight in the points; (n, n_columns).
-
-        Parameters
-        ----------
-        leaf : int
-        points : ndarray of shape (n, n_columns)
-
-        Returns
-        -------
-        slopes : ndarray of shape (n, n_columns)
-        """
+        """Derivatives of a leaf's weight in the points, (n, n_columns)."""
         child, weights = leaf + len(self.lower), np.ones(len(points))
         slopes = np.zeros(points.shape)
         while child:
@@ -129,7 +91,7 @@ class Partition:
         self.directions[split] = np.linalg.eigh(covariance)[1][:, -1]
         along = (points @ self.directions[split]).astype(np.float64)
         lower, upper = np.quantile(along, [0.5 - overlap, 0.5 + overlap])
-        # Not told apart from one another but by rounding.
+        # They differ by no more than rounding.
         same = _ROUNDING * np.abs(along).max()
         if upper - lower <= same:
             lower, upper = _gap(along, lower, same)

@@ -1,6 +1,5 @@
 """Kernel attention for numbers."""
 
-import dataclasses
 from types import MappingProxyType
 
 import numpy as np
@@ -8,33 +7,67 @@ from sklearn.base import RegressorMixin
 from sklearn.callback import with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
-from .._base import keeps_state_on_failure
+from .._base import FitReport, keeps_state_on_failure
 from .._blas_threads import one_blas_thread
 from .._blocks import blocks
-from .._validation import check_in_open_interval, check_numeric_target, check_probabilities
-from ._blend import blend
-from ._boosting import predict_trees, stack_regressor
-from ._distribution import calibrate, error_deviation, error_quantiles, error_weights
+from .._validation import (
+    check_in_open_interval,
+    check_key_weights,
+    check_numeric_target,
+    check_probabilities,
+)
+from ._boosting import FEWEST_ROWS, predict_trees, stack_regressor
+from ._distribution import ErrorDistribution
 from ._estimator import KernelAttention
-from ._kernel import ScaledRows
-from ._losses import SquaredLoss
+from ._fitted import Rows, Task, blend, fit_kernel_attention
+from ._leave_one_out import squared_loss
 from ._members import FEW_ROWS, KernelRidge
+from ._options import Options
 
 _QUERY_BLOCK = 1024
 # Of the first fold: an error so small that the other kind is not worth its time, one from
 # which it may be, and a share of the blend that is not.
 _CERTAIN, _NOISY, _LITTLE = 0.005, 0.25, 0.15
-# Rows whose errors choose how the distribution is made.
-_MOST_SCORED = 256
+
+
+def _ridges(n_rows, n_folds):
+    """Learners of the members of each kind."""
+    if n_rows > FEW_ROWS:
+        return {"solve": KernelRidge(rate=0.12, noise=0.03, n_steps=80, linear=True)}
+    large = KernelRidge(linear=True)
+    if n_folds == 1:
+        return {"solve": large}
+    small = KernelRidge(batch=256, share=0.4, rate=0.15, n_steps=27, linear=True)
+    return {"solve": large, "solve_small": small}
+
+
+def _worth_their_time(kinds, left_out, targets, weights):
+    """Kinds to go on with after the first fold."""
+    errors = np.square(targets - left_out).mean(axis=2) @ weights / weights.sum()
+    if errors[0] < _CERTAIN:
+        return kinds[:1]
+    shares = blend(left_out, targets, weights).mean(axis=1)
+    noisy = errors[1] > _NOISY and shares[0] < _LITTLE * shares.sum()
+    return kinds[1:] if noisy else kinds
+
+
+REGRESSION = Task(
+    loss=lambda readout, center, outputs: squared_loss,
+    ridges=_ridges,
+    keep=_worth_their_time,
+    folds=MappingProxyType({600: 4, 30_000: 2, np.inf: 1}),
+    scales_targets=True,
+    fewest_bins=20,
+)
 
 
 class KernelAttentionRegressor(RegressorMixin, KernelAttention):
     r"""Regression by attention over the training rows, with a learned kernel.
 
-    The rows are remembered; a prediction is made of those that a kernel finds near. What
-    near means is learned: every feature has a length-scale, in each of several encodings of
-    the rows, by gradient descent on exact leave-one-out errors. Works out of the box on mixed
-    data frames, with missing values, without preprocessing.
+    The rows are remembered, and a prediction is made of those near the query by a kernel,
+    whose length-scales are learned: one for every feature in each of several encodings of the
+    rows, by gradient descent on exact leave-one-out errors. Mixed data frames and missing
+    values need no preprocessing.
 
     Parameters
     ----------
@@ -46,19 +79,19 @@ class KernelAttentionRegressor(RegressorMixin, KernelAttention):
         A positive kernel of the distance, see :mod:`sklearn_attention.kernels`; for "solve"
         one that is positive definite, such as "matern52".
     encodings : str or sequence of str, default=("standard", "quantile", "piecewise_linear")
-        How the kernel sees the features: ``"standard"`` in standard deviations,
+        Coordinates that the kernel compares: ``"standard"`` in standard deviations,
         ``"quantile"`` as normal scores, ``"piecewise_linear"`` by how far they reach into
         each of 20 to 48 bins between quantiles, which lets a smooth kernel take steps.
-        Categories have a column for each level in every encoding, missing cells one that says
-        so.
+        Categories have a column for each level in every encoding, those of more than 64
+        levels in the first one, missing cells one that marks them.
     n_folds : int or "auto", default="auto"
         Members of each kind, which are averaged. Each is learned without the rows of its own
-        fold, a quarter of all or fewer, whose leave-one-out predictions judge it. "auto" is 4
-        up to 600 rows, 2 up to 30 000 and 1 beyond; 1 is the light setting.
+        fold, a quarter of all or fewer, whose leave-one-out predictions measure it. "auto" is
+        4 up to 600 rows, 2 up to 30 000 and 1 beyond; 1 is the light setting.
     max_steps : int or "auto", default="auto"
         Gradient steps for each member. "auto" is 20 or 27 up to 2500 rows, and 80 beyond
         and for averages. 0 leaves
-        the length-scales where they start, all features alike.
+        the length-scales where they start, equal for all features.
     bandwidth : "learned", float or array-like of shape (n_features,), default="learned"
         Given, it is the length-scales, in the features' own units, and nothing is learned
         but the ridge; only with ``encodings="standard"``.
@@ -70,7 +103,7 @@ class KernelAttentionRegressor(RegressorMixin, KernelAttention):
         as that far away.
     boosting : None or "auto", default=None
         Whether boosted trees are stacked with kernel attention. "auto": for each fold
-        scikit-learn's `HistGradientBoosting` is fitted without the rows that judge, and joins
+        scikit-learn's `HistGradientBoosting` is fitted without the rows held out, and joins
         where these are then predicted better by at least 0.3 %. Never where the bandwidth is
         given, or there are fewer than 50 rows.
     random_state : int, RandomState instance or None, default=0
@@ -95,10 +128,10 @@ class KernelAttentionRegressor(RegressorMixin, KernelAttention):
         standard deviations of the targets from the mean.
     bandwidth_ : ndarray of shape (n_features,)
         Length-scales in the standard encoding, or in the first if it is not there.
-    loo_residuals_ : ndarray of shape (n_judged,) or (n_judged, n_outputs)
+    loo_residuals_ : ndarray of shape (n_held_out,) or (n_held_out, n_outputs)
         Targets less leave-one-out predictions, of rows that no kernel was learned from, nor
         trees, where these are stacked.
-    judged_rows_ : ndarray of shape (n_judged,)
+    held_out_rows_ : ndarray of shape (n_held_out,)
         Positions of these rows among the rows remembered.
     encodings_, members_ : list
         What was learned.
@@ -123,9 +156,10 @@ class KernelAttentionRegressor(RegressorMixin, KernelAttention):
     :math:`D_e = \lVert (\phi_e(x) - \phi_e(x')) / \ell_e \rVert^2` the kernel is
 
     .. math:: K(x, x') = \sum_e s_e^2\, k(D_e) + 1 + r^2 \exp\Bigl(-\tau
-              \sqrt{\textstyle\sum_e D_e}\Bigr)
+              \sqrt{\textstyle\sum_e D_e}\Bigr) + \frac{b^2}{d}\, \phi_1(x)^\top \phi_1(x')
 
-    a smooth part for each encoding, and a rough one of them all, which follows what jumps.
+    a smooth part for each encoding, a rough one of them all, which follows what jumps, and a
+    linear one of the d columns of the first encoding, which goes on beyond the rows.
     Averages have the smooth parts alone. Predictions are
 
     .. math::
@@ -140,13 +174,13 @@ class KernelAttentionRegressor(RegressorMixin, KernelAttention):
     closed form; [1]_ learns a network in its place. Solving learns from
     :math:`[K^{-1} y]_i / [K^{-1}]_{ii}`, the exact leave-one-out errors [2]_, with their
     gradient in closed form, on batches of about 500 rows; beyond 2500 rows these are patches
-    of neighbours. The averages learn from theirs on 2048 keys a step. Members are judged, and
-    blended [3]_, by leave-one-out predictions of rows they have not learned from: the
+    of neighbours. The averages learn from theirs on 2048 keys a step. Members are
+    blended [3]_ by leave-one-out predictions of rows they have not learned from: the
     leave-one-out error of rows that length-scales were learned from is too good to be true.
 
-    Boosted trees, if asked for, are stacked [3]_ on top: the prediction is
+    With ``boosting="auto"`` trees are stacked [3]_ on top: the prediction is
     :math:`a \hat y + b \hat t`, where :math:`\hat t` is the mean over the folds' boosters, and
-    :math:`a, b \ge 0` are of least squares on the rows that judge, with large errors weighted
+    :math:`a, b \ge 0` are of least squares on the rows held out, with large errors weighted
     down.
 
     Up to 3000 rows systems are solved as they are. Beyond, the learned space is split at
@@ -159,8 +193,8 @@ class KernelAttentionRegressor(RegressorMixin, KernelAttention):
     Copies would predict one another without error. So rows that agree in all features and
     targets are remembered as one row of their joint weight, where one of the columns is a
     number that hardly ever repeats; elsewhere equal rows may be observations like any others.
-    Rows that are only alike do tell one another: where those of one group must not, keep groups
-    together when you validate.
+    Rows that are nearly equal do predict one another: where those of one group must not, keep
+    groups together in validation.
 
     References
     ----------
@@ -211,31 +245,34 @@ class KernelAttentionRegressor(RegressorMixin, KernelAttention):
             If data or parameters are not valid. The estimator then is as it was before.
         """
         check_numeric_target(y)
-        X, y = self._check_training(X, y, y_numeric=True)
-        y = y.astype(np.float64)
-        task_data = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
-        left_out, folds, context = self._remember(X, y, sample_weight, task_data)
-        rows = self.judged_rows_
-        table = self.values_.reshape(len(self.keys_), -1)[rows]
-        targets, weights = (table - self.center_) / self.scale_, self.key_weights_[rows]
-        shares = np.ones((1, targets.shape[1]))
-        if len(self.kinds_) > 1:
-            shares = blend(left_out, targets, weights)
-            left_out = self._drop_unused(shares.any(axis=1), left_out)
-            shares = shares[shares.any(axis=1)]
-        self._describe()
-        self._shares = shares
+        X, y = self._learn_rows(X, y=y, multi_output=True, y_numeric=True)
+        y, weights = y.astype(np.float64), check_key_weights(sample_weight, X)
+        options, report = Options.of(self), FitReport(self, X, y, sample_weight, "member")
+        rows = Rows(X, y, weights, self.columns_, outputs=[])
+        fitted, left_out = fit_kernel_attention(rows, REGRESSION, options, report)
+        self._fitted, self.values_ = fitted, y[fitted.positions]
+        vars(self).update(fitted.attributes())
+        held_out, single = fitted.held_out, y.ndim == 1
+        kernel = np.einsum("kno,ko->no", left_out, fitted.shares)
+        boosts = options.boosting and len(self.keys_) >= FEWEST_ROWS
+        stacks = _stacks(fitted, kernel, self.columns_, boosts)
+        self.boosters_ = [boosters for boosters, *_ in stacks]
+        self._stacking = np.column_stack([shares for _, shares, _ in stacks])
+        stacked = np.column_stack([predictions for *_, predictions in stacks])
+        errors = fitted.training.targets[held_out] - stacked
         self.blend_weights_ = {
-            kind: float(share[0]) if y.ndim == 1 else share
-            for kind, share in zip(self.kinds_, shares, strict=True)
+            kind: float(share[0]) if single else share
+            for kind, share in zip(fitted.kinds, fitted.shares, strict=True)
         }
-        stacked = self._stack(np.einsum("kno,ko->no", left_out, shares), folds)
-        errors = targets - stacked
         share = self._stacking[1]
-        self.boosting_share_ = float(share[0]) if y.ndim == 1 else share
-        self.loo_residuals_ = (errors * self.scale_).reshape(-1, *y.shape[1:])
-        self.sharpness_, self.everywhere_ = self._calibrate(errors, weights)
-        context.call_on_fit_task_end(estimator=self, **task_data, reconstruction_attributes={})
+        self.boosting_share_ = float(share[0]) if single else share
+        self.loo_residuals_ = (errors * fitted.scale).reshape(-1, *y.shape[1:])
+        known = np.einsum("kno,ko->no", fitted.scores_of_held_out(), fitted.shares)
+        put_right = (known - kernel) * self._stacking[0]
+        self._distribution = ErrorDistribution.calibrate(
+            fitted.held_out_rows, errors, put_right, fitted.training.weights[held_out]
+        )
+        report.end()
         return self
 
     def predict(self, X, return_std=False):
@@ -255,14 +292,13 @@ class KernelAttentionRegressor(RegressorMixin, KernelAttention):
         std : ndarray of the same shape
             Only returned if `return_std` is True.
         """
-        check_is_fitted(self)
-        X = self._check_queries(X)
+        X = self._read_rows(X)
         predictions = self._predict(X)
         shape = len(X), *self.values_.shape[1:]
         dtype = self.keys_.dtype
         if not return_std:
             return predictions.reshape(shape).astype(dtype)
-        std = self._of_errors(X, error_deviation)
+        std = self._of_errors(X, self._distribution.deviation)
         return predictions.reshape(shape).astype(dtype), std.reshape(shape).astype(dtype)
 
     def predict_quantiles(self, X, quantiles=(0.1, 0.5, 0.9)):
@@ -282,14 +318,22 @@ class KernelAttentionRegressor(RegressorMixin, KernelAttention):
 
         Notes
         -----
-        The distribution is that of the leave-one-out errors of the rows that judge the
-        members, weighted by the learned kernel between them and the query, moved so that its
-        mean is the prediction:
+        The distribution is that of the leave-one-out errors of the rows held out, weighted by
+        the learned kernel between them and the query:
 
-        .. math:: F(t \mid x) = \sum_i w_i(x)\,
-                  \bigl[\hat y(x) + e_i - \textstyle\sum_j w_j(x) e_j \le t\bigr],\quad
-                  w_i(x) = (1 - \lambda) \frac{K(x, x_i)^\tau}{\sum_j K(x, x_j)^\tau}
+        .. math:: F(t \mid x) &= \sum_i w_i(x)\, \Bigl[\hat y(x) + s(x) \bigl(
+                  \tfrac{e_i}{s_i} - \textstyle\sum_j w_j(x) \tfrac{e_j - r_j}{s_j}
+                  \bigr) \le t\Bigr] \\
+                  w_i(x) &= (1 - \lambda) \frac{K(x, x_i)^\tau}{\sum_j K(x, x_j)^\tau}
                   + \frac{\lambda}{n}
+
+        The :math:`r_j` are the residuals of these rows once all are known: what a row puts
+        right of its own error, it has put right near it too, and the rest is a bias. So the
+        mean is the prediction plus the mean of such residuals, and few huge errors move no
+        quantile far. The :math:`s(x)` is the deviation of a new target by the Gaussian process
+        of the kernel without its linear part, :math:`s_i` that of the row left out, of which
+        only the ratio matters: the distribution is wider where rows are few or far. Averages
+        and local lines, whose kernel has no noise, have :math:`s = 1`.
 
         The sharpness :math:`\tau` and the share :math:`\lambda` are those of the least
         continuous ranked probability score, every row scored by the errors of the others.
@@ -298,8 +342,8 @@ class KernelAttentionRegressor(RegressorMixin, KernelAttention):
         """
         check_is_fitted(self)
         quantiles = check_probabilities("quantiles", quantiles)
-        X = self._check_queries(X)
-        found = self._of_errors(X, lambda *errors: error_quantiles(*errors, quantiles))
+        X = self._read_rows(X)
+        found = self._of_errors(X, lambda *at: self._distribution.quantiles(*at, quantiles))
         found = self._predict(X)[:, None, :] + found
         shape = len(X), len(quantiles), *self.values_.shape[1:]
         return found.reshape(shape).astype(self.keys_.dtype)
@@ -324,99 +368,32 @@ class KernelAttentionRegressor(RegressorMixin, KernelAttention):
         coverage = check_in_open_interval("coverage", coverage, 0, 1)
         return self.predict_quantiles(X, [(1 - coverage) / 2, (1 + coverage) / 2])
 
-    # By the number of rows, at most.
-    _usual_folds = MappingProxyType({600: 4, 30_000: 2, np.inf: 1})
-
-    def _ridges(self, n_rows, n_folds):
-        if n_rows > FEW_ROWS:
-            return {"solve": KernelRidge(rate=0.12, noise=0.03, n_steps=80)}
-        if n_folds == 1:
-            return {"solve": KernelRidge()}
-        small = KernelRidge(batch=256, share=0.4, rate=0.15, n_steps=27)
-        return {"solve": KernelRidge(), "solve_small": small}
-
-    def _loss(self):
-        return SquaredLoss()
-
-    def _worth_their_time(self, left_out, rows):
-        targets = self._training.targets[rows]
-        weights = self.key_weights_[rows]
-        errors = {
-            kind: np.average(np.square(targets - left).mean(axis=1), weights=weights)
-            for kind, left in left_out.items()
-        }
-        if errors["solve"] < _CERTAIN:
-            return ["solve"]
-        shares = blend(np.stack(list(left_out.values())), targets, weights).mean(axis=1)
-        noisy = errors["solve_small"] > _NOISY and shares[0] < _LITTLE * shares.sum()
-        return ["solve_small"] if noisy else list(left_out)
-
     def _predict(self, X):
-        scores = np.einsum("kno,ko->no", self._scores(X), self._shares) * self._stacking[0]
+        """Predictions with those of the trees, (n, n_outputs)."""
+        fitted = self._fitted
+        found = fitted.predict(X) * self._stacking[0]
         for output, boosters in enumerate(self.boosters_):
             if boosters:
                 trees = predict_trees(boosters, X, self.columns_)
-                scores[:, output] += self._stacking[1, output] * trees
-        return scores * self.scale_ + self.center_
-
-    def _stack(self, kernel, folds):
-        """Learn boosted trees where they help; held-out predictions with them."""
-        n_outputs = kernel.shape[1]
-        self.boosters_ = [[] for _ in range(n_outputs)]
-        self._stacking = np.repeat([[1.0], [0.0]], n_outputs, axis=1)
-        stacked = kernel.copy()
-        for output in range(n_outputs) if self._may_boost else ():
-            self.boosters_[output], self._stacking[:, output], stacked[:, output] = (
-                stack_regressor(
-                    self.keys_, self.columns_, self._training.targets[:, output],
-                    self.key_weights_, folds, kernel[:, output],
-                )
-            )  # fmt: skip
-        return stacked
-
-    def _drop_unused(self, used, left_out):
-        """Forget the members of kinds that the blend does without."""
-        kinds = [kind for kind, kept in zip(self.kinds_, used, strict=True) if kept]
-        members = [member for kind in kinds for member in self._members_of(kind)]
-        self.kinds_, self.members_ = kinds, members
-        return left_out[used]
-
-    def _shares_of_kinds(self):
-        return self._shares
-
-    def _calibrate(self, errors, weights):
-        """Choose how sharply errors are weighted: each of some by all the others."""
-        rng = np.random.default_rng(0)
-        scored = rng.choice(len(errors), min(len(errors), _MOST_SCORED), replace=False)
-        likeness = self._likeness(self.keys_[self.judged_rows_[scored]])
-        return calibrate(likeness, errors, weights, scored)
-
-    @property
-    def _judged_errors(self):
-        return self.loo_residuals_.reshape(len(self.judged_rows_), -1)
+                found[:, output] += self._stacking[1, output] * trees
+        return found * fitted.scale + fitted.center
 
     def _of_errors(self, X, describe):
-        """Results of ``describe(shares, errors)`` at queries, block by block."""
+        """Results of ``describe(held_out_rows, queries)``, in units of the targets."""
+        fitted = self._fitted
         parts = [
-            describe(self._error_shares(X[rows]), self._judged_errors)
+            describe(fitted.held_out_rows, fitted.training.encode(X[rows], np.float64))
             for rows in blocks(len(X), _QUERY_BLOCK)
         ]
-        return np.concatenate(parts)
+        return np.concatenate(parts) * fitted.scale
 
-    def _error_shares(self, X):
-        weights = self.key_weights_[self.judged_rows_]
-        return error_weights(self._likeness(X), weights, self.sharpness_, self.everywhere_)
 
-    @one_blas_thread()
-    def _likeness(self, X):
-        """Logarithm of the first member's kernel between queries and the rows that judge."""
-        if "judges" not in self._memo:
-            kernel = dataclasses.replace(self.members_[0].kernel, constant=0.0)
-            keys = self._training.encode(self.keys_[self.judged_rows_], np.float64)
-            self._memo["judges"] = kernel, ScaledRows.of(kernel, keys)
-        kernel, keys = self._memo["judges"]
-        with np.errstate(divide="ignore"):
-            return np.log(kernel.matrix(self._training.encode(X, np.float64), keys))
-
-    def _targets(self, rows):
-        return self.values_[rows]
+def _stacks(fitted, kernel, columns, boosts):
+    """For each output boosted trees, weights of kernel and trees, and both held out."""
+    training = fitted.training
+    if not boosts:
+        return [([], np.array([1.0, 0.0]), held_out) for held_out in kernel.T]
+    return [
+        stack_regressor(training.X, columns, targets, training.weights, fitted.folds, held_out)
+        for targets, held_out in zip(training.targets.T, kernel.T, strict=True)
+    ]

@@ -4,10 +4,10 @@ import numpy as np
 from scipy.linalg import get_lapack_funcs
 
 from .._blocks import blocks
-from ._kernel import ScaledRows
+from ._kernel import Keys
 from ._leave_one_out import LEAST_NOISE
 
-# A row of less weight has so much noise that it tells nothing.
+# A row of less weight is noise.
 _LEAST_WEIGHT = 1e-12
 _BLOCK = 256
 _MOST_TRIALS = 12
@@ -16,28 +16,13 @@ _MOST_TRIALS = 12
 class System:
     r"""The matrix :math:`K + \sigma^2 W^{-1}` of some training rows, factorised.
 
-    Parameters
-    ----------
-    kernel : LearnedKernel
-    training : TrainingRows
-    rows : ndarray of int
-    dtype : dtype
-
-    Attributes
-    ----------
-    keys : list of ndarray
-        The rows in their encodings.
-    coefficients : ndarray of shape (n_rows, n_outputs)
-        The solution :math:`\alpha` for the targets.
-
-    Raises
-    ------
-    numpy.linalg.LinAlgError
-        If the matrix is not positive definite, whatever is added to its diagonal.
+    `keys` are the rows in their encodings, `coefficients` (n_rows, n_outputs) the solution
+    :math:`\alpha` for the targets. Raises `LinAlgError` if the matrix is not positive definite,
+    whatever is added to its diagonal.
     """
 
     def __init__(self, kernel, training, rows, dtype):
-        self._kernel = kernel
+        self.kernel = kernel
         self._targets = training.targets[rows]
         self._noise = kernel.noise / np.maximum(training.weights[rows], _LEAST_WEIGHT)
         least = LEAST_NOISE[np.dtype(dtype)] if dtype == np.float32 else 0.0
@@ -68,23 +53,17 @@ class System:
         return self._targets[-n_rows:] - self.coefficients[-n_rows:] / own
 
     def weights(self, matrix):
-        """Weights of the targets in predictions; (n_queries, n_rows).
-
-        Parameters
-        ----------
-        matrix : ndarray of shape (n_queries, n_rows)
-            The kernel between queries and the rows.
-        """
+        """Weights of the targets in predictions, from the kernel, both (n_queries, n_rows)."""
         return self._solve(matrix.T).T
 
     def _factorise(self, least):
         n = len(self._targets)
         matrix = np.empty((n, n), self.keys[0].dtype if self.keys else np.float64)
-        keys = ScaledRows.of(self._kernel, self.keys)
+        keys = Keys.of(self.kernel, self.keys)
         for rows in blocks(n, _BLOCK):
             # The factorisation reads the lower triangle alone.
             before = keys.block(slice(rows.stop))
-            matrix[rows, : rows.stop] = self._kernel.matrix(keys.block(rows), before)
+            matrix[rows, : rows.stop] = self.kernel.matrix([z[rows] for z in self.keys], before)
         diagonal = matrix.diagonal().mean()
         matrix.flat[:: n + 1] += (self._noise + least * diagonal).astype(matrix.dtype)
         (factorise,) = get_lapack_funcs(("potrf",), (matrix,))

@@ -10,8 +10,9 @@ from .. import attention
 from .._blocks import appended, own_copy
 from .._columns import MixedRows
 from .._explanation import Explanation, heaviest
+from .._labels import targets_at
 from .._partitions import in_memory
-from .._validation import check_choice, check_key_weights, check_positive
+from .._validation import check_choice, check_key_weights
 from ..attention._smoother import fastest_algorithm
 from ..bandwidth._rules import SMOOTHER_RULES
 from ..bandwidth._search import Rows, bandwidth_rule
@@ -74,12 +75,8 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
         """
         smoother = FittedSmoother.of(self)
         smoother.need_rows_in_memory("explanations")
-        k = min(check_positive("k", k, integer=True), len(self.keys_))
-        X = self._read_rows(X)
-        indices, weights = heaviest(
-            lambda rows: smoother.effects(X[rows]), len(X), len(self.keys_), k
-        )
-        return Explanation(indices, weights, self._targets(indices))
+        indices, weights = heaviest(smoother.effects, self._read_rows(X), len(self.keys_), k)
+        return Explanation(indices, weights, targets_at(self, indices))
 
     def smoother_matrix(self, X):
         r"""Effective weight of every training row in every prediction.
@@ -192,7 +189,7 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
         """Rows, targets and weights for callbacks."""
         return {
             "X": self.keys_,
-            "y": lambda: self._targets(slice(None)),
+            "y": lambda: targets_at(self, slice(None)),
             "metadata": {"sample_weight": self.key_weights_},
         }
 

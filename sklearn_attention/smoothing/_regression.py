@@ -237,9 +237,6 @@ class SmootherRegressor(RegressorMixin, UncertaintyMixin, KernelSmoother):
         scores = attention.Scores(np.nan, squared, self.effective_dof_)
         return float(corrected_akaike(scores, n_samples))
 
-    def _targets(self, rows):
-        return self.values_[rows]
-
 
 def _as_values(y, dtype):
     """Targets in the precision of the features, which must be able to hold them."""

@@ -7,7 +7,11 @@ from sklearn_attention.kernel_attention import _averages as module
 from sklearn_attention.kernel_attention._averages import AverageMember, AveragePairs, LocalLines
 from sklearn_attention.kernel_attention._encodings import ENCODINGS, Encoding
 from sklearn_attention.kernel_attention._kernel import LearnedKernel
-from sklearn_attention.kernel_attention._losses import LogLossOfShares, SquaredLoss
+from sklearn_attention.kernel_attention._leave_one_out import (
+    LossOfClasses,
+    log_loss_of_shares,
+    squared_loss,
+)
 from sklearn_attention.kernel_attention._rows import TrainingRows
 from sklearn_attention.kernels import as_kernel
 
@@ -163,8 +167,11 @@ class TestLocalLines:
         np.testing.assert_allclose(found.slopes, 0, atol=1e-9)
 
 
-@pytest.mark.parametrize("loss", [SquaredLoss(), LogLossOfShares(FREQUENCIES, [slice(0, 3)])],
-                         ids=["square", "log"])  # fmt: skip
+@pytest.mark.parametrize(
+    "loss",
+    [squared_loss, LossOfClasses(log_loss_of_shares, FREQUENCIES, [slice(0, 3)])],
+    ids=["square", "log"],
+)
 @pytest.mark.parametrize("columns", COLUMNS)
 @pytest.mark.parametrize("formula", FORMULAS)
 def test_gradient_of_left_out_losses_equals_differences(formula, columns, loss):

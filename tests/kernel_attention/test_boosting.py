@@ -12,13 +12,13 @@ from sklearn.metrics import log_loss
 from slow_cases import slow_but
 
 from sklearn_attention import Columns, KernelAttentionClassifier, KernelAttentionRegressor
-from sklearn_attention.kernel_attention._blend import MultinomialLink
 from sklearn_attention.kernel_attention._boosting import (
     _robust_shares,
     predict_trees,
     stack_classifier,
     stack_regressor,
 )
+from sklearn_attention.kernel_attention._link import MultinomialLink
 
 READOUTS = pytest.mark.parametrize(
     "readout", slow_but(["solve"], ["solve", "local_linear", "average"])
@@ -97,7 +97,7 @@ class TestRegressor:
 
     def test_residuals_and_intervals_are_of_the_stack(self):
         without, model = both_of_steps()
-        np.testing.assert_array_equal(model.judged_rows_, without.judged_rows_)
+        np.testing.assert_array_equal(model.held_out_rows_, without.held_out_rows_)
         size = [np.square(m.loo_residuals_).mean() for m in (without, model)]
         assert size[1] < 0.8 * size[0]
         queries, targets = make_steps(500, seed=1)
@@ -108,14 +108,14 @@ class TestRegressor:
     def test_equals_a_stack_by_hand(self):
         X, y = make_steps()
         model = boosted_data(KernelAttentionRegressor)
-        rows = np.delete(np.arange(len(X)), model.judged_rows_)
+        rows = np.delete(np.arange(len(X)), model.held_out_rows_)
         z = (y - y.mean()) / y.std()
         trees = HistGradientBoostingRegressor(early_stopping=False).fit(X[rows], z[rows])
         without = KernelAttentionRegressor(n_folds=1, **QUICK).fit(X, y)
-        held_out = trees.predict(X[model.judged_rows_]) * y.std()
-        kernel = y[model.judged_rows_] - without.loo_residuals_ - y.mean()
+        held_out = trees.predict(X[model.held_out_rows_]) * y.std()
+        kernel = y[model.held_out_rows_] - without.loo_residuals_ - y.mean()
         stacked = np.linalg.lstsq(
-            np.column_stack([kernel, held_out]), y[model.judged_rows_] - y.mean()
+            np.column_stack([kernel, held_out]), y[model.held_out_rows_] - y.mean()
         )[0]
         # No error is so large that it would count less.
         np.testing.assert_allclose(model.boosting_share_, stacked[1], rtol=1e-6)
@@ -134,7 +134,7 @@ class TestRegressor:
 
     def test_outputs_have_their_own_trees(self):
         X, steps = make_steps()
-        y = np.column_stack([X[:, 2], steps])  # a line, which the kernel hits
+        y = np.column_stack([X.sum(axis=1), steps])  # a plane, which the kernel hits
         without, model = both(KernelAttentionRegressor, X, y, n_folds=2)
         assert model.boosting_share_.shape == (2,)
         assert model.boosting_share_[0] == 0 < model.boosting_share_[1]
@@ -337,7 +337,7 @@ class TestFunctions:
         both(KernelAttentionRegressor, X, y, n_folds=3)
         assert fitted == [225]
 
-    def test_trees_see_no_row_that_they_judge(self):
+    def test_trees_do_not_learn_from_rows_of_their_fold(self):
         rng = np.random.default_rng(0)
         X, codes = rng.normal(size=(400, 2)), rng.integers(0, 2, 400)
         folds = [np.arange(0, 100), np.arange(100, 200)]

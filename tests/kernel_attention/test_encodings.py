@@ -189,6 +189,28 @@ class TestEveryEncoding:
         )
         assert encoding.column_names(["c"]) == [f"{name}__c_level{k}" for k in (0, 2, 5)]
 
+    @pytest.mark.parametrize("n_levels", [60, 90])
+    def test_levels_that_occur_once_are_one_in_an_identifier_of_rows(self, name, n_levels):
+        codes = np.append(np.arange(n_levels - 1.0), [500.0, 500.0])[:, None]
+        encoding = learn(name, codes, ["unordered"])
+        found = encoding.encode(np.array([[0.0], [1.0], [500.0], [-1.0]]))
+        if n_levels == 60:
+            assert found.shape[1] == 60
+            np.testing.assert_array_equal(found @ found.T, np.diag([1.0, 1, 1, 0]))
+        else:
+            np.testing.assert_array_equal(found, [[0, 1], [0, 1], [1, 0], [0, 1]])
+            assert encoding.column_names(["c"]) == [
+                f"{name}__c_level500",
+                f"{name}__c_levelnan",
+            ]
+            assert len(learn(name, codes[:-2], ["unordered"])) == 0
+
+    def test_many_levels_that_occur_twice_have_columns_of_their_own(self, name):
+        codes = np.repeat(np.arange(80.0), [1] * 30 + [2] * 50)[:, None]
+        np.testing.assert_array_equal(
+            learn(name, codes, ["unordered"]).encode(codes), codes == np.arange(80)
+        )
+
     def test_ordered_categories_are_numbers(self, name):
         codes = np.random.default_rng(0).integers(4, size=(60, 1)).astype(float)
         np.testing.assert_array_equal(
@@ -281,6 +303,15 @@ class TestEveryEncoding:
         moved = X + 1e6
         found = learn(name, moved).encode(moved)
         np.testing.assert_allclose(found, learn(name, X).encode(X), atol=1e-7)
+
+
+@pytest.mark.parametrize(("n_levels", "widths"), [(60, [61, 61]), (70, [71, 1])])
+def test_categories_of_many_levels_stand_in_the_first_encoding(n_levels, widths):
+    X = np.random.default_rng(0).normal(size=(140, 2))
+    X[:, 1] = np.arange(140) % n_levels
+    found = Encoding.learn_all(["standard", "quantile"], X, ["numeric", "unordered"], None, 12)
+    assert [len(encoding) for encoding in found] == widths
+    assert len(Encoding.learn_all(["quantile"], X, ["numeric", "unordered"], None, 12)[0]) > 60
 
 
 def test_derivatives_at_an_edge_are_those_below():

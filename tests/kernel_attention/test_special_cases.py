@@ -178,6 +178,19 @@ class TestSolving:
 
 class TestAllReadouts:
     @pytest.mark.parametrize("readout", READOUTS)
+    @pytest.mark.parametrize("scale", [1e30, 1e150])
+    def test_rows_far_apart_in_bandwidths_are_not_alike(self, readout, scale):
+        X, y = make_data(30)
+        estimator = special(readout=readout, bandwidth=0.3, ridge="learned")
+        estimator = estimator.fit(scale * X, y)
+        intervals = estimator.predict_interval(scale * X)
+        assert np.isfinite(intervals).all()
+        # Those of the rows are what every interval is from.
+        widths = intervals[:, 1] - intervals[:, 0]
+        np.testing.assert_allclose(widths, widths[0], rtol=1e-6)
+        assert np.ptp(y) / 10 < widths[0] < 4 * np.ptp(y)
+
+    @pytest.mark.parametrize("readout", READOUTS)
     @pytest.mark.parametrize("bandwidth", BANDWIDTHS)
     def test_the_bandwidth_is_the_one_given(self, data, readout, bandwidth):
         model = special(readout=readout, bandwidth=bandwidth).fit(*data)
@@ -191,7 +204,7 @@ class TestAllReadouts:
         # A ridge of lines is in units of standardised rows, which change with the rows.
         ridge = 0.1 if readout == "solve" else 0.0
         model = special(readout=readout, bandwidth=[1.0, 2.0, 80.0], ridge=ridge).fit(X, y)
-        np.testing.assert_array_equal(model.judged_rows_, np.arange(80))
+        np.testing.assert_array_equal(model.held_out_rows_, np.arange(80))
         for row in range(5):
             others = np.arange(80) != row
             left = clone(model).fit(X[others], y[others]).predict(X[[row]])[0]
@@ -206,7 +219,7 @@ class TestAllReadouts:
         model.fit(X, both, weight)
         assert model.loo_residuals_.shape == (75, 2)
         for position in range(0, 75, 19):
-            row = model.key_rows_[position]
+            row = np.flatnonzero(weight)[position]
             others = (np.arange(80) != row) & (weight > 0)
             # Noise is in units of the mean weight, which is another one without the row.
             unit = weight[others].mean() / weight[weight > 0].mean()

@@ -44,9 +44,9 @@ def slow_predictions(kernel, training, rows, X):
     return slow_weights(kernel, training, rows, X) @ training.targets[rows]
 
 
-def fit(kernel, training, judged=()):
-    judged = np.asarray(judged, dtype=int)
-    return RidgeMember.fit(kernel, training, np.random.default_rng(0), judged)
+def fit(kernel, training, held_out=()):
+    held_out = np.asarray(held_out, dtype=int)
+    return RidgeMember.fit(kernel, training, np.random.default_rng(0), held_out)
 
 
 class TestSystem:
@@ -112,7 +112,7 @@ class TestSystem:
         wild = np.where(np.eye(90), 1.0, 1e12)
         monkeypatch.setattr(
             LearnedKernel, "matrix",
-            lambda self, queries, keys: wild[: len(queries.rows[0]), : len(keys.rows[0])],
+            lambda self, queries, keys: wild[: len(queries[0]), : len(keys.rows[0])],
         )  # fmt: skip
         monkeypatch.setattr(_system, "_BLOCK", 90)
         with pytest.raises(np.linalg.LinAlgError, match="choose a positive definite kernel"):
@@ -122,11 +122,12 @@ class TestSystem:
 class TestOneBlock:
     @every_part
     def test_equals_numpy(self, rough, linear, monkeypatch):
-        monkeypatch.setattr(_ridge, "_QUERY_BLOCK", 4)
+        monkeypatch.setattr(_ridge, "_FEWEST_QUERIES", 4)
+        monkeypatch.setattr(_ridge, "IN_CACHE", 200)
         training = make_training()
         kernel = make_kernel(training, rough=rough, linear=linear)
-        judged = np.array([5, 3, 80])
-        member, left_out = fit(kernel, training, judged)
+        held_out = np.array([5, 3, 80])
+        member, left_out = fit(kernel, training, held_out)
         queries, rows = make_training(9, seed=1).X, np.arange(90)
         weights = slow_weights(kernel, training, rows, queries)
         np.testing.assert_allclose(
@@ -136,13 +137,29 @@ class TestOneBlock:
             member.weights(training, queries), weights, rtol=1e-9, atol=1e-11
         )
         assert len(member.rows) == 1
-        for row, left in zip(judged, left_out, strict=True):
+        for row, left in zip(held_out, left_out, strict=True):
             expected = slow_predictions(
                 kernel, training, np.delete(rows, row), training.X[[row]]
             )
             np.testing.assert_allclose(left, expected[0], rtol=1e-10)
 
-    def test_no_row_is_judged(self):
+    def test_members_encode_queries_once(self, monkeypatch):
+        encode, lengths = Encoding.encode, []
+        training = make_training()
+        kernel = make_kernel(training, noise=1e-3)
+        member, _ = fit(kernel, training)
+        monkeypatch.setattr(
+            Encoding, "encode",
+            lambda self, X, dtype: lengths.append(len(X)) or encode(self, X, dtype),
+        )  # fmt: skip
+        queries = make_training(50, seed=1).X
+        (shared,) = training.query_blocks(queries)
+        for _ in range(3):
+            found = member.predict(training, shared)
+        assert lengths == [50] * len(training.encodings)
+        np.testing.assert_array_equal(found, member.predict(training, queries))
+
+    def test_no_row_is_held_out(self):
         training = make_training()
         assert fit(make_kernel(training), training)[1].shape == (0, 2)
 
@@ -164,6 +181,16 @@ class TestSeveralBlocks:
             found[rows, leaf] = weights
         return found
 
+    def test_axes_among_random_projections_are_the_principal_ones(self, monkeypatch):
+        kernel, training = self.make()
+        axes = [fit(kernel, training)[0].axes]
+        monkeypatch.setattr(_ridge, "_MANY_COLUMNS", 10)
+        monkeypatch.setattr(_ridge, "_MOST_AXES", 4)
+        axes.append(fit(kernel, training)[0].axes)
+        assert axes[1].shape == (len(axes[0]), 4)
+        found = np.abs(axes[1].T @ axes[0][:, :4])
+        np.testing.assert_allclose(found, np.eye(4), atol=0.05)
+
     @every_part
     def test_predictions_are_weighted_ones_of_the_blocks(self, rough, linear):
         kernel, training = self.make(rough=rough, linear=linear)
@@ -183,11 +210,11 @@ class TestSeveralBlocks:
 
     def test_left_out_is_exact_in_every_block(self):
         kernel, training = self.make()
-        judged = np.array([190, 3, 77, 20])
-        member, left_out = fit(kernel, training, judged)
-        shares = self.of_blocks(member, training, training.X[judged])
+        held_out = np.array([190, 3, 77, 20])
+        member, left_out = fit(kernel, training, held_out)
+        shares = self.of_blocks(member, training, training.X[held_out])
         assert (shares.max(axis=1) < 1).any()
-        for row, share, left in zip(judged, shares, left_out, strict=True):
+        for row, share, left in zip(held_out, shares, left_out, strict=True):
             expected = sum(
                 weight * slow_predictions(
                     kernel, training, np.setdiff1d(rows, [row]), training.X[[row]]
@@ -219,8 +246,8 @@ class TestSeveralBlocks:
         X = np.zeros((200, 3))
         X[:5] = make_training(5).X
         training = make_training(200, X=X)
-        judged = np.array([0, 100])
-        member, left_out = fit(make_kernel(training), training, judged)
+        held_out = np.array([0, 100])
+        member, left_out = fit(make_kernel(training), training, held_out)
         queries = np.vstack([X[:8], make_training(10, seed=1).X])
         assert max(map(len, member.rows)) <= 2 * 40
         assert np.isfinite(member.predict(training, queries)).all()

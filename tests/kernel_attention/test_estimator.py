@@ -1,4 +1,4 @@
-"""What is learned, and how rows are predicted with it."""
+"""Kernel attention of numbers and classes: predictions, and views of what is learned."""
 
 import numpy as np
 import pytest
@@ -114,21 +114,15 @@ class TestPrediction:
 
 
 def test_rows_of_weight_0_do_not_count_as_many(monkeypatch):
-    # How many rows there are decides which members there are.
-    seen, members = [], KernelAttentionRegressor._members
-
-    def listen(self, n_rows, n_folds):
-        seen.append(n_rows)
-        return members(self, n_rows, n_folds)
-
-    monkeypatch.setattr(KernelAttentionRegressor, "_members", listen)
+    # The number of rows decides which members there are.
+    monkeypatch.setattr(_regressor, "FEW_ROWS", 99)
     X, y = make_data(110)
     weight = np.ones(110)
     weight[::10] = 0
     options = {"max_steps": 0, "n_folds": 2}
     model = KernelAttentionRegressor(**options).fit(X, y, weight)
     without = KernelAttentionRegressor(**options).fit(X[weight > 0], y[weight > 0])
-    assert seen == [99, 99]
+    assert list(model.blend_weights_) == list(without.blend_weights_)
     assert model.keys_.shape == (99, 3)
     np.testing.assert_array_equal(model.predict(X), without.predict(X))
 
@@ -150,7 +144,7 @@ class TestSeveralOutputs:
         assert model.predict_interval(X[:5]).shape == (5, 2, 2)
         assert model.local_slopes(X[:5]).shape == (5, 2, 3)
         assert model.explain(X[:5], k=4).values.shape == (5, 4, 2)
-        assert model.loo_residuals_.shape == (len(model.judged_rows_), 2)
+        assert model.loo_residuals_.shape == (len(model.held_out_rows_), 2)
 
     def test_one_column_is_one_output_in_a_table(self, readout):
         X, y = make_data()
@@ -179,33 +173,6 @@ class TestSeveralOutputs:
         assert model.explain(X[:5], k=4).values.shape == (5, 4, 2)
 
 
-class TestClasses:
-    @every_readout
-    def test_names_of_classes_are_kept(self, readout):
-        X, y = make_data()
-        labels = np.array(["low", "mid", "top"])[np.digitize(y, [-0.5, 0.5])]
-        model = KernelAttentionClassifier(readout, **enough(readout)).fit(X, labels)
-        assert list(model.classes_) == ["low", "mid", "top"]
-        found = model.predict_proba(X)
-        np.testing.assert_allclose(found.sum(axis=1), 1)
-        np.testing.assert_array_equal(model.predict(X), model.classes_[found.argmax(axis=1)])
-        assert (model.predict(X) == labels).mean() > 0.8
-
-    @every_readout
-    def test_probabilities_are_about_right(self, readout):
-        rng = np.random.default_rng(0)
-        X = rng.uniform(-1, 1, (300, 2))
-        chance = 0.5 + 0.4 * np.sign(X[:, 0])
-        labels = rng.uniform(size=300) < chance
-        model = KernelAttentionClassifier(readout, max_steps=15, n_folds=1).fit(X, labels)
-        queries = rng.uniform(-1, 1, (200, 2))
-        queries = queries[np.abs(queries[:, 0]) > 0.3]
-        found = model.predict_proba(queries)[:, 1]
-        np.testing.assert_allclose(found.mean(), 0.5 + 0.4 * np.sign(queries[:, 0]).mean(),
-                                   atol=0.08)  # fmt: skip
-        assert np.abs(found - 0.5 - 0.4 * np.sign(queries[:, 0])).mean() < 0.12
-
-
 class TestWhatIsLearned:
     @every_readout
     def test_features_of_noise_are_found(self, readout):
@@ -226,7 +193,7 @@ class TestWhatIsLearned:
         X, y = make_data(200)
         y = y + np.random.default_rng(1).normal(size=200)
         model = KernelAttentionRegressor(max_steps=2, n_folds=3).fit(X, y)
-        assert len(model.members_) == 3 * len(model.kinds_)
+        assert len(model.members_) == 3 * len(model.blend_weights_)
         scales = [m.kernel.named()["scale"] for m in model.members_]
         found = np.exp(-np.mean(scales, axis=0))
         found[0] *= model.encodings_[0].scale
@@ -261,53 +228,24 @@ class TestWhatIsLearned:
         assert np.isfinite(model.length_scales_[:, [0, 2]]).all()
         assert model.feature_relevance_[1] == 0
 
-    def test_blend_weights_are_positive_and_kinds_without_are_forgotten(self):
-        X, y = make_data()
-        seen = set()
-        for noise in (0.0, 1.0, 3.0):
-            noisy = y + noise * np.random.default_rng(1).normal(size=60)
-            model = KernelAttentionRegressor(max_steps=5, n_folds=2).fit(X, noisy)
-            assert list(model.blend_weights_) == model.kinds_
-            assert set(model.kinds_) <= {"solve", "solve_small"}
-            assert all(share > 0 for share in model.blend_weights_.values())
-            assert len(model.members_) == 2 * len(model.kinds_)
-            seen.add(tuple(model.kinds_))
-        assert len(seen) > 1
-
-    def test_blend_weights_of_several_outputs(self):
-        X, y = make_data()
-        rng = np.random.default_rng(1)
-        both = np.column_stack([y, y]) + rng.normal(size=(60, 2))
-        model = KernelAttentionRegressor(max_steps=2, n_folds=2).fit(X, both)
-        for share in model.blend_weights_.values():
-            assert share.shape == (2,)
-            assert (share >= 0).all()
-
-    def test_many_rows_and_one_fold_have_one_kind(self, monkeypatch):
-        monkeypatch.setattr(_regressor, "FEW_ROWS", 100)
-        X, y = make_data(120)
-        for rows, n_folds in ((120, 2), (90, 1)):
-            model = KernelAttentionRegressor(max_steps=0, n_folds=n_folds)
-            model.fit(X[:rows], y[:rows])
-            assert model.kinds_ == ["solve"]
-            assert model.blend_weights_ == {"solve": 1.0}
-            assert len(model.members_) == n_folds
-
     @every_estimator
-    def test_few_rows_are_all_judged(self, estimator):
+    def test_few_rows_are_all_held_out(self, estimator):
         X, y = make_data()
         model = fit(estimator, X, y, n_folds="auto", max_steps=2)
         n_folds = 4 if estimator is KernelAttentionRegressor else 8
-        assert len(model._members_of("solve")) == n_folds
-        np.testing.assert_array_equal(np.sort(model.judged_rows_), np.arange(60))
+        kinds = getattr(model, "blend_weights_", {"solve": 1})
+        assert len(model.members_) == n_folds * len(kinds)
+        np.testing.assert_array_equal(np.sort(model.held_out_rows_), np.arange(60))
 
-    def test_judges_are_left_out(self):
+    def test_rows_held_out_are_not_learned_from(self):
         X, y = make_data(400)
         model = KernelAttentionRegressor("solve", max_steps=2, n_folds=1).fit(X, y)
-        assert len(model.judged_rows_) == 100
-        # A member is learned without what judges it: other targets, the same length-scales.
+        assert len(model.held_out_rows_) == 100
+        # A member is learned without its fold: other targets, the same length-scales.
         other = y.copy()
-        other[model.judged_rows_] = np.random.default_rng(1).permutation(y[model.judged_rows_])
+        other[model.held_out_rows_] = np.random.default_rng(1).permutation(
+            y[model.held_out_rows_]
+        )
         again = clone(model).fit(X, other)
         np.testing.assert_array_equal(again.length_scales_, model.length_scales_)
         assert not np.array_equal(again.predict(X), model.predict(X))
@@ -338,7 +276,9 @@ class TestSpace:
             far = far + squared
         rough, rate = np.exp(2 * named["rough"]), np.exp(named["rate"])
         total = total + rough * np.exp(-rate * np.sqrt(far + 1e-4))
-        rows = model._training.encode(X, np.float64)
+        rows = [encoding.encode(X) for encoding in model.encodings_]
+        linear = np.exp(2 * named["linear"]) / rows[0].shape[1]
+        total = total + linear * (rows[0] @ rows[0].T)
         np.testing.assert_allclose(kernel.matrix(rows, rows), total, rtol=1e-9)
 
     def test_in_the_special_case_numbers_are_in_bandwidths(self):
@@ -394,7 +334,7 @@ class TestSlopes:
                 if estimator is KernelAttentionRegressor:
                     ends.append(model.predict(at))
                 else:
-                    ends.append(model._scores(at)[0])
+                    ends.append(model._fitted.scores(at)[0])
             expected = (ends[0] - ends[1]) / (2 * unit * step)
             tolerance = 1e-4 if most == 3000 else 0.03
             np.testing.assert_allclose(
@@ -476,88 +416,3 @@ class TestExplanations:
         model = KernelAttentionRegressor("average", **QUICK).fit(X, y)
         with pytest.raises(ValueError, match=f"k={k}"):
             model.explain(X, k=k)
-
-
-def make_toy(n=600, seed=0):
-    """Noise is three times as large where the second feature is positive."""
-    rng = np.random.default_rng(seed)
-    X = rng.uniform(-1, 1, (n, 2))
-    spread = np.where(X[:, 1] > 0, 0.6, 0.2)
-    return X, np.sin(3 * X[:, 1]) + spread * rng.normal(size=n)
-
-
-@pytest.fixture(scope="module")
-def model():
-    return KernelAttentionRegressor(n_folds=2).fit(*make_toy())
-
-
-class TestPredictiveDistribution:
-    def test_quantiles_are_monotone_and_their_mean_is_the_prediction(self, model):
-        X, _ = make_toy(50, seed=1)
-        found = model.predict_quantiles(X, (np.arange(400) + 0.5) / 400)
-        assert (np.diff(found, axis=1) >= 0).all()
-        np.testing.assert_allclose(found.mean(axis=1), model.predict(X), atol=0.01)
-        _, std = model.predict(X, return_std=True)
-        np.testing.assert_allclose(found.std(axis=1), std, rtol=0.15)
-
-    def test_intervals_are_quantiles(self, model):
-        X, _ = make_toy(20, seed=1)
-        np.testing.assert_allclose(
-            model.predict_interval(X, 0.8), model.predict_quantiles(X, [0.1, 0.9]), rtol=1e-12
-        )
-        assert model.predict_quantiles(X).shape == (20, 3)
-
-    def test_a_quantile_may_be_one_number(self, model):
-        X, _ = make_toy(20, seed=1)
-        assert model.predict_quantiles(X, 0.5).shape == (20, 1)
-
-    def test_intervals_are_wider_where_noise_is_larger(self, model):
-        X, _ = make_toy(200, seed=1)
-        low, high = model.predict_interval(X).T
-        _, std = model.predict(X, return_std=True)
-        assert (std > 0).all()
-        loud = X[:, 1] > 0
-        for width in (high - low, std):
-            assert width[loud].mean() > 1.5 * width[~loud].mean()
-
-    @pytest.mark.parametrize("coverage", [0.5, 0.9])
-    def test_intervals_cover_what_they_say(self, model, coverage):
-        X, y = make_toy(1000, seed=1)
-        low, high = model.predict_interval(X, coverage).T
-        assert ((low <= y) & (y <= high)).mean() == pytest.approx(coverage, abs=0.05)
-
-    def test_errors_are_those_of_rows_not_learned_from(self, model):
-        _, y = make_toy()
-        assert np.mean(model.loo_residuals_**2) == pytest.approx(0.2, rel=0.2)
-        assert (
-            np.abs(model.loo_residuals_).mean()
-            > 0.9 * np.abs(y - model.predict(make_toy()[0]))[model.judged_rows_].mean()
-        )
-
-    @pytest.mark.parametrize("quantiles", [0, 1, [0.5, 1.5], [], [[0.5]], np.nan])
-    def test_quantiles_are_probabilities(self, model, quantiles):
-        with pytest.raises(ValueError, match="quantiles="):
-            model.predict_quantiles(make_toy(5)[0], quantiles)
-
-    @pytest.mark.parametrize("coverage", [0, 1, -0.5, "0.9", np.nan])
-    def test_coverage_is_a_probability(self, model, coverage):
-        with pytest.raises(ValueError, match="coverage="):
-            model.predict_interval(make_toy(5)[0], coverage)
-
-    @pytest.mark.parametrize(
-        ("readout", "kernel"),
-        [
-            *((readout, "gaussian") for readout in READOUTS),
-            ("average", "tricube"),
-            ("local_linear", "tricube"),
-        ],
-    )
-    def test_in_the_special_case(self, readout, kernel):
-        X, y = make_toy(100)
-        model = KernelAttentionRegressor(
-            readout, kernel=kernel, encodings="standard", bandwidth=0.5, ridge=0.1
-        ).fit(X, y)
-        queries = make_toy(20, seed=1)[0]
-        low, high = model.predict_interval(queries).T
-        assert (low < high).all()
-        assert np.isfinite(model.predict_interval([[1e3, 1e3]])).all()

@@ -7,11 +7,12 @@ from scipy.special import log_softmax
 
 from sklearn_attention.kernel_attention import _leave_one_out as module
 from sklearn_attention.kernel_attention._kernel import LearnedKernel, Pairs
-from sklearn_attention.kernel_attention._leave_one_out import leave_one_out
-from sklearn_attention.kernel_attention._losses import (
-    CrossEntropy,
-    LogLossOfShares,
-    SquaredLoss,
+from sklearn_attention.kernel_attention._leave_one_out import (
+    LossOfClasses,
+    cross_entropy,
+    leave_one_out,
+    log_loss_of_shares,
+    squared_loss,
 )
 from sklearn_attention.kernels import as_kernel
 
@@ -86,14 +87,16 @@ def test_errors_equal_fitting_again(formula):
     np.testing.assert_allclose(seen[0], expected, rtol=1e-10, atol=1e-12)
 
 
-@pytest.mark.parametrize("loss", [SquaredLoss(), CrossEntropy(*BOTH)], ids=["square", "log"])
+@pytest.mark.parametrize(
+    "loss", [squared_loss, LossOfClasses(cross_entropy, *BOTH)], ids=["square", "log"]
+)
 @pytest.mark.parametrize(("rough", "linear"), PARTS)
 @pytest.mark.parametrize("formula", ["gaussian", "matern52", "rational_quadratic"])
-@pytest.mark.parametrize("n_judged", [30, 12])
-def test_gradient_equals_differences(formula, rough, linear, loss, n_judged):
+@pytest.mark.parametrize("n_counted", [30, 12])
+def test_gradient_equals_differences(formula, rough, linear, loss, n_counted):
     rows, (targets, weights) = make_rows(), make_targets()
     kernel = make_kernel(rows, formula, rough=rough, linear=linear)
-    counted = np.where(np.arange(30) < n_judged, weights, 0)
+    counted = np.where(np.arange(30) < n_counted, weights, 0)
     counted = counted / counted.sum()
 
     def evaluate(values):
@@ -110,7 +113,7 @@ def test_gradient_equals_differences(formula, rough, linear, loss, n_judged):
         expected[i] = (ends[0] - ends[1]) / 2e-5
     # The sharpness of a cross-entropy is but about the best, where it would not tell; slopes
     # of formulas other than the Gaussian are differences.
-    smooth = isinstance(loss, SquaredLoss)
+    smooth = loss is squared_loss
     tolerance = 1e-3 if not smooth else 1e-8 if formula == "gaussian" else 1e-4
     np.testing.assert_allclose(found[free], expected[free], atol=tolerance)
 
@@ -122,7 +125,7 @@ def test_gradient_in_single_precision():
     for dtype in (np.float32, np.float64):
         y, w = targets.astype(dtype), weights.astype(dtype)
         pairs = Pairs(kernel, [z.astype(dtype) for z in rows])
-        found.append(leave_one_out(pairs, y, w, lambda e, y=y, w=w: SquaredLoss()(e, y, w)))
+        found.append(leave_one_out(pairs, y, w, lambda e, y=y, w=w: squared_loss(e, y, w)))
     assert found[0][0] == pytest.approx(found[1][0], rel=1e-3)
     np.testing.assert_allclose(found[0][1], found[1][1], rtol=0.01, atol=0.01)
 
@@ -143,9 +146,14 @@ class TestLosses:
         return targets - scores, targets, weights / weights.sum()
 
     @pytest.mark.parametrize(
-        "loss", [SquaredLoss(), CrossEntropy(*BOTH), LogLossOfShares(*BOTH)],
+        "loss",
+        [
+            squared_loss,
+            LossOfClasses(cross_entropy, *BOTH),
+            LossOfClasses(log_loss_of_shares, *BOTH),
+        ],
         ids=["square", "log", "shares"],
-    )  # fmt: skip
+    )
     def test_slopes_equal_differences(self, loss):
         errors, targets, weights = self.make()
         found, expected = loss(errors, targets, weights)[1], np.empty_like(errors)
@@ -155,7 +163,7 @@ class TestLosses:
             ends = [loss(errors + s * step, targets, weights)[0] for s in (1, -1)]
             expected[cell] = (ends[0] - ends[1]) / 2e-6
         # A cross-entropy's sharpness is held, near the best one.
-        share = 0.1 if type(loss) is CrossEntropy else 1e-6
+        share = 0.1 if getattr(loss, "of_output", None) is cross_entropy else 1e-6
         assert np.linalg.norm(found - expected) < share * np.linalg.norm(expected)
 
     def test_squares(self):
@@ -165,7 +173,7 @@ class TestLosses:
             for row in range(40)
             for output in range(5)
         )
-        assert SquaredLoss()(errors, targets, weights)[0] == pytest.approx(expected)
+        assert squared_loss(errors, targets, weights)[0] == pytest.approx(expected)
 
     def test_cross_entropy_is_about_that_of_the_best_sharpness(self):
         errors, targets, weights = self.make(200)
@@ -181,12 +189,12 @@ class TestLosses:
             minimize_scalar(of_output, bounds=(-2, 6), method="bounded", args=(classes,)).fun
             for classes in BOTH[1]
         ]
-        found = CrossEntropy(*BOTH)(errors, targets, weights)[0]
+        found = LossOfClasses(cross_entropy, *BOTH)(errors, targets, weights)[0]
         assert found == pytest.approx(np.mean(expected), rel=0.02)
 
     def test_shares_that_are_negative_cost_and_do_not_pull(self):
         targets = np.array([[1.0, 0.0]]) - 0.5
-        loss = LogLossOfShares(np.full(2, 0.5), [slice(0, 2)])
+        loss = LossOfClasses(log_loss_of_shares, np.full(2, 0.5), [slice(0, 2)])
         # The share of the own class is below 0.
         value, slopes = loss(targets - [[-0.8, 0.8]], targets, np.ones(1))
         assert value == pytest.approx(-np.log(0.01))

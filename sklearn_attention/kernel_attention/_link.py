@@ -1,47 +1,18 @@
-"""One prediction from those of the members."""
+"""The link from scores of members to probabilities."""
+
+from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import minimize, nnls
+from scipy.optimize import minimize
 from scipy.special import expit, softmax
 
-# What has a smaller share of the blend would be paid for at every prediction, for nothing.
-_LEAST_BLENDED = 0.02
 # Of the link: strengths, biases, and the logarithm of how much frequencies are mixed in.
 _STRENGTH_PRECISION, _BIAS_PRECISION, _MIX_PRECISION = 0.01, 0.01, 0.25
 _USUAL_MIX = -7.0
 _LEAST_SHARE = 0.04
 
 
-def blend(left_out, targets, weights):
-    """Non-negative weights, by which held-out predictions fit best.
-
-    Predictions of hardly any weight get none.
-
-    Parameters
-    ----------
-    left_out : ndarray of shape (n_kinds, n_judged, n_outputs)
-    targets : ndarray of shape (n_judged, n_outputs)
-    weights : ndarray of shape (n_judged,)
-
-    Returns
-    -------
-    shares : ndarray of shape (n_kinds, n_outputs)
-    """
-    root = np.sqrt(weights)
-    found = np.zeros((len(left_out), targets.shape[1]))
-    for output in range(targets.shape[1]):
-        columns = left_out[:, :, output].T * root[:, None]
-        target = targets[:, output] * root
-        shares, _ = nnls(columns, target)
-        used = shares > _LEAST_BLENDED * shares.sum()
-        if used.any():
-            found[used, output], _ = nnls(columns[:, used], target)
-        if not found[:, output].any():
-            # None predicts better than the mean; the least bad one says about that.
-            found[np.square(columns - target[:, None]).sum(0).argmin(), output] = 1.0
-    return found
-
-
+@dataclass(frozen=True)
 class MultinomialLink:
     r"""Probabilities from scores of the classes.
 
@@ -53,42 +24,19 @@ class MultinomialLink:
 
     A score is about an indicator less the frequency :math:`\pi_c`. The :math:`g_c`, which may
     be absent, are logarithms of probabilities by boosted trees, less those of the frequencies.
-
-    Parameters
-    ----------
-    frequencies : ndarray of shape (n_classes,)
-    strengths : ndarray of shape (2 * n_kinds,) or (2 * n_kinds + 1,)
-        The :math:`\theta`, then the :math:`\vartheta`, then that of the trees if any.
-    bias : ndarray of shape (n_classes,)
-    mix : float
-        The :math:`\epsilon`.
     """
 
-    def __init__(self, frequencies, strengths, bias, mix):
-        self.frequencies, self.strengths, self.bias, self.mix = (
-            frequencies,
-            strengths,
-            bias,
-            mix,
-        )
+    frequencies: np.ndarray  # (n_classes,)
+    # The theta, then the vartheta of all kinds, then that of the trees if any.
+    strengths: np.ndarray
+    bias: np.ndarray  # (n_classes,)
+    mix: float  # the epsilon
 
     @classmethod
     def fit(cls, scores, indicators, weights, frequencies, trees=None):
-        """The link of least log-loss.
+        """The link of least log-loss of rows held out.
 
-        Parameters
-        ----------
-        scores : ndarray of shape (n_kinds, n_judged, n_classes)
-            Held out.
-        indicators : ndarray of shape (n_judged, n_classes)
-        weights : ndarray of shape (n_judged,)
-        frequencies : ndarray of shape (n_classes,)
-        trees : ndarray of shape (n_judged, n_classes), default=None
-            Held out.
-
-        Returns
-        -------
-        link : MultinomialLink
+        Scores are (n_kinds, n_held_out, n_classes), indicators and trees without kinds.
         """
         heads = _heads(scores, frequencies, trees)
         units = np.maximum(heads.std(axis=(1, 2)), 1e-6)

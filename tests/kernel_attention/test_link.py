@@ -1,62 +1,12 @@
-"""Kinds of members blended by least squares, and the link from scores to probabilities."""
+"""The link from scores to probabilities."""
 
 import numpy as np
 import pytest
-from scipy.optimize import check_grad, minimize, nnls
+from scipy.optimize import check_grad, minimize
 from scipy.special import expit, logit, softmax
 
-from sklearn_attention.kernel_attention import _blend as module
-from sklearn_attention.kernel_attention._blend import MultinomialLink, blend
-
-
-class TestBlend:
-    def make(self, n_kinds=3, n=40, n_outputs=2, seed=0):
-        rng = np.random.default_rng(seed)
-        targets = rng.normal(size=(n, n_outputs))
-        left_out = targets + 0.5 * rng.normal(size=(n_kinds, n, n_outputs))
-        return left_out, targets, rng.uniform(0.2, 3, n)
-
-    def test_equals_scipy(self):
-        left_out, targets, weights = self.make()
-        found = blend(left_out, targets, weights)
-        for output in range(2):
-            root = np.sqrt(weights)
-            expected, _ = nnls(
-                left_out[:, :, output].T * root[:, None], targets[:, output] * root
-            )
-            np.testing.assert_allclose(found[:, output], expected, atol=1e-12)
-
-    def test_no_other_weights_fit_better(self):
-        left_out, targets, weights = self.make(n_outputs=1)
-
-        def error(shares):
-            errors = targets[:, 0] - shares @ left_out[:, :, 0]
-            return weights @ errors**2
-
-        found = blend(left_out, targets, weights)[:, 0]
-        assert (found >= 0).all()
-        best = minimize(error, np.full(3, 0.3), bounds=[(0, None)] * 3)
-        np.testing.assert_allclose(found, best.x, atol=1e-4)
-
-    @pytest.mark.parametrize(("share", "expected"), [(0.01, 0.0), (0.05, 0.05)])
-    def test_what_hardly_helps_has_no_weight(self, share, expected):
-        kinds = np.eye(2, 6)[:, :, None]
-        found = blend(kinds, kinds[0] + share * kinds[1], np.ones(6))
-        np.testing.assert_allclose(found[:, 0], [1.0, expected])
-
-    def test_what_misleads_has_no_weight(self):
-        left_out, targets, weights = self.make(n_outputs=1)
-        left_out[1] = -targets
-        found = blend(left_out, targets, weights)[:, 0]
-        assert found[1] == 0
-        assert found[0] > 0
-        assert found[2] > 0
-
-    def test_where_all_mislead_the_least_bad_one_answers(self):
-        _, targets, weights = self.make(n_outputs=1)
-        left_out = np.stack([-2 * targets, -targets, -3 * targets])
-        np.testing.assert_array_equal(blend(left_out, targets, weights)[:, 0], [0, 1, 0])
-
+from sklearn_attention.kernel_attention import _link as module
+from sklearn_attention.kernel_attention._link import MultinomialLink
 
 FREQUENCIES = np.array([0.2, 0.3, 0.5])
 

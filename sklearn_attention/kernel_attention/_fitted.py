@@ -1,0 +1,328 @@
+"""Kernel attention as it is learned, and all that is known from it, for numbers and classes."""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Mapping
+
+import numpy as np
+from scipy.optimize import nnls
+
+from .._blas_threads import one_blas_thread
+from .._columns import Columns
+from ._distribution import HeldOutRows
+from ._encodings import Encoding
+from ._members import LocalAverage
+from ._ridge import RidgeMember
+from ._rows import TrainingRows
+
+# Fewer rows than this are all needed to learn from.
+_FEWEST_TO_SPARE = 8
+# Rows that a fold holds out, at most.
+_MOST_HELD_OUT_OF_FEW, _MOST_HELD_OUT = 2000, 1000
+_SMALL = 3000
+_MOST_DESCRIBED = 4096
+# A column with so many different values, as a share of the different rows, is one in which
+# rows do not agree by chance.
+_LEAST_DIFFERENT = 0.5
+# A smaller share of the blend would cost time at every prediction, for nothing.
+_LEAST_BLENDED = 0.02
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """Differences between regression and classification."""
+
+    # From readout, frequencies of classes and outputs to a loss of leave-one-out errors.
+    loss: Callable
+    # From numbers of rows and folds to the KernelRidge of each kind.
+    ridges: Callable
+    # From names, held-out predictions, targets and weights of the first fold to the names of
+    # the kinds that are worth their time.
+    keep: Callable
+    folds: Mapping  # number of folds, by the number of rows at most
+    scales_targets: bool
+    fewest_bins: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Rows:
+    """Training rows as they were read."""
+
+    X: np.ndarray  # (n, n_features), numbers and codes
+    values: np.ndarray  # (n,) or (n, n_columns)
+    weights: np.ndarray | None
+    columns: Columns
+    outputs: list  # slices, the columns of the values that are one output
+
+
+@dataclasses.dataclass(frozen=True)
+class Fitted:
+    """Rows remembered, members of every kind, and the rows that were held out."""
+
+    training: TrainingRows
+    positions: np.ndarray  # of the rows remembered among those passed
+    center: np.ndarray  # of the values in units of the members, (n_outputs,)
+    scale: np.ndarray
+    kinds: list
+    members: list  # for each kind those of all folds
+    shares: np.ndarray  # of each kind in predictions, (n_kinds, n_outputs)
+    folds: list  # rows held out by each fold
+
+    @property
+    def held_out(self):
+        """Positions of the rows held out, fold by fold."""
+        return np.concatenate(self.folds)
+
+    def scores(self, X):
+        """Predictions of each kind, the mean over its members, (n_kinds, n, n_outputs)."""
+        with one_blas_thread():
+            found = [
+                [
+                    sum(member.predict(self.training, queries) for member in members)
+                    / len(members)
+                    for members in self.members
+                ]
+                for queries in self.training.query_blocks(X)
+            ]
+            return np.concatenate(found, axis=1)
+
+    def predict(self, X):
+        """Predictions of all kinds together, in units of the members, (n, n_outputs)."""
+        return np.einsum("kno,ko->no", self.scores(X), self.shares)
+
+    def weights(self, X):
+        """Effective weights of the training rows in predictions, (n, n_training)."""
+        total = 0.0
+        for members, share in zip(self.members, self.shares, strict=True):
+            weights = [member.weights(self.training, X) for member in members]
+            total = total + share.mean() * np.mean(weights, axis=0)
+        return total
+
+    def slopes(self, X):
+        """Derivatives of predictions, in units of the values, (n, n_outputs, n_features)."""
+        total = 0.0
+        for members, share in zip(self.members, self.shares, strict=True):
+            slopes = [member.slopes(self.training, X) for member in members]
+            total = total + np.mean(slopes, axis=0) * share[:, None]
+        return total * self.scale[:, None]
+
+    def space(self, X):
+        """Rows in the learned space of the first member, (n, n_columns)."""
+        return self.members[0][0].kernel.space(self.training.encode(X, np.float64))
+
+    def scores_of_held_out(self):
+        """Predictions of the rows held out by the members of their folds, knowing them too.
+
+        (n_kinds, n_held_out, n_outputs), fold by fold.
+        """
+        return np.stack([
+            np.concatenate([
+                member.predict(self.training, self.training.X[fold])
+                for member, fold in zip(members, self.folds, strict=True)
+            ])
+            for members in self.members
+        ])  # fmt: skip
+
+    @functools.cached_property
+    def held_out_rows(self):
+        """Rows held out, as distributions of errors compare them with queries."""
+        member, training = self.members[0][0], self.training
+        rows = training.encode(training.X[self.held_out], np.float64)
+        varied = isinstance(member, RidgeMember)
+        return HeldOutRows(member.kernel, rows, training.weights[self.held_out], varied)
+
+    def attributes(self):
+        """Public attributes of an estimator."""
+        length_scales = self._length_scales()
+        return {
+            "keys_": self.training.X,
+            "key_weights_": self.training.weights,
+            "encodings_": self.training.encodings,
+            "members_": [member for members in self.members for member in members],
+            "held_out_rows_": self.held_out,
+            "length_scales_": length_scales,
+            "bandwidth_": length_scales[0].copy(),
+            "feature_relevance_": self._relevance(),
+        }
+
+    @property
+    def _kernels(self):
+        return [member.kernel for members in self.members for member in members]
+
+    def _length_scales(self):
+        """Geometric means over the members, (n_encodings, n_features)."""
+        encodings = self.training.encodings
+        means = np.mean([kernel.named()["scale"] for kernel in self._kernels], axis=0)
+        found = np.full((len(encodings), self.training.X.shape[1]), np.inf)
+        for own, encoding, log_scales in zip(found, encodings, means, strict=True):
+            used = np.unique(encoding.feature)
+            own[used] = np.exp(-log_scales[used])
+            if encoding.name == "standard":
+                own[encoding.numeric] *= encoding.scale
+        return found
+
+    def _relevance(self):
+        """Share of each feature in the mean squared distance, (n_features,)."""
+        training = self.training
+        sample = training.encode(training.X[:_MOST_DESCRIBED], np.float64)
+        variances = np.concatenate([z.var(axis=0) for z in sample])
+        squares = sum(np.square(np.concatenate(k.column_scales)) for k in self._kernels)
+        features = np.concatenate(training.features)
+        relevance = np.bincount(features, variances * squares, training.X.shape[1])
+        total = relevance.sum()
+        return relevance / total if total > 0 else relevance
+
+
+def fit_kernel_attention(rows, task, options, report):
+    """Learn encodings and members.
+
+    Returns what is fitted, and predictions of the rows held out, (n_kinds, n_held_out,
+    n_outputs), in units of the members: each by members that have not learned from it, and
+    without itself.
+    """
+    positions, weights = _remembered(rows)
+    X, values = rows.X[positions], rows.values.reshape(len(rows.X), -1)[positions]
+    center, scale = _units(values, weights, task, options)
+    kinds, fewest = rows.columns.kinds, task.fewest_bins
+    training = TrainingRows(
+        X, (values - center) / scale, weights,
+        Encoding.learn_all(options.encodings, X, kinds, options.clip, fewest),
+    )  # fmt: skip
+    folds = _folds(len(X), task, options, np.random.default_rng(options.seed))
+    learners = {options.readout: LocalAverage(lines=options.readout == "local_linear")}
+    if options.readout == "solve":
+        learners = task.ridges(len(X), len(folds))
+    loss = task.loss(options.readout, center, rows.outputs)
+    report.begin(len(folds) * len(learners))
+    found = {kind: [] for kind in learners}
+    for number, fold in enumerate(folds):
+        for order, kind in enumerate(list(found)):
+            rng = np.random.default_rng([options.seed, number, order])
+            found[kind].append(learners[kind].fit(training, fold, loss, rng, options))
+            report.done()
+        if number == 0 and len(found) > 1:
+            first = np.stack([fits[0][1] for fits in found.values()])
+            known = training.targets[fold], weights[fold]
+            found = {kind: found[kind] for kind in task.keep(list(found), first, *known)}
+    left_out = np.stack([np.concatenate([left for _, left in fits]) for fits in found.values()])
+    held_out = np.concatenate(folds)
+    shares = np.ones((1, values.shape[1]))
+    if len(found) > 1:
+        shares = blend(left_out, training.targets[held_out], weights[held_out])
+    used = shares.any(axis=1)
+    members = [[member for member, _ in fits] for fits in found.values()]
+    fitted = Fitted(
+        training, positions, center, scale,
+        kinds=[kind for kind, kept in zip(found, used, strict=True) if kept],
+        members=[own for own, kept in zip(members, used, strict=True) if kept],
+        shares=shares[used], folds=folds,
+    )  # fmt: skip
+    return fitted, left_out[used]
+
+
+def _remembered(rows):
+    """Positions and weights, of mean 1, of rows without copies and those of weight 0."""
+    positions, weights = np.arange(len(rows.X)), np.ones(len(rows.X))
+    if rows.weights is not None:
+        positions = np.flatnonzero(rows.weights)
+        weights = rows.weights[positions]
+    own, weights = join_copies(rows.X[positions], rows.values[positions], weights)
+    return positions[own], weights / weights.mean()
+
+
+def join_copies(X, values, weights):
+    """Rows without their copies, which add to their weight.
+
+    Rows are copies if they agree in all features and targets, and one of these, a number that
+    hardly ever repeats, shows that this is no coincidence. Where all columns have few values,
+    as counts and categories do, equal rows are observations like any others.
+
+    Returned are the positions of the first of all that are equal, and their joint weights.
+    """
+    table = np.column_stack([X, values])
+    # A missing cell equals another one; infinite ones there are not.
+    table = np.where(np.isnan(table), np.inf, table)
+    first = _first_of_equals(table)
+    kept, group = np.unique(first, return_inverse=True)
+    if len(kept) == len(table):
+        return kept, weights
+    most = max(len(np.unique(column)) for column in table[kept].T)
+    if most < _LEAST_DIFFERENT * len(kept):
+        return np.arange(len(table)), weights
+    return kept, np.bincount(group, weights)
+
+
+def _first_of_equals(table):
+    """For each row the first one that equals it."""
+    # Equal rows have equal sums, so that they are neighbours once these are sorted.
+    mix = np.random.default_rng(0).uniform(0.5, 1.5, table.shape[1])
+    spread = np.where(np.isfinite(table), table, 0.0)
+    largest = np.abs(spread).max(axis=0)
+    sums = (spread / np.where(largest > 0, largest, 1.0) * mix).sum(axis=1)
+    order = np.argsort(sums, kind="stable")
+    equal = (table[order[1:]] == table[order[:-1]]).all(axis=1)
+    starts = np.concatenate([[True], ~equal])
+    first = np.empty(len(table), dtype=np.int64)
+    first[order] = order[starts][np.cumsum(starts) - 1]
+    return first
+
+
+def _units(values, weights, task, options):
+    """Mean and deviation of the values, 0 and 1 where members learn them as they are."""
+    center, scale = np.zeros(values.shape[1]), np.ones(values.shape[1])
+    if options.learns or not task.scales_targets:
+        center = np.average(values, axis=0, weights=weights)
+    if options.learns and task.scales_targets:
+        with np.errstate(over="ignore"):
+            squares = np.square(values - center)
+        spread = np.sqrt(np.average(squares, axis=0, weights=weights))
+        if not np.isfinite(spread).all():
+            raise ValueError(
+                f"y has values as large as {np.abs(values).max():g}, whose squares are "
+                "infinite: divide it by its largest value."
+            )
+        tiny = 1e-12 * np.abs(values).max(axis=0)
+        scale = np.where(spread > tiny, spread, 1.0)
+    return center, scale
+
+
+def _folds(n, task, options, rng):
+    """Rows that members do not learn from, of each fold."""
+    n_folds = options.n_folds
+    if n_folds is None:
+        n_folds = next(folds for most, folds in task.folds.items() if n <= most)
+        n_folds = 1 if n < 2 * n_folds else n_folds
+    if n_folds > max(1, n // 2):
+        raise ValueError(
+            f"n_folds={n_folds!r} folds need two rows each, but only {n} rows "
+            "have weight: pass fewer, or more rows."
+        )
+    shuffled = rng.permutation(n)
+    if not options.learns or n < _FEWEST_TO_SPARE:
+        return [np.sort(shuffled[:_MOST_HELD_OUT_OF_FEW])]
+    most = n if n <= _SMALL else _MOST_HELD_OUT
+    if n_folds < 4:
+        folds = np.split(shuffled[: min(n // 4, most) * n_folds], n_folds)
+    else:
+        folds = [fold[:most] for fold in np.array_split(shuffled, n_folds)]
+    return [np.sort(fold) for fold in folds]
+
+
+def blend(left_out, targets, weights):
+    """Non-negative weights (n_kinds, n_outputs), by which held-out predictions fit best.
+
+    Predictions (n_kinds, n_held_out, n_outputs) of hardly any weight get none.
+    """
+    root = np.sqrt(weights)
+    found = np.zeros((len(left_out), targets.shape[1]))
+    for output in range(targets.shape[1]):
+        columns = left_out[:, :, output].T * root[:, None]
+        target = targets[:, output] * root
+        shares, _ = nnls(columns, target)
+        used = shares > _LEAST_BLENDED * shares.sum()
+        if used.any():
+            found[used, output], _ = nnls(columns[:, used], target)
+        if not found[:, output].any():
+            # None predicts better than the mean; the least bad one says about that.
+            found[np.square(columns - target[:, None]).sum(0).argmin(), output] = 1.0
+    return found

@@ -1,0 +1,315 @@
+"""Distributions of errors: weights, quantiles and the score that chooses them."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from sklearn_attention.kernel_attention import _distribution as module
+from sklearn_attention.kernel_attention._distribution import (
+    ErrorDistribution,
+    HeldOutRows,
+    _crps,
+    calibrate,
+    error_deviation,
+    error_quantiles,
+    error_weights,
+)
+from sklearn_attention.kernel_attention._kernel import LearnedKernel
+from sklearn_attention.kernels import Gaussian
+
+
+def slow_crps(shares, errors, put_right, error):
+    """The integral over a fine grid, of one distribution and what happened."""
+    moved = errors - shares @ put_right
+    low, high = min(moved.min(), error) - 0.1, max(moved.max(), error) + 0.1
+    t = np.linspace(low, high, 200_001)
+    reached = (shares[:, None] * (moved[:, None] <= t)).sum(axis=0)
+    return np.square(reached - (error <= t)).mean() * (high - low)
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 9])
+def test_crps_equals_its_integral(n):
+    rng = np.random.default_rng(n)
+    # Copies, and a row of errors that are far off.
+    errors = np.append(rng.normal(size=n), [8.0, 8.0])[:n] if n > 5 else rng.normal(size=n)
+    shares = rng.dirichlet(np.ones(n), n)
+    put_right = rng.uniform(0, 1, len(errors)) * errors
+    expected = [
+        slow_crps(own, errors, put_right, e) for own, e in zip(shares, errors, strict=True)
+    ]
+    found = _crps(shares, errors, put_right, np.arange(n))
+    np.testing.assert_allclose(found, expected, atol=3e-4)
+    some = np.random.default_rng(0).permutation(n)[: n // 2 + 1]
+    np.testing.assert_allclose(
+        _crps(shares[some], errors, put_right, some), np.array(expected)[some], atol=3e-4
+    )
+
+
+def test_crps_of_errors_beyond_all_places():
+    errors = np.array([-1.0, 0.0, 10.0])
+    shares = np.array([[0.5, 0.5, 0.0], [0.0, 1.0, 0.0], [0.5, 0.5, 0.0]])
+    pairs = zip(shares, errors, strict=True)
+    expected = [slow_crps(own, errors, errors, e) for own, e in pairs]
+    np.testing.assert_allclose(_crps(shares, errors, errors, np.arange(3)), expected, atol=3e-4)
+
+
+class TestErrorWeights:
+    def make(self, n_queries=4, n=6):
+        rng = np.random.default_rng(0)
+        return rng.normal(size=(n_queries, n)), rng.uniform(0.5, 2, n)
+
+    @pytest.mark.parametrize("sharpness", [0.0, 0.25, 1.0])
+    @pytest.mark.parametrize("everywhere", [0.02, 0.3, 1.0])
+    def test_equal_their_formula(self, sharpness, everywhere):
+        likeness, weights = self.make()
+        found = error_weights(likeness, weights, sharpness, everywhere)
+        near = weights * np.exp(sharpness * likeness)
+        near /= near.sum(axis=1, keepdims=True)
+        expected = (1 - everywhere) * near + everywhere * weights / weights.sum()
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+        np.testing.assert_allclose(found.sum(axis=1), 1)
+
+    @pytest.mark.parametrize("sharpness", [0.0, 0.25])
+    def test_what_does_not_count_has_no_weight(self, sharpness):
+        likeness, weights = self.make(6)
+        others = ~np.eye(6, dtype=bool)
+        found = error_weights(likeness, weights, sharpness, 0.1, others)
+        assert (found.diagonal() == 0).all()
+        assert (found[others] > 0).all()
+        np.testing.assert_allclose(found.sum(axis=1), 1)
+
+    def test_where_a_compact_kernel_reaches_nobody_all_are_alike(self):
+        likeness, weights = self.make()
+        likeness[1] = -np.inf
+        likeness[2, :5] = -np.inf
+        found = error_weights(likeness, weights, 0.5, 0.1)
+        np.testing.assert_allclose(found[1], weights / weights.sum())
+        assert found[2, 5] > 0.9
+        np.testing.assert_allclose(found.sum(axis=1), 1)
+
+
+class TestCalibration:
+    def make(self, spread_of, n=200, seed=0):
+        rng = np.random.default_rng(seed)
+        x = rng.uniform(-1, 1, n)
+        errors = (spread_of(x) * rng.normal(size=n))[:, None]
+        likeness = -np.square(x[:, None] - x) / (2 * 0.1**2)
+        return likeness, errors, 0 * errors, np.ones(n), np.arange(n), np.ones(n)
+
+    def test_errors_alike_everywhere_are_weighted_alike(self):
+        sharpness, _ = calibrate(*self.make(np.ones_like))
+        assert sharpness <= 0.0625
+
+    def test_errors_that_differ_are_weighted_by_where_they_were_made(self):
+        sharpness, everywhere = calibrate(*self.make(lambda x: np.where(x > 0, 2.0, 0.1)))
+        assert sharpness >= 0.25
+        assert everywhere < 0.2
+
+    @pytest.mark.parametrize("n", [1, 2])
+    def test_too_few_errors_are_weighted_alike(self, n):
+        data = np.zeros((n, n)), np.ones((n, 1)), np.zeros((n, 1)), np.ones(n)
+        assert calibrate(*data, np.arange(n), np.ones(n)) == (0.0, 1.0)
+
+    def test_units_of_the_outputs_do_not_matter(self):
+        likeness, errors, _, *rest = self.make(lambda x: np.where(x > 0, 2.0, 0.1))
+        both = np.column_stack([errors, np.random.default_rng(1).normal(size=200)])
+        found = [calibrate(likeness, e, 0.3 * e, *rest) for e in (both, both * [1.0, 1e6])]
+        assert found[0] == found[1]
+
+    def test_no_errors_at_all(self):
+        zeros = np.zeros((5, 1))
+        found = calibrate(np.zeros((5, 5)), zeros, zeros, np.ones(5), np.arange(5), np.ones(5))
+        assert np.isfinite(found).all()
+
+    def test_some_rows_are_enough_to_be_scored(self):
+        likeness, errors, put_right, weights, *_ = self.make(
+            lambda x: np.where(x > 0, 2.0, 0.1)
+        )
+        some = np.random.default_rng(0).permutation(200)[:60]
+        found = calibrate(likeness[some], errors, put_right, weights, some, np.ones(60))
+        assert found[0] >= 0.25
+        assert found[1] < 0.2
+
+    def test_scores_count_by_their_weights(self):
+        # Errors differ on one side alone.
+        likeness, errors, *rest, _ = self.make(lambda x: np.where(x > 0, 2.0, 0.1))
+        rough = np.abs(errors[:, 0]) > 0.4
+        found = [calibrate(likeness, errors, *rest, c + 1e-6) for c in (rough, ~rough)]
+        assert found[0] != found[1]
+
+
+class Places:
+    """Rows held out that are all alike, with deviations of their own."""
+
+    def __init__(self, deviations, of_queries):
+        self.deviations, self._of_queries = deviations, of_queries
+        self.rows = [np.arange(len(deviations))]
+
+    def __call__(self, queries):
+        (rows,) = queries
+        return np.zeros((len(rows), len(self.deviations))), self._of_queries[rows]
+
+
+class TestErrorDistribution:
+    def make(self, n=400, put_right=0.0):
+        rng = np.random.default_rng(0)
+        deviations = rng.choice([0.1, 1.0], n)
+        errors = deviations[:, None] * rng.normal(size=(n, 2))
+        held_out = Places(deviations, np.where(np.arange(n) < 2, [1.0, 3.0] * (n // 2), 1.0))
+        found = ErrorDistribution.calibrate(held_out, errors, put_right * errors, np.ones(n))
+        return found, held_out
+
+    def test_spreads_as_deviations_do(self):
+        found, held_out = self.make()
+        queries, levels = np.array([0, 1]), np.array([0.05, 0.5, 0.95])
+        first, second = found.quantiles(held_out, [queries], levels)
+        np.testing.assert_allclose(second, 3 * first)
+        np.testing.assert_allclose(first[[0, 2]], [[-1.645] * 2, [1.645] * 2], atol=0.35)
+        first, second = found.deviation(held_out, [queries])
+        np.testing.assert_allclose(second, 3 * first)
+        np.testing.assert_allclose(first, 1, atol=0.15)
+
+    def test_moves_by_what_is_put_right(self):
+        held_out = self.make()[1]
+        levels = np.array([0.3, 0.6])
+        plain, moved = (self.make(put_right=p)[0] for p in (0.0, 1.0))
+        gap = [f.quantiles(held_out, [np.array([0])], levels)[0] for f in (plain, moved)]
+        mean = plain.errors.mean(axis=0)
+        np.testing.assert_allclose(gap[0] - gap[1], [mean, mean], atol=1e-12)
+
+
+def test_deviation_is_unbiased():
+    rng = np.random.default_rng(0)
+    errors, shares = rng.normal(size=(6, 20_000)), rng.dirichlet(np.ones(5), 1)
+    found = error_deviation(shares, errors[:5])[0]
+    new = errors[5] - (shares @ errors[:5])[0]
+    assert np.square(found).mean() == pytest.approx(np.square(new).mean(), rel=0.03)
+
+
+def test_one_error_has_no_deviation():
+    assert error_deviation(np.array([[0.0, 1.0]]), np.array([[3.0], [2.0]])) == 0
+
+
+class TestErrorQuantiles:
+    def test_of_equal_weights_equal_numpy(self):
+        errors = np.random.default_rng(0).normal(size=(9, 2))
+        quantiles = np.linspace(0.01, 0.99, 25)
+        found = error_quantiles(np.full((1, 9), 1 / 9), errors, 0 * errors, quantiles)[0]
+        expected = np.quantile(errors, quantiles, axis=0, method="weibull")
+        np.testing.assert_allclose(found, expected, atol=1e-12)
+
+    def test_errors_stand_in_the_middle_of_their_weights_and_a_new_ones(self):
+        errors = np.arange(5.0)[:, None]
+        shares = np.array([[0.1, 0.2, 0.3, 0.3, 0.1]])
+        new = np.square(shares).sum()
+        middle = (np.cumsum(shares) - shares[0] / 2 + new / 2) / (1 + new)
+        found = error_quantiles(shares, errors, 0 * errors, middle[1:4])[0, :, 0]
+        np.testing.assert_allclose(found, [1, 2, 3])
+
+    @pytest.mark.parametrize("n", [9, 40])
+    def test_intervals_of_few_errors_cover(self, n):
+        rng = np.random.default_rng(0)
+        errors = rng.normal(size=(n + 1, 4000))
+        shares, levels = np.full((1, n), 1 / n), np.array([0.1, 0.9])
+        low, high = error_quantiles(shares, errors[:n], 0 * errors[:n], levels)[0]
+        new = errors[n]
+        assert ((low <= new) & (new <= high)).mean() == pytest.approx(0.8, abs=0.02)
+
+    def test_means_are_what_is_not_put_right_and_quantiles_rise(self):
+        rng = np.random.default_rng(0)
+        shares, errors = rng.dirichlet(np.ones(50), 3), rng.normal(size=(50, 2))
+        put_right = rng.uniform(0, 1, (50, 1)) * errors
+        found = error_quantiles(shares, errors, put_right, (np.arange(2000) + 0.5) / 2000)
+        expected = shares @ (errors - put_right)
+        np.testing.assert_allclose(found.mean(axis=1), expected, atol=0.05)
+        assert (np.diff(found, axis=1) >= 0).all()
+
+    def test_few_huge_errors_do_not_move_the_others(self):
+        errors = np.append(np.random.default_rng(0).normal(size=99), 1e6)[:, None]
+        levels = np.array([0.1, 0.5, 0.9])
+        found = error_quantiles(np.full((1, 100), 0.01), errors, 0 * errors, levels)[0, :, 0]
+        np.testing.assert_allclose(found, [-1.28, 0, 1.28], atol=0.3)
+
+
+N = 30
+
+
+def make(n=N, noise=0.2, linear=True):
+    rng = np.random.default_rng(0)
+    features, rows = [np.arange(2)], [rng.normal(size=(n, 2))]
+    kernel = LearnedKernel.start(
+        features, [np.ones(2)], 2, Gaussian(), rng, jitter=0.3, linear=linear, noise=noise
+    )
+    return kernel, rows, rng.uniform(0.5, 2, n)
+
+
+def plain_matrix(kernel, *rows):
+    """The kernel without its constant and its linear part."""
+    values = kernel.values.copy()
+    kernel.named(values)["linear"][:] = -np.inf
+    kernel = dataclasses.replace(kernel, values=values, constant=0.0)
+    return kernel.matrix(*rows)
+
+
+def deviations_by_hand(kernel, rows, weights, query):
+    """Of a new target at one query, by the formula."""
+    known = plain_matrix(kernel, rows, rows) + np.diag(kernel.noise / weights)
+    at = plain_matrix(kernel, query, rows)[0]
+    own = plain_matrix(kernel, query, query)[0, 0]
+    return np.sqrt(own + kernel.noise - at @ np.linalg.solve(known, at))
+
+
+def test_queries_have_the_kernel_and_the_deviation_of_a_new_target():
+    kernel, rows, weights = make()
+    queries = [np.array([[0.0, 0.0], [1.0, -2.0], [9.0, 9.0]])]
+    likeness, found = HeldOutRows(kernel, rows, weights)(queries)
+    np.testing.assert_allclose(np.exp(likeness), plain_matrix(kernel, queries, rows), rtol=1e-9)
+    expected = [deviations_by_hand(kernel, rows, weights, [queries[0][[i]]]) for i in range(3)]
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    assert found[0] < found[1] < found[2]
+
+
+def test_rows_have_the_deviations_of_left_out_ones():
+    kernel, rows, weights = make()
+    found = HeldOutRows(kernel, rows, weights).deviations
+    for i in range(N):
+        others = np.delete(np.arange(N), i)
+        new = deviations_by_hand(kernel, [rows[0][others]], weights[others], [rows[0][[i]]])
+        own_noise = kernel.noise / weights[i] - kernel.noise
+        assert found[i] == pytest.approx(np.sqrt(new**2 + own_noise), rel=1e-6)
+
+
+def test_of_many_rows_some_are_known(monkeypatch):
+    monkeypatch.setattr(module, "_MOST_KNOWN", 10)
+    kernel, rows, weights = make()
+    found = HeldOutRows(kernel, rows, weights)
+    known = np.linspace(0, N - 1, 10).astype(int)
+    some = HeldOutRows(kernel, [rows[0][known]], weights[known])
+    queries = [np.random.default_rng(1).normal(size=(4, 2))]
+    likeness, of_queries = found(queries)
+    assert likeness.shape == (4, N)
+    np.testing.assert_allclose(of_queries, some(queries)[1])
+    np.testing.assert_allclose(found.deviations[known], some.deviations)
+    others = np.setdiff1d(np.arange(N), known)
+    np.testing.assert_allclose(found.deviations[others], some([rows[0][others]])[1])
+
+
+@pytest.mark.parametrize("noise", [0.0, 1e-12])
+def test_copies_without_noise_are_no_error(noise):
+    kernel, rows, _ = make(noise=1.0)
+    values = kernel.values.copy()
+    values[-1] = np.log(noise) / 2 if noise else -np.inf
+    rows = [np.repeat(rows[0][:3], 5, axis=0)]
+    found = HeldOutRows(kernel.with_values(values), rows, np.ones(15))
+    assert np.isfinite(found.deviations).all()
+    assert (found.deviations > 0).all()
+    at, far = found([np.array([rows[0][0], [50.0, 50.0]])])[1]
+    assert 0 < at < 0.1 * far
+
+
+def test_deviations_of_averages_do_not_vary():
+    kernel, rows, weights = make()
+    found = HeldOutRows(kernel, rows, weights, varied=False)
+    assert (found.deviations == 1).all()
+    assert (found([np.zeros((2, 2))])[1] == 1).all()

@@ -1,0 +1,324 @@
+"""Kernel attention as it is learned: rows remembered, folds, members by kind, their shares."""
+
+import dataclasses
+import pickle
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize, nnls
+
+from sklearn_attention import Columns, KernelAttentionClassifier, KernelAttentionRegressor
+from sklearn_attention.kernel_attention._fitted import (
+    Rows,
+    blend,
+    fit_kernel_attention,
+    join_copies,
+)
+from sklearn_attention.kernel_attention._leave_one_out import squared_loss
+from sklearn_attention.kernel_attention._members import KernelRidge
+from sklearn_attention.kernel_attention._options import Options
+from sklearn_attention.kernel_attention._regressor import REGRESSION
+from sklearn_attention.kernels import Gaussian
+
+OPTIONS = Options(Gaussian(), encodings=("standard", "quantile"), n_folds=2, max_steps=2)
+RIDGES = {"one": KernelRidge(), "other": KernelRidge(noise=0.5)}
+TASK = dataclasses.replace(
+    REGRESSION, ridges=lambda n_rows, n_folds: RIDGES, keep=lambda kinds, *first: kinds
+)
+
+
+class Report:
+    """The number of members there may be, and of those that are done."""
+
+    def begin(self, n_tasks):
+        self.n_tasks, self.n_done = n_tasks, 0
+
+    def done(self):
+        self.n_done += 1
+
+
+def make_rows(n=80, n_outputs=2, weights=None):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 3))
+    values = np.sin(2 * X[:, :n_outputs]) + 0.5 * rng.normal(size=(n, n_outputs))
+    return Rows(X, 7 + 3 * values, weights, Columns.numbers(3), outputs=[])
+
+
+def fit(rows=None, task=TASK, options=OPTIONS):
+    report = Report()
+    rows = make_rows() if rows is None else rows
+    return *fit_kernel_attention(rows, task, options, report), report
+
+
+@pytest.fixture(scope="module")
+def learned():
+    return fit()
+
+
+QUERIES = np.random.default_rng(1).normal(size=(9, 3))
+
+
+def test_every_fold_has_a_member_of_every_kind(learned):
+    fitted, left_out, report = learned
+    assert fitted.kinds == ["one", "other"]
+    assert [len(members) for members in fitted.members] == [2, 2]
+    assert report.n_tasks == report.n_done == 4
+    assert left_out.shape == (2, 40, 2)
+    assert fitted.shares.shape == (2, 2)
+
+
+def test_scores_are_means_over_folds_and_predictions_are_blends(learned):
+    fitted = learned[0]
+    of_kinds = [
+        np.mean([m.predict(fitted.training, QUERIES) for m in members], axis=0)
+        for members in fitted.members
+    ]
+    np.testing.assert_allclose(fitted.scores(QUERIES), of_kinds, rtol=1e-12)
+    expected = sum(found * share for found, share in zip(of_kinds, fitted.shares, strict=True))
+    np.testing.assert_allclose(fitted.predict(QUERIES), expected, rtol=1e-12)
+
+
+def test_slopes_are_those_of_the_values(learned):
+    fitted, step = learned[0], 1e-6
+    for feature in range(3):
+        moved = step * (np.arange(3) == feature)
+        ends = [fitted.predict(QUERIES + sign * moved) for sign in (1, -1)]
+        expected = (ends[0] - ends[1]) / (2 * step) * fitted.scale
+        np.testing.assert_allclose(fitted.slopes(QUERIES)[:, :, feature], expected, rtol=1e-4)
+
+
+def test_weights_make_predictions_of_one_output():
+    fitted = fit(make_rows(n_outputs=1))[0]
+    found = fitted.weights(QUERIES) @ fitted.training.targets
+    np.testing.assert_allclose(found, fitted.predict(QUERIES), rtol=1e-6, atol=1e-9)
+
+
+def test_rows_held_out_and_queries_are_compared_by_the_first_member(learned):
+    fitted = learned[0]
+    kernel, training = fitted.members[0][0].kernel, fitted.training
+    at, keys = (training.encode(X, np.float64) for X in (QUERIES, training.X[fitted.held_out]))
+    expected = np.log(kernel.matrix(at, keys) - kernel.constant)
+    found, deviations = fitted.held_out_rows(at)
+    np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-8)
+    assert (deviations > np.sqrt(kernel.noise)).all()
+    np.testing.assert_array_equal(fitted.space(QUERIES), kernel.space(at))
+
+
+def test_rows_held_out_are_known_to_the_members_of_their_folds(learned):
+    fitted, left_out, _ = learned
+    found = fitted.scores_of_held_out()
+    assert found.shape == left_out.shape
+    member, fold = fitted.members[1][1], fitted.folds[1]
+    expected = member.predict(fitted.training, fitted.training.X[fold])
+    np.testing.assert_allclose(found[1, len(fitted.folds[0]) :], expected)
+    targets = fitted.training.targets[fitted.held_out]
+    assert np.square(targets - found).mean() < np.square(targets - left_out).mean()
+
+
+def test_targets_have_mean_0_and_deviation_1_by_weight():
+    weights = np.random.default_rng(2).uniform(0.5, 2, 80)
+    weights[:7] = 0
+    fitted = fit(make_rows(weights=weights))[0]
+    training = fitted.training
+    np.testing.assert_array_equal(fitted.positions, np.arange(7, 80))
+    assert training.weights.mean() == pytest.approx(1)
+    np.testing.assert_allclose(training.weights @ training.targets, 0, atol=1e-10)
+    spread = np.average(training.targets**2, axis=0, weights=training.weights)
+    np.testing.assert_allclose(spread, 1, rtol=1e-12)
+    values = training.targets * fitted.scale + fitted.center
+    np.testing.assert_allclose(values, make_rows().values[7:], rtol=1e-12)
+
+
+def test_a_given_bandwidth_learns_from_all_rows_in_units_of_the_values():
+    given = dataclasses.replace(OPTIONS, encodings=("standard",), bandwidth=np.ones(3))
+    fitted = fit(options=given)[0]
+    np.testing.assert_array_equal(fitted.center, 0)
+    np.testing.assert_array_equal(fitted.scale, 1)
+    np.testing.assert_array_equal(fitted.held_out, np.arange(80))
+
+
+def test_kinds_that_are_not_kept_are_learned_once():
+    task = dataclasses.replace(TASK, keep=lambda kinds, *first: kinds[1:])
+    fitted, left_out, report = fit(task=task)
+    assert fitted.kinds == ["other"]
+    assert (report.n_tasks, report.n_done) == (4, 3)
+    assert left_out.shape == (1, 40, 2)
+    np.testing.assert_array_equal(fitted.shares, 1)
+
+
+def test_kinds_of_no_use_are_forgotten():
+    class Useless(KernelRidge):
+        def fit(self, training, held_out, *learning):
+            member, left_out = super().fit(training, held_out, *learning)
+            return member, np.zeros_like(left_out)
+
+    ridges = {"useless": Useless(), "one": KernelRidge()}
+    task = dataclasses.replace(TASK, ridges=lambda n_rows, n_folds: ridges)
+    fitted, left_out, _ = fit(task=task)
+    assert fitted.kinds == ["one"]
+    assert len(fitted.members) == len(fitted.shares) == len(left_out) == 1
+
+
+@pytest.mark.parametrize(
+    ("n", "n_folds", "sizes"),
+    [(80, 2, [20, 20]), (80, 1, [20]), (80, 5, [16] * 5), (82, 4, [21, 21, 20, 20])],
+)
+def test_folds_do_not_overlap(n, n_folds, sizes):
+    options = dataclasses.replace(OPTIONS, n_folds=n_folds, max_steps=0)
+    fitted = fit(make_rows(n), options=options)[0]
+    assert [len(fold) for fold in fitted.folds] == sizes
+    assert len(set(fitted.held_out)) == sum(sizes)
+    assert all((np.diff(fold) > 0).all() for fold in fitted.folds)
+
+
+@pytest.mark.parametrize(("n", "expected"), [(100, 4), (110, 2), (300, 1), (7, 1)])
+def test_the_usual_number_of_folds_depends_on_the_rows(n, expected):
+    task = dataclasses.replace(TASK, folds={100: 4, 200: 2, np.inf: 1})
+    options = dataclasses.replace(OPTIONS, n_folds=None, max_steps=0)
+    assert len(fit(make_rows(n), task, options)[0].folds) == expected
+
+
+def test_the_loss_is_that_of_the_task():
+    calls = []
+
+    def loss(readout, center, outputs):
+        calls.append((readout, center, outputs))
+        return squared_loss
+
+    rows = dataclasses.replace(make_rows(), outputs=[slice(0, 2)])
+    fitted = fit(rows, dataclasses.replace(TASK, loss=loss))[0]
+    [(readout, center, outputs)] = calls
+    assert (readout, outputs) == ("solve", [slice(0, 2)])
+    np.testing.assert_array_equal(center, fitted.center)
+
+
+def test_a_seed_draws_folds_and_starts():
+    values = [
+        [members[0].kernel.values for members in fit(options=options)[0].members]
+        for options in (OPTIONS, OPTIONS, dataclasses.replace(OPTIONS, seed=1))
+    ]
+    np.testing.assert_array_equal(values[0], values[1])
+    assert not np.array_equal(values[0], values[2])
+
+
+def test_files_do_not_have_what_is_computed_again():
+    rows = make_rows()
+    model = KernelAttentionRegressor(max_steps=0).fit(rows.X, rows.values)
+    before = len(pickle.dumps(model))
+    expected = model.predict_interval(QUERIES)
+    loaded = pickle.loads(pickle.dumps(model))
+    assert len(pickle.dumps(model)) == before
+    np.testing.assert_array_equal(loaded.predict_interval(QUERIES), expected)
+
+
+class TestCopies:
+    def make(self, n=40, seed=0):
+        rng = np.random.default_rng(seed)
+        X = np.column_stack([rng.normal(size=n), rng.integers(0, 3, n)])
+        X[::7, 1] = np.nan
+        return X, rng.normal(size=n), rng.uniform(0.5, 2, n)
+
+    def slow(self, X, y, weights):
+        """The first of equal rows, and the sum of their weights, by a dictionary."""
+        found = {}
+        for i, row in enumerate(np.column_stack([X, y])):
+            kept, total = found.get(row.tobytes(), (i, 0.0))
+            found[row.tobytes()] = kept, total + weights[i]
+        return zip(*found.values(), strict=True)
+
+    def test_are_joined_wherever_they_are(self):
+        X, y, weights = self.make()
+        again = np.random.default_rng(1).integers(0, 40, 100)
+        X, y, weights = X[again], y[again], np.random.default_rng(2).uniform(size=100)
+        rows, totals = join_copies(X, y, weights)
+        kept, expected = self.slow(X, y, weights)
+        np.testing.assert_array_equal(rows, kept)
+        np.testing.assert_allclose(totals, expected)
+
+    def test_rows_that_differ_in_one_cell_are_not_copies(self):
+        X, y, weights = self.make()
+        for column in range(2):
+            other = X.copy()
+            other[:, column] += 0.5
+            both = np.concatenate([X, other]), np.tile(y, 2), np.tile(weights, 2)
+            rows, _ = join_copies(*both)
+            n_equal = 0 if column == 0 else np.isnan(X[:, 1]).sum()
+            assert len(rows) == 80 - n_equal
+        rows, _ = join_copies(
+            np.tile(X, (2, 1)), np.concatenate([y, y + 1]), np.tile(weights, 2)
+        )
+        assert len(rows) == 80
+
+    def test_several_targets_all_count(self):
+        X, y, weights = self.make()
+        targets = np.column_stack([y, y])
+        other = np.column_stack([y, y + 1])
+        twice = np.tile(X, (2, 1)), np.concatenate([targets, other]), np.tile(weights, 2)
+        assert len(join_copies(*twice)[0]) == 80
+
+    def test_equal_rows_of_few_values_are_observations(self):
+        rng = np.random.default_rng(0)
+        X, y = rng.integers(0, 4, (200, 2)).astype(float), rng.integers(0, 3, 200)
+        rows, weights = join_copies(X, y, np.ones(200))
+        np.testing.assert_array_equal(rows, np.arange(200))
+        np.testing.assert_array_equal(weights, 1)
+
+    @pytest.mark.parametrize("estimator", [KernelAttentionRegressor, KernelAttentionClassifier])
+    def test_copies_change_nothing(self, estimator):
+        X, y, _ = self.make()
+        y = np.sin(X[:, 0]) + 0.3 * y
+        y = (y > 0).astype(int) if estimator is KernelAttentionClassifier else y
+        options = {"max_steps": 5, "n_folds": 2}
+        once = estimator(**options).fit(X, y)
+        thrice = estimator(**options).fit(np.tile(X, (3, 1)), np.tile(y, 3))
+        np.testing.assert_array_equal(thrice.predict(X), once.predict(X))
+        assert thrice.explain(X, k=40).indices.max() < 40
+
+
+class TestBlend:
+    def make(self, n_kinds=3, n=40, n_outputs=2, seed=0):
+        rng = np.random.default_rng(seed)
+        targets = rng.normal(size=(n, n_outputs))
+        left_out = targets + 0.5 * rng.normal(size=(n_kinds, n, n_outputs))
+        return left_out, targets, rng.uniform(0.2, 3, n)
+
+    def test_equals_scipy(self):
+        left_out, targets, weights = self.make()
+        found = blend(left_out, targets, weights)
+        for output in range(2):
+            root = np.sqrt(weights)
+            expected, _ = nnls(
+                left_out[:, :, output].T * root[:, None], targets[:, output] * root
+            )
+            np.testing.assert_allclose(found[:, output], expected, atol=1e-12)
+
+    def test_no_other_weights_fit_better(self):
+        left_out, targets, weights = self.make(n_outputs=1)
+
+        def error(shares):
+            errors = targets[:, 0] - shares @ left_out[:, :, 0]
+            return weights @ errors**2
+
+        found = blend(left_out, targets, weights)[:, 0]
+        assert (found >= 0).all()
+        best = minimize(error, np.full(3, 0.3), bounds=[(0, None)] * 3)
+        np.testing.assert_allclose(found, best.x, atol=1e-4)
+
+    @pytest.mark.parametrize(("share", "expected"), [(0.01, 0.0), (0.05, 0.05)])
+    def test_what_hardly_helps_has_no_weight(self, share, expected):
+        kinds = np.eye(2, 6)[:, :, None]
+        found = blend(kinds, kinds[0] + share * kinds[1], np.ones(6))
+        np.testing.assert_allclose(found[:, 0], [1.0, expected])
+
+    def test_what_misleads_has_no_weight(self):
+        left_out, targets, weights = self.make(n_outputs=1)
+        left_out[1] = -targets
+        found = blend(left_out, targets, weights)[:, 0]
+        assert found[1] == 0
+        assert found[0] > 0
+        assert found[2] > 0
+
+    def test_where_all_mislead_the_least_bad_one_is_left(self):
+        _, targets, weights = self.make(n_outputs=1)
+        left_out = np.stack([-2 * targets, -targets, -3 * targets])
+        np.testing.assert_array_equal(blend(left_out, targets, weights)[:, 0], [0, 1, 0])

@@ -1,0 +1,351 @@
+"""Members: what is learned and what is given, from which rows, by which steps."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from sklearn_attention.kernel_attention import _members as module
+from sklearn_attention.kernel_attention._encodings import ENCODINGS, Encoding
+from sklearn_attention.kernel_attention._kernel import LearnedKernel
+from sklearn_attention.kernel_attention._leave_one_out import squared_loss
+from sklearn_attention.kernel_attention._members import (
+    KernelRidge,
+    LocalAverage,
+    PatchBatches,
+    RandomBatches,
+    descend,
+)
+from sklearn_attention.kernel_attention._options import Options
+from sklearn_attention.kernel_attention._rows import TrainingRows
+from sklearn_attention.kernels import as_kernel
+
+LEARNED = Options(as_kernel("gaussian"), max_steps=8)
+every_member = pytest.mark.parametrize(
+    "member", [KernelRidge(), LocalAverage(), LocalAverage(lines=True)],
+    ids=["solve", "average", "lines"],
+)  # fmt: skip
+
+
+def make_training(n=120, seed=0, encodings=ENCODINGS):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    learned = [Encoding.learn(name, X, ["numeric"] * 3, None) for name in encodings]
+    y = np.sin(2 * X[:, :1]) + 0.1 * rng.normal(size=(n, 1))
+    return TrainingRows(X, (y - y.mean()) / y.std(), rng.uniform(0.5, 2, n), learned)
+
+
+def fit(member, training, held_out, options=LEARNED, seed=0):
+    held_out = np.asarray(held_out, dtype=int)
+    rng = np.random.default_rng(seed)
+    return member.fit(training, held_out, squared_loss, rng, options)
+
+
+def mean_square(training, rows, predictions):
+    return np.square(training.targets[rows] - predictions).mean()
+
+
+@every_member
+def test_learning_helps(member):
+    training, held_out = make_training(), np.arange(40)
+    still = dataclasses.replace(LEARNED, max_steps=0)
+    before = mean_square(training, held_out, fit(member, training, held_out, still)[1])
+    options = dataclasses.replace(LEARNED, max_steps=30)
+    after = mean_square(training, held_out, fit(member, training, held_out, options)[1])
+    assert after < 0.7 * before
+
+
+@every_member
+def test_rows_held_out_are_not_learned_from(member):
+    training, held_out = make_training(), np.arange(40)
+    targets = training.targets.copy()
+    targets[held_out] = 1e3 * targets[held_out[::-1]]
+    other = dataclasses.replace(training, targets=targets)
+    found, expected = fit(member, other, held_out)[0], fit(member, training, held_out)[0]
+    np.testing.assert_array_equal(found.kernel.values, expected.kernel.values)
+
+
+@every_member
+def test_left_out_are_predictions_without_the_row(member):
+    training, held_out = make_training(), np.array([3, 70, 119])
+    fitted, left_out = fit(member, training, held_out)
+    for row, left in zip(held_out, left_out, strict=True):
+        X = training.X[[row]]
+        if isinstance(member, KernelRidge):
+            # Without noise to be told, a row says nothing.
+            weights = training.weights.copy()
+            weights[row] = 1e-12
+            rest = dataclasses.replace(training, weights=weights)
+            nothing = np.array([], dtype=int)
+            again = type(fitted).fit(fitted.kernel, rest, np.random.default_rng(0), nothing)[0]
+        else:
+            again = dataclasses.replace(fitted, rows=np.delete(np.arange(120), row))
+            rest = training
+        np.testing.assert_allclose(again.predict(rest, X)[0], left, rtol=1e-7, atol=1e-9)
+
+
+@every_member
+def test_given_parameters_are_kept(member):
+    training = make_training(encodings=("standard",))
+    bandwidth = np.array([0.9, 1.4, 0.1])
+    options = Options(as_kernel("gaussian"), bandwidth=bandwidth, ridge=0.3)
+    kernel = fit(member, training, np.arange(120), options)[0].kernel
+    assert kernel.noise == pytest.approx(0.3)
+    # Nothing but the smooth part, of size 1.
+    z, X = training.coordinates(np.arange(9), np.float64), training.X[:9]
+    squared = np.square((X[:, None] - X) / bandwidth).sum(axis=2)
+    np.testing.assert_allclose(kernel.matrix(z, z), np.exp(-squared / 2), rtol=1e-10)
+
+
+@every_member
+def test_a_ridge_may_be_given_and_the_rest_learned(member):
+    options = dataclasses.replace(LEARNED, ridge=0.3)
+    kernel = fit(member, make_training(), np.arange(40), options)[0].kernel
+    assert kernel.noise == pytest.approx(0.3)
+
+
+def test_averages_learn_no_ridge_and_lines_do():
+    training = make_training()
+    averages = fit(LocalAverage(), training, np.arange(40))[0].kernel
+    assert averages.noise == pytest.approx(1.0)
+    lines = fit(LocalAverage(lines=True), training, np.arange(40))[0].kernel
+    assert lines.noise != pytest.approx(1.0, rel=1e-3)
+
+
+@pytest.mark.parametrize("rough", [False, True])
+@pytest.mark.parametrize("linear", [False, True])
+def test_parts_of_the_kernel(rough, linear):
+    member = KernelRidge(rough=rough, linear=linear, constant=False)
+    kernel = fit(member, make_training(), np.arange(40))[0].kernel
+    assert np.isfinite(kernel.named()["rough"][0]) == rough
+    assert np.isfinite(kernel.named()["linear"][0]) == linear
+    assert kernel.constant == 0
+
+
+def test_scales_may_be_held_where_they_start():
+    training, held_out = make_training(), np.arange(40)
+    starts = dataclasses.replace(LEARNED, max_steps=0)
+    start = fit(KernelRidge(), training, held_out, starts)[0].kernel.named()["scale"]
+    far = [
+        np.abs(
+            fit(KernelRidge(precision=p), training, held_out)[0].kernel.named()["scale"] - start
+        ).mean()
+        for p in (0.0, 1e4)
+    ]
+    assert far[1] < 0.6 * far[0]
+
+
+def test_many_rows_are_learned_from_in_patches(monkeypatch):
+    drawn = []
+
+    class Listening(module.PatchBatches):
+        def draw(self, kernel):
+            drawn.append(super().draw(kernel))
+            return drawn[-1]
+
+    monkeypatch.setattr(module, "PatchBatches", Listening)
+    monkeypatch.setattr(module, "_MOST_LEARNED_FROM", 60)
+    training, held_out = make_training(), np.arange(40)
+    member = dataclasses.replace(KernelRidge(), most_at_random=50)
+    fitted, left_out = fit(member, training, held_out)
+    assert len(drawn) == 8
+    # Learned from a sample, solved with all.
+    assert max(rows.max() for rows, _ in drawn) < 60
+    assert len(fitted.coefficients[0]) == 120
+    assert mean_square(training, held_out, left_out) < 0.8
+
+
+class TestMoreKeysThanLearnedFrom:
+    @pytest.fixture(autouse=True)
+    def _few_keys(self, monkeypatch):
+        monkeypatch.setattr(module, "_KEYS", 50)
+        monkeypatch.setattr(module, "_QUERIES", 30)
+
+    @pytest.mark.parametrize("lines", [False, True])
+    def test_scales_are_multiplied_by_one_number(self, lines, monkeypatch):
+        training, held_out = make_training(400), np.arange(100)
+        fitted = fit(LocalAverage(lines), training, held_out)[0]
+        monkeypatch.setattr(module, "_SHARPER", (0.0,))
+        plain = fit(LocalAverage(lines), training, held_out)[0]
+        values = [np.nan_to_num(m.kernel.values, neginf=0) for m in (fitted, plain)]
+        gap = values[0] - values[1]
+        sharper = fitted.kernel.named(gap)["scale"]
+        assert np.ptp(sharper) == pytest.approx(0, abs=1e-12)
+        assert sharper[0, 0] >= 0
+        fitted.kernel.named(gap)["scale"][:] = 0
+        assert not gap.any()
+
+    def test_averages_are_over_some_rows_and_those_held_out(self, monkeypatch):
+        monkeypatch.setattr(module, "_MOST_AVERAGED", 150)
+        training, held_out = make_training(400), np.arange(0, 400, 4)
+        fitted, left_out = fit(LocalAverage(), training, held_out)
+        assert 150 <= len(fitted.rows) <= 250
+        assert np.isin(held_out, fitted.rows).all()
+        assert (np.diff(fitted.rows) > 0).all()
+        assert mean_square(training, held_out, left_out) < 1
+        weights = fitted.weights(training, training.X[:5])
+        assert weights.shape == (5, 400)
+        assert not np.delete(weights, fitted.rows, axis=1).any()
+
+
+def test_lines_run_along_the_features_that_go_with_the_targets():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 20))
+    encodings = [Encoding.learn("standard", X, ["numeric"] * 20, None)]
+    training = TrainingRows(X, X[:, [7, 19]], np.ones(200), encodings)
+    columns = fit(LocalAverage(lines=True), training, np.arange(50))[0].columns
+    assert len(columns) == 16
+    assert {7, 19} <= set(columns)
+    assert (np.diff(columns) > 0).all()
+
+
+@dataclasses.dataclass(frozen=True)
+class Point:
+    """Parameters and nothing else."""
+
+    values: np.ndarray
+
+    def with_values(self, values):
+        return Point(values)
+
+
+TARGET = np.array([1.0, -2.0, 0.5, 3.0])
+ALL = np.ones(4, dtype=bool)
+
+
+class TestDescend:
+    @pytest.mark.parametrize("units", [1.0, 1e4])
+    def test_finds_the_least_of_a_quadratic(self, units):
+        steep = units * np.array([1.0, 10.0, 0.1, 2.0])
+        start = Point(np.zeros(4))
+        found = descend(start, lambda p: steep * (p.values - TARGET), 200, 0.2, ALL)
+        np.testing.assert_allclose(found.values, TARGET, atol=0.02)
+        np.testing.assert_array_equal(start.values, 0)
+
+    def test_only_free_parameters_move(self):
+        free = np.array([True, False, True, False])
+        gradient = lambda p: np.where(free, p.values - TARGET, np.nan)  # noqa: E731
+        found = descend(Point(np.zeros(4)), gradient, 200, 0.2, free).values
+        np.testing.assert_allclose(found[free], TARGET[free], atol=0.02)
+        np.testing.assert_array_equal(found[~free], 0)
+
+    def test_no_steps(self):
+        start = Point(TARGET)
+        assert descend(start, None, 0, 0.2, ALL) is start
+
+    def test_first_steps_are_small_and_the_last_ones_smaller(self):
+        values = []
+
+        def slide(point):
+            values.append(point.values.copy())
+            return np.ones(4)
+
+        values.append(descend(Point(np.zeros(4)), slide, 20, 0.5, ALL).values)
+        steps = -np.diff(values, axis=0)[:, 0]
+        # Of a constant gradient every step is the rate.
+        assert steps[0] == pytest.approx(0.02)
+        assert steps.max() == pytest.approx(0.5)
+        assert steps.argmax() == 3
+        assert steps[-1] < 0.01
+        assert (np.diff(steps[3:]) < 0).all()
+
+    def test_a_matrix_that_cannot_be_factorised_raises_the_noise(self):
+        calls = []
+
+        def gradient_at(point):
+            calls.append(point.values.copy())
+            if point.values[-1] < 1:
+                raise np.linalg.LinAlgError
+            return np.zeros(4)
+
+        found = descend(Point(np.zeros(4)), gradient_at, 10, 0.2, ALL)
+        assert len(calls) == 10
+        np.testing.assert_allclose([call[-1] for call in calls[:5]], [0, 0.3, 0.6, 0.9, 1.2])
+        assert found.values[-1] == pytest.approx(1.2)
+        np.testing.assert_array_equal(found.values[:-1], 0)
+
+    def test_a_given_noise_stays_what_it_is(self):
+        def failing(point):
+            raise np.linalg.LinAlgError
+
+        free = np.array([True, True, True, False])
+        found = descend(Point(TARGET), failing, 5, 0.2, free)
+        np.testing.assert_array_equal(found.values, TARGET)
+
+    def test_other_errors_are_passed_on(self):
+        def gradient_at(point):
+            raise FloatingPointError("a fault")
+
+        with pytest.raises(FloatingPointError, match="a fault"):
+            descend(Point(np.zeros(4)), gradient_at, 10, 0.2, ALL)
+
+
+class TestRandomBatches:
+    def test_are_some_rows_that_all_count(self):
+        batches = RandomBatches(100, 30, np.random.default_rng(0))
+        drawn = []
+        for _ in range(40):
+            rows, n_scored = batches.draw(None)
+            assert n_scored == len(rows) == len(set(rows)) == 30
+            assert 0 <= rows.min() <= rows.max() < 100
+            drawn.append(rows)
+        assert set(np.concatenate(drawn)) == set(range(100))
+
+    @pytest.mark.parametrize("size", [10, 50])
+    def test_of_few_rows_are_all(self, size):
+        rows, n_scored = RandomBatches(10, size, np.random.default_rng(0)).draw(None)
+        np.testing.assert_array_equal(rows, np.arange(10))
+        assert n_scored == 10
+
+
+class TestPatchBatches:
+    def make(self, n=1000):
+        rng = np.random.default_rng(0)
+        coordinates = [rng.normal(size=(n, 2)).astype("float32")]
+        kernel = LearnedKernel.start(
+            [np.array([0, 1])], [np.ones(2)], 2, as_kernel("gaussian"), rng, jitter=0.0
+        )
+        return kernel, coordinates, PatchBatches(coordinates, rng)
+
+    def test_rows_that_count_come_first_and_none_twice(self):
+        kernel, _, batches = self.make()
+        drawn = [batches.draw(kernel) for _ in range(12)]
+        for rows, n_scored in drawn:
+            assert len(set(rows)) == len(rows)
+            assert module._SCORED_NEAR <= n_scored <= 8 * module._SCORED_NEAR
+            assert n_scored < len(rows) <= 8 * module._NEAR + module._ELSEWHERE
+        assert len({tuple(rows) for rows, _ in drawn}) == 12
+
+    def test_rows_that_count_have_their_neighbours_with_them(self):
+        kernel, (z,), batches = self.make()
+        rows, n_scored = batches.draw(kernel)
+        far = np.square(z[rows[:n_scored], None] - z).sum(axis=2)
+        nearest = np.argsort(far, axis=1)[:, :4]
+        assert np.isin(nearest, rows).mean() > 0.95
+        # And rows from elsewhere, so that the batch is as wide as the data.
+        assert np.ptp(z[rows], axis=0).min() > 0.6 * np.ptp(z, axis=0).max()
+
+    def test_follow_the_length_scales_after_some_draws(self):
+        kernel, (z,), batches = self.make(3000)
+        values = kernel.values.copy()
+        kernel.named(values)["scale"][0] += [3.0, -3.0]
+        narrow = kernel.with_values(values)
+
+        def width(rows, n_scored):
+            found = []
+            for row in rows[:n_scored]:
+                near = np.argsort(np.square(z[rows] - z[row]) @ [np.e**6, np.e**-6])[:16]
+                found.append(np.abs(z[rows[near], 0] - z[row, 0]).mean())
+            return np.mean(found)
+
+        n_draws = 4 * module._REFRESH
+        before = np.mean([width(*batches.draw(kernel)) for _ in range(n_draws)])
+        after = np.mean([width(*batches.draw(narrow)) for _ in range(n_draws)])
+        assert after < 0.5 * before
+
+    @pytest.mark.parametrize("n", [1, 2, 5, 40])
+    def test_of_few_rows_are_all(self, n):
+        kernel, _, batches = self.make(n)
+        rows, n_scored = batches.draw(kernel)
+        np.testing.assert_array_equal(np.sort(rows), np.arange(n))
+        assert n_scored <= n

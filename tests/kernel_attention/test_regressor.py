@@ -1,0 +1,166 @@
+"""Kernel attention of numbers: kinds of members, and predictive distributions."""
+
+import numpy as np
+import pytest
+from sklearn.metrics import root_mean_squared_error
+
+from sklearn_attention import KernelAttentionRegressor
+from sklearn_attention.kernel_attention import _regressor
+
+
+def make_data(n=60, n_features=3, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, n_features))
+    return X, np.sin(2 * X[:, 0]) + 0.1 * rng.normal(size=n)
+
+
+class TestKindsOfMembers:
+    def test_blend_weights_are_positive_and_kinds_without_are_forgotten(self):
+        X, y = make_data()
+        seen = set()
+        for noise in (0.0, 1.0, 3.0):
+            noisy = y + noise * np.random.default_rng(1).normal(size=60)
+            model = KernelAttentionRegressor(max_steps=5, n_folds=2).fit(X, noisy)
+            kinds = tuple(model.blend_weights_)
+            assert set(kinds) <= {"solve", "solve_small"}
+            assert all(share > 0 for share in model.blend_weights_.values())
+            assert len(model.members_) == 2 * len(kinds)
+            seen.add(kinds)
+        assert len(seen) > 1
+
+    def test_blend_weights_of_several_outputs(self):
+        X, y = make_data()
+        rng = np.random.default_rng(1)
+        both = np.column_stack([y, y]) + rng.normal(size=(60, 2))
+        model = KernelAttentionRegressor(max_steps=2, n_folds=2).fit(X, both)
+        for share in model.blend_weights_.values():
+            assert share.shape == (2,)
+            assert (share >= 0).all()
+
+    def test_many_rows_and_one_fold_have_one_kind(self, monkeypatch):
+        monkeypatch.setattr(_regressor, "FEW_ROWS", 100)
+        X, y = make_data(120)
+        for rows, n_folds in ((120, 2), (90, 1)):
+            model = KernelAttentionRegressor(max_steps=0, n_folds=n_folds)
+            model.fit(X[:rows], y[:rows])
+            assert model.blend_weights_ == {"solve": 1.0}
+            assert len(model.members_) == n_folds
+
+
+def make_toy(n=600, seed=0):
+    """Noise is three times as large where the second feature is positive."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, (n, 2))
+    spread = np.where(X[:, 1] > 0, 0.6, 0.2)
+    return X, np.sin(3 * X[:, 1]) + spread * rng.normal(size=n)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return KernelAttentionRegressor(n_folds=2).fit(*make_toy())
+
+
+class TestPredictiveDistribution:
+    def test_quantiles_are_monotone_and_their_mean_is_about_the_prediction(self, model):
+        X, _ = make_toy(50, seed=1)
+        found = model.predict_quantiles(X, (np.arange(400) + 0.5) / 400)
+        assert (np.diff(found, axis=1) >= 0).all()
+        np.testing.assert_allclose(found.mean(axis=1), model.predict(X), atol=0.05)
+        _, std = model.predict(X, return_std=True)
+        np.testing.assert_allclose(found.std(axis=1), std, rtol=0.15)
+
+    def test_intervals_are_quantiles(self, model):
+        X, _ = make_toy(20, seed=1)
+        np.testing.assert_allclose(
+            model.predict_interval(X, 0.8), model.predict_quantiles(X, [0.1, 0.9]), rtol=1e-12
+        )
+        assert model.predict_quantiles(X).shape == (20, 3)
+
+    def test_a_quantile_may_be_one_number(self, model):
+        X, _ = make_toy(20, seed=1)
+        assert model.predict_quantiles(X, 0.5).shape == (20, 1)
+
+    def test_intervals_are_wider_where_noise_is_larger(self, model):
+        X, _ = make_toy(200, seed=1)
+        low, high = model.predict_interval(X).T
+        _, std = model.predict(X, return_std=True)
+        assert (std > 0).all()
+        loud = X[:, 1] > 0
+        for width in (high - low, std):
+            assert width[loud].mean() > 1.5 * width[~loud].mean()
+
+    @pytest.mark.parametrize("coverage", [0.5, 0.9])
+    def test_intervals_cover_what_they_say(self, model, coverage):
+        X, y = make_toy(1000, seed=1)
+        low, high = model.predict_interval(X, coverage).T
+        assert ((low <= y) & (y <= high)).mean() == pytest.approx(coverage, abs=0.05)
+
+    def test_few_huge_targets_do_not_move_the_intervals_of_others(self):
+        rng = np.random.default_rng(0)
+        X = rng.uniform(-1, 1, (1300, 2))
+        y = np.sin(3 * X[:, 0]) + 0.3 * rng.normal(size=1300)
+        y[:3] += [300, 500, 1000]
+        model = KernelAttentionRegressor(max_steps=3, encodings="standard", n_folds=2)
+        low, high = model.fit(X[:300], y[:300]).predict_interval(X[300:], 0.8).T
+        assert ((low <= y[300:]) & (y[300:] <= high)).mean() == pytest.approx(0.8, abs=0.1)
+
+    def test_a_trend_goes_on_beyond_the_rows_and_intervals_cover_it(self):
+        rng = np.random.default_rng(0)
+        X = rng.uniform(-1, 1, (600, 2))
+        X[200:, 0] = rng.uniform(1, 2, 400)
+        y = 2 * X[:, 0] + 0.3 * np.sin(3 * X[:, 1]) + 0.2 * rng.normal(size=600)
+        model = KernelAttentionRegressor(max_steps=5, encodings="standard", n_folds=1)
+        model.fit(X[:200], y[:200])
+        assert root_mean_squared_error(y[200:], model.predict(X[200:])) < 0.4
+        low, high = model.predict_interval(X[200:]).T
+        assert ((low <= y[200:]) & (y[200:] <= high)).mean() > 0.8
+
+    def test_distributions_are_wider_far_from_the_rows(self):
+        rng = np.random.default_rng(0)
+        X = rng.uniform(-1, 1, (200, 2))
+        y = np.sin(4 * X[:, 0]) + X[:, 1] ** 2 + 0.1 * rng.normal(size=200)
+        model = KernelAttentionRegressor(max_steps=5, encodings="standard", n_folds=1)
+        model.fit(X, y)
+        queries = rng.uniform(-1, 1, (50, 2))
+        near, far = (np.diff(model.predict_interval(q)).mean() for q in (queries, queries + 3))
+        assert far > 4 * near
+        near, far = (
+            model.predict(q, return_std=True)[1].mean() for q in (queries, queries + 3)
+        )
+        assert far > 4 * near
+
+    def test_errors_are_those_of_rows_not_learned_from(self, model):
+        _, y = make_toy()
+        assert np.mean(model.loo_residuals_**2) == pytest.approx(0.2, rel=0.2)
+        assert (
+            np.abs(model.loo_residuals_).mean()
+            > 0.9 * np.abs(y - model.predict(make_toy()[0]))[model.held_out_rows_].mean()
+        )
+
+    @pytest.mark.parametrize("quantiles", [0, 1, [0.5, 1.5], [], [[0.5]], np.nan])
+    def test_quantiles_are_probabilities(self, model, quantiles):
+        with pytest.raises(ValueError, match="quantiles="):
+            model.predict_quantiles(make_toy(5)[0], quantiles)
+
+    @pytest.mark.parametrize("coverage", [0, 1, -0.5, "0.9", np.nan])
+    def test_coverage_is_a_probability(self, model, coverage):
+        with pytest.raises(ValueError, match="coverage="):
+            model.predict_interval(make_toy(5)[0], coverage)
+
+    @pytest.mark.parametrize(
+        ("readout", "kernel"),
+        [
+            *((readout, "gaussian") for readout in ("average", "local_linear", "solve")),
+            ("average", "tricube"),
+            ("local_linear", "tricube"),
+        ],
+    )
+    def test_in_the_special_case(self, readout, kernel):
+        X, y = make_toy(100)
+        model = KernelAttentionRegressor(
+            readout, kernel=kernel, encodings="standard", bandwidth=0.5, ridge=0.1
+        ).fit(X, y)
+        queries = make_toy(20, seed=1)[0]
+        low, high = model.predict_interval(queries).T
+        assert (low < high).all()
+        assert np.isfinite(model.predict_interval([[1e3, 1e3]])).all()
