@@ -55,12 +55,13 @@ def make_outputs(seed=0, n=300):
 
 @pytest.mark.slow
 def test_noise_costs_what_can_be_learned_little():
-    X, y = make_outputs(n=900)
+    X, y = make_outputs(seed=1, n=900)
     model = TransformerRegressor(baseline=False).fit(X[:400], y[:400])
     alone = TransformerRegressor(baseline=False).fit(X[:400], y[:400, 0])
     error = np.mean((model.predict(X[400:])[:, 0] - y[400:, 0]) ** 2)
     least = np.mean((alone.predict(X[400:]) - y[400:, 0]) ** 2)
-    assert error < 4 * least
+    # Learned with equal shares it is 2.3 times as large.
+    assert error < 1.8 * least
 
 
 @pytest.mark.usefixtures("few_trees")
