@@ -276,7 +276,9 @@ class TransformerLanguageModel(TokenPredictor):
             parts = [[texts[i] for i in part] for part in rows]
             return [TokenStream.of(part) if part else None for part in parts]
         share = settings.training.share_held_out(int(whole.n_pairs.sum()))
-        return (whole, None) if share is None else whole.hold_out(share, self.max_length)
+        if share is None:
+            return whole, None
+        return whole.hold_out(share, min(self.max_length, int(whole.n_pairs.mean())))
 
     def _check_parameters(self):
         """Settings of the network; ValueError unless all parameters are valid."""
