@@ -10,10 +10,9 @@ from scipy.optimize import nnls
 from .._blas_threads import one_blas_thread
 from .._columns import Columns
 from ._distribution import HeldOutRows
-from ._encodings import Encoding
+from ._encodings import Encoding, TrainingRows
 from ._members import LocalAverage
 from ._ridge import RidgeMember
-from ._rows import TrainingRows
 
 # Fewer rows than this are all needed to learn from.
 _FEWEST_TO_SPARE = 8

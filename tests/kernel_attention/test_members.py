@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sklearn_attention.kernel_attention import _members as module
-from sklearn_attention.kernel_attention._encodings import ENCODINGS, Encoding
+from sklearn_attention.kernel_attention._encodings import ENCODINGS, Encoding, TrainingRows
 from sklearn_attention.kernel_attention._kernel import LearnedKernel
 from sklearn_attention.kernel_attention._leave_one_out import squared_loss
 from sklearn_attention.kernel_attention._members import (
@@ -17,7 +17,6 @@ from sklearn_attention.kernel_attention._members import (
     descend,
 )
 from sklearn_attention.kernel_attention._options import Options
-from sklearn_attention.kernel_attention._rows import TrainingRows
 from sklearn_attention.kernels import as_kernel
 
 LEARNED = Options(as_kernel("gaussian"), max_steps=8)
