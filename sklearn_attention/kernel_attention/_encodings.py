@@ -14,6 +14,8 @@ _FURTHEST_SCORE = 2.5
 _MOST_KNOTS = 1000
 _BLOCK = 2**15
 _MOST_BINS = 48
+# Of many features together; each has as many as _FEWEST_BINS.
+_MOST_BINS_TOGETHER, _FEWEST_BINS = 1200, 6
 # Levels beyond which a category stands in the first encoding alone, and may be an identifier of
 # rows, which tells nothing of others.
 _MANY_LEVELS = 64
@@ -82,7 +84,7 @@ class Encoding:
         clip : float or None
             Standard deviations from the mean beyond which a number counts as this far away.
         fewest_bins : int, default=12
-            The more rows, the more bins there are, up to 48.
+            The more rows, the more bins there are, up to 48, and 1200 of all features.
         most_levels : int, default=inf
             Categories of more are left out.
 
@@ -93,6 +95,9 @@ class Encoding:
         learn = {"standard": _standard, "quantile": _quantile, "piecewise_linear": _bins}[name]
         numeric, knots, scores = [], [], []
         levels, missing = [], []
+        n_bins = max(fewest_bins, _usual_n_bins(len(X)))
+        together = _MOST_BINS_TOGETHER // max(1, sum(kind != UNORDERED for kind in kinds))
+        n_bins = min(n_bins, max(_FEWEST_BINS, together))
         for j, kind in enumerate(kinds):
             column = X[:, j]
             known = column[~np.isnan(column)]
@@ -101,7 +106,7 @@ class Encoding:
                 found = _levels(known)
                 levels += [(j, level) for level in found] if len(found) <= most_levels else []
             elif varies:
-                x, u = learn(known, max(fewest_bins, _usual_n_bins(len(X))))
+                x, u = learn(known, n_bins)
                 numeric.append(j)
                 knots.append(x)
                 scores.append(u)
