@@ -15,6 +15,8 @@ _FURTHEST_SCORE = 2.5
 _MOST_KNOTS = 1000
 _BLOCK = 2**15
 _MOST_BINS = 48
+# Of many features together; each has as many as _FEWEST_BINS.
+_MOST_BINS_TOGETHER, _FEWEST_BINS = 1200, 6
 # Levels beyond which a category stands in the first encoding alone, and may be an identifier of
 # rows, which carries nothing to others.
 _MANY_LEVELS = 64
@@ -60,11 +62,15 @@ class Encoding:
         """The encoding of the columns of X: numbers, NaN where missing, and codes of levels.
 
         Numbers count as at most `clip` standard deviations from the mean. The more rows, the
-        more bins there are, up to 48. Categories of more than `most_levels` are left out.
+        more bins there are, up to 48, and 1200 of all features. Categories of more than
+        `most_levels` are left out.
         """
         learn = {"standard": _standard, "quantile": _quantile, "piecewise_linear": _bins}[name]
         numeric, knots, scores = [], [], []
         levels, missing = [], []
+        n_bins = max(fewest_bins, _usual_n_bins(len(X)))
+        together = _MOST_BINS_TOGETHER // max(1, sum(kind != UNORDERED for kind in kinds))
+        n_bins = min(n_bins, max(_FEWEST_BINS, together))
         for j, kind in enumerate(kinds):
             column = X[:, j]
             known = column[~np.isnan(column)]
@@ -73,7 +79,7 @@ class Encoding:
                 found = _levels(known)
                 levels += [(j, level) for level in found] if len(found) <= most_levels else []
             elif varies:
-                x, u = learn(known, max(fewest_bins, _usual_n_bins(len(X))))
+                x, u = learn(known, n_bins)
                 numeric.append(j)
                 knots.append(x)
                 scores.append(u)
