@@ -222,13 +222,19 @@ class TrainingRows:
     """Rows in their encodings, with targets and weights."""
 
     X: np.ndarray  # numbers and codes
-    # Of mean 0 and about unit variance, unless the bandwidth is given; (n, n_outputs).
-    targets: np.ndarray
+    values: np.ndarray  # (n,) or (n, n_outputs)
     weights: np.ndarray  # of mean 1, positive
     encodings: list
+    center: np.ndarray | float = 0.0  # of the values in units of the targets, (n_outputs,)
+    scale: np.ndarray | float = 1.0
 
     def __len__(self):
         return len(self.X)
+
+    @cached_property
+    def targets(self):
+        """Values as members learn them, of mean 0 and about unit variance, (n, n_outputs)."""
+        return (self.values.reshape(len(self), -1) - self.center) / self.scale
 
     @property
     def features(self):

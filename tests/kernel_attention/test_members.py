@@ -59,7 +59,7 @@ def test_rows_held_out_are_not_learned_from(member):
     training, held_out = make_training(), np.arange(40)
     targets = training.targets.copy()
     targets[held_out] = 1e3 * targets[held_out[::-1]]
-    other = dataclasses.replace(training, targets=targets)
+    other = dataclasses.replace(training, values=targets)
     found, expected = fit(member, other, held_out)[0], fit(member, training, held_out)[0]
     np.testing.assert_array_equal(found.kernel.values, expected.kernel.values)
 
