@@ -246,7 +246,7 @@ MUTATIONS = [
         "slope of the linear part without its unit",
     ),
     Mutation(
-        "kernel_attention/_partition.py",
+        "kernel_attention/_ridge.py",
         "np.outer(weights * steep, self.directions[split])",
         "np.outer(steep, self.directions[split])",
         "slope of a product without the other factor",

@@ -61,7 +61,7 @@ WITHOUT_TESTS = {
         _observe _panel _record _scaling _series _tidy _training _transformer_candidate
     """,
     "kernel_approximation": "_fourier_features _positive_features _random_features",
-    "kernel_attention": "_kernel _ridge _rows",
+    "kernel_attention": "_kernel",
     "sequence": """
         _language_network _language_reading _pairs _scores _token_predictor
     """,

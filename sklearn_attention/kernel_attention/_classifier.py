@@ -180,7 +180,7 @@ class KernelAttentionClassifier(ClassLabels, ClassifierMixin, KernelAttention):
         outputs = [slice(*pair) for pair in itertools.pairwise(ends)]
         rows = Rows(X, values, weights, self.columns_, outputs)
         fitted, left_out = fit_kernel_attention(rows, CLASSIFICATION, options, report)
-        self._fitted, self.values_ = fitted, values[fitted.positions]
+        self._fitted = fitted
         vars(self).update(fitted.attributes())
         boosts = options.boosting and len(self.keys_) >= FEWEST_ROWS
         heads = [
@@ -213,7 +213,7 @@ class KernelAttentionClassifier(ClassLabels, ClassifierMixin, KernelAttention):
         """Of every output, (n_queries, n_classes)."""
         scores, center = (
             split_classes(found, self.classes_)
-            for found in (self._fitted.scores(X), self._fitted.center)
+            for found in (self._fitted.scores(X), self._fitted.training.center)
         )
         outputs, found = zip(scores, center, self.links_, self.boosters_, strict=True), []
         for own, shares, link, boosters in outputs:
@@ -231,7 +231,7 @@ class KernelAttentionClassifier(ClassLabels, ClassifierMixin, KernelAttention):
 def _heads(fitted, left_out, values, classes, columns, options, boosts):
     """Boosted trees and the link of an output, which make probabilities of its scores."""
     training, held_out = fitted.training, fitted.held_out
-    frequencies, scores = _frequencies(fitted.center[classes]), left_out[:, :, classes]
+    frequencies, scores = _frequencies(training.center[classes]), left_out[:, :, classes]
     boosters, link = [], None
     if boosts:
         boosters, link = stack_classifier(

@@ -1,6 +1,7 @@
-"""Encodings: the same rows in coordinates in which distances mean different things."""
+"""Encodings: rows in coordinates in which distances mean different things."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from scipy.special import ndtri
@@ -14,9 +15,15 @@ _FURTHEST_SCORE = 2.5
 _MOST_KNOTS = 1000
 _BLOCK = 2**15
 _MOST_BINS = 48
+# Of many features together; each has as many as _FEWEST_BINS.
+_MOST_BINS_TOGETHER, _FEWEST_BINS = 1200, 6
 # Levels beyond which a category stands in the first encoding alone, and may be an identifier of
 # rows, which carries nothing to others.
 _MANY_LEVELS = 64
+# Numbers that are kept once they have been computed: 128 MB in single precision.
+_MOST_KEPT = 2**25
+# Numbers of queries that members share.
+_MOST_SHARED = 2**23
 
 
 @dataclass(frozen=True)
@@ -55,11 +62,15 @@ class Encoding:
         """The encoding of the columns of X: numbers, NaN where missing, and codes of levels.
 
         Numbers count as at most `clip` standard deviations from the mean. The more rows, the
-        more bins there are, up to 48. Categories of more than `most_levels` are left out.
+        more bins there are, up to 48, and 1200 of all features. Categories of more than
+        `most_levels` are left out.
         """
         learn = {"standard": _standard, "quantile": _quantile, "piecewise_linear": _bins}[name]
         numeric, knots, scores = [], [], []
         levels, missing = [], []
+        n_bins = max(fewest_bins, _usual_n_bins(len(X)))
+        together = _MOST_BINS_TOGETHER // max(1, sum(kind != UNORDERED for kind in kinds))
+        n_bins = min(n_bins, max(_FEWEST_BINS, together))
         for j, kind in enumerate(kinds):
             column = X[:, j]
             known = column[~np.isnan(column)]
@@ -68,7 +79,7 @@ class Encoding:
                 found = _levels(known)
                 levels += [(j, level) for level in found] if len(found) <= most_levels else []
             elif varies:
-                x, u = learn(known, max(fewest_bins, _usual_n_bins(len(X))))
+                x, u = learn(known, n_bins)
                 numeric.append(j)
                 knots.append(x)
                 scores.append(u)
@@ -183,6 +194,74 @@ class Encoding:
             np.maximum(reach, 0, out=reach)
             coordinates[rows] = np.minimum(reach, 1, out=reach)
             coordinates[rows] -= center
+
+
+@dataclass(frozen=True)
+class EncodedRows:
+    """Rows of any kind, encoded when first needed; what is small is kept."""
+
+    X: np.ndarray  # (n, n_features)
+    encodings: list
+    _kept: dict = field(default_factory=dict, init=False, repr=False)
+
+    def __len__(self):
+        return len(self.X)
+
+    def coordinates(self, rows, dtype):
+        """Some of the rows, given by an index or a slice, in all encodings."""
+        dtype = np.dtype(dtype)
+        if len(self) * sum(map(len, self.encodings)) > _MOST_KEPT:
+            return [encoding.encode(self.X[rows], dtype) for encoding in self.encodings]
+        if dtype not in self._kept:
+            self._kept[dtype] = [encoding.encode(self.X, dtype) for encoding in self.encodings]
+        return [z[rows] for z in self._kept[dtype]]
+
+
+@dataclass(frozen=True)
+class TrainingRows:
+    """Rows in their encodings, with targets and weights."""
+
+    X: np.ndarray  # numbers and codes
+    values: np.ndarray  # (n,) or (n, n_outputs)
+    weights: np.ndarray  # of mean 1, positive
+    encodings: list
+    center: np.ndarray | float = 0.0  # of the values in units of the targets, (n_outputs,)
+    scale: np.ndarray | float = 1.0
+
+    def __len__(self):
+        return len(self.X)
+
+    @cached_property
+    def targets(self):
+        """Values as members learn them, of mean 0 and about unit variance, (n, n_outputs)."""
+        return (self.values.reshape(len(self), -1) - self.center) / self.scale
+
+    @property
+    def features(self):
+        """For each encoding, the feature that each column belongs to."""
+        return [encoding.feature for encoding in self.encodings]
+
+    def encode(self, X, dtype):
+        """Any rows in all encodings."""
+        return [encoding.encode(X, dtype) for encoding in self.encodings]
+
+    def coordinates(self, rows, dtype):
+        """Some of the training rows in all encodings."""
+        return self._encoded.coordinates(rows, dtype)
+
+    def queries(self, X):
+        """Queries, which members encode once for all of them."""
+        return X if isinstance(X, EncodedRows) else EncodedRows(X, self.encodings)
+
+    def query_blocks(self, X):
+        """Queries in blocks, no more in memory than half the training rows or so."""
+        n_columns = max(1, sum(map(len, self.encodings)))
+        for rows in blocks(len(X), max(_MOST_SHARED // n_columns, len(self) // 2, 1)):
+            yield self.queries(X[rows])
+
+    @cached_property
+    def _encoded(self):
+        return EncodedRows(self.X, self.encodings)
 
 
 def _value(name, x, knots, scores):

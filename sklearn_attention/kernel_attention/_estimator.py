@@ -9,12 +9,10 @@ from .._explanation import Explanation, heaviest
 from .._labels import targets_at
 from ._averages import AverageMember
 from ._distribution import ErrorDistribution
-from ._encodings import ENCODINGS, Encoding
+from ._encodings import ENCODINGS, Encoding, TrainingRows
 from ._fitted import Fitted
 from ._kernel import LearnedKernel
-from ._partition import Partition
-from ._ridge import RidgeMember
-from ._rows import TrainingRows
+from ._ridge import Partition, RidgeMember
 
 
 class KernelAttention(MultiOutputMixin, TransformerMixin, MixedRows):

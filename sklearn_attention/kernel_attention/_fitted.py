@@ -10,10 +10,9 @@ from scipy.optimize import nnls
 from .._blas_threads import one_blas_thread
 from .._columns import Columns
 from ._distribution import HeldOutRows
-from ._encodings import Encoding
+from ._encodings import Encoding, TrainingRows
 from ._members import LocalAverage
 from ._ridge import RidgeMember
-from ._rows import TrainingRows
 
 # Fewer rows than this are all needed to learn from.
 _FEWEST_TO_SPARE = 8
@@ -61,8 +60,6 @@ class Fitted:
 
     training: TrainingRows
     positions: np.ndarray  # of the rows remembered among those passed
-    center: np.ndarray  # of the values in units of the members, (n_outputs,)
-    scale: np.ndarray
     kinds: list
     members: list  # for each kind those of all folds
     shares: np.ndarray  # of each kind in predictions, (n_kinds, n_outputs)
@@ -104,7 +101,7 @@ class Fitted:
         for members, share in zip(self.members, self.shares, strict=True):
             slopes = [member.slopes(self.training, X) for member in members]
             total = total + np.mean(slopes, axis=0) * share[:, None]
-        return total * self.scale[:, None]
+        return total * self.training.scale[:, None]
 
     def space(self, X):
         """Rows in the learned space of the first member, (n, n_columns)."""
@@ -136,6 +133,7 @@ class Fitted:
         length_scales = self._length_scales()
         return {
             "keys_": self.training.X,
+            "values_": self.training.values,
             "key_weights_": self.training.weights,
             "encodings_": self.training.encodings,
             "members_": [member for members in self.members for member in members],
@@ -181,13 +179,12 @@ def fit_kernel_attention(rows, task, options, report):
     without itself.
     """
     positions, weights = _remembered(rows)
-    X, values = rows.X[positions], rows.values.reshape(len(rows.X), -1)[positions]
-    center, scale = _units(values, weights, task, options)
-    kinds, fewest = rows.columns.kinds, task.fewest_bins
-    training = TrainingRows(
-        X, (values - center) / scale, weights,
-        Encoding.learn_all(options.encodings, X, kinds, options.clip, fewest),
-    )  # fmt: skip
+    X, values = rows.X[positions], rows.values[positions]
+    center, scale = _units(values.reshape(len(X), -1), weights, task, options)
+    encodings = Encoding.learn_all(
+        options.encodings, X, rows.columns.kinds, options.clip, task.fewest_bins
+    )
+    training = TrainingRows(X, values, weights, encodings, center, scale)
     folds = _folds(len(X), task, options, np.random.default_rng(options.seed))
     learners = {options.readout: LocalAverage(lines=options.readout == "local_linear")}
     if options.readout == "solve":
@@ -206,13 +203,13 @@ def fit_kernel_attention(rows, task, options, report):
             found = {kind: found[kind] for kind in task.keep(list(found), first, *known)}
     left_out = np.stack([np.concatenate([left for _, left in fits]) for fits in found.values()])
     held_out = np.concatenate(folds)
-    shares = np.ones((1, values.shape[1]))
+    shares = np.ones((1, len(center)))
     if len(found) > 1:
         shares = blend(left_out, training.targets[held_out], weights[held_out])
     used = shares.any(axis=1)
     members = [[member for member, _ in fits] for fits in found.values()]
     fitted = Fitted(
-        training, positions, center, scale,
+        training, positions,
         kinds=[kind for kind, kept in zip(found, used, strict=True) if kept],
         members=[own for own, kept in zip(members, used, strict=True) if kept],
         shares=shares[used], folds=folds,

@@ -250,7 +250,7 @@ class KernelAttentionRegressor(RegressorMixin, KernelAttention):
         options, report = Options.of(self), FitReport(self, X, y, sample_weight, "member")
         rows = Rows(X, y, weights, self.columns_, outputs=[])
         fitted, left_out = fit_kernel_attention(rows, REGRESSION, options, report)
-        self._fitted, self.values_ = fitted, y[fitted.positions]
+        self._fitted = fitted
         vars(self).update(fitted.attributes())
         held_out, single = fitted.held_out, y.ndim == 1
         kernel = np.einsum("kno,ko->no", left_out, fitted.shares)
@@ -266,7 +266,7 @@ class KernelAttentionRegressor(RegressorMixin, KernelAttention):
         }
         share = self._stacking[1]
         self.boosting_share_ = float(share[0]) if single else share
-        self.loo_residuals_ = (errors * fitted.scale).reshape(-1, *y.shape[1:])
+        self.loo_residuals_ = (errors * fitted.training.scale).reshape(-1, *y.shape[1:])
         known = np.einsum("kno,ko->no", fitted.scores_of_held_out(), fitted.shares)
         put_right = (known - kernel) * self._stacking[0]
         self._distribution = ErrorDistribution.calibrate(
@@ -376,7 +376,7 @@ class KernelAttentionRegressor(RegressorMixin, KernelAttention):
             if boosters:
                 trees = predict_trees(boosters, X, self.columns_)
                 found[:, output] += self._stacking[1, output] * trees
-        return found * fitted.scale + fitted.center
+        return found * fitted.training.scale + fitted.training.center
 
     def _of_errors(self, X, describe):
         """Results of ``describe(held_out_rows, queries)``, in units of the targets."""
@@ -385,7 +385,7 @@ class KernelAttentionRegressor(RegressorMixin, KernelAttention):
             describe(fitted.held_out_rows, fitted.training.encode(X[rows], np.float64))
             for rows in blocks(len(X), _QUERY_BLOCK)
         ]
-        return np.concatenate(parts) * fitted.scale
+        return np.concatenate(parts) * fitted.training.scale
 
 
 def _stacks(fitted, kernel, columns, boosts):

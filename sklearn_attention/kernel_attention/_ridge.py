@@ -1,14 +1,15 @@
-"""Kernel ridge regression by overlapping blocks."""
+"""Kernel ridge regression: the linear system of each of overlapping blocks of rows."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.linalg import get_lapack_funcs
 from sklearn.utils.extmath import randomized_svd
 
 from .._blocks import IN_CACHE, blocks
 from ._kernel import Keys, LearnedKernel, Pairs
-from ._partition import Partition
-from ._system import System
+from ._leave_one_out import LEAST_NOISE
 
 # Rows that a block may have; where rows are equal, some of twice as many are drawn.
 _MOST = 3000
@@ -20,6 +21,174 @@ _FEWEST_QUERIES = 128
 _SAMPLED, _MOST_AXES, _ROW_BLOCK = 4000, 32, 2**14
 # Beyond, axes are found among random projections.
 _MANY_COLUMNS = 512
+# Rows that directions of splits are learned from, and differences along them that rounding
+# makes, as a share of the largest coordinate.
+_SPLIT_BY, _ROUNDING = 1000, 1e-6
+# Of a system: a row of less weight is noise.
+_LEAST_WEIGHT = 1e-12
+_SYSTEM_BLOCK, _MOST_TRIALS = 256, 12
+
+
+class System:
+    r"""The matrix :math:`K + \sigma^2 W^{-1}` of some training rows, factorised.
+
+    `keys` are the rows in their encodings, `coefficients` (n_rows, n_outputs) the solution
+    :math:`\alpha` for the targets. Raises `LinAlgError` if the matrix is not positive definite,
+    whatever is added to its diagonal.
+    """
+
+    def __init__(self, kernel, training, rows, dtype):
+        self.kernel = kernel
+        self._targets = training.targets[rows]
+        self._noise = kernel.noise / np.maximum(training.weights[rows], _LEAST_WEIGHT)
+        least = LEAST_NOISE[np.dtype(dtype)] if dtype == np.float32 else 0.0
+        for _ in range(_MOST_TRIALS):
+            self.keys = training.coordinates(rows, dtype)
+            if self._factorise(least):
+                self.coefficients = self._solve(self._targets)
+                return
+            # More digits first, then more noise.
+            if dtype == np.float32:
+                dtype, least = np.float64, 0.0
+            else:
+                least = max(10 * least, LEAST_NOISE[np.dtype(np.float64)])
+        raise np.linalg.LinAlgError(
+            f"kernel={kernel.formula!r} has a matrix that is not positive definite, whatever "
+            "is added to its diagonal: choose a positive definite kernel, such as 'gaussian', "
+            "or a larger ridge."
+        )
+
+    def left_out(self, n_rows):
+        """Predictions of the last so many rows by all others; (n_rows, n_outputs)."""
+        if n_rows == 0:
+            return self._targets[:0]
+        # Of the last rows the inverse needs the last block of the factor alone.
+        (invert,) = get_lapack_funcs(("trtri",), (self._factor,))
+        inverse = invert(self._factor[-n_rows:, -n_rows:], lower=0)[0]
+        own = np.square(np.triu(inverse)).sum(axis=1)[:, None]
+        return self._targets[-n_rows:] - self.coefficients[-n_rows:] / own
+
+    def weights(self, matrix):
+        """Weights of the targets in predictions, from the kernel, both (n_queries, n_rows)."""
+        return self._solve(matrix.T).T
+
+    def _factorise(self, least):
+        n = len(self._targets)
+        matrix = np.empty((n, n), self.keys[0].dtype if self.keys else np.float64)
+        keys = Keys.of(self.kernel, self.keys)
+        for rows in blocks(n, _SYSTEM_BLOCK):
+            # The factorisation reads the lower triangle alone.
+            before = keys.block(slice(rows.stop))
+            matrix[rows, : rows.stop] = self.kernel.matrix([z[rows] for z in self.keys], before)
+        diagonal = matrix.diagonal().mean()
+        matrix.flat[:: n + 1] += (self._noise + least * diagonal).astype(matrix.dtype)
+        (factorise,) = get_lapack_funcs(("potrf",), (matrix,))
+        # The transpose is in the order that LAPACK reads.
+        self._factor, info = factorise(matrix.T, lower=0, clean=0, overwrite_a=1)
+        return info == 0
+
+    def _solve(self, right):
+        (solve,) = get_lapack_funcs(("potrs",), (self._factor,))
+        return solve(self._factor, right.astype(self._factor.dtype), lower=0)[0]
+
+
+@dataclass(frozen=True)
+class Partition:
+    r"""A binary tree of splits, each along a direction in the learned space.
+
+    Of a row at :math:`t` on the direction of a split the right side has the share
+    :math:`u^2 (3 - 2u)` with :math:`u = \text{clip}((t - a) / (b - a), 0, 1)`, the left side
+    the rest. The weight of a leaf is the product of the shares on the way to it, so that
+    weights sum to 1 and have no jumps.
+    """
+
+    # (n_splits, n_columns); the children of the split at i are those at 2i + 1 and 2i + 2.
+    directions: np.ndarray
+    lower: np.ndarray  # the a and b, (n_splits,)
+    upper: np.ndarray
+
+    @classmethod
+    def learn(cls, points, *, most, overlap, rng):
+        """Splits at medians of points along principal directions, to leaves of at most `most`.
+
+        `overlap` is the share of rows, on either side of a median, that belong to both.
+        """
+        depth = 0
+        if len(points) > most:
+            depth = math.ceil(math.log(len(points) / most) / -math.log(0.5 + overlap))
+        n_splits = 2**depth - 1
+        partition = cls(
+            np.zeros((n_splits, points.shape[1]), points.dtype),
+            np.full(n_splits, np.inf),
+            np.full(n_splits, np.inf),
+        )
+        members = {0: np.arange(len(points))}
+        for split in range(n_splits):
+            rows = members.pop(split)
+            if len(rows) > 1 and points.shape[1]:
+                partition._learn_split(split, points[rows], overlap, rng)
+            share = partition.right_share(split, points[rows])[0]
+            members[2 * split + 1], members[2 * split + 2] = rows[share < 1], rows[share > 0]
+        return partition
+
+    def leaves(self, points):
+        """For each leaf the rows that belong to it, and their weights there."""
+        found = {0: (np.arange(len(points)), np.ones(len(points)))}
+        for split in range(len(self.lower)):
+            rows, weights = found.pop(split)
+            share = self.right_share(split, points[rows])[0]
+            for child, part in ((2 * split + 1, 1 - share), (2 * split + 2, share)):
+                used = part > 0
+                found[child] = rows[used], (weights * part)[used]
+        for leaf in sorted(found):
+            yield found[leaf]
+
+    def weight_slopes(self, leaf, points):
+        """Derivatives of a leaf's weight in the points, (n, n_columns)."""
+        child, weights = leaf + len(self.lower), np.ones(len(points))
+        slopes = np.zeros(points.shape)
+        while child:
+            split, is_right = (child - 1) // 2, child % 2 == 0
+            share, steep = self.right_share(split, points)
+            share, steep = (share, steep) if is_right else (1 - share, -steep)
+            slopes = slopes * share[:, None] + np.outer(weights * steep, self.directions[split])
+            weights = weights * share
+            child = split
+        return slopes
+
+    def right_share(self, split, points):
+        """Share of the right side of a split, and its derivative along the direction."""
+        along = (points @ self.directions[split]).astype(np.float64)
+        lower, upper = self.lower[split], self.upper[split]
+        if not lower < upper:
+            return (along > lower).astype(np.float64), np.zeros(len(along))
+        u = np.clip((along - lower) / (upper - lower), 0, 1)
+        return u * u * (3 - 2 * u), 6 * u * (1 - u) / (upper - lower)
+
+    def _learn_split(self, split, points, overlap, rng):
+        sample = points
+        if len(points) > _SPLIT_BY:
+            sample = points[rng.choice(len(points), _SPLIT_BY, replace=False)]
+        covariance = np.atleast_2d(np.cov(sample.T.astype(np.float64)))
+        self.directions[split] = np.linalg.eigh(covariance)[1][:, -1]
+        along = (points @ self.directions[split]).astype(np.float64)
+        lower, upper = np.quantile(along, [0.5 - overlap, 0.5 + overlap])
+        # They differ by no more than rounding.
+        same = _ROUNDING * np.abs(along).max()
+        if upper - lower <= same:
+            lower, upper = _gap(along, lower, same)
+        self.lower[split], self.upper[split] = lower, upper
+
+
+def _gap(along, tied, same):
+    """Where rows pass from one side to the other next to many that are at one place."""
+    below, above = along[along < tied - same], along[along > tied + same]
+    if not len(below) and not len(above):
+        # All rows are at one place: on the left.
+        return np.inf, np.inf
+    lower, upper = (below.max(), tied) if len(below) > len(above) else (tied, above.min())
+    margin = 0.1 * (upper - lower)
+    return lower + margin, upper - margin
 
 
 @dataclass(frozen=True)

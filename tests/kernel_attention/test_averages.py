@@ -5,14 +5,13 @@ import pytest
 
 from sklearn_attention.kernel_attention import _averages as module
 from sklearn_attention.kernel_attention._averages import AverageMember, AveragePairs, LocalLines
-from sklearn_attention.kernel_attention._encodings import ENCODINGS, Encoding
+from sklearn_attention.kernel_attention._encodings import ENCODINGS, Encoding, TrainingRows
 from sklearn_attention.kernel_attention._kernel import LearnedKernel
 from sklearn_attention.kernel_attention._leave_one_out import (
     LossOfClasses,
     log_loss_of_shares,
     squared_loss,
 )
-from sklearn_attention.kernel_attention._rows import TrainingRows
 from sklearn_attention.kernels import as_kernel
 
 FEATURES = [np.array([0, 1, 2]), np.array([0, 0, 1, 1, 2])]

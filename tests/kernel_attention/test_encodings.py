@@ -305,6 +305,13 @@ class TestEveryEncoding:
         np.testing.assert_allclose(found, learn(name, X).encode(X), atol=1e-7)
 
 
+@pytest.mark.parametrize(("n_features", "n_bins"), [(60, 20), (100, 12), (240, 6)])
+def test_many_features_have_fewer_bins(n_features, n_bins):
+    X = np.random.default_rng(0).normal(size=(60, n_features))
+    found = Encoding.learn("piecewise_linear", X, ["numeric"] * n_features, None, 20)
+    assert len(found) == n_features * n_bins
+
+
 @pytest.mark.parametrize(("n_levels", "widths"), [(60, [61, 61]), (70, [71, 1])])
 def test_categories_of_many_levels_stand_in_the_first_encoding(n_levels, widths):
     X = np.random.default_rng(0).normal(size=(140, 2))

@@ -83,7 +83,7 @@ def test_slopes_are_those_of_the_values(learned):
     for feature in range(3):
         moved = step * (np.arange(3) == feature)
         ends = [fitted.predict(QUERIES + sign * moved) for sign in (1, -1)]
-        expected = (ends[0] - ends[1]) / (2 * step) * fitted.scale
+        expected = (ends[0] - ends[1]) / (2 * step) * fitted.training.scale
         np.testing.assert_allclose(fitted.slopes(QUERIES)[:, :, feature], expected, rtol=1e-4)
 
 
@@ -125,15 +125,15 @@ def test_targets_have_mean_0_and_deviation_1_by_weight():
     np.testing.assert_allclose(training.weights @ training.targets, 0, atol=1e-10)
     spread = np.average(training.targets**2, axis=0, weights=training.weights)
     np.testing.assert_allclose(spread, 1, rtol=1e-12)
-    values = training.targets * fitted.scale + fitted.center
+    values = training.targets * fitted.training.scale + fitted.training.center
     np.testing.assert_allclose(values, make_rows().values[7:], rtol=1e-12)
 
 
 def test_a_given_bandwidth_learns_from_all_rows_in_units_of_the_values():
     given = dataclasses.replace(OPTIONS, encodings=("standard",), bandwidth=np.ones(3))
     fitted = fit(options=given)[0]
-    np.testing.assert_array_equal(fitted.center, 0)
-    np.testing.assert_array_equal(fitted.scale, 1)
+    np.testing.assert_array_equal(fitted.training.center, 0)
+    np.testing.assert_array_equal(fitted.training.scale, 1)
     np.testing.assert_array_equal(fitted.held_out, np.arange(80))
 
 
@@ -189,7 +189,7 @@ def test_the_loss_is_that_of_the_task():
     fitted = fit(rows, dataclasses.replace(TASK, loss=loss))[0]
     [(readout, center, outputs)] = calls
     assert (readout, outputs) == ("solve", [slice(0, 2)])
-    np.testing.assert_array_equal(center, fitted.center)
+    np.testing.assert_array_equal(center, fitted.training.center)
 
 
 def test_a_seed_draws_folds_and_starts():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sklearn_attention.kernel_attention import _members as module
-from sklearn_attention.kernel_attention._encodings import ENCODINGS, Encoding
+from sklearn_attention.kernel_attention._encodings import ENCODINGS, Encoding, TrainingRows
 from sklearn_attention.kernel_attention._kernel import LearnedKernel
 from sklearn_attention.kernel_attention._leave_one_out import squared_loss
 from sklearn_attention.kernel_attention._members import (
@@ -17,7 +17,6 @@ from sklearn_attention.kernel_attention._members import (
     descend,
 )
 from sklearn_attention.kernel_attention._options import Options
-from sklearn_attention.kernel_attention._rows import TrainingRows
 from sklearn_attention.kernels import as_kernel
 
 LEARNED = Options(as_kernel("gaussian"), max_steps=8)
@@ -60,7 +59,7 @@ def test_rows_held_out_are_not_learned_from(member):
     training, held_out = make_training(), np.arange(40)
     targets = training.targets.copy()
     targets[held_out] = 1e3 * targets[held_out[::-1]]
-    other = dataclasses.replace(training, targets=targets)
+    other = dataclasses.replace(training, values=targets)
     found, expected = fit(member, other, held_out)[0], fit(member, training, held_out)[0]
     np.testing.assert_array_equal(found.kernel.values, expected.kernel.values)
 

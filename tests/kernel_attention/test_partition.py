@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sklearn_attention.kernel_attention._partition import Partition
+from sklearn_attention.kernel_attention._ridge import Partition
 
 
 def make_points(n=500, n_columns=3, seed=0):

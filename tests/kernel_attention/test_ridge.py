@@ -3,12 +3,10 @@
 import numpy as np
 import pytest
 
-from sklearn_attention.kernel_attention import _ridge, _system
-from sklearn_attention.kernel_attention._encodings import ENCODINGS, Encoding
+from sklearn_attention.kernel_attention import _ridge
+from sklearn_attention.kernel_attention._encodings import ENCODINGS, Encoding, TrainingRows
 from sklearn_attention.kernel_attention._kernel import LearnedKernel
-from sklearn_attention.kernel_attention._ridge import RidgeMember
-from sklearn_attention.kernel_attention._rows import TrainingRows
-from sklearn_attention.kernel_attention._system import System
+from sklearn_attention.kernel_attention._ridge import RidgeMember, System
 from sklearn_attention.kernels import Tricube, as_kernel
 
 every_part = pytest.mark.parametrize(("rough", "linear"), [(True, False), (False, True)])
@@ -53,7 +51,7 @@ class TestSystem:
     @every_part
     @pytest.mark.parametrize("block", [7, 256])
     def test_equals_numpy(self, monkeypatch, block, rough, linear):
-        monkeypatch.setattr(_system, "_BLOCK", block)
+        monkeypatch.setattr(_ridge, "_SYSTEM_BLOCK", block)
         training = make_training()
         kernel = make_kernel(training, rough=rough, linear=linear)
         rows = np.random.default_rng(2).permutation(90)[:50]
@@ -114,7 +112,7 @@ class TestSystem:
             LearnedKernel, "matrix",
             lambda self, queries, keys: wild[: len(queries[0]), : len(keys.rows[0])],
         )  # fmt: skip
-        monkeypatch.setattr(_system, "_BLOCK", 90)
+        monkeypatch.setattr(_ridge, "_SYSTEM_BLOCK", 90)
         with pytest.raises(np.linalg.LinAlgError, match="choose a positive definite kernel"):
             System(kernel, training, np.arange(90), np.float64)
 
@@ -337,13 +335,13 @@ def test_weights_make_the_predictions_where_single_precision_does_not_do(monkeyp
     monkeypatch.setattr(_ridge, "_FEW_ROWS", 50)
     training = make_training(200)
     kernel = make_kernel(training, noise=0.03)
-    factorise, dtypes = _system.System._factorise, []
+    factorise, dtypes = System._factorise, []
 
     def fails_in_single_precision(self, least):
         dtypes.append(self.keys[0].dtype)
         return dtypes[-1] == np.float64 and factorise(self, least)
 
-    monkeypatch.setattr(_system.System, "_factorise", fails_in_single_precision)
+    monkeypatch.setattr(System, "_factorise", fails_in_single_precision)
     member, _ = fit(kernel, training)
     assert set(dtypes) == {np.dtype(np.float32), np.dtype(np.float64)}
     queries = make_training(20, seed=1).X
