@@ -8,9 +8,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._validation import check_choice
 from ..training._architecture import check_series_parts
-from ..training._fit_network import FittedNetwork, fit_network
+from ..training._fit_network import FittedNetwork, NetworkParameters, fit_network
 from ..training._report import Report
-from ..training._settings import NetworkDefaults, NetworkParameters
+from ..training._settings import NetworkDefaults
 from ._candidate_attention import CandidateAttention, fit_attention
 from ._classical import Classical
 from ._combination import PANEL, disagreement

@@ -15,9 +15,9 @@ from .._validation import (
     has_validation_set,
 )
 from ..text import END, START, Vocabulary, check_sequences
-from ..training._fit_network import FittedNetwork, fit_network
+from ..training._fit_network import FittedNetwork, NetworkParameters, fit_network
 from ..training._report import reported
-from ..training._settings import NetworkDefaults, NetworkParameters
+from ..training._settings import NetworkDefaults
 from ._pairs import check_count, learn_vocabularies, read_pairs, read_sources
 from ._scores import chrf, token_accuracy
 

@@ -126,5 +126,8 @@ class _Level(NamedTuple):
 
 def _find(keys, wanted):
     """Where keys in order have the wanted ones, -1 where they do not."""
+    if not len(keys):
+        # No text is as long as these contexts.
+        return np.full(len(wanted), -1)
     place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
     return np.where(keys[place] == wanted, place, -1)

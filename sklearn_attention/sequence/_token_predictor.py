@@ -10,8 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._base import AttentionEstimator
 from .._validation import check_positive
 from ..text import START, UNKNOWN, Vocabulary, check_sequences
-from ..training._fit_network import FittedNetwork
-from ..training._settings import NetworkParameters
+from ..training._fit_network import FittedNetwork, NetworkParameters
 from ._blend import Blend
 from ._sampling import check_sampling, draw, sampling_proba
 from ._token_counts import TokenCounts

@@ -4,7 +4,10 @@ import importlib
 import warnings
 from dataclasses import dataclass, field, replace
 
+from sklearn.utils.validation import check_is_fitted
+
 from ._plan import batch_sizes
+from ._settings import NESTED
 
 _HISTORY = (
     "loss", "validation_loss", "learning_rate", "seconds", "n_steps", "best_epoch", "stopped",
@@ -71,6 +74,47 @@ class FittedNetwork:
             self._built.clear()
             self._built[device] = network.to(device).eval()
         return self._built[device]
+
+
+class NetworkParameters:
+    """Mixin of estimators that hold a :class:`FittedNetwork`, in `network_`.
+
+    Their parameters are `d_model`, `n_heads`, `n_layers`, `dropout`, `learning_rate`,
+    `batch_size`, `max_epochs`, `architecture`, `training`, `warm_start`, `random_state` and
+    `device`.
+    """
+
+    def set_params(self, **params):
+        """Set parameters, also those of `architecture` and `training` where these are None.
+
+        Parameters
+        ----------
+        **params : dict
+            Such as ``training__weight_decay=0.1``.
+
+        Returns
+        -------
+        self : estimator
+        """
+        for name, kind in NESTED.items():
+            nested = any(key.startswith(f"{name}__") for key in params)
+            if nested and getattr(self, name) is None and params.get(name) is None:
+                setattr(self, name, kind())
+        return super().set_params(**params)
+
+    @property
+    def training_history_(self):
+        """History of the training; None where there was none."""
+        check_is_fitted(self, "network_")
+        return self.network_ and self.network_.history
+
+    @property
+    def module_(self):
+        """The fitted network, a torch.nn.Module in evaluation mode, on its device."""
+        if getattr(self, "network_", None) is None:
+            check_is_fitted(self, "network_")
+            raise AttributeError(f"{type(self).__name__} was fitted without a network.")
+        return self.network_.module(self.device)
 
 
 def fit_network(

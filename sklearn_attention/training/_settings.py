@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from .._validation import check_flag
 from ._architecture import Architecture, transformer_shape
@@ -12,49 +11,9 @@ from ._plan import batch_sizes
 from ._training import Training
 
 # Parameters that are objects with parameters of their own.
-_NESTED = {"architecture": Architecture, "training": Training}
+NESTED = {"architecture": Architecture, "training": Training}
 _SIZES = "d_model", "n_heads", "n_layers", "dropout"
-
-
-class NetworkParameters:
-    """Mixin of estimators that hold a :class:`FittedNetwork`, in `network_`.
-
-    Their parameters are `d_model`, `n_heads`, `n_layers`, `dropout`, `learning_rate`,
-    `batch_size`, `max_epochs`, `architecture`, `training`, `warm_start`, `random_state` and
-    `device`.
-    """
-
-    def set_params(self, **params):
-        """Set parameters, also those of `architecture` and `training` where these are None.
-
-        Parameters
-        ----------
-        **params : dict
-            Such as ``training__weight_decay=0.1``.
-
-        Returns
-        -------
-        self : estimator
-        """
-        for name, kind in _NESTED.items():
-            nested = any(key.startswith(f"{name}__") for key in params)
-            if nested and getattr(self, name) is None and params.get(name) is None:
-                setattr(self, name, kind())
-        return super().set_params(**params)
-
-    @property
-    def training_history_(self):
-        """History of the training; None where there was none."""
-        check_is_fitted(self, "network_")
-        return self.network_ and self.network_.history
-
-    @property
-    def module_(self):
-        """The fitted network, a torch.nn.Module in evaluation mode, on its device."""
-        if getattr(self, "network_", None) is None:
-            check_is_fitted(self, "network_")
-            raise AttributeError(f"{type(self).__name__} was fitted without a network.")
-        return self.network_.module(self.device)
+_PACE = "learning_rate", "batch_size", "max_epochs"
 
 
 @dataclass(frozen=True)
@@ -85,7 +44,7 @@ class NetworkDefaults:
         """The parameters of an estimator, checked; ValueError unless they are valid."""
         found = NetworkSettings(
             self,
-            *(self._nested(estimator, name) for name in _NESTED),
+            *(self._nested(estimator, name) for name in NESTED),
             {name: getattr(estimator, name) for name in _SIZES},
             {name: getattr(estimator, name) for name in _PACE},
             estimator.random_state,
@@ -100,7 +59,7 @@ class NetworkDefaults:
 
     def _nested(self, estimator, name):
         """An object that is a parameter, its defaults where it is None, checked."""
-        kind, part = _NESTED[name], getattr(estimator, name)
+        kind, part = NESTED[name], getattr(estimator, name)
         if part is None:
             return kind()
         if not isinstance(part, kind):
@@ -115,9 +74,6 @@ class NetworkDefaults:
                     "leave it out."
                 )
         return part
-
-
-_PACE = "learning_rate", "batch_size", "max_epochs"
 
 
 @dataclass(frozen=True)

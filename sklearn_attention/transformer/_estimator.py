@@ -10,9 +10,9 @@ from .._columns import Columns
 from .._validation import check_choice, check_positive
 from ..text import TOKENIZERS
 from ..training._architecture import check_series_parts
-from ..training._fit_network import FittedNetwork, fit_network
+from ..training._fit_network import FittedNetwork, NetworkParameters, fit_network
 from ..training._report import reported
-from ..training._settings import NetworkDefaults, NetworkParameters
+from ..training._settings import NetworkDefaults
 from ._baselines import SeriesBaseline, TableBaseline, TextBaseline
 from ._blend import warn_of_little_weight, weights_of_outputs
 from ._convolutions import RandomConvolutions

@@ -20,9 +20,14 @@ def counts_of(texts, longest):
     return TokenCounts(TokenStream.of(texts), N_TOKENS, longest)
 
 
-@pytest.mark.parametrize("longest", [1, 2, 4])
-def test_are_what_a_slow_count_gives(longest):
-    texts, fresh = make_texts(), np.array([5, 5, 4, 8, 5, 5, 6, 1, 7, 5])
+# The last texts are shorter than the longest context.
+@pytest.mark.parametrize(
+    ("texts", "longest"),
+    [(make_texts(), 1), (make_texts(), 2), (make_texts(), 4), ([[4, 5], [5]], 5)],
+)
+def test_are_what_a_slow_count_gives(texts, longest):
+    fresh = np.array([5, 5, 4, 8, 5, 5, 6, 1, 7, 5])
+    texts = [np.array(text) for text in texts]
     counts, whole = counts_of(texts, longest), [START, *fresh, END]
     prefixes = [whole[: i + 1] for i in range(len(whole) - 1)]
     expected = np.array(
