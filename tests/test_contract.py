@@ -408,6 +408,7 @@ def test_another_seed_makes_another_network(name):
 
 
 @every
+@pytest.mark.filterwarnings("ignore:transformer_weight_ is")
 def test_fitting_again_forgets(name):
     data = CASES[name][1]
     n = len(data[0]) // 2

@@ -68,12 +68,16 @@ class FittedNetwork:
         from ._network import build_network, load_weights
 
         device = resolve_device(device)
-        if device not in self._built:
+        # Threads may come at once: each has a module, whichever stays.
+        network = self._built.get(device)
+        if network is None:
             network = build_network(_class_of(self.kind), self.shape, 0)
             load_weights(network, self.weights)
-            self._built.clear()
-            self._built[device] = network.to(device).eval()
-        return self._built[device]
+            network = network.to(device).eval()
+            for other in [*self._built]:
+                self._built.pop(other, None)
+            self._built[device] = network
+        return network
 
 
 class NetworkParameters:

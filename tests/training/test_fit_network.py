@@ -3,6 +3,7 @@
 import copy
 import dataclasses
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -46,6 +47,14 @@ class TestFittedNetwork:
         inputs = torch.zeros(2, 3), torch.zeros(2, 3), torch.zeros(2, 0, dtype=torch.int64)
         both = (network.module("cpu")(*inputs)[0] for network in (model.network_, other))
         torch.testing.assert_close(*both, rtol=0, atol=0)
+
+    def test_many_threads_may_be_the_first_to_need_a_module(self, model):
+        for _ in range(5):
+            network = copy.deepcopy(model.network_)
+            with ThreadPoolExecutor(8) as pool:
+                modules = [*pool.map(network.module, ["cpu", "meta"] * 8)]
+            assert len(modules) == 16
+            assert all(isinstance(module, torch.nn.Module) for module in modules)
 
     @pytest.mark.parametrize("kind", ["builtins.dict", "torch.nn.Linear", "Linear", ""])
     def test_other_kinds_are_refused(self, model, kind):
