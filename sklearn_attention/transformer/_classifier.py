@@ -51,9 +51,9 @@ class TransformerClassifier(ClassLabels, ClassifierMixin, TransformerEstimator):
     ----------
     classes_ : ndarray of shape (n_classes,), or list of such arrays
         The classes, sorted; a list if there are several outputs.
-    tokens_, scales_, vocabulary_, columns_, max_length_
+    tokens_, scales_, vocabulary_, columns_, max_length_, patch_length_
         As for :class:`TransformerRegressor`.
-    network_, training_history_
+    network_, training_history_, baseline_, baseline_weight_, transformer_weight_
         As there.
     n_features_in_ : int
         Number of features, of tables only.

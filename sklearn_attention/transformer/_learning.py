@@ -1,4 +1,4 @@
-"""The network of an encoder: what it learns from, and how it is asked."""
+"""The network of an encoder: its loss, rows held out, outputs and maps."""
 
 import numpy as np
 import torch

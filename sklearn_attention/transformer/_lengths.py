@@ -35,6 +35,6 @@ def cut(rows, max_length, estimator):
         f"{n_longer} of {len(rows)} sequences are longer than {name} {max_length}: "
         "of those only so many steps, the first, are seen.",
         UserWarning,
-        stacklevel=4,
+        stacklevel=5,
     )
     return rows.cut(max_length)

@@ -58,3 +58,10 @@ class TestLongSequences:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             assert np.isfinite(model.predict([np.arange(40.0)])).all()
+
+
+def test_warning_of_cut_sequences_names_the_line_that_predicts():
+    model = regress(["abc", "ab"], tokenizer="characters", max_length=3, baseline=False)
+    with pytest.warns(UserWarning, match="longer than max_length") as caught:
+        model.predict(["abcdef"])
+    assert caught[0].filename == __file__
