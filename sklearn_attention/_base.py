@@ -2,7 +2,9 @@
 
 import functools
 import importlib.metadata
+import sys
 import types
+import warnings
 from dataclasses import fields
 
 from sklearn.base import BaseEstimator
@@ -10,6 +12,8 @@ from sklearn.callback import CallbackSupportMixin
 
 from . import _thread_pools  # noqa: F401 (so that forks do not hang)
 
+# Whose frames stand between the user and a warning.
+_OWN = f"{__package__}.", "sklearn.", "contextlib"
 _KIND = "dataclass"  # where the name of a dataclass is kept among its fields
 
 
@@ -109,6 +113,14 @@ class FitReport:
     def end(self):
         """The estimator is fitted."""
         self._context.call_on_fit_task_end(**self._hooks, reconstruction_attributes={})
+
+
+def warn_user(message):
+    """Warn at the line that called this package, be it through scikit-learn."""
+    frame, level = sys._getframe(1), 2
+    while frame is not None and frame.f_globals.get("__name__", "").startswith(_OWN):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, UserWarning, stacklevel=level)
 
 
 def keeps_state_on_failure(method):

@@ -120,7 +120,7 @@ class ErrorDistribution:
 
 
 def calibrate(likeness, errors, put_right, weights, scored, counts):
-    """How sharply errors are weighted, by the continuous ranked probability score.
+    """Sharpness of the weights of errors, by the continuous ranked probability score.
 
     Likeness, (n_scored, n), is the kernel's logarithm between the rows that are scored and all
     that have errors; `counts` are the weights of the scores. Returns sharpness and everywhere

@@ -134,6 +134,8 @@ def _encodings(parameters):
             f"encodings={given!r} is not valid: name at least one of {sorted(ENCODINGS)}, each "
             "once."
         )
+    if not isinstance(bandwidth, str):
+        check_bandwidth(bandwidth, np.size(bandwidth))
     if not isinstance(bandwidth, str) and names != ("standard",):
         raise ValueError(
             f"bandwidth={bandwidth!r} is in the features' own units, which only the standard "

@@ -244,7 +244,7 @@ class DecoderBlock(nn.Module):
 
 
 class _Residual(nn.Module):
-    """What stands around a sublayer: its normalisation and the stream it adds to."""
+    """Surroundings of a sublayer: its normalisation and the stream it adds to."""
 
     def __init__(self, d_model, norm, dropout, bias):
         super().__init__()
@@ -253,7 +253,7 @@ class _Residual(nn.Module):
         self.dropout = Dropout(dropout)
 
     def enter(self, x):
-        """What the sublayer sees of the stream."""
+        """The stream as the sublayer takes it."""
         return x if self.norm == "post" else self.normalize(x)
 
     def leave(self, x, inner, out):

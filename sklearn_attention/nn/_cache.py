@@ -4,7 +4,7 @@ import torch
 
 
 class KeyValueCache:
-    """What a stack remembers of a sequence that grows token by token.
+    """Memory of a stack for a sequence that grows token by token.
 
     A causal stack gives a token the same keys and values whatever follows it. With a cache,
     only new tokens are passed to the stack, which answers for them alone, as if all had been
@@ -39,7 +39,7 @@ class KeyValueCache:
 
     @property
     def n_tokens(self):
-        """How many tokens were seen: the position of the next one."""
+        """Number of tokens so far: the position of the next one."""
         return self.layers[0][0].n_tokens
 
     def select(self, rows, *, source=True):
@@ -66,7 +66,7 @@ class Memory:
 
     @property
     def n_tokens(self):
-        """How many tokens are remembered."""
+        """Number of tokens that are remembered."""
         return 0 if self.keys is None else self.keys.shape[2]
 
     def grow(self, keys, values):

@@ -1,4 +1,4 @@
-"""How parameters start: all of it in one place."""
+"""Starting values of parameters, all in one place."""
 
 import torch
 from torch import nn

@@ -12,7 +12,7 @@ _ROUNDINGS = 100
 
 
 class Units(NamedTuple):
-    """What a window was measured in; made by :class:`InstanceNorm`."""
+    """Center and scale of a window; made by :class:`InstanceNorm`."""
 
     center: torch.Tensor  # (B, 1, n_channels)
     scale: torch.Tensor  # (B, 1, n_channels)

@@ -99,7 +99,7 @@ def feature_weights(queries, keys, kernel, *, mask=None):
 
 
 class _Memory:
-    """What is kept of keys and values: their sums, feature by feature."""
+    """Sums of keys and values, feature by feature."""
 
     def __init__(self, kernel, values):
         self.kernel = kernel

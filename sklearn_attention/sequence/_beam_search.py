@@ -24,7 +24,7 @@ def beam_search(network, source, *, n_beams, length_penalty, max_length):
         search.step(last=n_written == max_length)
         if not len(search.open):
             break
-    return search.answers
+    return search.targets
 
 
 class _Search:
@@ -42,7 +42,7 @@ class _Search:
         # All beams begin alike: only the first of them counts at first.
         self.scores = self.encoded.new_full((n, n_beams), -torch.inf)
         self.scores[:, 0] = 0.0
-        self.answers, self.best = [[] for _ in range(n)], [-torch.inf] * n
+        self.targets, self.best = [[] for _ in range(n)], [-torch.inf] * n
         self.n_ended = torch.zeros(n, dtype=torch.long, device=source.device)
 
     def step(self, last):
@@ -82,7 +82,7 @@ class _Search:
                 self.best[which] = score / unit
                 prefix = self.tokens[i * self.n_beams + beams[i, j], 1:].tolist()
                 token = tokens[i, j].item()
-                self.answers[which] = prefix if token == END else [*prefix, token]
+                self.targets[which] = prefix if token == END else [*prefix, token]
         self.n_ended += ended.sum(dim=1)
 
     def _go_on(self, tokens, scores, beams):

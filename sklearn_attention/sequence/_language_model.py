@@ -98,7 +98,7 @@ class TransformerLanguageModel(TokenPredictor):
 
     See Also
     --------
-    TransformerSeq2Seq : Writes a sequence that answers another.
+    TransformerSeq2Seq : Writes a sequence from another one.
     TransformerForecaster : Continues series of numbers.
 
     Notes

@@ -1,4 +1,4 @@
-"""What a language network learns from, and how it is asked."""
+"""The loss of a language network, its log-probabilities, and the texts it writes."""
 
 import numpy as np
 import torch

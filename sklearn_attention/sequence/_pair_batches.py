@@ -1,4 +1,4 @@
-"""Pairs of sequences in batches, to learn from and to be answered."""
+"""Pairs of sequences in batches, to learn from and to predict."""
 
 import numpy as np
 import torch
@@ -24,7 +24,7 @@ class PairBatches:
         self._rows, self._held_out = torch.from_numpy(rows), torch.from_numpy(held_out)
 
     def __len__(self):
-        """How many pairs there are to learn from."""
+        """Number of pairs to learn from."""
         return len(self._rows)
 
     @property
@@ -80,12 +80,12 @@ def by_length(function, network, *parts, most_tokens=MOST_TOKENS):
     device = next(network.parameters()).device
     lengths = np.array([sum(map(len, row)) for row in zip(*parts, strict=True)])
     blocks = blocks_by_length(lengths, most_tokens)
-    answers = [None] * len(lengths)
+    results = [None] * len(lengths)
     n_tokens = max(lengths[rows].sum() for rows in blocks)
     with threads_of_pass(network, n_tokens):
         for rows in blocks:
             ids = [torch.from_numpy(pad([part[i] for i in rows])[0]) for part in parts]
             found = function(network, *(x.to(device) for x in ids))
-            for row, answer in zip(rows, found, strict=True):
-                answers[row] = answer
-    return answers
+            for row, result in zip(rows, found, strict=True):
+                results[row] = result
+    return results

@@ -1,10 +1,10 @@
 """Sources and targets as arrays of token ids."""
 
-import warnings
 from collections import Counter
 
 import numpy as np
 
+from .._base import warn_user
 from ..text import END, START, check_sequences, learn_vocabulary
 
 # Words are no tokens where more of them occur only once.
@@ -84,10 +84,8 @@ def _choose_tokenizer(texts, tokenizer):
     else:
         chosen = "words"
         remedy = "others will be unknown. Pass tokenizer='characters' or 'byte_pairs'."
-    warnings.warn(
+    warn_user(
         f"{share:.0%} of the words in {name} occur only once: {remedy}",
-        UserWarning,
-        stacklevel=6,
     )
     return chosen
 
@@ -100,10 +98,8 @@ def _share_seen_once(texts):
 def _warn_of_long(name, sequences, max_length):
     n_long = sum(len(tokens) >= max_length for tokens in sequences)
     if n_long:
-        warnings.warn(
+        warn_user(
             f"{n_long} of {len(sequences)} sequences in {name} have more than "
             f"{max_length - 1} tokens: max_length={max_length!r} leaves out what comes after. "
             "Pass a larger one to read all.",
-            UserWarning,
-            stacklevel=5,
         )

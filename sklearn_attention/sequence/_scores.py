@@ -1,4 +1,4 @@
-"""How close sequences come to those that were asked for."""
+"""Scores of predicted sequences against the true ones."""
 
 from collections import Counter
 

@@ -254,7 +254,7 @@ class TransformerSeq2Seq(NetworkParameters, AttentionEstimator):
         """
         check_is_fitted(self)
         sources = read_sources(X, self._vocabularies[0], self.network_.shape["max_length"])
-        return [self._vocabularies[1].decode(ids) for ids in self._answers(sources)]
+        return [self._vocabularies[1].decode(ids) for ids in self._write(sources)]
 
     def predict_log_proba(self, X, y=None):
         """Log-probability of each token of targets, given its source and those before it.
@@ -280,7 +280,7 @@ class TransformerSeq2Seq(NetworkParameters, AttentionEstimator):
         return [logs.numpy(force=True) for logs in found]
 
     def score(self, X, y):
-        """How close predictions come to targets: chrF of texts, token accuracy of ids.
+        """Closeness of predictions to targets: chrF of texts, token accuracy of ids.
 
         Parameters
         ----------
@@ -313,7 +313,7 @@ class TransformerSeq2Seq(NetworkParameters, AttentionEstimator):
         return chrf(predicted, expected)
 
     def attention_maps(self, X, y=None):
-        """What each token of a target averages of its source.
+        """Weights of the source's tokens for each token of a target.
 
         Parameters
         ----------
@@ -342,20 +342,20 @@ class TransformerSeq2Seq(NetworkParameters, AttentionEstimator):
             self._memo["vocabularies"] = tuple(map(Vocabulary.from_state, states))
         return self._memo["vocabularies"]
 
-    def _answers(self, sources):
-        """What is written for each source, without END."""
+    def _write(self, sources):
+        """The likeliest targets of sources, without END."""
         from ._beam_search import beam_search
         from ._pair_batches import MOST_TOKENS, by_length
 
         n_beams, length_penalty = self._check_search()
 
-        def answers(network, source):
+        def write(network, source):
             return beam_search(
                 network, source, n_beams=n_beams, length_penalty=length_penalty,
                 max_length=self.longest_,
             )  # fmt: skip
 
-        return by_length(answers, self.module_, sources, most_tokens=MOST_TOKENS // n_beams)
+        return by_length(write, self.module_, sources, most_tokens=MOST_TOKENS // n_beams)
 
     def _read_pairs(self, X, y):
         max_length = self.network_.shape["max_length"]
@@ -364,8 +364,8 @@ class TransformerSeq2Seq(NetworkParameters, AttentionEstimator):
         sources = read_sources(X, self._vocabularies[0], max_length)
         # What is as long as can be may not have ended.
         longest = self.longest_ + 1
-        answers = self._answers(sources)
-        return sources, [np.array([START, *ids, END][:longest]) for ids in answers]
+        targets = self._write(sources)
+        return sources, [np.array([START, *ids, END][:longest]) for ids in targets]
 
     def _learn(self, settings, shape, pairs, validation, task_data):
         from ._pair_batches import PairBatches  # torch takes a second to load

@@ -82,7 +82,7 @@ def cross_weights(network, source, target):
 
 
 def _before_each_token(network, source, target):
-    """What the decoder says before real tokens, (n_real, d_model); and where they are."""
+    """Vectors of the decoder before real tokens, (n_real, d_model), and where these are."""
     encoded, following = network.encode(source), target[:, 1:]
     x, _ = network.decode(target[:, :-1], encoded, source != PADDING)
     real = following != PADDING

@@ -1,4 +1,4 @@
-"""What a model that predicts the next token can be asked."""
+"""Predictions, scores and texts of a model of the next token."""
 
 import math
 import numbers
@@ -182,7 +182,7 @@ class TokenPredictor(NetworkParameters, AttentionEstimator):
         rng, blend = check_random_state(random_state), self._blend
         if prompt is None:
             prompt = "" if vocabulary.kind == "text" else []
-        single = _is_single(prompt)
+        single = _is_single(prompt, vocabulary.kind)
         prompts = [prompt] if single else prompt
         encoded = vocabulary.encode_all("prompt", prompts, empty=True)
 
@@ -223,7 +223,7 @@ class TokenPredictor(NetworkParameters, AttentionEstimator):
         from ._language_reading import attention_weights
 
         vocabulary = self._vocabulary
-        if not _is_single(X):
+        if not _is_single(X, vocabulary.kind):
             raise ValueError(f"X={X!r} is not valid: pass one text, or one sequence of ids.")
         (ids,) = vocabulary.encode_all("X", [X], empty=True)
         longest = self.network_.shape["max_length"]
@@ -275,7 +275,7 @@ class TokenPredictor(NetworkParameters, AttentionEstimator):
         ]
 
     def _write(self, prompts, max_new_tokens, choose, stops):
-        """What follows each prompt; those of one length are continued together."""
+        """Continuations of prompts; those of one length are continued together."""
         from ._language_reading import write
 
         lengths = np.array([len(prompt) for prompt in prompts])
@@ -319,11 +319,12 @@ def _joined(vocabulary, prompt, new, stop):
     return f"{prompt} {written}" if apart and written else prompt + written
 
 
-def _is_single(prompt):
+def _is_single(prompt, kind):
     """Whether this is one text, or one sequence of ids, and not a list of them."""
     if isinstance(prompt, str):
         return True
     if not hasattr(prompt, "__len__"):
         return False
-    first = next(iter(prompt), 0)
+    # Without ids it is a sequence of none, unless these are texts.
+    first = next(iter(prompt), 0 if kind == "ids" else None)
     return isinstance(first, numbers.Integral)

@@ -1,11 +1,11 @@
 """A network that is learned from rows, and held as plain arrays."""
 
 import importlib
-import warnings
 from dataclasses import dataclass, field, replace
 
 from sklearn.utils.validation import check_is_fitted
 
+from .._base import warn_user
 from ._plan import batch_sizes
 from ._settings import NESTED
 
@@ -213,20 +213,16 @@ def _warn_of_end(history, in_search):
         if not history.loss or in_search:
             # There is nothing worth keeping, or it is meant for all of a search.
             raise KeyboardInterrupt
-        warnings.warn(
+        warn_user(
             f"The training was interrupted after {history.n_steps} steps: the estimator "
             "has the weights of that time, or the best before.",
-            UserWarning,
-            stacklevel=6,
         )
     if history.ends_too_early and not in_search:
         n_epochs, n_steps = len(history.loss), history.n_steps
         remedy = f"max_epochs={2 * n_epochs}"
         if history.stopped == "max_steps":
             remedy = f"training__max_steps={2 * n_steps}"
-        warnings.warn(
+        warn_user(
             f"The validation loss was still falling in the last of {n_epochs} epochs: more "
             f"would probably help. Pass {remedy}, say.",
-            UserWarning,
-            stacklevel=6,
         )

@@ -1,4 +1,4 @@
-"""What happened in a training."""
+"""The history of a training."""
 
 import dataclasses
 
@@ -8,7 +8,7 @@ _FALL = 0.01
 
 @dataclasses.dataclass
 class History:
-    """What happened in a training, epoch by epoch, as plain numbers.
+    """History of a training, epoch by epoch, as plain numbers.
 
     Attributes
     ----------

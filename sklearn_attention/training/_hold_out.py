@@ -1,4 +1,4 @@
-"""Rows kept back to judge what was learned from the others."""
+"""Rows held out, to validate with."""
 
 import torch
 

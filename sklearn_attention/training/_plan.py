@@ -1,4 +1,4 @@
-"""How to train: optimizer, learning rate, batches, and when to stop."""
+"""Plans of trainings: optimizer, learning rate, batches, and when to stop."""
 
 import dataclasses
 import math
@@ -14,7 +14,7 @@ _MOST_MOMENTUM, _LEAST_MOMENTUM = 0.95, 0.85
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    r"""How to train; every value is checked as the plan is made.
+    r"""Plan of a training; every value is checked as it is made.
 
     Parameters
     ----------

@@ -186,7 +186,7 @@ class _Run:
         return [group for each in self.optimizers for group in each.param_groups]
 
     def fingerprint(self, key):
-        """What tells this training from others."""
+        """Values by which this training is known from others."""
         return fingerprint(
             self.module, self.plan, n_samples=self.n_samples, random_state=self.random_state,
             validation=self.validation_loss is not None, checkpoint_key=key,

@@ -176,7 +176,7 @@ def _series(rows):
 
 
 def _counts(rows, n_tokens):
-    """How often each token is in each text; sparse, (n_rows, n_tokens)."""
+    """Counts of tokens in texts; sparse, (n_rows, n_tokens)."""
     ends = np.append(0, np.cumsum(rows.lengths))
     shape = len(rows), n_tokens
     counts = csr_matrix((np.ones(ends[-1]), rows.steps, ends), shape=shape)

@@ -1,10 +1,11 @@
 """Weights by which a baseline and a transformer are added up, by rows held out."""
 
-import warnings
 from dataclasses import replace
 
 import numpy as np
 from scipy.optimize import minimize, minimize_scalar
+
+from .._base import warn_user
 
 # Weights where nothing is known, and what they count for, in rows.
 _PRIOR, _PRECISION = np.array([0.7, 0.3]), 3.0
@@ -17,12 +18,10 @@ def warn_of_little_weight(estimator, found):
     """Warn where a transformer, of which something is found, has little part in predictions."""
     most = np.max(estimator.transformer_weight_)
     if most < _LITTLE:
-        warnings.warn(
+        warn_user(
             f"transformer_weight_ is {most:.2g}: predictions are nearly all of the baseline, "
             f"and {found} of the transformer tell little about them. With baseline=False it "
             "predicts alone.",
-            UserWarning,
-            stacklevel=3,
         )
 
 

@@ -1,4 +1,4 @@
-"""What the regressor and the classifier share: parameters, network, and how it is learned."""
+"""The regressor and the classifier alike: parameters, network, and its training."""
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -133,7 +133,7 @@ class TransformerEstimator(
         return reader_of(self).read(X, self)
 
     def _encode(self, rows):
-        """What the network says of rows, and their vectors."""
+        """Outputs of the network for rows, and their vectors."""
         from ._learning import outputs_of
 
         return outputs_of(self.module_, self._tokens_of(rows))

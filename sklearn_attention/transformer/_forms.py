@@ -1,4 +1,4 @@
-"""What form X has: a table, sequences of steps, or texts."""
+"""Forms of X: a table, sequences of steps, or texts."""
 
 import numpy as np
 
@@ -57,7 +57,7 @@ def form_of(X):
         return "text"
     if not all(_is_sequence(item) for item in items):
         return "features"
-    if any(len(item) and _is_sequence(item[0]) for item in items):
+    if any(_has_channels(item) for item in items):
         return "steps"
     # np.asarray of nothing is of floats.
     kinds = {np.asarray(item).dtype.kind for item in items if len(item)}
@@ -73,7 +73,14 @@ def form_of(X):
 
 
 def _is_sequence(item):
-    return isinstance(item, list | tuple) or (isinstance(item, np.ndarray) and item.ndim > 0)
+    return isinstance(item, list | tuple) or getattr(item, "ndim", 0) > 0
+
+
+def _has_channels(item):
+    """Whether a sequence has several numbers in a step: an array or frame, or nested lists."""
+    if isinstance(item, list | tuple):
+        return len(item) > 0 and _is_sequence(item[0])
+    return item.ndim > 1
 
 
 def texts_of(X):

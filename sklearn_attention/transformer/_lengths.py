@@ -1,8 +1,8 @@
-"""How many tokens of a sequence are kept."""
-
-import warnings
+"""Lengths of sequences, and cuts of those that are too long."""
 
 import numpy as np
+
+from .._base import warn_user
 
 # From so many tokens on a sequence takes long, if these are so many times a typical sequence's.
 _MANY_TOKENS, _TIMES = 2000, 20
@@ -16,11 +16,9 @@ def learn_length(lengths, max_length, learned_positions):
     if learned_positions:
         return longest
     if longest >= max(_MANY_TOKENS, _TIMES * typical):
-        warnings.warn(
+        warn_user(
             f"X has sequences of up to {longest} tokens, but of {typical} as a rule, and time "
             f"grows with the square: max_length={_TIMES * typical} cuts those that are longer.",
-            UserWarning,
-            stacklevel=6,
         )
     return None
 
@@ -31,10 +29,8 @@ def cut(rows, max_length, estimator):
     if not n_longer:
         return rows
     name = "max_length" if estimator.max_length is not None else "the longest in training,"
-    warnings.warn(
+    warn_user(
         f"{n_longer} of {len(rows)} sequences are longer than {name} {max_length}: "
         "of those only so many steps, the first, are seen.",
-        UserWarning,
-        stacklevel=5,
     )
     return rows.cut(max_length)

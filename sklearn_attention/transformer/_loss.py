@@ -1,4 +1,4 @@
-"""Losses that predictions of rows are judged by."""
+"""Losses of predictions of rows."""
 
 from dataclasses import KW_ONLY, dataclass
 

@@ -1,4 +1,4 @@
-"""How much each of several outputs counts while a network learns them together."""
+"""Shares of several outputs in the loss of a network that learns them together."""
 
 import torch
 

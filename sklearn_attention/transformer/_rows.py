@@ -91,6 +91,6 @@ class SequenceRows:
         lengths = self.lengths[rows]
         places = np.arange(lengths.max(initial=0))
         real = places < lengths[:, None]  # (B, T)
-        # Padding repeats the first step of its row: whatever it is, nobody looks at it.
+        # Padding repeats the first step of its row, which no result depends on.
         steps = self.steps[self.starts[rows][:, None] + np.where(real, places, 0)]
         return (steps,), None if real.all() else real

@@ -1,11 +1,11 @@
 """Sequences of numbers: what users pass, and steps as a network takes them."""
 
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
 from sklearn.utils.validation import check_array, check_consistent_length, validate_data
 
+from .._base import warn_user
 from .._columns import check_numeric
 from ._lengths import cut, learn_length
 from ._rows import SequenceRows
@@ -134,12 +134,10 @@ def _warn_of_layout(sequences):
     """Warn where sequences have more channels than steps, as when both are exchanged."""
     n_channels = sequences[0].shape[1]
     if n_channels > 1 and max(map(len, sequences)) < n_channels:
-        warnings.warn(
+        warn_user(
             f"X has sequences of {n_channels} channels, but of at most "
             f"{max(map(len, sequences))} steps: its shape is (n_samples, n_steps, n_channels); "
             "is it transposed?",
-            UserWarning,
-            stacklevel=6,
         )
 
 

@@ -56,6 +56,12 @@ def test_one_bandwidth_is_that_of_every_feature():
     assert not found.learns
 
 
+@pytest.mark.parametrize("bandwidth", [-1, 0, [1.0, np.nan]])
+def test_a_bandwidth_that_is_none_is_refused_whatever_the_encodings(bandwidth):
+    with pytest.raises(ValueError, match="every bandwidth must be finite and greater than 0"):
+        options(bandwidth=bandwidth)
+
+
 @pytest.mark.parametrize("bandwidth", ["learned", 0.5])
 def test_trees_join_learned_kernels_only(bandwidth):
     found = options(bandwidth=bandwidth, encodings="standard", boosting="auto")

@@ -275,7 +275,7 @@ class TestSampling:
             ({"top_k": 0}, "top_k=0 is not valid"),
             ({"top_p": 2}, "top_p=2 is not valid"),
             ({"random_state": "a"}, "'a' cannot be used to seed"),
-            ({"prompt": []}, "prompt has ids"),
+            ({"prompt": []}, r"prompt=\[\] has no sequence"),
             ({"prompt": [1, 2]}, "prompt has ids, but the vocabulary was learned from texts"),
             ({"prompt": 3}, "prompt=3 is no list"),
             ({"prompt": ["a", None]}, r"prompt\[1\]=None is missing"),

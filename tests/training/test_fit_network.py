@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from sklearn_attention import Training, TransformerRegressor
-from sklearn_attention.training import FittedNetwork
+from sklearn_attention.training import FittedNetwork, History
 
 X = np.random.default_rng(0).normal(size=(60, 3))
 SMALL = {
@@ -66,6 +66,17 @@ class TestFittedNetwork:
         kind = "sklearn_attention.training._network.digest"
         with pytest.raises(ValueError, match="is no network of this package"):
             FittedNetwork(kind, {}, {}, 8, {}).module("cpu")
+
+
+@pytest.mark.parametrize("stopped", ["interrupted", "max_epochs"])
+def test_the_end_of_a_training_is_told_where_it_was_started(stopped, monkeypatch):
+    history = History(
+        loss=[1.0, 0.5], validation_loss=[1.0, 0.5], best_epoch=1, n_steps=2, stopped=stopped
+    )
+    monkeypatch.setattr("sklearn_attention.training._train.train", lambda *_, **__: history)
+    with pytest.warns(UserWarning, match="interrupted|still falling") as caught:
+        TransformerRegressor(**SMALL).fit(X, X[:, 0])
+    assert [warning.filename for warning in caught] == [__file__]
 
 
 class TestStart:

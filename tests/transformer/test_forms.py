@@ -20,6 +20,8 @@ from sklearn_attention.transformer._forms import form_of
         (np.zeros((2, 3, 1), dtype=int), "steps"),
         ([np.zeros((2, 3)), np.zeros((4, 3))], "steps"),
         ([[[1, 2]], [[3, 4], [5, 6]]], "steps"),
+        ([pd.DataFrame({"a": [1.0]}), pd.DataFrame({"a": [2.0, 3.0]})], "steps"),
+        ([pd.Series([1.0], [7]), pd.Series([2.0, 3.0], [7, 8])], "steps"),
         ([[1.0, 2.0], [3.0]], "steps"),
         ([np.zeros(2), [1]], "steps"),
         ([[1, 2], [3]], "text"),
