@@ -12,6 +12,10 @@ FEWEST_ROWS = 50
 # The loss of held-out rows has to fall by this share of it, and by more than one further
 # weight without meaning lowers the loss of so many rows by chance.
 _LEAST_GAIN, _CHANCE = 0.003, 4.0
+# Trees of regression that tell in a fiftieth of a fit's time whether more are worth growing:
+# by such a share of the loss, and by more than so many weights without meaning.
+_FEW_TREES = {"max_iter": 12, "max_leaf_nodes": 8, "learning_rate": 0.4}
+_LEAST_HINT, _CHANCE_HINT = 0.04, 10.0
 # Typical errors beyond which an error counts less, so that few rows do not decide.
 _LARGE_ERROR = 9.0
 _N_ROUNDS = 5
@@ -26,20 +30,28 @@ def stack_regressor(X, columns, targets, weights, folds, kernel):
     `kernel` are held-out predictions of kernel attention, fold by fold. Returns a booster for
     each fold, fitted without its rows, none if they are of no use; the weights (2,) of kernel
     attention and of the mean of the boosters; and held-out predictions of the two together.
+    A few trees without the first fold come first: where they gain little, no more are grown.
     """
     from sklearn.ensemble import HistGradientBoostingRegressor as Booster
 
     held_out = np.concatenate(folds)
     known_targets, known_weights = targets[held_out], weights[held_out]
 
-    def stack(trees):
-        n = len(trees)
-        columns = np.column_stack([kernel[:n], trees])
-        return _robust_shares(
-            columns, known_targets[:n], known_weights[:n], _CHANCE / len(held_out)
-        )
+    usual = max(_LEAST_GAIN, _CHANCE / len(held_out))
 
-    boosters, shares, trees = _boost(Booster, {}, X, columns, targets, weights, folds, stack)
+    def stack(trees, least_gain=usual):
+        n = len(trees)
+        both = np.column_stack([kernel[:n], trees])
+        return _robust_shares(both, known_targets[:n], known_weights[:n], least_gain)
+
+    first, boosters = folds[0], []
+    # To bin by weights would take twenty times as long, and this is a hint.
+    few = _fit_without(first, Booster, _FEW_TREES, X, columns, targets)
+    hint = max(_LEAST_HINT, _CHANCE_HINT / len(first))
+    if stack(_predict(few, X[first]), hint) is not None:
+        boosters, shares, trees = _boost(
+            Booster, {}, X, columns, targets, weights, folds, stack
+        )  # fmt: skip
     if not boosters:
         return [], np.array([1.0, 0.0]), kernel
     return boosters, shares, shares[0] * kernel + shares[1] * trees
@@ -89,19 +101,11 @@ def predict_trees(boosters, X, columns, frequencies=None):
 
 def _boost(Booster, parameters, X, columns, y, weights, folds, stack, frequencies=None):
     """Boosters of all folds, the result of `stack`, and their held-out predictions."""
-    levels = np.array(columns.n_levels)
-    categories = np.array([kind == UNORDERED for kind in columns.kinds])
-    categories &= levels <= _MOST_LEVELS
     boosters, held_out = [], []
     for number, fold in enumerate(folds):
-        rows = np.delete(np.arange(len(X)), fold)
-        booster = Booster(
-            **parameters, categorical_features=categories if categories.any() else None,
-            early_stopping=False, random_state=number,
-        )  # fmt: skip
-        with tree_threads(X.size):
-            boosters.append(booster.fit(X[rows], y[rows], weights[rows]))
-        held_out.append(_predict(booster, X[fold], frequencies))
+        own = parameters | {"random_state": number}
+        boosters.append(_fit_without(fold, Booster, own, X, columns, y, weights))
+        held_out.append(_predict(boosters[-1], X[fold], frequencies))
         if number == 0:
             found = stack(held_out[0])
             if found is None:
@@ -111,7 +115,23 @@ def _boost(Booster, parameters, X, columns, y, weights, folds, stack, frequencie
     return (boosters, found, held_out) if found is not None else ([], None, None)
 
 
-def _predict(booster, X, frequencies):
+def _fit_without(fold, Booster, parameters, X, columns, y, weights=None):
+    """A booster of the rows that are not of the fold."""
+    levels = np.array(columns.n_levels)
+    categories = np.array([kind == UNORDERED for kind in columns.kinds])
+    categories &= levels <= _MOST_LEVELS
+    rows = np.delete(np.arange(len(X)), fold)
+    booster = Booster(
+        **{"early_stopping": False, "random_state": 0} | parameters,
+        categorical_features=categories if categories.any() else None,
+    )
+    # Equal weights are left out: to bin by weights takes longer than to grow the trees.
+    own = None if weights is None or not np.ptp(weights[rows]) else weights[rows]
+    with tree_threads(X.size):
+        return booster.fit(X[rows], y[rows], own)
+
+
+def _predict(booster, X, frequencies=None):
     with tree_threads(X.size):
         if frequencies is None:
             return booster.predict(X)
@@ -144,5 +164,5 @@ def _robust_shares(columns, targets, weights, least_gain):
 
     alone = loss(columns[:, 0])
     gain = alone - loss(columns @ shares)
-    worth = shares[1] > 0 and gain >= max(_LEAST_GAIN, least_gain) * alone
+    worth = shares[1] > 0 and gain >= least_gain * alone
     return shares if worth else None

@@ -42,6 +42,14 @@ def make_steps(n=400, seed=0, noise=0.1):
     return X, step + noise * rng.normal(size=n)
 
 
+def make_plain_steps(n=400, seed=0, noise=0.1):
+    """A sum and a product of steps."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(size=(n, 4))
+    a, b, c = (X[:, :3] > [0.5, 0.3, 0.7]).T
+    return X, a + 1.5 * b * c + noise * rng.normal(size=n)
+
+
 def make_classes(n=400, seed=0):
     X, y = make_steps(n, seed)
     return X, (y > 0.5).astype(int)
@@ -52,7 +60,7 @@ def make_data(estimator, n=400, seed=0):
 
 
 def both(estimator, X, y, weight=None, **parameters):
-    plain = estimator(**QUICK | parameters).fit(X, y, weight)
+    plain = estimator(boosting=None, **QUICK | parameters).fit(X, y, weight)
     return plain, boosted(estimator, X, y, weight, **parameters)
 
 
@@ -70,6 +78,18 @@ def boosted_data(estimator):
 
 def boosted(estimator, X, y, weight=None, **parameters):
     return estimator(boosting="auto", **QUICK | parameters).fit(X, y, weight)
+
+
+def fits_of_trees(monkeypatch):
+    """A list to which each fit adds the number of its rows, that of its trees, and weights."""
+    found, fit = [], HistGradientBoostingRegressor.fit
+
+    def record(self, X, y, weight):
+        found.append((len(X), self.max_iter, weight))
+        return fit(self, X, y, weight)
+
+    monkeypatch.setattr(HistGradientBoostingRegressor, "fit", record)
+    return found
 
 
 def outputs(model, X):
@@ -95,6 +115,15 @@ class TestRegressor:
         errors = [np.square(m.predict(queries) - expected).mean() for m in (without, model)]
         assert errors[1] < 0.7 * errors[0]
 
+    @pytest.mark.slow
+    def test_defaults_follow_steps(self):
+        queries, expected = make_plain_steps(500, seed=1, noise=0)
+        errors = []
+        for parameters in ({"boosting": None}, {}):
+            model = KernelAttentionRegressor(**parameters).fit(*make_plain_steps(1500))
+            errors.append(np.square(model.predict(queries) - expected).mean())
+        assert errors[1] < 0.9 * errors[0]
+
     def test_residuals_and_intervals_are_of_the_stack(self):
         without, model = both_of_steps()
         np.testing.assert_array_equal(model.held_out_rows_, without.held_out_rows_)
@@ -111,7 +140,7 @@ class TestRegressor:
         rows = np.delete(np.arange(len(X)), model.held_out_rows_)
         z = (y - y.mean()) / y.std()
         trees = HistGradientBoostingRegressor(early_stopping=False).fit(X[rows], z[rows])
-        without = KernelAttentionRegressor(n_folds=1, **QUICK).fit(X, y)
+        without = KernelAttentionRegressor(n_folds=1, boosting=None, **QUICK).fit(X, y)
         held_out = trees.predict(X[model.held_out_rows_]) * y.std()
         kernel = y[model.held_out_rows_] - without.loo_residuals_ - y.mean()
         stacked = np.linalg.lstsq(
@@ -260,12 +289,10 @@ class TestBoth:
         given = boosted(estimator, X, y, bandwidth=0.5)
         assert few.boosters_ == given.boosters_ == [[]]
 
-    def test_usual_is_none(self, estimator):
-        X, y = make_data(estimator, 100)
-        usual = estimator(**QUICK).fit(X, y)
-        without = estimator(boosting=None, **QUICK).fit(X, y)
-        np.testing.assert_array_equal(outputs(usual, X), outputs(without, X))
-        assert usual.boosters_ == [[]]
+    def test_usual_is_trees_for_numbers_alone(self, estimator):
+        X, y = make_data(estimator)
+        model = estimator(n_folds=1, **QUICK).fit(X, y)
+        assert len(model.boosters_[0]) == (estimator is KernelAttentionRegressor)
 
     @pytest.mark.parametrize("value", ["yes", True, 3, []])
     def test_bad_value(self, estimator, value):
@@ -325,17 +352,18 @@ class TestFunctions:
         missing = np.mean([booster.predict(np.array([[np.nan]])) for booster in boosters])
         np.testing.assert_allclose(unknown, missing)
 
-    def test_only_the_first_fold_is_fitted_where_trees_do_not_help(self, monkeypatch):
-        fitted = []
-        fit = HistGradientBoostingRegressor.fit
-        monkeypatch.setattr(
-            HistGradientBoostingRegressor,
-            "fit",
-            lambda self, *data: fitted.append(len(data[0])) or fit(self, *data),
-        )
-        X, y = make_smooth()
-        both(KernelAttentionRegressor, X, y, n_folds=3)
-        assert fitted == [225]
+    @pytest.mark.parametrize(("make", "n_fits"), [(make_smooth, 1), (make_plain_steps, 2)])
+    def test_few_trees_tell_whether_more_are_grown(self, monkeypatch, make, n_fits):
+        found = fits_of_trees(monkeypatch)
+        KernelAttentionRegressor(n_folds=1, **QUICK).fit(*make(300))
+        assert found == [(225, 12, None), (225, 100, None)][:n_fits]
+
+    def test_weights_reach_the_trees(self, monkeypatch):
+        found, weight = fits_of_trees(monkeypatch), np.repeat([1.0, 2.0], 150)
+        KernelAttentionRegressor(n_folds=1, **QUICK).fit(*make_plain_steps(300), weight)
+        (*_, hint), (*_, passed) = found
+        assert hint is None
+        np.testing.assert_allclose(passed.max() / passed.min(), 2)
 
     def test_trees_do_not_learn_from_rows_of_their_fold(self):
         rng = np.random.default_rng(0)

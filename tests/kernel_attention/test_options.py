@@ -29,7 +29,7 @@ def make_kernel():
 
 def test_defaults_leave_all_to_learning():
     found = options()
-    assert found == Options(Gaussian(), encodings=ENCODINGS, seed=found.seed)
+    assert found == Options(Gaussian(), encodings=ENCODINGS, boosting=True, seed=found.seed)
     assert found.learns
 
 
