@@ -121,13 +121,21 @@ def patched(rows, length):
 
 def _sequences(X, estimator, *, reset):
     """Sequences as arrays; the rows of a table, whose columns are checked, are some too."""
-    if getattr(X, "ndim", None) == 2 or hasattr(X, "columns"):
+    if _is_table(X):
         with check_numeric("X"):
             if reset or hasattr(estimator, "n_features_in_"):
                 X = validate_data(estimator, X, reset=reset, **_CHECKS)
             else:
                 X = check_array(X, input_name="X", **_CHECKS)
     return read_steps(X)
+
+
+def _is_table(X):
+    """Whether X is for scikit-learn's checks of tables: arrays and frames of numbers."""
+    n_axes = getattr(X, "ndim", None)
+    if n_axes is None:
+        return hasattr(X, "__array__")
+    return n_axes == 2 or (n_axes == 1 and getattr(X.dtype, "kind", "O") in "biuf")
 
 
 def _warn_of_layout(sequences):
