@@ -4,22 +4,11 @@ import warnings
 
 import numpy as np
 import pytest
+from tiny_encoders import regress
 
-from sklearn_attention import Architecture, Training, TransformerRegressor
+from sklearn_attention import Architecture
 
 pytestmark = pytest.mark.usefixtures("few_convolutions")
-
-TINY = {
-    "d_model": 8,
-    "n_heads": 2,
-    "n_layers": 1,
-    "training": Training(max_steps=2, validation_fraction=None),
-}
-
-
-def regress(X, y=None, tokens="auto", **parameters):
-    y = np.arange(len(X)) if y is None else y
-    return TransformerRegressor(tokens, **TINY | parameters).fit(X, y)
 
 
 class TestLongSequences:

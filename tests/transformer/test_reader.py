@@ -4,22 +4,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from slow_cases import slow_but
+from tiny_encoders import TINY, regress
 
 from sklearn_attention import Training, TransformerRegressor
 
 pytestmark = pytest.mark.usefixtures("few_convolutions", "few_trees")
-
-TINY = {
-    "d_model": 8,
-    "n_heads": 2,
-    "n_layers": 1,
-    "training": Training(max_steps=2, validation_fraction=None),
-}
-
-
-def regress(X, y=None, tokens="auto", **parameters):
-    y = np.arange(len(X)) if y is None else y
-    return TransformerRegressor(tokens, **TINY | parameters).fit(X, y)
 
 
 def objects(rows):

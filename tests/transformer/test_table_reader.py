@@ -2,23 +2,11 @@
 
 import numpy as np
 import pytest
+from tiny_encoders import regress
 
-from sklearn_attention import Training, TransformerRegressor
 from sklearn_attention.transformer._table_reader import N_PIECES, feature_rows, learn_scales
 
 pytestmark = pytest.mark.usefixtures("few_trees")
-
-TINY = {
-    "d_model": 8,
-    "n_heads": 2,
-    "n_layers": 1,
-    "training": Training(max_steps=2, validation_fraction=None),
-}
-
-
-def regress(X, y=None, tokens="auto", **parameters):
-    y = np.arange(len(X)) if y is None else y
-    return TransformerRegressor(tokens, **TINY | parameters).fit(X, y)
 
 
 class TestScales:

@@ -1,22 +1,8 @@
 """Texts and ids, as encoders read them."""
 
-import numpy as np
 import pandas as pd
 import pytest
-
-from sklearn_attention import Training, TransformerRegressor
-
-TINY = {
-    "d_model": 8,
-    "n_heads": 2,
-    "n_layers": 1,
-    "training": Training(max_steps=2, validation_fraction=None),
-}
-
-
-def regress(X, y=None, tokens="auto", **parameters):
-    y = np.arange(len(X)) if y is None else y
-    return TransformerRegressor(tokens, **TINY | parameters).fit(X, y)
+from tiny_encoders import regress
 
 
 class TestEmptyTexts:
