@@ -18,26 +18,15 @@ _PACE = "learning_rate", "batch_size", "max_epochs"
 
 @dataclass(frozen=True)
 class NetworkDefaults:
-    """Values that "auto" stands for in an estimator with a network.
-
-    Parameters
-    ----------
-    positions, activation : str
-        Of the architecture.
-    widening : int
-        Width of hidden layers in widths of tokens.
-    optimizer : str
-    largest_batch, fewest_epochs : int
-    foreign : tuple of str
-        Parameters of the architecture and the training that are for other estimators.
-    """
+    """Values that "auto" stands for in an estimator with a network."""
 
     positions: str = "sinusoidal"
     activation: str = "gelu"
-    widening: int = 4
+    widening: int = 4  # width of hidden layers in widths of tokens
     optimizer: str = "adamw"
     largest_batch: int = 64
     fewest_epochs: int = 1
+    # Parameters of the architecture and the training that are for other estimators.
     foreign: tuple = ("patch_length", "instance_norm")
 
     def settings(self, estimator):
@@ -78,29 +67,16 @@ class NetworkDefaults:
 
 @dataclass(frozen=True)
 class NetworkSettings:
-    """Checked parameters of an estimator with a network.
-
-    Attributes
-    ----------
-    defaults : NetworkDefaults
-    architecture : Architecture
-    training : Training
-    sizes, pace : dict
-        Parameters of the shape and of the plan.
-    random_state, device
-        As the user passed them.
-    start : FittedNetwork or None
-        Network to go on from.
-    """
+    """Checked parameters of an estimator with a network."""
 
     defaults: NetworkDefaults
     architecture: Architecture
     training: Training
-    sizes: dict
-    pace: dict
+    sizes: dict  # parameters of the shape
+    pace: dict  # parameters of the plan
     random_state: object
     device: object
-    start: object
+    start: object  # the FittedNetwork to go on from, or None
 
     def shape(self, *, ordered=True):
         """Arguments that all networks have, checked; positions are for tokens in an order."""
