@@ -490,7 +490,7 @@ class OurWindows:
 
         values = self.table.iloc[:, channel].to_numpy()
         observations = Observations.of([values], identity=np.array([channel]))
-        origins = observations.ends(self.model.horizon_)
+        origins = observations.at_ends(self.model.horizon_)
         steps = self.known + np.arange(len(past))
         parts = np.array_split(steps, -(-len(steps) // 1000))
         self.origins = [origins.at(np.zeros_like(own), own) for own in parts]

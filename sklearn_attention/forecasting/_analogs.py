@@ -66,7 +66,7 @@ def keys_of(origins, lookback, level, unit):
     parts = [(origins.past(lookback) - level) / unit]
     past, later = origins.past_features(lookback), origins.future_features()
     if past is not None:
-        past = np.delete(past, origins.observations.known, axis=2)
+        past = np.delete(past, origins.table.known, axis=2)
         parts.append(past.reshape(len(past), -1))
     if later is not None:
         parts.append(later.reshape(len(later), -1))

@@ -167,7 +167,7 @@ def calibration_without_origins(origins, levels):
     calibration : dict
         Steps of all series, times the root of the number of steps ahead.
     """
-    values = origins.observations.values
+    values = origins.table.values
     scale = naive_scales(values)
     pairs = zip(values, scale, strict=True)
     steps = np.concatenate([np.zeros(1), *(np.diff(own) / size for own, size in pairs)])

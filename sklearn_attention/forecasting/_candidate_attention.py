@@ -94,7 +94,7 @@ class CandidateAttention:
         """
         if self.share == 0:
             return combined
-        inputs = inputs_at(origins, self._classical, origins.observations.lengths)
+        inputs = inputs_at(origins, self._classical, origins.table.lengths)
         learned = self._learned(inputs)
         return self.share * learned + (1 - self.share) * combined
 
@@ -125,7 +125,7 @@ def fit_attention(training, combination, classical, random_state):
     """
     from ._candidate_network import train
 
-    validation, observations = training.validation, training.validation.observations
+    validation, observations = training.validation, training.validation.table
     lengths, horizon = observations.lengths, validation.horizon
     near = np.flatnonzero(lengths[validation.series] - validation.known <= horizon)
     until = training.earliest(near)
@@ -169,9 +169,9 @@ def inputs_at(origins, classical, until):
     -------
     inputs : Inputs
     """
-    observations, m = origins.observations, classical.season_length
+    observations, m = origins.table, classical.season_length
     learned = [own[:end] for own, end in zip(observations.values, until, strict=True)]
-    season = SeasonalAdjustment.of(learned, m, observations.phases)
+    season = SeasonalAdjustment.of(learned, m, observations.starts)
     adjusted = [
         own - season.at(i, np.arange(len(own))) for i, own in enumerate(observations.values)
     ]
@@ -179,10 +179,10 @@ def inputs_at(origins, classical, until):
         np.cumsum(np.abs(np.diff(own, prepend=own[0]))) / np.maximum(np.arange(len(own)), 1)
         for own in adjusted
     ]
-    own = Observations.of(adjusted).ends(origins.horizon).at(origins.series, origins.known)
+    own = Observations.of(adjusted).at_ends(origins.horizon).at(origins.series, origins.known)
     window = int(np.clip(_SEASONS * m, _FEWEST_STEPS, _MOST_STEPS))
     past = own.past(window)
-    unit = Observations.of(changes).ends(1).at(origins.series, origins.known).past(1)
+    unit = Observations.of(changes).at_ends(1).at(origins.series, origins.known).past(1)
     if classical.logs:
         unit = unit + 1e-3
     else:
@@ -215,4 +215,4 @@ def _training_origins(observations, until, horizon, random_state):
     if len(series) > _MOST_ORIGINS:
         rows = random_state.choice(len(series), _MOST_ORIGINS, replace=False)
         series, known = series[rows], known[rows]
-    return observations.ends(horizon).at(series, known)
+    return observations.at_ends(horizon).at(series, known)

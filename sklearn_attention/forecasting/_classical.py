@@ -76,11 +76,11 @@ class Classical:
         -------
         forecasts : ndarray of shape (n_origins, n_names, horizon)
         """
-        observations = origins.observations
+        observations = origins.table
         values = observations.values
         ends = observations.lengths if adjust_until is None else adjust_until
         learned = [own[:end] for own, end in zip(values, ends, strict=True)]
-        season = SeasonalAdjustment.of(learned, self.season_length, observations.phases)
+        season = SeasonalAdjustment.of(learned, self.season_length, observations.starts)
         known = np.maximum(origins.known, 1)  # the first step stands for itself
         last = np.zeros(len(values), dtype=np.int64)
         np.maximum.at(last, origins.series, known)

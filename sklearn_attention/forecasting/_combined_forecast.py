@@ -75,8 +75,8 @@ class CombinedForecast:
         parts, first, ahead = [], 0, 0.0
         if self.effects is not None:
             ahead = self.effects.ahead(origins)[:, None]
-            rest = self.effects.take_out(origins.observations)
-            origins = replace(origins, observations=rest)
+            rest = self.effects.take_out(origins.table)
+            origins = replace(origins, table=rest)
         for candidate in self.candidates:
             names = slice(first, first + len(candidate.names))
             first = names.stop

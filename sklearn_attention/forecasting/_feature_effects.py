@@ -51,7 +51,7 @@ class FeatureEffects:
 
     def ahead(self, origins):
         """Effects on the steps to forecast; (n_origins, horizon)."""
-        observations, series = origins.observations, origins.series[:, None]
+        observations, series = origins.table, origins.series[:, None]
         effects = self._of_rows(observations)[observations.feature_rows(series, origins.steps)]
         return observations.units(self.unit)[series] * effects
 
@@ -75,7 +75,7 @@ def learn_effects(training, season_length):
     held_out : list of FeatureEffects
         For each block of validation origins, learned from differences of other steps.
     """
-    observations, lag = training.origins.observations, max(1, round(season_length))
+    observations, lag = training.origins.table, max(1, round(season_length))
     series = np.flatnonzero(observations.lengths > lag)
     if observations.features is None or not len(observations.known) * len(series):
         return None, []
@@ -139,9 +139,8 @@ def fit_without_effects(candidates, training, effects, held_out):
 
 def _without(training, effects):
     """Training in series without effects."""
-    observations = effects.take_out(training.origins.observations)
+    observations = effects.take_out(training.origins.table)
     origins, validation = (
-        replace(own, observations=observations)
-        for own in (training.origins, training.validation)
+        replace(own, table=observations) for own in (training.origins, training.validation)
     )
     return replace(training, origins=origins, validation=validation)

@@ -111,7 +111,7 @@ class FeatureRidge:
         now = origins.past_features(1)[:, 0]
         every = np.arange(now.shape[1])
         fixed = [past - past[:, -1:], self.basis(now, every), np.ones((len(past), 1))]
-        later, known = origins.future_features(), origins.observations.known
+        later, known = origins.future_features(), origins.table.known
         if later is None:
             moving = np.empty((len(past), origins.horizon, 0))
         else:
@@ -139,7 +139,7 @@ class FeatureRidge:
         for rows in chunks(np.arange(len(origins)), _CHUNK):
             own = origins.take(rows)
             (steps, *fixed), moving, level = self._columns(own)
-            unit = own.observations.units(self.unit)[own.series, None]
+            unit = own.table.units(self.unit)[own.series, None]
             fixed = np.concatenate([steps / unit, *fixed], axis=1)
             n = fixed.shape[1]
             ahead = fixed @ self.coef[:, :n].T

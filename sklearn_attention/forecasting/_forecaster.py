@@ -457,7 +457,7 @@ class Forecaster(AttentionEstimator, ABC):
         disagreement : float or ndarray of shape (n_origins, horizon), default=0.0
             As :meth:`_disagreement` finds.
         """
-        observations = origins.observations
+        observations = origins.table
         if len(origins) == 0:
             calibration = calibration_without_origins(origins, levels)
         else:
@@ -494,20 +494,20 @@ class Forecaster(AttentionEstimator, ABC):
             # Corrections may make quantiles cross.
             return self._decode(np.sort(found, axis=2)[:, :, ranks])
 
-        ends, blocks = observations.ends(self.horizon_), []
+        ends, blocks = observations.at_ends(self.horizon_), []
         within = steps.within(ends)
         for block in range(steps.n_blocks):
             # Each block is forecast from the forecasts of those before.
             forecasts = self._forecast(ends)
             blocks.append(describe(ends, forecasts, block))
-            ends = ends.observations.extended(forecasts).ends(self.horizon_)
+            ends = ends.table.extended(forecasts).at_ends(self.horizon_)
         if len(within):
             return steps.collect(describe(within, self._forecast(within), 0)[:, 0], blocks)
         return steps.collect(blocks[0][:0, 0], blocks)
 
     def _units(self, origins):
         """What errors are to be expected at some origins; (n_origins, horizon or 1)."""
-        observations, series = origins.observations, origins.series
+        observations, series = origins.table, origins.series
         known, calibration = observations.identity >= 0, self.calibration_
         scale = 1.0 if known.all() else naive_scales(observations.values)
         error, unit = (
@@ -525,7 +525,9 @@ class Forecaster(AttentionEstimator, ABC):
         n_series = len(observations.values)
         if len(series) == 0:
             return np.ones(n_series)
-        origins = observations.ends(horizon).at(series, first[series] + np.concatenate(parts))
+        origins = observations.at_ends(horizon).at(
+            series, first[series] + np.concatenate(parts)
+        )
         levels, held_out = self.calibration_["levels"], self.calibration_["errors"]
         found = self._quantiles(origins, self._forecast(origins), levels)
         errors = (origins.targets()[:, :, None] - found) / self._units(origins)[:, :, None]

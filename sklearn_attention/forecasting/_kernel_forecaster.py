@@ -205,7 +205,7 @@ class KernelForecaster(Forecaster):
         steps = read_steps(self, X, history)
         if not steps.n_blocks:
             raise ValueError(f"X={X!r} has no steps after the series: pass some to explain.")
-        origins = self._observations(steps).ends(self.horizon_)
+        origins = self._observations(steps).at_ends(self.horizon_)
         keys, _, _ = self._queries(origins)
         parts = []
         for rows, memory in self._groups(origins):
@@ -308,7 +308,7 @@ class KernelForecaster(Forecaster):
         level, unit = units_of(origins.past(self.lookback_), self.normalize_)
         if self.normalize_ == "last" and len(self.scale_) > 1:
             # Series of different sizes are only alike in units of their own.
-            unit = origins.observations.units(self.scale_)[origins.series, None]
+            unit = origins.table.units(self.scale_)[origins.series, None]
         return keys_of(origins, self.lookback_, level, unit), level, unit
 
     def _groups(self, origins):
@@ -357,4 +357,4 @@ class KernelForecaster(Forecaster):
 
 def _positions(origins):
     """First steps to forecast, on the index that is common to all series."""
-    return origins.observations.phases[origins.series] + origins.known
+    return origins.table.starts[origins.series] + origins.known

@@ -121,7 +121,7 @@ def choose_transform(observations, horizon, log, bounds, fit):
     few = replace(
         observations,
         values=[values[i] for i in rows],
-        phases=observations.phases[rows],
+        starts=observations.starts[rows],
         identity=np.arange(len(rows)),
         features=observations.features and [observations.features[i] for i in rows],
     )
@@ -131,7 +131,7 @@ def choose_transform(observations, horizon, log, bounds, fit):
         _, combination, training = fitted
         if len(training.block) == 0:
             return logarithms, None
-        origins = few.ends(horizon).at(training.validation.series, training.validation.known)
+        origins = few.at_ends(horizon).at(training.validation.series, training.validation.known)
         missed = transform.decode(combination.held_out) - origins.targets()
         error = np.nanmean(np.abs(missed / naive_scales(few.values)[origins.series, None]))
         tried.append((error, transform, fitted))

@@ -16,7 +16,7 @@ class Observations:
     ----------
     values : list of ndarray of float64 of shape (n_steps,)
         The series.
-    phases : ndarray of int of shape (n_series,)
+    starts : ndarray of int of shape (n_series,)
         Position of the first step of each series on an index common to all, which seasons are
         counted from.
     identity : ndarray of int of shape (n_series,)
@@ -32,23 +32,23 @@ class Observations:
     >>> import numpy as np
     >>> from sklearn_attention.forecasting import Observations
     >>> observations = Observations.of([np.arange(5.0), np.arange(3.0)])
-    >>> observations.ends(horizon=2).past(4)
+    >>> observations.at_ends(horizon=2).past(4)
     array([[1., 2., 3., 4.],
            [0., 0., 1., 2.]])
     """
 
     values: list
-    phases: np.ndarray
+    starts: np.ndarray
     identity: np.ndarray
     features: list | None = None
     known: np.ndarray = ()
 
     @classmethod
-    def of(cls, values, phases=None, identity=None, features=None, known=()):
+    def of(cls, values, starts=None, identity=None, features=None, known=()):
         """Training series, all beginning at one step unless said otherwise."""
-        phases = np.zeros(len(values), dtype=np.int64) if phases is None else phases
+        starts = np.zeros(len(values), dtype=np.int64) if starts is None else starts
         identity = np.arange(len(values)) if identity is None else identity
-        return cls(values, phases, identity, features, known)
+        return cls(values, starts, identity, features, known)
 
     @cached_property
     def lengths(self):
@@ -96,7 +96,7 @@ class Observations:
         pairs = zip(self.values, forecasts, strict=True)
         return self.with_values([np.concatenate(pair) for pair in pairs])
 
-    def ends(self, horizon):
+    def at_ends(self, horizon):
         """The end of each series as an origin."""
         return Origins(self, np.arange(len(self.values)), self.lengths, horizon)
 
@@ -136,28 +136,51 @@ class Origins:
         the first step stands for what is known.
     horizon : int
         How many steps are forecast.
+    learned : ndarray of int of shape (n_origins,), default=None
+        How many steps of its series seasonal patterns are learned from at each origin, at most
+        those known; None for all of these.
     """
 
-    observations: Observations
+    table: Observations
     series: np.ndarray
     known: np.ndarray
     horizon: int
+    learned: np.ndarray | None = None
 
     def __len__(self):
         return len(self.series)
 
     def take(self, rows):
         """Some of the origins."""
-        return self.at(self.series[rows], self.known[rows])
+        learned = None if self.learned is None else self.learned[rows]
+        return replace(self, series=self.series[rows], known=self.known[rows], learned=learned)
+
+    def learning_until(self, ends):
+        """The same origins, where patterns are learned before some steps, (n_series,)."""
+        return replace(self, learned=np.minimum(self.known, ends[self.series]))
 
     def at(self, series, known):
         """Other origins in the same series."""
-        return Origins(self.observations, series, known, self.horizon)
+        return Origins(self.table, series, known, self.horizon)
 
     @property
     def identity(self):
         """Which training series each origin lies in, -1 for others; (n_origins,)."""
-        return self.observations.identity[self.series]
+        return self.table.identity[self.series]
+
+    def units(self, learned):
+        """Units as learned from training series, of others the naive error so far.
+
+        `learned` is of shape (n_training_series,), what is found of shape (n_origins,).
+        """
+        own = self.identity
+        units, other = learned[own], np.flatnonzero(own < 0)
+        if len(other):
+            pairs = np.column_stack([self.series, self.known])[other]
+            pairs, place = np.unique(pairs, axis=0, return_inverse=True)
+            past = [self.table.values[i][: max(n, 1)] for i, n in pairs]
+            units[other] = naive_scales(past)[place]
+        return units
 
     @property
     def steps(self):
@@ -175,7 +198,7 @@ class Origins:
         -------
         past : ndarray of shape (n_origins, length)
         """
-        flat, starts = self.observations.flat
+        flat, starts = self.table.flat
         steps = np.maximum(self.known[:, None] - length + np.arange(length), 0)
         return flat[starts[self.series][:, None] + steps]
 
@@ -192,33 +215,33 @@ class Origins:
         values : ndarray of shape (n_origins, horizon)
             NaN before the beginning of a series.
         """
-        flat, starts = self.observations.flat
+        flat, starts = self.table.flat
         steps = self.steps - lags
         found = flat[starts[self.series][:, None] + np.maximum(steps, 0)]
         return np.where(steps >= 0, found, np.nan)
 
     def targets(self):
         """What followed, NaN beyond the end of a series; (n_origins, horizon)."""
-        flat, starts = self.observations.flat
-        last = self.observations.lengths[self.series][:, None] - 1
+        flat, starts = self.table.flat
+        last = self.table.lengths[self.series][:, None] - 1
         found = flat[starts[self.series][:, None] + np.minimum(self.steps, last)]
         return np.where(self.steps <= last, found, np.nan)
 
     def past_features(self, length):
         """Features of the last steps known; (n_origins, length, n_features), or None."""
-        if self.observations.features is None:
+        if self.table.features is None:
             return None
         return self._features(self.known[:, None] - length + np.arange(length))
 
     def future_features(self):
         """Features of the steps to forecast; (n_origins, horizon, n_known), or None."""
-        if self.observations.features is None or len(self.observations.known) == 0:
+        if self.table.features is None or len(self.table.known) == 0:
             return None
-        return self._features(self.steps)[:, :, self.observations.known]
+        return self._features(self.steps)[:, :, self.table.known]
 
     def _features(self, steps):
-        rows = self.observations.feature_rows(self.series[:, None], steps)
-        return self.observations.flat_features[0][rows]
+        rows = self.table.feature_rows(self.series[:, None], steps)
+        return self.table.flat_features[0][rows]
 
 
 def positions(first, counts):
@@ -288,7 +311,7 @@ def split_at_ends(origins, fraction):
         What follows the first ends before what follows the second begins. Of series too short
         for both all is held out where others are long enough to learn from.
     """
-    counts = np.bincount(origins.series, minlength=len(origins.observations.values))
+    counts = np.bincount(origins.series, minlength=len(origins.table.values))
     held_out = np.maximum(1, np.floor(counts * fraction).astype(np.int64))
     last = np.zeros_like(counts)
     np.maximum.at(last, origins.series, origins.known)

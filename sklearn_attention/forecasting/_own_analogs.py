@@ -64,7 +64,7 @@ class OwnAnalogs:
             NaN where there are too few windows.
         """
         validation, block = training.validation, training.block
-        self.values = training.origins.observations.values
+        self.values = training.origins.table.values
         found = np.full((len(_TEMPERATURES), len(validation), validation.horizon), np.nan)
         seen = validation.known >= self.lookback
         for i in np.unique(validation.series[seen]):

@@ -76,7 +76,7 @@ class WindowRidge:
         """
         origins, validation = training.origins, training.validation
         held_out = np.full((len(validation), len(self.names), origins.horizon), np.nan)
-        values = origins.observations.values
+        values = origins.table.values
         counts = np.bincount(origins.series[origins.known >= self.lookback])
         least = max(2, _LEAST_SHARE * self.lookback)
         if counts.sum() < least:
@@ -149,7 +149,7 @@ class WindowRidge:
         products : ndarray of shape (1 + n_blocks, lookback, lookback + horizon)
             Relative to the last value.
         """
-        n, values = self.lookback, training.origins.observations.values[i]
+        n, values = self.lookback, training.origins.table.values[i]
         known = np.arange(n, len(values) - training.origins.horizon + 1)
         size, values = n + training.origins.horizon, (values - values.mean()) / unit
         spans = [known]

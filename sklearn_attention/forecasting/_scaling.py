@@ -43,7 +43,7 @@ class Scaling(NamedTuple):
         -------
         scaling : Scaling
         """
-        observations = origins.observations
+        observations = origins.table
         last = np.zeros(len(observations.values), dtype=np.int64)
         np.maximum.at(last, origins.series, origins.known)
         pairs = zip(observations.values, np.maximum(last, 1), strict=True)
@@ -60,7 +60,7 @@ class Scaling(NamedTuple):
         own = origins.identity
         level, unit = self.level[own], self.unit[own]
         if (own < 0).any():
-            fresh = _measure(origins.observations.values)
+            fresh = _measure(origins.table.values)
             level = np.where(own < 0, fresh[0][origins.series], level)
             unit = np.where(own < 0, fresh[1][origins.series], unit)
         return level[:, None], unit[:, None]
@@ -80,7 +80,7 @@ class Scaling(NamedTuple):
         """
         level, unit = self.units(origins)
         past = (origins.past(self.lookback) - level) / unit
-        known = origins.observations.known
+        known = origins.table.known
         return (
             past.astype(np.float32),
             self._standard(origins.past_features(self.lookback), slice(None)),

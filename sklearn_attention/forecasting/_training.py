@@ -42,14 +42,14 @@ class Training:
         rows : ndarray of int, default=slice(None)
             Which validation origins there are; all unless said otherwise.
         """
-        first = self.validation.observations.lengths.copy()
+        first = self.validation.table.lengths.copy()
         np.minimum.at(first, self.validation.series[rows], self.validation.known[rows])
         return first
 
     @cached_property
     def _spans(self):
         """First and last validation origin of each series in each block; inf, -inf if none."""
-        shape = len(self.origins.observations.values), self.n_blocks
+        shape = len(self.origins.table.values), self.n_blocks
         first, last = np.full(shape, np.inf), np.full(shape, -np.inf)
         at = self.validation.series, self.block
         np.minimum.at(first, at, self.validation.known)

@@ -38,7 +38,7 @@ class TransformerCandidate:
             NaN where nothing came before.
         """
         forecaster, origins = self.forecaster, training.origins
-        longest = origins.observations.lengths.max()
+        longest = origins.table.lengths.max()
         sizes = forecaster.lookback, forecaster.horizon_, forecaster.season_length_
         n_windows = 0
         if longest >= least_length(forecaster.horizon_):

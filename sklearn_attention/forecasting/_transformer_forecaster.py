@@ -318,7 +318,7 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         if not steps.n_blocks:
             raise ValueError(f"X={X!r} has no steps after the series: pass some to look at.")
         observations = self._observations(steps)
-        return observations.ends(self.horizon_), steps.panel.names
+        return observations.at_ends(self.horizon_), steps.panel.names
 
     def _learn(self, observations, context, task_data):
         panel = Panel.from_state(self.observed_)
@@ -463,7 +463,7 @@ class TransformerForecaster(NetworkParameters, Forecaster):
             len(origins), n_tokens=-(-self.lookback_ // shape["patch_length"]),
             report=Report(task, self, verbose=settings.training.verbose, **task_data),
             data=[*map(np.asarray, scaling), origins.series, origins.known,
-                  *origins.observations.values],
+                  *origins.table.values],
         )  # fmt: skip
         task.call_on_fit_task_end(estimator=self, **task_data)
 

@@ -60,6 +60,6 @@ def make_training(observations, horizon, lookback, scale, share=_SHARE):
         known.append(n - gaps)
         block.append((gaps - nearest) * _BLOCKS // width)
     parts = [np.concatenate([np.empty(0, dtype=np.int64), *part]) for part in (series, known)]
-    validation = observations.ends(horizon).at(*parts)
+    validation = observations.at_ends(horizon).at(*parts)
     block = np.concatenate([np.empty(0, dtype=np.int64), *block])
     return Training(observations.origins(horizon), validation, block, scale)

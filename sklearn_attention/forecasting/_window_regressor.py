@@ -99,7 +99,7 @@ class WindowRegressor:
 
     def _windows(self, origins):
         past = origins.past(self.lookback)
-        unit = naive_scales(origins.observations.values)[origins.series, None]
+        unit = naive_scales(origins.table.values)[origins.series, None]
         return (past - past[:, -1:]) / unit, past[:, -1:], unit
 
 

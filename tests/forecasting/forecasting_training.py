@@ -26,7 +26,7 @@ def make_training_of(series, horizon=4, lookback=5):
 def unknown_twins(observations):
     """Series that were not learned from, a thousand times as large and shifted."""
     return Observations(
-        [1000 * own - 5 for own in observations.values], observations.phases,
+        [1000 * own - 5 for own in observations.values], observations.starts,
         np.full(len(observations.values), -1), observations.features, observations.known,
     )  # fmt: skip
 

@@ -67,7 +67,7 @@ def test_the_share_is_that_of_the_least_error():
 
 def test_forecasts_are_in_between_by_the_share():
     model = fit()
-    ends = model.observations.ends(HORIZON)
+    ends = model.observations.at_ends(HORIZON)
     combined = np.full((30, HORIZON), 50.0)
     parts = []
     for share in (0.0, 0.4, 1.0):
@@ -92,7 +92,7 @@ def test_the_random_state_decides():
 
 def test_an_untrained_network_prefers_the_last_candidate_without_correction():
     model = fit()
-    ends = model.observations.ends(HORIZON)
+    ends = model.observations.at_ends(HORIZON)
     inputs = inputs_at(ends, model.classical, model.observations.lengths)
     torch.manual_seed(0)
     weights = {k: v.numpy() for k, v in network._build(inputs).state_dict().items()}
@@ -110,7 +110,7 @@ def test_inputs_are_relative_to_the_origin_in_units_of_the_series():
     classical, parts = Classical(1.0, False), []
     for values in (series, moved):
         observations = Observations.of(values)
-        ends = observations.ends(HORIZON)
+        ends = observations.at_ends(HORIZON)
         parts.append(inputs_at(ends, classical, observations.lengths))
     for name in ("past", "candidates", "statistics"):
         np.testing.assert_allclose(getattr(parts[0], name), getattr(parts[1], name), atol=1e-6)
@@ -128,7 +128,7 @@ def test_inputs_know_nothing_of_what_comes_after():
     ]
     parts = []
     for values in (series, changed):
-        origins = Observations.of(values).ends(HORIZON).at(np.arange(3), until)
+        origins = Observations.of(values).at_ends(HORIZON).at(np.arange(3), until)
         parts.append(inputs_at(origins, classical, until))
     for name in ("past", "candidates", "statistics"):
         found, expected = getattr(parts[1], name), getattr(parts[0], name)

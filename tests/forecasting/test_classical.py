@@ -16,7 +16,7 @@ AHEAD = np.arange(1, HORIZON + 1)
 
 def by_name(classical, series, horizon=HORIZON):
     """Forecasts after the end of a single series, by name."""
-    found = classical.forecast(Observations.of([np.asarray(series)]).ends(horizon))[0]
+    found = classical.forecast(Observations.of([np.asarray(series)]).at_ends(horizon))[0]
     return dict(zip(classical.names, found, strict=True))
 
 
@@ -104,9 +104,9 @@ def test_a_panel_gives_the_same_as_each_series_alone(logs, group, monkeypatch):
     classical = Classical(6.0, logs)
     series = make_walks([50, 1, 2, 3, 4, 26, 31, 120])
     series = [np.log(own) for own in series] if logs else series
-    found = classical.forecast(Observations.of(series).ends(HORIZON))
+    found = classical.forecast(Observations.of(series).at_ends(HORIZON))
     for own, several in zip(series, found, strict=True):
-        alone = classical.forecast(Observations.of([own]).ends(HORIZON))[0]
+        alone = classical.forecast(Observations.of([own]).at_ends(HORIZON))[0]
         np.testing.assert_allclose(several, alone, rtol=1e-9)
 
 
@@ -133,13 +133,13 @@ def test_held_out_patterns_are_those_before_the_block():
         first = training.validation.known[rows].min()
         own = Observations.of([series[0]])
         for row in rows:
-            origin = own.ends(4).at(np.array([0]), training.validation.known[[row]])
+            origin = own.at_ends(4).at(np.array([0]), training.validation.known[[row]])
             expected = classical.forecast(origin, np.array([first]))
             np.testing.assert_allclose(held_out[row], expected[0])
 
 
 def test_the_first_step_stands_for_itself():
-    origins = Observations.of([make()]).ends(HORIZON)
+    origins = Observations.of([make()]).at_ends(HORIZON)
     first = origins.at(np.zeros(2, dtype=int), np.array([0, 1]))
     found = Classical(1.0, False).forecast(first)
     np.testing.assert_allclose(found, make()[0])

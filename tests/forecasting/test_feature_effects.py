@@ -38,7 +38,7 @@ def targets_of(training, series, block):
 
 
 def slow_coef(basis, training, known, left_out):
-    observations, x, y = training.origins.observations, [], []
+    observations, x, y = training.origins.table, [], []
     for i, values in enumerate(observations.values):
         table = basis(observations.features[i][:, known], np.array(known))
         for t in range(SEASON, len(values)):
@@ -78,7 +78,7 @@ def combined(training, *candidates):
 
 def slow_rest(effects, training):
     """Series without effects, and the effects on each step."""
-    observations, rest, table = training.origins.observations, [], []
+    observations, rest, table = training.origins.table, [], []
     for values, own, unit in zip(
         observations.values, observations.features, training.scale, strict=True
     ):
@@ -94,7 +94,7 @@ def test_held_out_forecasts_are_those_of_series_without_effects():
     rest, table = slow_rest(learn_effects(training, SEASON)[1][block], training)
     origins = training.validation.take(training.block == block)
     expected = SeasonalProfiles(SEASON).forecast(
-        rest.ends(HORIZON).at(origins.series, origins.known)
+        rest.at_ends(HORIZON).at(origins.series, origins.known)
     )
     for row, (i, known) in enumerate(zip(origins.series, origins.known, strict=True)):
         expected[row] += table[i][known : known + HORIZON]
@@ -107,10 +107,8 @@ def test_forecasts_are_those_of_series_without_effects():
     rest, table = slow_rest(learn_effects(training, SEASON)[0], training)
     alone = WindowRidge(SEASON)
     alone.fit(make_training(rest, HORIZON, 2 * SEASON, training.scale))
-    expected = alone.forecast(rest.ends(HORIZON)) + np.array(table)[:, None, -HORIZON:]
-    np.testing.assert_allclose(
-        found.each(training.origins.observations.ends(HORIZON)), expected
-    )
+    expected = alone.forecast(rest.at_ends(HORIZON)) + np.array(table)[:, None, -HORIZON:]
+    np.testing.assert_allclose(found.each(training.origins.table.at_ends(HORIZON)), expected)
 
 
 @pytest.mark.parametrize(
@@ -137,18 +135,18 @@ def test_errors_are_less_than_those_of_a_regression_on_levels():
 def test_unknown_series_have_units_of_their_own():
     training = make()
     found = combined(training, SeasonalProfiles(SEASON))[0]
-    seen = training.origins.observations
+    seen = training.origins.table
     fresh = unknown_twins(seen)
-    expected = 1000 * found.each(seen.ends(HORIZON)) - 5
-    np.testing.assert_allclose(found.each(fresh.ends(HORIZON)), expected)
+    expected = 1000 * found.each(seen.at_ends(HORIZON)) - 5
+    np.testing.assert_allclose(found.each(fresh.at_ends(HORIZON)), expected)
 
 
 def test_the_last_known_features_go_on():
     training = make((160, 160))
     found = combined(training, SeasonalProfiles(SEASON))[0]
-    seen = training.origins.observations
+    seen = training.origins.table
     further = seen.extended(np.full((2, 2 * HORIZON), 100.0))
     longer = [np.concatenate([own, own[-1:].repeat(20, axis=0)]) for own in seen.features]
     spelled = Observations.of(further.values, features=longer, known=seen.known)
-    expected = found.each(spelled.ends(HORIZON))
-    np.testing.assert_array_equal(found.each(further.ends(HORIZON)), expected)
+    expected = found.each(spelled.at_ends(HORIZON))
+    np.testing.assert_array_equal(found.each(further.at_ends(HORIZON)), expected)

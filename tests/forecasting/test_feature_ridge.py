@@ -40,7 +40,7 @@ def slow_basis(ridge, row, columns):
 
 def slow_columns(ridge, training, i, t, step, known):
     """What is seen at an origin of the step that lies so many steps ahead."""
-    observations = training.origins.observations
+    observations = training.origins.table
     values, table = observations.values[i], observations.features[i]
     past = (values[t - LOOKBACK : t] - values[t - 1]) / training.scale[i]
     ahead = [slow_basis(ridge, table[t + k], known) for k in range(step + 1)]
@@ -50,7 +50,7 @@ def slow_columns(ridge, training, i, t, step, known):
 
 def slow_map(ridge, training, step, alpha, known, left_out=()):
     x, y = [], []
-    for i, values in enumerate(training.origins.observations.values):
+    for i, values in enumerate(training.origins.table.values):
         for t in range(LOOKBACK, len(values) - HORIZON + 1):
             if (i, t) not in left_out:
                 x.append(slow_columns(ridge, training, i, t, step, known))
@@ -71,8 +71,8 @@ def test_forecasts_are_those_of_least_squares(known, monkeypatch):
     assert ridge.lookback == LOOKBACK
     # The flag has too few values to bend.
     assert set(ridge.basis.bends) == {0, 1}
-    found = ridge.forecast(training.origins.observations.ends(HORIZON))[:, 0]
-    observations = training.origins.observations
+    found = ridge.forecast(training.origins.table.at_ends(HORIZON))[:, 0]
+    observations = training.origins.table
     for step in range(HORIZON):
         coef = slow_map(ridge, training, step, 0.01, known)
         for i, values in enumerate(observations.values):
@@ -100,14 +100,14 @@ def test_unknown_series_have_units_of_their_own():
     training = make()
     ridge = FeatureRidge(1.0)
     ridge.fit(training)
-    seen = training.origins.observations
+    seen = training.origins.table
     fresh = unknown_twins(seen)
-    expected = 1000 * ridge.forecast(seen.ends(HORIZON)) - 5
-    np.testing.assert_allclose(ridge.forecast(fresh.ends(HORIZON)), expected)
+    expected = 1000 * ridge.forecast(seen.at_ends(HORIZON)) - 5
+    np.testing.assert_allclose(ridge.forecast(fresh.at_ends(HORIZON)), expected)
 
 
 def test_series_too_short_have_none():
     training = make((10, 9))
     ridge = FeatureRidge(1.0)
     assert np.isnan(ridge.fit(training)).all()
-    assert np.isnan(ridge.forecast(training.origins.observations.ends(HORIZON))).all()
+    assert np.isnan(ridge.forecast(training.origins.table.at_ends(HORIZON))).all()

@@ -68,7 +68,7 @@ def test_what_is_known_and_what_follows_are_those_of_a_loop():
 
 
 def test_without_features_there_are_none():
-    origins = make(features=False).ends(HORIZON)
+    origins = make(features=False).at_ends(HORIZON)
     assert origins.past_features(LOOKBACK) is None
     assert origins.future_features() is None
 
@@ -76,12 +76,12 @@ def test_without_features_there_are_none():
 def test_features_that_are_only_known_up_to_now_have_no_future():
     observations = make()
     past_only = Observations.of(observations.values, features=observations.features)
-    assert past_only.ends(HORIZON).future_features() is None
-    assert past_only.ends(HORIZON).past_features(2).shape == (4, 2, 4)
+    assert past_only.at_ends(HORIZON).future_features() is None
+    assert past_only.at_ends(HORIZON).past_features(2).shape == (4, 2, 4)
 
 
 def test_ends_are_the_lengths():
-    ends = make().ends(HORIZON)
+    ends = make().at_ends(HORIZON)
     np.testing.assert_array_equal(ends.known, LENGTHS)
     np.testing.assert_array_equal(ends.series, range(4))
     assert np.isnan(ends.targets()).all()

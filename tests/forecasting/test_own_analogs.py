@@ -62,7 +62,7 @@ def test_forecasts_are_those_of_a_loop(temperature):
     analogs.temperature = temperature
     later = [own[-LOOKBACK:] + 0.3 * np.sin(np.arange(LOOKBACK)) for own in series]
     fresh = Observations(later, np.zeros(2, dtype=int), np.array([1, 0]))
-    found = analogs.forecast(fresh.ends(HORIZON))[:, 0]
+    found = analogs.forecast(fresh.at_ends(HORIZON))[:, 0]
     for i in range(2):
         expected = slow_average(series[1 - i], later[i], temperature)
         np.testing.assert_allclose(found[i], expected, rtol=1e-6)
@@ -75,7 +75,7 @@ def test_an_exact_repetition_is_answered_by_what_followed_it():
     held_out = analogs.fit(training)[:, 0]
     targets = training.validation.targets()
     np.testing.assert_allclose(held_out[~np.isnan(targets)], targets[~np.isnan(targets)])
-    ends = training.origins.observations.ends(HORIZON)
+    ends = training.origins.table.at_ends(HORIZON)
     np.testing.assert_allclose(analogs.forecast(ends)[0, 0], values[:HORIZON])
 
 
@@ -83,13 +83,13 @@ def test_unknown_and_short_series_have_none():
     series, training, analogs, held_out = fit((80, 25))
     there = ~np.isnan(held_out[:, 0, 0])
     assert set(training.validation.series[there]) == {0}
-    found = analogs.forecast(training.origins.observations.ends(HORIZON))
+    found = analogs.forecast(training.origins.table.at_ends(HORIZON))
     assert np.isfinite(found[0]).all()
     assert np.isnan(found[1]).all()
     unknown = Observations([series[0]], np.zeros(1, dtype=int), np.array([-1]))
-    assert np.isnan(analogs.forecast(unknown.ends(HORIZON))).all()
+    assert np.isnan(analogs.forecast(unknown.at_ends(HORIZON))).all()
     short = Observations([series[0][:5]], np.zeros(1, dtype=int), np.array([0]))
-    assert np.isnan(analogs.forecast(short.ends(HORIZON))).all()
+    assert np.isnan(analogs.forecast(short.at_ends(HORIZON))).all()
 
 
 def test_level_and_unit_do_not_matter():

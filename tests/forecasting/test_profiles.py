@@ -53,9 +53,9 @@ def test_are_those_of_a_loop(m):
 def test_only_what_is_known_is_repeated():
     values = make()
     profiles = SeasonalProfiles(7.3)
-    origin = Observations.of([values]).ends(HORIZON).at(np.array([0]), np.array([65]))
+    origin = Observations.of([values]).at_ends(HORIZON).at(np.array([0]), np.array([65]))
     changed = np.where(np.arange(70) < 65, values, 1e6)
-    again = Observations.of([changed]).ends(HORIZON).at(np.array([0]), np.array([65]))
+    again = Observations.of([changed]).at_ends(HORIZON).at(np.array([0]), np.array([65]))
     np.testing.assert_array_equal(profiles.forecast(again), profiles.forecast(origin))
 
 
@@ -63,5 +63,7 @@ def test_a_pattern_is_repeated_at_the_level_of_today():
     steps = np.arange(60)
     pattern = np.array([0.0, 3.0, -1.0, -2.0])
     level = 10.0 * (steps >= 56)
-    found = SeasonalProfiles(4).forecast(Observations.of([level + pattern[steps % 4]]).ends(4))
+    found = SeasonalProfiles(4).forecast(
+        Observations.of([level + pattern[steps % 4]]).at_ends(4)
+    )
     np.testing.assert_allclose(found[0], np.tile(10 + pattern, (4, 1)))

@@ -62,7 +62,7 @@ def test_maps_are_those_of_least_squares(alphas, monkeypatch):
     series, training, ridge, _ = fit(*alphas, monkeypatch)
     pooled, own = slow_maps(series, *alphas)
     np.testing.assert_allclose(ridge.coef, [pooled, *own], atol=1e-7)
-    found = ridge.forecast(training.origins.observations.ends(HORIZON))
+    found = ridge.forecast(training.origins.table.at_ends(HORIZON))
     for i, values in enumerate(series):
         past = values[-LOOKBACK:]
         for name, coef in ((POOLED, pooled), (OWN, own[i])):
@@ -90,7 +90,7 @@ def test_what_is_chosen_has_the_least_error(monkeypatch):
     def errors(name, *choice):
         with monkeypatch.context() as patch:
             _, training, _, held_out = fit(*choice, patch)
-        unit = deviations(training.origins.observations.values)[training.validation.series]
+        unit = deviations(training.origins.table.values)[training.validation.series]
         missed = (held_out[:, name] - training.validation.targets()) / unit[:, None]
         return np.nansum(missed**2)
 
@@ -108,7 +108,7 @@ def test_a_series_too_short_has_no_map_of_its_own_but_a_pooled_one():
     held_out = ridge.fit(training)
     there = ~np.isnan(held_out[:, OWN, 0])
     assert set(training.validation.series[there]) == {0}
-    found = np.isnan(ridge.forecast(training.origins.observations.ends(HORIZON))[:, :, 0])
+    found = np.isnan(ridge.forecast(training.origins.table.at_ends(HORIZON))[:, :, 0])
     np.testing.assert_array_equal(found, [[False, False], [False, True], [True, True]])
 
 
@@ -119,11 +119,11 @@ def test_unknown_series_are_forecast_by_the_pooled_map_alone():
     known = Observations([series[1]], np.zeros(1, dtype=int), np.array([1]))
     ridge = WindowRidge(LOOKBACK, own=True)
     ridge.fit(training)
-    found = ridge.forecast(unknown.ends(HORIZON))[0]
-    expected = ridge.forecast(known.ends(HORIZON))[0]
+    found = ridge.forecast(unknown.at_ends(HORIZON))[0]
+    expected = ridge.forecast(known.at_ends(HORIZON))[0]
     assert np.isnan(found[OWN]).all()
     np.testing.assert_allclose(found[POOLED], expected[POOLED] + 7)
-    both = ridge.forecast(training.origins.observations.ends(HORIZON))[1]
+    both = ridge.forecast(training.origins.table.at_ends(HORIZON))[1]
     np.testing.assert_allclose(expected, both)
 
 
@@ -132,12 +132,12 @@ def test_no_series_is_long_enough():
     for own in (False, True):
         ridge = WindowRidge(LOOKBACK, own)
         assert np.isnan(ridge.fit(training)).all()
-        assert np.isnan(ridge.forecast(training.origins.observations.ends(HORIZON))).all()
+        assert np.isnan(ridge.forecast(training.origins.table.at_ends(HORIZON))).all()
 
 
 def test_constant_series_have_maps_too():
     training = make_training_of([np.full(60, 7.0)], HORIZON, LOOKBACK)
     ridge = WindowRidge(LOOKBACK)
     np.testing.assert_allclose(ridge.fit(training)[:, 0], 7.0)
-    ends = training.origins.observations.ends(HORIZON)
+    ends = training.origins.table.at_ends(HORIZON)
     np.testing.assert_allclose(ridge.forecast(ends), 7.0)

@@ -38,7 +38,7 @@ def fitted(regressor, lengths=(60, 50)):
 def test_forecasts_are_those_of_the_regressor_on_windows():
     series, training, candidate, held_out = fitted(LinearRegression())
     unit, model = naive_scales(series), slow_fit(series)
-    found = candidate.forecast(training.origins.observations.ends(HORIZON))
+    found = candidate.forecast(training.origins.table.at_ends(HORIZON))
     for i, values in enumerate(series):
         expected = slow_forecast(model, values[-LOOKBACK:], unit[i])
         np.testing.assert_allclose(found[i, 0], expected)
@@ -62,21 +62,21 @@ def test_regressors_of_one_output_are_fitted_for_each_step():
         for step in range(HORIZON)
     ]
     last = training.origins.take([-1])
-    unit = naive_scales(training.origins.observations.values)[1]
+    unit = naive_scales(training.origins.table.values)[1]
     expected = last.past(1)[0, 0] + unit * np.array(steps)
     np.testing.assert_allclose(candidate.forecast(last)[0, 0], expected)
 
 
 def _pair(training, step):
     origins = training.origins.take(training.origins.known >= LOOKBACK)
-    unit = naive_scales(origins.observations.values)[origins.series]
+    unit = naive_scales(origins.table.values)[origins.series]
     past, last = origins.past(LOOKBACK), origins.past(1)
     return (past - last) / unit[:, None], (origins.targets()[:, step] - last[:, 0]) / unit
 
 
 def test_series_too_short_for_windows_have_no_forecast():
     _, training, candidate, _ = fitted(LinearRegression(), lengths=(60, 5))
-    found = candidate.forecast(training.origins.observations.ends(HORIZON))
+    found = candidate.forecast(training.origins.table.at_ends(HORIZON))
     np.testing.assert_array_equal(np.isnan(found[:, 0, 0]), [False, True])
 
 
