@@ -119,6 +119,7 @@ def fit_without_effects(candidates, training, effects, held_out):
 
     Returns
     -------
+    fitted : list of candidates
     held_out : ndarray of shape (n_validation, n_names, horizon)
     """
     names = sum(len(one.names) for one in candidates)
@@ -128,13 +129,22 @@ def fit_without_effects(candidates, training, effects, held_out):
         validation = training.validation.take(rows)
         part = replace(training, validation=validation, block=np.zeros_like(rows))
         part, ahead = _without(part, own), own.ahead(validation)
-        left = np.concatenate([one.fit(part) for one in candidates], axis=1)
+        left = np.concatenate(fit_each(candidates, part)[1], axis=1)
         found[rows] = left + ahead[:, None]
     training = _without(training, effects)
-    for one in candidates:
-        if not isinstance(one, _LEARN_NOTHING):
-            one.fit(training)
-    return found
+    fitted = [
+        one if isinstance(one, _LEARN_NOTHING) else fit_each([one], training)[0][0]
+        for one in candidates
+    ]
+    return fitted, found
+
+
+def fit_each(candidates, training):
+    """Fitted candidates, and their held-out forecasts."""
+    found = [one.fit(training) for one in candidates]
+    pairs = zip(candidates, found, strict=True)
+    found = [own if isinstance(own, tuple) else (one, own) for one, own in pairs]
+    return [one for one, _ in found], [held_out for _, held_out in found]
 
 
 def _without(training, effects):

@@ -159,9 +159,20 @@ class Origins:
         """The same origins, where patterns are learned before some steps, (n_series,)."""
         return replace(self, learned=np.minimum(self.known, ends[self.series]))
 
-    def at(self, series, known):
+    def at(self, series, known, learned=None):
         """Other origins in the same series."""
-        return Origins(self.table, series, known, self.horizon)
+        return Origins(self.table, series, known, self.horizon, learned)
+
+    def joined(self, others):
+        """These origins, and others of the same table after them."""
+        both, learned = (self, others), None
+        if any(own.learned is not None for own in both):
+            parts = [own.known if own.learned is None else own.learned for own in both]
+            learned = np.concatenate(parts)
+        series, known = (
+            np.concatenate([getattr(own, name) for own in both]) for name in ("series", "known")
+        )
+        return self.at(series, known, learned)
 
     @property
     def identity(self):

@@ -70,7 +70,7 @@ def test_effects_are_those_of_least_squares_apart_from_the_block(known, monkeypa
 def combined(training, *candidates):
     """Candidates on what effects leave, with equal weights, and their held-out forecasts."""
     effects, apart = learn_effects(training, SEASON)
-    held_out = fit_without_effects(candidates, training, effects, apart)
+    candidates, held_out = fit_without_effects(candidates, training, effects, apart)
     n = held_out.shape[1]
     weights = np.full((len(training.scale), n), 1 / n)
     return CombinedForecast(candidates, effects, weights, weights[0]), held_out
