@@ -2,19 +2,20 @@
 
 from ._baselines import seasonal_naive
 from ._forecaster import Forecaster
-from ._index import TimeIndex
 from ._kernel_forecaster import KernelForecaster
 from ._metrics import crps, mase, msis, naive_scale
-from ._observations import Observations, Origins
+from ._origins import Origins
 from ._panel import Panel
+from ._table import Table
+from ._time import TimeIndex
 from ._transformer_forecaster import TransformerForecaster
 
 __all__ = [
     "Forecaster",
     "KernelForecaster",
-    "Observations",
     "Origins",
     "Panel",
+    "Table",
     "TimeIndex",
     "TransformerForecaster",
     "crps",

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ._observations import Observations, chunks, evenly_spread
+from ._origins import chunks, evenly_spread
+from ._table import Table
 
 # Temperatures that are tried.
 _TEMPERATURES = (0.25, 0.5, 1.0)
@@ -105,7 +106,7 @@ class OwnAnalogs:
 
     def _memory(self, i, horizon):
         """Origins in a training series that have a whole window and a whole horizon."""
-        own = Observations.of([self.values[i]]).origins(horizon, self.lookback)
+        own = Table.of([self.values[i]]).origins(horizon, self.lookback)
         return own.take(evenly_spread(len(own), _MOST_KEYS)) if len(own) else own
 
     def _keys(self, origins):

@@ -7,7 +7,7 @@ from forecasting_data import make_series
 from sklearn.base import clone
 
 from sklearn_attention import KernelForecaster, TransformerForecaster
-from sklearn_attention.forecasting import Forecaster, Observations
+from sklearn_attention.forecasting import Forecaster, Table
 from sklearn_attention.forecasting._calibration import (
     calibrated,
     calibration_without_origins,
@@ -18,7 +18,7 @@ from sklearn_attention.forecasting._calibration import (
     interval_margin,
     quantile_shift,
 )
-from sklearn_attention.forecasting._observations import split_at_ends
+from sklearn_attention.forecasting._origins import split_at_ends
 
 
 class Last(Forecaster):
@@ -82,7 +82,7 @@ def test_units_of_series_are_in_part_those_of_all():
 
 def test_without_origins_errors_are_those_of_a_random_walk():
     series = [np.array([1.0, 3.0, 2.0]), np.array([5.0])]
-    found = calibration_without_origins(Observations.of(series).at_ends(4), [0.1, 0.5])
+    found = calibration_without_origins(Table.of(series).at_ends(4), [0.1, 0.5])
     assert found["errors"].shape == (3, 4, 2)
     steps = np.array([0, 2 / 1.5, -1 / 1.5])
     expected = steps[:, None] * np.sqrt([1, 2, 3, 4])

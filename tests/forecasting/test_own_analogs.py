@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from forecasting_training import make_training_of, make_walks, overlapping_rows
 
-from sklearn_attention.forecasting import Observations
+from sklearn_attention.forecasting import Table
 from sklearn_attention.forecasting._own_analogs import OwnAnalogs
 
 LOOKBACK, HORIZON, SEASON = 8, 4, 6
@@ -61,7 +61,7 @@ def test_forecasts_are_those_of_a_loop(temperature):
     series, _, analogs, _ = fit()
     analogs.temperature = temperature
     later = [own[-LOOKBACK:] + 0.3 * np.sin(np.arange(LOOKBACK)) for own in series]
-    fresh = Observations(later, np.zeros(2, dtype=int), np.array([1, 0]))
+    fresh = Table.of(later, np.zeros(2, dtype=int), np.array([1, 0]))
     found = analogs.forecast(fresh.at_ends(HORIZON))[:, 0]
     for i in range(2):
         expected = slow_average(series[1 - i], later[i], temperature)
@@ -86,9 +86,9 @@ def test_unknown_and_short_series_have_none():
     found = analogs.forecast(training.origins.table.at_ends(HORIZON))
     assert np.isfinite(found[0]).all()
     assert np.isnan(found[1]).all()
-    unknown = Observations([series[0]], np.zeros(1, dtype=int), np.array([-1]))
+    unknown = Table.of([series[0]], np.zeros(1, dtype=int), np.array([-1]))
     assert np.isnan(analogs.forecast(unknown.at_ends(HORIZON))).all()
-    short = Observations([series[0][:5]], np.zeros(1, dtype=int), np.array([0]))
+    short = Table.of([series[0][:5]], np.zeros(1, dtype=int), np.array([0]))
     assert np.isnan(analogs.forecast(short.at_ends(HORIZON))).all()
 
 
