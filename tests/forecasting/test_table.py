@@ -120,7 +120,7 @@ def test_what_is_observed_is_stored_as_plain_values(tmp_path):
     ):
         assert isinstance(found, Table)
         assert found.names == ["load"]
-        assert found.form == expected.form
+        assert vars(found.form) == vars(expected.form)
         np.testing.assert_array_equal(found.value, series)
         np.testing.assert_array_equal(found.features, expected.features)
         np.testing.assert_array_equal(found.known, [0])
