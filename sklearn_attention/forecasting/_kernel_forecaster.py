@@ -27,9 +27,8 @@ from ._analogs import (
 from ._calibration import Calibration
 from ._forecaster import Forecaster
 from ._forecasts import Forecasts
-from ._index import TimeIndex
 from ._lookback import choose_lookback
-from ._observations import evenly_spread, split_at_ends
+from ._origins import evenly_spread, split_at_ends
 
 _LEVELS = (0.01, 0.025, 0.05, *np.arange(0.1, 0.91, 0.1).round(1).tolist(), 0.95, 0.975, 0.99)
 # Held-out windows that intervals are calibrated on, evenly spread; windows whose distributions
@@ -105,8 +104,8 @@ class KernelForecaster(Forecaster):
         Which series each window is of.
     scale_ : ndarray of shape (n_series,)
         Of each training series the mean absolute difference between neighbours.
-    observed_ : dict
-        The series and features observed so far, as plain arrays.
+    observed_ : Table
+        The series and features observed so far.
     calibration_ : Calibration
         Held-out ``errors``, in units of those of their series, which are the ``unit``.
     n_features_in_ : int
@@ -217,10 +216,10 @@ class KernelForecaster(Forecaster):
         series, found, weights = map(np.concatenate, zip(*parts, strict=True))
         order = np.argsort(series, kind="stable")
         series, found, weights = series[order], found[order], weights[order]
-        time = TimeIndex(**self.observed_["time"])
+        time = self.observed_.time
         ends = self.key_origins_[found] - 1
         table = pd.DataFrame({"time": time.between(0, len(time))[ends], "weight": weights})
-        names = self.observed_["names"]
+        names = self.observed_.names
         if len(keys) > 1 or len(names) > 1:
             table.insert(0, "analog", [names[i] for i in self.key_series_[found]])
             table.insert(0, "series", [series_names[i] for i in series])
@@ -318,8 +317,6 @@ class KernelForecaster(Forecaster):
             ends = np.searchsorted(self.key_series_, [i, i + 1])
             memory = slice(*ends) if i >= 0 else slice(0, len(self.keys_))
             yield np.flatnonzero(own == i), memory
-
-    _held = (Calibration,)
 
     def _forecasts(self, origins, levels=None):
         quantiles = None if levels is None else self._quantiles(origins, levels)

@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 
 from ._measures import dividing, spread_of
-from ._observations import Origins
+from ._origins import Origins
 
 NORMALIZE = ("last", "standard")
 
@@ -39,7 +39,7 @@ class Windows:
         if normalize == "standard":
             unit = dividing(spread_of(past, axis=1))[:, None]
         keys = (past - level) / unit
-        if features and origins.table.features is not None:
+        if features and origins.table.n_features:
             keys = np.concatenate([keys, *_features(origins, lookback)], axis=1)
         return cls(origins, keys, level, unit)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from forecasting_training import make_training_of, make_walks
 
-from sklearn_attention.forecasting import Observations
+from sklearn_attention.forecasting import Table
 from sklearn_attention.forecasting import _classical as module
 from sklearn_attention.forecasting._adjustment import SeasonalAdjustment
 from sklearn_attention.forecasting._classical import Classical
@@ -16,7 +16,7 @@ AHEAD = np.arange(1, HORIZON + 1)
 
 def by_name(classical, series, horizon=HORIZON):
     """Forecasts after the end of a single series, by name."""
-    found = classical.forecast(Observations.of([np.asarray(series)]).at_ends(horizon))[0]
+    found = classical.forecast(Table.of([np.asarray(series)]).at_ends(horizon))[0]
     return dict(zip(classical.names, found, strict=True))
 
 
@@ -104,9 +104,9 @@ def test_a_panel_gives_the_same_as_each_series_alone(logs, group, monkeypatch):
     classical = Classical(6.0, logs)
     series = make_walks([50, 1, 2, 3, 4, 26, 31, 120])
     series = [np.log(own) for own in series] if logs else series
-    found = classical.forecast(Observations.of(series).at_ends(HORIZON))
+    found = classical.forecast(Table.of(series).at_ends(HORIZON))
     for own, several in zip(series, found, strict=True):
-        alone = classical.forecast(Observations.of([own]).at_ends(HORIZON))[0]
+        alone = classical.forecast(Table.of([own]).at_ends(HORIZON))[0]
         np.testing.assert_allclose(several, alone, rtol=1e-9)
 
 
@@ -131,7 +131,7 @@ def test_held_out_patterns_are_those_before_the_block():
     for block in range(training.n_blocks):
         rows = np.flatnonzero(training.block == block)
         first = training.validation.known[rows].min()
-        own = Observations.of([series[0]])
+        own = Table.of([series[0]])
         for row in rows:
             origin = own.at_ends(4).at(np.array([0]), training.validation.known[[row]])
             expected = classical.forecast(origin, np.array([first]))
@@ -139,7 +139,7 @@ def test_held_out_patterns_are_those_before_the_block():
 
 
 def test_the_first_step_stands_for_itself():
-    origins = Observations.of([make()]).at_ends(HORIZON)
+    origins = Table.of([make()]).at_ends(HORIZON)
     first = origins.at(np.zeros(2, dtype=int), np.array([0, 1]))
     found = Classical(1.0, False).forecast(first)
     np.testing.assert_allclose(found, make()[0])
