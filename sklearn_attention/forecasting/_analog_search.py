@@ -8,7 +8,7 @@ from scipy.spatial.distance import cdist
 from .._validation import check_bandwidth
 from ._analogs import FEWEST_OWN, first_steps, log_kernel, normalized
 from ._measures import dividing
-from ._observations import evenly_spread
+from ._origins import evenly_spread
 
 # Of more windows than these, evenly spread ones are predicted, and predicted from.
 _MOST_ROWS, _MOST_KEYS = 500, 4000

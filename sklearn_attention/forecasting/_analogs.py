@@ -8,7 +8,7 @@ from scipy.spatial.distance import cdist
 
 from .._explanation import heaviest
 from ..kernels import Kernel, RadialKernel
-from ._observations import chunks
+from ._origins import chunks
 from ._windows import Windows, by_group
 
 # Windows that a series needs to have to be forecast from its own.
@@ -68,11 +68,12 @@ class Analogs:
             steps=first_steps(origins),
         )  # fmt: skip
 
-    def forecast(self, origins, levels=()):
-        """Forecasts, (n, horizon), and quantiles of some levels, (n, horizon, n_levels)."""
-        queries = self.windows(origins)
-        shape = len(origins), origins.horizon
-        mean, quantiles = np.empty(shape), np.empty((*shape, len(levels)))
+    def forecast(self, origins, levels=None):
+        """Forecasts, (n, horizon), and quantiles of levels, (n, horizon, n_levels), or None."""
+        queries, quantiles = self.windows(origins), None
+        mean = np.empty((len(origins), origins.horizon))
+        if levels is not None:
+            quantiles = np.empty((*mean.shape, len(levels)))
         for rows, memory in self.memories(origins):
             values = self.values[memory]
             # Relative to one of them, values that are all alike have no rounding errors.
@@ -80,10 +81,11 @@ class Analogs:
             for part in chunks(rows, _PAIRS, len(values)):
                 weights = self.weights(memory, queries.keys[part])
                 mean[part] = first + weights @ differences
-                if len(levels):
+                if levels is not None:
                     quantiles[part] = distribution_quantiles(weights, values, levels)
-        level, unit = queries.level, queries.unit
-        return level + unit * mean, level[:, :, None] + unit[:, :, None] * quantiles
+        if levels is not None:
+            quantiles = queries.restore(quantiles)
+        return queries.restore(mean), quantiles
 
     def heaviest(self, origins, k):
         """Rows of origins, each k times, their heaviest windows, and the weights of these."""

@@ -9,11 +9,11 @@ from .._validation import check_choice, check_in_open_interval
 from ..kernels import as_kernel
 from ._analog_search import choose_analogs
 from ._analogs import Analogs, refuse_negative
-from ._forecast_steps import read_steps
+from ._calibration import Calibration
 from ._forecaster import Forecaster
-from ._index import TimeIndex
+from ._forecasts import Forecasts
 from ._lookback import choose_lookback
-from ._observations import evenly_spread, split_at_ends
+from ._origins import evenly_spread, split_at_ends
 from ._windows import NORMALIZE
 
 _LEVELS = (0.01, 0.025, 0.05, *np.arange(0.1, 0.91, 0.1).round(1).tolist(), 0.95, 0.975, 0.99)
@@ -84,9 +84,9 @@ class KernelForecaster(Forecaster):
         on the training index.
     scale_ : ndarray of shape (n_series,)
         Of each training series the mean absolute difference between neighbours.
-    observed_ : dict
-        The series and features observed so far, as plain arrays.
-    calibration_ : dict
+    observed_ : Table
+        The series and features observed so far.
+    calibration_ : Calibration
         Held-out ``errors``, in units of those of their series, which are the ``unit``.
     n_features_in_ : int
         Number of features.
@@ -182,17 +182,14 @@ class KernelForecaster(Forecaster):
             With several series "series" is the one that is forecast, "analog" the window's.
         """
         check_is_fitted(self)
-        steps = read_steps(self, X, history)
-        if not steps.n_blocks:
-            raise ValueError(f"X={X!r} has no steps after the series: pass some to explain.")
-        origins = self._observations(steps).at_ends(self.horizon_)
+        origins, series_names = self._ends(X, history)
         rows, found, weights = self.analogs_.heaviest(origins, k)
-        time, names = TimeIndex(**self.observed_["time"]), self.observed_["names"]
+        time, names = self.observed_.time, self.observed_.names
         ends = time.between(0, len(time))[self.analogs_.steps[found] - 1]
         table = pd.DataFrame({"time": ends, "weight": weights})
         if len(origins) > 1 or len(names) > 1:
             table.insert(0, "analog", [names[i] for i in self.analogs_.series[found]])
-            table.insert(0, "series", [steps.panel.names[i] for i in rows])
+            table.insert(0, "series", [series_names[i] for i in rows])
         return table
 
     def _learn(self, observations, context, task_data):
@@ -212,7 +209,7 @@ class KernelForecaster(Forecaster):
         train, holdout = self._split(observations, self.lookback_)
         self.analogs_ = analogs.fit(train)
         holdout = holdout.take(evenly_spread(len(holdout), _MOST_CALIBRATED))
-        self._calibrate(holdout, self._forecast(holdout), _LEVELS)
+        self.calibration_ = Calibration.fit(self._forecasts(holdout, _LEVELS), _LEVELS)
         self.analogs_ = analogs.fit(observations.origins(self.horizon_, self.lookback_))
 
     def _split(self, observations, lookback):
@@ -226,11 +223,9 @@ class KernelForecaster(Forecaster):
             )
         return train, holdout
 
-    def _forecast(self, origins):
-        return self.analogs_.forecast(origins)[0]
-
-    def _quantiles(self, origins, forecasts, levels):
-        return self.analogs_.forecast(origins, levels)[1]
+    def _forecasts(self, origins, levels=None):
+        mean, quantiles = self.analogs_.forecast(origins, levels)
+        return Forecasts(origins, mean, quantiles=quantiles)
 
     def _check_parameters(self):
         super()._check_parameters()
@@ -241,4 +236,4 @@ class KernelForecaster(Forecaster):
             check_choice("bandwidth", self.bandwidth, ("loo",))
         refuse_negative(bool(as_kernel(self.kernel).signed), self.kernel)
 
-    _held = (Analogs,)
+    _held = (*Forecaster._held, Analogs)
