@@ -486,10 +486,10 @@ class OurWindows:
         """Has happened in `fit`."""
 
     def predict(self, past, channel):
-        from sklearn_attention.forecasting import Observations
+        from sklearn_attention.forecasting import Table
 
         values = self.table.iloc[:, channel].to_numpy()
-        observations = Observations.of([values], identity=np.array([channel]))
+        observations = Table.of([values], identity=np.array([channel]))
         origins = observations.at_ends(self.model.horizon_)
         steps = self.known + np.arange(len(past))
         parts = np.array_split(steps, -(-len(steps) // 1000))

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ._observations import Observations as Table
+from ._table import Table
 
 # Seasons must have been seen so often, and show in the autocorrelation at this many of its
 # standard errors.

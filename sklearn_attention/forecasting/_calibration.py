@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ._measures import naive_scales
-from ._observations import evenly_spread
+from ._origins import evenly_spread
 
 # Rounding must not ask for one more error than needed.
 _SLACK = 1e-9

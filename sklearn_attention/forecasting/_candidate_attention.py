@@ -6,7 +6,7 @@ import numpy as np
 
 from ._adjustment import SeasonalAdjustment
 from ._classical import Classical
-from ._observations import positions
+from ._origins import positions
 
 # Seasons and steps of the window that a network reads.
 _SEASONS, _FEWEST_STEPS, _MOST_STEPS = 2, 16, 64

@@ -118,7 +118,7 @@ def fit_combined(observations, horizon, seasons, lookback, logs, kinds=CANDIDATE
 
     Parameters
     ----------
-    observations : Observations
+    observations : Table
     horizon : int
     seasons : list of float
         Steps in a season; windows are measured in the first.
@@ -164,7 +164,7 @@ def fit_combined(observations, horizon, seasons, lookback, logs, kinds=CANDIDATE
         candidates += [WindowRidge(length, n_series > 1) for length in lengths]
     if "analogs" in kinds:
         candidates += [OwnAnalogs(length, seasons[0]) for length in every]
-    if "features" in kinds and observations.features is not None:
+    if "features" in kinds and observations.n_features:
         candidates.append(FeatureRidge(seasons[0]))
     longest = observations.lengths.max()
     if regressors and longest >= least_length(horizon):

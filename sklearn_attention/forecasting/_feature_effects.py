@@ -41,7 +41,7 @@ class FeatureEffects:
     unit: np.ndarray
 
     def take_out(self, observations):
-        """Observations without the effects of their features."""
+        """A table without the effects of their features."""
         effects, units = self._of_rows(observations), observations.units(self.unit)
         rest = [
             values - units[i] * effects[observations.feature_rows(i, np.arange(len(values)))]
@@ -57,7 +57,7 @@ class FeatureEffects:
 
     def _of_rows(self, observations):
         known = observations.known
-        return self.basis(observations.flat_features[0][:, known], known) @ self.coef
+        return self.basis(observations.features[:, known], known) @ self.coef
 
 
 def learn_effects(training, season_length):
@@ -77,14 +77,14 @@ def learn_effects(training, season_length):
     """
     observations, lag = training.origins.table, max(1, round(season_length))
     series = np.flatnonzero(observations.lengths > lag)
-    if observations.features is None or not len(observations.known) * len(series):
+    if not observations.n_features or not len(observations.known) * len(series):
         return None, []
-    basis = FeatureBasis.of(observations.flat_features[0])
+    basis = FeatureBasis.of(observations.features)
     x, y, blocks = [], [], []
     for i in series:
         values = observations.values[i] / training.scale[i]
         steps = np.arange(len(values))
-        table = observations.flat_features[0][observations.feature_rows(i, steps)]
+        table = observations.features[observations.feature_rows(i, steps)]
         table = basis(table[:, observations.known], observations.known)
         x.append(table[lag:] - table[:-lag])
         y.append(values[lag:] - values[:-lag])

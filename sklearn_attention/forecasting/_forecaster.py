@@ -11,13 +11,15 @@ from .._base import AttentionEstimator, keeps_state_on_failure
 from .._validation import check_in_open_interval, check_positive, check_probabilities
 from ._append import appended, read_later
 from ._backtest import backtest
+from ._calibration import Calibration
 from ._features import refuse_leakage
 from ._forecast_steps import build, read_steps
 from ._measures import naive_scales
-from ._observations import Observations
 from ._observe import read_training, resolve_past
 from ._panel import Panel
 from ._season import season_of
+from ._table import Form, Table
+from ._time import TimeIndex
 
 
 class Forecaster(AttentionEstimator, ABC):
@@ -48,8 +50,8 @@ class Forecaster(AttentionEstimator, ABC):
         Steps of a window, of what is forecast at once, and of a season.
     scale_ : ndarray of shape (n_series,)
         Of each training series the mean absolute difference between neighbours.
-    observed_ : dict
-        The series and features observed so far, as plain arrays.
+    observed_ : Table
+        The series and features observed so far.
     calibration_ : Calibration
         Held-out ``errors``, in units of those of their series, which are the ``unit``.
     n_features_in_ : int
@@ -134,14 +136,11 @@ class Forecaster(AttentionEstimator, ABC):
         self.horizon_ = int(self.horizon)
         self.season_length_ = season_of(panel, self.season_length)
         self.scale_ = naive_scales(panel.values)
-        self.observed_ = panel.state()
-        observations = Observations.of(
-            panel.values, panel.starts, features=panel.features, known=self.known_columns_
-        )
+        self.observed_ = panel.table(known=self.known_columns_)
         task_data = {"X": X, "y": y, "metadata": {}}
         context = self._init_callback_context(max_subtasks=self._max_subtasks)
         context.call_on_fit_task_begin(estimator=self, **task_data)
-        self._learn(observations, context, task_data)
+        self._learn(self.observed_, context, task_data)
         context.call_on_fit_task_end(estimator=self, **task_data, reconstruction_attributes={})
         return self
 
@@ -171,9 +170,12 @@ class Forecaster(AttentionEstimator, ABC):
         far, which a handful of observations do not tell well.
         """
         check_is_fitted(self)
-        panel = Panel.from_state(self.observed_)
+        panel = Panel.of(self.observed_)
         later, rows = read_later(self, X, y, panel, may_add=True)
-        self.observed_ = appended(panel, later, rows, self.missing).state()
+        longer, n_training = appended(panel, later, rows, self.missing), len(self.scale_)
+        identity = np.arange(len(longer))
+        identity[n_training:] = -1
+        self.observed_ = longer.table(identity, self.known_columns_)
         return self
 
     def predict(self, X=None, *, history=None, coverage=None):
@@ -301,17 +303,13 @@ class Forecaster(AttentionEstimator, ABC):
            accuracy. International Journal of Forecasting 22, 679-688.
         """
         check_is_fitted(self)
-        panel = Panel.from_state(self.observed_)
+        panel = Panel.of(self.observed_)
         later, rows = read_later(self, X, y, panel)
         asked = [np.arange(*ends) for ends in zip(later.starts, later.ends, strict=True)]
         steps = build(self, panel, asked, rows)
         requested = _Requested(
-            steps,
-            Observations(
-                steps.panel.values, steps.panel.starts, self._identity(steps),
-                steps.panel.features, self.known_columns_,
-            ),
-        )  # fmt: skip
+            steps, steps.panel.table(self._identity(steps), self.known_columns_)
+        )
         answers = np.split(self._answer(requested)[:, 0], requested.cuts)
         scale = naive_scales(panel.values)
         scale[: len(self.scale_)] = self.scale_
@@ -359,7 +357,7 @@ class Forecaster(AttentionEstimator, ABC):
 
         Parameters
         ----------
-        observations : Observations
+        observations : Table
             The training series.
         context : CallbackContext
             Of the fit; further tasks are its subcontexts.
@@ -404,6 +402,8 @@ class Forecaster(AttentionEstimator, ABC):
     def _check_parameters(self):
         check_positive("horizon", self.horizon, integer=True)
 
+    _held = Table, TimeIndex, Form, Calibration
+
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.target_tags.required = False
@@ -413,13 +413,7 @@ class Forecaster(AttentionEstimator, ABC):
     def _read(self, X, history):
         """Rows that are requested, and the series to forecast them from."""
         steps = read_steps(self, X, history)
-        return _Requested(
-            steps,
-            Observations(
-                steps.panel.values, steps.panel.starts, self._identity(steps),
-                steps.panel.features, self.known_columns_,
-            ),
-        )  # fmt: skip
+        return _Requested(steps, steps.panel.table(self._identity(steps), self.known_columns_))
 
     def _ends(self, X, history):
         """Origins at the ends of the series to forecast, and their names."""
@@ -492,7 +486,7 @@ class Forecaster(AttentionEstimator, ABC):
     def _identity(self, steps):
         """Which training series each series is; -1 for others."""
         names, n_training = steps.panel.names, len(self.scale_)
-        training = self.observed_["names"][:n_training]
+        training = self.observed_.names[:n_training]
         if not steps.fresh:
             return np.where(np.arange(len(names)) < n_training, np.arange(len(names)), -1)
         if n_training == 1:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ._combination import combine, disagreement
-from ._observations import Origins
+from ._origins import Origins
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,8 +30,8 @@ class Forecasts:
     Examples
     --------
     >>> import numpy as np
-    >>> from sklearn_attention.forecasting import Forecasts, Observations
-    >>> origins = Observations.of([np.arange(5.0)]).at_ends(horizon=2)
+    >>> from sklearn_attention.forecasting import Forecasts, Table
+    >>> origins = Table.of([np.arange(5.0)]).at_ends(horizon=2)
     >>> Forecasts(origins, mean=np.repeat(origins.past(1), 2, axis=1)).mean
     array([[4., 4.]])
     """

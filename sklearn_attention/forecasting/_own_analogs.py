@@ -4,7 +4,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ._observations import Observations, chunks, evenly_spread
+from ._origins import chunks, evenly_spread
+from ._table import Table
 from ._windows import Windows, by_group
 
 # Temperatures that are tried.
@@ -72,7 +73,7 @@ class OwnAnalogs:
         """Training series with the rows of origins in them, and the windows to average."""
         own = np.where(origins.known >= self.lookback, identity[origins.series], -1)
         for i, rows in by_group(own):
-            table = Observations.of([self.values[i]] if i >= 0 else [])
+            table = Table.of([self.values[i]] if i >= 0 else [])
             remembered = table.origins(origins.horizon, self.lookback)
             if len(remembered) >= _FEWEST:
                 few = evenly_spread(len(remembered), _MOST_KEYS)

@@ -25,9 +25,8 @@ from ._forecaster import Forecaster
 from ._forecasts import Forecasts
 from ._logarithms import Transform, choose_transform
 from ._lookback import choose_lookback
-from ._observations import evenly_spread, split_at_ends
+from ._origins import evenly_spread, split_at_ends
 from ._own_analogs import OwnAnalogs
-from ._panel import Panel
 from ._profiles import SeasonalProfiles
 from ._ridges import WindowRidge
 from ._scaling import Scaling
@@ -136,8 +135,8 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         ``n_steps``, and why the training ``stopped``.
     scale_ : ndarray of shape (n_series,)
         Of each training series the mean absolute difference between neighbours.
-    observed_ : dict
-        The series and features observed so far, as plain arrays.
+    observed_ : Table
+        The series and features observed so far.
     calibration_ : Calibration
         Held-out ``errors``, in units of those of their series, which are the ``unit``.
     n_features_in_ : int
@@ -301,7 +300,7 @@ class TransformerForecaster(NetworkParameters, Forecaster):
     def candidate_weights_(self):
         """Weights of the candidates; DataFrame of shape (n_series, n_candidates)."""
         self._require_candidates("candidate_weights_")
-        names = self.observed_["names"][: len(self.scale_)]
+        names = self.observed_.names[: len(self.scale_)]
         index = pd.Index(names, tupleize_cols=False)
         return pd.DataFrame(self.combined_.weights, index=index, columns=self._candidate_names)
 
@@ -314,7 +313,7 @@ class TransformerForecaster(NetworkParameters, Forecaster):
             raise AttributeError(f"{what} is of candidates, but candidates=None: pass 'auto'.")
 
     def _learn(self, observations, context, task_data):
-        panel = Panel.from_state(self.observed_)
+        panel = self.observed_
         self.seasons_ = seasons_of(panel, self.season_length)
         self.log_, self.shift_ = False, 0.0
         self.attention_share_ = self.transformer_weight_ = 0.0
@@ -523,7 +522,7 @@ class TransformerForecaster(NetworkParameters, Forecaster):
             )
 
     _held = (
-        Calibration, FittedNetwork, CombinedForecast, Classical, SeasonalProfiles,
-        WindowRidge, OwnAnalogs,
+        *Forecaster._held,
+        FittedNetwork, CombinedForecast, Classical, SeasonalProfiles, WindowRidge, OwnAnalogs,
         FeatureRidge, WindowRegressor, FeatureBasis, FeatureEffects, CandidateAttention,
     )  # fmt: skip

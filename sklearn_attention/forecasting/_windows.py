@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 
 from ._measures import dividing, spread_of
-from ._observations import Origins
+from ._origins import Origins
 
 NORMALIZE = ("last", "standard")
 
@@ -39,7 +39,7 @@ class Windows:
         if normalize == "standard":
             unit = dividing(spread_of(past, axis=1))[:, None]
         keys = (past - level) / unit
-        if features and origins.table.features is not None:
+        if features and origins.table.n_features:
             keys = np.concatenate([keys, *_features(origins, lookback)], axis=1)
         return cls(origins, keys, level, unit)
 
@@ -50,6 +50,12 @@ class Windows:
     def values(self):
         """What followed, relative to the level and in the unit; (n, horizon)."""
         return (self.origins.targets() - self.level) / self.unit
+
+    def restore(self, values):
+        """The reverse, of shape (n, horizon) or (n, horizon, n_levels)."""
+        more = tuple(range(2, values.ndim))
+        level, unit = np.expand_dims(self.level, more), np.expand_dims(self.unit, more)
+        return level + unit * values
 
 
 def _features(origins, lookback):

@@ -7,14 +7,14 @@ from forecasting_data import make_series
 from sklearn.base import clone
 
 from sklearn_attention import KernelForecaster, TransformerForecaster
-from sklearn_attention.forecasting import Calibration, Forecaster, Forecasts, Observations
+from sklearn_attention.forecasting import Calibration, Forecaster, Forecasts, Table
 from sklearn_attention.forecasting._calibration import (
     error_units,
     errors_at,
     interval_margin,
     quantile_shift,
 )
-from sklearn_attention.forecasting._observations import split_at_ends
+from sklearn_attention.forecasting._origins import split_at_ends
 
 
 class Last(Forecaster):
@@ -33,7 +33,7 @@ class Last(Forecaster):
 def forecasts_with(errors, disagreement=None):
     """Forecasts of a series of zeros, whose unit is 1, that miss it by some errors."""
     n, horizon = errors.shape
-    table = Observations.of([np.zeros(1 + n * horizon)])
+    table = Table.of([np.zeros(1 + n * horizon)])
     first, known = np.zeros(n, dtype=np.int64), 1 + horizon * np.arange(n)
     return Forecasts(table.at_ends(horizon).at(first, known), -errors, disagreement)
 
@@ -86,7 +86,7 @@ def test_units_of_series_are_in_part_those_of_all():
 
 def test_without_origins_errors_are_those_of_a_random_walk():
     series = [np.array([1.0, 3.0, 2.0]), np.array([5.0])]
-    ends = Observations.of(series).at_ends(4)
+    ends = Table.of(series).at_ends(4)
     found = Calibration.fit(Forecasts(ends.take(slice(0)), np.empty((0, 4))), [0.1, 0.5])
     assert found.errors.shape == (3, 4, 2)
     steps = np.array([0, 2 / 1.5, -1 / 1.5])
@@ -241,7 +241,7 @@ def make_drifting(horizon=2):
     calibration = Calibration(
         np.array([0.5]), np.full((5, horizon, 1), -2.0), one, one, (1.0, 1.0), until
     )
-    table = Observations.of([np.zeros(13), np.zeros(10), np.zeros(60)])
+    table = Table.of([np.zeros(13), np.zeros(10), np.zeros(60)])
     return calibration, table.at_ends(horizon)
 
 

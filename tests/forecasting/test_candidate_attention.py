@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from sklearn_attention.forecasting import Observations
+from sklearn_attention.forecasting import Table
 from sklearn_attention.forecasting import _candidate_network as network
 from sklearn_attention.forecasting._adjustment import pattern_of
 from sklearn_attention.forecasting._candidate_attention import fit_attention, inputs_at
@@ -37,15 +37,15 @@ def make(n_series=30, seed=0):
 
 @cache
 def fit(seed=0):
-    observations = Observations.of(make())
+    table = Table.of(make())
     _, combination, training = fit_combined(
-        observations, HORIZON, [1.0], None, False, kinds=["classical"]
+        table, HORIZON, [1.0], None, False, kinds=["classical"]
     )
     classical = Classical(1.0, False)
     random_state = np.random.RandomState(seed)
     attention, held_out = fit_attention(training, combination, classical, random_state)
     return SimpleNamespace(
-        observations=observations, combination=combination, training=training,
+        table=table, combination=combination, training=training,
         attention=attention, held_out=held_out, classical=classical,
     )  # fmt: skip
 
@@ -54,7 +54,7 @@ def test_the_share_is_that_of_the_least_error():
     model = fit()
     share = model.attention.share
     assert 0 <= share <= 1
-    validation, lengths = model.training.validation, model.observations.lengths
+    validation, lengths = model.training.validation, model.table.lengths
     near = lengths[validation.series] - validation.known <= HORIZON
     np.testing.assert_array_equal(model.held_out[~near], model.combination.held_out[~near])
     scale = model.training.scale[validation.series[near], None]
@@ -68,7 +68,7 @@ def test_the_share_is_that_of_the_least_error():
 
 def test_forecasts_are_in_between_by_the_share():
     model = fit()
-    ends = model.observations.at_ends(HORIZON)
+    ends = model.table.at_ends(HORIZON)
     combined = np.full((30, HORIZON), 50.0)
     parts = []
     for share in (0.0, 0.4, 1.0):
@@ -93,7 +93,7 @@ def test_the_random_state_decides():
 
 def test_an_untrained_network_prefers_the_last_candidate_without_correction():
     model = fit()
-    ends = model.observations.at_ends(HORIZON)
+    ends = model.table.at_ends(HORIZON)
     inputs = inputs_at(ends, model.classical)
     torch.manual_seed(0)
     weights = {k: v.numpy() for k, v in network._build(inputs).state_dict().items()}
@@ -110,8 +110,8 @@ def test_inputs_are_relative_to_the_origin_in_units_of_the_series():
     moved = [1000 * own + 5 for own in series]
     classical, parts = Classical(1.0, False), []
     for values in (series, moved):
-        observations = Observations.of(values)
-        ends = observations.at_ends(HORIZON)
+        table = Table.of(values)
+        ends = table.at_ends(HORIZON)
         parts.append(inputs_at(ends, classical))
     for name in ("past", "candidates", "statistics"):
         np.testing.assert_allclose(getattr(parts[0], name), getattr(parts[1], name), atol=1e-6)
@@ -126,11 +126,11 @@ def test_later_values_and_other_origins_do_not_matter_to_inputs(logs):
     values[2] = values[2] / 1e3
     classical, series = Classical(4.0, logs), np.array([0, 0, 1, 2, 2, 2])
     known = np.array([40, 17, 30, 12, 0, 28])
-    at_once = inputs_at(Observations.of(values).at_ends(HORIZON).at(series, known), classical)
+    at_once = inputs_at(Table.of(values).at_ends(HORIZON).at(series, known), classical)
     for row, (i, n) in enumerate(zip(series, known, strict=True)):
         changed = [own.copy() for own in values]
         changed[i][max(n, 1) :] = 5.0
-        origin = Observations.of(changed).at_ends(HORIZON).at(series[[row]], known[[row]])
+        origin = Table.of(changed).at_ends(HORIZON).at(series[[row]], known[[row]])
         one = inputs_at(origin, classical)
         for name in ("past", "candidates", "statistics", "unit", "level"):
             found, expected = getattr(one, name)[0], getattr(at_once, name)[row]
@@ -141,7 +141,7 @@ def test_later_values_and_other_origins_do_not_matter_to_inputs(logs):
 def test_patterns_and_the_least_unit_are_those_of_the_steps_learned_from(until):
     steps = np.arange(40)
     values = 5 * np.sin(steps * np.pi / 2) * (steps < 30) + 0.01 * steps**2
-    origin = Observations.of([values]).at_ends(HORIZON).at(np.zeros(1, int), np.array([24]))
+    origin = Table.of([values]).at_ends(HORIZON).at(np.zeros(1, int), np.array([24]))
     origin = origin.at(origin.series, origin.known, np.array([until]))
     found, pattern = inputs_at(origin, Classical(4.0, False)), np.zeros(4)
     pattern = pattern_of(values[:until], steps[:until] % 4, 4)
@@ -157,9 +157,9 @@ def test_patterns_and_the_least_unit_are_those_of_the_steps_learned_from(until):
 
 def test_training_lowers_the_error(monkeypatch):
     monkeypatch.setattr(network, "_STEPS", 60)
-    observations = Observations.of(make(60))
+    table = Table.of(make(60))
     classical = Classical(1.0, False)
-    origins = observations.origins(HORIZON, 8)
+    origins = table.origins(HORIZON, 8)
     inputs = inputs_at(origins, classical)
     seen, errors = np.ones((len(origins), HORIZON), bool), []
     half = origins.series < 30

@@ -224,8 +224,9 @@ class TestPredict:
         later = long[~rows].groupby(level=0).head(3)
         frame.update(X.loc[later.index], later)
         array.update(X.loc[later.index].to_numpy(), later)
-        for name in ("values", "features"):
-            np.testing.assert_array_equal(array.observed_[name], frame.observed_[name])
+        for name in ("value", "features"):
+            found, expected = (getattr(m.observed_, name) for m in (array, frame))
+            np.testing.assert_array_equal(found, expected)
 
     def test_features_of_a_wide_frame_are_shared(self):
         frame = pd.DataFrame({name: make_series(seed=i) for i, name in enumerate("ab")})

@@ -5,7 +5,7 @@ import pytest
 from forecasting_data import make_series
 
 from sklearn_attention import TransformerForecaster
-from sklearn_attention.forecasting import Forecasts, Observations
+from sklearn_attention.forecasting import Forecasts, Table
 
 
 class Fixed:
@@ -24,7 +24,7 @@ class Fixed:
 
 
 def origins_at(*known):
-    table = Observations.of([np.arange(10.0)])
+    table = Table.of([np.arange(10.0)])
     return table.at_ends(2).at(np.zeros(len(known), int), np.array(known))
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from forecasting_training import make_training_of, make_walks, overlapping_rows
 
-from sklearn_attention.forecasting import Observations
+from sklearn_attention.forecasting import Table
 from sklearn_attention.forecasting._own_analogs import OwnAnalogs
 
 LOOKBACK, HORIZON, SEASON = 8, 4, 6
@@ -62,7 +62,7 @@ def test_forecasts_are_those_of_a_loop(temperature):
     series, _, analogs, _ = fit()
     analogs = replace(analogs, temperature=temperature)
     later = [own[-LOOKBACK:] + 0.3 * np.sin(np.arange(LOOKBACK)) for own in series]
-    fresh = Observations(later, np.zeros(2, dtype=int), np.array([1, 0]))
+    fresh = Table.of(later, np.zeros(2, dtype=int), np.array([1, 0]))
     found = analogs.forecast(fresh.at_ends(HORIZON))[:, 0]
     for i in range(2):
         expected = slow_average(series[1 - i], later[i], temperature)
@@ -87,9 +87,9 @@ def test_unknown_and_short_series_have_none():
     found = analogs.forecast(training.origins.table.at_ends(HORIZON))
     assert np.isfinite(found[0]).all()
     assert np.isnan(found[1]).all()
-    unknown = Observations([series[0]], np.zeros(1, dtype=int), np.array([-1]))
+    unknown = Table.of([series[0]], np.zeros(1, dtype=int), np.array([-1]))
     assert np.isnan(analogs.forecast(unknown.at_ends(HORIZON))).all()
-    short = Observations([series[0][:5]], np.zeros(1, dtype=int), np.array([0]))
+    short = Table.of([series[0][:5]], np.zeros(1, dtype=int), np.array([0]))
     assert np.isnan(analogs.forecast(short.at_ends(HORIZON))).all()
 
 
@@ -118,12 +118,12 @@ def test_forecasts_do_not_depend_on_later_values_or_other_origins():
     rng = np.random.default_rng(0)
     known = np.array([70, 90, 65, 85, 81, 66])
     longer = [np.concatenate([own, own[-1] + rng.normal(size=30)]) for own in series]
-    whole = Observations.of([longer[0], longer[1], longer[0]], identity=np.array([0, 1, -1]))
+    whole = Table.of([longer[0], longer[1], longer[0]], identity=np.array([0, 1, -1]))
     origins = whole.at_ends(HORIZON).at(np.array([0, 0, 1, 1, 0, 2]), known)
     found = analogs.forecast(origins)
     assert np.isfinite(found[:5]).all()
     for row, (i, step) in enumerate(zip(origins.series, known, strict=True)):
-        cut = Observations.of([longer[i % 2][:step]], identity=whole.identity[[i]])
+        cut = Table.of([longer[i % 2][:step]], identity=whole.identity[[i]])
         np.testing.assert_allclose(
             analogs.forecast(cut.at_ends(HORIZON))[0], found[row], rtol=1e-12
         )

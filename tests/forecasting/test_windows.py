@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sklearn_attention.forecasting import Observations
+from sklearn_attention.forecasting import Table
 from sklearn_attention.forecasting._windows import Windows, by_group
 
 LOOKBACK, HORIZON = 4, 3
@@ -21,7 +21,7 @@ def make(known=(), n_features=3):
     rng = np.random.default_rng(0)
     values = [100 + rng.normal(size=n) for n in (20, 9)]
     features = [rng.normal(size=(n, n_features)) for n in (25, 14)] if n_features else None
-    table = Observations.of(values, features=features, known=np.array(known, dtype=int))
+    table = Table.of(values, features=features, known=np.array(known, dtype=int))
     return table.at_ends(HORIZON).at(np.array([0, 1]), np.array([12, 3]))
 
 
@@ -44,7 +44,7 @@ def test_windows_and_what_followed_are_relative_to_a_level_and_in_a_unit(normali
 def test_features_follow_the_steps_of_a_window(known):
     origins = make(known)
     windows = Windows.before(origins, LOOKBACK, "last")
-    table = origins.table.features
+    table = np.split(origins.table.features, [25])
     others = [column for column in range(3) if column not in known]
     for row, (i, first) in enumerate(zip(origins.series, origins.known, strict=True)):
         past = [table[i][max(first - LOOKBACK + s, 0), others] for s in range(LOOKBACK)]
@@ -55,7 +55,7 @@ def test_features_follow_the_steps_of_a_window(known):
 
 def test_constant_windows_have_unit_one():
     values = [np.full(6, 1e8), np.zeros(6), np.tile([1.0, 3.0], 3)]
-    windows = Windows.before(Observations.of(values).at_ends(1), 2, "standard")
+    windows = Windows.before(Table.of(values).at_ends(1), 2, "standard")
     np.testing.assert_array_equal(windows.level[:, 0], [1e8, 0.0, 2.0])
     np.testing.assert_array_equal(windows.unit[:, 0], [1.0, 1.0, 1.0])
 
