@@ -9,7 +9,7 @@ import torch
 
 from sklearn_attention.forecasting import Table
 from sklearn_attention.forecasting import _candidate_network as network
-from sklearn_attention.forecasting._adjustment import pattern_of
+from sklearn_attention.forecasting._adjustment import patterns_of
 from sklearn_attention.forecasting._candidate_attention import fit_attention, inputs_at
 from sklearn_attention.forecasting._classical import Classical
 from sklearn_attention.forecasting._combined_forecast import fit_combined
@@ -143,8 +143,8 @@ def test_patterns_and_the_least_unit_are_those_of_the_steps_learned_from(until):
     values = 5 * np.sin(steps * np.pi / 2) * (steps < 30) + 0.01 * steps**2
     origin = Table.of([values]).at_ends(HORIZON).at(np.zeros(1, int), np.array([24]))
     origin = origin.at(origin.series, origin.known, np.array([until]))
-    found, pattern = inputs_at(origin, Classical(4.0, False)), np.zeros(4)
-    pattern = pattern_of(values[:until], steps[:until] % 4, 4)
+    found = inputs_at(origin, Classical(4.0, False))
+    pattern = patterns_of(values[None], np.array([until]), steps[None] % 4, 4)[0]
     adjusted = values - pattern[steps % 4]
     changes = np.abs(np.diff(adjusted))
     unit = changes[:23].mean() + 1e-3 * changes[: until - 1].mean()
