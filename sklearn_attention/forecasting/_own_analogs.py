@@ -1,6 +1,6 @@
 """Analogs: what followed similar windows of the own series."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -13,7 +13,7 @@ _MOST_KEYS, _PAIRS = 20_000, 4_000_000
 _FEWEST = 20
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class OwnAnalogs:
     r"""Kernel average of what followed the windows of the same series.
 
@@ -64,7 +64,7 @@ class OwnAnalogs:
             NaN where there are too few windows.
         """
         validation, block = training.validation, training.block
-        self.values = training.origins.table.values
+        self = replace(self, values=training.origins.table.values)
         found = np.full((len(_TEMPERATURES), len(validation), validation.horizon), np.nan)
         seen = validation.known >= self.lookback
         for i in np.unique(validation.series[seen]):
@@ -77,8 +77,7 @@ class OwnAnalogs:
                     found[:, tests] = self._average(origins, kept, _TEMPERATURES)
         missed = (found - validation.targets()) / training.scale[validation.series, None]
         best = np.nansum(missed**2, axis=(1, 2)).argmin()
-        self.temperature = _TEMPERATURES[best]
-        return found[best][:, None]
+        return replace(self, temperature=_TEMPERATURES[best]), found[best][:, None]
 
     def forecast(self, origins):
         """Forecasts at some origins; NaN where a series is too short or not known.

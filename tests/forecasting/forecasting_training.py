@@ -3,8 +3,7 @@
 import numpy as np
 
 from sklearn_attention.forecasting import Observations
-from sklearn_attention.forecasting._measures import naive_scales
-from sklearn_attention.forecasting._validation_origins import make_training
+from sklearn_attention.forecasting._training import Training
 
 
 def make_walks(lengths, season=6, seed=0):
@@ -19,8 +18,43 @@ def make_walks(lengths, season=6, seed=0):
 
 def make_training_of(series, horizon=4, lookback=5):
     """Training with validation origins in five blocks."""
-    observations = Observations.of(series)
-    return make_training(observations, horizon, lookback, naive_scales(series))
+    return Training.of(Observations.of(series), horizon, lookback)
+
+
+def changed_after(table, known, features=False):
+    """The same series with other values after so many steps, known for sure, in each.
+
+    With `features` those known only up to now change as well from that step on.
+    """
+    values, later = [], []
+    for i, own in enumerate(table.values):
+        values.append(np.where(np.arange(len(own)) < known[i], own, 1e3 + own[::-1] ** 2))
+    if not features:
+        return table.with_values(values)
+    past = np.setdiff1d(np.arange(table.features[0].shape[1]), table.known)
+    for i, own in enumerate(table.features):
+        later.append(own.copy())
+        later[-1][known[i] :, past] = 77.0
+    return Observations(values, table.starts, table.identity, later, table.known)
+
+
+def check_knows_nothing_later(forecast, table, horizon, tolerance=1e-11):
+    """Forecasts do not depend on what follows, nor on the origins they are made with.
+
+    `forecast(origins)` has a row for each origin. All are compared at once and one by one, in
+    the series as they are, and with other values and past features after each origin.
+    """
+    origins = table.origins(horizon, lookback=1, ahead=0)
+    rows = np.unique(np.linspace(0, len(origins) - 1, 25).astype(int))
+    expected = forecast(origins)
+    assert np.isfinite(expected[rows]).any()
+    for row in rows:
+        one = origins.take([row])
+        np.testing.assert_allclose(forecast(one)[0], expected[row], rtol=tolerance)
+        known = np.where(np.arange(len(table.values)) == one.series, one.known, 1)
+        changed = changed_after(table, known, table.features is not None)
+        found = forecast(changed.at_ends(horizon).at(one.series, one.known))
+        np.testing.assert_allclose(found[0], expected[row], rtol=tolerance)
 
 
 def unknown_twins(observations):

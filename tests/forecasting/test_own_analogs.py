@@ -1,5 +1,7 @@
 """Analogs of the own series against loops."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from forecasting_training import make_training_of, make_walks, overlapping_rows
@@ -31,7 +33,7 @@ def fit(lengths=(80, 60)):
     series = make_walks(lengths)
     training = make_training_of(series, HORIZON, LOOKBACK)
     analogs = OwnAnalogs(LOOKBACK, SEASON)
-    return series, training, analogs, analogs.fit(training)
+    return series, training, *analogs.fit(training)
 
 
 def slow_held_out(series, training, temperature):
@@ -59,7 +61,7 @@ def test_held_out_forecasts_and_the_temperature_are_those_of_a_loop():
 @pytest.mark.parametrize("temperature", TEMPERATURES)
 def test_forecasts_are_those_of_a_loop(temperature):
     series, _, analogs, _ = fit()
-    analogs.temperature = temperature
+    analogs = replace(analogs, temperature=temperature)
     later = [own[-LOOKBACK:] + 0.3 * np.sin(np.arange(LOOKBACK)) for own in series]
     fresh = Observations(later, np.zeros(2, dtype=int), np.array([1, 0]))
     found = analogs.forecast(fresh.at_ends(HORIZON))[:, 0]
@@ -72,7 +74,8 @@ def test_an_exact_repetition_is_answered_by_what_followed_it():
     values = np.tile(np.random.default_rng(0).normal(size=12), 8)
     training = make_training_of([values], HORIZON, 12)
     analogs = OwnAnalogs(12, 12)
-    held_out = analogs.fit(training)[:, 0]
+    analogs, held_out = analogs.fit(training)
+    held_out = held_out[:, 0]
     targets = training.validation.targets()
     np.testing.assert_allclose(held_out[~np.isnan(targets)], targets[~np.isnan(targets)])
     ends = training.origins.table.at_ends(HORIZON)
@@ -95,5 +98,5 @@ def test_unknown_and_short_series_have_none():
 def test_level_and_unit_do_not_matter():
     series, _, _, held_out = fit()
     moved = make_training_of([1000 * own - 5 for own in series], HORIZON, LOOKBACK)
-    again = OwnAnalogs(LOOKBACK, SEASON).fit(moved)
+    _, again = OwnAnalogs(LOOKBACK, SEASON).fit(moved)
     np.testing.assert_allclose(again, 1000 * held_out - 5, rtol=1e-6)
