@@ -6,7 +6,7 @@ from scipy.special import softmax
 
 from ..kernels import RadialKernel
 from ._measures import dividing, spread_of
-from ._observations import evenly_spread
+from ._origins import evenly_spread
 
 NORMALIZE = ("last", "standard")
 # Of more windows than these, evenly spread ones are predicted, and predicted from, as the

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ._classical import Classical
-from ._combination import choose_weights, combine
+from ._combination import choose_weights
 from ._feature_effects import FeatureEffects, fit_each, fit_without_effects, learn_effects
 from ._feature_ridge import FeatureRidge
 from ._lookback import choose_lookback, least_length
@@ -86,16 +86,6 @@ class CombinedForecast:
         whole = _side_by_side(self.candidates[n:], origins, wanted[end:])
         return np.append(found, whole, axis=1)
 
-    def forecast(self, origins):
-        """Weighted averages (n_origins, horizon); the last value where there is no forecast."""
-        weights = self.weights_at(origins)
-        forecasts = self.each(origins, weights.any(axis=0))
-        there = ~np.isnan(forecasts).any(axis=2)
-        lost = np.flatnonzero(~(there & (weights > 0)).any(axis=1))
-        if len(lost):  # too short for all that have weight
-            forecasts[lost] = self.each(origins.take(lost))
-        return combine(forecasts, weights, origins.past(1))
-
 
 def fit_combined(table, horizon, seasons, lookback, logs, kinds=CANDIDATES):
     """Fit candidates, and weigh them by their errors at validation origins.
@@ -137,7 +127,7 @@ def fit_combined(table, horizon, seasons, lookback, logs, kinds=CANDIDATES):
         candidates += [WindowRidge(length, n_series > 1) for length in lengths]
     if "analogs" in kinds:
         candidates += [OwnAnalogs(length, seasons[0]) for length in every]
-    if "features" in kinds and table.features is not None:
+    if "features" in kinds and table.n_features:
         candidates.append(FeatureRidge(seasons[0]))
     longest = table.lengths.max()
     if regressors and longest >= least_length(horizon):

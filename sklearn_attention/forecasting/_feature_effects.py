@@ -6,8 +6,9 @@ import numpy as np
 
 from ._classical import Classical
 from ._feature_ridge import FeatureBasis, solve_ridges
-from ._observations import Observations, chunks
+from ._origins import chunks
 from ._profiles import SeasonalProfiles
+from ._table import Table
 
 # Penalties that are tried, relative to the mean square of a column.
 _ALPHAS = (1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0)
@@ -61,7 +62,7 @@ class FeatureEffects:
         return origins.units(self.unit)[:, None] * self._of_rows(origins.table)[rows]
 
     def _of_rows(self, table):
-        return self.basis(table.flat_features[0][:, table.known], table.known) @ self.coef
+        return self.basis(table.features[:, table.known], table.known) @ self.coef
 
 
 def cut_at_origins(origins):
@@ -75,13 +76,13 @@ def cut_at_origins(origins):
     pairs, place = np.unique(pairs, axis=0, return_inverse=True)
     series = pairs[:, 0]
     values = [table.values[i][:end] for i, end in pairs]
+    last = np.where(table.identity < 0, 0, table.counts)[series]
+    last = np.maximum(last, np.minimum(pairs[:, 1] + origins.horizon, table.counts[series]))
     features = [
-        table.features[i][: end + origins.horizon if table.identity[i] < 0 else None]
-        for i, end in pairs
+        table.features[table.first[i] : table.first[i] + n]
+        for i, n in zip(series, last, strict=True)
     ]
-    cut = Observations.of(
-        values, table.starts[series], table.identity[series], features, table.known
-    )
+    cut = Table.of(values, table.starts[series], table.identity[series], features, table.known)
     return replace(origins, table=cut, series=place)
 
 
@@ -93,14 +94,14 @@ def learn_effects(training, season_length):
     """
     table, lag = training.origins.table, max(1, round(season_length))
     series = np.flatnonzero(table.lengths > lag)
-    if table.features is None or not len(table.known) * len(series):
+    if not table.n_features or not len(table.known) * len(series):
         return None, []
-    basis = FeatureBasis.of(table.flat_features[0])
+    basis = FeatureBasis.of(table.features)
     x, y, blocks = [], [], []
     for i in series:
         values = table.values[i] / training.scale[i]
         steps = np.arange(len(values))
-        own = table.flat_features[0][table.feature_rows(i, steps)]
+        own = table.features[table.feature_rows(i, steps)]
         own = basis(own[:, table.known], table.known)
         x.append(own[lag:] - own[:-lag])
         y.append(values[lag:] - values[:-lag])

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from ._measures import dividing, spread_of
-from ._observations import chunks, evenly_spread
+from ._origins import chunks, evenly_spread
 from ._training import held_out
 
 # Penalties that are tried, relative to the mean square of a column.

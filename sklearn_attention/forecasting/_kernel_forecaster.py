@@ -24,11 +24,11 @@ from ._analogs import (
     search_bandwidth,
     units_of,
 )
-from ._forecast_steps import read_steps
+from ._calibration import Calibration
 from ._forecaster import Forecaster
-from ._index import TimeIndex
+from ._forecasts import Forecasts
 from ._lookback import choose_lookback
-from ._observations import evenly_spread, split_at_ends
+from ._origins import evenly_spread, split_at_ends
 
 _LEVELS = (0.01, 0.025, 0.05, *np.arange(0.1, 0.91, 0.1).round(1).tolist(), 0.95, 0.975, 0.99)
 # Held-out windows that intervals are calibrated on, evenly spread; windows whose distributions
@@ -104,9 +104,9 @@ class KernelForecaster(Forecaster):
         Which series each window is of.
     scale_ : ndarray of shape (n_series,)
         Of each training series the mean absolute difference between neighbours.
-    observed_ : dict
-        The series and features observed so far, as plain arrays.
-    calibration_ : dict
+    observed_ : Table
+        The series and features observed so far.
+    calibration_ : Calibration
         Held-out ``errors``, in units of those of their series, which are the ``unit``.
     n_features_in_ : int
         Number of features.
@@ -202,10 +202,7 @@ class KernelForecaster(Forecaster):
             With several series "series" is the one that is forecast, "analog" the window's.
         """
         check_is_fitted(self)
-        steps = read_steps(self, X, history)
-        if not steps.n_blocks:
-            raise ValueError(f"X={X!r} has no steps after the series: pass some to explain.")
-        origins = self._observations(steps).at_ends(self.horizon_)
+        origins, series_names = self._ends(X, history)
         keys, _, _ = self._queries(origins)
         parts = []
         for rows, memory in self._groups(origins):
@@ -219,13 +216,13 @@ class KernelForecaster(Forecaster):
         series, found, weights = map(np.concatenate, zip(*parts, strict=True))
         order = np.argsort(series, kind="stable")
         series, found, weights = series[order], found[order], weights[order]
-        time = TimeIndex(**self.observed_["time"])
+        time = self.observed_.time
         ends = self.key_origins_[found] - 1
         table = pd.DataFrame({"time": time.between(0, len(time))[ends], "weight": weights})
-        names = self.observed_["names"]
+        names = self.observed_.names
         if len(keys) > 1 or len(names) > 1:
             table.insert(0, "analog", [names[i] for i in self.key_series_[found]])
-            table.insert(0, "series", [steps.panel.names[i] for i in series])
+            table.insert(0, "series", [series_names[i] for i in series])
         return table
 
     def _learn(self, observations, context, task_data):
@@ -242,7 +239,7 @@ class KernelForecaster(Forecaster):
         train, holdout = self._split(observations, self.lookback_)
         self._remember(train)
         holdout = holdout.take(evenly_spread(len(holdout), _MOST_CALIBRATED))
-        self._calibrate(holdout, self._forecast(holdout), _LEVELS)
+        self.calibration_ = Calibration.fit(self._forecasts(holdout, _LEVELS), _LEVELS)
         self._remember(observations.origins(self.horizon_, self.lookback_))
 
     def _split(self, observations, lookback):
@@ -321,6 +318,10 @@ class KernelForecaster(Forecaster):
             memory = slice(*ends) if i >= 0 else slice(0, len(self.keys_))
             yield np.flatnonzero(own == i), memory
 
+    def _forecasts(self, origins, levels=None):
+        quantiles = None if levels is None else self._quantiles(origins, levels)
+        return Forecasts(origins, self._forecast(origins), quantiles=quantiles)
+
     def _forecast(self, origins):
         keys, level, unit = self._queries(origins)
         options = {"bandwidth": self.bandwidth_, "empty": "nearest"}
@@ -330,7 +331,7 @@ class KernelForecaster(Forecaster):
             found[rows], _ = attention.attend(keys[rows], *remembered, self.kernel_, **options)
         return level + unit * found
 
-    def _quantiles(self, origins, forecasts, levels):
+    def _quantiles(self, origins, levels):
         keys, level, unit = self._queries(origins)
         found = np.empty((len(keys), self.horizon_, len(levels)))
         for rows, memory in self._groups(origins):

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ._measures import naive_scales
-from ._observations import Observations, evenly_spread
+from ._origins import evenly_spread
 from ._training import PANEL
 
 # Series that logarithms are tried on.
@@ -84,12 +84,7 @@ def choose_transform(table, horizon, log, bounds, fit):
     if not possible:
         return plain, None
     rows = evenly_spread(len(values), _MOST_TRIED)
-    few = Observations.of(
-        [values[i] for i in rows],
-        table.starts[rows],
-        features=table.features and [table.features[i] for i in rows],
-        known=table.known,
-    )
+    few = table.take(rows)
     tried = []
     for transform in (plain, logarithms):
         fitted = fit(few.with_values(list(map(transform.encode, few.values))), transform.log)

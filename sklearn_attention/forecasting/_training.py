@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 
 from ._measures import naive_scales
-from ._observations import Origins, evenly_spread
+from ._origins import Origins, evenly_spread
 
 # So many series make a panel.
 PANEL = 30

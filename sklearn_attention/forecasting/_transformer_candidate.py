@@ -6,7 +6,7 @@ import numpy as np
 
 from ..training._fit_network import FittedNetwork, fit_network
 from ._measures import dividing, spread_of
-from ._observations import evenly_spread
+from ._origins import evenly_spread
 from ._ridges import WindowRidge
 
 # Windows that a transformer is worth training on beside other candidates.

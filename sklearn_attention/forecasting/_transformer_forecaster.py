@@ -1,6 +1,7 @@
 """Forecasting by candidates, attention over them, and a transformer."""
 
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -14,19 +15,19 @@ from ..training._architecture import check_series_parts
 from ..training._fit_network import FittedNetwork, NetworkParameters
 from ..training._report import Report
 from ..training._settings import NetworkDefaults
+from ._calibration import Calibration
 from ._candidate_attention import CandidateAttention, fit_attention
 from ._classical import Classical
 from ._combination import disagreement
 from ._combined_forecast import CANDIDATES, CombinedForecast, fit_combined
 from ._feature_effects import FeatureEffects
 from ._feature_ridge import FeatureBasis, FeatureRidge
-from ._forecast_steps import read_steps
 from ._forecaster import Forecaster
+from ._forecasts import Forecasts
 from ._logarithms import Transform, choose_transform
 from ._lookback import choose_lookback, least_length
-from ._observations import evenly_spread, split_at_ends
+from ._origins import evenly_spread, split_at_ends
 from ._own_analogs import OwnAnalogs
-from ._panel import Panel
 from ._profiles import SeasonalProfiles
 from ._ridges import WindowRidge
 from ._season import seasons_of
@@ -132,9 +133,9 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         ``n_steps``, and why the training ``stopped``.
     scale_ : ndarray of shape (n_series,)
         Of each training series the mean absolute difference between neighbours.
-    observed_ : dict
-        The series and features observed so far, as plain arrays.
-    calibration_ : dict
+    observed_ : Table
+        The series and features observed so far.
+    calibration_ : Calibration
         Held-out ``errors``, in units of those of their series, which are the ``unit``.
     n_features_in_ : int
         Number of features.
@@ -260,7 +261,8 @@ class TransformerForecaster(NetworkParameters, Forecaster):
                 "since there are no features, too few windows, or better forecasts without "
                 "it: see candidate_weights_, or pass candidates=None."
             )
-        return self._candidates.transformer.attention_maps(self._ends(X, history)[0])
+        transformer = self.combined_.on(self.device).transformer
+        return transformer.attention_maps(self._ends(X, history)[0])
 
     def explain(self, X=None, *, history=None):
         """Candidate forecasts of the next steps beside their weights.
@@ -281,10 +283,10 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         check_is_fitted(self)
         self._require_candidates("explain")
         origins, series = self._ends(X, history)
-        weights = self.combined_.weights_at(origins)
-        forecasts = self._decode(self._candidates.each(origins, weights.any(axis=0)))
-        names, parts = np.array(self.combined_.names, dtype=object), []
-        for name, own, steps in zip(series, weights, forecasts, strict=True):
+        found, parts = self._forecasts(origins), []
+        names = np.array(self.combined_.names, dtype=object)
+        every = self._decode(found.every)
+        for name, own, steps in zip(series, found.weights, every, strict=True):
             order = np.argsort(-own, kind="stable")[: np.sum(own > 0)]
             part = pd.DataFrame(steps[order], columns=range(1, self.horizon_ + 1))
             part.insert(0, "weight", own[order])
@@ -298,7 +300,7 @@ class TransformerForecaster(NetworkParameters, Forecaster):
     def candidate_weights_(self):
         """Weights of the candidates; DataFrame of shape (n_series, n_candidates)."""
         self._require_candidates("candidate_weights_")
-        names = self.observed_["names"][: len(self.scale_)]
+        names = self.observed_.names[: len(self.scale_)]
         index = pd.Index(names, tupleize_cols=False)
         return pd.DataFrame(self.combined_.weights, index=index, columns=self.combined_.names)
 
@@ -337,17 +339,8 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         if self.candidates is None:
             raise AttributeError(f"{what} is of candidates, but candidates=None: pass 'auto'.")
 
-    def _ends(self, X, history):
-        """Origins at the ends of the series to forecast, and their names."""
-        steps = read_steps(self, X, history)
-        if not steps.n_blocks:
-            raise ValueError(f"X={X!r} has no steps after the series: pass some to look at.")
-        observations = self._observations(steps)
-        return observations.at_ends(self.horizon_), steps.panel.names
-
     def _learn(self, observations, context, task_data):
-        panel, self.attention_ = Panel.from_state(self.observed_), None
-        self.seasons_ = seasons_of(panel, self.season_length)
+        self.seasons_, self.attention_ = seasons_of(self.observed_, self.season_length), None
         task = partial(_task, self, context, task_data)
         transformer = self._new_transformer(observations.lengths.max(), task, task_data)
         if self.candidates is None:
@@ -356,7 +349,7 @@ class TransformerForecaster(NetworkParameters, Forecaster):
             origins, validation = split_at_ends(origins, _HELD_OUT)
             self.combined_ = CombinedForecast.of(transformer.learn(origins))
             validation = validation.take(evenly_spread(len(validation), _MOST_CALIBRATED))
-            self._calibrate(validation, self._forecast(validation))
+            self.calibration_ = Calibration.fit(self._forecasts(validation))
             return
         self.transform_, fitted = choose_transform(
             observations, self.horizon_, self.log, self.bounds, self._fit_candidates
@@ -373,10 +366,8 @@ class TransformerForecaster(NetworkParameters, Forecaster):
                     training, held_out, Classical(self.seasons_[0], self.log_),
                     check_random_state(self.random_state),
                 )  # fmt: skip
-        self._calibrate(
-            training.validation, held_out,
-            block=training.block, disagreement=disagreement(every),
-        )  # fmt: skip
+        found = Forecasts(training.validation, held_out, disagreement(every))
+        self.calibration_ = Calibration.fit(found, block=training.block)
 
     def _fit_candidates(self, observations, log, transformer=None):
         lookback = None if self.lookback == "auto" else int(self.lookback)
@@ -403,23 +394,18 @@ class TransformerForecaster(NetworkParameters, Forecaster):
             choose_lookback(length, *sizes), self.device, settings, begin
         )
 
-    @property
-    def _candidates(self):
-        """The fitted candidates, computing on `device`."""
-        return self.combined_.on(self.device)
-
     def _encode(self, values):
         return self.transform_.encode(values)
 
     def _decode(self, values):
         return self.transform_.decode(values)
 
-    def _forecast(self, origins):
-        found = self._candidates.forecast(origins)
-        return found if self.attention_ is None else self.attention_.forecast(origins, found)
-
-    def _disagreement(self, origins):
-        return disagreement(self._candidates.each(origins))
+    def _forecasts(self, origins, levels=None):
+        candidates = self.combined_.on(self.device)
+        found = Forecasts.at(origins, candidates, full=levels is not None)
+        if self.attention_ is None:
+            return found
+        return replace(found, mean=self.attention_.forecast(origins, found.mean))
 
     @property
     def _max_subtasks(self):
@@ -438,6 +424,7 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         check_series_parts(settings.architecture)
 
     _held = (
+        *Forecaster._held,
         FittedNetwork, CombinedForecast, Classical, SeasonalProfiles, WindowRidge, OwnAnalogs,
         FeatureRidge, WindowRegressor, FeatureBasis, FeatureEffects, CandidateAttention,
         TransformerCandidate, Scaling, Transform,

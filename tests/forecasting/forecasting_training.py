@@ -1,8 +1,10 @@
 """Series and training that the tests of candidates share."""
 
+from dataclasses import replace
+
 import numpy as np
 
-from sklearn_attention.forecasting import Observations
+from sklearn_attention.forecasting import Table
 from sklearn_attention.forecasting._training import Training
 
 
@@ -18,24 +20,16 @@ def make_walks(lengths, season=6, seed=0):
 
 def make_training_of(series, horizon=4, lookback=5):
     """Training with validation origins in five blocks."""
-    return Training.of(Observations.of(series), horizon, lookback)
+    return Training.of(Table.of(series), horizon, lookback)
 
 
-def changed_after(table, known, features=False):
-    """The same series with other values after so many steps, known for sure, in each.
-
-    With `features` those known only up to now change as well from that step on.
-    """
-    values, later = [], []
-    for i, own in enumerate(table.values):
-        values.append(np.where(np.arange(len(own)) < known[i], own, 1e3 + own[::-1] ** 2))
-    if not features:
-        return table.with_values(values)
-    past = np.setdiff1d(np.arange(table.features[0].shape[1]), table.known)
-    for i, own in enumerate(table.features):
-        later.append(own.copy())
-        later[-1][known[i] :, past] = 77.0
-    return Observations(values, table.starts, table.identity, later, table.known)
+def changed_after(table, known):
+    """The same series with other values and past features after so many steps (n_series,)."""
+    later = table.step - table.starts[table.series] >= known[table.series]
+    features, past = table.features.copy(), np.arange(table.n_features)
+    features[np.ix_(later, np.setdiff1d(past, table.known))] = 77.0
+    value = np.where(later, 1e3 - 2 * table.value, table.value)
+    return replace(table, value=value, features=features)
 
 
 def check_knows_nothing_later(forecast, table, horizon, tolerance=1e-11):
@@ -52,17 +46,15 @@ def check_knows_nothing_later(forecast, table, horizon, tolerance=1e-11):
         one = origins.take([row])
         np.testing.assert_allclose(forecast(one)[0], expected[row], rtol=tolerance)
         known = np.where(np.arange(len(table.values)) == one.series, one.known, 1)
-        changed = changed_after(table, known, table.features is not None)
+        changed = changed_after(table, known)
         found = forecast(changed.at_ends(horizon).at(one.series, one.known))
         np.testing.assert_allclose(found[0], expected[row], rtol=tolerance)
 
 
-def unknown_twins(observations):
+def unknown_twins(table):
     """Series that were not learned from, a thousand times as large and shifted."""
-    return Observations(
-        [1000 * own - 5 for own in observations.values], observations.starts,
-        np.full(len(observations.values), -1), observations.features, observations.known,
-    )  # fmt: skip
+    twins = replace(table, identity=np.full(len(table), -1))
+    return twins.with_values([1000 * own - 5 for own in table.values])
 
 
 def overlapping_rows(training, series, block):
