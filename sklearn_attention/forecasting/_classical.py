@@ -61,7 +61,7 @@ class Classical:
         for block in range(training.n_blocks):
             rows = np.flatnonzero(training.block == block)
             held_out[rows] = self.forecast(validation.take(rows), training.earliest(rows))
-        return held_out
+        return self, held_out
 
     def forecast(self, origins, adjust_until=None):
         """Forecasts at some origins.

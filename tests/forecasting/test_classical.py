@@ -117,12 +117,12 @@ def test_nothing_after_an_origin_matters_to_it():
     series = make_walks([60, 40])
     training = make_training_of(series, horizon=4)
     classical = Classical(6.0, False)
-    expected = classical.fit(training)
+    _, expected = classical.fit(training)
     for origin in (0, len(training.block) // 2, len(training.block) - 1):
         i, known = training.validation.series[origin], training.validation.known[origin]
         changed = [own.copy() for own in series]
         changed[i][known:] = 1000 * np.random.default_rng(1).normal(size=len(series[i]) - known)
-        found = classical.fit(make_training_of(changed, horizon=4))
+        _, found = classical.fit(make_training_of(changed, horizon=4))
         np.testing.assert_array_equal(found[origin], expected[origin])
 
 
@@ -130,7 +130,7 @@ def test_held_out_patterns_are_those_before_the_block():
     series = make_walks([60])
     training = make_training_of(series, horizon=4)
     classical = Classical(6.0, False)
-    held_out = classical.fit(training)
+    _, held_out = classical.fit(training)
     for block in range(training.n_blocks):
         rows = np.flatnonzero(training.block == block)
         first = training.validation.known[rows].min()
