@@ -486,10 +486,10 @@ class OurWindows:
         """Has happened in `fit`."""
 
     def predict(self, past, channel):
-        from sklearn_attention.forecasting import Observations
+        from sklearn_attention.forecasting import Table
 
         values = self.table.iloc[:, channel].to_numpy()
-        observations = Observations.of([values], identity=np.array([channel]))
+        observations = Table.of([values], identity=np.array([channel]))
         origins = observations.at_ends(self.model.horizon_)
         steps = self.known + np.arange(len(past))
         parts = np.array_split(steps, -(-len(steps) // 1000))
@@ -500,7 +500,9 @@ class OurWindows:
     def predict_interval(self, past, channel):
         from sklearn_attention.forecasting._calibration import interval_margin
 
-        errors, levels = (self.model.calibration_[name] for name in ("errors", "levels"))
+        errors, levels = (
+            getattr(self.model.calibration_, name) for name in ("errors", "levels")
+        )
         margin = interval_margin(errors, levels, COVERAGE)
         margin = margin * np.concatenate(list(map(self.model._units, self.origins)))
         return self.forecasts - margin, self.forecasts + margin

@@ -1,20 +1,25 @@
 """Forecasting series: candidates and attention over them, analogs, and the forms of series."""
 
 from ._baselines import seasonal_naive
+from ._calibration import Calibration
 from ._forecaster import Forecaster
-from ._index import TimeIndex
+from ._forecasts import Forecasts
 from ._kernel_forecaster import KernelForecaster
 from ._metrics import crps, mase, msis, naive_scale
-from ._observations import Observations, Origins
+from ._origins import Origins
 from ._panel import Panel
+from ._table import Table
+from ._time import TimeIndex
 from ._transformer_forecaster import TransformerForecaster
 
 __all__ = [
+    "Calibration",
     "Forecaster",
+    "Forecasts",
     "KernelForecaster",
-    "Observations",
     "Origins",
     "Panel",
+    "Table",
     "TimeIndex",
     "TransformerForecaster",
     "crps",

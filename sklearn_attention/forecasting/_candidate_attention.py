@@ -6,7 +6,8 @@ import numpy as np
 
 from ._adjustment import SeasonalAdjustment
 from ._classical import Classical
-from ._observations import Observations, positions
+from ._origins import positions
+from ._table import Table
 
 # Seasons and steps of the window that a network sees.
 _SEASONS, _FEWEST_STEPS, _MOST_STEPS = 2, 16, 64
@@ -179,10 +180,10 @@ def inputs_at(origins, classical, until):
         np.cumsum(np.abs(np.diff(own, prepend=own[0]))) / np.maximum(np.arange(len(own)), 1)
         for own in adjusted
     ]
-    own = Observations.of(adjusted).at_ends(origins.horizon).at(origins.series, origins.known)
+    own = Table.of(adjusted).at_ends(origins.horizon).at(origins.series, origins.known)
     window = int(np.clip(_SEASONS * m, _FEWEST_STEPS, _MOST_STEPS))
     past = own.past(window)
-    unit = Observations.of(changes).at_ends(1).at(origins.series, origins.known).past(1)
+    unit = Table.of(changes).at_ends(1).at(origins.series, origins.known).past(1)
     if classical.logs:
         unit = unit + 1e-3
     else:

@@ -6,7 +6,7 @@ import numpy as np
 
 from ._classical import Classical
 from ._combination import PANEL, Combination, choose_weights, combine
-from ._feature_effects import FeatureEffects, fit_without_effects, learn_effects
+from ._feature_effects import FeatureEffects, fit_each, fit_without_effects, learn_effects
 from ._feature_ridge import FeatureRidge
 from ._lookback import choose_lookback, least_length
 from ._measures import naive_scales
@@ -118,7 +118,7 @@ def fit_combined(observations, horizon, seasons, lookback, logs, kinds=CANDIDATE
 
     Parameters
     ----------
-    observations : Observations
+    observations : Table
     horizon : int
     seasons : list of float
         Steps in a season; windows are measured in the first.
@@ -164,7 +164,7 @@ def fit_combined(observations, horizon, seasons, lookback, logs, kinds=CANDIDATE
         candidates += [WindowRidge(length, n_series > 1) for length in lengths]
     if "analogs" in kinds:
         candidates += [OwnAnalogs(length, seasons[0]) for length in every]
-    if "features" in kinds and observations.features is not None:
+    if "features" in kinds and observations.n_features:
         candidates.append(FeatureRidge(seasons[0]))
     longest = observations.lengths.max()
     if regressors and longest >= least_length(horizon):
@@ -176,9 +176,10 @@ def fit_combined(observations, horizon, seasons, lookback, logs, kinds=CANDIDATE
     effects, apart = learn_effects(training, seasons[0]) if wanted else (None, [])
     n_names = sum(len(one.names) for one in (*candidates, *others))
     if effects is None:
-        held_out = [one.fit(training) for one in candidates]
+        candidates, held_out = fit_each(candidates, training)
     else:
-        held_out = [fit_without_effects(candidates, training, effects, apart)]
+        candidates, found = fit_without_effects(candidates, training, effects, apart)
+        held_out = [found]
     held_out += [one.fit(training) for one in others]
     if len(training.block) == 0:
         # Nothing can be validated: all candidates that have a forecast count alike.

@@ -41,7 +41,7 @@ class FeatureEffects:
     unit: np.ndarray
 
     def take_out(self, observations):
-        """Observations without the effects of their features."""
+        """A table without the effects of their features."""
         effects, units = self._of_rows(observations), observations.units(self.unit)
         rest = [
             values - units[i] * effects[observations.feature_rows(i, np.arange(len(values)))]
@@ -57,7 +57,7 @@ class FeatureEffects:
 
     def _of_rows(self, observations):
         known = observations.known
-        return self.basis(observations.flat_features[0][:, known], known) @ self.coef
+        return self.basis(observations.features[:, known], known) @ self.coef
 
 
 def learn_effects(training, season_length):
@@ -77,14 +77,14 @@ def learn_effects(training, season_length):
     """
     observations, lag = training.origins.table, max(1, round(season_length))
     series = np.flatnonzero(observations.lengths > lag)
-    if observations.features is None or not len(observations.known) * len(series):
+    if not observations.n_features or not len(observations.known) * len(series):
         return None, []
-    basis = FeatureBasis.of(observations.flat_features[0])
+    basis = FeatureBasis.of(observations.features)
     x, y, blocks = [], [], []
     for i in series:
         values = observations.values[i] / training.scale[i]
         steps = np.arange(len(values))
-        table = observations.flat_features[0][observations.feature_rows(i, steps)]
+        table = observations.features[observations.feature_rows(i, steps)]
         table = basis(table[:, observations.known], observations.known)
         x.append(table[lag:] - table[:-lag])
         y.append(values[lag:] - values[:-lag])
@@ -119,6 +119,7 @@ def fit_without_effects(candidates, training, effects, held_out):
 
     Returns
     -------
+    fitted : list of candidates
     held_out : ndarray of shape (n_validation, n_names, horizon)
     """
     names = sum(len(one.names) for one in candidates)
@@ -128,13 +129,22 @@ def fit_without_effects(candidates, training, effects, held_out):
         validation = training.validation.take(rows)
         part = replace(training, validation=validation, block=np.zeros_like(rows))
         part, ahead = _without(part, own), own.ahead(validation)
-        left = np.concatenate([one.fit(part) for one in candidates], axis=1)
+        left = np.concatenate(fit_each(candidates, part)[1], axis=1)
         found[rows] = left + ahead[:, None]
     training = _without(training, effects)
-    for one in candidates:
-        if not isinstance(one, _LEARN_NOTHING):
-            one.fit(training)
-    return found
+    fitted = [
+        one if isinstance(one, _LEARN_NOTHING) else fit_each([one], training)[0][0]
+        for one in candidates
+    ]
+    return fitted, found
+
+
+def fit_each(candidates, training):
+    """Fitted candidates, and their held-out forecasts."""
+    found = [one.fit(training) for one in candidates]
+    pairs = zip(candidates, found, strict=True)
+    found = [own if isinstance(own, tuple) else (one, own) for one, own in pairs]
+    return [one for one, _ in found], [held_out for _, held_out in found]
 
 
 def _without(training, effects):

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from ._feature_basis import FeatureBasis
-from ._observations import chunks, evenly_spread
+from ._origins import chunks, evenly_spread
 
 # Penalties that are tried, relative to the mean square of a column.
 _ALPHAS = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1)

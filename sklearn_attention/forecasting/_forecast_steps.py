@@ -7,14 +7,13 @@ import numpy as np
 import pandas as pd
 
 from .._validation import check_positive
-from ._dates import is_date, steps_until
 from ._features import Rows, read_table
-from ._index import TimeIndex
 from ._missing import fill_panel
 from ._observe import split_index
 from ._panel import LONG, Panel
 from ._series import read_panel
 from ._tidy import features_of, is_tidy
+from ._time import is_date, steps_until
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,14 +94,14 @@ def read_steps(forecaster, X, history):
     steps : ForecastSteps
     """
     if history is None:
-        return _read_steps(forecaster, X, Panel.from_state(forecaster.observed_), fresh=False)
+        return _read_steps(forecaster, X, Panel.of(forecaster.observed_), fresh=False)
     return _read_steps(forecaster, X, _read_history(forecaster, history), fresh=True)
 
 
 def _read_history(forecaster, history):
     """Fresh observations, of which there must be enough."""
     options = {"missing": forecaster.missing, "season_length": forecaster.season_length_}
-    time = TimeIndex(**forecaster.observed_["time"])
+    time = forecaster.observed_.time
     panel = read_panel(history, like=time, rows_are_series=True, what="history")
     panel, least = fill_panel(panel, **options, what="history"), forecaster._least_history
     for name, values in zip(panel.names, panel.values, strict=True):

@@ -1,6 +1,7 @@
 """What all forecasters share: everything but how a window is answered."""
 
 from abc import ABC, abstractmethod
+from dataclasses import replace
 
 import numpy as np
 from sklearn.callback import with_callbacks
@@ -10,31 +11,22 @@ from .._base import AttentionEstimator, keeps_state_on_failure
 from .._validation import check_in_open_interval, check_positive, check_probabilities
 from ._append import appended, read_later
 from ._backtest import backtest
-from ._calibration import (
-    calibrated,
-    calibration_without_origins,
-    drift_since,
-    growth,
-    interval_margin,
-    quantile_shift,
-)
+from ._calibration import Calibration
 from ._features import refuse_leakage
 from ._forecast_steps import build, read_steps
 from ._measures import naive_scales
-from ._observations import Observations, evenly_spread
 from ._observe import read_training, resolve_past
 from ._panel import Panel
 from ._season import season_of
-
-# Origins since the fit whose errors are looked at, of each series.
-_SINCE = 20
+from ._table import Form, Table
+from ._time import TimeIndex
 
 
 class Forecaster(AttentionEstimator, ABC):
     """Base class of forecasters: reads series, keeps time, calibrates.
 
     A subclass says how to learn from series, :meth:`_learn`, and what follows origins in them,
-    :meth:`_forecast`. If it knows a distribution, it also defines :meth:`_quantiles`.
+    :meth:`_forecasts`.
 
     Parameters
     ----------
@@ -58,9 +50,9 @@ class Forecaster(AttentionEstimator, ABC):
         Steps of a window, of what is forecast at once, and of a season.
     scale_ : ndarray of shape (n_series,)
         Of each training series the mean absolute difference between neighbours.
-    observed_ : dict
-        The series and features observed so far, as plain arrays.
-    calibration_ : dict
+    observed_ : Table
+        The series and features observed so far.
+    calibration_ : Calibration
         Held-out ``errors``, in units of those of their series, which are the ``unit``.
     n_features_in_ : int
         Number of features.
@@ -74,16 +66,16 @@ class Forecaster(AttentionEstimator, ABC):
     Examples
     --------
     >>> import numpy as np
-    >>> from sklearn_attention.forecasting import Forecaster
+    >>> from sklearn_attention.forecasting import Calibration, Forecaster, Forecasts
     >>> class SeasonalNaive(Forecaster):
     ...     def _learn(self, observations, context, task_data):
     ...         self.lookback_ = self.season_length_
     ...         origins = observations.origins(self.horizon_, self.lookback_)
-    ...         self._calibrate(origins, self._forecast(origins))
+    ...         self.calibration_ = Calibration.fit(self._forecasts(origins))
     ...
-    ...     def _forecast(self, origins):
+    ...     def _forecasts(self, origins, levels=None):
     ...         steps = np.arange(self.horizon_) % self.lookback_
-    ...         return origins.past(self.lookback_)[:, steps]
+    ...         return Forecasts(origins, origins.past(self.lookback_)[:, steps])
     >>> model = SeasonalNaive(3, season_length=4).fit(np.tile([1.0, 2.0, 5.0, 3.0], 10))
     >>> model.predict(6)
     array([1., 2., 5., 3., 1., 2.])
@@ -144,14 +136,11 @@ class Forecaster(AttentionEstimator, ABC):
         self.horizon_ = int(self.horizon)
         self.season_length_ = season_of(panel, self.season_length)
         self.scale_ = naive_scales(panel.values)
-        self.observed_ = panel.state()
-        observations = Observations.of(
-            panel.values, panel.starts, features=panel.features, known=self.known_columns_
-        )
+        self.observed_ = panel.table(known=self.known_columns_)
         task_data = {"X": X, "y": y, "metadata": {}}
         context = self._init_callback_context(max_subtasks=self._max_subtasks)
         context.call_on_fit_task_begin(estimator=self, **task_data)
-        self._learn(observations, context, task_data)
+        self._learn(self.observed_, context, task_data)
         context.call_on_fit_task_end(estimator=self, **task_data, reconstruction_attributes={})
         return self
 
@@ -181,9 +170,12 @@ class Forecaster(AttentionEstimator, ABC):
         far, which a handful of observations do not tell well.
         """
         check_is_fitted(self)
-        panel = Panel.from_state(self.observed_)
+        panel = Panel.of(self.observed_)
         later, rows = read_later(self, X, y, panel, may_add=True)
-        self.observed_ = appended(panel, later, rows, self.missing).state()
+        longer, n_training = appended(panel, later, rows, self.missing), len(self.scale_)
+        identity = np.arange(len(longer))
+        identity[n_training:] = -1
+        self.observed_ = longer.table(identity, self.known_columns_)
         return self
 
     def predict(self, X=None, *, history=None, coverage=None):
@@ -220,17 +212,12 @@ class Forecaster(AttentionEstimator, ABC):
         observation.
         """
         check_is_fitted(self)
-        levels = []
-        if coverage is not None:
-            levels = check_probabilities("coverage", coverage).tolist()
-        steps = read_steps(self, X, history)
-        parts, columns = [self._answer(steps)], ["forecast"]
-        for level in levels:
-            parts.append(self._interval(steps, level))
-            columns += [f"{end}_{100 * level:g}" for end in ("lower", "upper")]
+        requested = self._read(X, history)
         if coverage is None:
-            return steps.wrap(parts[0])
-        return steps.wrap(list(map(np.column_stack, zip(*parts, strict=True))), columns)
+            return requested.wrap(self._answer(requested)[:, 0])
+        coverages = check_probabilities("coverage", coverage).tolist()
+        ends = [f"{end}_{100 * level:g}" for level in coverages for end in ("lower", "upper")]
+        return requested.wrap(self._intervals(requested, coverages), ["forecast", *ends])
 
     def predict_interval(self, X=None, coverage=0.9, *, history=None):
         """Intervals that contain an observation with a given probability, step by step.
@@ -261,8 +248,8 @@ class Forecaster(AttentionEstimator, ABC):
         """
         check_is_fitted(self)
         coverage = check_in_open_interval("coverage", coverage, 0, 1)
-        steps = read_steps(self, X, history)
-        return steps.wrap(self._interval(steps, coverage), ["lower", "upper"])
+        requested = self._read(X, history)
+        return requested.wrap(self._intervals(requested, [coverage])[:, 1:], ["lower", "upper"])
 
     def predict_quantiles(self, X=None, quantiles=(0.1, 0.5, 0.9), *, history=None):
         """Quantiles of the distribution of each step.
@@ -285,11 +272,12 @@ class Forecaster(AttentionEstimator, ABC):
         """
         check_is_fitted(self)
         levels = check_probabilities("quantiles", quantiles)
-        steps = read_steps(self, X, history)
-        errors, kept = self.calibration_["errors"], self.calibration_["levels"]
-        shifts = [quantile_shift(errors, kept, level) for level in levels]
-        answers = self._answer(steps, levels, np.stack(shifts, axis=-1))
-        return steps.wrap(answers, levels.tolist())
+        requested = self._read(X, history)
+
+        def finish(forecasts, drift, n_blocks):
+            return self.calibration_.quantiles(forecasts, levels, drift, n_blocks)
+
+        return requested.wrap(self._answer(requested, levels, finish), levels.tolist())
 
     def score(self, X, y=None):
         """Minus the mean absolute scaled error; higher is better.
@@ -315,10 +303,14 @@ class Forecaster(AttentionEstimator, ABC):
            accuracy. International Journal of Forecasting 22, 679-688.
         """
         check_is_fitted(self)
-        panel = Panel.from_state(self.observed_)
+        panel = Panel.of(self.observed_)
         later, rows = read_later(self, X, y, panel)
         asked = [np.arange(*ends) for ends in zip(later.starts, later.ends, strict=True)]
-        answers = self._answer(build(self, panel, asked, rows))
+        steps = build(self, panel, asked, rows)
+        requested = _Requested(
+            steps, steps.panel.table(self._identity(steps), self.known_columns_)
+        )
+        answers = np.split(self._answer(requested)[:, 0], requested.cuts)
         scale = naive_scales(panel.values)
         scale[: len(self.scale_)] = self.scale_
         errors = [
@@ -365,7 +357,7 @@ class Forecaster(AttentionEstimator, ABC):
 
         Parameters
         ----------
-        observations : Observations
+        observations : Table
             The training series.
         context : CallbackContext
             Of the fit; further tasks are its subcontexts.
@@ -374,46 +366,20 @@ class Forecaster(AttentionEstimator, ABC):
         """
 
     @abstractmethod
-    def _forecast(self, origins):
-        """Forecasts at some origins.
+    def _forecasts(self, origins, levels=None):
+        """Forecasts at some origins, from nothing that comes after them.
 
         Parameters
         ----------
         origins : Origins
-            Their targets are not known.
+        levels : sequence of float, default=None
+            Quantiles that are wanted, if there is a distribution; None for forecasts alone,
+            without their disagreement.
 
         Returns
         -------
-        forecasts : ndarray of shape (n_origins, horizon)
+        forecasts : Forecasts
         """
-
-    def _quantiles(self, origins, forecasts, levels):
-        """Quantiles of what follows origins; the forecasts if there is no distribution.
-
-        Parameters
-        ----------
-        origins : Origins
-        forecasts : ndarray of shape (n_origins, horizon)
-        levels : sequence of float
-
-        Returns
-        -------
-        quantiles : ndarray of shape (n_origins, horizon, n_levels)
-        """
-        return np.repeat(forecasts[:, :, None], len(levels), axis=2)
-
-    def _disagreement(self, origins):
-        """How far candidate forecasts lie from their mean; 0 if there is but one forecast.
-
-        Parameters
-        ----------
-        origins : Origins
-
-        Returns
-        -------
-        disagreement : float or ndarray of shape (n_origins, horizon)
-        """
-        return 0.0
 
     def _encode(self, values):
         """Values of a series in the units that are computed in."""
@@ -436,116 +402,91 @@ class Forecaster(AttentionEstimator, ABC):
     def _check_parameters(self):
         check_positive("horizon", self.horizon, integer=True)
 
+    _held = Table, TimeIndex, Form, Calibration
+
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.target_tags.required = False
         tags.target_tags.multi_output = True
         return tags
 
-    def _calibrate(self, origins, forecasts, levels=(0.5,), block=0, disagreement=0.0):
-        """Remember errors of held-out forecasts, in units of the errors of each series.
+    def _read(self, X, history):
+        """Rows that are requested, and the series to forecast them from."""
+        steps = read_steps(self, X, history)
+        return _Requested(steps, steps.panel.table(self._identity(steps), self.known_columns_))
 
-        Parameters
-        ----------
-        origins : Origins
-            That were not learned from.
-        forecasts : ndarray of shape (n_origins, horizon)
-        levels : sequence of float, default=(0.5,)
-            Whose quantiles are calibrated.
-        block : int or ndarray of int of shape (n_origins,), default=0
-            Which block of time each origin is in.
-        disagreement : float or ndarray of shape (n_origins, horizon), default=0.0
-            As :meth:`_disagreement` finds.
+    def _ends(self, X, history):
+        """Origins at the ends of the series to forecast, and their names."""
+        requested = self._read(X, history)
+        if not requested.steps.n_blocks:
+            raise ValueError(f"X={X!r} has no steps after the series: pass some to explain.")
+        table = requested.table
+        table = table.with_values(list(map(self._encode, table.values)))
+        return table.at_ends(self.horizon_), requested.steps.panel.names
+
+    def _intervals(self, requested, coverages):
+        """Forecasts and the ends of intervals; (n_rows, 1 + 2 n_coverages)."""
+        ends = [(1 + side * own) / 2 for own in coverages for side in (-1, 1)]
+
+        def finish(forecasts, drift, n_blocks):
+            found = self.calibration_.intervals(forecasts, coverages, drift, n_blocks)
+            return np.concatenate([forecasts.mean[:, :, None], found], axis=2)
+
+        return self._answer(requested, ends, finish)
+
+    def _answer(self, requested, levels=None, finish=None):
+        """Numbers for requested rows, (n_rows, n_columns), from one pass for each block.
+
+        `finish(forecasts, drift, n_blocks)` makes columns, (n_origins, horizon, n_columns), of
+        forecasts with the quantiles of some levels; None for the forecasts alone.
         """
-        observations = origins.table
-        if len(origins) == 0:
-            calibration = calibration_without_origins(origins, levels)
+        table = requested.table.with_values(list(map(self._encode, requested.table.values)))
+        series, start = requested.series, table.starts[requested.series]
+        ahead = requested.step - start - table.lengths[series]
+        later = ahead >= 0
+        n_blocks = -(-int(ahead.max(initial=-1) + 1) // self.horizon_)
+        ends = table.at_ends(self.horizon_)
+        # Nothing is known before the first step, which stands for itself.
+        origins = ends.at(series[~later], np.maximum(requested.step - start, 0)[~later])
+        n_within = len(origins)
+        origins = origins.joined(ends) if n_blocks else origins
+        if finish is None:
+            found, drift = self._forecasts(origins), np.ones(len(origins))
+            finish = _means
         else:
-            missed = origins.targets()[:, :, None] - self._quantiles(origins, forecasts, levels)
-            scale = naive_scales(observations.values)
-            calibration = calibrated(missed, origins.series, block, scale, disagreement)
-        self.calibration_ = {"levels": np.array(levels), "until": observations.lengths}
-        self.calibration_ |= calibration
+            found, drift = self._forecasts_with_drift(origins, levels, requested.fresh)
+        within = finish(found.take(slice(n_within)), drift[:n_within], 1)[:, 0]
+        found, drift, blocks = found.take(slice(n_within, None)), drift[n_within:], []
+        for block in range(n_blocks):
+            if block:  # from the forecasts of those before
+                table = table.extended(found.mean)
+                found = self._forecasts(table.at_ends(self.horizon_), levels)
+            blocks.append(finish(found, drift, block + 1))
+        answers = np.empty((len(series), within.shape[1]))
+        answers[~later] = within
+        if blocks:
+            answers[later] = np.concatenate(blocks, axis=1)[series[later], ahead[later]]
+        return self._decode(answers)
 
-    def _observations(self, steps):
-        """The series that are forecast, in the units that forecasts are made in."""
-        panel = steps.panel
-        return Observations(
-            list(map(self._encode, panel.values)), panel.starts, self._identity(steps),
-            panel.features, self.known_columns_,
-        )  # fmt: skip
-
-    def _answer(self, steps, levels=None, shifts=None):
-        """Forecasts, or quantiles of some levels that are shifted in units of the errors."""
-        observations = self._observations(steps)
-        if levels is not None:
-            ranks = np.argsort(np.argsort(levels))
-            n_series = len(observations.values)
-            drift = np.ones(n_series) if steps.fresh else self._drift(observations)
-
-        def describe(origins, forecasts, block):
-            if levels is None:
-                return self._decode(forecasts)
-            found = self._quantiles(origins, forecasts, levels)
-            unit = drift[origins.series][:, None] * self._units(origins)
-            found = found + unit[:, :, None] * shifts
-            center = forecasts[:, :, None]
-            found = center + np.sqrt(block + 1) * (found - center)
-            # Corrections may make quantiles cross.
-            return self._decode(np.sort(found, axis=2)[:, :, ranks])
-
-        ends, blocks = observations.at_ends(self.horizon_), []
-        within = steps.within(ends)
-        for block in range(steps.n_blocks):
-            # Each block is forecast from the forecasts of those before.
-            forecasts = self._forecast(ends)
-            blocks.append(describe(ends, forecasts, block))
-            ends = ends.table.extended(forecasts).at_ends(self.horizon_)
-        if len(within):
-            return steps.collect(describe(within, self._forecast(within), 0)[:, 0], blocks)
-        return steps.collect(blocks[0][:0, 0], blocks)
-
-    def _units(self, origins):
-        """What errors are to be expected at some origins; (n_origins, horizon or 1)."""
-        observations, series = origins.table, origins.series
-        known, calibration = observations.identity >= 0, self.calibration_
-        scale = 1.0 if known.all() else naive_scales(observations.values)
-        error, unit = (
-            np.where(known, calibration[name][observations.identity], scale * usual)[series]
-            for name, usual in zip(("error", "unit"), calibration["usual"], strict=True)
-        )
-        return unit[:, None] * growth(self._disagreement(origins), error)
-
-    def _drift(self, observations):
-        """By what errors since the fit exceed those held out, of each series; (n_series,)."""
-        horizon, first = self.horizon_, self.calibration_["until"]
-        width = np.maximum(observations.lengths[: len(first)] - first - horizon + 1, 0)
-        parts = [evenly_spread(n, _SINCE) for n in width]
-        series = np.repeat(np.arange(len(first)), list(map(len, parts)))
-        n_series = len(observations.values)
-        if len(series) == 0:
-            return np.ones(n_series)
-        origins = observations.at_ends(horizon).at(
-            series, first[series] + np.concatenate(parts)
-        )
-        levels, held_out = self.calibration_["levels"], self.calibration_["errors"]
-        found = self._quantiles(origins, self._forecast(origins), levels)
-        errors = (origins.targets()[:, :, None] - found) / self._units(origins)[:, :, None]
-        n_horizons = np.zeros(n_series)
-        n_horizons[: len(first)] = (width - 1) / horizon + 1
-        return drift_since(errors, held_out, series, n_series, n_horizons)
-
-    def _interval(self, steps, coverage):
-        """Lower and upper ends of the intervals of a coverage, for each series."""
-        errors, levels = self.calibration_["errors"], self.calibration_["levels"]
-        margin = interval_margin(errors, levels, coverage)  # (horizon,)
-        ends = [(1 - coverage) / 2, (1 + coverage) / 2]
-        return self._answer(steps, ends, np.stack([-margin, margin], axis=-1))
+    def _forecasts_with_drift(self, origins, levels, fresh):
+        """Forecasts with all that intervals need, and the drift of errors since the fit."""
+        calibration, n = self.calibration_, len(origins)
+        if fresh:
+            return self._forecasts(origins, levels), np.ones(n)
+        since, rows = calibration.origins_since(origins)
+        if len(since) == 0:
+            return self._forecasts(origins, levels), np.ones(n)
+        found = self._forecasts(origins.joined(since), [*levels, *calibration.levels])
+        now, since = found.take(slice(n)), found.take(slice(n, None))
+        if found.quantiles is not None:
+            now = replace(now, quantiles=now.quantiles[:, :, : len(levels)])
+            since = replace(since, quantiles=since.quantiles[:, :, len(levels) :])
+        return now, calibration.drift(since, rows)
 
     def _identity(self, steps):
         """Which training series each series is; -1 for others."""
         names, n_training = steps.panel.names, len(self.scale_)
-        training = self.observed_["names"][:n_training]
+        training = self.observed_.names[:n_training]
         if not steps.fresh:
             return np.where(np.arange(len(names)) < n_training, np.arange(len(names)), -1)
         if n_training == 1:
@@ -553,3 +494,20 @@ class Forecaster(AttentionEstimator, ABC):
         if steps.panel.form == "windows":
             return np.full(len(names), -1)
         return np.array([training.index(n) if n in training else -1 for n in names])
+
+
+def _means(forecasts, drift, n_blocks):
+    """Forecasts as the only column."""
+    return forecasts.mean[:, :, None]
+
+
+class _Requested:
+    def __init__(self, steps, table):
+        self.steps, self.table, self.fresh = steps, table, steps.fresh
+        lengths = [len(own) for own in steps.positions]
+        self.series = np.repeat(np.arange(len(lengths)), lengths)
+        self.step = np.concatenate(steps.positions)
+        self.cuts = np.cumsum(lengths)[:-1]
+
+    def wrap(self, answers, columns=None):
+        return self.steps.wrap(np.split(answers, self.cuts), columns)

@@ -1,12 +1,12 @@
 """Logarithms of series, and whether candidates do better on them."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from ._combination import PANEL
 from ._measures import naive_scales
-from ._observations import evenly_spread
+from ._origins import evenly_spread
 
 # Series that logarithms are tried on.
 _MOST_TRIED = 50
@@ -90,7 +90,7 @@ def choose_transform(observations, horizon, log, bounds, fit):
 
     Parameters
     ----------
-    observations : Observations
+    observations : Table
     horizon : int
     log : bool or "auto"
         "auto" tries both where no value is negative.
@@ -118,13 +118,7 @@ def choose_transform(observations, horizon, log, bounds, fit):
     if not possible:
         return plain, None
     rows = evenly_spread(len(values), _MOST_TRIED)
-    few = replace(
-        observations,
-        values=[values[i] for i in rows],
-        starts=observations.starts[rows],
-        identity=np.arange(len(rows)),
-        features=observations.features and [observations.features[i] for i in rows],
-    )
+    few = observations.take(rows)
     tried = []
     for transform in (plain, logarithms):
         fitted = fit(few.with_values(list(map(transform.encode, few.values))), transform.log)

@@ -1,12 +1,13 @@
 """The one form that series of all kinds are brought into, and forecasts brought back from."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 
-from ._index import TimeIndex
+from ._table import Form, Table
 from ._tidy import tidy_answer
+from ._time import TimeIndex
 
 # Forms in which all series share their rows, so that forecasts begin where the rows end.
 ALIGNED = ("array", "series", "table", "frame")
@@ -76,39 +77,21 @@ class Panel:
             return np.full(len(self), len(self.time))
         return self.ends
 
-    def state(self):
-        """Everything as plain arrays, strings and lists, to be stored.
-
-        Returns
-        -------
-        state : dict
-        """
-        flat = None if self.features is None else np.concatenate(self.features)
-        return vars(self) | {
-            "time": asdict(self.time),
-            "values": np.concatenate(self.values),
-            "lengths": self.ends - self.starts,
-            "features": flat,
-        }
+    def table(self, identity=None, known=()):
+        """The same as a table."""
+        table = Table.of(self.values, self.starts, identity, self.features, known)
+        form = Form(self.form, self.dtype, self.labels)
+        return replace(table, time=self.time, names=self.names, form=form)
 
     @classmethod
-    def from_state(cls, state):
-        """The panel that :meth:`state` was taken of.
-
-        Parameters
-        ----------
-        state : dict
-
-        Returns
-        -------
-        panel : Panel
-        """
-        state = dict(state)
-        cuts = np.cumsum(state.pop("lengths"))[:-1]
-        for name in ("values", "features"):
-            if state.get(name) is not None:
-                state[name] = np.split(state[name], cuts)
-        return cls(**state | {"time": TimeIndex(**state["time"])})
+    def of(cls, table):
+        """The panel of a table without later rows."""
+        form, cuts = table.form, table.first[1:]
+        features = np.split(table.features, cuts) if table.n_features else None
+        return cls(
+            table.time, table.values, table.starts, table.names, form.kind, form.dtype,
+            form.labels, features,
+        )  # fmt: skip
 
     def wrap(self, answers, positions, *, index=None, columns=None):
         """Bring answers into the form that the series came in.

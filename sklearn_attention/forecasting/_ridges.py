@@ -6,7 +6,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from ._measures import dividing, spread_of
-from ._observations import chunks
+from ._origins import chunks
 
 # Penalties that are tried, relative to the mean square of a step of the windows: of a map, and
 # of the difference of a map of one series from that of all.

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ._measures import dividing, spread_of
-from ._observations import evenly_spread
+from ._origins import evenly_spread
 
 # Windows that the units of features are measured on.
 _MOST_MEASURED = 5000

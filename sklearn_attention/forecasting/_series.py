@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 from scipy.sparse import issparse
 
-from ._index import TimeIndex, kind_of
 from ._missing import named, refuse_too_large
 from ._panel import Panel
 from ._tidy import is_tidy, long_of
+from ._time import TimeIndex, kind_of
 
 
 def read_panel(y, *, index=None, like=None, rows_are_series=False, may_lack=False, what="y"):

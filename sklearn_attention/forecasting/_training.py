@@ -5,7 +5,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ._observations import Origins
+from ._origins import Origins
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,5 +1,7 @@
 """Forecasting by candidates, attention over them, and a transformer."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 from sklearn.base import is_regressor
@@ -11,20 +13,20 @@ from ..training._architecture import check_series_parts
 from ..training._fit_network import FittedNetwork, NetworkParameters, fit_network
 from ..training._report import Report
 from ..training._settings import NetworkDefaults
+from ._calibration import Calibration
 from ._candidate_attention import CandidateAttention, fit_attention
 from ._classical import Classical
-from ._combination import PANEL, disagreement
+from ._combination import PANEL
 from ._combined_forecast import CANDIDATES, CombinedForecast, fit_combined
 from ._feature_basis import FeatureBasis
 from ._feature_effects import FeatureEffects
 from ._feature_ridge import FeatureRidge
-from ._forecast_steps import read_steps
 from ._forecaster import Forecaster
+from ._forecasts import Forecasts
 from ._logarithms import Transform, choose_transform
 from ._lookback import choose_lookback
-from ._observations import evenly_spread, split_at_ends
+from ._origins import evenly_spread, split_at_ends
 from ._own_analogs import OwnAnalogs
-from ._panel import Panel
 from ._profiles import SeasonalProfiles
 from ._ridges import WindowRidge
 from ._scaling import Scaling
@@ -133,9 +135,9 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         ``n_steps``, and why the training ``stopped``.
     scale_ : ndarray of shape (n_series,)
         Of each training series the mean absolute difference between neighbours.
-    observed_ : dict
-        The series and features observed so far, as plain arrays.
-    calibration_ : dict
+    observed_ : Table
+        The series and features observed so far.
+    calibration_ : Calibration
         Held-out ``errors``, in units of those of their series, which are the ``unit``.
     n_features_in_ : int
         Number of features.
@@ -282,11 +284,9 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         check_is_fitted(self)
         self._require_candidates("explain")
         origins, series = self._ends(X, history)
-        weights = self.combined_.weights_at(origins)
-        forecasts = self.combined_.each(origins, weights.any(axis=0))
-        forecasts = np.append(forecasts, self._further(origins), axis=1)
-        parts = []
-        for name, own, steps in zip(series, weights, self._decode(forecasts), strict=True):
+        found, parts = self._forecasts(origins), []
+        every = self._decode(found.every)
+        for name, own, steps in zip(series, found.weights, every, strict=True):
             order = np.argsort(-own, kind="stable")[: np.sum(own > 0)]
             part = pd.DataFrame(steps[order], columns=range(1, self.horizon_ + 1))
             part.insert(0, "weight", own[order])
@@ -300,7 +300,7 @@ class TransformerForecaster(NetworkParameters, Forecaster):
     def candidate_weights_(self):
         """Weights of the candidates; DataFrame of shape (n_series, n_candidates)."""
         self._require_candidates("candidate_weights_")
-        names = self.observed_["names"][: len(self.scale_)]
+        names = self.observed_.names[: len(self.scale_)]
         index = pd.Index(names, tupleize_cols=False)
         return pd.DataFrame(self.combined_.weights, index=index, columns=self._candidate_names)
 
@@ -312,16 +312,8 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         if self.candidates is None:
             raise AttributeError(f"{what} is of candidates, but candidates=None: pass 'auto'.")
 
-    def _ends(self, X, history):
-        """Origins at the ends of the series to forecast, and their names."""
-        steps = read_steps(self, X, history)
-        if not steps.n_blocks:
-            raise ValueError(f"X={X!r} has no steps after the series: pass some to look at.")
-        observations = self._observations(steps)
-        return observations.at_ends(self.horizon_), steps.panel.names
-
     def _learn(self, observations, context, task_data):
-        panel = Panel.from_state(self.observed_)
+        panel = self.observed_
         self.seasons_ = seasons_of(panel, self.season_length)
         self.log_, self.shift_ = False, 0.0
         self.attention_share_ = self.transformer_weight_ = 0.0
@@ -366,10 +358,8 @@ class TransformerForecaster(NetworkParameters, Forecaster):
             )
             self.attention_share_ = self.attention_.share
             task.call_on_fit_task_end(estimator=self, **task_data)
-        self._calibrate(
-            training.validation, held_out,
-            block=training.block, disagreement=combination.disagreement,
-        )  # fmt: skip
+        found = Forecasts(training.validation, held_out, combination.disagreement)
+        self.calibration_ = Calibration.fit(found, block=training.block)
 
     def _share_of(self, candidates):
         """Mean weight of some candidates, all their names together."""
@@ -388,7 +378,7 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         train, holdout = split_at_ends(origins, _HELD_OUT)
         self._fit_network(train, None, context, task_data)
         holdout = holdout.take(evenly_spread(len(holdout), _MOST_CALIBRATED))
-        self._calibrate(holdout, self._forecast(holdout))
+        self.calibration_ = Calibration.fit(self._forecasts(holdout))
 
     def _fit_candidates(self, observations, log, others=()):
         lookback = None if self.lookback == "auto" else int(self.lookback)
@@ -406,19 +396,20 @@ class TransformerForecaster(NetworkParameters, Forecaster):
     def _decode(self, values):
         return self._transform.decode(values)
 
-    def _forecast(self, origins):
+    def _forecasts(self, origins, levels=None):
         if self.candidates is None:
-            return self._transformer(origins)
-        combined = self.combined_.forecast(origins, self._further(origins))
-        return (
-            combined if self.attention_ is None else self.attention_.forecast(origins, combined)
-        )
+            return Forecasts(origins, self._transformer(origins))
+        found = Forecasts.at(origins, self, full=levels is not None)
+        if self.attention_ is None:
+            return found
+        return replace(found, mean=self.attention_.forecast(origins, found.mean))
 
-    def _disagreement(self, origins):
-        if self.candidates is None:
-            return 0.0
-        every = np.append(self.combined_.each(origins), self._further(origins), axis=1)
-        return disagreement(every)
+    def weights_at(self, origins):
+        return self.combined_.weights_at(origins)
+
+    def each(self, origins, wanted=None):
+        found = self.combined_.each(origins, wanted)
+        return np.append(found, self._further(origins), axis=1)
 
     def _further(self, origins):
         """Forecasts of the transformer if it is a candidate, (n_origins, 1 or 0, horizon)."""
@@ -531,6 +522,7 @@ class TransformerForecaster(NetworkParameters, Forecaster):
             )
 
     _held = (
+        *Forecaster._held,
         FittedNetwork, CombinedForecast, Classical, SeasonalProfiles, WindowRidge, OwnAnalogs,
         FeatureRidge, WindowRegressor, FeatureBasis, FeatureEffects, CandidateAttention,
     )  # fmt: skip

@@ -3,7 +3,7 @@
 import numpy as np
 
 from ._combination import PANEL
-from ._observations import evenly_spread
+from ._origins import evenly_spread
 from ._training import Training
 
 _BLOCKS = 5
@@ -21,7 +21,7 @@ def make_training(observations, horizon, lookback, scale, share=_SHARE):
 
     Parameters
     ----------
-    observations : Observations
+    observations : Table
     horizon : int
     lookback : int
         Steps that most candidates look back; origins have as many before them if there are.

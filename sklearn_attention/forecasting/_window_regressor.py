@@ -8,7 +8,7 @@ from sklearn.multioutput import MultiOutputRegressor
 from sklearn.utils import get_tags
 
 from ._measures import naive_scales
-from ._observations import evenly_spread
+from ._origins import evenly_spread
 
 # Windows that are learned from, evenly spread.
 _MOST_WINDOWS = 10_000

@@ -5,7 +5,6 @@ import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
 from .._validation import check_positive, check_probabilities
-from ..forecasting import Panel, TimeIndex
 from ._series import place_of, plain_times
 from ._style import BLUE, GREY, INK, ORANGE, canvas, write_dates
 
@@ -89,7 +88,7 @@ class ForecastDisplay:
         levels = []
         if np.size(coverage):
             levels = check_probabilities("coverage", coverage).tolist()
-        panel = Panel.from_state(forecaster.observed_)
+        panel = forecaster.observed_
         place = place_of(series, panel.names)
         told = forecaster.predict(X, coverage=levels) if levels else forecaster.predict(X)
         table = _table(told, panel, place, levels)
@@ -175,17 +174,17 @@ def _table(told, panel, place, levels):
 
 def _analogs(forecaster, X, panel, place, k):
     """Weights and windows, with what followed, of the own series."""
-    if not hasattr(forecaster, "key_origins_"):
+    if not hasattr(forecaster, "analogs_"):
         raise ValueError(
             f"n_analogs={k} is of similar windows, which {type(forecaster).__name__} does not "
             "have: pass 0, or a KernelForecaster."
         )
     check_positive("n_analogs", k, integer=True)
-    table = forecaster.explain(X, k=len(forecaster.keys_))
+    table = forecaster.explain(X, k=len(forecaster.analogs_.keys))
     if "series" in table:
         name = panel.names[place]
         table = table[(table["series"] == name) & (table["analog"] == name)]
-    series, times = _observed(panel, place), TimeIndex(**forecaster.observed_["time"])
+    series, times = _observed(panel, place), panel.time
     ends = plain_times(times.between(0, len(times))).get_indexer(
         plain_times(pd.Index(table["time"]))
     )

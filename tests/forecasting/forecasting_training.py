@@ -1,8 +1,10 @@
 """Series and training that the tests of candidates share."""
 
+from dataclasses import replace
+
 import numpy as np
 
-from sklearn_attention.forecasting import Observations
+from sklearn_attention.forecasting import Table
 from sklearn_attention.forecasting._measures import naive_scales
 from sklearn_attention.forecasting._validation_origins import make_training
 
@@ -19,16 +21,14 @@ def make_walks(lengths, season=6, seed=0):
 
 def make_training_of(series, horizon=4, lookback=5):
     """Training with validation origins in five blocks."""
-    observations = Observations.of(series)
+    observations = Table.of(series)
     return make_training(observations, horizon, lookback, naive_scales(series))
 
 
 def unknown_twins(observations):
     """Series that were not learned from, a thousand times as large and shifted."""
-    return Observations(
-        [1000 * own - 5 for own in observations.values], observations.starts,
-        np.full(len(observations.values), -1), observations.features, observations.known,
-    )  # fmt: skip
+    twins = replace(observations, identity=np.full(len(observations), -1))
+    return twins.with_values([1000 * own - 5 for own in observations.values])
 
 
 def overlapping_rows(training, series, block):

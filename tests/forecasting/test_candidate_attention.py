@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from sklearn_attention.forecasting import Observations
+from sklearn_attention.forecasting import Table
 from sklearn_attention.forecasting import _candidate_network as network
 from sklearn_attention.forecasting._candidate_attention import fit_attention, inputs_at
 from sklearn_attention.forecasting._classical import Classical
@@ -36,7 +36,7 @@ def make(n_series=30, seed=0):
 
 @cache
 def fit(seed=0):
-    observations = Observations.of(make())
+    observations = Table.of(make())
     _, combination, training = fit_combined(
         observations, HORIZON, [1.0], None, False, kinds=["classical"]
     )
@@ -109,7 +109,7 @@ def test_inputs_are_relative_to_the_origin_in_units_of_the_series():
     moved = [1000 * own + 5 for own in series]
     classical, parts = Classical(1.0, False), []
     for values in (series, moved):
-        observations = Observations.of(values)
+        observations = Table.of(values)
         ends = observations.at_ends(HORIZON)
         parts.append(inputs_at(ends, classical, observations.lengths))
     for name in ("past", "candidates", "statistics"):
@@ -128,7 +128,7 @@ def test_inputs_know_nothing_of_what_comes_after():
     ]
     parts = []
     for values in (series, changed):
-        origins = Observations.of(values).at_ends(HORIZON).at(np.arange(3), until)
+        origins = Table.of(values).at_ends(HORIZON).at(np.arange(3), until)
         parts.append(inputs_at(origins, classical, until))
     for name in ("past", "candidates", "statistics"):
         found, expected = getattr(parts[1], name), getattr(parts[0], name)
@@ -137,7 +137,7 @@ def test_inputs_know_nothing_of_what_comes_after():
 
 def test_training_lowers_the_error(monkeypatch):
     monkeypatch.setattr(network, "_STEPS", 60)
-    observations = Observations.of(make(60))
+    observations = Table.of(make(60))
     classical = Classical(1.0, False)
     origins = observations.origins(HORIZON, 8)
     inputs = inputs_at(origins, classical, observations.lengths)

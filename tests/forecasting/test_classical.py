@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from forecasting_training import make_training_of, make_walks
 
-from sklearn_attention.forecasting import Observations
+from sklearn_attention.forecasting import Table
 from sklearn_attention.forecasting import _classical as module
 from sklearn_attention.forecasting._adjustment import SeasonalAdjustment
 from sklearn_attention.forecasting._classical import Classical
-from sklearn_attention.forecasting._smoothing import damped, holt, simple
+from sklearn_attention.forecasting._smoothing import smooth
 
 HORIZON = 7
 AHEAD = np.arange(1, HORIZON + 1)
@@ -16,14 +16,17 @@ AHEAD = np.arange(1, HORIZON + 1)
 
 def by_name(classical, series, horizon=HORIZON):
     """Forecasts after the end of a single series, by name."""
-    found = classical.forecast(Observations.of([np.asarray(series)]).at_ends(horizon))[0]
+    found = classical.forecast(Table.of([np.asarray(series)]).at_ends(horizon))[0]
     return dict(zip(classical.names, found, strict=True))
 
 
-def end_of(kind, values, n_steps=HORIZON):
-    values = np.asarray(values)[None]
-    last = np.array([values.shape[1] - 1])
-    return kind(values).path(np.array([0]), last, n_steps)[0]
+def smooth_end(method, values, n_steps=HORIZON):
+    """Forecasts after the end of a series by simple smoothing, Holt's method or its damped."""
+    table = np.asarray(values)[None], np.array([0]), np.array([len(values) - 1])
+    states = smooth([table])[0][("SES", "Holt", "damped").index(method)]
+    if method == "SES":
+        return np.repeat(states.level, n_steps)
+    return states.path(n_steps)[0]
 
 
 def make(n=40, seed=0):
@@ -33,7 +36,7 @@ def make(n=40, seed=0):
 def slow_theta(values, n_steps=HORIZON):
     """Simple smoothing, with half the slope of the straight line."""
     slope = np.polyfit(np.arange(len(values)), values, 1)[0]
-    return end_of(simple, values, n_steps) + slope / 2 * np.arange(1, n_steps + 1)
+    return smooth_end("SES", values, n_steps) + slope / 2 * np.arange(1, n_steps + 1)
 
 
 def test_each_is_what_its_name_says():
@@ -42,8 +45,8 @@ def test_each_is_what_its_name_says():
     np.testing.assert_allclose(found["naive"], values[-1])
     drift = (values[-1] - values[0]) / 39
     np.testing.assert_allclose(found["drift"], values[-1] + drift * AHEAD)
-    for name, kind in (("SES", simple), ("Holt", holt), ("damped", damped)):
-        np.testing.assert_allclose(found[name], end_of(kind, values))
+    for name in ("SES", "Holt", "damped"):
+        np.testing.assert_allclose(found[name], smooth_end(name, values))
     np.testing.assert_allclose(found["theta"], slow_theta(values))
     four = [found[name] for name in ("SES", "theta", "Holt", "damped")]
     np.testing.assert_allclose(found["median"], np.median(four, axis=0))
@@ -56,8 +59,8 @@ def test_of_logarithms_trends_of_the_series_themselves_are_tried_too():
     logs = np.log(values)
     found = by_name(Classical(1.0, True), logs)
     np.testing.assert_allclose(found["raw theta"], np.log(slow_theta(values)))
-    np.testing.assert_allclose(found["raw Holt"], np.log(end_of(holt, values)))
-    np.testing.assert_allclose(found["raw damped"], np.log(end_of(damped, values)))
+    np.testing.assert_allclose(found["raw Holt"], np.log(smooth_end("Holt", values)))
+    np.testing.assert_allclose(found["raw damped"], np.log(smooth_end("damped", values)))
     six = ("SES", "theta", "Holt", "damped", "raw theta", "raw damped")
     median = np.median([found[name] for name in six], axis=0)
     np.testing.assert_allclose(found["median"], median)
@@ -80,7 +83,7 @@ def test_blocks_are_forecasts_of_means_interpolated(n, season, sizes, monkeypatc
     for size in sizes:
         n_blocks = n // size
         means = values[n - n_blocks * size :].reshape(n_blocks, size).mean(axis=1)
-        ahead = slow_theta(means, HORIZON + 2), end_of(damped, means, HORIZON + 2)
+        ahead = slow_theta(means, HORIZON + 2), smooth_end("damped", means, HORIZON + 2)
         path = [means[-1], *np.mean(ahead, axis=0)]
         # The last mean is of steps whose centre lies so far before the last step.
         centers = -(size - 1) / 2 + size * np.arange(len(path))
@@ -104,9 +107,9 @@ def test_a_panel_gives_the_same_as_each_series_alone(logs, group, monkeypatch):
     classical = Classical(6.0, logs)
     series = make_walks([50, 1, 2, 3, 4, 26, 31, 120])
     series = [np.log(own) for own in series] if logs else series
-    found = classical.forecast(Observations.of(series).at_ends(HORIZON))
+    found = classical.forecast(Table.of(series).at_ends(HORIZON))
     for own, several in zip(series, found, strict=True):
-        alone = classical.forecast(Observations.of([own]).at_ends(HORIZON))[0]
+        alone = classical.forecast(Table.of([own]).at_ends(HORIZON))[0]
         np.testing.assert_allclose(several, alone, rtol=1e-9)
 
 
@@ -131,7 +134,7 @@ def test_held_out_patterns_are_those_before_the_block():
     for block in range(training.n_blocks):
         rows = np.flatnonzero(training.block == block)
         first = training.validation.known[rows].min()
-        own = Observations.of([series[0]])
+        own = Table.of([series[0]])
         for row in rows:
             origin = own.at_ends(4).at(np.array([0]), training.validation.known[[row]])
             expected = classical.forecast(origin, np.array([first]))
@@ -139,7 +142,7 @@ def test_held_out_patterns_are_those_before_the_block():
 
 
 def test_the_first_step_stands_for_itself():
-    origins = Observations.of([make()]).at_ends(HORIZON)
+    origins = Table.of([make()]).at_ends(HORIZON)
     first = origins.at(np.zeros(2, dtype=int), np.array([0, 1]))
     found = Classical(1.0, False).forecast(first)
     np.testing.assert_allclose(found, make()[0])

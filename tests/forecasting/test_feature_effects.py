@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from forecasting_training import overlapping_rows, unknown_twins
 
-from sklearn_attention.forecasting import Observations
+from sklearn_attention.forecasting import Table
 from sklearn_attention.forecasting import _feature_effects as module
 from sklearn_attention.forecasting._combined_forecast import CombinedForecast
 from sklearn_attention.forecasting._feature_effects import fit_without_effects, learn_effects
@@ -27,7 +27,7 @@ def make(lengths=(160, 160), effect=25.0, known=(0, 1), drift=1.5):
         own += effect * table[:n, 0] + rng.normal(size=n)
         values.append((1 + 9 * i) * own)
         features.append(table.astype(float))
-    observations = Observations.of(values, features=features, known=np.array(known))
+    observations = Table.of(values, features=features, known=np.array(known))
     return make_training(observations, HORIZON, 2 * SEASON, naive_scales(values))
 
 
@@ -40,7 +40,7 @@ def targets_of(training, series, block):
 def slow_coef(basis, training, known, left_out):
     observations, x, y = training.origins.table, [], []
     for i, values in enumerate(observations.values):
-        table = basis(observations.features[i][:, known], np.array(known))
+        table = basis(parts_of(observations)[i][:, known], np.array(known))
         for t in range(SEASON, len(values)):
             if {t, t - SEASON}.isdisjoint(left_out[i]):
                 x.append(table[t] - table[t - SEASON])
@@ -70,17 +70,22 @@ def test_effects_are_those_of_least_squares_apart_from_the_block(known, monkeypa
 def combined(training, *candidates):
     """Candidates on what effects leave, with equal weights, and their held-out forecasts."""
     effects, apart = learn_effects(training, SEASON)
-    held_out = fit_without_effects(candidates, training, effects, apart)
+    candidates, held_out = fit_without_effects(candidates, training, effects, apart)
     n = held_out.shape[1]
     weights = np.full((len(training.scale), n), 1 / n)
     return CombinedForecast(candidates, effects, weights, weights[0]), held_out
+
+
+def parts_of(table):
+    """Features of each series."""
+    return np.split(table.features, table.first[1:])
 
 
 def slow_rest(effects, training):
     """Series without effects, and the effects on each step."""
     observations, rest, table = training.origins.table, [], []
     for values, own, unit in zip(
-        observations.values, observations.features, training.scale, strict=True
+        observations.values, parts_of(observations), training.scale, strict=True
     ):
         table.append(unit * (effects.basis(own, np.arange(2)) @ effects.coef))
         rest.append(values - table[-1][: len(values)])
@@ -146,7 +151,7 @@ def test_the_last_known_features_go_on():
     found = combined(training, SeasonalProfiles(SEASON))[0]
     seen = training.origins.table
     further = seen.extended(np.full((2, 2 * HORIZON), 100.0))
-    longer = [np.concatenate([own, own[-1:].repeat(20, axis=0)]) for own in seen.features]
-    spelled = Observations.of(further.values, features=longer, known=seen.known)
+    longer = [np.concatenate([own, own[-1:].repeat(20, axis=0)]) for own in parts_of(seen)]
+    spelled = Table.of(further.values, features=longer, known=seen.known)
     expected = found.each(spelled.at_ends(HORIZON))
     np.testing.assert_array_equal(found.each(further.at_ends(HORIZON)), expected)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from forecasting_training import overlapping_rows, unknown_twins
 
-from sklearn_attention.forecasting import Observations
+from sklearn_attention.forecasting import Table
 from sklearn_attention.forecasting import _feature_ridge as module
 from sklearn_attention.forecasting._feature_ridge import FeatureRidge
 from sklearn_attention.forecasting._measures import naive_scales
@@ -23,7 +23,7 @@ def make(lengths=(80, 60), known=(0, 2)):
         effect = np.maximum(table[:, 0], 0) + 2 * table[:, 2]
         values.append(20 + effect[:n] + 0.1 * rng.normal(size=n))
         features.append(table)
-    observations = Observations.of(values, features=features, known=np.array(known))
+    observations = Table.of(values, features=features, known=np.array(known))
     return make_training(observations, HORIZON, LOOKBACK, naive_scales(values))
 
 
@@ -41,7 +41,8 @@ def slow_basis(ridge, row, columns):
 def slow_columns(ridge, training, i, t, step, known):
     """What is seen at an origin of the step that lies so many steps ahead."""
     observations = training.origins.table
-    values, table = observations.values[i], observations.features[i]
+    values = observations.values[i]
+    table = observations.features[observations.series == i]
     past = (values[t - LOOKBACK : t] - values[t - 1]) / training.scale[i]
     ahead = [slow_basis(ridge, table[t + k], known) for k in range(step + 1)]
     now = slow_basis(ridge, table[t - 1], range(3))

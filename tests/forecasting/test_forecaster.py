@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from slow_cases import slow_but
 
 from sklearn_attention import KernelForecaster, Training, TransformerForecaster
-from sklearn_attention.forecasting import Forecaster
+from sklearn_attention.forecasting import Calibration, Forecaster, Forecasts
 
 every_kind = pytest.mark.parametrize("kind", [*make_indexes(), "range"])
 GRID = {"normalize": ["standard", "last"]}
@@ -41,9 +41,9 @@ class Drift(Forecaster):
         self.lookback_ = self.lookback
         origins = observations.origins(self.horizon_, self.lookback_)
         self.n_learned_ = len(origins)
-        self._calibrate(origins, self._forecast(origins))
+        self.calibration_ = Calibration.fit(self._forecasts(origins))
 
-    def _forecast(self, origins):
+    def _forecasts(self, origins, levels=None):
         past = origins.past(self.lookback_)
         slope = (past[:, -1:] - past[:, :1]) / (past.shape[1] - 1)
         found = past[:, -1:] + slope * np.arange(1, self.horizon_ + 1)
@@ -53,7 +53,7 @@ class Drift(Forecaster):
         future_features = origins.future_features()
         if future_features is not None:
             found = found + future_features.sum(axis=2)
-        return found
+        return Forecasts(origins, found)
 
 
 def make_features(series, seed=5):
@@ -224,8 +224,9 @@ class TestPredict:
         later = long[~rows].groupby(level=0).head(3)
         frame.update(X.loc[later.index], later)
         array.update(X.loc[later.index].to_numpy(), later)
-        for name in ("values", "features"):
-            np.testing.assert_array_equal(array.observed_[name], frame.observed_[name])
+        for name in ("value", "features"):
+            found, expected = (getattr(m.observed_, name) for m in (array, frame))
+            np.testing.assert_array_equal(found, expected)
 
     def test_features_of_a_wide_frame_are_shared(self):
         frame = pd.DataFrame({name: make_series(seed=i) for i, name in enumerate("ab")})

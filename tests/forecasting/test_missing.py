@@ -73,4 +73,4 @@ def test_the_season_is_found_before_gaps_are_filled():
     pd.testing.assert_series_equal(recent, expected.predict(history=filled))
     own = KernelForecaster(3, missing="seasonal", season_length=6).fit(holes)
     by_six = fill_seasonal(holes.to_numpy(), 6)
-    np.testing.assert_array_equal(own.observed_["values"], by_six)
+    np.testing.assert_array_equal(own.observed_.value, by_six)

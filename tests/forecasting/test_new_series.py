@@ -58,7 +58,7 @@ def test_new_series_are_forecast_from_then_on(form):
         np.testing.assert_array_equal(found, expected)
         assert found.index.equals(expected.index)
     loaded = pickle.loads(pickle.dumps(model)).update(formed({"c": make_series()[58:]}, form))
-    assert loaded.observed_["lengths"].tolist() == [58, 50, 10]
+    assert loaded.observed_.lengths.tolist() == [58, 50, 10]
 
 
 def test_those_of_a_frame_begin_after_its_last_row():
@@ -86,9 +86,9 @@ def test_they_have_units_of_their_own():
 def test_they_need_features():
     model = fit(X[:50], {"a": A[:50], "b": B[:50]})
     model.update(X[45:58], {"a": A[50:58], "c": make_series(seed=2)[45:58]})
-    assert list(model.observed_["names"]) == ["a", "b", "c"]
+    assert list(model.observed_.names) == ["a", "b", "c"]
     expected = np.concatenate([X[:58], X[:50], X[45:58]])
-    np.testing.assert_array_equal(model.observed_["features"], expected)
+    np.testing.assert_array_equal(model.observed_.features, expected)
     assert list(model.predict(X[50:])["c"].index) == list(A.index[50:])
 
 

@@ -37,8 +37,8 @@ class TestOrder:
                 method(first, second)
 
     def test_one_feature_may_be_a_series_or_a_frame(self):
-        expected = fit(X[["sun"]], A).observed_["features"]
-        np.testing.assert_array_equal(fit(X["sun"], A).observed_["features"], expected)
+        expected = fit(X[["sun"]], A).observed_.features
+        np.testing.assert_array_equal(fit(X["sun"], A).observed_.features, expected)
         fit(X["sun"].to_frame(), WIDE)
         fit(A.index, WIDE)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from forecasting_training import make_training_of, make_walks, overlapping_rows
 
-from sklearn_attention.forecasting import Observations
+from sklearn_attention.forecasting import Table
 from sklearn_attention.forecasting import _ridges as module
 from sklearn_attention.forecasting._ridges import ALPHAS, OWN_ALPHAS, WindowRidge
 
@@ -115,8 +115,8 @@ def test_a_series_too_short_has_no_map_of_its_own_but_a_pooled_one():
 def test_unknown_series_are_forecast_by_the_pooled_map_alone():
     series = make_walks([90, 80])
     training = make_training_of(series, HORIZON, LOOKBACK)
-    unknown = Observations([series[1] + 7], np.zeros(1, dtype=int), np.array([-1]))
-    known = Observations([series[1]], np.zeros(1, dtype=int), np.array([1]))
+    unknown = Table.of([series[1] + 7], np.zeros(1, dtype=int), np.array([-1]))
+    known = Table.of([series[1]], np.zeros(1, dtype=int), np.array([1]))
     ridge = WindowRidge(LOOKBACK, own=True)
     ridge.fit(training)
     found = ridge.forecast(unknown.at_ends(HORIZON))[0]

@@ -1,15 +1,11 @@
 """Series of all forms come in, and forecasts go out in the same."""
 
-from dataclasses import replace
-
 import numpy as np
 import pandas as pd
 import pytest
 from forecasting_data import make_indexes, make_series, make_values
 
 from sklearn_attention import KernelForecaster
-from sklearn_attention.forecasting import Panel
-from sklearn_attention.forecasting._series import read_panel
 
 KINDS = [*make_indexes(), "range"]
 every_kind = pytest.mark.parametrize("kind", KINDS)
@@ -174,21 +170,6 @@ def test_missing_values_are_interpolated_if_asked():
     pd.testing.assert_series_equal(nullable, expected.predict())
     history = expected.predict(history=holes.interpolate())
     pd.testing.assert_series_equal(model.predict(history=holes), history)
-
-
-def test_a_panel_is_stored_as_plain_values():
-    for y in make_forms().values():
-        panel = read_panel(y)
-        assert Panel.from_state(panel.state()).features is None
-        features = [np.outer(values, [1.0, 2.0]) for values in panel.values]
-        panel = replace(panel, features=features)
-        back = Panel.from_state(panel.state())
-        assert (back.names, back.form, back.labels) == (panel.names, panel.form, panel.labels)
-        for mine, theirs in zip(back.values, panel.values, strict=True):
-            np.testing.assert_array_equal(mine, theirs)
-        for mine, theirs in zip(back.features, panel.features, strict=True):
-            np.testing.assert_array_equal(mine, theirs)
-        np.testing.assert_array_equal(back.ends, panel.ends)
 
 
 SERIES = make_series()

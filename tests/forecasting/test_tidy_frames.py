@@ -90,9 +90,7 @@ class TestTidy:
         later = (TIDY["ds"] == "2019-01-01").to_numpy()
         long.update(features[later], LONG[later])
         models[0].update(frame[later])
-        np.testing.assert_array_equal(
-            models[0].observed_["features"], long.observed_["features"]
-        )
+        np.testing.assert_array_equal(models[0].observed_.features, long.observed_.features)
 
     def test_rows_without_features_are_steps(self):
         model = fit(TIDY)
@@ -185,7 +183,7 @@ class TestSharedFeatures:
         )
         later = later.fillna(0.0)
         model = fit(later, LONG)
-        np.testing.assert_array_equal(model.observed_["features"][:50], X[:50])
+        np.testing.assert_array_equal(model.observed_.features[:50], X[:50])
         assert len(model.predict(later[53:])) == 7 + 20 + 27
 
     def test_as_many_times_as_rows(self):
@@ -193,7 +191,7 @@ class TestSharedFeatures:
         model = fit(X[:48], LONG[before])
         few = LONG[~before].groupby(level=0).head(3)
         model.update(X[48:54], few)
-        np.testing.assert_array_equal(model.observed_["features"][48:51], X[48:51])
+        np.testing.assert_array_equal(model.observed_.features[48:51], X[48:51])
 
     def test_one_series(self):
         one = LONG[["a"]]
@@ -203,9 +201,7 @@ class TestSharedFeatures:
         before = LONG.index.get_level_values(1) < "2019-01-01"
         model = fit(X[:48], LONG[before]).update(X[48:], LONG[~before])
         expected = fit(X, LONG)
-        np.testing.assert_array_equal(
-            model.observed_["features"], expected.observed_["features"]
-        )
+        np.testing.assert_array_equal(model.observed_.features, expected.observed_.features)
 
     def test_rows_of_another_order_are_refused(self):
         whole = pd.concat([X, X]).reset_index(drop=True)

@@ -62,7 +62,7 @@ _FORMS = {
 def test_one_of_several_series_in_every_form(form, series):
     frame = pd.DataFrame({"a": series, "b": 10 - series})
     model = KernelForecaster(6, lookback=12, bandwidth=1.0).fit(_FORMS[form](frame))
-    name = model.observed_["names"][1]
+    name = model.observed_.names[1]
     display = ForecastDisplay.from_estimator(model, series=name, coverage=0.8)
     alone = KernelForecaster(6, lookback=12, bandwidth=1.0).fit(frame)
     expected = alone.predict(coverage=0.8)["b"]

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from sklearn_attention.forecasting import Observations
-from sklearn_attention.forecasting._observations import evenly_spread, split_at_ends
+from sklearn_attention.forecasting import Table
+from sklearn_attention.forecasting._origins import evenly_spread, split_at_ends
 
 LOOKBACK, HORIZON = 5, 3
 LENGTHS = 30, 24, 9, 6
@@ -15,7 +15,7 @@ def make(features=True):
     rng = np.random.default_rng(0)
     values = [rng.normal(size=n) for n in LENGTHS]
     parts = [rng.normal(size=(n + 2, 4)) for n in LENGTHS] if features else None
-    return Observations.of(values, features=parts, known=np.array([1, 3]))
+    return Table.of(values, features=parts, known=np.array([1, 3]))
 
 
 def slow_origins(lookback=LOOKBACK, ahead=HORIZON):
@@ -50,7 +50,8 @@ def test_what_is_known_and_what_follows_are_those_of_a_loop():
     past_features = origins.past_features(LOOKBACK)
     future_features = origins.future_features()
     for k, (i, t) in enumerate(zip(origins.series, origins.known, strict=True)):
-        values, table = observations.values[i], observations.features[i]
+        values = observations.values[i]
+        table = observations.features[observations.series == i]
         window = [row(values, max(s, 0)) for s in range(t - LOOKBACK, t)]
         np.testing.assert_array_equal(past[k], window)
         ahead = list(range(t, t + HORIZON))
@@ -75,7 +76,8 @@ def test_without_features_there_are_none():
 
 def test_features_that_are_only_known_up_to_now_have_no_future():
     observations = make()
-    past_only = Observations.of(observations.values, features=observations.features)
+    parts = np.split(observations.features, observations.first[1:])
+    past_only = Table.of(observations.values, features=parts)
     assert past_only.at_ends(HORIZON).future_features() is None
     assert past_only.at_ends(HORIZON).past_features(2).shape == (4, 2, 4)
 
@@ -97,7 +99,7 @@ def test_some_of_the_origins():
 
 
 def test_origins_are_of_the_training_series_of_their_series():
-    observations = Observations(make().values, np.zeros(4, dtype=int), np.array([2, -1, 0, 5]))
+    observations = Table.of(make().values, np.zeros(4, dtype=int), np.array([2, -1, 0, 5]))
     origins = observations.origins(HORIZON, LOOKBACK)
     np.testing.assert_array_equal(origins.identity, np.array([2, -1, 0, 5])[origins.series])
 

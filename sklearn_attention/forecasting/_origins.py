@@ -1,124 +1,10 @@
-"""Series as forecasters see them, and the moments that forecasts are made at."""
+"""Moments in series that forecasts are made at."""
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 
 from ._measures import naive_scales
-
-
-@dataclass(frozen=True, eq=False)
-class Observations:
-    """Series with their features.
-
-    Attributes
-    ----------
-    values : list of ndarray of float64 of shape (n_steps,)
-        The series.
-    starts : ndarray of int of shape (n_series,)
-        Position of the first step of each series on an index common to all, which seasons are
-        counted from.
-    identity : ndarray of int of shape (n_series,)
-        Which training series each of them is; -1 for others.
-    features : list of ndarray of shape (n_later, n_features), default=None
-        Features of each step, also of steps after the end, as far as they are known; None if
-        there are none. Beyond, the last row is repeated.
-    known : ndarray of int, default=()
-        Columns of the features that are known beforehand.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn_attention.forecasting import Observations
-    >>> observations = Observations.of([np.arange(5.0), np.arange(3.0)])
-    >>> observations.at_ends(horizon=2).past(4)
-    array([[1., 2., 3., 4.],
-           [0., 0., 1., 2.]])
-    """
-
-    values: list
-    starts: np.ndarray
-    identity: np.ndarray
-    features: list | None = None
-    known: np.ndarray = ()
-
-    @classmethod
-    def of(cls, values, starts=None, identity=None, features=None, known=()):
-        """Training series, all beginning at one step unless said otherwise."""
-        starts = np.zeros(len(values), dtype=np.int64) if starts is None else starts
-        identity = np.arange(len(values)) if identity is None else identity
-        return cls(values, starts, identity, features, known)
-
-    @cached_property
-    def lengths(self):
-        """Steps of each series; (n_series,)."""
-        return np.array([len(own) for own in self.values], dtype=np.int64)
-
-    @cached_property
-    def flat(self):
-        """All values, one series after the other, and where each begins."""
-        return np.concatenate(self.values), np.cumsum(self.lengths) - self.lengths
-
-    @cached_property
-    def flat_features(self):
-        """All features, where those of each series begin, and how many rows there are."""
-        lengths = np.array([len(own) for own in self.features], dtype=np.int64)
-        return np.concatenate(self.features), np.cumsum(lengths) - lengths, lengths
-
-    def feature_rows(self, series, steps):
-        """Which of all features are those of some steps, which are broadcast with series."""
-        _, starts, lengths = self.flat_features
-        return starts[series] + np.clip(steps, 0, lengths[series] - 1)
-
-    def units(self, learned):
-        """Units of all series: as learned from training series, of others of their own.
-
-        Parameters
-        ----------
-        learned : ndarray of shape (n_training_series,)
-
-        Returns
-        -------
-        units : ndarray of shape (n_series,)
-        """
-        units = learned[self.identity]
-        if (self.identity < 0).any():
-            units = np.where(self.identity < 0, naive_scales(self.values), units)
-        return units
-
-    def with_values(self, values):
-        """The same with other values."""
-        return replace(self, values=values)
-
-    def extended(self, forecasts):
-        """The series with forecasts (n_series, n_steps) after their ends."""
-        pairs = zip(self.values, forecasts, strict=True)
-        return self.with_values([np.concatenate(pair) for pair in pairs])
-
-    def at_ends(self, horizon):
-        """The end of each series as an origin."""
-        return Origins(self, np.arange(len(self.values)), self.lengths, horizon)
-
-    def origins(self, horizon, lookback=1, ahead=None):
-        """All origins with enough steps before and after them.
-
-        Parameters
-        ----------
-        horizon : int
-        lookback : int, default=1
-            Steps there must be before.
-        ahead : int, default=None
-            Steps there must be after; None for the horizon.
-
-        Returns
-        -------
-        origins : Origins
-            Series by series, ascending.
-        """
-        after = horizon if ahead is None else ahead
-        counts = np.maximum(self.lengths - lookback - after + 1, 0)
-        return Origins(self, *positions(lookback, counts), horizon)
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +13,7 @@ class Origins:
 
     Attributes
     ----------
-    observations : Observations
+    table : Table
         Steps from an origin on are targets, never inputs.
     series : ndarray of int of shape (n_origins,)
         Which series each origin lies in.
@@ -141,7 +27,7 @@ class Origins:
         those known; None for all of these.
     """
 
-    table: Observations
+    table: object
     series: np.ndarray
     known: np.ndarray
     horizon: int
@@ -159,9 +45,20 @@ class Origins:
         """The same origins, where patterns are learned before some steps, (n_series,)."""
         return replace(self, learned=np.minimum(self.known, ends[self.series]))
 
-    def at(self, series, known):
+    def at(self, series, known, learned=None):
         """Other origins in the same series."""
-        return Origins(self.table, series, known, self.horizon)
+        return Origins(self.table, series, known, self.horizon, learned)
+
+    def joined(self, others):
+        """These origins, and others of the same table after them."""
+        both, learned = (self, others), None
+        if any(own.learned is not None for own in both):
+            parts = [own.known if own.learned is None else own.learned for own in both]
+            learned = np.concatenate(parts)
+        series, known = (
+            np.concatenate([getattr(own, name) for own in both]) for name in ("series", "known")
+        )
+        return self.at(series, known, learned)
 
     @property
     def identity(self):
@@ -198,9 +95,9 @@ class Origins:
         -------
         past : ndarray of shape (n_origins, length)
         """
-        flat, starts = self.table.flat
+        flat, first = self.table.value, self.table.first
         steps = np.maximum(self.known[:, None] - length + np.arange(length), 0)
-        return flat[starts[self.series][:, None] + steps]
+        return flat[first[self.series][:, None] + steps]
 
     def before(self, lags):
         """Steps known that lie so far before each of the steps to forecast.
@@ -215,33 +112,32 @@ class Origins:
         values : ndarray of shape (n_origins, horizon)
             NaN before the beginning of a series.
         """
-        flat, starts = self.table.flat
+        flat, first = self.table.value, self.table.first
         steps = self.steps - lags
-        found = flat[starts[self.series][:, None] + np.maximum(steps, 0)]
+        found = flat[first[self.series][:, None] + np.maximum(steps, 0)]
         return np.where(steps >= 0, found, np.nan)
 
     def targets(self):
         """What followed, NaN beyond the end of a series; (n_origins, horizon)."""
-        flat, starts = self.table.flat
+        flat, first = self.table.value, self.table.first
         last = self.table.lengths[self.series][:, None] - 1
-        found = flat[starts[self.series][:, None] + np.minimum(self.steps, last)]
+        found = flat[first[self.series][:, None] + np.minimum(self.steps, last)]
         return np.where(self.steps <= last, found, np.nan)
 
     def past_features(self, length):
         """Features of the last steps known; (n_origins, length, n_features), or None."""
-        if self.table.features is None:
+        if self.table.n_features == 0:
             return None
         return self._features(self.known[:, None] - length + np.arange(length))
 
     def future_features(self):
         """Features of the steps to forecast; (n_origins, horizon, n_known), or None."""
-        if self.table.features is None or len(self.table.known) == 0:
+        if self.table.n_features == 0 or len(self.table.known) == 0:
             return None
         return self._features(self.steps)[:, :, self.table.known]
 
     def _features(self, steps):
-        rows = self.table.feature_rows(self.series[:, None], steps)
-        return self.table.flat_features[0][rows]
+        return self.table.features[self.table.feature_rows(self.series[:, None], steps)]
 
 
 def positions(first, counts):

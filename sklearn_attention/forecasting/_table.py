@@ -1,0 +1,244 @@
+"""Series of any form as rows of series and step: all that is read, grown and forecast from."""
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+
+from ._measures import naive_scales
+from ._origins import Origins, positions
+from ._time import TimeIndex
+
+
+@dataclass(frozen=True, eq=False)
+class Form:
+    """The form that series came in, and forecasts go back in.
+
+    `kind` is "array" (one), "table" (a 2-D array, a column each), "windows" (a 2-D array, a row
+    each), "series", "frame" (a column each), "arrays" and "dict" (by name), "long" and
+    "long_frame" (one below the other) or "tidy" (a row for each observation, with columns of
+    series and time). `labels` are names of the levels of a frame's columns, or of the two
+    levels of a long index and of the column.
+    """
+
+    kind: str = "arrays"
+    dtype: str = "float64"
+    labels: list = field(default_factory=list)
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Series with their features, in rows by series, then by step.
+
+    Steps of a series follow one another without gaps.
+
+    Attributes
+    ----------
+    time : TimeIndex
+        The steps, from the first of any series to the last of any.
+    names : list
+        Name of each series.
+    series, step : ndarray of int of shape (n_rows,)
+        Which series each row is of, and its position on `time`.
+    value : ndarray of float64 of shape (n_rows,)
+        What was observed; NaN for nothing, as in rows after the end of a series, which hold
+        features that are known beforehand.
+    features : ndarray of shape (n_rows, n_features)
+        Without columns if there are none.
+    form : Form
+        The form that the series came in.
+    identity : ndarray of int of shape (n_series,)
+        Which training series each of them is; -1 for others.
+    known : ndarray of int
+        Columns of the features that are known beforehand.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_attention.forecasting import Table
+    >>> table = Table.of([np.arange(5.0), np.arange(3.0)])
+    >>> table.at_ends(horizon=2).past(4)
+    array([[1., 2., 3., 4.],
+           [0., 0., 1., 2.]])
+    """
+
+    time: TimeIndex
+    names: list
+    series: np.ndarray
+    step: np.ndarray
+    value: np.ndarray
+    features: np.ndarray
+    form: Form
+    identity: np.ndarray
+    known: np.ndarray
+
+    @classmethod
+    def of(cls, values, starts=None, identity=None, features=None, known=()):
+        """A table of training series, all beginning at one step unless said otherwise.
+
+        Parameters
+        ----------
+        values : list of ndarray of shape (n_steps,)
+        starts : ndarray of int of shape (n_series,), default=None
+            Position of the first step of each series.
+        identity : ndarray of int of shape (n_series,), default=None
+            Which training series each of them is.
+        features : list of ndarray of shape (n_later, n_features), default=None
+            Features of each step, also of steps after the end, as far as they are known.
+        known : ndarray of int, default=()
+            Columns of the features that are known beforehand.
+
+        Returns
+        -------
+        table : Table
+        """
+        lengths = np.array([len(own) for own in values], dtype=np.int64)
+        starts = np.zeros(len(values), dtype=np.int64) if starts is None else starts
+        identity = np.arange(len(values)) if identity is None else identity
+        counts, flat = lengths, np.empty((lengths.sum(), 0))
+        if features is not None:
+            counts, flat = np.array([len(own) for own in features]), np.concatenate(features)
+        series, step = positions(starts, counts)
+        value = np.concatenate([np.empty(0), *values])
+        if features is not None:
+            observed = step - starts[series] < lengths[series]
+            value, known_values = np.full(len(step), np.nan), value
+            value[observed] = known_values
+        time = TimeIndex.of_positions(int((starts + counts).max(initial=0)))
+        names, known = list(range(len(values))), np.asarray(known, dtype=np.int64)
+        return cls(time, names, series, step, value, flat, Form(), identity, known)
+
+    def __len__(self):
+        return len(self.names)
+
+    @property
+    def n_features(self):
+        """How many features there are."""
+        return self.features.shape[1]
+
+    @cached_property
+    def counts(self):
+        """Rows of each series; (n_series,)."""
+        return np.bincount(self.series, minlength=len(self))
+
+    @cached_property
+    def first(self):
+        """The row that each series begins at; (n_series,)."""
+        return np.cumsum(self.counts) - self.counts
+
+    @cached_property
+    def lengths(self):
+        """Steps of each series up to its last observation; (n_series,)."""
+        lengths = np.zeros(len(self), dtype=np.int64)
+        rows = np.flatnonzero(~np.isnan(self.value))
+        series = self.series[rows]
+        np.maximum.at(lengths, series, rows + 1 - self.first[series])
+        return lengths
+
+    @cached_property
+    def starts(self):
+        """Position of the first step of each series; (n_series,)."""
+        starts = np.zeros(len(self), dtype=np.int64)
+        there = self.counts > 0
+        starts[there] = self.step[self.first[there]]
+        return starts
+
+    @property
+    def ends(self):
+        """Position after the last observation of each series; (n_series,)."""
+        return self.starts + self.lengths
+
+    @cached_property
+    def values(self):
+        """Observations of each series; a list of arrays."""
+        spans = zip(self.first, self.first + self.lengths, strict=True)
+        return [self.value[start:stop] for start, stop in spans]
+
+    def feature_rows(self, series, steps):
+        """Rows of some steps, counted from the start of each series, which broadcast.
+
+        The first and last row of a series stand for steps before and after them.
+        """
+        return self.first[series] + np.clip(steps, 0, self.counts[series] - 1)
+
+    def units(self, learned):
+        """Units of all series: as learned from training series, of others of their own.
+
+        Parameters
+        ----------
+        learned : ndarray of shape (n_training_series,)
+
+        Returns
+        -------
+        units : ndarray of shape (n_series,)
+        """
+        units = learned[self.identity]
+        if (self.identity < 0).any():
+            units = np.where(self.identity < 0, naive_scales(self.values), units)
+        return units
+
+    def with_values(self, values):
+        """The same with other values of the steps observed; a list of arrays."""
+        value = np.concatenate(values)
+        if len(value) < len(self.value):
+            value, own = np.full(len(self.value), np.nan), value
+            value[positions(self.first, self.lengths)[1]] = own
+        return self._as_long(self.lengths, value=value)
+
+    def extended(self, forecasts):
+        """The series with forecasts (n_series, n_steps) after their ends."""
+        n = forecasts.shape[1]
+        longer = self.resized(np.maximum(self.counts, self.lengths + n))
+        value = longer.value.copy()
+        value[(longer.first + self.lengths)[:, None] + np.arange(n)] = forecasts
+        return longer._as_long(self.lengths + n, value=value)
+
+    def resized(self, counts):
+        """So many rows of each series (n_series,), at least one; the last features repeated."""
+        series, place = positions(0, counts)
+        rows = self.feature_rows(series, place)
+        value = np.where(place < self.counts[series], self.value[rows], np.nan)
+        return replace(
+            self, series=series, step=self.starts[series] + place, value=value,
+            features=self.features[rows],
+        )  # fmt: skip
+
+    def take(self, which):
+        """Some of the series, as training series of their own."""
+        rows = positions(self.first[which], self.counts[which])[1]
+        counts = self.counts[which]
+        return replace(
+            self, names=[self.names[i] for i in which], identity=np.arange(len(which)),
+            series=np.repeat(np.arange(len(which)), counts), step=self.step[rows],
+            value=self.value[rows], features=self.features[rows],
+        )  # fmt: skip
+
+    def _as_long(self, lengths, **changes):
+        """The same with changes, where lengths are known whatever is missing."""
+        table = replace(self, **changes)
+        vars(table)["lengths"] = lengths
+        return table
+
+    def at_ends(self, horizon):
+        """The end of each series as an origin."""
+        return Origins(self, np.arange(len(self)), self.lengths, horizon)
+
+    def origins(self, horizon, lookback=1, ahead=None):
+        """All origins with enough steps before and after them.
+
+        Parameters
+        ----------
+        horizon : int
+        lookback : int, default=1
+            Steps there must be before.
+        ahead : int, default=None
+            Steps there must be after; None for the horizon.
+
+        Returns
+        -------
+        origins : Origins
+            Series by series, ascending.
+        """
+        after = horizon if ahead is None else ahead
+        counts = np.maximum(self.lengths - lookback - after + 1, 0)
+        return Origins(self, *positions(lookback, counts), horizon)

@@ -1,0 +1,127 @@
+"""Tables of series against lists of arrays."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+import skops.io
+from forecasting_data import make_series
+
+from sklearn_attention import KernelForecaster
+from sklearn_attention.forecasting import Table
+
+LENGTHS, FURTHER = np.array([9, 4, 6]), np.array([3, 0, 2])
+STARTS = np.array([2, 7, 0])
+
+
+def make_parts(seed=0):
+    """Values of three series, and features that two of them have for later steps too."""
+    rng = np.random.default_rng(seed)
+    values = [rng.normal(size=n) for n in LENGTHS]
+    return values, [rng.normal(size=(n, 2)) for n in LENGTHS + FURTHER]
+
+
+def make(**options):
+    values, features = make_parts()
+    return Table.of(values, STARTS, features=features, known=[1], **options)
+
+
+def assert_lists(found, expected):
+    for mine, theirs in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+
+
+def test_rows_are_in_order_of_series_and_step():
+    table, (values, features) = make(), make_parts()
+    steps = [start + np.arange(len(own)) for start, own in zip(STARTS, features, strict=True)]
+    np.testing.assert_array_equal(table.step, np.concatenate(steps))
+    np.testing.assert_array_equal(table.series, np.repeat(range(3), LENGTHS + FURTHER))
+    np.testing.assert_array_equal(table.features, np.concatenate(features))
+    np.testing.assert_array_equal(table.starts, STARTS)
+    np.testing.assert_array_equal(table.lengths, LENGTHS)
+    np.testing.assert_array_equal(table.ends, STARTS + LENGTHS)
+    np.testing.assert_array_equal(table.identity, range(3))
+    assert (len(table), table.n_features, len(table.time)) == (3, 2, 14)
+    assert_lists(table.values, values)
+    assert np.isnan(table.value).sum() == FURTHER.sum()
+
+
+def test_without_features_all_begin_at_once():
+    values, _ = make_parts()
+    table = Table.of(values, identity=np.array([1, -1, 0]))
+    assert table.n_features == 0
+    assert table.starts.tolist() == [0, 0, 0]
+    np.testing.assert_array_equal(table.value, np.concatenate(values))
+    units = np.array([3.0, 5.0])
+    own = np.abs(np.diff(values[1])).mean()
+    np.testing.assert_allclose(table.units(units), [5.0, own, 3.0])
+
+
+def test_rows_of_features_are_those_of_a_loop():
+    table, (_, features) = make(), make_parts()
+    for i, own in enumerate(features):
+        for step in range(-3, 20):
+            expected = own[min(max(step, 0), len(own) - 1)]
+            found = table.features[table.feature_rows(i, step)]
+            np.testing.assert_array_equal(found, expected)
+
+
+def test_values_are_replaced():
+    table = make()
+    found = table.with_values([2 * own for own in table.values])
+    assert_lists(found.values, [2 * own for own in table.values])
+    np.testing.assert_array_equal(np.isnan(found.value), np.isnan(table.value))
+    np.testing.assert_array_equal(found.features, table.features)
+
+
+@pytest.mark.parametrize("n", [1, 2, 5])
+@pytest.mark.parametrize("forecast", [7.0, np.nan])
+def test_forecasts_are_appended(n, forecast):
+    table, forecasts = make(), np.full((3, n), forecast)
+    longer = table.extended(forecasts)
+    pairs = zip(table.values, forecasts, strict=True)
+    assert_lists(longer.values, [np.concatenate(pair) for pair in pairs])
+    np.testing.assert_array_equal(longer.lengths, LENGTHS + n)
+    np.testing.assert_array_equal(longer.at_ends(1).known, LENGTHS + n)
+    np.testing.assert_array_equal(longer.starts, STARTS)
+    _, features = make_parts()
+    for i, own in enumerate(features):
+        more = np.repeat(own[-1:], max(0, n - FURTHER[i]), axis=0)
+        expected = np.concatenate([own, more])
+        np.testing.assert_array_equal(longer.features[longer.series == i], expected)
+    np.testing.assert_array_equal(table.lengths, LENGTHS)
+
+
+def test_some_of_the_series():
+    values, features = make_parts()
+    found = make().take(np.array([2, 0]))
+    assert found.names == [2, 0]
+    assert_lists(found.values, [values[2], values[0]])
+    np.testing.assert_array_equal(found.features, np.concatenate([features[2], features[0]]))
+    np.testing.assert_array_equal(found.starts, STARTS[[2, 0]])
+    np.testing.assert_array_equal(found.identity, [0, 1])
+
+
+def test_what_is_observed_is_stored_as_plain_values(tmp_path):
+    series = make_series("10min")
+    model = KernelForecaster(3, lookback=6, bandwidth=1.0).fit(
+        series.index.hour.to_frame(index=False).set_axis(series.index), series
+    )
+    file = tmp_path / "model.skops"
+    skops.io.dump(model, file)
+    trusted = skops.io.get_untrusted_types(file=file)
+    assert not any(name.endswith(("Table", "Form", "TimeIndex")) for name in trusted)
+    expected = model.observed_
+    for found in (
+        pickle.loads(pickle.dumps(model)).observed_,
+        copy.deepcopy(model).observed_,
+        skops.io.load(file, trusted=trusted).observed_,
+    ):
+        assert isinstance(found, Table)
+        assert found.names == ["load"]
+        assert vars(found.form) == vars(expected.form)
+        np.testing.assert_array_equal(found.value, series)
+        np.testing.assert_array_equal(found.features, expected.features)
+        np.testing.assert_array_equal(found.known, [0])
+        assert found.time.between(0, 70).equals(expected.time.between(0, 70))
