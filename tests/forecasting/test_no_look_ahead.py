@@ -27,10 +27,13 @@ def values_of(seed=0):
     return 60 + wave + 0.5 * np.cumsum(noise)
 
 
-def make_panel(n_series):
+def make_panel(name):
     """Series by name; "new" begins after the fit."""
+    _, n_series, has_features = CASES[name]
     names = ["y"] if n_series == 1 else [*map(str, range(n_series - 1)), "new"]
     panel = {name: pd.Series(values_of(i), OBSERVED) for i, name in enumerate(names)}
+    if has_features:
+        panel = {key: own + 4 * FEATURES["known"][OBSERVED] for key, own in panel.items()}
     if n_series > 1:
         panel["new"] = panel["new"][N_FIT + 1 :]
         panel["0"] = panel["0"][5:]
@@ -67,6 +70,9 @@ CASES = {
     "regressor": (weighing(LinearRegression()), 3, False),
     "features": (weighing("features", past_features=["past"]), 3, True),
     "effects of features": (weighing("seasonal", "ridge", "features"), 1, True),
+    "effects of features in a panel": (
+        weighing("seasonal", "features", past_features=["past"]), 3, True,
+    ),
     "features beside the past": (
         weighing("seasonal", "ridge", past_features=["past"]), 3, True,
     ),
@@ -106,7 +112,7 @@ later_values = st.tuples(
 @cache
 def fitted(name):
     model, n_series, has_features = CASES[name]
-    panel = {key: own[: INDEX[N_FIT - 1]] for key, own in make_panel(n_series).items()}
+    panel = {key: own[: INDEX[N_FIT - 1]] for key, own in make_panel(name).items()}
     panel = {key: own for key, own in panel.items() if len(own)}
     y = panel["y"] if n_series == 1 else panel
     return copy.deepcopy(model).fit(*((FEATURES[:N_FIT], y) if has_features else (y,)))
@@ -121,7 +127,7 @@ def forms_of(name, panel, features):
 def later_of(name, until=N_LATER, change=None):
     """What `update` appends up to a step, which may be changed from another on."""
     features = FEATURES[N_FIT : N_FIT + until].copy()
-    panel = {k: own[INDEX[N_FIT] :].copy() for k, own in make_panel(CASES[name][1]).items()}
+    panel = {k: own[INDEX[N_FIT] :].copy() for k, own in make_panel(name).items()}
     if change is not None:
         first, kind, seed = change
         rng = np.random.default_rng(seed)
@@ -231,7 +237,7 @@ def test_folds_of_a_backtest_are_those_of_their_past(name, change):
     for own in (None, change):
         later = later_of(name, change=own)[-1]
         later = {"y": later} if n_series == 1 else later
-        panel = {k: own[: INDEX[N_FIT - 1]] for k, own in make_panel(n_series).items()}
+        panel = {k: own[: INDEX[N_FIT - 1]] for k, own in make_panel(name).items()}
         panels.append({k: pd.concat([panel[k], later[k]]) for k in later})
     first, again = (model.backtest(panel, cv=4, coverage=LEVELS) for panel in panels)
     early = first["cutoff"] < INDEX[N_FIT + change[0]]
@@ -276,5 +282,18 @@ def test_a_season_that_turns_later_is_not_seen_before():
     found, expected = (
         copy.deepcopy(model).update(own[96:]).predict(months[96:104])
         for own in (turned, series)
+    )
+    pd.testing.assert_series_equal(found, expected)
+
+
+def test_a_small_value_later_does_not_lower_the_floor_of_logarithms():
+    series = pd.Series(values_of(), OBSERVED)
+    series.iloc[N_FIT + 2] = 0.0
+    small = series.copy()
+    small.iloc[N_FIT + 9] = 1e-3
+    model = weighing("seasonal", "ridge", log=True).fit(series[:N_FIT])
+    found, expected = (
+        copy.deepcopy(model).update(own[N_FIT:]).predict(INDEX[N_FIT : N_FIT + 10])
+        for own in (small, series)
     )
     pd.testing.assert_series_equal(found, expected)
