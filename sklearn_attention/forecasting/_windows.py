@@ -51,6 +51,12 @@ class Windows:
         """What followed, relative to the level and in the unit; (n, horizon)."""
         return (self.origins.targets() - self.level) / self.unit
 
+    def restore(self, values):
+        """The reverse, of shape (n, horizon) or (n, horizon, n_levels)."""
+        more = tuple(range(2, values.ndim))
+        level, unit = np.expand_dims(self.level, more), np.expand_dims(self.unit, more)
+        return level + unit * values
+
 
 def _features(origins, lookback):
     """Features of the steps of each window, and of the steps to forecast, if they are known."""
