@@ -1,6 +1,6 @@
 """Classical forecasts of many series at every origin: exponential smoothing and its kin."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -22,14 +22,8 @@ class Classical:
 
     Nothing is learned beforehand: at every origin parameters are those that did best so far.
 
-    Parameters
-    ----------
-    season_length : float
-        Steps in a season.
-    logs : bool
-        Whether series are logarithms, so that trends of the series themselves are tried too.
-    further : bool, default=False
-        Whether the season is not the usual one, and is named therefore.
+    Series may be logarithms (`logs`), so that trends of the series themselves are tried too. A
+    `further` season than the usual one is part of the names.
     """
 
     season_length: float
@@ -46,54 +40,30 @@ class Classical:
         return tuple(name + season for name in names)
 
     def fit(self, training):
-        """Forecasts of validation origins, patterns being learned before their block.
-
-        Parameters
-        ----------
-        training : Training
-
-        Returns
-        -------
-        held_out : ndarray of shape (n_validation, n_names, horizon)
-        """
+        """Itself, and forecasts of validation origins with patterns from before their block."""
         validation = training.validation
-        held_out = np.empty((len(validation), len(self.names), validation.horizon))
+        learned = validation.known.copy()
         for block in range(training.n_blocks):
             rows = np.flatnonzero(training.block == block)
-            held_out[rows] = self.forecast(validation.take(rows), training.earliest(rows))
-        return held_out
+            own = validation.take(rows).learning_until(training.earliest(rows))
+            learned[rows] = own.learned
+        return self, self.forecast(replace(validation, learned=learned))
 
-    def forecast(self, origins, adjust_until=None):
-        """Forecasts at some origins.
-
-        Parameters
-        ----------
-        origins : Origins
-        adjust_until : ndarray of int of shape (n_series,), default=None
-            Steps of each series that seasonal patterns are learned from; None for all of them.
-
-        Returns
-        -------
-        forecasts : ndarray of shape (n_origins, n_names, horizon)
-        """
-        observations = origins.table
-        values = observations.values
-        ends = observations.lengths if adjust_until is None else adjust_until
-        learned = [own[:end] for own, end in zip(values, ends, strict=True)]
-        season = SeasonalAdjustment.of(learned, self.season_length, observations.starts)
-        known = np.maximum(origins.known, 1)  # the first step stands for itself
-        last = np.zeros(len(values), dtype=np.int64)
-        np.maximum.at(last, origins.series, known)
+    def forecast(self, origins):
+        """Forecasts, (n_origins, n_names, horizon); the first step stands for itself."""
+        season = SeasonalAdjustment.of(origins, self.season_length)
+        known = np.maximum(origins.known, 1)
+        lengths = np.zeros(len(season.series), dtype=np.int64)
+        np.maximum.at(lengths, season.row, known)
         found = np.empty((len(origins), len(self.names), origins.horizon))
-        for group in _groups(np.unique(origins.series), last):
-            table = np.zeros((len(group), last[group].max()))
-            for row, i in zip(table, group, strict=True):
-                row[: last[i]] = values[i][: last[i]] - season.at(i, np.arange(last[i]))
-                row[last[i] :] = row[last[i] - 1]
-            rows = np.flatnonzero(np.isin(origins.series, group))
-            place = np.searchsorted(group, origins.series[rows])
-            found[rows] = self._adjusted(table, place, known[rows] - 1, origins.horizon)
-        return found + season.at(origins.series[:, None], origins.steps)[:, None]
+        for group in _groups(lengths):
+            place = np.full(len(lengths), -1)
+            place[group] = np.arange(len(group))
+            own = np.flatnonzero(place[season.row] >= 0)
+            table = season.adjusted(group, lengths[group])
+            last = known[own] - 1
+            found[own] = self._adjusted(table, place[season.row[own]], last, origins.horizon)
+        return found + season.at(season.row[:, None], origins.steps)[:, None]
 
     def _adjusted(self, table, row, last, horizon):
         """Forecasts of adjusted series (n_rows, n_steps) after some of their steps."""
@@ -131,18 +101,13 @@ class Classical:
         return np.stack([*parts, median, of_blocks, (median + of_blocks) / 2], axis=1)
 
 
-def _groups(needed, lengths):
-    """Series in groups of similar length, each sorted by number."""
-    order, groups, start = needed[np.argsort(lengths[needed], kind="stable")], [], 0
-    for stop in range(1, len(order) + 1):
-        full = stop == len(order)
-        if not full:
-            longest = lengths[order[stop]]
-            full = longest * (stop + 1 - start) > _GROUP or longest > 2 * lengths[order[start]]
-        if full:
-            groups.append(np.sort(order[start:stop]))
-            start = stop
-    return groups
+def _groups(lengths):
+    """Rows in groups of similar length, longest first."""
+    order = np.argsort(-lengths, kind="stable")
+    while len(order):
+        most = max(1, _GROUP // lengths[order[0]])
+        yield order[:most]
+        order = order[most:]
 
 
 def _blocks(table, size, row, last):

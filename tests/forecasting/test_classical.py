@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from forecasting_training import make_training_of, make_walks
 
-from sklearn_attention.forecasting import Table
+from sklearn_attention.forecasting import Table, _adjustment
 from sklearn_attention.forecasting import _classical as module
-from sklearn_attention.forecasting._adjustment import SeasonalAdjustment
 from sklearn_attention.forecasting._classical import Classical
 from sklearn_attention.forecasting._smoothing import smooth
 
@@ -75,10 +74,7 @@ def test_trends_of_the_series_themselves_do_not_fall_below_a_share_of_the_mean()
 @pytest.mark.parametrize("n", [40, 41, 43])
 @pytest.mark.parametrize(("season", "sizes"), [(1.0, (1, 2, 3)), (4.0, (1, 2, 4))])
 def test_blocks_are_forecasts_of_means_interpolated(n, season, sizes, monkeypatch):
-    pattern = np.zeros(max(1, round(season)))
-    monkeypatch.setattr(module.SeasonalAdjustment, "of", staticmethod(
-        lambda values, m, phases: SeasonalAdjustment(np.tile(pattern, (1, 1)), m, phases)
-    ))  # fmt: skip
+    monkeypatch.setattr(_adjustment, "pattern_of", lambda values, phase, m: np.zeros(m))
     values, parts = make(n), []
     for size in sizes:
         n_blocks = n // size
@@ -102,27 +98,27 @@ def test_seasons_are_subtracted_and_added_again():
 
 @pytest.mark.parametrize("logs", [False, True])
 @pytest.mark.parametrize("group", [1, 100, 10**6])
-def test_a_panel_gives_the_same_as_each_series_alone(logs, group, monkeypatch):
+def test_a_panel_gives_the_same_as_each_series_by_itself(logs, group, monkeypatch):
     monkeypatch.setattr(module, "_GROUP", group)
     classical = Classical(6.0, logs)
     series = make_walks([50, 1, 2, 3, 4, 26, 31, 120])
     series = [np.log(own) for own in series] if logs else series
     found = classical.forecast(Table.of(series).at_ends(HORIZON))
     for own, several in zip(series, found, strict=True):
-        alone = classical.forecast(Table.of([own]).at_ends(HORIZON))[0]
-        np.testing.assert_allclose(several, alone, rtol=1e-9)
+        single = classical.forecast(Table.of([own]).at_ends(HORIZON))[0]
+        np.testing.assert_allclose(several, single, rtol=1e-9)
 
 
 def test_nothing_after_an_origin_matters_to_it():
     series = make_walks([60, 40])
     training = make_training_of(series, horizon=4)
     classical = Classical(6.0, False)
-    expected = classical.fit(training)
+    _, expected = classical.fit(training)
     for origin in (0, len(training.block) // 2, len(training.block) - 1):
         i, known = training.validation.series[origin], training.validation.known[origin]
         changed = [own.copy() for own in series]
         changed[i][known:] = 1000 * np.random.default_rng(1).normal(size=len(series[i]) - known)
-        found = classical.fit(make_training_of(changed, horizon=4))
+        _, found = classical.fit(make_training_of(changed, horizon=4))
         np.testing.assert_array_equal(found[origin], expected[origin])
 
 
@@ -130,15 +126,56 @@ def test_held_out_patterns_are_those_before_the_block():
     series = make_walks([60])
     training = make_training_of(series, horizon=4)
     classical = Classical(6.0, False)
-    held_out = classical.fit(training)
+    _, held_out = classical.fit(training)
     for block in range(training.n_blocks):
         rows = np.flatnonzero(training.block == block)
         first = training.validation.known[rows].min()
         own = Table.of([series[0]])
         for row in rows:
-            origin = own.at_ends(4).at(np.array([0]), training.validation.known[[row]])
-            expected = classical.forecast(origin, np.array([first]))
+            known = training.validation.known[[row]]
+            origin = own.at_ends(4).at(np.array([0]), known).learning_until(np.array([first]))
+            expected = classical.forecast(origin)
             np.testing.assert_allclose(held_out[row], expected[0])
+
+
+def seasonal(rng, lengths):
+    """Series some of which have a season that grows, none of the others."""
+    return [
+        20 + rng.normal(size=n) + (1 + 0.1 * t) * np.sin(t * np.pi / 3) * (i % 3 > 0)
+        for i, (n, t) in enumerate((n, np.arange(n)) for n in lengths)
+    ]
+
+
+@pytest.mark.parametrize("logs", [False, True])
+@pytest.mark.parametrize("m", [1.0, 6.0, 6.4])
+@pytest.mark.parametrize("seed", range(3))
+def test_later_values_and_other_origins_do_not_matter_to_a_forecast(m, logs, seed):
+    rng = np.random.default_rng(seed)
+    classical, lengths = Classical(m, logs), np.array([1, 40, 25, 60])
+    values = seasonal(rng, lengths)
+    series = rng.integers(4, size=12)
+    known = rng.integers(lengths[series] + 1)
+    at_once = classical.forecast(Table.of(values).at_ends(3).at(series, known))
+    for i, n, several in zip(series, known, at_once, strict=True):
+        later = 1e3 * rng.normal(size=len(values[i]) - max(n, 1)) if not logs else 3.0
+        changed = [own.copy() for own in values]
+        changed[i][max(n, 1) :] = later
+        one = Table.of(changed).at_ends(3).at(np.array([i]), np.array([n]))
+        np.testing.assert_allclose(classical.forecast(one)[0], several, rtol=1e-9)
+
+
+def test_origins_of_one_pattern_go_through_time_together(monkeypatch):
+    rng, tables = np.random.default_rng(0), []
+    flat, wave = rng.normal(size=40), np.sin(np.arange(40) * np.pi / 3)
+    smooth_tables = module.smooth
+    monkeypatch.setattr(module, "smooth", lambda own: tables.extend(own) or smooth_tables(own))
+    origins = Table.of([flat, 9 * wave]).at_ends(2)
+    origins = origins.at(np.repeat([0, 1], 3), np.array([20, 30, 40] * 2))
+    Classical(6.0, False).forecast(origins)
+    assert len(tables[0][0]) == 4
+    tables.clear()
+    Classical(6.0, False).forecast(origins.learning_until(np.array([18, 20])))
+    assert len(tables[0][0]) == 2
 
 
 def test_the_first_step_stands_for_itself():
