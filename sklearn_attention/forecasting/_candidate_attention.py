@@ -81,7 +81,7 @@ class CandidateAttention:
         return np.mean([apply(weights, inputs) for weights in self.networks], axis=0)
 
 
-def fit_attention(training, combination, classical, random_state):
+def fit_attention(training, combined, classical, random_state):
     """Train networks on a panel, and choose their share by the ends of its series.
 
     Held-out forecasts (n_validation, horizon) are, at origins within a horizon of the end,
@@ -106,14 +106,14 @@ def fit_attention(training, combination, classical, random_state):
     trial = CandidateAttention(classical.season_length, classical.logs, 1.0, [run(0, until)])
     origins = validation.take(near).learning_until(until)
     learned = trial._learned(inputs_at(origins, classical))
-    fixed, targets = combination.held_out[near], origins.targets()
+    fixed, targets = combined[near], origins.targets()
     scale = training.scale[origins.series, None]
     errors = [
         np.nanmean(np.abs(share * learned + (1 - share) * fixed - targets) / scale)
         for share in _SHARES
     ]
     share = float(_SHARES[np.argmin(errors)])
-    held_out = combination.held_out.copy()
+    held_out = combined.copy()
     held_out[near] = share * learned + (1 - share) * fixed
     networks = [run(number, lengths) for number in range(1, n_runs)] if share else []
     found = CandidateAttention(classical.season_length, classical.logs, share, networks)

@@ -56,8 +56,7 @@ class Forecasts:
         lost = np.flatnonzero(~(there & (weights > 0)).any(axis=1))
         if len(lost) and not full:  # too short for all that have weight
             every[lost] = candidates.each(origins.take(lost))
-        mean = combine(every, weights)
-        mean = np.where(np.isnan(mean), origins.past(1), mean)
+        mean = combine(every, weights, origins.past(1))
         spread = disagreement(every) if full else None
         return cls(origins, mean, spread, every=every, weights=weights)
 

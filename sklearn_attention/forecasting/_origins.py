@@ -65,10 +65,11 @@ class Origins:
         """Which training series each origin lies in, -1 for others; (n_origins,)."""
         return self.table.identity[self.series]
 
-    def units(self, learned):
+    def units(self, learned, measure=naive_scales):
         """Units as learned from training series, of others the naive error so far.
 
         `learned` is of shape (n_training_series,), what is found of shape (n_origins,).
+        `measure` is of values of series in the place of their naive errors.
         """
         own = self.identity
         units, other = learned[own], np.flatnonzero(own < 0)
@@ -76,7 +77,7 @@ class Origins:
             pairs = np.column_stack([self.series, self.known])[other]
             pairs, place = np.unique(pairs, axis=0, return_inverse=True)
             past = [self.table.values[i][: max(n, 1)] for i, n in pairs]
-            units[other] = naive_scales(past)[place]
+            units[other] = measure(past)[place]
         return units
 
     @property

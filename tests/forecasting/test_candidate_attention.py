@@ -38,14 +38,14 @@ def make(n_series=30, seed=0):
 @cache
 def fit(seed=0):
     table = Table.of(make())
-    _, combination, training = fit_combined(
+    _, training, _, combined = fit_combined(
         table, HORIZON, [1.0], None, False, kinds=["classical"]
     )
     classical = Classical(1.0, False)
     random_state = np.random.RandomState(seed)
-    attention, held_out = fit_attention(training, combination, classical, random_state)
+    attention, held_out = fit_attention(training, combined, classical, random_state)
     return SimpleNamespace(
-        table=table, combination=combination, training=training,
+        table=table, combined=combined, training=training,
         attention=attention, held_out=held_out, classical=classical,
     )  # fmt: skip
 
@@ -56,12 +56,12 @@ def test_the_share_is_that_of_the_least_error():
     assert 0 <= share <= 1
     validation, lengths = model.training.validation, model.table.lengths
     near = lengths[validation.series] - validation.known <= HORIZON
-    np.testing.assert_array_equal(model.held_out[~near], model.combination.held_out[~near])
+    np.testing.assert_array_equal(model.held_out[~near], model.combined[~near])
     scale = model.training.scale[validation.series[near], None]
     targets = validation.targets()[near]
     errors = [
         np.nanmean(np.abs(found[near] - targets) / scale)
-        for found in (model.held_out, model.combination.held_out)
+        for found in (model.held_out, model.combined)
     ]
     assert errors[0] <= errors[1]
 

@@ -274,13 +274,13 @@ class TestHistory:
         model = KernelForecaster(4, lookback=12, bandwidth=1.0).fit(values[:200])
         windows = np.lib.stride_tricks.sliding_window_view(values, 12)[150:]
         calls = []
-        answer = KernelForecaster._forecast
+        answer = KernelForecaster._forecasts
 
-        def counted(self, origins):
+        def counted(self, origins, levels=None):
             calls.append(len(origins))
-            return answer(self, origins)
+            return answer(self, origins, levels)
 
-        monkeypatch.setattr(KernelForecaster, "_forecast", counted)
+        monkeypatch.setattr(KernelForecaster, "_forecasts", counted)
         found = model.predict(history=windows)
         assert calls == [len(windows)]
         assert found.shape == (len(windows), 4)
