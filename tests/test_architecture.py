@@ -56,7 +56,7 @@ WITHOUT_TESTS = {
     """,
     "bandwidth": "_convolution _density",
     "forecasting": """
-        _append _candidate_network _features _forecast_steps _mistakes
+        _append _features _forecast_steps _mistakes
         _observe _panel _record _series _tidy
     """,
     "kernel_approximation": "_fourier_features _positive_features _random_features",
