@@ -7,7 +7,7 @@ from scipy.fft import next_fast_len
 
 from ._table import Table
 
-# Seasons must have been seen so often, and show in the autocorrelation at this many of its
+# There must be so many seasons, and they must show in the autocorrelation at this many of its
 # standard errors.
 _FEWEST_SEASONS, _LEAST_ERRORS = 3, 0.5
 # Weight of a season relative to the following one.

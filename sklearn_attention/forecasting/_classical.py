@@ -69,15 +69,14 @@ class Classical:
         now, base = table[row, last][:, None], table[:, :1]
         sizes = _BLOCKS.get(round(self.season_length), _OTHER_BLOCKS)
         blocks = [blocks for size in sizes for blocks in _blocks(table, size, row, last)]
-        tables = [(table, row, last), *((means, own, end) for _, _, means, own, end in blocks)]
+        tables = [(table, row, last), *(own for _, _, own in blocks)]
         if self.logs:
             raw = np.exp(np.clip(table - base, -50, 50))
             tables.append((raw, row, last))
         smoothed = smooth(tables)
         line, trend, calm = (method.path(horizon) for method in smoothed[0])
-        naive, level = (
-            np.repeat(own, horizon, axis=1) for own in (now, smoothed[0][0].level[:, None])
-        )
+        naive = np.repeat(now, horizon, axis=1)
+        level = np.repeat(smoothed[0][0].level[:, None], horizon, axis=1)
         drift = now + (now - base[row]) / np.maximum(last, 1)[:, None] * ahead
         parts = [naive, drift, level, trend, calm, line]
         central = [level, line, trend, calm]
@@ -90,10 +89,8 @@ class Classical:
         median = np.median(central, axis=0)
         both = (line + calm) / 2
         of_blocks = np.repeat(both[None], len(sizes) + 1, axis=0)
-        for (size, rows, means, own, end), (line, _, calm) in zip(
-            blocks, smoothed[1:], strict=False
-        ):
-            path = _between(size, means[own, end], line, calm, horizon)
+        for (size, rows, (means, own, end)), methods in zip(blocks, smoothed[1:], strict=False):
+            path = _between(size, means[own, end], methods, horizon)
             of_blocks[1 + sizes.index(size), rows] = path
         of_blocks = of_blocks.mean(axis=0)
         return np.stack([*parts, median, of_blocks, (median + of_blocks) / 2], axis=1)
@@ -102,9 +99,8 @@ class Classical:
 def _blocks(table, size, row, last):
     """Means of blocks of so many steps that end at the origins, by where blocks begin.
 
-    Means have less noise, and their trend is that of the longer run. For each place where
-    blocks begin: the size, which origins, their means (n_rows, n_blocks), their rows of these
-    and their last blocks.
+    Means have less noise, and their trend is that of the longer run. Yields the size, which
+    origins, and the means (n_rows, n_blocks) with the row and the last block of each origin.
     """
     for shift in range(size):
         rows = np.flatnonzero(((last + 1) % size == shift) & ((last + 1) // size >= 2))
@@ -113,13 +109,13 @@ def _blocks(table, size, row, last):
             used, own = np.unique(row[rows], return_inverse=True)
             steps = slice(shift, shift + size * end.max())
             means = table[used, steps].reshape(len(used), -1, size).mean(axis=2)
-            yield size, rows, means, own, end - 1
+            yield size, rows, (means, own, end - 1)
 
 
-def _between(size, now, line, calm, horizon):
+def _between(size, now, methods, horizon):
     """Forecasts of steps, interpolated between those of blocks, (n_origins, horizon)."""
     n_ahead = -(-horizon // size) + 2
-    both = (line.path(n_ahead) + calm.path(n_ahead)) / 2
+    both = (methods[0].path(n_ahead) + methods[2].path(n_ahead)) / 2
     both = np.concatenate([now[:, None], both], axis=1)
     # Centres of the blocks, in steps after the origin.
     centers = np.arange(n_ahead + 1) * size - (size - 1) / 2

@@ -1,4 +1,4 @@
-"""How many steps a season has, by the frequency or by the autocorrelation."""
+"""Length of a season, by the frequency or by the autocorrelation."""
 
 import numpy as np
 import pandas as pd

@@ -126,7 +126,7 @@ def _errors(x, lengths, place, last, alpha, beta, phi):
         np.tile(own, (n_rows, 1)) for own in (1 - alpha, phi * alpha * beta, phi * trended)
     )
     error, sums, total, scratch = (np.zeros((n_rows, n_choices)) for _ in range(4))
-    # What a trend of 1 at the first step adds to the errors and sums of later ones.
+    # Added to the errors and sums of later steps by a trend of 1 at the first.
     impulse = np.zeros(n_choices), np.divide(1, alpha * beta, where=trended, out=0 * alpha)
     n_first = np.minimum(np.arange(n_steps), _FIRST_STEPS)[: _FIRST_STEPS + 1]
     bends = np.diff(x[:, n_first] / np.maximum(n_first, 1), prepend=0.0)
