@@ -5,7 +5,6 @@ from ._forecaster import Forecaster
 from ._kernel_forecaster import KernelForecaster
 from ._metrics import crps, mase, msis, naive_scale
 from ._origins import Origins
-from ._panel import Panel
 from ._table import Table
 from ._time import TimeIndex
 from ._transformer_forecaster import TransformerForecaster
@@ -14,7 +13,6 @@ __all__ = [
     "Forecaster",
     "KernelForecaster",
     "Origins",
-    "Panel",
     "Table",
     "TimeIndex",
     "TransformerForecaster",

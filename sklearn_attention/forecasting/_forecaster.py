@@ -1,6 +1,7 @@
 """What all forecasters share: everything but how a window is answered."""
 
 from abc import ABC, abstractmethod
+from dataclasses import replace
 
 import numpy as np
 from sklearn.callback import with_callbacks
@@ -8,7 +9,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._base import AttentionEstimator, keeps_state_on_failure
 from .._validation import check_in_open_interval, check_positive, check_probabilities
-from ._append import appended, read_later
 from ._backtest import backtest
 from ._calibration import (
     calibrated,
@@ -18,12 +18,18 @@ from ._calibration import (
     interval_margin,
     quantile_shift,
 )
-from ._features import refuse_leakage
-from ._forecast_steps import build, read_steps
+from ._checks import refuse_leakage, resolve_past
+from ._features import with_features
+from ._inputs import (
+    check_follows,
+    read_given,
+    read_later,
+    read_request,
+    with_known,
+    without_gaps,
+)
 from ._measures import naive_scales
-from ._observe import read_training, resolve_past
 from ._origins import evenly_spread
-from ._panel import Panel
 from ._season import season_of
 from ._table import Form, Table
 from ._time import TimeIndex
@@ -107,7 +113,6 @@ class Forecaster(AttentionEstimator, ABC):
         self.missing = missing
 
     @keeps_state_on_failure
-    @with_callbacks
     def fit(self, X, y=None):
         """Learn from series, and remember them to forecast from.
 
@@ -136,21 +141,26 @@ class Forecaster(AttentionEstimator, ABC):
             If data or parameters are not valid. The estimator then is as it was before.
         """
         self._check_parameters()
-        panel = read_training(self, X, y)
-        n_features, names = self.n_features_in_, list(getattr(self, "feature_names_in_", []))
+        table = without_gaps(self, *read_given(self, X, y))
+        return self._fit_table(table, {"X": X, "y": y, "metadata": {}})
+
+    @with_callbacks
+    def _fit_table(self, table, task_data):
+        """Learn from a table, whose features this forecaster has read, and remember it."""
+        names = list(getattr(self, "feature_names_in_", range(self.n_features_in_)))
+        texts = names if hasattr(self, "feature_names_in_") else []
         self.past_names_, self.known_columns_ = resolve_past(
-            self.past_features, n_features, names
+            self.past_features, self.n_features_in_, texts
         )
-        if n_features:
-            refuse_leakage(panel, self.known_columns_, names or range(n_features))
+        self.observed_ = table = replace(table, known=self.known_columns_)
+        if table.n_features:
+            refuse_leakage(table, names)
         self.horizon_ = int(self.horizon)
-        self.season_length_ = season_of(panel, self.season_length)
-        self.scale_ = naive_scales(panel.values)
-        self.observed_ = panel.table(known=self.known_columns_)
-        task_data = {"X": X, "y": y, "metadata": {}}
+        self.season_length_ = season_of(table, self.season_length)
+        self.scale_ = naive_scales(table.values)
         context = self._init_callback_context(max_subtasks=self._max_subtasks)
         context.call_on_fit_task_begin(estimator=self, **task_data)
-        self._learn(self.observed_, context, task_data)
+        self._learn(table, context, task_data)
         context.call_on_fit_task_end(estimator=self, **task_data, reconstruction_attributes={})
         return self
 
@@ -180,13 +190,15 @@ class Forecaster(AttentionEstimator, ABC):
         far, which a handful of observations do not tell well.
         """
         check_is_fitted(self)
-        panel = Panel.of(self.observed_)
-        later, rows = read_later(self, X, y, panel, may_add=True)
-        longer, n_training = appended(panel, later, rows, self.missing), len(self.scale_)
-        identity = np.arange(len(longer))
-        identity[n_training:] = -1
-        self.observed_ = longer.table(identity, self.known_columns_)
+        self._append(*read_later(self, X, y, may_add=True))
         return self
+
+    def _append(self, later, rows):
+        """Append observations that follow, with rows of features, to those known."""
+        check_follows(self.observed_, later)
+        if rows is not None and self.n_features_in_:
+            later = with_features(later, rows, self.missing)
+        self.observed_ = self.observed_.append(later)
 
     def predict(self, X=None, *, history=None, coverage=None):
         """Forecast.
@@ -222,17 +234,21 @@ class Forecaster(AttentionEstimator, ABC):
         observation.
         """
         check_is_fitted(self)
-        levels = []
-        if coverage is not None:
-            levels = check_probabilities("coverage", coverage).tolist()
-        steps = read_steps(self, X, history)
-        parts, columns = [self._answer(steps)], ["forecast"]
-        for level in levels:
-            parts.append(self._interval(steps, level))
-            columns += [f"{end}_{100 * level:g}" for end in ("lower", "upper")]
+        check_coverage(coverage)
+        table, requested = read_request(self, X, history)
+        answers, columns = self._answer_rows(table, requested, coverage, history is not None)
+        return requested.wrap(answers, columns)
+
+    def _answer_rows(self, table, requested, coverage=None, fresh=False):
+        """Forecasts, with the ends of intervals beside them if there is a coverage."""
+        forecasts = self._answer(table, requested)
         if coverage is None:
-            return steps.wrap(parts[0])
-        return steps.wrap(list(map(np.column_stack, zip(*parts, strict=True))), columns)
+            return forecasts, None
+        parts, columns = [forecasts], ["forecast"]
+        for level in check_coverage(coverage):
+            parts.append(self._interval(table, requested, level, fresh))
+            columns += [f"{end}_{100 * level:g}" for end in ("lower", "upper")]
+        return np.column_stack(parts), columns
 
     def predict_interval(self, X=None, coverage=0.9, *, history=None):
         """Intervals that contain an observation with a given probability, step by step.
@@ -263,8 +279,9 @@ class Forecaster(AttentionEstimator, ABC):
         """
         check_is_fitted(self)
         coverage = check_in_open_interval("coverage", coverage, 0, 1)
-        steps = read_steps(self, X, history)
-        return steps.wrap(self._interval(steps, coverage), ["lower", "upper"])
+        table, requested = read_request(self, X, history)
+        ends = self._interval(table, requested, coverage, history is not None)
+        return requested.wrap(ends, ["lower", "upper"])
 
     def predict_quantiles(self, X=None, quantiles=(0.1, 0.5, 0.9), *, history=None):
         """Quantiles of the distribution of each step.
@@ -287,11 +304,12 @@ class Forecaster(AttentionEstimator, ABC):
         """
         check_is_fitted(self)
         levels = check_probabilities("quantiles", quantiles)
-        steps = read_steps(self, X, history)
+        table, requested = read_request(self, X, history)
         errors, kept = self.calibration_["errors"], self.calibration_["levels"]
         shifts = [quantile_shift(errors, kept, level) for level in levels]
-        answers = self._answer(steps, levels, np.stack(shifts, axis=-1))
-        return steps.wrap(answers, levels.tolist())
+        shifts, fresh = np.stack(shifts, axis=-1), history is not None
+        answers = self._answer(table, requested, levels, shifts, fresh)
+        return requested.wrap(answers, levels.tolist())
 
     def score(self, X, y=None):
         """Minus the mean absolute scaled error; higher is better.
@@ -317,11 +335,10 @@ class Forecaster(AttentionEstimator, ABC):
            accuracy. International Journal of Forecasting 22, 679-688.
         """
         check_is_fitted(self)
-        panel = Panel.of(self.observed_)
-        later, rows = read_later(self, X, y, panel)
-        asked = [np.arange(*ends) for ends in zip(later.starts, later.ends, strict=True)]
-        answers = self._answer(build(self, panel, asked, rows))
-        scale = naive_scales(panel.values)
+        later, rows = read_later(self, X, y)
+        table = with_known(self, self.observed_, rows, later)
+        answers = np.split(self._answer(table, later), later.first[1:])
+        scale = naive_scales(self.observed_.values)
         scale[: len(self.scale_)] = self.scale_
         errors = [
             np.abs(found - actual).mean() / unit
@@ -471,18 +488,17 @@ class Forecaster(AttentionEstimator, ABC):
         self.calibration_ = {"levels": np.array(levels), "until": observations.lengths}
         self.calibration_ |= calibration
 
-    def _observations(self, steps):
-        """The series that are forecast, in the units that forecasts are made in."""
-        table = steps.panel.table(self._identity(steps), self.known_columns_)
+    def _encoded(self, table):
+        """The table that is forecast from, in the units that forecasts are made in."""
         return table.with_values(list(map(self._encode, table.values)))
 
-    def _answer(self, steps, levels=None, shifts=None):
-        """Forecasts, or quantiles of some levels that are shifted in units of the errors."""
-        observations = self._observations(steps)
+    def _answer(self, table, requested, levels=None, shifts=None, fresh=False):
+        """Forecasts of the rows of a table, or quantiles shifted in units of the errors."""
+        observations, series = self._encoded(table), requested.series
+        ahead = requested.step - table.ends[series]
         if levels is not None:
             ranks = np.argsort(np.argsort(levels))
-            n_series = len(observations.values)
-            drift = np.ones(n_series) if steps.fresh else self._drift(observations)
+            drift = np.ones(len(table)) if fresh else self._drift(observations)
 
         def describe(origins, forecasts, block):
             if levels is None:
@@ -496,15 +512,23 @@ class Forecaster(AttentionEstimator, ABC):
             return self._decode(np.sort(found, axis=2)[:, :, ranks])
 
         ends, blocks = observations.at_ends(self.horizon_), []
-        within = steps.within(ends)
-        for block in range(steps.n_blocks):
+        found = np.empty((len(ahead), *(() if levels is None else (len(levels),))))
+        within = np.flatnonzero(ahead < 0)
+        within = within[np.argsort(series[within], kind="stable")]
+        # Nothing is known before the first step, which stands for itself.
+        places = np.maximum(requested.step - table.starts[series], 0)
+        origins = ends.at(series[within], places[within])
+        for block in range(-(-(ahead.max() + 1) // self.horizon_)):
             # Each block is forecast from the forecasts of those before.
             forecasts = self._forecast(ends)
             blocks.append(describe(ends, forecasts, block))
             ends = ends.table.extended(forecasts).at_ends(self.horizon_)
+        if blocks:
+            later = ahead >= 0
+            found[later] = np.concatenate(blocks, axis=1)[series[later], ahead[later]]
         if len(within):
-            return steps.collect(describe(within, self._forecast(within), 0)[:, 0], blocks)
-        return steps.collect(blocks[0][:0, 0], blocks)
+            found[within] = describe(origins, self._forecast(origins), 0)[:, 0]
+        return found
 
     def _units(self, origins):
         """What errors are to be expected at some origins; (n_origins, horizon or 1)."""
@@ -536,21 +560,15 @@ class Forecaster(AttentionEstimator, ABC):
         n_horizons[: len(first)] = (width - 1) / horizon + 1
         return drift_since(errors, held_out, series, n_series, n_horizons)
 
-    def _interval(self, steps, coverage):
-        """Lower and upper ends of the intervals of a coverage, for each series."""
+    def _interval(self, table, requested, coverage, fresh):
+        """Lower and upper ends of the intervals of a coverage; (n_rows, 2)."""
         errors, levels = self.calibration_["errors"], self.calibration_["levels"]
         margin = interval_margin(errors, levels, coverage)  # (horizon,)
         ends = [(1 - coverage) / 2, (1 + coverage) / 2]
-        return self._answer(steps, ends, np.stack([-margin, margin], axis=-1))
+        shifts = np.stack([-margin, margin], axis=-1)
+        return self._answer(table, requested, ends, shifts, fresh)
 
-    def _identity(self, steps):
-        """Which training series each series is; -1 for others."""
-        names, n_training = steps.panel.names, len(self.scale_)
-        training = self.observed_.names[:n_training]
-        if not steps.fresh:
-            return np.where(np.arange(len(names)) < n_training, np.arange(len(names)), -1)
-        if n_training == 1:
-            return np.zeros(len(names), dtype=np.int64)
-        if steps.panel.form == "windows":
-            return np.full(len(names), -1)
-        return np.array([training.index(n) if n in training else -1 for n in names])
+
+def check_coverage(coverage):
+    """Probabilities of intervals beside forecasts; none for None."""
+    return [] if coverage is None else check_probabilities("coverage", coverage).tolist()

@@ -24,8 +24,8 @@ from ._analogs import (
     search_bandwidth,
     units_of,
 )
-from ._forecast_steps import read_steps
 from ._forecaster import Forecaster
+from ._inputs import read_request
 from ._lookback import choose_lookback
 from ._origins import evenly_spread, split_at_ends
 
@@ -201,10 +201,10 @@ class KernelForecaster(Forecaster):
             With several series "series" is the one that is forecast, "analog" the window's.
         """
         check_is_fitted(self)
-        steps = read_steps(self, X, history)
-        if not steps.n_blocks:
+        observed, requested = read_request(self, X, history)
+        if (requested.step < observed.ends[requested.series]).all():
             raise ValueError(f"X={X!r} has no steps after the series: pass some to explain.")
-        origins = self._observations(steps).at_ends(self.horizon_)
+        origins = self._encoded(observed).at_ends(self.horizon_)
         keys, _, _ = self._queries(origins)
         parts = []
         for rows, memory in self._groups(origins):
@@ -224,7 +224,7 @@ class KernelForecaster(Forecaster):
         names = self.observed_.names
         if len(keys) > 1 or len(names) > 1:
             table.insert(0, "analog", [names[i] for i in self.key_series_[found]])
-            table.insert(0, "series", [steps.panel.names[i] for i in series])
+            table.insert(0, "series", [observed.names[i] for i in series])
         return table
 
     def _learn(self, observations, context, task_data):

@@ -18,8 +18,8 @@ from ._combined_forecast import CANDIDATES, CombinedForecast, fit_combined
 from ._feature_basis import FeatureBasis
 from ._feature_effects import FeatureEffects
 from ._feature_ridge import FeatureRidge
-from ._forecast_steps import read_steps
 from ._forecaster import Forecaster
+from ._inputs import read_request
 from ._logarithms import Transform, choose_transform
 from ._lookback import choose_lookback
 from ._origins import evenly_spread, split_at_ends
@@ -313,15 +313,13 @@ class TransformerForecaster(NetworkParameters, Forecaster):
 
     def _ends(self, X, history):
         """Origins at the ends of the series to forecast, and their names."""
-        steps = read_steps(self, X, history)
-        if not steps.n_blocks:
+        table, requested = read_request(self, X, history)
+        if (requested.step < table.ends[requested.series]).all():
             raise ValueError(f"X={X!r} has no steps after the series: pass some to look at.")
-        observations = self._observations(steps)
-        return observations.at_ends(self.horizon_), steps.panel.names
+        return self._encoded(table).at_ends(self.horizon_), table.names
 
     def _learn(self, observations, context, task_data):
-        panel = self.observed_
-        self.seasons_ = seasons_of(panel, self.season_length)
+        self.seasons_ = seasons_of(observations, self.season_length)
         self.log_, self.shift_ = False, 0.0
         self.attention_share_ = self.transformer_weight_ = 0.0
         self.attention_ = self.ridge_ = None
