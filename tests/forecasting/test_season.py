@@ -5,13 +5,13 @@ import pandas as pd
 import pytest
 
 from sklearn_attention.datasets import make_periodic_series
+from sklearn_attention.forecasting._read import read_series
 from sklearn_attention.forecasting._season import (
     _refined,
     season_of,
     season_of_values,
     seasons_of,
 )
-from sklearn_attention.forecasting._read import read_series
 
 
 @pytest.mark.parametrize(
