@@ -289,9 +289,15 @@ MUTATIONS = [
     ),
     Mutation(
         "forecasting/_smoothing.py",
-        "damping ** np.arange(1, n_steps + 1)",
-        "damping ** np.arange(n_steps)",
+        "self.damping[:, None] ** np.arange(1, n_steps + 1)",
+        "self.damping[:, None] ** np.arange(n_steps)",
         "the first step ahead is not damped",
+    ),
+    Mutation(
+        "forecasting/_smoothing.py",
+        "bends = np.diff(x[:, n_first] / np.maximum(n_first, 1), prepend=0.0)",
+        "bends = x[:, n_first] / np.maximum(n_first, 1)",
+        "the first trend added to those before it",
     ),
     Mutation(
         "nn/_attention.py",

@@ -500,7 +500,9 @@ class OurWindows:
     def predict_interval(self, past, channel):
         from sklearn_attention.forecasting._calibration import interval_margin
 
-        errors, levels = (self.model.calibration_[name] for name in ("errors", "levels"))
+        errors, levels = (
+            getattr(self.model.calibration_, name) for name in ("errors", "levels")
+        )
         margin = interval_margin(errors, levels, COVERAGE)
         margin = margin * np.concatenate(list(map(self.model._units, self.origins)))
         return self.forecasts - margin, self.forecasts + margin

@@ -56,8 +56,8 @@ WITHOUT_TESTS = {
     """,
     "bandwidth": "_convolution _density",
     "forecasting": """
-        _analogs _candidate_network _combined_forecast _correction _feature_basis
-        _logarithms _network _scaling _tidy _training _transformer_candidate
+        _candidate_network _combined_forecast _logarithms _network _tidy
+        _transformer_candidate
     """,
     "kernel_approximation": "_fourier_features _positive_features _random_features",
     "kernel_attention": "_kernel",

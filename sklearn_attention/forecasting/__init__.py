@@ -1,7 +1,9 @@
 """Forecasting series: candidates and attention over them, analogs, and the forms of series."""
 
 from ._baselines import seasonal_naive
+from ._calibration import Calibration
 from ._forecaster import Forecaster
+from ._forecasts import Forecasts
 from ._kernel_forecaster import KernelForecaster
 from ._metrics import crps, mase, msis, naive_scale
 from ._origins import Origins
@@ -10,7 +12,9 @@ from ._time import TimeIndex
 from ._transformer_forecaster import TransformerForecaster
 
 __all__ = [
+    "Calibration",
     "Forecaster",
+    "Forecasts",
     "KernelForecaster",
     "Origins",
     "Table",

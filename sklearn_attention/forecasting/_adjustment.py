@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ._table import Table
+
 # Seasons must have been seen so often, and show in the autocorrelation at this many of its
 # standard errors.
 _FEWEST_SEASONS, _LEAST_ERRORS = 3, 0.5
@@ -13,58 +15,52 @@ _MEMORY = 0.8
 
 @dataclass(frozen=True, eq=False)
 class SeasonalAdjustment:
-    """Seasonal patterns of several series.
+    """Seasonal patterns of the series of some origins, each learned before its origin.
 
-    Attributes
-    ----------
-    patterns : ndarray of shape (n_series, n_phases)
-        What is subtracted in each phase of the season; 0 where there is no season.
-    season_length : float
-        Steps in a season.
-    phases : ndarray of int of shape (n_series,)
-        Position of the first step of each series.
+    Origins share a row where their patterns are those of one series and equal: `patterns`
+    (n_rows, n_phases) is what is subtracted in each phase, 0 where there is no season, `row`
+    (n_origins,) the row of each origin, `series` (n_rows,) the series of each row.
     """
 
     patterns: np.ndarray
+    row: np.ndarray
+    series: np.ndarray
     season_length: float
-    phases: np.ndarray
+    table: Table
 
     @classmethod
-    def of(cls, values, season_length, phases):
-        """Patterns of series.
+    def of(cls, origins, season_length):
+        """Patterns of `origins.learned` steps, of all that are known where that is None."""
+        table, m = origins.table, max(1, round(season_length))
+        learned = origins.known if origins.learned is None else origins.learned
+        most = 1 + learned.max(initial=0)
+        pairs, place = np.unique(origins.series * most + learned, return_inverse=True)
+        series, learned = pairs // most, pairs % most
+        patterns = np.zeros((len(pairs), m))
+        for pattern, i, n in zip(patterns, series, learned, strict=True) if m > 1 else ():
+            phase = phase_of(table.starts[i] + np.arange(n), season_length)
+            pattern[:] = pattern_of(table.values[i][:n], phase, m)
+        # Without a season nothing depends on how much it was learned from.
+        learned[~patterns.any(axis=1)] = 0
+        _, rows, merged = np.unique(
+            series * most + learned, return_index=True, return_inverse=True
+        )
+        return cls(patterns[rows], merged[place], series[rows], season_length, table)
 
-        Parameters
-        ----------
-        values : list of ndarray of shape (n_steps,)
-        season_length : float
-        phases : ndarray of int of shape (n_series,)
+    def at(self, row, steps):
+        """The patterns of rows at steps of their series; both are broadcast."""
+        phase = phase_of(self.table.starts[self.series[row]] + steps, self.season_length)
+        return self.patterns[row, phase]
 
-        Returns
-        -------
-        adjustment : SeasonalAdjustment
+    def adjusted(self, rows, lengths):
+        """The first steps of the series of some rows without their patterns.
+
+        (n_rows, longest); the last of so many steps is repeated where a row is longer.
         """
-        n_phases = max(1, round(season_length))
-        patterns = np.zeros((len(values), n_phases))
-        for i, own in enumerate(values):
-            phase = phase_of(phases[i] + np.arange(len(own)), season_length)
-            patterns[i] = pattern_of(own, phase, n_phases)
-        return cls(patterns, season_length, phases)
-
-    def at(self, series, steps):
-        """The patterns at some steps.
-
-        Parameters
-        ----------
-        series : ndarray of int
-        steps : ndarray of int
-            Positions within each series; both are broadcast.
-
-        Returns
-        -------
-        values : ndarray
-        """
-        phase = phase_of(self.phases[series] + steps, self.season_length)
-        return self.patterns[series, phase]
+        steps = np.minimum(np.arange(lengths.max()), lengths[:, None] - 1)
+        values = self.table.values
+        found = [values[self.series[row]][own] for row, own in zip(rows, steps, strict=True)]
+        return np.array(found) - self.at(rows[:, None], steps)
 
 
 def phase_of(positions, season_length):
@@ -75,19 +71,10 @@ def phase_of(positions, season_length):
 
 
 def pattern_of(values, phase, n_phases):
-    r"""Seasonal pattern of a series, less the mean.
+    r"""Seasonal pattern of a series, less the mean, (n_phases,).
 
-    Parameters
-    ----------
-    values : ndarray of shape (n_steps,)
-    phase : ndarray of int of shape (n_steps,)
-    n_phases : int
-
-    Returns
-    -------
-    pattern : ndarray of shape (n_phases,)
-        Zero where the series is shorter than three seasons, or its autocorrelation at that lag
-        is small.
+    Zero where there are fewer than three seasons, or the autocorrelation at the lag of one is
+    small.
 
     Notes
     -----

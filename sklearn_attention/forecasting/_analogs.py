@@ -1,227 +1,156 @@
-"""Windows as keys and values of an average: normalising, bandwidth, distribution."""
+"""Analogs: kernel-weighted averages of what followed similar windows of all series."""
+
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from scipy.spatial.distance import cdist
-from scipy.special import softmax
 
-from ..kernels import RadialKernel
-from ._measures import dividing, spread_of
-from ._origins import evenly_spread
+from .._explanation import heaviest
+from ..kernels import Kernel, RadialKernel
+from ._origins import chunks
+from ._windows import Windows, by_group
 
-NORMALIZE = ("last", "standard")
-# Of more windows than these, evenly spread ones are predicted, and predicted from, as the
-# bandwidth is chosen.
-_MOST_ROWS, _MOST_KEYS = 500, 4000
 # Windows that a series needs to have to be forecast from its own.
 FEWEST_OWN = 20
-# Multiples of the keys' spread that are tried: first these, then some around the best.
-_SCALES, _FINER = (
-    2.0 ** np.arange(-7, 3.1, 0.5),
-    2.0 ** np.array([-0.35, -0.2, -0.1, 0.1, 0.2, 0.35]),
-)
-# Multiples of the features' spread beside that of the windows. At the last they have no say.
-_FEATURE_SCALES = (0.25, 0.5, 1.0, 2.0, 4.0, 1e6)
+# Pairs of windows at once, and pairs by steps to forecast.
+_PAIRS, _TERMS = 1_000_000, 4_000_000
 # Windows that vary less than this share of the median one of their series are no analogs: what
 # followed them would be measured in a unit close to 0.
 _LEAST_VARIATION = 0.1
 
 
-def units_of(past, normalize):
-    """Level and unit of windows.
+@dataclass(frozen=True, eq=False)
+class Analogs:
+    """Remembered windows of training series, with what followed them.
 
-    Parameters
+    Attributes
     ----------
-    past : ndarray of shape (n_windows, lookback)
-    normalize : {"standard", "last", None}
-
-    Returns
-    -------
-    level, unit : ndarray of shape (n_windows, 1)
-        What is subtracted, and what divides then; the unit of a constant window is 1.
-    """
-    ones = np.ones((len(past), 1))
-    if normalize is None:
-        return 0 * ones, ones
-    if normalize == "last":
-        return past[:, -1:], ones
-    level = past.mean(axis=1, keepdims=True)
-    return level, dividing(spread_of(past, axis=1))[:, None]
-
-
-def keys_of(origins, lookback, level, unit):
-    """What windows are compared by.
-
-    Parameters
-    ----------
-    origins : Origins
     lookback : int
-    level, unit : ndarray of shape (n_windows, 1)
-
-    Returns
-    -------
-    keys : ndarray of shape (n_windows, n_columns)
-        The normalised window, features known only up to now in its steps, and those known
-        beforehand in the steps to forecast.
-    """
-    parts = [(origins.past(lookback) - level) / unit]
-    past, later = origins.past_features(lookback), origins.future_features()
-    if past is not None:
-        past = np.delete(past, origins.table.known, axis=2)
-        parts.append(past.reshape(len(past), -1))
-    if later is not None:
-        parts.append(later.reshape(len(later), -1))
-    return np.concatenate(parts, axis=1)
-
-
-def comparable(past, series):
-    """Which windows vary enough for what followed to be measured in their own unit.
-
-    Parameters
-    ----------
-    past : ndarray of shape (n_windows, lookback)
-    series : ndarray of int of shape (n_windows,)
-        Which series each is of.
-
-    Returns
-    -------
-    kept : ndarray of bool of shape (n_windows,)
-    """
-    deviation = past.std(axis=1)
-    kept = np.empty(len(past), dtype=bool)
-    for one in np.unique(series):
-        own = series == one
-        kept[own] = deviation[own] >= _LEAST_VARIATION * np.median(deviation[own])
-    return kept
-
-
-def left_out(origins, horizon, series=None):
-    """Windows to be predicted from others, and from which.
-
-    Parameters
-    ----------
-    origins : ndarray of int of shape (n_windows,)
-        The first step that followed. Windows that share such steps, or would if they were of
-        one series, do not predict one another.
-    horizon : int
-    series : ndarray of int of shape (n_windows,), default=None
-        Which series each window is of, if it is predicted from those of its own where there
-        are enough.
-
-    Returns
-    -------
-    groups : list of tuple
-        Windows to be predicted, those to predict from, and which of these each of them may
-        be predicted from. The windows to be predicted do not depend on `series`.
-    """
-    few = evenly_spread(len(origins), _MOST_KEYS)
-    rest, groups = few[evenly_spread(len(few), _MOST_ROWS)], []
-    sources = [] if series is None else np.unique(series[rest])
-    for memory, fewest in [(i, FEWEST_OWN) for i in sources] + [(None, 1)]:
-        if memory is None:
-            rows, memory = rest, few
-        else:
-            rows, memory = rest[series[rest] == memory], np.flatnonzero(series == memory)
-            memory = memory[evenly_spread(len(memory), _MOST_KEYS)]
-        apart = np.abs(origins[rows, None] - origins[memory]) >= horizon
-        kept = apart.sum(axis=1) >= fewest
-        if kept.any():
-            groups.append((rows[kept], memory, apart[kept]))
-            rest = np.setdiff1d(rest, rows[kept])
-    return groups
-
-
-def search_bandwidth(groups, keys, values, lookback, kernel, given=None):
-    """Bandwidth of least squared error, windows predicted from others.
-
-    Parameters
-    ----------
-    groups : list of tuple
-        Which from which; see :func:`left_out`.
-    keys : ndarray of shape (n_windows, n_columns)
-        The first `lookback` columns are the window, the others features.
-    values : ndarray of shape (n_windows, horizon)
-        What followed.
-    lookback : int
+        Steps of a window.
     kernel : Kernel
-        Positive.
-    given : ndarray of shape (n_columns,), default=None
-        The only bandwidth to try.
-
-    Returns
-    -------
+        Compares windows; positive.
+    normalize : {"standard", "last", None}
+        How windows are made alike.
+    scale : ndarray of shape (n_series,)
+        Unit of each training series, for "last" and several series.
     bandwidth : ndarray of shape (n_columns,)
-        The widest of those tried, if there is no window to predict another from.
-    errors : ndarray of shape (n_rows,)
-        The mean squared error of each window that was predicted, group by group.
+        Divides the columns of keys.
+    pooled : bool
+        Whether a series is forecast from the windows of all series or from its own.
+    keys : ndarray of shape (n_windows, n_columns)
+        The steps of each window, then features of these steps that are known only up to now,
+        then known features of the steps that followed.
+    values : ndarray of shape (n_windows, horizon)
+        What followed, in units of the window.
+    series, steps : ndarray of int of shape (n_windows,)
+        Which training series each window is of, ascending, and the position on their common
+        index of the first step that followed.
     """
-    spread = _spread(keys, lookback) if given is None else given / np.sqrt(lookback)
 
-    def candidate(scale, feature_scale):
-        bandwidth = scale * np.sqrt(lookback) * spread
-        bandwidth[lookback:] *= feature_scale
-        return bandwidth
+    lookback: int
+    kernel: Kernel
+    normalize: str | None
+    scale: np.ndarray
+    bandwidth: np.ndarray | None = None
+    pooled: bool = True
+    keys: np.ndarray | None = None
+    values: np.ndarray | None = None
+    series: np.ndarray | None = None
+    steps: np.ndarray | None = None
 
-    scales, finer = (_SCALES, _FINER) if given is None else ([1.0], [])
-    if not groups:
-        return candidate(scales[-1], 1.0), np.empty(0)
-    scaled = keys / spread
-    columns = slice(lookback), slice(lookback, None)
-    distances = [
-        [cdist(scaled[rows, part], scaled[memory, part], "sqeuclidean") for part in columns]
-        for rows, memory, _ in groups
-    ]
+    def fit(self, origins):
+        """The same with the windows before origins, which are ordered by series, as memory."""
+        windows = self.windows(self.comparable(origins))
+        origins = windows.origins
+        return replace(
+            self, keys=windows.keys, values=windows.values, series=origins.series,
+            steps=first_steps(origins),
+        )  # fmt: skip
 
-    def errors(scale, feature_scale):
-        found = []
-        for (rows, memory, apart), (windows, features) in zip(groups, distances, strict=True):
-            squared = (windows + features / feature_scale**2) / (scale**2 * lookback)
-            if isinstance(kernel, RadialKernel):
-                log_weights = kernel.log_profile(squared)
-            else:
-                units = kernel.rescale(keys, candidate(scale, feature_scale))
-                refuse_negative((kernel(units[rows], units[memory]) < 0).any(), kernel)
-                log_weights = kernel.log(units[rows], units[memory])
-            weights = softmax(_of_those_apart(log_weights, squared, apart), axis=1)
-            found.append(np.mean((weights @ values[memory] - values[rows]) ** 2, axis=1))
-        return np.concatenate(found)
+    def forecast(self, origins, levels=None):
+        """Forecasts, (n, horizon), and quantiles of levels, (n, horizon, n_levels), or None."""
+        queries, quantiles = self.windows(origins), None
+        mean = np.empty((len(origins), origins.horizon))
+        if levels is not None:
+            quantiles = np.empty((*mean.shape, len(levels)))
+        for rows, memory in self.memories(origins):
+            values = self.values[memory]
+            # Relative to one of them, values that are all alike have no rounding errors.
+            first, differences = values[0], values - values[0]
+            for part in chunks(rows, _PAIRS, len(values)):
+                weights = self.weights(memory, queries.keys[part])
+                mean[part] = first + weights @ differences
+                if levels is not None:
+                    quantiles[part] = distribution_quantiles(weights, values, levels)
+        if levels is not None:
+            quantiles = queries.restore(quantiles)
+        return queries.restore(mean), quantiles
 
-    def size(tried_at):
-        return tried[tried_at].mean()
+    def heaviest(self, origins, k):
+        """Rows of origins, each k times, their heaviest windows, and the weights of these."""
+        keys, parts = self.windows(origins).keys, []
+        for rows, memory in self.memories(origins):
+            n_windows, weights_of = memory.stop - memory.start, partial(self.weights, memory)
+            found, weights = heaviest(weights_of, keys[rows], n_windows, k)
+            repeated = np.repeat(rows, found.shape[1])
+            parts.append((repeated, memory.start + found.ravel(), weights.ravel()))
+        rows, found, weights = map(np.concatenate, zip(*parts, strict=True))
+        order = np.argsort(rows, kind="stable")
+        return rows[order], found[order], weights[order]
 
-    several = given is None and keys.shape[1] > lookback
-    feature_scales = _FEATURE_SCALES if several else (1.0,)
-    tried = {(s, f): errors(s, f) for s in scales for f in feature_scales}
-    scale, feature_scale = min(tried, key=size)
-    tried |= {(scale * s, feature_scale): errors(scale * s, feature_scale) for s in finer}
-    best = min(tried, key=size)
-    return candidate(*best), tried[best]
+    def windows(self, origins):
+        """Windows before origins, as they are compared."""
+        # Series of different sizes are only alike in units of their own.
+        own = self.normalize == "last" and len(self.scale) > 1
+        unit = origins.units(self.scale)[:, None] if own else 1.0
+        return Windows.before(origins, self.lookback, self.normalize, unit)
+
+    def comparable(self, origins):
+        """Those of origins whose windows vary enough for what followed to be in their unit."""
+        if self.normalize != "standard":
+            return origins
+        deviation = origins.past(self.lookback).std(axis=1)
+        kept = np.empty(len(origins), dtype=bool)
+        for _, rows in by_group(origins.series):
+            kept[rows] = deviation[rows] >= _LEAST_VARIATION * np.median(deviation[rows])
+        return origins.take(kept)
+
+    def memories(self, origins):
+        """Rows of origins, each time with the slice of windows that they are forecast from."""
+        own = np.where(self.pooled, -1, origins.identity)
+        counts = np.bincount(self.series, minlength=len(self.scale))
+        own = np.where(counts[own] >= FEWEST_OWN, own, -1)
+        for i, rows in by_group(own):
+            ends = np.searchsorted(self.series, [i, i + 1]) if i >= 0 else (0, len(self.keys))
+            yield rows, slice(*ends)
+
+    def weights(self, memory, queries):
+        """Weights of a slice of windows for queries, (n_queries, n_windows); rows sum to 1."""
+        keys, bandwidth = self.keys[memory], self.bandwidth
+        squared = cdist(queries / bandwidth, keys / bandwidth, "sqeuclidean")
+        return normalized(log_kernel(self.kernel, squared, queries, keys, bandwidth), squared)
 
 
-def _spread(keys, lookback):
-    """One spread for all steps of the window, and one for each feature."""
-    spread = keys.std(axis=0)
-    spread[:lookback] = np.sqrt(np.mean(spread[:lookback] ** 2))
-    return dividing(spread)
+def first_steps(origins):
+    """First steps to forecast, on the index that is common to all series."""
+    return origins.table.starts[origins.series] + origins.known
 
 
-def _of_those_apart(log_weights, squared, apart):
-    """Logarithms of the weights of windows that count; of the nearest where none has weight."""
-    log_weights = np.where(apart, log_weights, -np.inf)
-    lost = np.flatnonzero(np.isneginf(log_weights).all(axis=1))
-    nearest = np.where(apart[lost], squared[lost], np.inf).argmin(axis=1)
-    log_weights[lost, nearest] = 0.0
-    return log_weights
+def log_kernel(kernel, squared, queries, keys, bandwidth):
+    """Logarithm of a kernel between rows whose squared distances in bandwidths are known.
+
+    Raises if it takes negative values, which is not known of all kernels beforehand.
+    """
+    if isinstance(kernel, RadialKernel):
+        return kernel.log_profile(squared)
+    queries, keys = (kernel.rescale(rows, bandwidth) for rows in (queries, keys))
+    refuse_negative(kernel.signed is None and (kernel(queries, keys) < 0).any(), kernel)
+    return kernel.log(queries, keys)
 
 
 def refuse_negative(negative, kernel):
-    """Raise if a kernel takes negative values, which is not known of all beforehand.
-
-    Parameters
-    ----------
-    negative : bool
-        Whether it does.
-    kernel : Kernel
-    """
+    """Raise if a kernel takes negative values."""
     if negative:
         raise ValueError(
             f"kernel={kernel!r} takes negative values, with which what followed is not "
@@ -229,26 +158,41 @@ def refuse_negative(negative, kernel):
         )
 
 
+def normalized(log_weights, squared):
+    """Weights whose rows sum to 1; those of the nearest windows where none has weight."""
+    largest = log_weights.max(axis=1, keepdims=True)
+    empty = np.isneginf(largest[:, 0])
+    if empty.any():
+        nearest = squared[empty].min(axis=1, keepdims=True)
+        log_weights[empty] = np.where(squared[empty] <= nearest, 0.0, -np.inf)
+        largest[empty] = 0.0
+    weights = np.exp(log_weights - largest)
+    return weights / weights.sum(axis=1, keepdims=True)
+
+
 def distribution_quantiles(weights, values, levels):
-    """Quantiles of the values under the weights of each query.
+    """Quantiles of values (n, horizon) under each row of weights (n_queries, n).
 
-    Parameters
-    ----------
-    weights : ndarray of shape (n_queries, n_windows)
-        Rows sum to 1.
-    values : ndarray of shape (n_windows, horizon)
-    levels : sequence of float
-
-    Returns
-    -------
-    quantiles : ndarray of shape (n_queries, horizon, n_levels)
-        The smallest values whose weight, with that of all smaller ones, reaches each level.
+    The smallest values whose weight, with that of all smaller ones, reaches each level;
+    (n_queries, horizon, n_levels).
     """
-    found = np.empty((len(weights), values.shape[1], len(levels)))
-    for step, places in enumerate(values.T):
-        order = np.argsort(places)
-        reached = np.cumsum(weights[:, order], axis=1)
-        for query, own in enumerate(reached):
-            first = np.searchsorted(own, np.asarray(levels) * own[-1])
-            found[query, step] = places[order[np.minimum(first, len(order) - 1)]]
+    order, levels = np.argsort(values, axis=0).T, np.asarray(levels)
+    found = np.empty((len(weights), len(order), len(levels)))
+    for steps in chunks(np.arange(len(order)), _TERMS, weights.size):
+        ascending = order[steps]
+        reached = np.cumsum(weights[:, ascending], axis=2)
+        first = _first_reaching(reached, levels * reached[:, :, -1:])
+        places = np.take_along_axis(values.T[steps], ascending, axis=1)
+        found[:, steps] = np.take_along_axis(places[None], first, axis=2)
     return found
+
+
+def _first_reaching(ascending, targets):
+    """First positions on the last axis that reach targets, the last where none does."""
+    low = np.zeros(targets.shape, dtype=np.int64)
+    high = np.full(targets.shape, ascending.shape[-1] - 1)
+    while (low < high).any():
+        middle = (low + high) // 2
+        less = np.take_along_axis(ascending, middle, axis=-1) < targets
+        low, high = np.where(less, middle + 1, low), np.where(less, high, middle)
+    return low

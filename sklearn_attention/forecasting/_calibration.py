@@ -1,36 +1,195 @@
-"""From the errors on a hold-out to intervals and quantiles (split-conformal prediction)."""
+"""From held-out errors to intervals and quantiles (split-conformal prediction)."""
+
+from dataclasses import dataclass
 
 import numpy as np
 
 from ._measures import naive_scales
+from ._origins import evenly_spread
 
 # Rounding must not ask for one more error than needed.
 _SLACK = 1e-9
 # Origins that the errors of all series count as among those of one.
 _BORROWED = 1.0
-# Horizons that held-out errors count as among those since the fit.
-_LEARNED = 2.0
+# Errors since the fit: origins of each series that tell them, and horizons that held-out errors
+# count as among them. Patterns are learned anew whenever a series has grown by this factor.
+_SINCE, _LEARNED, _GROWTH = 20, 2.0, 1.25
 
 
-def errors_at(errors, levels, level):
-    """Errors of the quantile of a level, between those of the levels that were kept.
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    r"""Held-out errors in units of what was to be expected of each of them.
 
-    Parameters
+    Attributes
     ----------
-    errors : ndarray of shape (n_origins, horizon, n_levels)
-        Truth less the quantile forecast at each level.
     levels : ndarray of shape (n_levels,)
-        Increasing.
-    level : float
+        Whose quantiles are calibrated, increasing; one level if there are only forecasts.
+    errors : ndarray of shape (n_held_out, horizon, n_levels)
+        Truth less quantile, in units of their series; NaN where nothing was observed.
+    error, unit : ndarray of shape (n_series,)
+        Mean error of each series, and what is left of it where disagreement is allowed for.
+    usual : (float, float)
+        Both of a series that nothing is known of, in units of its naive error.
+    until : ndarray of int of shape (n_series,)
+        Steps of each series when it was learned from.
 
-    Returns
-    -------
-    errors : ndarray of shape (n_origins, horizon)
+    Notes
+    -----
+    With :math:`\sigma` the mean error of a series and :math:`s` the disagreement of candidates,
+    errors are taken to grow like :math:`\sqrt{1 + s / \sigma}`. The unit of an error is from
+    other blocks of its series, as those to come are no part of it either: from few blocks it is
+    uncertain, and the errors in such units have the longer tails that make up for it.
     """
-    place = np.interp(level, levels, np.arange(len(levels)))
-    below = int(place)
-    above = min(below + 1, len(levels) - 1)
-    return errors[..., below] + (place - below) * (errors[..., above] - errors[..., below])
+
+    levels: np.ndarray
+    errors: np.ndarray
+    error: np.ndarray
+    unit: np.ndarray
+    usual: tuple
+    until: np.ndarray
+
+    @classmethod
+    def fit(cls, forecasts, levels=(0.5,), block=0):
+        """Calibrate by forecasts of origins that were not learned from.
+
+        `block` is the block of time that each origin is in, (n_origins,).
+        """
+        origins, levels = forecasts.origins, np.array(levels)
+        table = origins.table
+        scale = naive_scales(table.values)
+        if len(origins) == 0:
+            errors = _errors_of_walks(table.values, scale, origins.horizon, len(levels))
+            return cls(levels, errors, scale, scale, (1.0, 1.0), table.lengths)
+        errors, series = _missed(forecasts), origins.series
+        error, usual_error = error_units(errors, series, scale)
+        errors = errors / _growth(forecasts, error[series])[:, :, None]
+        unit, usual = error_units(errors, series, scale)
+        units = unit[series]
+        for one in np.unique(block):
+            other = block != one
+            if other.any():
+                apart, _ = error_units(errors[other], series[other], scale)
+                units[~other] = apart[series[~other]]
+        errors = errors / units[:, None, None]
+        return cls(levels, errors, error, unit, (usual_error, usual), table.lengths)
+
+    def intervals(self, forecasts, coverages, drift=1.0, n_blocks=1):
+        """Ends of intervals, (n_origins, horizon, 2 n_coverages), each lower end first.
+
+        `forecasts` has quantiles of just these ends, if any; `drift` is from :meth:`drift`,
+        and `n_blocks` the block of forecasts made from forecasts that these are in.
+        """
+        margins = [
+            interval_margin(self.errors, self.levels, coverage) for coverage in coverages
+        ]
+        shifts = np.stack([end for one in margins for end in (-one, one)], axis=-1)
+        found = self._moved(forecasts, shifts, drift, n_blocks)
+        pairs = found.reshape(*found.shape[:2], len(coverages), 2)
+        return np.sort(pairs, axis=3).reshape(found.shape)
+
+    def quantiles(self, forecasts, levels, drift=1.0, n_blocks=1):
+        """Quantiles of some levels, (n_origins, horizon, n_levels); see :meth:`intervals`."""
+        shifts = [quantile_shift(self.errors, self.levels, level) for level in levels]
+        found = self._moved(forecasts, np.stack(shifts, axis=-1), drift, n_blocks)
+        # Corrections may make quantiles cross.
+        return np.sort(found, axis=2)[:, :, np.argsort(np.argsort(levels))]
+
+    def _moved(self, forecasts, shifts, drift, n_blocks):
+        center = forecasts.mean[:, :, None]
+        found = center if forecasts.quantiles is None else forecasts.quantiles
+        unit = np.asarray(drift).reshape(-1, 1) * self._units(forecasts)
+        found = found + unit[:, :, None] * shifts
+        # Distances grow by the root of the number of blocks, as in a random walk.
+        return center + np.sqrt(n_blocks) * (found - center)
+
+    def _units(self, forecasts):
+        """Errors to be expected at the origins; (n_origins, horizon or 1)."""
+        own, scale = forecasts.origins.identity, 1.0
+        if (own < 0).any():
+            scale = forecasts.origins.units(np.ones(len(self.unit)))
+        error, unit = (
+            np.where(own >= 0, learned[own], scale * usual)
+            for learned, usual in zip((self.error, self.unit), self.usual, strict=True)
+        )
+        return unit[:, None] * _growth(forecasts, error)
+
+    def origins_since(self, origins):
+        """Origins since the fit whose errors are known at some origins.
+
+        Returns
+        -------
+        since : Origins
+            Each of them once.
+        rows : ndarray of int of shape (n_origins, n_since)
+            Those before each origin, -1 for none.
+        """
+        first = np.full(len(origins.table.values), np.iinfo(np.int32).max)
+        first[: len(self.until)] = self.until
+        first = first[origins.series]
+        width = np.maximum(origins.known - first - origins.horizon + 1, 0)
+        known = np.full((len(origins), _SINCE), -1)
+        for row in np.flatnonzero(width):
+            spread = evenly_spread(width[row], _SINCE)
+            known[row, : len(spread)] = first[row] + spread
+        series = np.broadcast_to(origins.series[:, None], known.shape)
+        there = known >= 0
+        pairs = np.column_stack([series[there], known[there]])
+        pairs, place = np.unique(pairs, axis=0, return_inverse=True)
+        rows = np.full(known.shape, -1)
+        rows[there] = place
+        series, known = pairs.T
+        first = self.until[series]
+        grown = np.floor(np.log(known / first) / np.log(_GROWTH) + 1e-9)
+        learned = np.floor(first * _GROWTH**grown).astype(np.int64)
+        return origins.at(series, known, np.minimum(learned, known)), rows
+
+    def drift(self, since, rows):
+        """By what errors since the fit exceed those held out, in part; (n_origins,).
+
+        `since` are forecasts of :meth:`origins_since`, with quantiles of `levels` if any, and
+        `rows` those of each origin.
+        """
+        if len(since.mean) == 0:
+            return np.ones(len(rows))
+        errors = _missed(since) / self._units(since)[:, :, None]
+        held_out = np.nanmean(np.abs(self.errors)) or 1.0
+        size = np.nanmean(np.abs(errors), axis=(1, 2)) / held_out
+        there, known = rows >= 0, since.origins.known
+        count = there.sum(axis=1)
+        mean = np.where(there, size[rows], 0.0).sum(axis=1) / np.maximum(count, 1)
+        last = np.where(there, known[rows], 0).max(axis=1)
+        span = last - np.where(there, known[rows], last[:, None]).min(axis=1)
+        n_horizons = span / since.origins.horizon + 1
+        share = np.where(count > 0, n_horizons / (n_horizons + _LEARNED), 0.0)
+        return 1 + share * (mean - 1)
+
+
+def _missed(forecasts):
+    """Truth less forecasts, or quantiles; (n_origins, horizon, n_levels)."""
+    found = forecasts.quantiles
+    found = forecasts.mean[:, :, None] if found is None else found
+    return forecasts.origins.targets()[:, :, None] - found
+
+
+def _growth(forecasts, error):
+    """How many times as large errors are where candidates disagree; (n_origins, horizon or 1).
+
+    `error` is what is usual, (n_origins,).
+    """
+    if forecasts.disagreement is None:
+        return np.ones((len(error), 1))
+    return np.sqrt(1 + forecasts.disagreement / error[:, None])
+
+
+def _errors_of_walks(values, scale, horizon, n_levels):
+    """Errors of a random walk, for series too short to hold anything out.
+
+    Steps of all series in their units, times the root of the number of steps ahead.
+    """
+    pairs = zip(values, scale, strict=True)
+    steps = np.concatenate([np.zeros(1), *(np.diff(own) / size for own, size in pairs)])
+    growth = np.sqrt(np.arange(1, horizon + 1))
+    return np.repeat((steps[:, None] * growth)[:, :, None], n_levels, axis=2)
 
 
 def error_units(errors, series, scale):
@@ -41,7 +200,6 @@ def error_units(errors, series, scale):
     errors : ndarray of shape (n_origins, horizon, n_levels)
         Truth less quantile forecasts; NaN where nothing was observed.
     series : ndarray of int of shape (n_origins,)
-        Which series each origin lies in.
     scale : ndarray of shape (n_series,)
         Of each series the error of the naive forecast.
 
@@ -52,12 +210,11 @@ def error_units(errors, series, scale):
     usual : float
         Unit of a series that nothing is known of, in units of its scale.
     """
-    seen = ~np.isnan(errors)
-    size = np.where(seen, np.abs(errors), 0).sum(axis=(1, 2)) / np.maximum(seen.sum((1, 2)), 1)
-    ratio = size / scale[series]
+    there = ~np.isnan(errors)
+    total = np.where(there, np.abs(errors), 0).sum(axis=(1, 2))
+    ratio = total / np.maximum(there.sum(axis=(1, 2)), 1) / scale[series]
     count = np.bincount(series, minlength=len(scale))
-    total = np.bincount(series, ratio, minlength=len(scale))
-    own = total / np.maximum(count, 1)
+    own = np.bincount(series, ratio, minlength=len(scale)) / np.maximum(count, 1)
     positive = own > 0
     usual = float(np.exp(np.log(own[positive]).mean())) if positive.any() else 1.0
     # Sizes differ by factors: one series of large errors must not widen those of all others.
@@ -65,140 +222,23 @@ def error_units(errors, series, scale):
     return scale * usual * np.where(positive, own / usual, 1.0) ** share, usual
 
 
-def calibrated(errors, series, block, scale, disagreement):
-    r"""Errors in units of what was to be expected of each of them.
-
-    Parameters
-    ----------
-    errors : ndarray of shape (n_origins, horizon, n_levels)
-        Truth less quantile forecasts; NaN where nothing was observed.
-    series : ndarray of int of shape (n_origins,)
-        Which series each origin lies in.
-    block : int or ndarray of int of shape (n_origins,)
-        Which block of its time.
-    scale : ndarray of shape (n_series,)
-        Of each series the error of the naive forecast.
-    disagreement : float or ndarray of shape (n_origins, horizon)
-        Mean distance of candidates from their mean.
-
-    Returns
-    -------
-    calibration : dict
-        ``errors``; the ``error`` and ``unit`` of each series, of which the latter is what is
-        left where disagreement is allowed for; and ``usual``, both of a series that nothing is
-        known of, in units of its scale.
-
-    Notes
-    -----
-    With :math:`\sigma` the mean error of a series and :math:`s` the disagreement, errors are
-    taken to grow like :math:`\sqrt{1 + s / \sigma}`. The unit of an error is from other
-    blocks of its series, as those to come are no part of it either: from few blocks it is
-    uncertain, and the errors in such units have the longer tails that make up for it.
-    """
-    error, usual_error = error_units(errors, series, scale)
-    errors = errors / growth(disagreement, error[series])[:, :, None]
-    unit, usual = error_units(errors, series, scale)
-    units = unit[series]
-    for one in np.unique(block):
-        other = block != one
-        if other.any():
-            apart, _ = error_units(errors[other], series[other], scale)
-            units[~other] = apart[series[~other]]
-    return {
-        "errors": errors / units[:, None, None],
-        "error": error,
-        "unit": unit,
-        "usual": (usual_error, usual),
-    }
-
-
-def growth(disagreement, error):
-    """How many times as large as usual errors are where candidates disagree.
-
-    Parameters
-    ----------
-    disagreement : float or ndarray of shape (n_origins, horizon)
-    error : ndarray of shape (n_origins,)
-        What is usual.
-
-    Returns
-    -------
-    factor : ndarray of shape (n_origins, horizon or 1)
-    """
-    return np.sqrt(1 + disagreement / error[:, None])
-
-
-def drift_since(errors, held_out, series, n_series, n_horizons):
-    """How many times as large as held-out errors those since the fit are, in part.
-
-    Parameters
-    ----------
-    errors : ndarray of shape (n_origins, horizon, n_levels)
-        Of forecasts since the fit, in the units of held-out ones.
-    held_out : ndarray of shape (n_held_out, horizon, n_levels)
-    series : ndarray of int of shape (n_origins,)
-    n_series : int
-    n_horizons : ndarray of shape (n_series,)
-        Horizons since the fit.
-
-    Returns
-    -------
-    factor : ndarray of shape (n_series,)
-        1 for a series without errors.
-    """
-    size = np.nanmean(np.abs(errors), axis=(1, 2)) / (np.nanmean(np.abs(held_out)) or 1.0)
-    count = np.bincount(series, minlength=n_series)
-    total = np.bincount(series, size, minlength=n_series)
-    share = np.where(count > 0, n_horizons / (n_horizons + _LEARNED), 0.0)
-    return 1 + share * (total / np.maximum(count, 1) - 1)
-
-
-def calibration_without_origins(origins, levels):
-    """Errors of a random walk, for series too short to hold anything out.
-
-    Parameters
-    ----------
-    origins : Origins
-        None, in the series.
-    levels : sequence of float
-
-    Returns
-    -------
-    calibration : dict
-        Steps of all series, times the root of the number of steps ahead.
-    """
-    values = origins.table.values
-    scale = naive_scales(values)
-    pairs = zip(values, scale, strict=True)
-    steps = np.concatenate([np.zeros(1), *(np.diff(own) / size for own, size in pairs)])
-    growth = np.sqrt(np.arange(1, origins.horizon + 1))
-    errors = np.repeat((steps[:, None] * growth)[:, :, None], len(levels), axis=2)
-    return {"errors": errors, "error": scale, "unit": scale, "usual": (1.0, 1.0)}
+def errors_at(errors, levels, level):
+    """Errors of the quantile of a level, between those of the levels that were kept."""
+    place = np.interp(level, levels, np.arange(len(levels)))
+    below = int(place)
+    above = min(below + 1, len(levels) - 1)
+    return errors[..., below] + (place - below) * (errors[..., above] - errors[..., below])
 
 
 def interval_margin(errors, levels, coverage):
-    r"""By how much an interval between two quantiles has to be widened.
+    r"""By how much an interval between two quantiles has to be widened; (horizon,).
 
-    Parameters
-    ----------
-    errors : ndarray of shape (n_origins, horizon, n_levels)
-        Truth less the quantile forecast at each level, on the hold-out.
-    levels : ndarray of shape (n_levels,)
-        Increasing; one level if there are only point forecasts.
-    coverage : float
-
-    Returns
-    -------
-    margin : ndarray of shape (horizon,)
-        For each step ahead; negative where the quantiles are too far apart.
-
-    Notes
-    -----
     Conformalised quantile regression [1]_: the score of an origin is how far the truth lies
     outside of the interval, :math:`E_i = \max(\hat q_{lo} - y_i, y_i - \hat q_{hi})`, and the
-    margin its :math:`\lceil (n + 1) c \rceil`-th smallest value. With point forecasts it is
-    that of the absolute errors. A step with too few scores for the coverage has the margin of
-    the scores of all steps, each in units of the largest root mean square up to its step.
+    margin its :math:`\lceil (n + 1) c \rceil`-th smallest value; negative where quantiles are
+    too far apart. With point forecasts it is that of the absolute errors. A step with too few
+    scores for the coverage has the margin of the scores of all steps, each in units of the
+    largest root mean square up to its step.
 
     References
     ----------
@@ -224,24 +264,10 @@ def interval_margin(errors, levels, coverage):
 
 
 def quantile_shift(errors, levels, level):
-    """By how much a quantile forecast has to be moved.
-
-    Parameters
-    ----------
-    errors : ndarray of shape (n_origins, horizon, n_levels)
-        Truth less the quantile forecast at each level, on the hold-out.
-    levels : ndarray of shape (n_levels,)
-        Increasing.
-    level : float
-
-    Returns
-    -------
-    shift : ndarray of shape (horizon,)
-        The quantile of that level of its own errors.
-    """
+    """By how much a quantile has to be moved: the quantile of that level of its own errors."""
     errors = errors_at(errors, levels, level)
-    seen = ~np.isnan(errors).all(axis=0)
+    there = ~np.isnan(errors).all(axis=0)
     shift = np.zeros(errors.shape[1])
-    shift[seen] = np.nanquantile(errors[:, seen], level, axis=0)
+    shift[there] = np.nanquantile(errors[:, there], level, axis=0)
     # A step that nothing was observed of is moved as the last one that was.
-    return shift[np.maximum.accumulate(np.where(seen, np.arange(len(seen)), 0))]
+    return shift[np.maximum.accumulate(np.where(there, np.arange(len(there)), 0))]

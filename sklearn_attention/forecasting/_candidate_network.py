@@ -16,13 +16,7 @@ _LARGEST_UNIT = 5.0
 
 
 class CandidateNetwork(nn.Module):
-    """Weights of candidate forecasts and a correction, from a window and the candidates.
-
-    Parameters
-    ----------
-    window, horizon, n_candidates, n_statistics : int
-        Sizes of the inputs.
-    """
+    """Weights of candidate forecasts and a correction, from a window and the candidates."""
 
     def __init__(self, window, horizon, n_candidates, n_statistics):
         super().__init__()
@@ -42,14 +36,7 @@ class CandidateNetwork(nn.Module):
             nn.init.zeros_(layer.bias)
 
     def forward(self, past, candidates, statistics):
-        """Forecasts relative to the origin, (B, horizon), in units of the series.
-
-        Parameters
-        ----------
-        past : Tensor of shape (B, window)
-        candidates : Tensor of shape (B, n_candidates, horizon)
-        statistics : Tensor of shape (B, n_statistics)
-        """
+        """Forecasts relative to the origin, (B, horizon), in units of the series."""
         inputs = [torch.asinh(past), torch.asinh(candidates).flatten(1), statistics]
         hidden = self.body(torch.cat(inputs, dim=1))
         logits = self.logits(hidden).view(candidates.shape) + self.start
@@ -57,29 +44,17 @@ class CandidateNetwork(nn.Module):
         return (weights * candidates).sum(dim=1) + self.correction(hidden)
 
 
-def train(inputs, seen, series, logs, seed):
-    """Train a network on origins of many series.
+def train(inputs, learned, series, logs, seed):
+    """Weights of a network trained on origins of many series, dict of str to ndarray.
 
-    Parameters
-    ----------
-    inputs : Inputs
-    seen : ndarray of bool of shape (n_origins, horizon)
-        Targets that may be learned from.
-    series : ndarray of int of shape (n_origins,)
-        Which series each origin lies in; one with many origins counts as the root of them.
-    logs : bool
-        Whether series are logarithms, whose units say how volatile they are.
-    seed : int
-
-    Returns
-    -------
-    weights : dict of str to ndarray
+    `learned` (n_origins, horizon) are the targets that are learned from. A series with many
+    origins counts as the root of them; units of logarithms say how volatile a series is.
     """
-    seen = seen & ~np.isnan(inputs.targets)
-    rows = np.flatnonzero(seen.any(axis=1))
+    learned = learned & ~np.isnan(inputs.targets)
+    rows = np.flatnonzero(learned.any(axis=1))
     chance = 1 / np.sqrt(np.bincount(series[rows])[series[rows]])
     volatility = np.sqrt(np.minimum(inputs.unit, _LARGEST_UNIT)) if logs else 1.0
-    importance = _tensor(seen * volatility)
+    importance = _tensor(learned * volatility)
     targets = _tensor(np.nan_to_num(inputs.targets))
     tensors = _tensors(inputs)
     draws = np.random.default_rng(seed)
@@ -101,14 +76,8 @@ def train(inputs, seen, series, logs, seed):
 
 
 @torch.no_grad()
-def ask(weights, inputs):
-    """Forecasts of a network, in the units of the series; (n_origins, horizon).
-
-    Parameters
-    ----------
-    weights : dict of str to ndarray
-    inputs : Inputs
-    """
+def apply(weights, inputs):
+    """Forecasts of a network, (n_origins, horizon), in the units of the series."""
     with torch_seed(0):  # building draws weights
         network = _build(inputs).eval()
     network.load_state_dict({name: torch.from_numpy(own) for name, own in weights.items()})

@@ -1,17 +1,17 @@
 """Classical forecasts of many series at every origin: exponential smoothing and its kin."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ._adjustment import SeasonalAdjustment
-from ._smoothing import damped, holt, theta
+from ._smoothing import smooth
 
 # Lengths of the blocks whose means are forecast too, by the number of steps in a season.
 _BLOCKS = {1: (2, 3), 4: (2, 4), 12: (2, 3, 4, 6)}
 _OTHER_BLOCKS = (2, 4)
 # Series are padded to a common length in groups of at most this many values.
-_GROUP = 2_000_000
+_GROUP = 250_000
 # Forecasts in the units before logarithms stay above this share of the mean.
 _FLOOR = 0.05
 
@@ -22,14 +22,8 @@ class Classical:
 
     Nothing is learned beforehand: at every origin parameters are those that did best so far.
 
-    Parameters
-    ----------
-    season_length : float
-        Steps in a season.
-    logs : bool
-        Whether series are logarithms, so that trends of the series themselves are tried too.
-    further : bool, default=False
-        Whether the season is not the usual one, and is named therefore.
+    Series may be logarithms (`logs`), so that trends of the series themselves are tried too. A
+    `further` season than the usual one is part of the names.
     """
 
     season_length: float
@@ -46,121 +40,101 @@ class Classical:
         return tuple(name + season for name in names)
 
     def fit(self, training):
-        """Forecasts of validation origins, patterns being learned before their block.
-
-        Parameters
-        ----------
-        training : Training
-
-        Returns
-        -------
-        held_out : ndarray of shape (n_validation, n_names, horizon)
-        """
+        """Itself, and forecasts of validation origins with patterns from before their block."""
         validation = training.validation
-        held_out = np.empty((len(validation), len(self.names), validation.horizon))
+        learned = validation.known.copy()
         for block in range(training.n_blocks):
             rows = np.flatnonzero(training.block == block)
-            held_out[rows] = self.forecast(validation.take(rows), training.earliest(rows))
-        return held_out
+            own = validation.take(rows).learning_until(training.earliest(rows))
+            learned[rows] = own.learned
+        return self, self.forecast(replace(validation, learned=learned))
 
-    def forecast(self, origins, adjust_until=None):
-        """Forecasts at some origins.
-
-        Parameters
-        ----------
-        origins : Origins
-        adjust_until : ndarray of int of shape (n_series,), default=None
-            Steps of each series that seasonal patterns are learned from; None for all of them.
-
-        Returns
-        -------
-        forecasts : ndarray of shape (n_origins, n_names, horizon)
-        """
-        observations = origins.table
-        values = observations.values
-        ends = observations.lengths if adjust_until is None else adjust_until
-        learned = [own[:end] for own, end in zip(values, ends, strict=True)]
-        season = SeasonalAdjustment.of(learned, self.season_length, observations.starts)
-        known = np.maximum(origins.known, 1)  # the first step stands for itself
-        last = np.zeros(len(values), dtype=np.int64)
-        np.maximum.at(last, origins.series, known)
+    def forecast(self, origins):
+        """Forecasts, (n_origins, n_names, horizon); the first step stands for itself."""
+        season = SeasonalAdjustment.of(origins, self.season_length)
+        known = np.maximum(origins.known, 1)
+        lengths = np.zeros(len(season.series), dtype=np.int64)
+        np.maximum.at(lengths, season.row, known)
         found = np.empty((len(origins), len(self.names), origins.horizon))
-        for group in _groups(np.unique(origins.series), last):
-            table = np.zeros((len(group), last[group].max()))
-            for row, i in zip(table, group, strict=True):
-                row[: last[i]] = values[i][: last[i]] - season.at(i, np.arange(last[i]))
-                row[last[i] :] = row[last[i] - 1]
-            rows = np.flatnonzero(np.isin(origins.series, group))
-            place = np.searchsorted(group, origins.series[rows])
-            found[rows] = self._adjusted(table, place, known[rows] - 1, origins.horizon)
-        return found + season.at(origins.series[:, None], origins.steps)[:, None]
+        for group in _groups(lengths):
+            place = np.full(len(lengths), -1)
+            place[group] = np.arange(len(group))
+            own = np.flatnonzero(place[season.row] >= 0)
+            table = season.adjusted(group, lengths[group])
+            last = known[own] - 1
+            found[own] = self._adjusted(table, place[season.row[own]], last, origins.horizon)
+        return found + season.at(season.row[:, None], origins.steps)[:, None]
 
-    def _adjusted(self, table, series, last, horizon):
-        """Forecasts of adjusted series (n_series, n_steps) after some of their steps."""
+    def _adjusted(self, table, row, last, horizon):
+        """Forecasts of adjusted series (n_rows, n_steps) after some of their steps."""
         ahead = np.arange(1, horizon + 1)
-        now = table[series, last][:, None]
-        naive = np.repeat(now, horizon, axis=1)
-        drift = now + (now - table[series, :1]) / np.maximum(last, 1)[:, None] * ahead
-        line = theta(table)
-        level = np.repeat(line.level[series, last][:, None], horizon, axis=1)
-        line = line.path(series, last, horizon)
-        trend = holt(table).path(series, last, horizon)
-        calm = damped(table).path(series, last, horizon)
+        now, base = table[row, last][:, None], table[:, :1]
+        sizes = _BLOCKS.get(round(self.season_length), _OTHER_BLOCKS)
+        blocks = [blocks for size in sizes for blocks in _blocks(table, size, row, last)]
+        tables = [(table, row, last), *((means, own, end) for _, _, means, own, end in blocks)]
+        if self.logs:
+            raw = np.exp(np.clip(table - base, -50, 50))
+            tables.append((raw, row, last))
+        smoothed = smooth(tables)
+        line, trend, calm = (method.path(horizon) for method in smoothed[0])
+        naive, level = (
+            np.repeat(own, horizon, axis=1) for own in (now, smoothed[0][0].level[:, None])
+        )
+        drift = now + (now - base[row]) / np.maximum(last, 1)[:, None] * ahead
         parts = [naive, drift, level, trend, calm, line]
         central = [level, line, trend, calm]
         if self.logs:
-            base = table[:, :1]
-            raw = np.exp(np.clip(table - base, -50, 50))
-            means = np.cumsum(raw, axis=1)[series, last] / (last + 1)
+            means = np.cumsum(raw, axis=1)[row, last] / (last + 1)
             floor = _FLOOR * means[:, None]
-            for method in (theta, holt, damped):
-                own = method(raw).path(series, last, horizon)
-                parts.append(np.log(np.maximum(own, floor)) + base[series])
+            for method in smoothed[-1]:
+                parts.append(np.log(np.maximum(method.path(horizon), floor)) + base[row])
             central += [parts[-3], parts[-1]]
         median = np.median(central, axis=0)
         both = (line + calm) / 2
-        sizes = _BLOCKS.get(round(self.season_length), _OTHER_BLOCKS)
-        means = [_of_blocks(table, size, series, last, both) for size in sizes]
-        blocks = np.mean([both, *means], axis=0)
-        return np.stack([*parts, median, blocks, (median + blocks) / 2], axis=1)
+        of_blocks = np.repeat(both[None], len(sizes) + 1, axis=0)
+        for (size, rows, means, own, end), (line, _, calm) in zip(
+            blocks, smoothed[1:], strict=False
+        ):
+            path = _between(size, means[own, end], line, calm, horizon)
+            of_blocks[1 + sizes.index(size), rows] = path
+        of_blocks = of_blocks.mean(axis=0)
+        return np.stack([*parts, median, of_blocks, (median + of_blocks) / 2], axis=1)
 
 
-def _groups(needed, lengths):
-    """Series in groups of similar length, each sorted by number."""
-    order, groups, start = needed[np.argsort(lengths[needed], kind="stable")], [], 0
-    for stop in range(1, len(order) + 1):
-        full = stop == len(order)
-        if not full:
-            longest = lengths[order[stop]]
-            full = longest * (stop + 1 - start) > _GROUP or longest > 2 * lengths[order[start]]
-        if full:
-            groups.append(np.sort(order[start:stop]))
-            start = stop
-    return groups
+def _groups(lengths):
+    """Rows in groups of similar length, longest first."""
+    order = np.argsort(-lengths, kind="stable")
+    while len(order):
+        most = max(1, _GROUP // lengths[order[0]])
+        yield order[:most]
+        order = order[most:]
 
 
-def _of_blocks(table, size, series, last, otherwise):
-    """Theta and damped trend of the means of blocks that end at each origin, interpolated.
+def _blocks(table, size, row, last):
+    """Means of blocks of so many steps that end at the origins, by where blocks begin.
 
-    Means of k steps have less noise, and their trend is that of the longer run.
+    Means have less noise, and their trend is that of the longer run. For each place where
+    blocks begin: the size, which origins, their means (n_rows, n_blocks), their rows of these
+    and their last blocks.
     """
-    found, horizon = otherwise.copy(), otherwise.shape[1]
-    n_ahead = -(-horizon // size) + 2
-    sums = np.cumsum(np.pad(table, ((0, 0), (1, 0))), axis=1)
     for shift in range(size):
-        n_blocks = (table.shape[1] - shift) // size
-        rows = np.flatnonzero(((last + 1) % size == shift) & ((last + 1 - shift) // size >= 2))
-        if n_blocks < 2 or len(rows) == 0:
-            continue
-        edges = shift + size * np.arange(n_blocks + 1)
-        means = np.diff(sums[:, edges], axis=1) / size
-        block, own = (last[rows] + 1 - shift) // size - 1, series[rows]
-        both = sum(kind(means).path(own, block, n_ahead) for kind in (theta, damped)) / 2
-        both = np.concatenate([means[own, block][:, None], both], axis=1)
-        # Centres of the blocks, in steps after the origin.
-        centers = np.arange(n_ahead + 1) * size - (size - 1) / 2
-        steps = np.arange(1, horizon + 1)
-        left = np.clip(np.searchsorted(centers, steps) - 1, 0, n_ahead - 1)
-        share = (steps - centers[left]) / size
-        found[rows] = both[:, left] * (1 - share) + both[:, left + 1] * share
-    return found
+        rows = np.flatnonzero(((last + 1) % size == shift) & ((last + 1) // size >= 2))
+        if len(rows):
+            end = (last[rows] + 1) // size
+            used, own = np.unique(row[rows], return_inverse=True)
+            steps = slice(shift, shift + size * end.max())
+            means = table[used, steps].reshape(len(used), -1, size).mean(axis=2)
+            yield size, rows, means, own, end - 1
+
+
+def _between(size, now, line, calm, horizon):
+    """Forecasts of steps, interpolated between those of blocks, (n_origins, horizon)."""
+    n_ahead = -(-horizon // size) + 2
+    both = (line.path(n_ahead) + calm.path(n_ahead)) / 2
+    both = np.concatenate([now[:, None], both], axis=1)
+    # Centres of the blocks, in steps after the origin.
+    centers = np.arange(n_ahead + 1) * size - (size - 1) / 2
+    steps = np.arange(1, horizon + 1)
+    left = np.clip(np.searchsorted(centers, steps) - 1, 0, n_ahead - 1)
+    share = (steps - centers[left]) / size
+    return both[:, left] * (1 - share) + both[:, left + 1] * share

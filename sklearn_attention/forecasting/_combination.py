@@ -1,12 +1,9 @@
 """Weights of candidate forecasts, from their errors at validation origins."""
 
-from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
 
-# So many series make a panel.
-PANEL = 30
 # Temperatures, and shares of the panel's errors in those of a series, that are tried; a single
 # series has equal errors in the place of the panel's.
 _TEMPERATURES = (0.02, 0.05, 0.1, 0.2, 0.3, 0.5)
@@ -19,56 +16,33 @@ _WORST, _ROUNDING = np.log(50.0), 1e-9
 _TOLERANCE = 0.05
 
 
-@dataclass(frozen=True, eq=False)
-class Combination:
-    """Weights of candidates for each series, and what came of them.
-
-    Attributes
-    ----------
-    weights : ndarray of shape (n_series, n_candidates)
-        Rows sum to 1.
-    usual : ndarray of shape (n_candidates,)
-        Weights for a series that nothing is known of.
-    held_out : ndarray of shape (n_validation, horizon)
-        Combined forecasts of validation origins, by weights chosen on what does not overlap.
-    error : float
-        Root mean squared error of each of these, in units of its series; their mean.
-    disagreement : ndarray of shape (n_validation, horizon)
-        Mean distances of candidates from their mean.
-    """
-
-    weights: np.ndarray
-    usual: np.ndarray
-    held_out: np.ndarray
-    error: float
-    disagreement: np.ndarray
-
-
 def choose_weights(forecasts, training):
-    """Weights by the errors at validation origins.
+    """Weights of candidates by their held-out forecasts, (n_validation, n_candidates, horizon).
 
     Temperature and share of the panel are those with the least error on blocks that did not
     choose the weights; choices that do about as well are averaged, since which of them is best
     is partly luck. The error at an origin is the root of the mean square of its steps. Roots
     are averaged, not squares, by which a few hard stretches, a cold winter or a holiday, would
-    choose the weights for all others.
-
-    Parameters
-    ----------
-    forecasts : ndarray of shape (n_validation, n_candidates, horizon)
-        NaN where a candidate has none.
-    training : Training
+    choose the weights for all others. Where nothing was validated all candidates count alike.
 
     Returns
     -------
-    combination : Combination
+    weights : ndarray of shape (n_series, n_candidates)
+        Rows sum to 1.
+    usual : ndarray of shape (n_candidates,)
+        Weights for a series that nothing is known of.
+    held_out : ndarray of shape (n_validation, horizon)
+        Combined forecasts, by weights chosen on what does not overlap.
     """
     series, targets = training.validation.series, training.validation.targets()
     naive = training.validation.past(1)  # where no candidate has a forecast
     scale, n_series = training.scale[series, None], len(training.scale)
+    if len(series) == 0:
+        equal = np.full((n_series + 1, forecasts.shape[1]), 1 / forecasts.shape[1])
+        return equal[1:], equal[0], targets
     missed = (forecasts - targets[:, None]) ** 2
-    seen = np.maximum((~np.isnan(targets)).sum(axis=1), 1)[:, None]
-    errors = np.sqrt(np.nansum(missed, axis=2) / seen)
+    counts = np.maximum((~np.isnan(targets)).sum(axis=1), 1)[:, None]
+    errors = np.sqrt(np.nansum(missed, axis=2) / counts)
     errors[np.isnan(forecasts).any(axis=2)] = np.nan
 
     def relative(rows):
@@ -85,9 +59,8 @@ def choose_weights(forecasts, training):
         for block, part in enumerate(parts):
             rows = training.block == block
             weights = softmax_weights(*part, *choice)[series[rows]]
-            combined = combine(forecasts[rows], weights)
-            held_out[rows] = np.where(np.isnan(combined), naive[rows], combined)
-        missed = np.sqrt(np.nansum((held_out - targets) ** 2, axis=1, keepdims=True) / seen)
+            held_out[rows] = combine(forecasts[rows], weights, naive[rows])
+        missed = np.sqrt(np.nansum((held_out - targets) ** 2, axis=1, keepdims=True) / counts)
         error = np.mean(missed / scale)
         tried.append((error, held_out, choice))
     least = min(error for error, *_ in tried)
@@ -96,31 +69,19 @@ def choose_weights(forecasts, training):
     own, panel = relative(slice(None))
     unknown = np.full((1, len(panel)), np.nan)
     choices = list(zip(trust, (choice for *_, choice in tried), strict=True))
-    return Combination(
-        _without_least(sum(t * softmax_weights(own, panel, *c) for t, c in choices)),
-        _without_least(sum(t * softmax_weights(unknown, panel, *c) for t, c in choices))[0],
-        sum(t * held_out for t, (_, held_out, _) in zip(trust, tried, strict=True)),
-        float(least),
-        disagreement(forecasts),
-    )
+
+    def averaged(own):
+        return _without_least(sum(t * softmax_weights(own, panel, *c) for t, c in choices))
+
+    held_out = sum(t * held_out for t, (_, held_out, _) in zip(trust, tried, strict=True))
+    return averaged(own), averaged(unknown)[0], held_out
 
 
 def relative_errors(errors, series, n_series):
-    """Errors of candidates relative to the best one, for each series and over all.
+    """Logarithms of errors (n_origins, n_candidates) relative to those of the best candidate.
 
-    Parameters
-    ----------
-    errors : ndarray of shape (n_origins, n_candidates)
-        At validation origins; NaN where a candidate has no forecast.
-    series : ndarray of int of shape (n_origins,)
-    n_series : int
-
-    Returns
-    -------
-    own : ndarray of shape (n_series, n_candidates)
-        Logarithms; NaN where nothing is known.
-    panel : ndarray of shape (n_candidates,)
-        Their mean over series.
+    Of each series, (n_series, n_candidates), NaN where nothing is known, and their mean over
+    series, (n_candidates,).
     """
     there = ~np.isnan(errors)
     total, count = (np.zeros((n_series, errors.shape[1])) for _ in range(2))
@@ -138,27 +99,12 @@ def relative_errors(errors, series, n_series):
 
 
 def softmax_weights(own, panel, temperature, share):
-    r"""Weights of candidates by their errors.
+    r"""Weights (n_series, n_candidates) by logarithms of relative errors of these, and of all.
 
     .. math:: w_c \propto \exp\left(-\frac{E_c / \min_b E_b - 1}{\tau}\right),
 
-    errors being geometric means of those of the series and of the panel.
-
-    Parameters
-    ----------
-    own : ndarray of shape (n_series, n_candidates)
-        Logarithms of relative errors of each series, NaN where they are not known. A candidate
-        that could not be validated on a series, where others could, has no weight.
-    panel : ndarray of shape (n_candidates,)
-        Over all series.
-    temperature : float
-    share : float
-        Of the panel.
-
-    Returns
-    -------
-    weights : ndarray of shape (n_series, n_candidates)
-        Rows sum to 1.
+    errors being geometric means of those of the series and, to a share, of the panel. A
+    candidate that could not be validated on a series, where others could, has no weight.
     """
     unknown = np.isnan(own)
     mixed = share * panel + (1 - share) * np.where(unknown, panel, own)
@@ -174,41 +120,24 @@ def _without_least(weights):
     return weights / weights.sum(axis=1, keepdims=True)
 
 
-def combine(forecasts, weights):
-    """Weighted averages of those candidates that have a forecast.
+def combine(forecasts, weights, otherwise):
+    """Weighted averages of forecasts (n_origins, n_candidates, horizon), as far as there are.
 
-    Parameters
-    ----------
-    forecasts : ndarray of shape (n_origins, n_candidates, horizon)
-        NaN where a candidate has none.
-    weights : ndarray of shape (n_origins, n_candidates)
-        Where all that have weight have no forecast, the others are averaged.
-
-    Returns
-    -------
-    combined : ndarray of shape (n_origins, horizon)
-        NaN where no candidate has a forecast.
+    Where all that have weight are NaN, the others are averaged; where all are, `otherwise`.
     """
     there = ~np.isnan(forecasts).any(axis=2)
     weights = np.where(there, weights, 0.0)
     weights = np.where(weights.sum(axis=1, keepdims=True) > 0, weights, there)
     total = weights.sum(axis=1, keepdims=True)
-    weights = np.divide(weights, total, out=np.full(weights.shape, np.nan), where=total > 0)
-    return np.einsum("nc,nch->nh", weights, np.where(there[:, :, None], forecasts, 0.0))
+    weights = weights / np.where(total > 0, total, 1.0)
+    combined = np.einsum("nc,nch->nh", weights, np.where(there[:, :, None], forecasts, 0.0))
+    return np.where(total > 0, combined, otherwise)
 
 
 def disagreement(forecasts):
-    """Mean distances of candidates from their mean, which weights have no part in.
+    """Mean distances of candidates from their mean, without weights; (n_origins, horizon).
 
-    Parameters
-    ----------
-    forecasts : ndarray of shape (n_origins, n_candidates, horizon)
-        NaN where a candidate has none.
-
-    Returns
-    -------
-    disagreement : ndarray of shape (n_origins, horizon)
-        0 where no candidate has a forecast.
+    0 where no candidate has a forecast.
     """
     there = ~np.isnan(forecasts).any(axis=2)
     equal = there / np.maximum(there.sum(axis=1, keepdims=True), 1)

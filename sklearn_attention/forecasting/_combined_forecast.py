@@ -5,15 +5,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ._classical import Classical
-from ._combination import PANEL, Combination, choose_weights, combine
-from ._feature_effects import FeatureEffects, fit_without_effects, learn_effects
+from ._combination import choose_weights
+from ._feature_effects import FeatureEffects, fit_each, fit_without_effects, learn_effects
 from ._feature_ridge import FeatureRidge
 from ._lookback import choose_lookback, least_length
-from ._measures import naive_scales
 from ._own_analogs import OwnAnalogs
 from ._profiles import SeasonalProfiles
 from ._ridges import WindowRidge
-from ._validation_origins import make_training
+from ._training import PANEL, Training
+from ._transformer_candidate import TransformerCandidate
 from ._window_regressor import window_regressors
 
 # Lookbacks of ridges and analogs in seasons, or in steps of series without; so many of those
@@ -28,35 +28,41 @@ CANDIDATES = ("classical", "seasonal", "ridge", "analogs", "features")
 
 @dataclass(frozen=True, eq=False)
 class CombinedForecast:
-    """Candidates with their weights.
-
-    Attributes
-    ----------
-    candidates : list
-        Fitted candidates.
-    effects : FeatureEffects or None
-        What features add, which candidates have not seen.
-    weights : ndarray of shape (n_series, n_names)
-        Of each training series; rows sum to 1.
-    usual : ndarray of shape (n_names,)
-        Weights for other series.
-    """
+    """Fitted candidates with their weights."""
 
     candidates: list
-    effects: FeatureEffects | None
-    weights: np.ndarray
-    usual: np.ndarray
+    effects: FeatureEffects | None  # of features, which most candidates do without
+    weights: np.ndarray  # (n_series, n_names) of the training series; rows sum to 1
+    usual: np.ndarray  # (n_names,) for other series
+
+    @classmethod
+    def of(cls, transformer):
+        """A transformer without other candidates."""
+        n_series = len(transformer.scaling.unit)
+        return cls([transformer], None, np.ones((n_series, 1)), np.ones(1))
 
     @property
     def names(self):
         """Names of all candidate forecasts."""
         return [name for candidate in self.candidates for name in candidate.names]
 
-    def without_last(self):
-        """The same without a further candidate that has no weight."""
-        weights, usual = self.weights[:, :-1], self.usual[:-1]
-        total = weights.sum(axis=1, keepdims=True)
-        return replace(self, weights=weights / total, usual=usual / usual.sum())
+    @property
+    def transformer(self):
+        """The transformer if it is a candidate, which then is the last; otherwise None."""
+        last = self.candidates[-1]
+        return last if isinstance(last, TransformerCandidate) else None
+
+    def on(self, device):
+        """The same, where a transformer computes on a device."""
+        if self.transformer is None:
+            return self
+        last = replace(self.transformer, device=device)
+        return replace(self, candidates=[*self.candidates[:-1], last])
+
+    def share_of(self, kind):
+        """Mean weight over series of all candidates of a class."""
+        own = [isinstance(one, kind) for one in self.candidates for _ in one.names]
+        return float(self.weights[:, own].sum(axis=1).mean())
 
     def weights_at(self, origins):
         """Weights of the candidates at some origins; (n_origins, n_names)."""
@@ -66,92 +72,49 @@ class CombinedForecast:
     def each(self, origins, wanted=None):
         """Forecasts of the candidates; (n_origins, n_names, horizon).
 
-        Parameters
-        ----------
-        origins : Origins
-        wanted : ndarray of bool of shape (n_names,), default=None
-            Candidates none of whose names is wanted are left out, NaN in their place.
+        NaN where a candidate has none, and of candidates with none of the names `wanted`,
+        (n_names,), which are not computed.
         """
-        parts, first, ahead = [], 0, 0.0
-        if self.effects is not None:
-            ahead = self.effects.ahead(origins)[:, None]
-            rest = self.effects.take_out(origins.table)
-            origins = replace(origins, table=rest)
-        for candidate in self.candidates:
-            names = slice(first, first + len(candidate.names))
-            first = names.stop
-            if wanted is None or wanted[names].any():
-                parts.append(candidate.forecast(origins))
-            else:
-                shape = len(origins), len(candidate.names), origins.horizon
-                parts.append(np.full(shape, np.nan))
-        return np.concatenate(parts, axis=1) + ahead
-
-    def forecast(self, origins, further=None):
-        """Combined forecasts at some origins.
-
-        Parameters
-        ----------
-        origins : Origins
-        further : ndarray of shape (n_origins, n_further, horizon), default=None
-            Forecasts of candidates that are not kept here, whose weights are the last ones.
-
-        Returns
-        -------
-        forecasts : ndarray of shape (n_origins, horizon)
-            The last value known where no candidate has a forecast.
-        """
-        weights = self.weights_at(origins)
-        further = np.empty((len(origins), 0, origins.horizon)) if further is None else further
-        forecasts = np.append(self.each(origins, weights.any(axis=0)), further, axis=1)
-        there = ~np.isnan(forecasts).any(axis=2)
-        lost = np.flatnonzero(~(there & (weights > 0)).any(axis=1))
-        if len(lost):  # too short for all that have weight
-            every = self.each(origins.take(lost))
-            forecasts[lost] = np.append(every, further[lost], axis=1)
-        combined = combine(forecasts, weights)
-        return np.where(np.isnan(combined), origins.past(1), combined)
+        wanted = np.ones(len(self.names), dtype=bool) if wanted is None else wanted
+        if self.effects is None:
+            return _side_by_side(self.candidates, origins, wanted)
+        last = self.transformer is not None  # it learns effects itself
+        n, end = len(self.candidates) - last, len(self.names) - last
+        found = self.effects.added_to(
+            lambda rest: _side_by_side(self.candidates[:n], rest, wanted[:end]), origins
+        )
+        whole = _side_by_side(self.candidates[n:], origins, wanted[end:])
+        return np.append(found, whole, axis=1)
 
 
-def fit_combined(observations, horizon, seasons, lookback, logs, kinds=CANDIDATES, others=()):
+def fit_combined(table, horizon, seasons, lookback, logs, kinds=CANDIDATES):
     """Fit candidates, and weigh them by their errors at validation origins.
 
-    Parameters
-    ----------
-    observations : Table
-    horizon : int
-    seasons : list of float
-        Steps in a season; windows are measured in the first.
-    lookback : int or None
-        Steps of the windows of ridges and analogs; None for several by the season.
-    logs : bool
-        Whether the series are logarithms.
-    kinds : sequence of str and regressors
-        Which of the candidates.
-    others : sequence of candidates, default=()
-        Further ones, which have the last weights and are not kept.
+    Windows are measured in the first of the `seasons`; a `lookback` of None is several by the
+    season. `kinds` are names of candidates, regressors, and a transformer at last.
 
     Returns
     -------
     combined : CombinedForecast
-    combination : Combination
     training : Training
+    every : ndarray of shape (n_validation, n_names, horizon)
+        Held-out forecasts of all candidates.
+    held_out : ndarray of shape (n_validation, horizon)
+        Combined ones, by weights that were chosen apart from them.
     """
-    n_series = len(observations.values)
-    typical = np.quantile(observations.lengths, 0.75) - horizon
+    typical = np.quantile(table.lengths, 0.75) - horizon
     if lookback is None:
         every = _lookbacks(seasons[0], _OWN_SHARE * typical)
         own = every[-_N_LOOKBACKS:]
         pooled = _lookbacks(seasons[0], _POOLED_SHARE * typical)[-_N_LOOKBACKS:]
     else:
         every = own = pooled = [lookback]
-    scale = naive_scales(observations.values)
-    sizes = horizon, max(own, default=_SHORTEST)
+    transformers = [one for one in kinds if isinstance(one, TransformerCandidate)]
     # A candidate that is trained on what came before all validation origins needs most of it.
-    options = {"share": _SHARE_BEHIND} if others else {}
-    training = make_training(observations, *sizes, scale, **options)
-    candidates = []
-    regressors = [one for one in kinds if not isinstance(one, str)]
+    options = {"share": _SHARE_BEHIND} if transformers else {}
+    training = Training.of(table, horizon, max(own, default=_SHORTEST), **options)
+    n_series, candidates = len(table.values), []
+    regressors = [one for one in kinds if not isinstance(one, (str, TransformerCandidate))]
     kinds = {one for one in kinds if isinstance(one, str)}
     if "classical" in kinds:
         # Of many series the usual season is enough, and costs enough.
@@ -164,9 +127,9 @@ def fit_combined(observations, horizon, seasons, lookback, logs, kinds=CANDIDATE
         candidates += [WindowRidge(length, n_series > 1) for length in lengths]
     if "analogs" in kinds:
         candidates += [OwnAnalogs(length, seasons[0]) for length in every]
-    if "features" in kinds and observations.n_features:
+    if "features" in kinds and table.n_features:
         candidates.append(FeatureRidge(seasons[0]))
-    longest = observations.lengths.max()
+    longest = table.lengths.max()
     if regressors and longest >= least_length(horizon):
         length = choose_lookback(longest, lookback or "auto", horizon, round(seasons[0]))
         candidates += window_regressors(regressors, length)
@@ -174,21 +137,32 @@ def fit_combined(observations, horizon, seasons, lookback, logs, kinds=CANDIDATE
         candidates.append(Classical(seasons[0], logs))
     wanted = "features" in kinds
     effects, apart = learn_effects(training, seasons[0]) if wanted else (None, [])
-    n_names = sum(len(one.names) for one in (*candidates, *others))
     if effects is None:
-        held_out = [one.fit(training) for one in candidates]
+        candidates, every = fit_each(candidates, training)
     else:
-        held_out = [fit_without_effects(candidates, training, effects, apart)]
-    held_out += [one.fit(training) for one in others]
-    if len(training.block) == 0:
-        # Nothing can be validated: all candidates that have a forecast count alike.
-        equal = np.full(n_names, 1 / n_names)
-        nothing, weights = np.empty((0, horizon)), np.tile(equal, (n_series, 1))
-        combination = Combination(weights, equal, nothing, np.nan, nothing)
-    else:
-        combination = choose_weights(np.concatenate(held_out, axis=1), training)
-    combined = CombinedForecast(candidates, effects, combination.weights, combination.usual)
-    return combined, combination, training
+        candidates, every = fit_without_effects(candidates, training, effects, apart)
+    for one in transformers:
+        one, forecasts = one.fit(training)
+        if one.network is not None:
+            candidates, every = [*candidates, one], np.append(every, forecasts, axis=1)
+    weights, usual, held_out = choose_weights(every, training)
+    if isinstance(candidates[-1], TransformerCandidate) and not weights[:, -1].any():
+        # It would take most of the time of every forecast.
+        candidates, weights, usual = candidates[:-1], weights[:, :-1], usual[:-1]
+        weights, usual = weights / weights.sum(axis=1, keepdims=True), usual / usual.sum()
+    return CombinedForecast(candidates, effects, weights, usual), training, every, held_out
+
+
+def _side_by_side(candidates, origins, wanted):
+    """Forecasts of candidates, (n_origins, n_names, horizon); NaN where no name is wanted."""
+    found = np.full((len(origins), len(wanted), origins.horizon), np.nan)
+    first = 0
+    for candidate in candidates:
+        names = slice(first, first + len(candidate.names))
+        first = names.stop
+        if wanted[names].any():
+            found[:, names] = candidate.forecast(origins)
+    return found
 
 
 def _lookbacks(season, most):

@@ -5,31 +5,24 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ._classical import Classical
-from ._feature_basis import FeatureBasis
-from ._feature_ridge import solve_ridges
+from ._feature_ridge import FeatureBasis, solve_ridges
+from ._origins import chunks
 from ._profiles import SeasonalProfiles
+from ._table import Table
 
 # Penalties that are tried, relative to the mean square of a column.
 _ALPHAS = (1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0)
 # Share of squared differences in blocks not learned from that features have to explain.
 _LEAST_EXPLAINED = 0.05
 _LEARN_NOTHING = (Classical, SeasonalProfiles)
+# Values of series cut at origins, at once.
+_MOST_VALUES = 2_000_000
 
 
 @dataclass(frozen=True, eq=False)
 class FeatureEffects:
-    r"""Effects of known features, which add to series.
+    r"""Effects of known features, which add to series, in units in which they are alike.
 
-    Attributes
-    ----------
-    basis : FeatureBasis
-    coef : ndarray of shape (n_basis,)
-        In units of the series, in which effects are alike.
-    unit : ndarray of shape (n_series,)
-        Of the training series.
-
-    Notes
-    -----
     A level that drifts and a season hide the effects :math:`g` of features. Both all but
     vanish in differences over a season of :math:`m` steps, which a ridge regression explains:
 
@@ -37,56 +30,80 @@ class FeatureEffects:
     """
 
     basis: FeatureBasis
-    coef: np.ndarray
-    unit: np.ndarray
+    coef: np.ndarray  # (n_basis,)
+    unit: np.ndarray  # of each training series
 
-    def take_out(self, observations):
-        """A table without the effects of their features."""
-        effects, units = self._of_rows(observations), observations.units(self.unit)
+    def take_out(self, table):
+        """A table of the same series less the effects of their features."""
+        effects, units = self._of_rows(table), table.at_ends(1).units(self.unit)
         rest = [
-            values - units[i] * effects[observations.feature_rows(i, np.arange(len(values)))]
-            for i, values in enumerate(observations.values)
+            values - units[i] * effects[table.feature_rows(i, np.arange(len(values)))]
+            for i, values in enumerate(table.values)
         ]
-        return observations.with_values(rest)
+        return table.with_values(rest)
+
+    def added_to(self, forecast, origins):
+        """Forecasts by `forecast(origins)` of series without effects, and these effects.
+
+        All of shape (n_origins, n_names, horizon).
+        """
+        fresh = (origins.identity < 0).any()
+        longest = origins.known.max(initial=0) if fresh else 0
+        found = []
+        for rows in chunks(np.arange(len(origins)), _MOST_VALUES, longest):
+            own = cut_at_origins(origins.take(rows)) if fresh else origins
+            rest = forecast(replace(own, table=self.take_out(own.table)))
+            found.append(rest + self.ahead(own)[:, None])
+        return np.concatenate(found)
 
     def ahead(self, origins):
         """Effects on the steps to forecast; (n_origins, horizon)."""
-        observations, series = origins.table, origins.series[:, None]
-        effects = self._of_rows(observations)[observations.feature_rows(series, origins.steps)]
-        return observations.units(self.unit)[series] * effects
+        rows = origins.table.feature_rows(origins.series[:, None], origins.steps)
+        return origins.units(self.unit)[:, None] * self._of_rows(origins.table)[rows]
 
-    def _of_rows(self, observations):
-        known = observations.known
-        return self.basis(observations.features[:, known], known) @ self.coef
+    def _of_rows(self, table):
+        return self.basis(table.features[:, table.known], table.known) @ self.coef
+
+
+def cut_at_origins(origins):
+    """The same origins, where each series that was not learned from ends at its origin.
+
+    Its unit is then that of what is known there.
+    """
+    table, unknown = origins.table, origins.identity < 0
+    ends = np.where(unknown, np.maximum(origins.known, 1), table.lengths[origins.series])
+    pairs = np.column_stack([origins.series, ends])
+    pairs, place = np.unique(pairs, axis=0, return_inverse=True)
+    series = pairs[:, 0]
+    values = [table.values[i][:end] for i, end in pairs]
+    last = np.where(table.identity < 0, 0, table.counts)[series]
+    last = np.maximum(last, np.minimum(pairs[:, 1] + origins.horizon, table.counts[series]))
+    features = [
+        table.features[table.first[i] : table.first[i] + n]
+        for i, n in zip(series, last, strict=True)
+    ]
+    cut = Table.of(values, table.starts[series], table.identity[series], features, table.known)
+    return replace(origins, table=cut, series=place)
 
 
 def learn_effects(training, season_length):
-    """Effects of features, if known ones explain what happens.
+    """Effects of features, if known ones explain differences over a season; else None.
 
-    Parameters
-    ----------
-    training : Training
-    season_length : float
-        Steps in a season, over which differences are taken.
-
-    Returns
-    -------
-    effects : FeatureEffects or None
-    held_out : list of FeatureEffects
-        For each block of validation origins, learned from differences of other steps.
+    With the list of those for each block of validation origins, learned from differences of
+    other steps.
     """
-    observations, lag = training.origins.table, max(1, round(season_length))
-    series = np.flatnonzero(observations.lengths > lag)
-    if not observations.n_features or not len(observations.known) * len(series):
+    table, lag = training.origins.table, max(1, round(season_length))
+    series = np.flatnonzero(table.lengths > lag)
+    if not table.n_features or not len(table.known) * len(series):
         return None, []
-    basis = FeatureBasis.of(observations.features)
+    basis = FeatureBasis.of(table.features)
     x, y, blocks = [], [], []
     for i in series:
-        values = observations.values[i] / training.scale[i]
+        values = table.values[i] / training.scale[i]
         steps = np.arange(len(values))
-        table = observations.features[observations.feature_rows(i, steps)]
-        table = basis(table[:, observations.known], observations.known)
-        x.append(table[lag:] - table[:-lag])
+        own = table.features[table.feature_rows(i, steps)]
+        own = basis(own[:, table.known], table.known)
+        x.append(own[lag:] - own[:-lag])
         y.append(values[lag:] - values[:-lag])
         inside = training.within(i, steps)
         blocks.append(inside[lag:] | inside[:-lag])
@@ -103,44 +120,40 @@ def learn_effects(training, season_length):
     error, coefs = min(tried, key=lambda one: one[0])
     if error >= (1 - _LEAST_EXPLAINED) * sum(np.sum(aim**2) for _, aim in parts):
         return None, []
-    effects, *held_out = (FeatureEffects(basis, coef, training.scale) for coef in coefs)
-    return effects, held_out
+    effects, *apart = (FeatureEffects(basis, coef, training.scale) for coef in coefs)
+    return effects, apart
 
 
-def fit_without_effects(candidates, training, effects, held_out):
-    """Fit candidates to what effects leave, and forecast each block by others than its own.
+def fit_each(candidates, training):
+    """Fitted candidates, and their held-out forecasts side by side."""
+    pairs = [one.fit(training) for one in candidates]
+    return [own for own, _ in pairs], np.concatenate([found for _, found in pairs], axis=1)
 
-    Parameters
-    ----------
-    candidates : list of candidates
-    training : Training
-    effects, held_out
-        As :func:`learn_effects` returns them.
 
-    Returns
-    -------
-    held_out : ndarray of shape (n_validation, n_names, horizon)
+def fit_without_effects(candidates, training, effects, apart):
+    """Candidates fitted to what effects leave, and forecasts of validation origins.
+
+    The latter are of candidates, and with effects, that have not learned from their block;
+    (n_validation, n_names, horizon).
     """
     names = sum(len(one.names) for one in candidates)
     found = np.empty((len(training.validation), names, training.origins.horizon))
-    for block, own in enumerate(held_out):
+    for block, own in enumerate(apart):
         rows = np.flatnonzero(training.block == block)
         validation = training.validation.take(rows)
         part = replace(training, validation=validation, block=np.zeros_like(rows))
         part, ahead = _without(part, own), own.ahead(validation)
-        left = np.concatenate([one.fit(part) for one in candidates], axis=1)
-        found[rows] = left + ahead[:, None]
+        found[rows] = fit_each(candidates, part)[1] + ahead[:, None]
     training = _without(training, effects)
-    for one in candidates:
-        if not isinstance(one, _LEARN_NOTHING):
-            one.fit(training)
-    return found
+    fitted = [
+        one if isinstance(one, _LEARN_NOTHING) else one.fit(training)[0] for one in candidates
+    ]
+    return fitted, found
 
 
 def _without(training, effects):
-    """Training in series without effects."""
-    observations = effects.take_out(training.origins.table)
-    origins, validation = (
-        replace(own, table=observations) for own in (training.origins, training.validation)
-    )
+    """Training on series without effects."""
+    table = effects.take_out(training.origins.table)
+    parts = (training.origins, training.validation)
+    origins, validation = (replace(own, table=table) for own in parts)
     return replace(training, origins=origins, validation=validation)

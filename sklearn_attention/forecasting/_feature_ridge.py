@@ -1,41 +1,60 @@
 """Linear maps from features and the last steps to each step ahead."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from ._feature_basis import FeatureBasis
+from ._measures import dividing, spread_of
 from ._origins import chunks, evenly_spread
+from ._training import held_out
 
 # Penalties that are tried, relative to the mean square of a column.
 _ALPHAS = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1)
 # Origins that are learned from, evenly spread; origins at a time.
 _MOST_ORIGINS, _CHUNK = 5000, 1000
-# Last steps that are seen: so many seasons, of at most so many steps in all.
+# Last steps that are used: so many seasons, of at most so many steps in all.
 _SEASONS, _MOST_STEPS = 2, 64
+# Quantiles that features bend at, and values a feature has at least to bend.
+_KNOTS, _FEWEST_VALUES = (0.2, 0.4, 0.6, 0.8), 6
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
+class FeatureBasis:
+    r"""Standardised features, and hinges :math:`\max(x - q, 0)` at four of their quantiles."""
+
+    center: np.ndarray  # (n_features,)
+    scale: np.ndarray
+    bends: np.ndarray  # (n_bends,), which feature bends
+    knots: np.ndarray  # where it does, standardised
+
+    @classmethod
+    def of(cls, features):
+        """The basis of a table of features, (n_rows, n_features)."""
+        center, scale = features.mean(axis=0), dividing(spread_of(features, axis=0))
+        pairs = [
+            (i, knot)
+            for i, own in enumerate(((features - center) / scale).T)
+            if len(np.unique(own)) >= _FEWEST_VALUES
+            for knot in np.unique(np.quantile(own, _KNOTS))
+        ]
+        bends = np.array([i for i, _ in pairs], dtype=np.int64)
+        return cls(center, scale, bends, np.array([knot for _, knot in pairs]))
+
+    def __call__(self, features, columns):
+        """Some columns, which are all that `features` has, and hinges; (..., n_basis)."""
+        whole = np.zeros((*features.shape[:-1], len(self.center)))
+        whole[..., columns] = (features - self.center[columns]) / self.scale[columns]
+        kept = np.isin(self.bends, columns)
+        bent = np.maximum(whole[..., self.bends[kept]] - self.knots[kept], 0)
+        return np.concatenate([whole[..., columns], bent], axis=-1)
+
+
+@dataclass(frozen=True, eq=False)
 class FeatureRidge:
-    r"""Ridge regression of each step ahead on features and the last steps, for all series.
+    """Ridge regression of each step ahead on features and the last steps, for all series.
 
-    Parameters
-    ----------
-    season_length : float
-        Steps in a season.
-    basis : FeatureBasis
-        How features are seen.
-    alpha : float
-        The penalty that was chosen.
-    coef : ndarray of shape (horizon, n_columns)
-        The maps, once they are learned.
-    unit : ndarray of shape (n_series,)
-        Of the training series.
-
-    Notes
-    -----
-    Features are seen as they are and bent at quantiles: at the origin, and those known
+    Features stand as they are and bent at quantiles: those at the origin, and those known
     beforehand at the step ahead and on average over the steps up to it. What followed and the
     last steps are relative to the last value, in units of the series. The penalty is the one
     with the least error at validation origins, of maps that have not learned from what
@@ -45,72 +64,63 @@ class FeatureRidge:
     season_length: float
     basis: FeatureBasis | None = None
     alpha: float = 1.0
-    coef: np.ndarray | None = None
-    unit: np.ndarray | None = None
+    coef: np.ndarray | None = None  # (horizon, n_columns)
+    unit: np.ndarray | None = None  # of each training series
 
     names = ("feature ridge",)
 
     @property
     def lookback(self):
-        """Last steps that are seen."""
+        """Last steps that are used."""
         return int(np.clip(round(_SEASONS * self.season_length), 8, _MOST_STEPS))
 
     def fit(self, training):
-        """Learn maps, and forecast validation origins by maps that have not seen them.
-
-        Parameters
-        ----------
-        training : Training
-
-        Returns
-        -------
-        held_out : ndarray of shape (n_validation, 1, horizon)
-        """
-        validation = training.validation
-        origins = training.origins.take(training.origins.known >= self.lookback)
-        held_out = np.full((len(validation), 1, validation.horizon), np.nan)
+        """Learn maps, and forecast validation origins by maps that have not seen them."""
+        origins, validation = training.origins, training.validation
+        origins = origins.take(origins.known >= self.lookback)
         if len(origins) < 2:
-            return held_out
+            return self, np.full((len(validation), 1, validation.horizon), np.nan)
         origins = origins.take(evenly_spread(len(origins), _MOST_ORIGINS))
-        self.basis = FeatureBasis.of(origins.past_features(1)[:, 0])
-        self.unit = training.scale
-        every = self._products(origins)
-        blocks = []
+        basis = FeatureBasis.of(origins.past_features(1)[:, 0])
+        ridge = replace(self, basis=basis, unit=training.scale)
+        every, apart = ridge._products(origins), []
         for block in range(training.n_blocks):
             out = training.overlapping(origins.series, origins.known, block)
-            part = self._products(origins.take(out))
-            blocks.append([own - less for own, less in zip(every, part, strict=True)])
-        found, errors = [], []
-        scale = training.scale[validation.series, None]
+            part = ridge._products(origins.take(out))
+            apart.append([own - less for own, less in zip(every, part, strict=True)])
+        targets, unit = validation.targets(), training.scale[validation.series, None]
+        tried = []
         for alpha in _ALPHAS:
-            forecasts = held_out[:, 0].copy()
-            for block, products in enumerate(blocks):
-                rows = np.flatnonzero(training.block == block)
-                self.coef = solve_ridges(*products, alpha)
-                forecasts[rows] = self._apply(validation.take(rows))
-            found.append(forecasts)
-            errors.append(np.nanmean(((forecasts - validation.targets()) / scale) ** 2))
-        best = int(np.argmin(errors))
-        self.alpha, self.coef = _ALPHAS[best], solve_ridges(*every, _ALPHAS[best])
-        return found[best][:, None]
+            maps = [ridge._solved(products, alpha) for products in apart]
+            found = held_out(maps.__getitem__, training)
+            tried.append((np.nanmean(((found[:, 0] - targets) / unit) ** 2), alpha, found))
+        _, alpha, found = min(tried, key=lambda one: one[0])
+        return ridge._solved(every, alpha), found
 
     def forecast(self, origins):
-        """Forecasts at some origins; (n_origins, 1, horizon).
+        """Forecasts at some origins; (n_origins, 1, horizon)."""
+        found = np.full((len(origins), 1, origins.horizon), np.nan)
+        for rows in chunks(np.arange(len(origins)), _CHUNK) if self.coef is not None else ():
+            own = origins.take(rows)
+            fixed, moving, level, unit = self._columns(own)
+            n = fixed.shape[1]
+            ahead = fixed @ self.coef[:, :n].T
+            ahead += np.einsum("nhc,hc->nh", moving, self.coef[:, n:])
+            found[rows, 0] = level + unit * ahead
+        return found
 
-        Parameters
-        ----------
-        origins : Origins
-        """
-        if self.coef is None:
-            return np.full((len(origins), 1, origins.horizon), np.nan)
-        return self._apply(origins)[:, None]
+    def _solved(self, products, alpha):
+        return replace(self, alpha=alpha, coef=solve_ridges(*products, alpha))
 
     def _columns(self, origins):
-        """What is seen at origins, (n, n_fixed), and of each step, (n, horizon, n_moving)."""
-        past = origins.past(self.lookback)
-        now = origins.past_features(1)[:, 0]
-        every = np.arange(now.shape[1])
-        fixed = [past - past[:, -1:], self.basis(now, every), np.ones((len(past), 1))]
+        """Columns alike for all steps, (n, n_fixed), those of each, (n, horizon, n_moving).
+
+        With the last value and the unit, which both are relative to, (n, 1).
+        """
+        past, unit = origins.past(self.lookback), origins.units(self.unit)[:, None]
+        now, level = origins.past_features(1)[:, 0], past[:, -1:]
+        basis = self.basis(now, np.arange(now.shape[1]))
+        fixed = np.concatenate([(past - level) / unit, basis, np.ones_like(level)], axis=1)
         later, known = origins.future_features(), origins.table.known
         if later is None:
             moving = np.empty((len(past), origins.horizon, 0))
@@ -118,15 +128,14 @@ class FeatureRidge:
             basis = self.basis(later, known)
             steps = np.arange(1, origins.horizon + 1)[:, None]
             moving = np.concatenate([basis, np.cumsum(basis, axis=1) / steps], axis=2)
-        return fixed, moving, past[:, -1:]
+        return fixed, moving, level, unit
 
     def _products(self, origins):
+        """Products of columns with one another and with targets, summed over origins."""
         gram = cross = 0.0
         for rows in chunks(np.arange(len(origins)), _CHUNK):
             own = origins.take(rows)
-            (steps, *fixed), moving, level = self._columns(own)
-            unit = self.unit[own.series, None]
-            fixed = np.concatenate([steps / unit, *fixed], axis=1)
+            fixed, moving, level, unit = self._columns(own)
             missed = (own.targets() - level) / unit
             every = np.repeat(fixed[:, None], own.horizon, axis=1)
             columns = np.concatenate([every, moving], axis=2).swapaxes(0, 1)
@@ -134,33 +143,11 @@ class FeatureRidge:
             cross = cross + np.einsum("hnc,nh->hc", columns, missed)
         return gram, cross
 
-    def _apply(self, origins):
-        found = []
-        for rows in chunks(np.arange(len(origins)), _CHUNK):
-            own = origins.take(rows)
-            (steps, *fixed), moving, level = self._columns(own)
-            unit = own.table.units(self.unit)[own.series, None]
-            fixed = np.concatenate([steps / unit, *fixed], axis=1)
-            n = fixed.shape[1]
-            ahead = fixed @ self.coef[:, :n].T
-            ahead += np.einsum("nhc,hc->nh", moving, self.coef[:, n:])
-            found.append(level + unit * ahead)
-        return np.concatenate(found)
-
 
 def solve_ridges(gram, cross, alpha):
-    """Ridge regressions from the products of their columns and aims.
+    """Coefficients (n_maps, n_columns) of ridges, by products of columns and with targets.
 
-    Parameters
-    ----------
-    gram : ndarray of shape (n_maps, n_columns, n_columns)
-    cross : ndarray of shape (n_maps, n_columns)
-    alpha : float
-        Penalty, relative to the mean square of a column.
-
-    Returns
-    -------
-    coef : ndarray of shape (n_maps, n_columns)
+    `gram` is (n_maps, n_columns, n_columns), and `alpha` relative to a mean square of a column.
     """
     n = gram.shape[1]
     found = np.empty(cross.shape)

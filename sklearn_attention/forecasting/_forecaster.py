@@ -10,14 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._base import AttentionEstimator, keeps_state_on_failure
 from .._validation import check_in_open_interval, check_positive, check_probabilities
 from ._backtest import backtest
-from ._calibration import (
-    calibrated,
-    calibration_without_origins,
-    drift_since,
-    growth,
-    interval_margin,
-    quantile_shift,
-)
+from ._calibration import Calibration
 from ._checks import refuse_leakage, resolve_past
 from ._features import with_features
 from ._inputs import (
@@ -29,20 +22,16 @@ from ._inputs import (
     without_gaps,
 )
 from ._measures import naive_scales
-from ._origins import evenly_spread
 from ._season import season_of
 from ._table import Form, Table
 from ._time import TimeIndex
-
-# Origins since the fit whose errors are looked at, of each series.
-_SINCE = 20
 
 
 class Forecaster(AttentionEstimator, ABC):
     """Base class of forecasters: reads series, keeps time, calibrates.
 
     A subclass says how to learn from series, :meth:`_learn`, and what follows origins in them,
-    :meth:`_forecast`. If it knows a distribution, it also defines :meth:`_quantiles`.
+    :meth:`_forecasts`.
 
     Parameters
     ----------
@@ -68,7 +57,7 @@ class Forecaster(AttentionEstimator, ABC):
         Of each training series the mean absolute difference between neighbours.
     observed_ : Table
         The series and features observed so far.
-    calibration_ : dict
+    calibration_ : Calibration
         Held-out ``errors``, in units of those of their series, which are the ``unit``.
     n_features_in_ : int
         Number of features.
@@ -82,16 +71,16 @@ class Forecaster(AttentionEstimator, ABC):
     Examples
     --------
     >>> import numpy as np
-    >>> from sklearn_attention.forecasting import Forecaster
+    >>> from sklearn_attention.forecasting import Calibration, Forecaster, Forecasts
     >>> class SeasonalNaive(Forecaster):
     ...     def _learn(self, observations, context, task_data):
     ...         self.lookback_ = self.season_length_
     ...         origins = observations.origins(self.horizon_, self.lookback_)
-    ...         self._calibrate(origins, self._forecast(origins))
+    ...         self.calibration_ = Calibration.fit(self._forecasts(origins))
     ...
-    ...     def _forecast(self, origins):
+    ...     def _forecasts(self, origins, levels=None):
     ...         steps = np.arange(self.horizon_) % self.lookback_
-    ...         return origins.past(self.lookback_)[:, steps]
+    ...         return Forecasts(origins, origins.past(self.lookback_)[:, steps])
     >>> model = SeasonalNaive(3, season_length=4).fit(np.tile([1.0, 2.0, 5.0, 3.0], 10))
     >>> model.predict(6)
     array([1., 2., 5., 3., 1., 2.])
@@ -234,21 +223,18 @@ class Forecaster(AttentionEstimator, ABC):
         observation.
         """
         check_is_fitted(self)
-        check_coverage(coverage)
+        if coverage is not None:
+            coverage = check_probabilities("coverage", coverage).tolist()
         table, requested = read_request(self, X, history)
         answers, columns = self._answer_rows(table, requested, coverage, history is not None)
         return requested.wrap(answers, columns)
 
-    def _answer_rows(self, table, requested, coverage=None, fresh=False):
-        """Forecasts, with the ends of intervals beside them if there is a coverage."""
-        forecasts = self._answer(table, requested)
-        if coverage is None:
-            return forecasts, None
-        parts, columns = [forecasts], ["forecast"]
-        for level in check_coverage(coverage):
-            parts.append(self._interval(table, requested, level, fresh))
-            columns += [f"{end}_{100 * level:g}" for end in ("lower", "upper")]
-        return np.column_stack(parts), columns
+    def _answer_rows(self, table, requested, coverages=None, fresh=False):
+        """Forecasts and what they are called, beside the ends of intervals if there are any."""
+        if coverages is None:
+            return self._answer(table, requested)[:, 0], None
+        ends = [f"{end}_{100 * level:g}" for level in coverages for end in ("lower", "upper")]
+        return self._intervals(table, requested, coverages, fresh), ["forecast", *ends]
 
     def predict_interval(self, X=None, coverage=0.9, *, history=None):
         """Intervals that contain an observation with a given probability, step by step.
@@ -280,7 +266,7 @@ class Forecaster(AttentionEstimator, ABC):
         check_is_fitted(self)
         coverage = check_in_open_interval("coverage", coverage, 0, 1)
         table, requested = read_request(self, X, history)
-        ends = self._interval(table, requested, coverage, history is not None)
+        ends = self._intervals(table, requested, [coverage], history is not None)[:, 1:]
         return requested.wrap(ends, ["lower", "upper"])
 
     def predict_quantiles(self, X=None, quantiles=(0.1, 0.5, 0.9), *, history=None):
@@ -305,11 +291,12 @@ class Forecaster(AttentionEstimator, ABC):
         check_is_fitted(self)
         levels = check_probabilities("quantiles", quantiles)
         table, requested = read_request(self, X, history)
-        errors, kept = self.calibration_["errors"], self.calibration_["levels"]
-        shifts = [quantile_shift(errors, kept, level) for level in levels]
-        shifts, fresh = np.stack(shifts, axis=-1), history is not None
-        answers = self._answer(table, requested, levels, shifts, fresh)
-        return requested.wrap(answers, levels.tolist())
+
+        def finish(forecasts, drift, n_blocks):
+            return self.calibration_.quantiles(forecasts, levels, drift, n_blocks)
+
+        found = self._answer(table, requested, levels, finish, history is not None)
+        return requested.wrap(found, levels.tolist())
 
     def score(self, X, y=None):
         """Minus the mean absolute scaled error; higher is better.
@@ -337,7 +324,7 @@ class Forecaster(AttentionEstimator, ABC):
         check_is_fitted(self)
         later, rows = read_later(self, X, y)
         table = with_known(self, self.observed_, rows, later)
-        answers = np.split(self._answer(table, later), later.first[1:])
+        answers = np.split(self._answer(table, later)[:, 0], later.first[1:])
         scale = naive_scales(self.observed_.values)
         scale[: len(self.scale_)] = self.scale_
         errors = [
@@ -393,46 +380,20 @@ class Forecaster(AttentionEstimator, ABC):
         """
 
     @abstractmethod
-    def _forecast(self, origins):
-        """Forecasts at some origins.
+    def _forecasts(self, origins, levels=None):
+        """Forecasts at some origins, from nothing that comes after them.
 
         Parameters
         ----------
         origins : Origins
-            Their targets are not known.
+        levels : sequence of float, default=None
+            Quantiles that are wanted, if there is a distribution; None for forecasts alone,
+            without their disagreement.
 
         Returns
         -------
-        forecasts : ndarray of shape (n_origins, horizon)
+        forecasts : Forecasts
         """
-
-    def _quantiles(self, origins, forecasts, levels):
-        """Quantiles of what follows origins; the forecasts if there is no distribution.
-
-        Parameters
-        ----------
-        origins : Origins
-        forecasts : ndarray of shape (n_origins, horizon)
-        levels : sequence of float
-
-        Returns
-        -------
-        quantiles : ndarray of shape (n_origins, horizon, n_levels)
-        """
-        return np.repeat(forecasts[:, :, None], len(levels), axis=2)
-
-    def _disagreement(self, origins):
-        """How far candidate forecasts lie from their mean; 0 if there is but one forecast.
-
-        Parameters
-        ----------
-        origins : Origins
-
-        Returns
-        -------
-        disagreement : float or ndarray of shape (n_origins, horizon)
-        """
-        return 0.0
 
     def _encode(self, values):
         """Values of a series in the units that are computed in."""
@@ -455,7 +416,7 @@ class Forecaster(AttentionEstimator, ABC):
     def _check_parameters(self):
         check_positive("horizon", self.horizon, integer=True)
 
-    _held = Table, TimeIndex, Form
+    _held = Table, TimeIndex, Form, Calibration
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -463,112 +424,77 @@ class Forecaster(AttentionEstimator, ABC):
         tags.target_tags.multi_output = True
         return tags
 
-    def _calibrate(self, origins, forecasts, levels=(0.5,), block=0, disagreement=0.0):
-        """Remember errors of held-out forecasts, in units of the errors of each series.
-
-        Parameters
-        ----------
-        origins : Origins
-            That were not learned from.
-        forecasts : ndarray of shape (n_origins, horizon)
-        levels : sequence of float, default=(0.5,)
-            Whose quantiles are calibrated.
-        block : int or ndarray of int of shape (n_origins,), default=0
-            Which block of time each origin is in.
-        disagreement : float or ndarray of shape (n_origins, horizon), default=0.0
-            As :meth:`_disagreement` finds.
-        """
-        observations = origins.table
-        if len(origins) == 0:
-            calibration = calibration_without_origins(origins, levels)
-        else:
-            missed = origins.targets()[:, :, None] - self._quantiles(origins, forecasts, levels)
-            scale = naive_scales(observations.values)
-            calibration = calibrated(missed, origins.series, block, scale, disagreement)
-        self.calibration_ = {"levels": np.array(levels), "until": observations.lengths}
-        self.calibration_ |= calibration
+    def _ends(self, X, history):
+        """Origins at the ends of the series to forecast, and their names."""
+        table, requested = read_request(self, X, history)
+        if (requested.step < table.ends[requested.series]).all():
+            raise ValueError(f"X={X!r} has no steps after the series: pass some to explain.")
+        return self._encoded(table).at_ends(self.horizon_), table.names
 
     def _encoded(self, table):
-        """The table that is forecast from, in the units that forecasts are made in."""
+        """A table in the units that forecasts are made in."""
         return table.with_values(list(map(self._encode, table.values)))
 
-    def _answer(self, table, requested, levels=None, shifts=None, fresh=False):
-        """Forecasts of the rows of a table, or quantiles shifted in units of the errors."""
-        observations, series = self._encoded(table), requested.series
-        ahead = requested.step - table.ends[series]
-        if levels is not None:
-            ranks = np.argsort(np.argsort(levels))
-            drift = np.ones(len(table)) if fresh else self._drift(observations)
+    def _intervals(self, table, requested, coverages, fresh):
+        """Forecasts and the ends of intervals; (n_rows, 1 + 2 n_coverages)."""
+        ends = [(1 + side * own) / 2 for own in coverages for side in (-1, 1)]
 
-        def describe(origins, forecasts, block):
-            if levels is None:
-                return self._decode(forecasts)
-            found = self._quantiles(origins, forecasts, levels)
-            unit = drift[origins.series][:, None] * self._units(origins)
-            found = found + unit[:, :, None] * shifts
-            center = forecasts[:, :, None]
-            found = center + np.sqrt(block + 1) * (found - center)
-            # Corrections may make quantiles cross.
-            return self._decode(np.sort(found, axis=2)[:, :, ranks])
+        def finish(forecasts, drift, n_blocks):
+            found = self.calibration_.intervals(forecasts, coverages, drift, n_blocks)
+            return np.concatenate([forecasts.mean[:, :, None], found], axis=2)
 
-        ends, blocks = observations.at_ends(self.horizon_), []
-        found = np.empty((len(ahead), *(() if levels is None else (len(levels),))))
-        within = np.flatnonzero(ahead < 0)
-        within = within[np.argsort(series[within], kind="stable")]
+        return self._answer(table, requested, ends, finish, fresh)
+
+    def _answer(self, table, requested, levels=None, finish=None, fresh=False):
+        """Numbers for requested rows, (n_rows, n_columns), from one pass for each block.
+
+        `finish(forecasts, drift, n_blocks)` makes columns, (n_origins, horizon, n_columns), of
+        forecasts with the quantiles of some levels; None for the forecasts alone.
+        """
+        table, series = self._encoded(table), requested.series
+        start = table.starts[series]
+        ahead = requested.step - start - table.lengths[series]
+        later = ahead >= 0
+        n_blocks = -(-int(ahead.max(initial=-1) + 1) // self.horizon_)
+        ends = table.at_ends(self.horizon_)
         # Nothing is known before the first step, which stands for itself.
-        places = np.maximum(requested.step - table.starts[series], 0)
-        origins = ends.at(series[within], places[within])
-        for block in range(-(-(ahead.max() + 1) // self.horizon_)):
-            # Each block is forecast from the forecasts of those before.
-            forecasts = self._forecast(ends)
-            blocks.append(describe(ends, forecasts, block))
-            ends = ends.table.extended(forecasts).at_ends(self.horizon_)
+        origins = ends.at(series[~later], np.maximum(requested.step - start, 0)[~later])
+        n_within = len(origins)
+        origins = origins.joined(ends) if n_blocks else origins
+        if finish is None:
+            found, drift = self._forecasts(origins), np.ones(len(origins))
+            finish = _means
+        else:
+            found, drift = self._forecasts_with_drift(origins, levels, fresh)
+        within = finish(found.take(slice(n_within)), drift[:n_within], 1)[:, 0]
+        found, drift, blocks = found.take(slice(n_within, None)), drift[n_within:], []
+        for block in range(n_blocks):
+            if block:  # from the forecasts of those before
+                table = table.extended(found.mean)
+                found = self._forecasts(table.at_ends(self.horizon_), levels)
+            blocks.append(finish(found, drift, block + 1))
+        answers = np.empty((len(series), within.shape[1]))
+        answers[~later] = within
         if blocks:
-            later = ahead >= 0
-            found[later] = np.concatenate(blocks, axis=1)[series[later], ahead[later]]
-        if len(within):
-            found[within] = describe(origins, self._forecast(origins), 0)[:, 0]
-        return found
+            answers[later] = np.concatenate(blocks, axis=1)[series[later], ahead[later]]
+        return self._decode(answers)
 
-    def _units(self, origins):
-        """What errors are to be expected at some origins; (n_origins, horizon or 1)."""
-        observations, series = origins.table, origins.series
-        known, calibration = observations.identity >= 0, self.calibration_
-        scale = 1.0 if known.all() else naive_scales(observations.values)
-        error, unit = (
-            np.where(known, calibration[name][observations.identity], scale * usual)[series]
-            for name, usual in zip(("error", "unit"), calibration["usual"], strict=True)
-        )
-        return unit[:, None] * growth(self._disagreement(origins), error)
-
-    def _drift(self, observations):
-        """By what errors since the fit exceed those held out, of each series; (n_series,)."""
-        horizon, first = self.horizon_, self.calibration_["until"]
-        width = np.maximum(observations.lengths[: len(first)] - first - horizon + 1, 0)
-        parts = [evenly_spread(n, _SINCE) for n in width]
-        series = np.repeat(np.arange(len(first)), list(map(len, parts)))
-        n_series = len(observations.values)
-        if len(series) == 0:
-            return np.ones(n_series)
-        origins = observations.at_ends(horizon).at(
-            series, first[series] + np.concatenate(parts)
-        )
-        levels, held_out = self.calibration_["levels"], self.calibration_["errors"]
-        found = self._quantiles(origins, self._forecast(origins), levels)
-        errors = (origins.targets()[:, :, None] - found) / self._units(origins)[:, :, None]
-        n_horizons = np.zeros(n_series)
-        n_horizons[: len(first)] = (width - 1) / horizon + 1
-        return drift_since(errors, held_out, series, n_series, n_horizons)
-
-    def _interval(self, table, requested, coverage, fresh):
-        """Lower and upper ends of the intervals of a coverage; (n_rows, 2)."""
-        errors, levels = self.calibration_["errors"], self.calibration_["levels"]
-        margin = interval_margin(errors, levels, coverage)  # (horizon,)
-        ends = [(1 - coverage) / 2, (1 + coverage) / 2]
-        shifts = np.stack([-margin, margin], axis=-1)
-        return self._answer(table, requested, ends, shifts, fresh)
+    def _forecasts_with_drift(self, origins, levels, fresh):
+        """Forecasts with all that intervals need, and the drift of errors since the fit."""
+        calibration, n = self.calibration_, len(origins)
+        if fresh:
+            return self._forecasts(origins, levels), np.ones(n)
+        since, rows = calibration.origins_since(origins)
+        if len(since) == 0:
+            return self._forecasts(origins, levels), np.ones(n)
+        found = self._forecasts(origins.joined(since), [*levels, *calibration.levels])
+        now, since = found.take(slice(n)), found.take(slice(n, None))
+        if found.quantiles is not None:
+            now = replace(now, quantiles=now.quantiles[:, :, : len(levels)])
+            since = replace(since, quantiles=since.quantiles[:, :, len(levels) :])
+        return now, calibration.drift(since, rows)
 
 
-def check_coverage(coverage):
-    """Probabilities of intervals beside forecasts; none for None."""
-    return [] if coverage is None else check_probabilities("coverage", coverage).tolist()
+def _means(forecasts, drift, n_blocks):
+    """Forecasts as the only column."""
+    return forecasts.mean[:, :, None]

@@ -5,34 +5,20 @@ import pandas as pd
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from .. import attention
-from .._explanation import heaviest
-from .._validation import (
-    check_bandwidth,
-    check_choice,
-    check_in_open_interval,
-)
+from .._validation import check_choice, check_in_open_interval
 from ..kernels import as_kernel
-from ._analogs import (
-    FEWEST_OWN,
-    NORMALIZE,
-    comparable,
-    distribution_quantiles,
-    keys_of,
-    left_out,
-    refuse_negative,
-    search_bandwidth,
-    units_of,
-)
+from ._analog_search import choose_analogs
+from ._analogs import Analogs, refuse_negative
+from ._calibration import Calibration
 from ._forecaster import Forecaster
-from ._inputs import read_request
+from ._forecasts import Forecasts
 from ._lookback import choose_lookback
 from ._origins import evenly_spread, split_at_ends
+from ._windows import NORMALIZE
 
 _LEVELS = (0.01, 0.025, 0.05, *np.arange(0.1, 0.91, 0.1).round(1).tolist(), 0.95, 0.975, 0.99)
-# Held-out windows that intervals are calibrated on, evenly spread; windows whose distributions
-# are computed at once.
-_MOST_CALIBRATED, _AT_A_TIME = 250, 50
+# Held-out windows that intervals are calibrated on, evenly spread.
+_MOST_CALIBRATED = 250
 # "auto" may look back over so many seasons as well.
 _LONGER = 7
 
@@ -91,21 +77,16 @@ class KernelForecaster(Forecaster):
         shortest lookback that was tried; only with the bandwidth "loo".
     kernel_ : Kernel
         The kernel, resolved.
-    normalize_ : str or None
-        How windows were made alike.
-    keys_ : ndarray of shape (n_windows, n_columns)
-        The remembered windows.
-    values_ : ndarray of shape (n_windows, horizon)
-        What followed them, in units of the windows.
-    key_origins_ : ndarray of int of shape (n_windows,)
-        The step after each window, as a position on the training index.
-    key_series_ : ndarray of int of shape (n_windows,)
-        Which series each window is of.
+    analogs_ : Analogs
+        The remembered windows: their `keys`, of shape (n_windows, n_columns), and `values`, of
+        shape (n_windows, horizon), which followed, both in units of the window; as `series`
+        which series each is of, by position, and as `steps` the step after it, as a position
+        on the training index.
     scale_ : ndarray of shape (n_series,)
         Of each training series the mean absolute difference between neighbours.
     observed_ : Table
         The series and features observed so far.
-    calibration_ : dict
+    calibration_ : Calibration
         Held-out ``errors``, in units of those of their series, which are the ``unit``.
     n_features_in_ : int
         Number of features.
@@ -201,30 +182,14 @@ class KernelForecaster(Forecaster):
             With several series "series" is the one that is forecast, "analog" the window's.
         """
         check_is_fitted(self)
-        observed, requested = read_request(self, X, history)
-        if (requested.step < observed.ends[requested.series]).all():
-            raise ValueError(f"X={X!r} has no steps after the series: pass some to explain.")
-        origins = self._encoded(observed).at_ends(self.horizon_)
-        keys, _, _ = self._queries(origins)
-        parts = []
-        for rows, memory in self._groups(origins):
-
-            def weights_of(queries, memory=memory):
-                return self._weights(queries, memory)
-
-            found, weights = heaviest(weights_of, keys[rows], memory.stop - memory.start, k)
-            series = np.repeat(rows, found.shape[1])
-            parts.append((series, memory.start + found.ravel(), weights.ravel()))
-        series, found, weights = map(np.concatenate, zip(*parts, strict=True))
-        order = np.argsort(series, kind="stable")
-        series, found, weights = series[order], found[order], weights[order]
-        time = self.observed_.time
-        ends = self.key_origins_[found] - 1
-        table = pd.DataFrame({"time": time.between(0, len(time))[ends], "weight": weights})
-        names = self.observed_.names
-        if len(keys) > 1 or len(names) > 1:
-            table.insert(0, "analog", [names[i] for i in self.key_series_[found]])
-            table.insert(0, "series", [observed.names[i] for i in series])
+        origins, series_names = self._ends(X, history)
+        rows, found, weights = self.analogs_.heaviest(origins, k)
+        time, names = self.observed_.time, self.observed_.names
+        ends = time.between(0, len(time))[self.analogs_.steps[found] - 1]
+        table = pd.DataFrame({"time": ends, "weight": weights})
+        if len(origins) > 1 or len(names) > 1:
+            table.insert(0, "analog", [names[i] for i in self.analogs_.series[found]])
+            table.insert(0, "series", [series_names[i] for i in rows])
         return table
 
     def _learn(self, observations, context, task_data):
@@ -234,15 +199,18 @@ class KernelForecaster(Forecaster):
         if searched and isinstance(self.lookback, str):
             lookbacks.append(choose_lookback(*sizes, seasons=_LONGER))
         self.kernel_ = as_kernel(clone(self.kernel, safe=False))
-        self.normalize_ = self.normalize
-        self._choose(self._split(observations, lookbacks[0])[0], sorted(set(lookbacks)))
-        if not searched:
-            del self.loo_score_
+        analogs = Analogs(lookbacks[0], self.kernel_, self.normalize, self.scale_)
+        train, _ = self._split(observations, lookbacks[0])
+        analogs, error = choose_analogs(analogs, train, sorted(set(lookbacks)), self.bandwidth)
+        if searched:
+            self.loo_score_ = error
+        self.lookback_, self.bandwidth_ = analogs.lookback, analogs.bandwidth
+        self.pooled_ = analogs.pooled
         train, holdout = self._split(observations, self.lookback_)
-        self._remember(train)
+        self.analogs_ = analogs.fit(train)
         holdout = holdout.take(evenly_spread(len(holdout), _MOST_CALIBRATED))
-        self._calibrate(holdout, self._forecast(holdout), _LEVELS)
-        self._remember(observations.origins(self.horizon_, self.lookback_))
+        self.calibration_ = Calibration.fit(self._forecasts(holdout, _LEVELS), _LEVELS)
+        self.analogs_ = analogs.fit(observations.origins(self.horizon_, self.lookback_))
 
     def _split(self, observations, lookback):
         """Windows to learn from, and those held out to calibrate on."""
@@ -255,94 +223,9 @@ class KernelForecaster(Forecaster):
             )
         return train, holdout
 
-    def _choose(self, train, lookbacks):
-        """Lookback, bandwidth, and windows of all or of the own series, of least error."""
-        # The shortest windows tell; longer ones do not vary much less.
-        self.lookback_ = lookbacks[0]
-        train = self._comparable(train.take(train.known >= lookbacks[-1]))
-        first = _positions(train)
-        tried = {True: left_out(first, self.horizon_)}
-        counts = np.bincount(train.series)
-        if len(self.scale_) > 1 and counts.max() >= FEWEST_OWN + self.horizon_:
-            tried[False] = left_out(first, self.horizon_, train.series)
-        found, usual = [], None
-        for self.lookback_ in lookbacks:
-            keys, values, unit = self._windows(train)
-            usual = unit if usual is None else usual
-            given = None
-            if not isinstance(self.bandwidth, str):
-                given = check_bandwidth(self.bandwidth, keys.shape[1])
-                given = np.broadcast_to(given, keys.shape[1]).copy()
-            for pooled, groups in tried.items():
-                bandwidth, errors = search_bandwidth(
-                    groups, keys, values, self.lookback_, self.kernel_, given
-                )
-                # Errors in units of windows of different lengths are not alike.
-                rows = [rows for rows, _, _ in groups]
-                ratio = (unit / usual)[np.concatenate(rows), 0] if rows else 1.0
-                error = float(np.mean(errors * ratio**2)) if rows else np.nan
-                found.append((error, self.lookback_, pooled, bandwidth))
-        self.loo_score_, self.lookback_, self.pooled_, self.bandwidth_ = min(
-            found, key=lambda own: own[0]
-        )
-
-    def _remember(self, origins):
-        """Make windows the memory that is averaged."""
-        origins = self._comparable(origins)
-        self.keys_, self.values_, _ = self._windows(origins)
-        self.key_origins_, self.key_series_ = _positions(origins), origins.series
-
-    def _comparable(self, origins):
-        if self.normalize_ != "standard":
-            return origins
-        return origins.take(comparable(origins.past(self.lookback_), origins.series))
-
-    def _windows(self, origins):
-        """Keys of windows, what followed them, and the unit of both."""
-        keys, level, unit = self._queries(origins)
-        return keys, (origins.targets() - level) / unit, unit
-
-    def _queries(self, origins):
-        """Keys of windows, with the level and unit to bring forecasts back by."""
-        level, unit = units_of(origins.past(self.lookback_), self.normalize_)
-        if self.normalize_ == "last" and len(self.scale_) > 1:
-            # Series of different sizes are only alike in units of their own.
-            unit = origins.table.units(self.scale_)[origins.series, None]
-        return keys_of(origins, self.lookback_, level, unit), level, unit
-
-    def _groups(self, origins):
-        """Rows of origins, each time with the slice of windows that they are forecast from."""
-        own = np.where(self.pooled_, -1, origins.identity)
-        counts = np.bincount(self.key_series_, minlength=len(self.scale_))
-        own = np.where(counts[own] >= FEWEST_OWN, own, -1)
-        for i in np.unique(own):
-            ends = np.searchsorted(self.key_series_, [i, i + 1])
-            memory = slice(*ends) if i >= 0 else slice(0, len(self.keys_))
-            yield np.flatnonzero(own == i), memory
-
-    def _forecast(self, origins):
-        keys, level, unit = self._queries(origins)
-        options = {"bandwidth": self.bandwidth_, "empty": "nearest"}
-        found = np.empty((len(keys), self.horizon_))
-        for rows, memory in self._groups(origins):
-            remembered = self.keys_[memory], self.values_[memory]
-            found[rows], _ = attention.attend(keys[rows], *remembered, self.kernel_, **options)
-        return level + unit * found
-
-    def _quantiles(self, origins, forecasts, levels):
-        keys, level, unit = self._queries(origins)
-        found = np.empty((len(keys), self.horizon_, len(levels)))
-        for rows, memory in self._groups(origins):
-            for part in np.array_split(rows, -(-len(rows) // _AT_A_TIME)):
-                weights = self._weights(keys[part], memory)
-                found[part] = distribution_quantiles(weights, self.values_[memory], levels)
-        return level[:, :, None] + unit[:, :, None] * found
-
-    def _weights(self, keys, memory):
-        options = {"bandwidth": self.bandwidth_, "empty": "nearest"}
-        weights = attention.attention_weights(keys, self.keys_[memory], self.kernel_, **options)
-        refuse_negative((weights < 0).any(), self.kernel_)
-        return weights
+    def _forecasts(self, origins, levels=None):
+        mean, quantiles = self.analogs_.forecast(origins, levels)
+        return Forecasts(origins, mean, quantiles=quantiles)
 
     def _check_parameters(self):
         super()._check_parameters()
@@ -353,7 +236,4 @@ class KernelForecaster(Forecaster):
             check_choice("bandwidth", self.bandwidth, ("loo",))
         refuse_negative(bool(as_kernel(self.kernel).signed), self.kernel)
 
-
-def _positions(origins):
-    """First steps to forecast, on the index that is common to all series."""
-    return origins.table.starts[origins.series] + origins.known
+    _held = (*Forecaster._held, Analogs)

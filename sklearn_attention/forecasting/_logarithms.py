@@ -1,12 +1,12 @@
 """Logarithms of series, and whether candidates do better on them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ._combination import PANEL
 from ._measures import naive_scales
 from ._origins import evenly_spread
+from ._training import PANEL
 
 # Series that logarithms are tried on.
 _MOST_TRIED = 50
@@ -20,47 +20,28 @@ _NEAR_ZERO, _SHIFT = 0.1, 0.2
 
 @dataclass(frozen=True)
 class Transform:
-    """The scale that candidates work on, and the way back.
+    """The scale that candidates work on, and the way back."""
 
-    Attributes
-    ----------
-    log : bool
-        Whether to take logarithms.
-    shift : float
-        What is added before.
-    bounds : (float, float) or None
-        What forecasts are clipped to; None for an open end.
-    """
-
-    log: bool
-    shift: float
-    bounds: tuple | None
+    log: bool = False
+    shift: float = 0.0  # is added before logarithms are taken
+    least: float = 1.0  # positive value of the training series, shifted
+    bounds: tuple | None = None  # of forecasts, None for an open end
 
     def encode(self, values):
-        """A series as candidates see it.
-
-        Parameters
-        ----------
-        values : ndarray of shape (n_steps,)
-        """
+        """A series (n_steps,) on that scale, of which no step depends on later ones."""
         if not self.log:
             return values
         values = values + self.shift
-        positive = values[values > 0]
-        if len(positive) == 0:
+        if not (values > 0).any():
             raise ValueError(
                 "history has no positive value, but the forecaster works on logarithms, since "
                 "no training series is negative: fit it with log=False."
             )
-        return np.log(np.maximum(values, _FLOOR * positive.min()))
+        least = np.minimum.accumulate(np.where(values > 0, values, np.inf))
+        return np.log(np.maximum(values, _FLOOR * np.where(least < np.inf, least, self.least)))
 
     def decode(self, values):
-        """Forecasts from what candidates answer.
-
-        Parameters
-        ----------
-        values : ndarray
-        """
+        """Forecasts from those on that scale, of any shape."""
         if self.log:
             values = np.exp(np.minimum(values, _LARGEST)) - self.shift
         return values if self.bounds is None else np.clip(values, *self.bounds)
@@ -71,10 +52,6 @@ def shift_of(values):
 
     Nothing where they stay clear of zero: below, logarithms tell more of differences between
     small values than there is to tell. Of many series nothing either, unless there are zeros.
-
-    Parameters
-    ----------
-    values : list of ndarray of shape (n_steps,)
     """
     flat = np.concatenate(values)
     positive = flat[flat > 0]
@@ -85,48 +62,37 @@ def shift_of(values):
     return float(_SHIFT * np.median(positive))
 
 
-def choose_transform(observations, horizon, log, bounds, fit):
-    """Whether candidates do better on logarithms, by their errors on some series.
+def choose_transform(table, horizon, log, bounds, fit):
+    """The scale on which candidates have smaller errors on some series, where `log` is "auto".
 
-    Parameters
-    ----------
-    observations : Table
-    horizon : int
-    log : bool or "auto"
-        "auto" tries both where no value is negative.
-    bounds : (float, float) or None
-    fit : callable
-        Fits candidates to observations, which are logarithms or not, its second argument.
-
-    Returns
-    -------
-    transform : Transform
-    fitted : object or None
-        What `fit` returned with that transform, if it was for all series.
+    `fit(table, log)` is :func:`fit_combined`. Returns what it found on that scale as well, if
+    that was for all series, otherwise None.
     """
-    values, shift = observations.values, shift_of(observations.values)
-    plain, logarithms = (Transform(own, shift, bounds) for own in (False, True))
-    least = min(own.min() for own in values)
-    possible = least >= 0 and any(own.any() for own in values)
+    values, shift = table.values, shift_of(table.values)
+    flat = np.concatenate(values)
+    possible = flat.min() >= 0 and flat.any()
+    least = (flat + shift).min(where=flat + shift > 0, initial=np.inf)
+    logarithms = Transform(True, shift, float(least), bounds)
+    plain = replace(logarithms, log=False)
     if log != "auto":
         if log and not possible:
             raise ValueError(
                 f"log=True is for series that are not negative, nor all 0, but the least "
-                f"value is {least}: pass log='auto', or add a constant to the series."
+                f"value is {flat.min()}: pass log='auto', or add a constant to the series."
             )
         return (logarithms if log else plain), None
     if not possible:
         return plain, None
     rows = evenly_spread(len(values), _MOST_TRIED)
-    few = observations.take(rows)
+    few = table.take(rows)
     tried = []
     for transform in (plain, logarithms):
         fitted = fit(few.with_values(list(map(transform.encode, few.values))), transform.log)
-        _, combination, training = fitted
+        _, training, _, held_out = fitted
         if len(training.block) == 0:
             return logarithms, None
         origins = few.at_ends(horizon).at(training.validation.series, training.validation.known)
-        missed = transform.decode(combination.held_out) - origins.targets()
+        missed = transform.decode(held_out) - origins.targets()
         error = np.nanmean(np.abs(missed / naive_scales(few.values)[origins.series, None]))
         tried.append((error, transform, fitted))
     _, transform, fitted = min(tried, key=lambda one: one[0])

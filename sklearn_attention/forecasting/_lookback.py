@@ -1,7 +1,6 @@
 """How many steps of the past a window has."""
 
-import warnings
-
+from .._base import warn_user
 from .._validation import check_positive
 
 # "auto" looks back so many seasons, and at least over the horizon and so many steps, but over
@@ -19,27 +18,11 @@ def least_length(horizon):
 def choose_lookback(length, lookback, horizon, season_length, seasons=_SEASONS):
     """How many steps of the past a window has.
 
-    Parameters
-    ----------
-    length : int
-        Steps of the longest series.
-    lookback : int or "auto"
-        What the user passed. "auto" is so many seasons, at least the horizon and 10 steps, and
-        at most a quarter of the longest series.
-    horizon, season_length : int
-    seasons : int, default=3
-
-    Returns
-    -------
-    lookback : int
-        Less than asked for, with a warning, where the longest series has no room for it.
-
-    Raises
-    ------
-    ValueError
-        If no series has :func:`least_length` steps.
+    "auto" is so many seasons, at least the horizon and 10 steps, and at most a quarter of the
+    longest series, which has `length` steps. A number shrinks, with a warning, where the
+    longest series has no room for it, and without :func:`least_length` that is a ValueError.
     """
-    # Two windows to learn from, and one after them to be judged by.
+    # Two windows to learn from, and one held out after them.
     longest = length - 2 * horizon - (_FEWEST_WINDOWS - 1)
     if longest < 1:
         raise ValueError(
@@ -52,10 +35,8 @@ def choose_lookback(length, lookback, horizon, season_length, seasons=_SEASONS):
         return max(1, min(wanted, int(_LARGEST_SHARE * length), longest))
     lookback = check_positive("lookback", lookback, integer=True)
     if lookback > longest:
-        warnings.warn(
+        warn_user(
             f"lookback={lookback} leaves too few windows in a series of {length} steps with "
-            f"horizon={horizon}: it shrinks to {longest}.",
-            UserWarning,
-            stacklevel=5,
+            f"horizon={horizon}: it shrinks to {longest}."
         )
     return min(lookback, longest)

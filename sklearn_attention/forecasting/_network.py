@@ -1,31 +1,22 @@
-"""The transformer that answers windows."""
+"""The transformer of a forecaster: what it is, learns from, and says of windows."""
 
 import torch
 from torch import nn
 
 from ..nn import InstanceNorm, Patches, PointHead, TokenEncoder, initialize
+from ..training import threads_of_pass
+
+# Windows at once where nothing is learned.
+_BLOCK = 2048
 
 
 class ForecastNetwork(nn.Module):
     """Encoder of the patches of a window, and a linear map from all of them to what follows.
 
-    Parameters
-    ----------
-    lookback, horizon : int
-        Steps of a window, and of what follows.
-    n_past, n_future : int
-        Features during the window, and those known during what follows.
-    patch_length : int
-        Steps that make one token.
-    d_model : int
-        Width of the tokens.
-    center : {"mean", "last"} or None
-        Level that every window is taken relative to, in units of its own spread; None leaves
-        windows as they are.
-    relative : bool
-        Whether answers are differences, in units of the window, rather than at its level.
-    **shape
-        What else :class:`~sklearn_attention.nn.TokenEncoder` takes.
+    Tokens are patches of `patch_length` steps of the `lookback`, with `n_past` features, and of
+    `n_future` features of the `horizon`. Windows are relative to their `center`, "mean" or
+    "last", in units of their own spread, or stay as they are for None. Outputs are differences
+    where `relative`, and otherwise at that center. `shape` is of TokenEncoder.
     """
 
     def __init__(
@@ -56,21 +47,10 @@ class ForecastNetwork(nn.Module):
         initialize(self)
 
     def forward(self, past, past_features=None, future_features=None, *, need_weights=False):
-        """What follows some windows.
+        """Outputs (B, horizon) for windows, and weights of each layer's attention if needed.
 
-        Parameters
-        ----------
-        past : Tensor of shape (B, lookback)
-        past_features : Tensor of shape (B, lookback, n_past), default=None
-        future_features : Tensor of shape (B, horizon, n_future), default=None
-        need_weights : bool, default=False
-            Whether to return the weights of the attention.
-
-        Returns
-        -------
-        forecasts : Tensor of shape (B, horizon)
-        weights : list of Tensor of shape (B, n_heads, n_tokens, n_tokens) or None
-            One for each layer.
+        `past` is (B, lookback), `past_features` (B, lookback, n_past), `future_features`
+        (B, horizon, n_future). Weights are a list of (B, n_heads, n_tokens, n_tokens), or None.
         """
         x, units = past[..., None], None  # (B, lookback, 1)
         if self.norm is not None:
@@ -88,3 +68,41 @@ class ForecastNetwork(nn.Module):
             if not self.relative:
                 forecasts = forecasts + units.center[..., 0]
         return forecasts, weights
+
+
+def squared_error(origins, base, scaling):
+    """The loss of a network that learns what a base leaves of what followed, of some rows.
+
+    `base` (n_origins, horizon or 1) is what the network adds to.
+    """
+
+    def batch_loss(network, rows):
+        numbers = rows.cpu().numpy()
+        batch = origins.take(numbers)
+        aim = (batch.targets() - base[numbers]) / scaling.units(batch)[1]
+        aim = torch.from_numpy(aim).to(rows.device, torch.float32)
+        return (network(*_inputs(scaling, batch, rows.device))[0] - aim).square().mean()
+
+    return batch_loss
+
+
+@torch.no_grad()
+def outputs_of(network, scaling, origins, *, need_weights=False):
+    """Outputs (n_origins, horizon) of a network in evaluation mode, in its units.
+
+    With `need_weights` weights of its attention in their place, (n_origins, n_layers, n_heads,
+    n_tokens, n_tokens).
+    """
+    device = next(network.parameters()).device
+    found = []
+    with threads_of_pass(network, len(origins) * network.n_tokens):
+        for rows in torch.arange(len(origins)).split(_BLOCK):
+            inputs = _inputs(scaling, origins.take(rows.numpy()), device)
+            outputs, maps = network(*inputs, need_weights=need_weights)
+            found.append(torch.stack(maps, dim=1) if need_weights else outputs)
+    return torch.cat(found).double().cpu().numpy()
+
+
+def _inputs(scaling, origins, device):
+    parts = scaling.inputs(origins)
+    return [None if x is None else torch.from_numpy(x).to(device) for x in parts]

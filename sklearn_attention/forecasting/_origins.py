@@ -45,19 +45,31 @@ class Origins:
         """The same origins, where patterns are learned before some steps, (n_series,)."""
         return replace(self, learned=np.minimum(self.known, ends[self.series]))
 
-    def at(self, series, known):
+    def at(self, series, known, learned=None):
         """Other origins in the same series."""
-        return Origins(self.table, series, known, self.horizon)
+        return Origins(self.table, series, known, self.horizon, learned)
+
+    def joined(self, others):
+        """These origins, and others of the same table after them."""
+        both, learned = (self, others), None
+        if any(own.learned is not None for own in both):
+            parts = [own.known if own.learned is None else own.learned for own in both]
+            learned = np.concatenate(parts)
+        series, known = (
+            np.concatenate([getattr(own, name) for own in both]) for name in ("series", "known")
+        )
+        return self.at(series, known, learned)
 
     @property
     def identity(self):
         """Which training series each origin lies in, -1 for others; (n_origins,)."""
         return self.table.identity[self.series]
 
-    def units(self, learned):
+    def units(self, learned, measure=naive_scales):
         """Units as learned from training series, of others the naive error so far.
 
         `learned` is of shape (n_training_series,), what is found of shape (n_origins,).
+        `measure` is of values of series in the place of their naive errors.
         """
         own = self.identity
         units, other = learned[own], np.flatnonzero(own < 0)
@@ -65,7 +77,7 @@ class Origins:
             pairs = np.column_stack([self.series, self.known])[other]
             pairs, place = np.unique(pairs, axis=0, return_inverse=True)
             past = [self.table.values[i][: max(n, 1)] for i, n in pairs]
-            units[other] = naive_scales(past)[place]
+            units[other] = measure(past)[place]
         return units
 
     @property

@@ -10,15 +10,9 @@ _COUNTS = (2, 4, 8)
 
 @dataclass(frozen=True, eq=False)
 class SeasonalProfiles:
-    """The last season again, and means of the last seasons, moved to the level of the last.
+    """The last season again, and means of the last seasons, moved to the level of the last."""
 
-    Parameters
-    ----------
-    season_length : float
-        Steps in a season, which need not be a whole number.
-    """
-
-    season_length: float
+    season_length: float  # in steps, not always a whole number
 
     @property
     def names(self):
@@ -30,20 +24,11 @@ class SeasonalProfiles:
         )
 
     def fit(self, training):
-        """Forecasts of validation origins; there is nothing to learn."""
-        return self.forecast(training.validation)
+        """Itself, which has nothing to learn, and forecasts of validation origins."""
+        return self, self.forecast(training.validation)
 
     def forecast(self, origins):
-        """Forecasts at some origins; NaN where there are too few seasons.
-
-        Parameters
-        ----------
-        origins : Origins
-
-        Returns
-        -------
-        forecasts : ndarray of shape (n_origins, n_names, horizon)
-        """
+        """Forecasts (n_origins, n_names, horizon); NaN where there are too few seasons."""
         m, found = self.season_length, []
         ahead = np.arange(1, origins.horizon + 1)
         whole = np.ceil(ahead / m - 1e-9)

@@ -1,6 +1,6 @@
 """Linear maps from windows to what follows, of all series together and of each one."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
@@ -19,25 +19,10 @@ _LEAST_SHARE = 0.5
 _CHUNK = 8192
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class WindowRidge:
     r"""Ridge regression from windows to what follows, all steps at once.
 
-    Parameters
-    ----------
-    lookback : int
-        Steps of a window.
-    own : bool
-        Whether there is a map for each series besides that of all.
-    alpha, own_alpha : float
-        Penalties that were chosen.
-    coef : ndarray of shape (1 + n_maps, lookback, horizon)
-        The map of all series, and maps of series, once they are learned.
-    groups : ndarray of int of shape (n_maps,)
-        Which series each of these is of.
-
-    Notes
-    -----
     Windows and what followed are taken relative to the last value, in units of the series'
     standard deviations, without intercept:
 
@@ -45,16 +30,16 @@ class WindowRidge:
 
     The map of all series is shrunk towards 0, which is to forecast the last value. Maps of
     single series are shrunk towards that of all, since the months of a year that a series has
-    seen do not tell its level of the next. Penalties are those with the least error at
+    had do not tell its level of the next. Penalties are those with the least error at
     validation origins, of maps that have not learned from what followed them.
     """
 
     lookback: int
-    own: bool = False
+    own: bool = False  # whether there are maps of single series besides
     alpha: float = 1.0
     own_alpha: float = 1.0
-    coef: np.ndarray | None = None
-    groups: np.ndarray = ()
+    coef: np.ndarray | None = None  # (1 + n_maps, lookback, horizon), of all series first
+    groups: np.ndarray = ()  # (n_maps,), the series of the other maps
 
     @property
     def names(self):
@@ -65,14 +50,7 @@ class WindowRidge:
     def fit(self, training):
         """Learn maps, and forecast validation origins by maps that have not seen them.
 
-        Parameters
-        ----------
-        training : Training
-
-        Returns
-        -------
-        held_out : ndarray of shape (n_validation, n_names, horizon)
-            NaN where a series is too short.
+        Forecasts, (n_validation, n_names, horizon), are NaN where a series is too short.
         """
         origins, validation = training.origins, training.validation
         held_out = np.full((len(validation), len(self.names), origins.horizon), np.nan)
@@ -80,58 +58,48 @@ class WindowRidge:
         counts = np.bincount(origins.series[origins.known >= self.lookback])
         least = max(2, _LEAST_SHARE * self.lookback)
         if counts.sum() < least:
-            return held_out
+            return self, held_out
         # Squared errors of different series are comparable in units of their variation.
         unit = dividing(np.array([spread_of(own) for own in values]))
         groups = np.flatnonzero(counts >= least) if self.own else np.empty(0, dtype=np.int64)
-        judges = groups[:: -(-len(groups) // _MOST_SERIES) or 1]
+        choosing = groups[:: -(-len(groups) // _MOST_SERIES) or 1]
         kept, every = {}, 0.0
         for i in np.flatnonzero(counts):
             products = self._products(training, i, unit[i])
             every = every + products
-            if i in judges:
+            if i in choosing:
                 kept[i] = products
-        seen = np.flatnonzero(validation.known >= self.lookback)
+        rows = np.flatnonzero(validation.known >= self.lookback)
         least = np.inf
         for alpha in ALPHAS:
             maps = self._maps(every, alpha, np.zeros(len(every)))
-            found, error = self._held_out(training, seen, maps, unit)
+            found, error = self._held_out(training, rows, maps, unit)
             if error < least:
-                least, chosen, held_out[seen, 0] = error, maps, found
-                self.alpha = alpha
-        coef, tests = [chosen[0]], {i: seen[validation.series[seen] == i] for i in groups}
+                least, best, pooled, held_out[rows, 0] = error, alpha, maps, found
+        coef, tests = [pooled[0]], {i: rows[validation.series[rows] == i] for i in groups}
         errors = np.zeros(len(OWN_ALPHAS))
         for i, products in kept.items():
             for j, alpha in enumerate(OWN_ALPHAS):
-                maps = self._maps(products, alpha, chosen)
+                maps = self._maps(products, alpha, pooled)
                 errors[j] += self._held_out(training, tests[i], maps, unit)[1]
-        self.own_alpha, self.groups = OWN_ALPHAS[errors.argmin()], groups
+        own_alpha = OWN_ALPHAS[errors.argmin()]
         for i in groups:
             products = kept.pop(i) if i in kept else self._products(training, i, unit[i])
-            maps = self._maps(products, self.own_alpha, chosen)
+            maps = self._maps(products, own_alpha, pooled)
             coef.append(maps[0])
             held_out[tests[i], 1] = self._held_out(training, tests[i], maps, unit)[0]
-        self.coef = np.array(coef)
-        return held_out
+        learned = {"alpha": best, "own_alpha": own_alpha, "groups": groups}
+        return replace(self, **learned, coef=np.array(coef)), held_out
 
     def forecast(self, origins):
-        """Forecasts at some origins; NaN where a series is too short or not known.
-
-        Parameters
-        ----------
-        origins : Origins
-
-        Returns
-        -------
-        forecasts : ndarray of shape (n_origins, n_names, horizon)
-        """
+        """Forecasts (n_origins, n_names, horizon); NaN where a map or a window is missing."""
         found = np.full((len(origins), len(self.names), origins.horizon), np.nan)
         if self.coef is None:
             return found
-        seen = origins.known >= self.lookback
-        maps = [(0, seen, self.coef[0])]
+        whole = origins.known >= self.lookback
+        maps = [(0, whole, self.coef[0])]
         own = zip(self.groups, self.coef[1:], strict=True)
-        maps += [(1, seen & (origins.identity == i), coef) for i, coef in own]
+        maps += [(1, whole & (origins.identity == i), coef) for i, coef in own]
         for name, rows, coef in maps:
             for part in chunks(np.flatnonzero(rows), _CHUNK):
                 found[part, name] = self._apply(origins.take(part), coef)
@@ -142,12 +110,9 @@ class WindowRidge:
         return past[:, -1:] + (past - past[:, -1:]) @ coef
 
     def _products(self, training, i, unit):
-        """Products of the windows of a series and what follows: of all, and less each block.
+        """Products of the windows of a series and what follows, relative to the last value.
 
-        Returns
-        -------
-        products : ndarray of shape (1 + n_blocks, lookback, lookback + horizon)
-            Relative to the last value.
+        Those of all and less each block: (1 + n_blocks, lookback, lookback + horizon).
         """
         n, values = self.lookback, training.origins.table.values[i]
         known = np.arange(n, len(values) - training.origins.horizon + 1)
@@ -191,19 +156,9 @@ class WindowRidge:
 
 
 def _window_products(values, lookback, size):
-    """Sums over all windows of a stretch of values of the products of their steps.
+    """Sums over the windows of a stretch of values of products of their steps.
 
-    Parameters
-    ----------
-    values : ndarray of shape (n_windows + size - 1,)
-    lookback : int
-        Steps whose products with all steps are wanted.
-    size : int
-        Steps of a window.
-
-    Returns
-    -------
-    products : ndarray of shape (lookback, size)
+    The first `lookback` of `size` steps by all of them: (lookback, size).
     """
     n = len(values) - size + 1
     products = np.empty((lookback, size))

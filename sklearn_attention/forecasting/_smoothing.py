@@ -1,10 +1,9 @@
-"""Exponential smoothing of many series at every origin, by linear filters."""
+"""Exponential smoothing of many series, with the parameters that did best up to each origin."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
-from scipy.signal import lfilter
 
 # Parameters that are tried; at every origin those with the least squared error so far count.
 LEVEL_RATES = np.linspace(0.03, 0.99, 25)
@@ -14,56 +13,36 @@ DAMPINGS = (0.8, 0.9, 0.95, 0.98)
 _FIRST_STEPS = 3
 # Errors that differ by less than this share are the same but for rounding.
 _ROUNDING = 1e-9
+# Series that go through time together, whose states fit into the cache, and origins of them.
+_ROWS, _ORIGINS = 48, 4_000
 
 
 @dataclass(frozen=True, eq=False)
 class Smoothed:
-    """States of exponential smoothing at every step of several series.
+    """States of exponential smoothing at some origins, each (n_origins,).
 
-    Attributes
-    ----------
-    level, trend, damping : ndarray of shape (n_series, n_steps)
-        After each step. A forecast of k steps adds to the level the trend times the sum of the
-        first k powers of the damping.
+    A forecast of k steps is the level, and the trend times the sum of the first k powers of
+    the damping.
     """
 
     level: np.ndarray
     trend: np.ndarray
     damping: np.ndarray
 
-    def path(self, series, last, n_steps):
-        """Forecasts.
-
-        Parameters
-        ----------
-        series, last : ndarray of int of shape (n_origins,)
-            Which series, and the last step known.
-        n_steps : int
-
-        Returns
-        -------
-        forecasts : ndarray of shape (n_origins, n_steps)
-        """
-        damping = self.damping[series, last][:, None]
-        growth = np.cumsum(damping ** np.arange(1, n_steps + 1), axis=1)
-        return self.level[series, last][:, None] + self.trend[series, last][:, None] * growth
+    def path(self, n_steps):
+        """Forecasts, (n_origins, n_steps)."""
+        growth = np.cumsum(self.damping[:, None] ** np.arange(1, n_steps + 1), axis=1)
+        return self.level[:, None] + self.trend[:, None] * growth
 
 
-def smooth(values, rates, dampings=(1.0,)):
-    r"""Exponential smoothing, with the parameters that did best up to each step.
+def smooth(tables):
+    r"""States of the theta method, of Holt's method and of its damped form at some origins.
 
-    Parameters
-    ----------
-    values : ndarray of shape (n_series, n_steps)
-        Series that begin at the first column. What stands after their end does not matter for
-        the states before, and must be finite.
-    rates : sequence of (level, trend)
-        Rates of learning; a trend rate of None is simple exponential smoothing.
-    dampings : sequence of float, default=(1.0,)
+    Tables are triples of series (n_rows, n_steps) that begin at the first column, and of each
+    origin the row and the last step that is known, (n_origins,); nothing after it is read.
+    Theta is simple smoothing with half the slope of a straight line.
 
-    Returns
-    -------
-    states : Smoothed
+    Returns a list of the three :class:`Smoothed` for each table.
 
     Notes
     -----
@@ -72,12 +51,11 @@ def smooth(values, rates, dampings=(1.0,)):
     .. math:: l_t = l_{t-1} + \phi b_{t-1} + \alpha e_t, \qquad
               b_t = \phi b_{t-1} + \alpha \beta e_t,
 
-    [1]_, which is a linear filter of the series for each choice of parameters:
+    [1]_, so that the level is :math:`x_t - (1 - \alpha) e_t` and, with
+    :math:`b_t = \alpha \beta s_t`, errors have a recursion of their own:
 
-    .. math:: l = \frac{\alpha + \alpha \phi (\beta - 1) z^{-1}}{D(z)} x, \quad
-              b = \frac{\alpha \beta (1 - z^{-1})}{D(z)} x, \quad
-              D(z) = 1 - (1 - \alpha + \phi (1 - \alpha \beta)) z^{-1}
-              + (1 - \alpha) \phi z^{-2}.
+    .. math:: e_t = x_t - x_{t-1} + (1 - \alpha) e_{t-1} - \phi \alpha \beta s_{t-1}, \qquad
+              s_t = \phi s_{t-1} + e_t .
 
     Levels begin at the first value, trends at the mean of the first three differences, or of
     those so far.
@@ -87,60 +65,103 @@ def smooth(values, rates, dampings=(1.0,)):
     .. [1] Hyndman, R. J., Koehler, A. B., Ord, J. K. and Snyder, R. D. (2008). Forecasting with
        exponential smoothing: the state space approach. Springer.
     """
-    first = values[:, :1]
-    x = values - first
-    # Of those that are known, so that no state depends on what comes after it.
-    n_first = np.minimum(np.arange(values.shape[1]), _FIRST_STEPS)
-    slope = x[:, n_first] / np.maximum(n_first, 1)
-    impulse = np.zeros(values.shape[1])
-    impulse[0] = 1.0
-    best = np.full(values.shape, np.inf)
-    level, trend, damping = np.zeros_like(x), np.zeros_like(x), np.ones_like(x)
-    for (alpha, beta), phi in product(rates, dampings):
-        if beta is None:
-            own_level = lfilter([alpha], [1.0, alpha - 1.0], x)
-            own_trend, ahead = None, own_level
-        else:
-            poles = [1.0, alpha - 1.0 - phi * (1.0 - alpha * beta), (1.0 - alpha) * phi]
-            own_level = lfilter([alpha, alpha * phi * (beta - 1.0)], poles, x)
-            own_level += slope * lfilter([0.0, (1.0 - alpha) * phi], poles, impulse)
-            own_trend = lfilter([alpha * beta, -alpha * beta], poles, x)
-            own_trend += slope * lfilter([1.0, alpha - 1.0], poles, impulse)
-            ahead = own_level + phi * own_trend
-        error = np.zeros_like(x)
-        np.cumsum((x[:, 1:] - ahead[:, :-1]) ** 2, axis=1, out=error[:, 1:])
-        better = error < (1 - _ROUNDING) * best
-        best[better] = error[better]
-        level[better] = own_level[better]
-        if own_trend is not None:
-            trend[better], damping[better] = own_trend[better], phi
-    return Smoothed(level + first, trend, damping)
+    n_rows = np.cumsum([0, *(len(own) for own, _, _ in tables)])
+    values = np.zeros((n_rows[-1], max(own.shape[1] for own, _, _ in tables)))
+    for (own, _, _), start, stop in zip(tables, n_rows, n_rows[1:], strict=False):
+        values[start:stop, : own.shape[1]] = own
+    row = np.concatenate([own + n for (_, own, _), n in zip(tables, n_rows, strict=False)])
+    last = np.concatenate([own for _, _, own in tables])
+    lengths = np.zeros(len(values), dtype=np.int64)
+    np.maximum.at(lengths, row, last + 1)
+    longest_first = np.argsort(-lengths, kind="stable")
+    rank = np.empty_like(longest_first)
+    rank[longest_first] = np.arange(len(rank))
+    block = rank[row] // _ROWS
+    order = np.lexsort((last, block))
+    found = np.empty((3, 3, len(row)))
+    for start in np.searchsorted(block[order], np.unique(block)):
+        stop = np.searchsorted(block[order], block[order[start]], side="right")
+        rows = longest_first[block[order[start]] * _ROWS :][:_ROWS]
+        for first in range(start, stop, _ORIGINS):
+            own = order[first : min(first + _ORIGINS, stop)]
+            table = values[rows, : last[own[-1]] + 1]
+            place = rank[row[own]] - block[own[0]] * _ROWS
+            found[:, :, own] = _states(table, lengths[rows], place, last[own])
+    parts = np.split(found, np.cumsum([len(own) for _, own, _ in tables])[:-1], axis=2)
+    return [[Smoothed(*states) for states in part] for part in parts]
 
 
-def slopes(values):
+def _states(values, lengths, place, last):
+    """Level, trend and damping of the three methods, (3, 3, n_origins).
+
+    Rows come longest first, origins by their last step.
+    """
+    simple = [(alpha, 0.0, 1.0) for alpha in LEVEL_RATES]
+    holt = [(*rates, 1.0) for rates in TREND_RATES]
+    damped = [(*rates, phi) for rates, phi in product(TREND_RATES, DAMPINGS)]
+    alpha, beta, phi = choices = np.array(simple + holt + damped).T
+    borders = np.cumsum([0, len(simple), len(holt), len(damped)])
+    x = values - values[:, :1]
+    total, error, sums = _errors(x, lengths, place, last, *choices)
+    found, origins = np.empty((3, 3, len(last))), np.arange(len(last))
+    for states, start, stop in zip(found, borders, borders[1:], strict=False):
+        part = total[:, start:stop]
+        best = part * (1 - _ROUNDING) <= part.min(axis=1, keepdims=True)
+        best = start + best.argmax(axis=1)
+        states[0] = values[place, last] - (1 - alpha[best]) * error[origins, best]
+        states[1] = (alpha * beta)[best] * sums[origins, best]
+        states[2] = phi[best]
+    found[0, 1] = _slopes(x)[place, last] / 2
+    return found
+
+
+def _errors(x, lengths, place, last, alpha, beta, phi):
+    """Squared errors so far, the last error and its damped sum by choice, at the origins."""
+    n_rows, n_steps = x.shape
+    trended, n_choices = beta > 0, len(alpha)
+    # Arrays of one shape and layout are worth their memory: most of the time goes here.
+    keep, rate, phi = (
+        np.tile(own, (n_rows, 1)) for own in (1 - alpha, phi * alpha * beta, phi * trended)
+    )
+    error, sums, total, scratch = (np.zeros((n_rows, n_choices)) for _ in range(4))
+    # What a trend of 1 at the first step adds to the errors and sums of later ones.
+    impulse = np.zeros(n_choices), np.divide(1, alpha * beta, where=trended, out=0 * alpha)
+    n_first = np.minimum(np.arange(n_steps), _FIRST_STEPS)[: _FIRST_STEPS + 1]
+    bends = np.diff(x[:, n_first] / np.maximum(n_first, 1), prepend=0.0)
+    changes = np.ascontiguousarray(np.diff(x, prepend=0.0).T)[:, :, None]
+    going = np.searchsorted(-lengths, -np.arange(n_steps))
+    ends = np.searchsorted(last, np.arange(n_steps), side="right")
+    found, start = np.empty((3, len(last), n_choices)), 0
+    for t, (m, end) in enumerate(zip(going, ends, strict=True)):
+        if m < len(error):
+            error, sums, total, scratch = error[:m], sums[:m], total[:m], scratch[:m]
+            keep, rate, phi = keep[:m], rate[:m], phi[:m]
+        if t:
+            np.multiply(error, keep, error)
+            np.multiply(sums, rate, scratch)
+            np.subtract(error, scratch, error)
+            np.add(error, changes[t, :m], error)
+            np.multiply(sums, phi, sums)
+            np.add(sums, error, sums)
+            np.multiply(error, error, scratch)
+            np.add(total, scratch, total)
+        if 0 < t <= _FIRST_STEPS:
+            ahead = keep[0] * impulse[0] - rate[0] * impulse[1]
+            impulse = ahead, phi[0] * impulse[1] + ahead
+            error += bends[:m, t, None] * impulse[0]
+            sums += bends[:m, t, None] * impulse[1]
+        if end > start:
+            own = place[start:end]
+            for kept, part in zip(found, (total, error, sums), strict=True):
+                kept[start:end] = part[own]
+            start = end
+    return found
+
+
+def _slopes(values):
     """Slope of the least-squares line through all steps up to each; (n_series, n_steps)."""
     steps = np.arange(values.shape[1])
-    n, values = steps + 1.0, values - values[:, :1]
+    n = steps + 1.0
     products = np.cumsum(values * steps, axis=1), np.cumsum(values, axis=1) * np.cumsum(steps)
     spread = n * np.cumsum(steps.astype(float) ** 2) - np.cumsum(steps) ** 2
     return (n * products[0] - products[1]) / np.maximum(spread, 1.0)
-
-
-def simple(values):
-    """States of simple exponential smoothing."""
-    return smooth(values, [(rate, None) for rate in LEVEL_RATES])
-
-
-def theta(values):
-    """States of the theta method: simple smoothing with half the slope of a straight line."""
-    return replace(simple(values), trend=slopes(values) / 2)
-
-
-def holt(values):
-    """States of Holt's method, with a linear trend."""
-    return smooth(values, TREND_RATES)
-
-
-def damped(values):
-    """States of Holt's method with a damped trend."""
-    return smooth(values, TREND_RATES, DAMPINGS)

@@ -1,5 +1,9 @@
 """Forecasting by candidates, attention over them, and a transformer."""
 
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+
 import numpy as np
 import pandas as pd
 from sklearn.base import is_regressor
@@ -8,32 +12,29 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._validation import check_choice
 from ..training._architecture import check_series_parts
-from ..training._fit_network import FittedNetwork, NetworkParameters, fit_network
+from ..training._fit_network import FittedNetwork, NetworkParameters
 from ..training._report import Report
 from ..training._settings import NetworkDefaults
+from ._calibration import Calibration
 from ._candidate_attention import CandidateAttention, fit_attention
 from ._classical import Classical
-from ._combination import PANEL, disagreement
+from ._combination import disagreement
 from ._combined_forecast import CANDIDATES, CombinedForecast, fit_combined
-from ._feature_basis import FeatureBasis
 from ._feature_effects import FeatureEffects
-from ._feature_ridge import FeatureRidge
+from ._feature_ridge import FeatureBasis, FeatureRidge
 from ._forecaster import Forecaster
-from ._inputs import read_request
+from ._forecasts import Forecasts
 from ._logarithms import Transform, choose_transform
-from ._lookback import choose_lookback
+from ._lookback import choose_lookback, least_length
 from ._origins import evenly_spread, split_at_ends
 from ._own_analogs import OwnAnalogs
 from ._profiles import SeasonalProfiles
 from ._ridges import WindowRidge
-from ._scaling import Scaling
 from ._season import seasons_of
-from ._transformer_candidate import TransformerCandidate, linear_base
+from ._transformer_candidate import Scaling, TransformerCandidate
 from ._window_regressor import WindowRegressor
 
 NETWORK = NetworkDefaults(foreign=("validation_fraction", "patience"))
-# A patch has so many steps, or as many as leave so many patches.
-_PATCH, _FEWEST_PATCHES = 8, 4
 # Share of the windows that a transformer without candidates is calibrated on, and how many.
 _HELD_OUT, _MOST_CALIBRATED = 0.2, 250
 # Weight of the classical candidates from which on attention over them is learned.
@@ -134,7 +135,7 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         Of each training series the mean absolute difference between neighbours.
     observed_ : Table
         The series and features observed so far.
-    calibration_ : dict
+    calibration_ : Calibration
         Held-out ``errors``, in units of those of their series, which are the ``unit``.
     n_features_in_ : int
         Number of features.
@@ -260,7 +261,8 @@ class TransformerForecaster(NetworkParameters, Forecaster):
                 "since there are no features, too few windows, or better forecasts without "
                 "it: see candidate_weights_, or pass candidates=None."
             )
-        return self._ask_network(self._ends(X, history)[0], need_weights=True)
+        transformer = self.combined_.on(self.device).transformer
+        return transformer.attention_maps(self._ends(X, history)[0])
 
     def explain(self, X=None, *, history=None):
         """Candidate forecasts of the next steps beside their weights.
@@ -281,15 +283,14 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         check_is_fitted(self)
         self._require_candidates("explain")
         origins, series = self._ends(X, history)
-        weights = self.combined_.weights_at(origins)
-        forecasts = self.combined_.each(origins, weights.any(axis=0))
-        forecasts = np.append(forecasts, self._further(origins), axis=1)
-        parts = []
-        for name, own, steps in zip(series, weights, self._decode(forecasts), strict=True):
+        found, parts = self._forecasts(origins), []
+        names = np.array(self.combined_.names, dtype=object)
+        every = self._decode(found.every)
+        for name, own, steps in zip(series, found.weights, every, strict=True):
             order = np.argsort(-own, kind="stable")[: np.sum(own > 0)]
             part = pd.DataFrame(steps[order], columns=range(1, self.horizon_ + 1))
             part.insert(0, "weight", own[order])
-            part.insert(0, "candidate", [self._candidate_names[j] for j in order])
+            part.insert(0, "candidate", names[order])
             if len(series) > 1:
                 part.insert(0, "series", [name] * len(part))
             parts.append(part)
@@ -301,173 +302,110 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         self._require_candidates("candidate_weights_")
         names = self.observed_.names[: len(self.scale_)]
         index = pd.Index(names, tupleize_cols=False)
-        return pd.DataFrame(self.combined_.weights, index=index, columns=self._candidate_names)
+        return pd.DataFrame(self.combined_.weights, index=index, columns=self.combined_.names)
 
     @property
-    def _candidate_names(self):
-        return self.combined_.names + ["transformer"] * (self.network_ is not None)
+    def lookback_(self):
+        """Steps of the longest window."""
+        return max(getattr(own, "lookback", 1) for own in self.combined_.candidates)
+
+    @property
+    def log_(self):
+        """Whether candidates work on logarithms."""
+        return self.transform_.log
+
+    @property
+    def shift_(self):
+        """What is added before logarithms are taken."""
+        return self.transform_.shift
+
+    @property
+    def transformer_weight_(self):
+        """Mean weight of the transformer among the candidates."""
+        return self.combined_.share_of(TransformerCandidate)
+
+    @property
+    def attention_share_(self):
+        """Share of the learned attention over candidates."""
+        return 0.0 if self.attention_ is None else self.attention_.share
+
+    @property
+    def network_(self):
+        """The transformer, a FittedNetwork, or None."""
+        transformer = self.combined_.transformer
+        return None if transformer is None else transformer.network
 
     def _require_candidates(self, what):
         if self.candidates is None:
             raise AttributeError(f"{what} is of candidates, but candidates=None: pass 'auto'.")
 
-    def _ends(self, X, history):
-        """Origins at the ends of the series to forecast, and their names."""
-        table, requested = read_request(self, X, history)
-        if (requested.step < table.ends[requested.series]).all():
-            raise ValueError(f"X={X!r} has no steps after the series: pass some to look at.")
-        return self._encoded(table).at_ends(self.horizon_), table.names
-
     def _learn(self, observations, context, task_data):
-        self.seasons_ = seasons_of(observations, self.season_length)
-        self.log_, self.shift_ = False, 0.0
-        self.attention_share_ = self.transformer_weight_ = 0.0
-        self.attention_ = self.ridge_ = None
+        self.seasons_, self.attention_ = seasons_of(self.observed_, self.season_length), None
+        task = partial(_task, self, context, task_data)
+        transformer = self._new_transformer(observations.lengths.max(), task, task_data)
         if self.candidates is None:
-            self.combined_, self.transformer_weight_ = None, 1.0
-            self._learn_alone(observations, context, task_data)
+            self.transform_ = Transform(bounds=self.bounds)
+            origins = observations.origins(self.horizon_, transformer.lookback)
+            origins, validation = split_at_ends(origins, _HELD_OUT)
+            self.combined_ = CombinedForecast.of(transformer.learn(origins))
+            validation = validation.take(evenly_spread(len(validation), _MOST_CALIBRATED))
+            self.calibration_ = Calibration.fit(self._forecasts(validation))
             return
-        transform, fitted = choose_transform(
+        self.transform_, fitted = choose_transform(
             observations, self.horizon_, self.log, self.bounds, self._fit_candidates
         )
-        self.log_, self.shift_ = transform.log, transform.shift
-        observations = observations.with_values(list(map(self._encode, observations.values)))
-        others = []
-        if self.n_features_in_ and self.candidates == "auto":
-            others = [TransformerCandidate(self, context, task_data)]
-        else:
-            self._forget_network()
-        if fitted is None or others:
-            fitted = self._fit_candidates(observations, self.log_, others)
-        combined, combination, training = fitted
-        held_out, self.combined_ = combination.held_out, combined
-        if others:
-            if self.network_ is not None:
-                self.transformer_weight_ = float(combination.weights[:, -1].mean())
-            if not self.transformer_weight_:
-                self.combined_ = combined.without_last()
-                self._forget_network()
-        lookbacks = [getattr(own, "lookback", 1) for own in combined.candidates]
-        self.lookback_ = max(lookbacks + ([self.ridge_.lookback] if self.ridge_ else []))
-        classical = [own for own in combined.candidates if isinstance(own, Classical)]
-        if (
-            len(observations.values) >= PANEL
-            and len(training.block)
-            and self._share_of(classical) >= _LEAST_CLASSICAL
-        ):
-            task = context.subcontext(task_name="attention over candidates")
-            task.call_on_fit_task_begin(estimator=self, **task_data)
-            random_state = check_random_state(self.random_state)
-            self.attention_, held_out = fit_attention(
-                training, combination, classical[0], random_state
+        if fitted is None or transformer:
+            values = list(map(self._encode, observations.values))
+            fitted = self._fit_candidates(
+                observations.with_values(values), self.log_, transformer
             )
-            self.attention_share_ = self.attention_.share
-            task.call_on_fit_task_end(estimator=self, **task_data)
-        self._calibrate(
-            training.validation, held_out,
-            block=training.block, disagreement=combination.disagreement,
-        )  # fmt: skip
+        self.combined_, training, every, held_out = fitted
+        if self.combined_.share_of(Classical) >= _LEAST_CLASSICAL and training.is_panel:
+            with task("attention over candidates"):
+                self.attention_, held_out = fit_attention(
+                    training, held_out, Classical(self.seasons_[0], self.log_),
+                    check_random_state(self.random_state),
+                )  # fmt: skip
+        found = Forecasts(training.validation, held_out, disagreement(every))
+        self.calibration_ = Calibration.fit(found, block=training.block)
 
-    def _share_of(self, candidates):
-        """Mean weight of some candidates, all their names together."""
-        columns = self.combined_.weights.mean(axis=0)
-        names = {name for one in candidates for name in one.names}
-        pairs = zip(self.combined_.names, columns, strict=False)
-        return sum(weight for name, weight in pairs if name in names)
-
-    def _learn_alone(self, observations, context, task_data):
-        """Train the transformer without candidates."""
-        length = observations.lengths.max()
-        self.lookback_ = choose_lookback(
-            length, self.lookback, self.horizon_, self.season_length_
-        )
-        origins = observations.origins(self.horizon_, self.lookback_)
-        train, holdout = split_at_ends(origins, _HELD_OUT)
-        self._fit_network(train, None, context, task_data)
-        holdout = holdout.take(evenly_spread(len(holdout), _MOST_CALIBRATED))
-        self._calibrate(holdout, self._forecast(holdout))
-
-    def _fit_candidates(self, observations, log, others=()):
+    def _fit_candidates(self, observations, log, transformer=None):
         lookback = None if self.lookback == "auto" else int(self.lookback)
         kinds = CANDIDATES if self.candidates == "auto" else self.candidates
-        sizes = self.horizon_, self.seasons_, lookback
-        return fit_combined(observations, *sizes, log, kinds, others)
+        kinds = [*kinds, transformer] if transformer else kinds
+        return fit_combined(observations, self.horizon_, self.seasons_, lookback, log, kinds)
 
-    @property
-    def _transform(self):
-        return Transform(self.log_, self.shift_, self.bounds)
+    def _new_transformer(self, length, task, task_data):
+        """The transformer before it is trained; None where it is no candidate."""
+        wanted = self.candidates == "auto" and self.n_features_in_
+        if self.candidates is not None:
+            if not wanted or length < least_length(self.horizon_):
+                return None
+        settings = NETWORK.settings(self)
+
+        @contextmanager
+        def begin(n_epochs):
+            with task("training", n_epochs) as own:
+                report = Report(own, self, verbose=settings.training.verbose, **task_data)
+                yield report, lambda one: {"combined_": CombinedForecast.of(one)}
+
+        sizes = self.lookback, self.horizon_, self.season_length_
+        return TransformerCandidate(
+            choose_lookback(length, *sizes), self.device, settings, begin
+        )
 
     def _encode(self, values):
-        return self._transform.encode(values)
+        return self.transform_.encode(values)
 
     def _decode(self, values):
-        return self._transform.decode(values)
+        return self.transform_.decode(values)
 
-    def _forecast(self, origins):
-        if self.candidates is None:
-            return self._transformer(origins)
-        combined = self.combined_.forecast(origins, self._further(origins))
-        return (
-            combined if self.attention_ is None else self.attention_.forecast(origins, combined)
-        )
-
-    def _disagreement(self, origins):
-        if self.candidates is None:
-            return 0.0
-        every = np.append(self.combined_.each(origins), self._further(origins), axis=1)
-        return disagreement(every)
-
-    def _further(self, origins):
-        """Forecasts of the transformer if it is a candidate, (n_origins, 1 or 0, horizon)."""
-        if self.network_ is None:
-            return np.empty((len(origins), 0, self.horizon_))
-        return self._transformer(origins)[:, None]
-
-    def _transformer(self, origins):
-        """Forecasts of the transformer and its base; (n_origins, horizon)."""
-        level, unit = Scaling(**self.scaling_).units(origins)
-        if self.ridge_ is not None:
-            level = linear_base(self.ridge_, origins)
-        return level + unit * self._ask_network(origins)
-
-    def _forget_network(self):
-        """Be without a transformer, after fits that may have had one."""
-        self.network_ = self.ridge_ = None
-        vars(self).pop("scaling_", None)
-
-    def _fit_network(self, origins, base, context, task_data):
-        """Train the transformer on what a base leaves, None for the level of the series."""
-        from ._correction import squared_error  # torch takes a second to load
-        from ._network import ForecastNetwork
-
-        if len(origins) == 0:
-            raise ValueError(
-                f"horizon={self.horizon!r} and lookback_={self.lookback_!r} leave no windows "
-                "to learn from: pass smaller ones, or longer series."
-            )
-        scaling = Scaling.of(origins, self.lookback_)
-        if base is None:
-            base = np.repeat(scaling.units(origins)[0], self.horizon_, axis=1)
-        self.scaling_ = scaling._asdict()
-        settings = NETWORK.settings(self)
-        shape = self._network_shape(settings)
-        task = context.subcontext(
-            task_name="training", max_subtasks=settings.n_epochs(len(origins))
-        )
-        task.call_on_fit_task_begin(estimator=self, **task_data)
-        self.network_ = fit_network(
-            ForecastNetwork, shape, settings, squared_error(origins, base, scaling),
-            len(origins), n_tokens=-(-self.lookback_ // shape["patch_length"]),
-            report=Report(task, self, verbose=settings.training.verbose, **task_data),
-            data=[*map(np.asarray, scaling), origins.series, origins.known,
-                  *origins.table.values],
-        )  # fmt: skip
-        task.call_on_fit_task_end(estimator=self, **task_data)
-
-    def _ask_network(self, origins, **options):
-        from ._correction import ask_network
-
-        return ask_network(self.module_, Scaling(**self.scaling_), origins, **options)
+    def _forecasts(self, origins, levels=None):
+        candidates = self.combined_.on(self.device)
+        found = Forecasts.at(origins, candidates, full=levels is not None)
+        if self.attention_ is None:
+            return found
+        return replace(found, mean=self.attention_.forecast(origins, found.mean))
 
     @property
     def _max_subtasks(self):
@@ -477,58 +415,54 @@ class TransformerForecaster(NetworkParameters, Forecaster):
     def _least_history(self):
         return self.lookback_ if self.candidates is None else 2
 
-    def _network_shape(self, settings):
-        architecture = settings.architecture
-        patch_length = architecture.patch_length
-        if patch_length == "auto":
-            patch_length = max(1, min(_PATCH, self.lookback_ // _FEWEST_PATCHES))
-        return {
-            "lookback": self.lookback_,
-            "horizon": self.horizon_,
-            "n_past": len(self.scaling_["center"]),
-            "n_future": len(self.known_columns_),
-            "patch_length": int(patch_length),
-            "center": architecture.instance_norm,
-            "relative": self.candidates is not None,
-            **settings.shape(),
-        }
-
     def _check_parameters(self):
         super()._check_parameters()
-        self._check_candidates()
-        self._check_values()
+        _check_candidates(self.candidates)
+        _check_values(self.log, self.bounds)
         settings = NETWORK.settings(self)
         settings.shape()
         check_series_parts(settings.architecture)
-
-    def _check_candidates(self):
-        if self.candidates is None or self.candidates == "auto":
-            return
-        if isinstance(self.candidates, str) or not len(self.candidates):
-            raise ValueError(
-                f"candidates={self.candidates!r} is not valid: pass 'auto', None, or a list of "
-                f"{list(CANDIDATES)} and regressors."
-            )
-        for kind in self.candidates:
-            if isinstance(kind, type) or not hasattr(kind, "fit"):
-                check_choice("candidates", kind, CANDIDATES)
-            elif not is_regressor(kind):
-                raise ValueError(f"candidates has {kind!r}, which is not a regressor.")
-
-    def _check_values(self):
-        if self.log not in (True, False, "auto"):
-            raise ValueError(f"log={self.log!r} is not valid: pass True, False or 'auto'.")
-        if self.bounds is None:
-            return
-        ends = () if np.ndim(self.bounds) == 0 else tuple(self.bounds)
-        if len(ends) != 2 or (None not in ends and not ends[0] < ends[1]):
-            raise ValueError(
-                f"bounds={self.bounds!r} is not valid: pass a lower and a larger upper end, "
-                "either of which may be None."
-            )
 
     _held = (
         *Forecaster._held,
         FittedNetwork, CombinedForecast, Classical, SeasonalProfiles, WindowRidge, OwnAnalogs,
         FeatureRidge, WindowRegressor, FeatureBasis, FeatureEffects, CandidateAttention,
+        TransformerCandidate, Scaling, Transform,
     )  # fmt: skip
+
+
+@contextmanager
+def _task(estimator, context, task_data, name, n_subtasks=None):
+    """A task of a fit for callbacks."""
+    task = context.subcontext(task_name=name, max_subtasks=n_subtasks)
+    task.call_on_fit_task_begin(estimator=estimator, **task_data)
+    yield task
+    task.call_on_fit_task_end(estimator=estimator, **task_data)
+
+
+def _check_candidates(candidates):
+    if candidates is None or candidates == "auto":
+        return
+    if isinstance(candidates, str) or not len(candidates):
+        raise ValueError(
+            f"candidates={candidates!r} is not valid: pass 'auto', None, or a list of "
+            f"{list(CANDIDATES)} and regressors."
+        )
+    for kind in candidates:
+        if isinstance(kind, type) or not hasattr(kind, "fit"):
+            check_choice("candidates", kind, CANDIDATES)
+        elif not is_regressor(kind):
+            raise ValueError(f"candidates has {kind!r}, which is not a regressor.")
+
+
+def _check_values(log, bounds):
+    if log not in (True, False, "auto"):
+        raise ValueError(f"log={log!r} is not valid: pass True, False or 'auto'.")
+    if bounds is None:
+        return
+    ends = () if np.ndim(bounds) == 0 else tuple(bounds)
+    if len(ends) != 2 or (None not in ends and not ends[0] < ends[1]):
+        raise ValueError(
+            f"bounds={bounds!r} is not valid: pass a lower and a larger upper end, "
+            "either of which may be None."
+        )

@@ -174,13 +174,13 @@ def _table(told, panel, place, levels):
 
 def _analogs(forecaster, X, panel, place, k):
     """Weights and windows, with what followed, of the own series."""
-    if not hasattr(forecaster, "key_origins_"):
+    if not hasattr(forecaster, "analogs_"):
         raise ValueError(
             f"n_analogs={k} is of similar windows, which {type(forecaster).__name__} does not "
             "have: pass 0, or a KernelForecaster."
         )
     check_positive("n_analogs", k, integer=True)
-    table = forecaster.explain(X, k=len(forecaster.keys_))
+    table = forecaster.explain(X, k=len(forecaster.analogs_.keys))
     if "series" in table:
         name = panel.names[place]
         table = table[(table["series"] == name) & (table["analog"] == name)]

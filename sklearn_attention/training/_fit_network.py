@@ -133,6 +133,7 @@ def fit_network(
     validate=None,
     data=(),
     lengths=None,
+    attributes=lambda network: {"network_": network},
 ):
     """Learn the weights of a network, from scratch or from ``settings.start``.
 
@@ -150,6 +151,8 @@ def fit_network(
     report : Report
     data : iterable of ndarray
         By which the checkpoint of a training is told from that of other data.
+    attributes : callable, optional
+        From a network to the attributes that callbacks give to the estimator during training.
 
     Returns
     -------
@@ -173,7 +176,7 @@ def fit_network(
         name = f"{kind.__module__}.{kind.__qualname__}"
         return FittedNetwork(name, shape, weights_of(network), plan.batch_size, found)
 
-    with report.of_training(sizes, lambda history: {"network_": fitted(history)}):
+    with report.of_training(sizes, lambda history: attributes(fitted(history))):
         history = train(
             network, batch_loss, n_rows, plan, random_state=seed, validation_loss=validate,
             checkpoint=file, checkpoint_key="" if file is None else digest(shape, *data),

@@ -43,3 +43,9 @@ def make_long():
 def tidy_of(long):
     """A long series as a frame with a row for each observation."""
     return long.rename_axis(["unique_id", "ds"]).rename("y").reset_index()
+
+
+def lag_matrix(values, lookback, horizon=1):
+    """All windows of a series, and what followed them."""
+    both = np.lib.stride_tricks.sliding_window_view(values, lookback + horizon)
+    return both[:, :lookback], both[:, lookback:]

@@ -5,8 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from sklearn_attention.forecasting import Table
-from sklearn_attention.forecasting._measures import naive_scales
-from sklearn_attention.forecasting._validation_origins import make_training
+from sklearn_attention.forecasting._training import Training
 
 
 def make_walks(lengths, season=6, seed=0):
@@ -21,14 +20,41 @@ def make_walks(lengths, season=6, seed=0):
 
 def make_training_of(series, horizon=4, lookback=5):
     """Training with validation origins in five blocks."""
-    observations = Table.of(series)
-    return make_training(observations, horizon, lookback, naive_scales(series))
+    return Training.of(Table.of(series), horizon, lookback)
 
 
-def unknown_twins(observations):
+def changed_after(table, known):
+    """The same series with other values and past features after so many steps (n_series,)."""
+    later = table.step - table.starts[table.series] >= known[table.series]
+    features, past = table.features.copy(), np.arange(table.n_features)
+    features[np.ix_(later, np.setdiff1d(past, table.known))] = 77.0
+    value = np.where(later, 1e3 - 2 * table.value, table.value)
+    return replace(table, value=value, features=features)
+
+
+def check_knows_nothing_later(forecast, table, horizon, tolerance=1e-11):
+    """Forecasts do not depend on what follows, nor on the origins they are made with.
+
+    `forecast(origins)` has a row for each origin. All are compared at once and one by one, in
+    the series as they are, and with other values and past features after each origin.
+    """
+    origins = table.origins(horizon, lookback=1, ahead=0)
+    rows = np.unique(np.linspace(0, len(origins) - 1, 25).astype(int))
+    expected = forecast(origins)
+    assert np.isfinite(expected[rows]).any()
+    for row in rows:
+        one = origins.take([row])
+        np.testing.assert_allclose(forecast(one)[0], expected[row], rtol=tolerance)
+        known = np.where(np.arange(len(table.values)) == one.series, one.known, 1)
+        changed = changed_after(table, known)
+        found = forecast(changed.at_ends(horizon).at(one.series, one.known))
+        np.testing.assert_allclose(found[0], expected[row], rtol=tolerance)
+
+
+def unknown_twins(table):
     """Series that were not learned from, a thousand times as large and shifted."""
-    twins = replace(observations, identity=np.full(len(observations), -1))
-    return twins.with_values([1000 * own - 5 for own in observations.values])
+    twins = replace(table, identity=np.full(len(table), -1))
+    return twins.with_values([1000 * own - 5 for own in table.values])
 
 
 def overlapping_rows(training, series, block):

@@ -3,15 +3,12 @@
 import numpy as np
 import pytest
 
+from sklearn_attention.forecasting import Table
 from sklearn_attention.forecasting._adjustment import (
     SeasonalAdjustment,
     pattern_of,
     phase_of,
 )
-
-
-def zeros(n):
-    return np.zeros(n, dtype=np.int64)
 
 
 def slow_pattern(values, m):
@@ -66,7 +63,7 @@ def test_much_noise_shrinks_the_pattern_more():
     assert 1 > shares[0] > shares[1] > shares[2] > 0
 
 
-def test_there_is_hardly_a_pattern_where_there_is_noise_alone():
+def test_there_is_hardly_a_pattern_where_there_is_only_noise():
     rng = np.random.default_rng(0)
     found = [pattern_of(rng.normal(size=96), np.arange(96) % 12, 12) for _ in range(40)]
     sizes = np.array([pattern.std() for pattern in found])
@@ -102,7 +99,7 @@ def test_patterns_of_fractional_seasons():
     m = 22.4
     steps = np.arange(450)
     values = np.sin(2 * np.pi * steps / m)
-    season = SeasonalAdjustment.of([values[:400]], m, zeros(1))
+    season = SeasonalAdjustment.of(Table.of([values[:400]]).at_ends(1), m)
     found = season.at(0, steps)
     # A phase is 1/22 of the circle, so that the sine moves by .29 within one at most.
     assert np.abs(found - values).max() < 0.3
@@ -112,9 +109,36 @@ def test_patterns_of_fractional_seasons():
 def test_series_that_begin_later_have_their_phases_from_then_on():
     steps = np.arange(60)
     values = 5 * np.sin(2 * np.pi * steps / 12)
-    whole = SeasonalAdjustment.of([values], 12, zeros(1))
-    late = SeasonalAdjustment.of([values, values[17:]], 12, np.array([0, 17]))
-    np.testing.assert_allclose(late.at(0, steps), whole.at(0, steps))
+    origins = Table.of([values, values[17:]], np.array([0, 17])).at_ends(1)
+    late = SeasonalAdjustment.of(origins, 12)
+    np.testing.assert_allclose(late.at(0, steps), values, atol=1e-6)
     np.testing.assert_allclose(late.at(1, steps[:20]), values[17:37], atol=1e-6)
     both = late.at(np.array([0, 1])[:, None], np.array([[40, 41], [1, 2]]))
     np.testing.assert_allclose(both, [values[40:42], values[18:20]], atol=1e-6)
+
+
+def test_each_origin_has_the_pattern_of_what_it_learns_from():
+    rng, steps = np.random.default_rng(3), np.arange(50)
+    values = [rng.normal(size=50), 9 * np.sin(np.pi / 2 * steps) + rng.normal(size=50)]
+    table = Table.of(values, np.array([0, 3]))
+    series, known = np.array([1, 0, 1, 1, 0, 1, 1]), np.array([40, 9, 30, 40, 11, 7, 0])
+    for learned in (None, np.array([30, 9, 30, 20, 0, 50, 0])):
+        season = SeasonalAdjustment.of(table.at_ends(1).at(series, known, learned), 4.0)
+        counts = known if learned is None else learned
+        for i, n, row in zip(series, counts, season.row, strict=True):
+            assert season.series[row] == i
+            phase = (table.starts[i] + steps[:n]) % 4
+            expected = pattern_of(values[i][:n], phase, 4)
+            np.testing.assert_array_equal(season.patterns[row], expected)
+        # Equal patterns of a series are one row, also where there is none.
+        distinct = np.unique(np.column_stack([season.series, season.patterns]), axis=0)
+        assert len(season.series) == len(distinct)
+
+
+def test_adjusted_series_are_without_their_patterns_and_end_where_they_should():
+    steps = np.arange(60)
+    values = [5 * np.sin(np.pi / 6 * steps) + 0.1 * steps, 2.0 + steps[:20]]
+    season = SeasonalAdjustment.of(Table.of(values).at_ends(1), 12)
+    found = season.adjusted(np.array([1, 0]), np.array([4, 9]))
+    np.testing.assert_allclose(found[0], [2, 3, 4, 5, 5, 5, 5, 5, 5])
+    np.testing.assert_allclose(found[1], 0.1 * steps[:9], atol=0.01)

@@ -7,14 +7,10 @@ from forecasting_data import make_series
 from sklearn.base import clone
 
 from sklearn_attention import KernelForecaster, TransformerForecaster
-from sklearn_attention.forecasting import Forecaster, Table
+from sklearn_attention.forecasting import Calibration, Forecaster, Forecasts, Table
 from sklearn_attention.forecasting._calibration import (
-    calibrated,
-    calibration_without_origins,
-    drift_since,
     error_units,
     errors_at,
-    growth,
     interval_margin,
     quantile_shift,
 )
@@ -28,10 +24,18 @@ class Last(Forecaster):
         self.lookback_ = self.lookback
         origins = observations.origins(self.horizon_, self.lookback_)
         _, holdout = split_at_ends(origins, 0.2)
-        self._calibrate(holdout, self._forecast(holdout))
+        self.calibration_ = Calibration.fit(self._forecasts(holdout))
 
-    def _forecast(self, origins):
-        return np.repeat(origins.past(1), self.horizon_, axis=1)
+    def _forecasts(self, origins, levels=None):
+        return Forecasts(origins, np.repeat(origins.past(1), self.horizon_, axis=1))
+
+
+def forecasts_with(errors, disagreement=None):
+    """Forecasts of a series of zeros, whose unit is 1, that miss it by some errors."""
+    n, horizon = errors.shape
+    table = Table.of([np.zeros(1 + n * horizon)])
+    first, known = np.zeros(n, dtype=np.int64), 1 + horizon * np.arange(n)
+    return Forecasts(table.at_ends(horizon).at(first, known), -errors, disagreement)
 
 
 def make_errors(n=39, horizon=2, n_levels=1):
@@ -82,12 +86,13 @@ def test_units_of_series_are_in_part_those_of_all():
 
 def test_without_origins_errors_are_those_of_a_random_walk():
     series = [np.array([1.0, 3.0, 2.0]), np.array([5.0])]
-    found = calibration_without_origins(Table.of(series).at_ends(4), [0.1, 0.5])
-    assert found["errors"].shape == (3, 4, 2)
+    ends = Table.of(series).at_ends(4)
+    found = Calibration.fit(Forecasts(ends.take(slice(0)), np.empty((0, 4))), [0.1, 0.5])
+    assert found.errors.shape == (3, 4, 2)
     steps = np.array([0, 2 / 1.5, -1 / 1.5])
     expected = steps[:, None] * np.sqrt([1, 2, 3, 4])
-    np.testing.assert_allclose(found["errors"][:, :, 1], expected)
-    np.testing.assert_array_equal(found["unit"], [1.5, 1.0])
+    np.testing.assert_allclose(found.errors[:, :, 1], expected)
+    np.testing.assert_array_equal(found.unit, [1.5, 1.0])
 
 
 def test_the_margin_of_quantiles_is_how_far_the_truth_lies_outside():
@@ -175,12 +180,11 @@ def test_coverage_on_simulated_series(model):
 def test_units_from_few_blocks_are_known_to_be_uncertain():
     rng, inside = np.random.default_rng(0), []
     block = np.repeat(np.arange(5), 8)
-    none, first = np.zeros((40, 4)), np.zeros(40, dtype=np.int64)
     for _ in range(400):
         # Errors within a block of time have most in common.
         errors = 0.95 * rng.normal(size=(6, 1, 1)) + 0.3 * rng.normal(size=(6, 8, 4))
-        found = calibrated(errors[:5].reshape(40, 4, 1), first, block, np.ones(1), none)
-        margin = found["unit"][0] * interval_margin(found["errors"], np.array([0.5]), 0.9)
+        found = Calibration.fit(forecasts_with(errors[:5].reshape(40, 4)), block=block)
+        margin = found.unit[0] * interval_margin(found.errors, np.array([0.5]), 0.9)
         inside.append(np.abs(errors[5]) <= margin)
     # In units of all blocks, their own included, 84 % would be inside.
     assert 0.87 < np.mean(inside) < 0.93
@@ -190,16 +194,27 @@ def test_errors_grow_with_the_disagreement_of_candidates():
     rng = np.random.default_rng(0)
     apart = rng.uniform(0, 9, size=(4000, 1))
     errors = np.sqrt(1 + apart) * rng.normal(size=(4000, 1))
-    first = np.zeros(4000, dtype=np.int64)
-    found = calibrated(errors[:, :, None], first, first, np.ones(1), apart)
-    margin = found["unit"] * interval_margin(found["errors"], np.array([0.5]), 0.9)
-    inside = np.abs(errors) <= margin * growth(apart, found["error"][first])
+    forecasts = forecasts_with(errors, apart)
+    found = Calibration.fit(forecasts, block=np.zeros(4000, dtype=np.int64))
+    ends = found.intervals(forecasts, [0.9])[:, 0]
+    inside = (ends[:, :1] <= 0) & (ends[:, 1:] >= 0)
     usual = np.abs(errors) <= np.quantile(np.abs(errors), 0.9)
     assert usual[apart < 2].mean() > 0.97
     assert 0.88 < inside[apart < 2].mean() < 0.93
     assert usual[apart > 7].mean() < 0.87
     assert 0.88 < inside[apart > 7].mean() < 0.93
-    np.testing.assert_array_equal(growth(np.array([[0.0, 6.0]]), np.array([2.0])), [[1, 2]])
+    width = np.ptp(ends, axis=1) / np.sqrt(1 + apart[:, 0] / found.error)
+    np.testing.assert_allclose(width, width[0])
+
+
+def test_several_coverages_are_those_of_each():
+    errors = np.random.default_rng(0).normal(size=(40, 3))
+    forecasts = forecasts_with(errors, np.abs(errors))
+    found = Calibration.fit(forecasts)
+    both = found.intervals(forecasts, [0.5, 0.9], 1.5, 2)
+    for place, coverage in [(0, 0.5), (2, 0.9)]:
+        own = found.intervals(forecasts, [coverage], 1.5, 2)
+        np.testing.assert_array_equal(both[:, :, place : place + 2], own)
 
 
 def test_intervals_follow_errors_since_the_fit():
@@ -220,10 +235,37 @@ def test_intervals_follow_errors_since_the_fit():
     np.testing.assert_allclose(np.ptp(fresh, axis=1), width)
 
 
+def make_drifting(horizon=2):
+    """Calibration of three series by errors of 2, and later origins where errors are 6."""
+    one, until = np.ones(3), np.array([10, 10, 4])
+    calibration = Calibration(
+        np.array([0.5]), np.full((5, horizon, 1), -2.0), one, one, (1.0, 1.0), until
+    )
+    table = Table.of([np.zeros(13), np.zeros(10), np.zeros(60)])
+    return calibration, table.at_ends(horizon)
+
+
 def test_drift_counts_horizons_beside_those_held_out():
-    errors, held_out = np.full((3, 2, 1), 6.0), np.full((5, 2, 1), -2.0)
-    found = drift_since(errors, held_out, np.array([0, 0, 2]), 3, np.array([2.0, 9.0, 6.0]))
-    np.testing.assert_allclose(found, [1 + 2 * 2 / 4, 1, 1 + 2 * 6 / 8])
+    calibration, ends = make_drifting()
+    since, rows = calibration.origins_since(ends)
+    assert sorted(since.known[rows[0][rows[0] >= 0]]) == [10, 11]
+    assert (rows[1] == -1).all()
+    own = since.known[rows[2][rows[2] >= 0]]
+    assert len(own) == 20
+    assert (own.min(), own.max()) == (4, 58)
+    found = calibration.drift(Forecasts(since, np.full((len(since), 2), 6.0)), rows)
+    horizons = np.array([1.5, 0.0, 28.0])
+    np.testing.assert_allclose(found, 1 + 2 * horizons / (horizons + 2))
+
+
+def test_drift_at_an_origin_is_of_errors_known_there():
+    calibration, ends = make_drifting()
+    origins = ends.at(np.array([2, 2, 2]), np.array([5, 6, 20]))
+    since, rows = calibration.origins_since(origins)
+    assert (rows[0] == -1).all()
+    for row, known in zip(rows[1:], (6, 20), strict=True):
+        assert since.known[row[row >= 0]].max() + 2 == known
+    assert (since.learned <= since.known).all()
 
 
 def simulate(seed, drifting):

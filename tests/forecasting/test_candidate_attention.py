@@ -1,4 +1,4 @@
-"""Attention over candidates: what it sees, and what its training promises."""
+"""Attention over candidates: its inputs, and the forecasts that training promises."""
 
 from functools import cache
 from types import SimpleNamespace
@@ -9,6 +9,7 @@ import torch
 
 from sklearn_attention.forecasting import Table
 from sklearn_attention.forecasting import _candidate_network as network
+from sklearn_attention.forecasting._adjustment import pattern_of
 from sklearn_attention.forecasting._candidate_attention import fit_attention, inputs_at
 from sklearn_attention.forecasting._classical import Classical
 from sklearn_attention.forecasting._combined_forecast import fit_combined
@@ -37,14 +38,14 @@ def make(n_series=30, seed=0):
 @cache
 def fit(seed=0):
     observations = Table.of(make())
-    _, combination, training = fit_combined(
+    _, training, _, combined = fit_combined(
         observations, HORIZON, [1.0], None, False, kinds=["classical"]
     )
     classical = Classical(1.0, False)
     random_state = np.random.RandomState(seed)
-    attention, held_out = fit_attention(training, combination, classical, random_state)
+    attention, held_out = fit_attention(training, combined, classical, random_state)
     return SimpleNamespace(
-        observations=observations, combination=combination, training=training,
+        observations=observations, combined=combined, training=training,
         attention=attention, held_out=held_out, classical=classical,
     )  # fmt: skip
 
@@ -55,12 +56,12 @@ def test_the_share_is_that_of_the_least_error():
     assert 0 <= share <= 1
     validation, lengths = model.training.validation, model.observations.lengths
     near = lengths[validation.series] - validation.known <= HORIZON
-    np.testing.assert_array_equal(model.held_out[~near], model.combination.held_out[~near])
+    np.testing.assert_array_equal(model.held_out[~near], model.combined[~near])
     scale = model.training.scale[validation.series[near], None]
     targets = validation.targets()[near]
     errors = [
         np.nanmean(np.abs(found[near] - targets) / scale)
-        for found in (model.held_out, model.combination.held_out)
+        for found in (model.held_out, model.combined)
     ]
     assert errors[0] <= errors[1]
 
@@ -93,10 +94,10 @@ def test_the_random_state_decides():
 def test_an_untrained_network_prefers_the_last_candidate_without_correction():
     model = fit()
     ends = model.observations.at_ends(HORIZON)
-    inputs = inputs_at(ends, model.classical, model.observations.lengths)
+    inputs = inputs_at(ends, model.classical)
     torch.manual_seed(0)
     weights = {k: v.numpy() for k, v in network._build(inputs).state_dict().items()}
-    found = network.ask(weights, inputs)
+    found = network.apply(weights, inputs)
     candidates = model.classical.forecast(ends)
     logits = np.zeros(candidates.shape[1])
     logits[-1] = 2.0
@@ -111,28 +112,47 @@ def test_inputs_are_relative_to_the_origin_in_units_of_the_series():
     for values in (series, moved):
         observations = Table.of(values)
         ends = observations.at_ends(HORIZON)
-        parts.append(inputs_at(ends, classical, observations.lengths))
+        parts.append(inputs_at(ends, classical))
     for name in ("past", "candidates", "statistics"):
         np.testing.assert_allclose(getattr(parts[0], name), getattr(parts[1], name), atol=1e-6)
     np.testing.assert_allclose(parts[1].unit, 1000 * parts[0].unit, rtol=1e-9)
     np.testing.assert_allclose(parts[0].past[:, -1], 0, atol=1e-12)
 
 
-def test_inputs_know_nothing_of_what_comes_after():
-    series = make(3)
-    classical = Classical(4.0, False)
-    until = np.array([20, 18, 15])
-    changed = [
-        np.concatenate([own[:end], 1e4 * np.random.default_rng(0).normal(size=len(own) - end)])
-        for own, end in zip(series, until, strict=True)
-    ]
-    parts = []
-    for values in (series, changed):
-        origins = Table.of(values).at_ends(HORIZON).at(np.arange(3), until)
-        parts.append(inputs_at(origins, classical, until))
-    for name in ("past", "candidates", "statistics"):
-        found, expected = getattr(parts[1], name), getattr(parts[0], name)
-        np.testing.assert_allclose(found, expected, rtol=1e-6, err_msg=name)
+@pytest.mark.parametrize("logs", [False, True])
+def test_later_values_and_other_origins_do_not_matter_to_inputs(logs):
+    rng = np.random.default_rng(0)
+    values = [2 + np.sin(np.arange(40) * np.pi / 2) + 0.1 * rng.normal(size=40) for _ in "abc"]
+    values[2] = values[2] / 1e3
+    classical, series = Classical(4.0, logs), np.array([0, 0, 1, 2, 2, 2])
+    known = np.array([40, 17, 30, 12, 0, 28])
+    at_once = inputs_at(Table.of(values).at_ends(HORIZON).at(series, known), classical)
+    for row, (i, n) in enumerate(zip(series, known, strict=True)):
+        changed = [own.copy() for own in values]
+        changed[i][max(n, 1) :] = 5.0
+        origin = Table.of(changed).at_ends(HORIZON).at(series[[row]], known[[row]])
+        one = inputs_at(origin, classical)
+        for name in ("past", "candidates", "statistics", "unit", "level"):
+            found, expected = getattr(one, name)[0], getattr(at_once, name)[row]
+            np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12, err_msg=name)
+
+
+@pytest.mark.parametrize("until", [12, 30, 40])
+def test_patterns_and_the_least_unit_are_those_of_the_steps_learned_from(until):
+    steps = np.arange(40)
+    values = 5 * np.sin(steps * np.pi / 2) * (steps < 30) + 0.01 * steps**2
+    origin = Table.of([values]).at_ends(HORIZON).at(np.zeros(1, int), np.array([24]))
+    origin = origin.at(origin.series, origin.known, np.array([until]))
+    found, pattern = inputs_at(origin, Classical(4.0, False)), np.zeros(4)
+    pattern = pattern_of(values[:until], steps[:until] % 4, 4)
+    adjusted = values - pattern[steps % 4]
+    changes = np.abs(np.diff(adjusted))
+    unit = changes[:23].mean() + 1e-3 * changes[: until - 1].mean()
+    assert found.unit.item() == pytest.approx(unit, rel=1e-12)
+    expected = (adjusted[8:24] - adjusted[23]) / unit
+    np.testing.assert_allclose(found.past[0], expected, rtol=1e-9, atol=1e-12)
+    expected = adjusted[23] + pattern[[0, 1, 2]]
+    np.testing.assert_allclose(found.level[0], expected, rtol=1e-12)
 
 
 def test_training_lowers_the_error(monkeypatch):
@@ -140,7 +160,7 @@ def test_training_lowers_the_error(monkeypatch):
     observations = Table.of(make(60))
     classical = Classical(1.0, False)
     origins = observations.origins(HORIZON, 8)
-    inputs = inputs_at(origins, classical, observations.lengths)
+    inputs = inputs_at(origins, classical)
     seen, errors = np.ones((len(origins), HORIZON), bool), []
     half = origins.series < 30
     trained = network.train(inputs, seen & half[:, None], origins.series, False, 0)
@@ -148,6 +168,6 @@ def test_training_lowers_the_error(monkeypatch):
     untrained = network.train(inputs, seen, origins.series, False, 0)
     targets = inputs.targets * inputs.unit + inputs.level
     for weights in (trained, untrained):
-        missed = np.abs(network.ask(weights, inputs) - targets) / inputs.unit
+        missed = np.abs(network.apply(weights, inputs) - targets) / inputs.unit
         errors.append(missed[~half].mean())
     assert errors[0] < 0.97 * errors[1]

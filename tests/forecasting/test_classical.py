@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 from forecasting_training import make_training_of, make_walks
 
-from sklearn_attention.forecasting import Table
+from sklearn_attention.forecasting import Table, _adjustment
 from sklearn_attention.forecasting import _classical as module
-from sklearn_attention.forecasting._adjustment import SeasonalAdjustment
 from sklearn_attention.forecasting._classical import Classical
-from sklearn_attention.forecasting._smoothing import damped, holt, simple
+from sklearn_attention.forecasting._smoothing import smooth
 
 HORIZON = 7
 AHEAD = np.arange(1, HORIZON + 1)
@@ -20,10 +19,13 @@ def by_name(classical, series, horizon=HORIZON):
     return dict(zip(classical.names, found, strict=True))
 
 
-def end_of(kind, values, n_steps=HORIZON):
-    values = np.asarray(values)[None]
-    last = np.array([values.shape[1] - 1])
-    return kind(values).path(np.array([0]), last, n_steps)[0]
+def smooth_end(method, values, n_steps=HORIZON):
+    """Forecasts after the end of a series by simple smoothing, Holt's method or its damped."""
+    table = np.asarray(values)[None], np.array([0]), np.array([len(values) - 1])
+    states = smooth([table])[0][("SES", "Holt", "damped").index(method)]
+    if method == "SES":
+        return np.repeat(states.level, n_steps)
+    return states.path(n_steps)[0]
 
 
 def make(n=40, seed=0):
@@ -33,7 +35,7 @@ def make(n=40, seed=0):
 def slow_theta(values, n_steps=HORIZON):
     """Simple smoothing, with half the slope of the straight line."""
     slope = np.polyfit(np.arange(len(values)), values, 1)[0]
-    return end_of(simple, values, n_steps) + slope / 2 * np.arange(1, n_steps + 1)
+    return smooth_end("SES", values, n_steps) + slope / 2 * np.arange(1, n_steps + 1)
 
 
 def test_each_is_what_its_name_says():
@@ -42,8 +44,8 @@ def test_each_is_what_its_name_says():
     np.testing.assert_allclose(found["naive"], values[-1])
     drift = (values[-1] - values[0]) / 39
     np.testing.assert_allclose(found["drift"], values[-1] + drift * AHEAD)
-    for name, kind in (("SES", simple), ("Holt", holt), ("damped", damped)):
-        np.testing.assert_allclose(found[name], end_of(kind, values))
+    for name in ("SES", "Holt", "damped"):
+        np.testing.assert_allclose(found[name], smooth_end(name, values))
     np.testing.assert_allclose(found["theta"], slow_theta(values))
     four = [found[name] for name in ("SES", "theta", "Holt", "damped")]
     np.testing.assert_allclose(found["median"], np.median(four, axis=0))
@@ -56,8 +58,8 @@ def test_of_logarithms_trends_of_the_series_themselves_are_tried_too():
     logs = np.log(values)
     found = by_name(Classical(1.0, True), logs)
     np.testing.assert_allclose(found["raw theta"], np.log(slow_theta(values)))
-    np.testing.assert_allclose(found["raw Holt"], np.log(end_of(holt, values)))
-    np.testing.assert_allclose(found["raw damped"], np.log(end_of(damped, values)))
+    np.testing.assert_allclose(found["raw Holt"], np.log(smooth_end("Holt", values)))
+    np.testing.assert_allclose(found["raw damped"], np.log(smooth_end("damped", values)))
     six = ("SES", "theta", "Holt", "damped", "raw theta", "raw damped")
     median = np.median([found[name] for name in six], axis=0)
     np.testing.assert_allclose(found["median"], median)
@@ -72,15 +74,12 @@ def test_trends_of_the_series_themselves_do_not_fall_below_a_share_of_the_mean()
 @pytest.mark.parametrize("n", [40, 41, 43])
 @pytest.mark.parametrize(("season", "sizes"), [(1.0, (1, 2, 3)), (4.0, (1, 2, 4))])
 def test_blocks_are_forecasts_of_means_interpolated(n, season, sizes, monkeypatch):
-    pattern = np.zeros(max(1, round(season)))
-    monkeypatch.setattr(module.SeasonalAdjustment, "of", staticmethod(
-        lambda values, m, phases: SeasonalAdjustment(np.tile(pattern, (1, 1)), m, phases)
-    ))  # fmt: skip
+    monkeypatch.setattr(_adjustment, "pattern_of", lambda values, phase, m: np.zeros(m))
     values, parts = make(n), []
     for size in sizes:
         n_blocks = n // size
         means = values[n - n_blocks * size :].reshape(n_blocks, size).mean(axis=1)
-        ahead = slow_theta(means, HORIZON + 2), end_of(damped, means, HORIZON + 2)
+        ahead = slow_theta(means, HORIZON + 2), smooth_end("damped", means, HORIZON + 2)
         path = [means[-1], *np.mean(ahead, axis=0)]
         # The last mean is of steps whose centre lies so far before the last step.
         centers = -(size - 1) / 2 + size * np.arange(len(path))
@@ -99,27 +98,27 @@ def test_seasons_are_subtracted_and_added_again():
 
 @pytest.mark.parametrize("logs", [False, True])
 @pytest.mark.parametrize("group", [1, 100, 10**6])
-def test_a_panel_gives_the_same_as_each_series_alone(logs, group, monkeypatch):
+def test_a_panel_gives_the_same_as_each_series_by_itself(logs, group, monkeypatch):
     monkeypatch.setattr(module, "_GROUP", group)
     classical = Classical(6.0, logs)
     series = make_walks([50, 1, 2, 3, 4, 26, 31, 120])
     series = [np.log(own) for own in series] if logs else series
     found = classical.forecast(Table.of(series).at_ends(HORIZON))
     for own, several in zip(series, found, strict=True):
-        alone = classical.forecast(Table.of([own]).at_ends(HORIZON))[0]
-        np.testing.assert_allclose(several, alone, rtol=1e-9)
+        single = classical.forecast(Table.of([own]).at_ends(HORIZON))[0]
+        np.testing.assert_allclose(several, single, rtol=1e-9)
 
 
 def test_nothing_after_an_origin_matters_to_it():
     series = make_walks([60, 40])
     training = make_training_of(series, horizon=4)
     classical = Classical(6.0, False)
-    expected = classical.fit(training)
+    _, expected = classical.fit(training)
     for origin in (0, len(training.block) // 2, len(training.block) - 1):
         i, known = training.validation.series[origin], training.validation.known[origin]
         changed = [own.copy() for own in series]
         changed[i][known:] = 1000 * np.random.default_rng(1).normal(size=len(series[i]) - known)
-        found = classical.fit(make_training_of(changed, horizon=4))
+        _, found = classical.fit(make_training_of(changed, horizon=4))
         np.testing.assert_array_equal(found[origin], expected[origin])
 
 
@@ -127,15 +126,56 @@ def test_held_out_patterns_are_those_before_the_block():
     series = make_walks([60])
     training = make_training_of(series, horizon=4)
     classical = Classical(6.0, False)
-    held_out = classical.fit(training)
+    _, held_out = classical.fit(training)
     for block in range(training.n_blocks):
         rows = np.flatnonzero(training.block == block)
         first = training.validation.known[rows].min()
         own = Table.of([series[0]])
         for row in rows:
-            origin = own.at_ends(4).at(np.array([0]), training.validation.known[[row]])
-            expected = classical.forecast(origin, np.array([first]))
+            known = training.validation.known[[row]]
+            origin = own.at_ends(4).at(np.array([0]), known).learning_until(np.array([first]))
+            expected = classical.forecast(origin)
             np.testing.assert_allclose(held_out[row], expected[0])
+
+
+def seasonal(rng, lengths):
+    """Series some of which have a season that grows, none of the others."""
+    return [
+        20 + rng.normal(size=n) + (1 + 0.1 * t) * np.sin(t * np.pi / 3) * (i % 3 > 0)
+        for i, (n, t) in enumerate((n, np.arange(n)) for n in lengths)
+    ]
+
+
+@pytest.mark.parametrize("logs", [False, True])
+@pytest.mark.parametrize("m", [1.0, 6.0, 6.4])
+@pytest.mark.parametrize("seed", range(3))
+def test_later_values_and_other_origins_do_not_matter_to_a_forecast(m, logs, seed):
+    rng = np.random.default_rng(seed)
+    classical, lengths = Classical(m, logs), np.array([1, 40, 25, 60])
+    values = seasonal(rng, lengths)
+    series = rng.integers(4, size=12)
+    known = rng.integers(lengths[series] + 1)
+    at_once = classical.forecast(Table.of(values).at_ends(3).at(series, known))
+    for i, n, several in zip(series, known, at_once, strict=True):
+        later = 1e3 * rng.normal(size=len(values[i]) - max(n, 1)) if not logs else 3.0
+        changed = [own.copy() for own in values]
+        changed[i][max(n, 1) :] = later
+        one = Table.of(changed).at_ends(3).at(np.array([i]), np.array([n]))
+        np.testing.assert_allclose(classical.forecast(one)[0], several, rtol=1e-9)
+
+
+def test_origins_of_one_pattern_go_through_time_together(monkeypatch):
+    rng, tables = np.random.default_rng(0), []
+    flat, wave = rng.normal(size=40), np.sin(np.arange(40) * np.pi / 3)
+    smooth_tables = module.smooth
+    monkeypatch.setattr(module, "smooth", lambda own: tables.extend(own) or smooth_tables(own))
+    origins = Table.of([flat, 9 * wave]).at_ends(2)
+    origins = origins.at(np.repeat([0, 1], 3), np.array([20, 30, 40] * 2))
+    Classical(6.0, False).forecast(origins)
+    assert len(tables[0][0]) == 4
+    tables.clear()
+    Classical(6.0, False).forecast(origins.learning_until(np.array([18, 20])))
+    assert len(tables[0][0]) == 2
 
 
 def test_the_first_step_stands_for_itself():

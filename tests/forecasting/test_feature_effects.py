@@ -9,10 +9,9 @@ from sklearn_attention.forecasting import _feature_effects as module
 from sklearn_attention.forecasting._combined_forecast import CombinedForecast
 from sklearn_attention.forecasting._feature_effects import fit_without_effects, learn_effects
 from sklearn_attention.forecasting._feature_ridge import FeatureRidge
-from sklearn_attention.forecasting._measures import naive_scales
 from sklearn_attention.forecasting._profiles import SeasonalProfiles
 from sklearn_attention.forecasting._ridges import WindowRidge
-from sklearn_attention.forecasting._validation_origins import make_training
+from sklearn_attention.forecasting._training import Training
 
 HORIZON, SEASON, ALPHA = 5, 7, 0.01
 WEEK = np.array([0.0, -5, -8, -3, 6, 18, 12])
@@ -28,7 +27,7 @@ def make(lengths=(160, 160), effect=25.0, known=(0, 1), drift=1.5):
         values.append((1 + 9 * i) * own)
         features.append(table.astype(float))
     observations = Table.of(values, features=features, known=np.array(known))
-    return make_training(observations, HORIZON, 2 * SEASON, naive_scales(values))
+    return Training.of(observations, HORIZON, 2 * SEASON)
 
 
 def targets_of(training, series, block):
@@ -70,10 +69,10 @@ def test_effects_are_those_of_least_squares_apart_from_the_block(known, monkeypa
 def combined(training, *candidates):
     """Candidates on what effects leave, with equal weights, and their held-out forecasts."""
     effects, apart = learn_effects(training, SEASON)
-    held_out = fit_without_effects(candidates, training, effects, apart)
+    fitted, held_out = fit_without_effects(candidates, training, effects, apart)
     n = held_out.shape[1]
     weights = np.full((len(training.scale), n), 1 / n)
-    return CombinedForecast(candidates, effects, weights, weights[0]), held_out
+    return CombinedForecast(fitted, effects, weights, weights[0]), held_out
 
 
 def parts_of(table):
@@ -111,7 +110,7 @@ def test_forecasts_are_those_of_series_without_effects():
     found = combined(training, ridge)[0]
     rest, table = slow_rest(learn_effects(training, SEASON)[0], training)
     alone = WindowRidge(SEASON)
-    alone.fit(make_training(rest, HORIZON, 2 * SEASON, training.scale))
+    alone, _ = alone.fit(Training.of(rest, HORIZON, 2 * SEASON))
     expected = alone.forecast(rest.at_ends(HORIZON)) + np.array(table)[:, None, -HORIZON:]
     np.testing.assert_allclose(found.each(training.origins.table.at_ends(HORIZON)), expected)
 
@@ -130,7 +129,7 @@ def test_errors_are_less_than_those_of_a_regression_on_levels():
     missed = []
     for held_out in (
         combined(training, SeasonalProfiles(SEASON))[1],
-        FeatureRidge(SEASON).fit(training),
+        FeatureRidge(SEASON).fit(training)[1],
     ):
         errors = np.abs(held_out - training.validation.targets()[:, None])
         missed.append(np.nanmean(errors, axis=(0, 2)).min())

@@ -7,8 +7,7 @@ from forecasting_training import overlapping_rows, unknown_twins
 from sklearn_attention.forecasting import Table
 from sklearn_attention.forecasting import _feature_ridge as module
 from sklearn_attention.forecasting._feature_ridge import FeatureRidge
-from sklearn_attention.forecasting._measures import naive_scales
-from sklearn_attention.forecasting._validation_origins import make_training
+from sklearn_attention.forecasting._training import Training
 
 HORIZON, LOOKBACK = 3, 8  # eight steps are the fewest that are seen
 
@@ -24,7 +23,7 @@ def make(lengths=(80, 60), known=(0, 2)):
         values.append(20 + effect[:n] + 0.1 * rng.normal(size=n))
         features.append(table)
     observations = Table.of(values, features=features, known=np.array(known))
-    return make_training(observations, HORIZON, LOOKBACK, naive_scales(values))
+    return Training.of(observations, HORIZON, LOOKBACK)
 
 
 def slow_basis(ridge, row, columns):
@@ -67,8 +66,8 @@ def slow_map(ridge, training, step, alpha, known, left_out=()):
 def test_forecasts_are_those_of_least_squares(known, monkeypatch):
     monkeypatch.setattr(module, "_ALPHAS", (0.01,))
     training = make(known=known)
-    ridge = FeatureRidge(1.0)
-    held_out = ridge.fit(training)[:, 0]
+    ridge, held_out = FeatureRidge(1.0).fit(training)
+    held_out = held_out[:, 0]
     assert ridge.lookback == LOOKBACK
     # The flag has too few values to bend.
     assert set(ridge.basis.bends) == {0, 1}
@@ -92,15 +91,14 @@ def test_forecasts_are_those_of_least_squares(known, monkeypatch):
 
 def test_features_that_are_known_beforehand_are_used():
     training = make((200,))
-    held_out = FeatureRidge(1.0).fit(training)[:, 0]
+    held_out = FeatureRidge(1.0).fit(training)[1][:, 0]
     missed = held_out - training.validation.targets()
     assert np.sqrt(np.nanmean(missed**2)) < 0.3
 
 
 def test_unknown_series_have_units_of_their_own():
     training = make()
-    ridge = FeatureRidge(1.0)
-    ridge.fit(training)
+    ridge, _ = FeatureRidge(1.0).fit(training)
     seen = training.origins.table
     fresh = unknown_twins(seen)
     expected = 1000 * ridge.forecast(seen.at_ends(HORIZON)) - 5
@@ -109,6 +107,6 @@ def test_unknown_series_have_units_of_their_own():
 
 def test_series_too_short_have_none():
     training = make((10, 9))
-    ridge = FeatureRidge(1.0)
-    assert np.isnan(ridge.fit(training)).all()
+    ridge, held_out = FeatureRidge(1.0).fit(training)
+    assert np.isnan(held_out).all()
     assert np.isnan(ridge.forecast(training.origins.table.at_ends(HORIZON))).all()

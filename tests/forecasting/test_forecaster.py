@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from slow_cases import slow_but
 
 from sklearn_attention import KernelForecaster, Training, TransformerForecaster
-from sklearn_attention.forecasting import Forecaster
+from sklearn_attention.forecasting import Calibration, Forecaster, Forecasts
 
 every_kind = pytest.mark.parametrize("kind", [*make_indexes(), "range"])
 GRID = {"normalize": ["standard", "last"]}
@@ -41,9 +41,9 @@ class Drift(Forecaster):
         self.lookback_ = self.lookback
         origins = observations.origins(self.horizon_, self.lookback_)
         self.n_learned_ = len(origins)
-        self._calibrate(origins, self._forecast(origins))
+        self.calibration_ = Calibration.fit(self._forecasts(origins))
 
-    def _forecast(self, origins):
+    def _forecasts(self, origins, levels=None):
         past = origins.past(self.lookback_)
         slope = (past[:, -1:] - past[:, :1]) / (past.shape[1] - 1)
         found = past[:, -1:] + slope * np.arange(1, self.horizon_ + 1)
@@ -53,7 +53,7 @@ class Drift(Forecaster):
         future_features = origins.future_features()
         if future_features is not None:
             found = found + future_features.sum(axis=2)
-        return found
+        return Forecasts(origins, found)
 
 
 def make_features(series, seed=5):
@@ -274,13 +274,13 @@ class TestHistory:
         model = KernelForecaster(4, lookback=12, bandwidth=1.0).fit(values[:200])
         windows = np.lib.stride_tricks.sliding_window_view(values, 12)[150:]
         calls = []
-        answer = KernelForecaster._forecast
+        answer = KernelForecaster._forecasts
 
-        def counted(self, origins):
+        def counted(self, origins, levels=None):
             calls.append(len(origins))
-            return answer(self, origins)
+            return answer(self, origins, levels)
 
-        monkeypatch.setattr(KernelForecaster, "_forecast", counted)
+        monkeypatch.setattr(KernelForecaster, "_forecasts", counted)
         found = model.predict(history=windows)
         assert calls == [len(windows)]
         assert found.shape == (len(windows), 4)

@@ -114,7 +114,7 @@ def test_columns_of_truth_values_and_missing_ones_are_read():
     holes = holed(X, 7, 1, np.nan)
     model.set_params(missing="interpolate").fit(holes, SERIES)
     filled = KernelForecaster(bandwidth=1.0, lookback=5).fit(holes.interpolate(), SERIES)
-    np.testing.assert_array_equal(model.keys_, filled.keys_)
+    np.testing.assert_array_equal(model.analogs_.keys, filled.analogs_.keys)
 
 
 @pytest.mark.parametrize(
@@ -213,7 +213,7 @@ def test_a_stretch_without_change_does_not_spoil_the_average():
     series = make_series(n=60).copy()
     series.iloc[20:40] = series.iloc[20] + 1e-9 * np.arange(20)
     model = KernelForecaster(3, lookback=6).fit(series)
-    assert np.abs(model.values_).max() < 20
+    assert np.abs(model.analogs_.values).max() < 20
     assert np.abs(model.predict(history=series[28:36]) - series.iloc[20]).max() < 1e-6
 
 

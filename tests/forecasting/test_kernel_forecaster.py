@@ -5,22 +5,10 @@ from functools import cache
 import numpy as np
 import pandas as pd
 import pytest
-from forecasting_data import make_series, make_values
+from forecasting_data import lag_matrix, make_series, make_values
 
 from sklearn_attention import KernelForecaster, NadarayaWatsonRegressor
 from sklearn_attention.datasets import make_periodic_series
-from sklearn_attention.forecasting._analogs import (
-    distribution_quantiles,
-    left_out,
-    search_bandwidth,
-    units_of,
-)
-from sklearn_attention.kernels import ProductKernel, as_kernel
-
-
-def lag_matrix(values, lookback, horizon=1):
-    both = np.lib.stride_tricks.sliding_window_view(values, lookback + horizon)
-    return both[:, :lookback], both[:, lookback:]
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "matern32"])
@@ -74,46 +62,6 @@ def test_what_follows_is_brought_back_to_the_level_of_the_window(normalize, unit
         np.testing.assert_allclose(expected, window.mean() + window.std() * slow)
 
 
-def test_constant_windows_have_unit_one():
-    level, unit = units_of(np.array([[1e8, 1e8], [0.0, 0.0], [1.0, 3.0]]), "standard")
-    np.testing.assert_array_equal(level[:, 0], [1e8, 0.0, 2.0])
-    np.testing.assert_array_equal(unit[:, 0], [1.0, 1.0, 1.0])
-
-
-def slow_leave_one_out(keys, values, origins, bandwidth, kernel):
-    """Mean squared error, every window predicted from those that share no target with it."""
-    errors = []
-    for key, value, origin in zip(keys, values, origins, strict=True):
-        others = np.abs(origins - origin) >= values.shape[1]
-        weights = kernel((key / bandwidth)[None], keys[others] / bandwidth)[0]
-        errors.append(weights @ values[others] / weights.sum() - value)
-    return np.mean(np.square(errors))
-
-
-@pytest.mark.parametrize("kernel", ["gaussian", "matern32", "product"])
-@pytest.mark.parametrize("n_features", [0, 2])
-def test_the_bandwidth_is_of_least_leave_one_out_error(kernel, n_features):
-    if kernel == "product":
-        columns = range(5 + 3 * n_features)
-        kernel = ProductKernel([(f"column{i}", "laplacian", [i]) for i in columns])
-    kernel = as_kernel(kernel)
-    keys, values = lag_matrix(make_values(80), 5, 3)
-    keys = keys - keys.mean()
-    features = np.random.default_rng(0).normal(size=(len(keys), 3 * n_features))
-    keys, origins = np.hstack([keys, features]), np.arange(len(keys)) + 5
-    bandwidth, errors = search_bandwidth(left_out(origins, 3), keys, values, 5, kernel)
-    score = errors.mean()
-    assert score == pytest.approx(slow_leave_one_out(keys, values, origins, bandwidth, kernel))
-    assert len(np.unique(bandwidth[:5])) == 1
-    for factor in (0.5, 0.7, 1.5, 2.0):
-        other = slow_leave_one_out(keys, values, origins, factor * bandwidth, kernel)
-        assert other >= score * (1 - 1e-9)
-    if n_features:
-        # These say nothing, and so have no say.
-        spread = keys.std(axis=0)
-        assert (bandwidth[5:] / spread[5:] > bandwidth[0] / spread[0]).all()
-
-
 def test_a_feature_that_tells_is_listened_to():
     rng = np.random.default_rng(0)
     feature = rng.normal(size=(300, 1))
@@ -124,49 +72,12 @@ def test_a_feature_that_tells_is_listened_to():
     assert np.std(errors) < 0.3 * np.std(values)
 
 
-def test_windows_that_share_targets_do_not_tell_the_bandwidth():
-    # In a random walk the window one step later is the best analog by far, if it is let in.
-    rng = np.random.default_rng(0)
-    walk = rng.normal(size=400).cumsum()
-    keys, values = lag_matrix(walk, 3, 20)
-    origins = np.arange(len(keys)) + 3
-    gaussian = as_kernel("gaussian")
-    apart, leaking = (
-        search_bandwidth(left_out(steps, 20), keys, values, 3, gaussian)
-        for steps in (origins, 20 * origins)
-    )
-    assert leaking[1].mean() < 0.75 * apart[1].mean()
-    assert leaking[0][0] < 0.7 * apart[0][0]
-
-
-def test_without_others_the_widest_bandwidth_is_taken():
-    keys, values = np.array([[0.0], [1.0]]), np.zeros((2, 5))
-    groups = left_out(np.arange(2), 5)
-    bandwidth, errors = search_bandwidth(groups, keys, values, 1, as_kernel("gaussian"))
-    assert len(errors) == 0
-    assert bandwidth[0] == 4.0
-
-
 def test_periodic_series_are_continued():
     for name, allowed in [("sine", 1e-3), ("growing_sine", 0.01), ("square", 0.1)]:
         series = make_periodic_series(name)[:600]
         model = KernelForecaster(50).fit(series[:400])
         errors = model.predict(200) - series[400:]
         assert np.mean(errors**2) < allowed * np.var(series[400:])
-
-
-def test_quantiles_are_those_of_the_weights():
-    rng = np.random.default_rng(0)
-    weights, values = rng.dirichlet(np.ones(30), size=4), rng.normal(size=(30, 2))
-    levels = [0.001, 0.1, 0.5, 0.99]
-    found = distribution_quantiles(weights, values, levels)
-    for query in range(4):
-        for step in range(2):
-            places = sorted(zip(values[:, step], weights[query], strict=True))
-            reached = np.cumsum([weight for _, weight in places])
-            for i, level in enumerate(levels):
-                expected = places[np.flatnonzero(reached >= level)[0]][0]
-                assert found[query, step, i] == expected
 
 
 def test_intervals_are_wide_where_what_followed_was_not_alike():
@@ -189,7 +100,7 @@ class TestExplain:
         series = make_series("W-MON")
         model = KernelForecaster(3, lookback=12).fit(series)
         everything = model.explain(k=1000)
-        assert len(everything) == len(model.keys_) == 60 - 12 - 3 + 1
+        assert len(everything) == len(model.analogs_.keys) == 60 - 12 - 3 + 1
         assert everything["weight"].sum() == pytest.approx(1)
         assert everything["weight"].is_monotonic_decreasing
         positions = series.index.get_indexer(everything["time"])
@@ -304,17 +215,16 @@ class TestOwnOrPooled:
         assert model.pooled_ is False
         found = model.predict()
         for name, own in panel.items():
-            # The average over the windows of this series alone.
+            # The average over the windows of this series, and of no other.
             past = own.to_numpy()[:-6]
             keys, after = lag_matrix(past, 6, 6)
-            level, unit = units_of(keys, "standard")
-            query_level, query_unit = units_of(past[None, -6:], "standard")
-            kept = keys.std(axis=1) >= 0.1 * np.median(keys.std(axis=1))
-            query = (past[-6:] - query_level[0]) / query_unit[0]
+            level, unit = keys.mean(axis=1, keepdims=True), keys.std(axis=1, keepdims=True)
+            kept = unit[:, 0] >= 0.1 * np.median(unit)
+            query = (past[-6:] - past[-6:].mean()) / past[-6:].std()
             squared = ((((keys - level) / unit - query) / model.bandwidth_) ** 2).sum(axis=1)
             weights = np.exp(-squared / 2) * kept
             slow = weights @ ((after - level) / unit) / weights.sum()
-            expected = query_level[0] + query_unit[0] * slow
+            expected = past[-6:].mean() + past[-6:].std() * slow
             np.testing.assert_allclose(found[name], expected, rtol=1e-6, atol=1e-9)
             assert np.abs(found[name] - own[-6:]).mean() < 0.3
 
@@ -331,9 +241,9 @@ class TestOwnOrPooled:
         model = KernelForecaster(6, lookback=6, validation_fraction=1e-9).fit(panel)
         assert not model.pooled_
         # All but the last horizon of each series is learned from.
-        train = model.key_origins_ + 6 <= 60 - 6
-        keys, values = model.keys_[train], model.values_[train]
-        origins, series = model.key_origins_[train], model.key_series_[train]
+        train = model.analogs_.steps + 6 <= 60 - 6
+        keys, values = model.analogs_.keys[train], model.analogs_.values[train]
+        origins, series = model.analogs_.steps[train], model.analogs_.series[train]
         rows, errors = np.flatnonzero(train), []
         for key, value, origin, one in zip(keys, values, origins, series, strict=True):
             own = (np.abs(origins - origin) >= 6) & (series == one)

@@ -1,5 +1,7 @@
 """Analogs of the own series against loops."""
 
+from dataclasses import FrozenInstanceError, replace
+
 import numpy as np
 import pytest
 from forecasting_training import make_training_of, make_walks, overlapping_rows
@@ -30,8 +32,7 @@ def slow_average(values, past, temperature, left_out=()):
 def fit(lengths=(80, 60)):
     series = make_walks(lengths)
     training = make_training_of(series, HORIZON, LOOKBACK)
-    analogs = OwnAnalogs(LOOKBACK, SEASON)
-    return series, training, analogs, analogs.fit(training)
+    return series, training, *OwnAnalogs(LOOKBACK, SEASON).fit(training)
 
 
 def slow_held_out(series, training, temperature):
@@ -59,7 +60,7 @@ def test_held_out_forecasts_and_the_temperature_are_those_of_a_loop():
 @pytest.mark.parametrize("temperature", TEMPERATURES)
 def test_forecasts_are_those_of_a_loop(temperature):
     series, _, analogs, _ = fit()
-    analogs.temperature = temperature
+    analogs = replace(analogs, temperature=temperature)
     later = [own[-LOOKBACK:] + 0.3 * np.sin(np.arange(LOOKBACK)) for own in series]
     fresh = Table.of(later, np.zeros(2, dtype=int), np.array([1, 0]))
     found = analogs.forecast(fresh.at_ends(HORIZON))[:, 0]
@@ -68,13 +69,13 @@ def test_forecasts_are_those_of_a_loop(temperature):
         np.testing.assert_allclose(found[i], expected, rtol=1e-6)
 
 
-def test_an_exact_repetition_is_answered_by_what_followed_it():
+def test_an_exact_repetition_is_followed_by_the_same():
     values = np.tile(np.random.default_rng(0).normal(size=12), 8)
     training = make_training_of([values], HORIZON, 12)
-    analogs = OwnAnalogs(12, 12)
-    held_out = analogs.fit(training)[:, 0]
+    analogs, held_out = OwnAnalogs(12, 12).fit(training)
     targets = training.validation.targets()
-    np.testing.assert_allclose(held_out[~np.isnan(targets)], targets[~np.isnan(targets)])
+    there = ~np.isnan(targets)
+    np.testing.assert_allclose(held_out[:, 0][there], targets[there])
     ends = training.origins.table.at_ends(HORIZON)
     np.testing.assert_allclose(analogs.forecast(ends)[0, 0], values[:HORIZON])
 
@@ -95,5 +96,61 @@ def test_unknown_and_short_series_have_none():
 def test_level_and_unit_do_not_matter():
     series, _, _, held_out = fit()
     moved = make_training_of([1000 * own - 5 for own in series], HORIZON, LOOKBACK)
-    again = OwnAnalogs(LOOKBACK, SEASON).fit(moved)
+    _, again = OwnAnalogs(LOOKBACK, SEASON).fit(moved)
     np.testing.assert_allclose(again, 1000 * held_out - 5, rtol=1e-6)
+
+
+def test_fitting_leaves_the_candidate_as_it_was():
+    _, training, fitted, held_out = fit()
+    candidate = OwnAnalogs(LOOKBACK, SEASON, temperature=1.0)
+    again, found = candidate.fit(training)
+    assert candidate.values is None
+    assert candidate.temperature == 1.0
+    np.testing.assert_array_equal(found, held_out)
+    with pytest.raises(FrozenInstanceError):
+        fitted.temperature = 0.5
+    ends = training.origins.table.at_ends(HORIZON)
+    np.testing.assert_array_equal(again.forecast(ends), fitted.forecast(ends))
+
+
+def test_forecasts_do_not_depend_on_later_values_or_other_origins():
+    series, _, analogs, _ = fit()
+    rng = np.random.default_rng(0)
+    known = np.array([70, 90, 65, 85, 81, 66])
+    longer = [np.concatenate([own, own[-1] + rng.normal(size=30)]) for own in series]
+    whole = Table.of([longer[0], longer[1], longer[0]], identity=np.array([0, 1, -1]))
+    origins = whole.at_ends(HORIZON).at(np.array([0, 0, 1, 1, 0, 2]), known)
+    found = analogs.forecast(origins)
+    assert np.isfinite(found[:5]).all()
+    for row, (i, step) in enumerate(zip(origins.series, known, strict=True)):
+        cut = Table.of([longer[i % 2][:step]], identity=whole.identity[[i]])
+        np.testing.assert_allclose(
+            analogs.forecast(cut.at_ends(HORIZON))[0], found[row], rtol=1e-12
+        )
+
+
+def test_windows_are_remembered_up_to_a_number_of_them(monkeypatch):
+    series, training, _, _ = fit((200,))
+    monkeypatch.setattr("sklearn_attention.forecasting._own_analogs._MOST_KEYS", 40)
+    fewer, _ = OwnAnalogs(LOOKBACK, SEASON).fit(training)
+    ends = training.origins.table.at_ends(HORIZON)
+    rows = np.unique(np.linspace(0, 200 - LOOKBACK - HORIZON, 40).astype(int)) + LOOKBACK
+    left_out = set(range(LOOKBACK, 200)) - set(rows)
+    past = series[0][-LOOKBACK:]
+    expected = slow_average(series[0], past, fewer.temperature, left_out)
+    np.testing.assert_allclose(fewer.forecast(ends)[0, 0], expected, rtol=1e-6)
+
+
+def test_features_do_not_count():
+    series, training, analogs, held_out = fit()
+    table = training.origins.table
+    features = [np.random.default_rng(0).normal(size=(len(own), 2)) for own in series]
+    table = replace(table, features=features, known=np.array([1]))
+    parts = {
+        name: replace(getattr(training, name), table=table)
+        for name in ("origins", "validation")
+    }
+    again, found = OwnAnalogs(LOOKBACK, SEASON).fit(replace(training, **parts))
+    np.testing.assert_array_equal(found, held_out)
+    expected = analogs.forecast(training.validation)
+    np.testing.assert_array_equal(again.forecast(parts["validation"]), expected)

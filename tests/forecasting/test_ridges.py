@@ -53,8 +53,7 @@ def fit(alpha, own_alpha, monkeypatch, lengths=(90, 70)):
     monkeypatch.setattr(module, "OWN_ALPHAS", (own_alpha,))
     series = make_walks(lengths)
     training = make_training_of(series, HORIZON, LOOKBACK)
-    ridge = WindowRidge(LOOKBACK, own=True)
-    return series, training, ridge, ridge.fit(training)
+    return series, training, *WindowRidge(LOOKBACK, own=True).fit(training)
 
 
 @pytest.mark.parametrize("alphas", [(1e-4, 0.1), (0.1, 10.0)])
@@ -94,8 +93,8 @@ def test_what_is_chosen_has_the_least_error(monkeypatch):
         missed = (held_out[:, name] - training.validation.targets()) / unit[:, None]
         return np.nansum(missed**2)
 
-    ridge = WindowRidge(LOOKBACK, own=True)
-    ridge.fit(make_training_of(make_walks((90, 70)), HORIZON, LOOKBACK))
+    training = make_training_of(make_walks((90, 70)), HORIZON, LOOKBACK)
+    ridge, _ = WindowRidge(LOOKBACK, own=True).fit(training)
     tried = {alpha: errors(POOLED, alpha, 1.0) for alpha in ALPHAS}
     assert ridge.alpha == min(tried, key=tried.get)
     tried = {alpha: errors(OWN, ridge.alpha, alpha) for alpha in OWN_ALPHAS}
@@ -104,8 +103,7 @@ def test_what_is_chosen_has_the_least_error(monkeypatch):
 
 def test_a_series_too_short_has_no_map_of_its_own_but_a_pooled_one():
     training = make_training_of(make_walks([90, 13, 6]), HORIZON, LOOKBACK)
-    ridge = WindowRidge(LOOKBACK, own=True)
-    held_out = ridge.fit(training)
+    ridge, held_out = WindowRidge(LOOKBACK, own=True).fit(training)
     there = ~np.isnan(held_out[:, OWN, 0])
     assert set(training.validation.series[there]) == {0}
     found = np.isnan(ridge.forecast(training.origins.table.at_ends(HORIZON))[:, :, 0])
@@ -117,8 +115,7 @@ def test_unknown_series_are_forecast_by_the_pooled_map_alone():
     training = make_training_of(series, HORIZON, LOOKBACK)
     unknown = Table.of([series[1] + 7], np.zeros(1, dtype=int), np.array([-1]))
     known = Table.of([series[1]], np.zeros(1, dtype=int), np.array([1]))
-    ridge = WindowRidge(LOOKBACK, own=True)
-    ridge.fit(training)
+    ridge, _ = WindowRidge(LOOKBACK, own=True).fit(training)
     found = ridge.forecast(unknown.at_ends(HORIZON))[0]
     expected = ridge.forecast(known.at_ends(HORIZON))[0]
     assert np.isnan(found[OWN]).all()
@@ -130,14 +127,14 @@ def test_unknown_series_are_forecast_by_the_pooled_map_alone():
 def test_no_series_is_long_enough():
     training = make_training_of(make_walks([10, 9]), HORIZON, LOOKBACK)
     for own in (False, True):
-        ridge = WindowRidge(LOOKBACK, own)
-        assert np.isnan(ridge.fit(training)).all()
+        ridge, held_out = WindowRidge(LOOKBACK, own).fit(training)
+        assert np.isnan(held_out).all()
         assert np.isnan(ridge.forecast(training.origins.table.at_ends(HORIZON))).all()
 
 
 def test_constant_series_have_maps_too():
     training = make_training_of([np.full(60, 7.0)], HORIZON, LOOKBACK)
-    ridge = WindowRidge(LOOKBACK)
-    np.testing.assert_allclose(ridge.fit(training)[:, 0], 7.0)
+    ridge, held_out = WindowRidge(LOOKBACK).fit(training)
+    np.testing.assert_allclose(held_out[:, 0], 7.0)
     ends = training.origins.table.at_ends(HORIZON)
     np.testing.assert_allclose(ridge.forecast(ends), 7.0)

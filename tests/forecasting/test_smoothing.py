@@ -5,23 +5,21 @@ from itertools import product
 import numpy as np
 import pytest
 
+from sklearn_attention.forecasting import _smoothing as module
 from sklearn_attention.forecasting._smoothing import (
     DAMPINGS,
     LEVEL_RATES,
     TREND_RATES,
-    damped,
-    holt,
-    simple,
-    slopes,
+    smooth,
 )
 
 CHOICES = {
-    simple: [(alpha, None, 1.0) for alpha in LEVEL_RATES],
-    holt: [(*rates, 1.0) for rates in TREND_RATES],
-    damped: [(*rates, phi) for rates, phi in product(TREND_RATES, DAMPINGS)],
+    "simple": [(alpha, None, 1.0) for alpha in LEVEL_RATES],
+    "Holt": [(*rates, 1.0) for rates in TREND_RATES],
+    "damped": [(*rates, phi) for rates, phi in product(TREND_RATES, DAMPINGS)],
 }
+STATES = ("level", "trend", "damping")
 pytestmark = pytest.mark.usefixtures("all_rates")
-every_kind = pytest.mark.parametrize("kind", CHOICES)
 
 
 def make(n_series=3, n_steps=15, seed=0):
@@ -57,58 +55,100 @@ def slow_best(values, choices):
                 errors[choice] += (values[t + 1] - level - choice[2] * trend) ** 2
 
 
-@every_kind
-def test_states_are_those_of_a_loop(kind):
-    values = make()
-    found = kind(values)
-    for i, own in enumerate(values):
-        level, trend, damping = map(np.array, zip(*slow_best(own, CHOICES[kind]), strict=True))
-        np.testing.assert_allclose(found.level[i], level, atol=1e-9)
-        np.testing.assert_allclose(found.trend[i], trend, atol=1e-9)
-        # At the first steps all choices have the same error.
-        np.testing.assert_array_equal(found.damping[i, 3:], damping[3:])
+def smooth_all(values):
+    """States of the three methods at all steps, each (3, n_series, n_steps)."""
+    row, last = (own.ravel() for own in np.indices(values.shape))
+    (methods,) = smooth([(values, row, last)])
+    return [
+        np.reshape([getattr(own, name) for own in methods], (3, *values.shape))
+        for name in STATES
+    ]
 
 
-@every_kind
-def test_paths_go_on_from_the_state(kind):
-    states = kind(make())
-    series, last = np.array([0, 2, 2]), np.array([5, 3, 14])
-    found = states.path(series, last, 4)
-    for row, i, t in zip(found, series, last, strict=True):
-        value, trend = states.level[i, t], states.trend[i, t]
+def slow_slope(values):
+    """Slope of the least-squares line."""
+    return np.polyfit(np.arange(len(values)), values, 1)[0] if len(values) > 1 else 0.0
+
+
+@pytest.mark.parametrize("level", [0, 1e4])
+def test_states_are_those_of_a_loop(level):
+    values = level + make(2, 13)
+    states = smooth_all(values)
+    for method, choices in enumerate(CHOICES.values()):
+        for i, own in enumerate(values):
+            expected = np.array(list(slow_best(own, choices))).T
+            if method == 0:  # theta has half the slope of the straight line as its trend
+                expected[1] = [slow_slope(own[: t + 1]) / 2 for t in range(len(own))]
+            for found, wanted in zip(states, expected, strict=True):
+                # At the first steps all choices have the same error.
+                np.testing.assert_allclose(
+                    found[method, i, 3:], wanted[3:], rtol=1e-11, atol=1e-10
+                )
+            for found, wanted in zip(states[:2], expected, strict=False):
+                np.testing.assert_allclose(found[method, i], wanted, rtol=1e-11, atol=1e-10)
+
+
+def test_errors_of_extreme_rates_give_the_states():
+    values = make(2, 40)
+    choices = np.array([[0.03, 0, 1], [0.08, 0.01, 1], [0.96, 0.4, 0.8], [0.5, 0.05, 0.98]])
+    last = np.array([0, 1, 2, 3, 7, 39])
+    row = np.array([0, 1, 0, 1, 1, 0])
+    x = values - values[:, :1]
+    _, error, sums = module._errors(x, np.array([40, 8]), row, last, *choices.T)
+    for k, (alpha, beta, phi) in enumerate(choices):
+        for n, (i, t) in enumerate(zip(row, last, strict=True)):
+            level, trend = slow_state(values[i, : t + 1], alpha, beta or None, phi)
+            found = values[i, t] - (1 - alpha) * error[n, k]
+            assert found == pytest.approx(level, rel=1e-11)
+            if beta:
+                assert alpha * beta * sums[n, k] == pytest.approx(trend, rel=1e-11, abs=1e-11)
+
+
+def test_paths_go_on_from_the_state():
+    ((_, _, states),) = smooth([(make(), np.array([0, 2, 2]), np.array([5, 3, 14]))])
+    found = states.path(4)
+    for row, value, trend, damping in zip(
+        found, states.level, states.trend, states.damping, strict=True
+    ):
         for step in range(4):
-            trend = trend * states.damping[i, t]
-            value = value + trend
+            trend *= damping
+            value += trend
             assert row[step] == pytest.approx(value)
 
 
-@every_kind
-def test_nothing_after_a_step_matters_to_it(kind):
+def test_nothing_after_a_step_matters_to_it():
     values = make()
-    expected = kind(values)
+    expected = smooth_all(values)
     for t in (0, 1, 2, 5, 9):
         changed = values.copy()
         changed[:, t + 1 :] = 100 * make(seed=1)[:, t + 1 :]
-        found, shorter = kind(changed), kind(values[:, : t + 1])
-        for name in ("level", "trend", "damping"):
-            own = getattr(expected, name)[:, : t + 1]
-            np.testing.assert_array_equal(getattr(found, name)[:, : t + 1], own)
-            np.testing.assert_array_equal(getattr(shorter, name), own)
+        found, shorter = smooth_all(changed), smooth_all(values[:, : t + 1])
+        for one, other, own in zip(found, shorter, expected, strict=True):
+            np.testing.assert_array_equal(one[:, :, : t + 1], own[:, :, : t + 1])
+            np.testing.assert_array_equal(other, own[:, :, : t + 1])
 
 
-@every_kind
-def test_level_and_unit_do_not_matter(kind):
+@pytest.mark.parametrize(("rows", "origins"), [(1, 1), (2, 5), (100, 2)])
+def test_tables_and_origins_at_once_give_the_same_as_each_by_itself(rows, origins, monkeypatch):
+    rng = np.random.default_rng(0)
+    tables = []
+    for n_series, n_steps in ((3, 12), (1, 30), (2, 1), (4, 9)):
+        last = rng.integers(n_steps, size=7)
+        tables.append((make(n_series, n_steps), rng.integers(n_series, size=7), last))
+    expected = [smooth([(values, row[k : k + 1], last[k : k + 1])])[0]
+                for values, row, last in tables for k in range(7)]  # fmt: skip
+    monkeypatch.setattr(module, "_ROWS", rows)
+    monkeypatch.setattr(module, "_ORIGINS", origins)
+    found = smooth(tables)
+    for k, methods in enumerate(expected):
+        for one, own in zip(found[k // 7], methods, strict=True):
+            for name in STATES:
+                state = getattr(one, name)[k % 7]
+                assert state == pytest.approx(getattr(own, name)[0], rel=1e-12, abs=1e-12)
+
+
+def test_level_and_unit_do_not_matter():
     values = make()
-    plain, moved = kind(values), kind(1000 * values - 7e4)
-    np.testing.assert_allclose(moved.level, 1000 * plain.level - 7e4, rtol=1e-9)
-    np.testing.assert_allclose(moved.trend, 1000 * plain.trend, rtol=1e-6, atol=1e-6)
-
-
-def test_slopes_are_those_of_least_squares():
-    values = 50 + make(2, 12)
-    found = slopes(values)
-    np.testing.assert_array_equal(found[:, 0], 0)
-    for i in range(2):
-        for t in range(1, 12):
-            expected = np.polyfit(np.arange(t + 1), values[i, : t + 1], 1)[0]
-            assert found[i, t] == pytest.approx(expected, abs=1e-9)
+    plain, moved = smooth_all(values), smooth_all(1000 * values - 7e4)
+    np.testing.assert_allclose(moved[0], 1000 * plain[0] - 7e4, rtol=1e-9)
+    np.testing.assert_allclose(moved[1], 1000 * plain[1], rtol=1e-6, atol=1e-6)

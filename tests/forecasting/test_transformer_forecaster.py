@@ -11,7 +11,12 @@ from sklearn.base import clone
 
 from sklearn_attention import Architecture, Training, TransformerForecaster
 from sklearn_attention.datasets import make_periodic_series
-from sklearn_attention.forecasting import _candidate_attention, _candidate_network, _logarithms
+from sklearn_attention.forecasting import (
+    Calibration,
+    _candidate_attention,
+    _candidate_network,
+    _logarithms,
+)
 from sklearn_attention.forecasting._network import ForecastNetwork
 
 QUICK = {
@@ -422,26 +427,26 @@ class TestCandidates:
     def test_the_future_does_not_matter_to_the_held_out_errors(self):
         series = make_series(80)
         model = fit(series, log=False, season_length=7)
-        errors = model.calibration_["errors"] * model.calibration_["error"][0]
+        errors = model.calibration_.errors * model.calibration_.error[0]
         assert np.isfinite(errors[:, 0]).all()
         # Errors of the held-out forecasts are about those of forecasts of new values.
         scale = np.abs(np.diff(series)).mean()
         assert 0.2 * scale < np.abs(errors[:, 0]).mean() < 2 * scale
 
     def test_every_series_that_is_long_enough_has_held_out_origins(self, monkeypatch):
-        found, calibrate = [], TransformerForecaster._calibrate
+        found, fit_calibration = [], Calibration.fit
 
-        def looked_at(self, origins, forecasts, **options):
-            found.append((origins, forecasts))
-            calibrate(self, origins, forecasts, **options)
+        def record(forecasts, **options):
+            found.append(forecasts)
+            return fit_calibration(forecasts, **options)
 
-        monkeypatch.setattr(TransformerForecaster, "_calibrate", looked_at)
+        monkeypatch.setattr(Calibration, "fit", record)
         series = make_series()
         lengths = 4, 5, 9, 30, 160
         fit({n: series[:n] for n in lengths}, candidates=["seasonal", "ridge"], log=False)
-        ((origins, forecasts),) = found
-        assert set(origins.series) == {1, 2, 3, 4}
-        assert np.isfinite(forecasts).all()
+        (forecasts,) = found
+        assert set(forecasts.origins.series) == {1, 2, 3, 4}
+        assert np.isfinite(forecasts.mean).all()
 
     @pytest.mark.parametrize("kind", ["ridge", "analogs"])
     def test_where_no_candidate_has_a_forecast_the_last_value_stays(self, kind):

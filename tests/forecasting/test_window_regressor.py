@@ -32,7 +32,7 @@ def fitted(regressor, lengths=(60, 50)):
     series = make_walks(lengths)
     training = make_training_of(series, HORIZON, LOOKBACK)
     (candidate,) = window_regressors([regressor], LOOKBACK)
-    return series, training, candidate, candidate.fit(training)
+    return series, training, *candidate.fit(training)
 
 
 def test_forecasts_are_those_of_the_regressor_on_windows():

@@ -1,0 +1,67 @@
+"""Forecasts at some origins: one pass over the candidates, which all answers are made from."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ._combination import combine, disagreement
+from ._origins import Origins
+
+
+@dataclass(frozen=True, eq=False)
+class Forecasts:
+    """Forecasts at some origins, and what else is known of each.
+
+    Attributes
+    ----------
+    origins : Origins
+    mean : ndarray of shape (n_origins, horizon)
+        The forecasts.
+    disagreement : ndarray of shape (n_origins, horizon), default=None
+        Mean distance of candidates from their mean; None where there is but one forecast, or
+        only forecasts are wanted.
+    quantiles : ndarray of shape (n_origins, horizon, n_levels), default=None
+        Of the levels that were wanted; None where there is no distribution.
+    every : ndarray of shape (n_origins, n_candidates, horizon), default=None
+        Forecasts of the candidates, NaN where one has none.
+    weights : ndarray of shape (n_origins, n_candidates), default=None
+        Their weights.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_attention.forecasting import Forecasts, Table
+    >>> origins = Table.of([np.arange(5.0)]).at_ends(horizon=2)
+    >>> Forecasts(origins, mean=np.repeat(origins.past(1), 2, axis=1)).mean
+    array([[4., 4.]])
+    """
+
+    origins: Origins
+    mean: np.ndarray
+    disagreement: np.ndarray | None = None
+    quantiles: np.ndarray | None = None
+    every: np.ndarray | None = None
+    weights: np.ndarray | None = None
+
+    @classmethod
+    def at(cls, origins, candidates, full=False):
+        """Combined forecasts, the last value known where no candidate has one.
+
+        Candidates without weight are left out, NaN in `every`, unless `full`: how far all of
+        them disagree is found then.
+        """
+        weights = candidates.weights_at(origins)
+        every = candidates.each(origins, None if full else weights.any(axis=0))
+        there = ~np.isnan(every).any(axis=2)
+        lost = np.flatnonzero(~(there & (weights > 0)).any(axis=1))
+        if len(lost) and not full:  # too short for all that have weight
+            every[lost] = candidates.each(origins.take(lost))
+        mean = combine(every, weights, origins.past(1))
+        spread = disagreement(every) if full else None
+        return cls(origins, mean, spread, every=every, weights=weights)
+
+    def take(self, rows):
+        """Those of some origins."""
+        parts = (self.mean, self.disagreement, self.quantiles, self.every, self.weights)
+        parts = (None if part is None else part[rows] for part in parts)
+        return Forecasts(self.origins.take(rows), *parts)

@@ -1,0 +1,72 @@
+"""Windows before origins, made alike, with what followed them."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from ._measures import dividing, spread_of
+from ._origins import Origins
+
+NORMALIZE = ("last", "standard")
+
+
+@dataclass(frozen=True, eq=False)
+class Windows:
+    """Windows before origins, relative to a level and in a unit, both of shape (n, 1).
+
+    `keys`, (n, n_columns), are the steps of each window, then perhaps features of these steps
+    that are known only up to now, and known features of the steps to forecast.
+    """
+
+    origins: Origins
+    keys: np.ndarray
+    level: np.ndarray
+    unit: np.ndarray
+
+    @classmethod
+    def before(cls, origins, lookback, normalize, unit=1.0, features=True):
+        """Windows of `lookback` steps.
+
+        `normalize` is "standard", "last", None, or the number of last steps whose mean is the
+        level. `unit`, a number or of shape (n, 1), does not count for "standard".
+        """
+        past = origins.past(lookback)
+        n_level = {"standard": lookback, "last": 1, None: 0}.get(normalize, normalize)
+        level, unit = np.zeros((len(past), 1)), np.broadcast_to(unit, (len(past), 1))
+        if n_level:
+            level = past[:, -n_level:].mean(axis=1, keepdims=True)
+        if normalize == "standard":
+            unit = dividing(spread_of(past, axis=1))[:, None]
+        keys = (past - level) / unit
+        if features and origins.table.n_features:
+            keys = np.concatenate([keys, *_features(origins, lookback)], axis=1)
+        return cls(origins, keys, level, unit)
+
+    def __len__(self):
+        return len(self.keys)
+
+    @cached_property
+    def values(self):
+        """What followed, relative to the level and in the unit; (n, horizon)."""
+        return (self.origins.targets() - self.level) / self.unit
+
+    def restore(self, values):
+        """The reverse, of shape (n, horizon) or (n, horizon, n_levels)."""
+        more = tuple(range(2, values.ndim))
+        level, unit = np.expand_dims(self.level, more), np.expand_dims(self.unit, more)
+        return level + unit * values
+
+
+def _features(origins, lookback):
+    """Features of the steps of each window, and of the steps to forecast, if they are known."""
+    past, later = origins.past_features(lookback), origins.future_features()
+    parts = [np.delete(past, origins.table.known, axis=2), *([] if later is None else [later])]
+    return [part.reshape(len(part), part.shape[1] * part.shape[2]) for part in parts]
+
+
+def by_group(labels):
+    """Each label with the positions that have it, ascending."""
+    order = np.argsort(labels, kind="stable")
+    groups, first = np.unique(labels[order], return_index=True)
+    return zip(groups, np.split(order, first)[1:], strict=True)

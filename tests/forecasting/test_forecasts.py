@@ -1,0 +1,100 @@
+"""One pass over the candidates, which every answer is made from."""
+
+import numpy as np
+import pytest
+from forecasting_data import make_series
+
+from sklearn_attention import TransformerForecaster
+from sklearn_attention.forecasting import Forecasts, Table
+
+
+class Fixed:
+    """Candidates that forecast constants, the second none from short series."""
+
+    weights = np.array([[0.25, 0.75, 0.0]])
+
+    def weights_at(self, origins):
+        return np.repeat(self.weights, len(origins), axis=0)
+
+    def each(self, origins, wanted=None):
+        found = np.repeat([[1.0, 5.0, 9.0]], len(origins), axis=0)
+        found[origins.known < 4, 1] = np.nan
+        found[:, ~wanted if wanted is not None else []] = np.nan
+        return np.repeat(found[:, :, None], origins.horizon, axis=2)
+
+
+def origins_at(*known):
+    table = Table.of([np.arange(10.0)])
+    return table.at_ends(2).at(np.zeros(len(known), int), np.array(known))
+
+
+def test_candidates_with_a_forecast_are_averaged():
+    found = Forecasts.at(origins_at(3, 7), Fixed())
+    np.testing.assert_allclose(found.mean, [[1, 1], [4, 4]])
+    assert np.isnan(found.every[:, 2]).all()
+    assert found.disagreement is None
+
+
+def test_disagreement_is_that_of_all():
+    found = Forecasts.at(origins_at(3, 7), Fixed(), full=True)
+    np.testing.assert_allclose(found.mean, [[1, 1], [4, 4]])
+    np.testing.assert_allclose(found.disagreement, [[4, 4], [8 / 3, 8 / 3]])
+
+
+def test_where_those_with_weight_have_none_the_others_count():
+    candidates = Fixed()
+    candidates.weights = np.array([[0.0, 1.0, 0.0]])
+    for full in (False, True):
+        found = Forecasts.at(origins_at(3, 7), candidates, full)
+        np.testing.assert_allclose(found.mean, [[5, 5], [5, 5]])
+
+
+def test_some_of_the_origins():
+    found = Forecasts.at(origins_at(3, 7), Fixed(), full=True).take([1])
+    assert len(found.origins) == 1
+    np.testing.assert_allclose(found.mean, [[4, 4]])
+    assert found.quantiles is None
+    assert found.every.shape == (1, 3, 2)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return TransformerForecaster(3, candidates=["classical", "ridge"]).fit(make_series(n=90))
+
+
+def count_passes(monkeypatch, model, call):
+    passes, each = [], type(model.combined_).each
+
+    def counted(candidates, origins, wanted=None):
+        passes.append(len(origins))
+        return each(candidates, origins, wanted)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(model.combined_), "each", counted)
+        call()
+    return len(passes)
+
+
+def test_any_number_of_coverages_takes_one_pass_for_each_horizon(monkeypatch, fitted):
+    def passes(call):
+        return count_passes(monkeypatch, fitted, call)
+
+    coverages = [0.5, 0.8, 0.9]
+    assert passes(lambda: fitted.predict(coverage=coverages)) == 1
+    assert passes(lambda: fitted.predict(7, coverage=coverages)) == 3
+    assert passes(fitted.predict_interval) == 1
+    assert passes(fitted.predict_quantiles) == 1
+    assert passes(fitted.explain) == 1
+
+
+def test_after_an_update_too(monkeypatch):
+    series = make_series(n=90)
+    model = TransformerForecaster(3, candidates=["classical", "ridge"]).fit(series[:70])
+    model.update(series[70:])
+    later = series.index[80:85]
+    for call in (
+        lambda: model.predict(coverage=[0.5, 0.8, 0.9]),
+        lambda: model.predict_interval(later),
+        lambda: model.predict(later, coverage=0.9),
+    ):
+        assert count_passes(monkeypatch, model, call) == 1
