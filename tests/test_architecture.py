@@ -56,7 +56,7 @@ WITHOUT_TESTS = {
     """,
     "bandwidth": "_convolution _density",
     "forecasting": """
-        _candidate_network _combined_forecast _logarithms _network _tidy
+        _candidate_network _combined_forecast _logarithms _network
         _transformer_candidate
     """,
     "kernel_approximation": "_fourier_features _positive_features _random_features",
