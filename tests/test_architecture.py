@@ -55,10 +55,7 @@ WITHOUT_TESTS = {
         _local_rows _read _threads _weights
     """,
     "bandwidth": "_convolution _density",
-    "forecasting": """
-        _candidate_network _combined_forecast _logarithms _network
-        _transformer_candidate
-    """,
+    "forecasting": "_candidate_network",
     "kernel_approximation": "_fourier_features _positive_features _random_features",
     "kernel_attention": "_kernel",
     "sequence": """
