@@ -56,7 +56,7 @@ WITHOUT_TESTS = {
     """,
     "bandwidth": "_convolution _density",
     "forecasting": """
-        _checks _features _inputs _read _tidy _wrap
+        
     """,
     "kernel_approximation": "_fourier_features _positive_features _random_features",
     "kernel_attention": "_kernel",
