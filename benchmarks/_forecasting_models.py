@@ -249,7 +249,7 @@ class BoostedLags:
         return self
 
     def predict(self, horizon, known=None):
-        return {name: values[0] for name, values in self._ask([self.middle_], horizon, known)}
+        return {name: values[0] for name, values in self._apply([self.middle_], horizon, known)}
 
     def predict_interval(self, horizon, known=None):
         if self.ends_ is None:
@@ -259,10 +259,10 @@ class BoostedLags:
                 )
                 for alpha in ((1 - COVERAGE) / 2, (1 + COVERAGE) / 2)
             ]
-        asked = self._ask(self.ends_, horizon, known)
-        return {name: np.sort(ends, axis=0).T for name, ends in asked}
+        found = self._apply(self.ends_, horizon, known)
+        return {name: np.sort(ends, axis=0).T for name, ends in found}
 
-    def _ask(self, models, horizon, known):
+    def _apply(self, models, horizon, known):
         steps = np.arange(1, horizon + 1)
         rows = []
         for name, values in self.values_.items():
@@ -383,8 +383,8 @@ MODELS = {
 }
 
 
-# Windows of channels: a model learns from the training and validation rows, and is asked for
-# the horizon after every window of a channel.
+# Windows of channels: a model learns from the training and validation rows, and forecasts the
+# horizon after every window of a channel.
 
 
 class WindowRidge:
@@ -464,10 +464,11 @@ class WindowSeasonalNaive:
 
 
 class OurWindows:
-    """A forecaster of the package at its defaults, asked at every origin of a test part.
+    """A forecaster of the package at its defaults, at every origin of a test part.
 
-    At an origin it knows all of its channel before, and looks back as far as it does by itself.
-    The package has no public call for so many origins in known series.
+    At an origin it knows all of its channel before, and looks back as far as it does by itself:
+    no forecast depends on what comes after its origin. The package has no public call for so
+    many origins in known series.
     """
 
     lookback_ = 1
@@ -478,34 +479,30 @@ class OurWindows:
         self.build = getattr(sklearn_attention, name)
 
     def fit(self, channels, horizon):
-        self.table, self.known = channels.table, channels.known
-        self.model = self.build(horizon).fit(channels.table.iloc[: channels.known])
+        known = channels.known
+        self.model = self.build(horizon).fit(channels.table.iloc[:known])
+        self.model.update(channels.table.iloc[known:])
+        self.known, (self.ends, _) = known, self.model._ends(None, None)
         return self
 
     def calibrate(self, channels, horizon):
         """Has happened in `fit`."""
 
     def predict(self, past, channel):
-        from sklearn_attention.forecasting import Table
-
-        values = self.table.iloc[:, channel].to_numpy()
-        observations = Table.of([values], identity=np.array([channel]))
-        origins = observations.at_ends(self.model.horizon_)
-        steps = self.known + np.arange(len(past))
-        parts = np.array_split(steps, -(-len(steps) // 1000))
-        self.origins = [origins.at(np.zeros_like(own), own) for own in parts]
-        self.forecasts = np.concatenate(list(map(self.model._forecast, self.origins)))
-        return self.forecasts
+        origins = self._origins(past, channel)
+        return np.concatenate([self.model._forecasts(own).mean for own in origins])
 
     def predict_interval(self, past, channel):
-        from sklearn_attention.forecasting._calibration import interval_margin
+        levels, ends = [(1 - COVERAGE) / 2, (1 + COVERAGE) / 2], []
+        for origins in self._origins(past, channel):
+            found, drift = self.model._forecasts_with_drift(origins, levels, fresh=False)
+            ends.append(self.model.calibration_.intervals(found, [COVERAGE], drift))
+        return np.moveaxis(np.concatenate(ends), -1, 0)
 
-        errors, levels = (
-            getattr(self.model.calibration_, name) for name in ("errors", "levels")
-        )
-        margin = interval_margin(errors, levels, COVERAGE)
-        margin = margin * np.concatenate(list(map(self.model._units, self.origins)))
-        return self.forecasts - margin, self.forecasts + margin
+    def _origins(self, past, channel):
+        steps = self.known + np.arange(len(past))
+        for own in np.array_split(steps, -(-len(steps) // 1000)):
+            yield self.ends.at(np.full_like(own, channel), own)
 
 
 WINDOW_MODELS = {

@@ -56,9 +56,8 @@ WITHOUT_TESTS = {
     """,
     "bandwidth": "_convolution _density",
     "forecasting": """
-        _append _candidate_network _combined_forecast
-        _features _forecast_steps _logarithms _mistakes _network
-        _observe _panel _record _series _tidy _transformer_candidate
+        _append _candidate_network _features _forecast_steps _mistakes
+        _observe _panel _record _series _tidy
     """,
     "kernel_approximation": "_fourier_features _positive_features _random_features",
     "kernel_attention": "_kernel",

@@ -6,9 +6,9 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from .._validation import check_bandwidth
-from ._analogs import FEWEST_OWN, first_steps, log_kernel, normalized
+from ._analogs import FEWEST_OWN, PAIRS, first_steps, log_kernel, normalized
 from ._measures import dividing
-from ._origins import evenly_spread
+from ._origins import chunks, evenly_spread
 
 # Of more windows than these, evenly spread ones are predicted, and predicted from.
 _MOST_ROWS, _MOST_KEYS = 500, 4000
@@ -102,28 +102,35 @@ def search_bandwidth(groups, keys, values, lookback, kernel, given=None):
     scales, finer = (_SCALES, _FINER) if given is None else ([1.0], [])
     if not groups:
         return candidate(scales[-1], 1.0), np.empty(0)
-    scaled = keys / spread
-    columns = slice(lookback), slice(lookback, None)
-    distances = [
-        [cdist(scaled[rows, part], scaled[memory, part], "sqeuclidean") for part in columns]
-        for rows, memory, _ in groups
+    scaled, several = keys / spread, keys.shape[1] > lookback
+
+    def distances(rows, memory, columns):
+        return cdist(scaled[rows, columns], scaled[memory, columns], "sqeuclidean")
+
+    parts = [
+        (rows[few], memory, apart[few])
+        for rows, memory, apart in groups
+        for few in chunks(np.arange(len(rows)), PAIRS, len(memory))
+    ]
+    windows = [distances(rows, memory, slice(lookback)) for rows, memory, _ in parts]
+    features = [
+        distances(rows, memory, slice(lookback, None)) if several else 0.0
+        for rows, memory, _ in parts
     ]
 
     def errors(scale, feature_scale):
         found, bandwidth = [], candidate(scale, feature_scale)
-        for (rows, memory, apart), (windows, features) in zip(groups, distances, strict=True):
-            squared = (windows + features / feature_scale**2) / (scale**2 * lookback)
+        for (rows, memory, apart), steps, others in zip(parts, windows, features, strict=True):
+            squared = (steps + others / feature_scale**2) / (scale**2 * lookback)
             log_weights = log_kernel(kernel, squared, keys[rows], keys[memory], bandwidth)
-            log_weights, squared = np.where(apart, (log_weights, -squared), -np.inf)
-            weights = normalized(log_weights, -squared)
+            weights = normalized(log_weights, squared, apart)
             found.append(np.mean((weights @ values[memory] - values[rows]) ** 2, axis=1))
         return np.concatenate(found)
 
     def size(tried_at):
         return tried[tried_at].mean()
 
-    several = given is None and keys.shape[1] > lookback
-    feature_scales = _FEATURE_SCALES if several else (1.0,)
+    feature_scales = _FEATURE_SCALES if several and given is None else (1.0,)
     tried = {(s, f): errors(s, f) for s in scales for f in feature_scales}
     scale, feature_scale = min(tried, key=size)
     tried |= {(scale * s, feature_scale): errors(scale * s, feature_scale) for s in finer}

@@ -13,8 +13,8 @@ from ._windows import Windows, by_group
 
 # Windows that a series needs to have to be forecast from its own.
 FEWEST_OWN = 20
-# Pairs of windows at once, and pairs by steps to forecast.
-_PAIRS, _TERMS = 1_000_000, 4_000_000
+# Pairs of windows at once, which stay in cache, and pairs by steps to forecast.
+PAIRS, _TERMS = 2**16, 4_000_000
 # Windows that vary less than this share of the median one of their series are no analogs: what
 # followed them would be measured in a unit close to 0.
 _LEAST_VARIATION = 0.1
@@ -78,7 +78,7 @@ class Analogs:
             values = self.values[memory]
             # Relative to one of them, values that are all alike have no rounding errors.
             first, differences = values[0], values - values[0]
-            for part in chunks(rows, _PAIRS, len(values)):
+            for part in chunks(rows, PAIRS, len(values)):
                 weights = self.weights(memory, queries.keys[part])
                 mean[part] = first + weights @ differences
                 if levels is not None:
@@ -158,16 +158,22 @@ def refuse_negative(negative, kernel):
         )
 
 
-def normalized(log_weights, squared):
-    """Weights whose rows sum to 1; those of the nearest windows where none has weight."""
-    largest = log_weights.max(axis=1, keepdims=True)
+def normalized(weights, squared, apart=True):
+    """Weights (n, m) of windows that are `apart`, whose rows sum to 1, from their logarithms.
+
+    These are overwritten. Where none has weight the nearest by squared distances have.
+    """
+    np.copyto(weights, -np.inf, where=np.logical_not(apart))
+    largest = weights.max(axis=1, keepdims=True)
     empty = np.isneginf(largest[:, 0])
     if empty.any():
-        nearest = squared[empty].min(axis=1, keepdims=True)
-        log_weights[empty] = np.where(squared[empty] <= nearest, 0.0, -np.inf)
-        largest[empty] = 0.0
-    weights = np.exp(log_weights - largest)
-    return weights / weights.sum(axis=1, keepdims=True)
+        distances = np.where(apart, squared, np.inf)[empty]
+        nearest = distances == distances.min(axis=1, keepdims=True)
+        weights[empty], largest[empty] = np.where(nearest, 0.0, -np.inf), 0.0
+    weights -= largest
+    np.exp(weights, out=weights)
+    weights /= weights.sum(axis=1, keepdims=True)
+    return weights
 
 
 def distribution_quantiles(weights, values, levels):

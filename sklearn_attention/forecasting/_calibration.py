@@ -9,6 +9,8 @@ from ._origins import evenly_spread
 
 # Rounding must not ask for one more error than needed.
 _SLACK = 1e-9
+# Errors below this share of the largest are rounding.
+_EXACT = 1e-9
 # Origins that the errors of all series count as among those of one.
 _BORROWED = 1.0
 # Errors since the fit: origins of each series that tell them, and horizons that held-out errors
@@ -216,7 +218,9 @@ def error_units(errors, series, scale):
     count = np.bincount(series, minlength=len(scale))
     own = np.bincount(series, ratio, minlength=len(scale)) / np.maximum(count, 1)
     positive = own > 0
-    usual = float(np.exp(np.log(own[positive]).mean())) if positive.any() else 1.0
+    # Series that are forecast but for rounding, such as constant ones, tell nothing of others.
+    telling = own > _EXACT * own.max(initial=0.0)
+    usual = float(np.exp(np.log(own[telling]).mean())) if telling.any() else 1.0
     # Sizes differ by factors: one series of large errors must not widen those of all others.
     share = count / (count + _BORROWED)
     return scale * usual * np.where(positive, own / usual, 1.0) ** share, usual

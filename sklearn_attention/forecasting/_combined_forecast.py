@@ -9,6 +9,7 @@ from ._combination import choose_weights
 from ._feature_effects import FeatureEffects, fit_each, fit_without_effects, learn_effects
 from ._feature_ridge import FeatureRidge
 from ._lookback import choose_lookback, least_length
+from ._origins import evenly_spread, split_at_ends
 from ._own_analogs import OwnAnalogs
 from ._profiles import SeasonalProfiles
 from ._ridges import WindowRidge
@@ -23,6 +24,8 @@ _OWN_SHARE, _POOLED_SHARE = 0.5, 0.75
 _SHORTEST, _LONGEST = 4, 1100
 # Share of long series that is validated where a candidate is trained on what came before.
 _SHARE_BEHIND = 0.25
+# Share of the windows that a transformer without others is calibrated on, and how many.
+_HELD_OUT, _MOST_CALIBRATED = 0.2, 250
 CANDIDATES = ("classical", "seasonal", "ridge", "analogs", "features")
 
 
@@ -151,6 +154,13 @@ def fit_combined(table, horizon, seasons, lookback, logs, kinds=CANDIDATES):
         candidates, weights, usual = candidates[:-1], weights[:, :-1], usual[:-1]
         weights, usual = weights / weights.sum(axis=1, keepdims=True), usual / usual.sum()
     return CombinedForecast(candidates, effects, weights, usual), training, every, held_out
+
+
+def fit_alone(transformer, table, horizon):
+    """A transformer without other candidates, and origins that it has not learned from."""
+    origins, validation = split_at_ends(table.origins(horizon, transformer.lookback), _HELD_OUT)
+    combined = CombinedForecast.of(transformer.learn(origins))
+    return combined, validation.take(evenly_spread(len(validation), _MOST_CALIBRATED))
 
 
 def _side_by_side(candidates, origins, wanted):

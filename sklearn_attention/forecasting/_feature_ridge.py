@@ -75,7 +75,7 @@ class FeatureRidge:
         return int(np.clip(round(_SEASONS * self.season_length), 8, _MOST_STEPS))
 
     def fit(self, training):
-        """Learn maps, and forecast validation origins by maps that have not seen them."""
+        """Learn maps, and forecast validation origins by maps learned apart from them."""
         origins, validation = training.origins, training.validation
         origins = origins.take(origins.known >= self.lookback)
         if len(origins) < 2:

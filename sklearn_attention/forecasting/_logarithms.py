@@ -65,7 +65,7 @@ def shift_of(values):
 def choose_transform(table, horizon, log, bounds, fit):
     """The scale on which candidates have smaller errors on some series, where `log` is "auto".
 
-    `fit(table, log)` is :func:`fit_combined`. Returns what it found on that scale as well, if
+    `fit(table, logs)` is :func:`fit_combined`. Returns what it found on that scale as well, if
     that was for all series, otherwise None.
     """
     values, shift = table.values, shift_of(table.values)
@@ -87,7 +87,9 @@ def choose_transform(table, horizon, log, bounds, fit):
     few = table.take(rows)
     tried = []
     for transform in (plain, logarithms):
-        fitted = fit(few.with_values(list(map(transform.encode, few.values))), transform.log)
+        fitted = fit(
+            few.with_values(list(map(transform.encode, few.values))), logs=transform.log
+        )
         _, training, _, held_out = fitted
         if len(training.block) == 0:
             return logarithms, None
@@ -96,4 +98,4 @@ def choose_transform(table, horizon, log, bounds, fit):
         error = np.nanmean(np.abs(missed / naive_scales(few.values)[origins.series, None]))
         tried.append((error, transform, fitted))
     _, transform, fitted = min(tried, key=lambda one: one[0])
-    return transform, fitted if len(rows) == len(values) else None
+    return transform, fitted if len(rows) == len(table) else None

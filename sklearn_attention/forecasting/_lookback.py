@@ -1,4 +1,4 @@
-"""How many steps of the past a window has."""
+"""The number of steps of a window."""
 
 from .._base import warn_user
 from .._validation import check_positive
@@ -16,7 +16,7 @@ def least_length(horizon):
 
 
 def choose_lookback(length, lookback, horizon, season_length, seasons=_SEASONS):
-    """How many steps of the past a window has.
+    """The number of steps of a window.
 
     "auto" is so many seasons, at least the horizon and 10 steps, and at most a quarter of the
     longest series, which has `length` steps. A number shrinks, with a warning, where the

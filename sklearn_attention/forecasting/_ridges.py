@@ -14,7 +14,7 @@ ALPHAS = (1e-6, 1e-4, 1e-2, 0.1, 0.3, 1.0, 3.0, 10.0)
 OWN_ALPHAS = (1e-2, 0.1, 1.0, 10.0, 100.0)
 # Series that penalties are chosen by, evenly spread.
 _MOST_SERIES = 20
-# Windows there have to be, as a share of the steps that they look back.
+# Windows there have to be, as a share of the steps of a window.
 _LEAST_SHARE = 0.5
 _CHUNK = 8192
 
@@ -48,7 +48,7 @@ class WindowRidge:
         return tuple(f"{kind} of {self.lookback} steps" for kind in kinds)
 
     def fit(self, training):
-        """Learn maps, and forecast validation origins by maps that have not seen them.
+        """Learn maps, and forecast validation origins by maps that have not learned from them.
 
         Forecasts, (n_validation, n_names, horizon), are NaN where a series is too short.
         """
@@ -133,7 +133,7 @@ class WindowRidge:
         return products
 
     def _held_out(self, training, tests, maps, unit):
-        """Forecasts by maps that have not seen their block, and the sum of squared errors."""
+        """Forecasts by maps learned apart from their block, and the sum of squared errors."""
         own, block = training.validation.take(tests), training.block[tests]
         found = np.empty((len(tests), own.horizon))
         for b in np.unique(block):

@@ -73,7 +73,7 @@ class Training:
 
     @property
     def n_blocks(self):
-        """How many blocks there are."""
+        """Number of blocks."""
         return int(self.block.max()) + 1 if len(self.block) else 0
 
     def earliest(self, rows=slice(None)):

@@ -19,14 +19,13 @@ from ._calibration import Calibration
 from ._candidate_attention import CandidateAttention, fit_attention
 from ._classical import Classical
 from ._combination import disagreement
-from ._combined_forecast import CANDIDATES, CombinedForecast, fit_combined
+from ._combined_forecast import CANDIDATES, CombinedForecast, fit_alone, fit_combined
 from ._feature_effects import FeatureEffects
 from ._feature_ridge import FeatureBasis, FeatureRidge
 from ._forecaster import Forecaster
 from ._forecasts import Forecasts
 from ._logarithms import Transform, choose_transform
 from ._lookback import choose_lookback, least_length
-from ._origins import evenly_spread, split_at_ends
 from ._own_analogs import OwnAnalogs
 from ._profiles import SeasonalProfiles
 from ._ridges import WindowRidge
@@ -35,8 +34,6 @@ from ._transformer_candidate import Scaling, TransformerCandidate
 from ._window_regressor import WindowRegressor
 
 NETWORK = NetworkDefaults(foreign=("validation_fraction", "patience"))
-# Share of the windows that a transformer without candidates is calibrated on, and how many.
-_HELD_OUT, _MOST_CALIBRATED = 0.2, 250
 # Weight of the classical candidates from which on attention over them is learned.
 _LEAST_CLASSICAL = 1 / 3
 
@@ -339,28 +336,29 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         if self.candidates is None:
             raise AttributeError(f"{what} is of candidates, but candidates=None: pass 'auto'.")
 
-    def _learn(self, observations, context, task_data):
+    def _learn(self, table, context, task_data):
         self.seasons_, self.attention_ = seasons_of(self.observed_, self.season_length), None
         task = partial(_task, self, context, task_data)
-        transformer = self._new_transformer(observations.lengths.max(), task, task_data)
+        transformer = self._new_transformer(table.lengths.max(), task, task_data)
         if self.candidates is None:
             self.transform_ = Transform(bounds=self.bounds)
-            origins = observations.origins(self.horizon_, transformer.lookback)
-            origins, validation = split_at_ends(origins, _HELD_OUT)
-            self.combined_ = CombinedForecast.of(transformer.learn(origins))
-            validation = validation.take(evenly_spread(len(validation), _MOST_CALIBRATED))
+            self.combined_, validation = fit_alone(transformer, table, self.horizon_)
             self.calibration_ = Calibration.fit(self._forecasts(validation))
             return
+        kinds = CANDIDATES if self.candidates == "auto" else self.candidates
+        lookback = None if self.lookback == "auto" else int(self.lookback)
+        fit = partial(
+            fit_combined, horizon=self.horizon_, seasons=self.seasons_, lookback=lookback
+        )
         self.transform_, fitted = choose_transform(
-            observations, self.horizon_, self.log, self.bounds, self._fit_candidates
+            table, self.horizon_, self.log, self.bounds, partial(fit, kinds=kinds)
         )
         if fitted is None or transformer:
-            values = list(map(self._encode, observations.values))
-            fitted = self._fit_candidates(
-                observations.with_values(values), self.log_, transformer
-            )
+            table = table.with_values(list(map(self._encode, table.values)))
+            kinds = [*kinds, transformer] if transformer else kinds
+            fitted = fit(table, kinds=kinds, logs=self.log_)
         self.combined_, training, every, held_out = fitted
-        if self.combined_.share_of(Classical) >= _LEAST_CLASSICAL and training.is_panel:
+        if training.is_panel and self.combined_.share_of(Classical) >= _LEAST_CLASSICAL:
             with task("attention over candidates"):
                 self.attention_, held_out = fit_attention(
                     training, held_out, Classical(self.seasons_[0], self.log_),
@@ -369,19 +367,14 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         found = Forecasts(training.validation, held_out, disagreement(every))
         self.calibration_ = Calibration.fit(found, block=training.block)
 
-    def _fit_candidates(self, observations, log, transformer=None):
-        lookback = None if self.lookback == "auto" else int(self.lookback)
-        kinds = CANDIDATES if self.candidates == "auto" else self.candidates
-        kinds = [*kinds, transformer] if transformer else kinds
-        return fit_combined(observations, self.horizon_, self.seasons_, lookback, log, kinds)
-
     def _new_transformer(self, length, task, task_data):
         """The transformer before it is trained; None where it is no candidate."""
         wanted = self.candidates == "auto" and self.n_features_in_
-        if self.candidates is not None:
-            if not wanted or length < least_length(self.horizon_):
-                return None
-        settings = NETWORK.settings(self)
+        wanted = wanted and length >= least_length(self.horizon_)
+        if self.candidates is not None and not wanted:
+            return None
+        sizes = self.lookback, self.horizon_, self.season_length_
+        lookback, settings = choose_lookback(length, *sizes), NETWORK.settings(self)
 
         @contextmanager
         def begin(n_epochs):
@@ -389,10 +382,7 @@ class TransformerForecaster(NetworkParameters, Forecaster):
                 report = Report(own, self, verbose=settings.training.verbose, **task_data)
                 yield report, lambda one: {"combined_": CombinedForecast.of(one)}
 
-        sizes = self.lookback, self.horizon_, self.season_length_
-        return TransformerCandidate(
-            choose_lookback(length, *sizes), self.device, settings, begin
-        )
+        return TransformerCandidate(lookback, self.device, settings, begin)
 
     def _encode(self, values):
         return self.transform_.encode(values)

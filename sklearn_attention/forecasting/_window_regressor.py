@@ -31,7 +31,7 @@ class WindowRegressor:
     unit: np.ndarray | None = None  # of each training series
 
     def fit(self, training):
-        """Learn, and forecast validation origins by clones that have not seen them."""
+        """Learn, and forecast validation origins by clones learned apart from them."""
         origins = training.origins
         origins = origins.take(np.flatnonzero(origins.known >= self.lookback))
         origins = origins.take(evenly_spread(len(origins), _MOST_WINDOWS))

@@ -1,19 +1,112 @@
-"""Weights of analogs, and the distribution of what followed them."""
+"""Weights of analogs, the windows they are of, and the distribution of what followed."""
 
 import numpy as np
+import pytest
 
-from sklearn_attention.forecasting._analogs import distribution_quantiles
+from sklearn_attention.attention import attend, attention_weights
+from sklearn_attention.forecasting import Table
+from sklearn_attention.forecasting._analogs import Analogs, distribution_quantiles
+from sklearn_attention.kernels import ProductKernel, as_kernel
+
+LOOKBACK, HORIZON = 3, 2
+KERNELS = {
+    name: as_kernel(name) for name in ("gaussian", "epanechnikov", "laplacian", "matern32")
+}
+KERNELS["product"] = ProductKernel([(f"c{i}", "gaussian", [i]) for i in range(LOOKBACK)])
 
 
-def test_quantiles_are_those_of_the_weights():
+def make(lengths=(40, 60, 12)):
+    rng = np.random.default_rng(0)
+    return Table.of([rng.normal(size=n).cumsum() for n in lengths])
+
+
+def fit(kernel="gaussian", bandwidth=1.0, pooled=True, normalize=None):
+    table = make()
+    analogs = Analogs(
+        LOOKBACK, KERNELS[kernel], normalize, np.ones(3), np.full(LOOKBACK, bandwidth), pooled
+    )
+    return analogs.fit(table.origins(HORIZON, LOOKBACK)), table
+
+
+@pytest.mark.parametrize("bandwidth", [0.05, 1.0])
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_forecasts_are_averages_by_attention(kernel, bandwidth):
+    analogs, table = fit(kernel, bandwidth)
+    origins = table.at_ends(HORIZON).at(np.array([2, 0, 1]), np.array([12, 17, 55]))
+    keys = analogs.windows(origins).keys + 0.3
+    options = {"bandwidth": analogs.bandwidth, "empty": "nearest"}
+    weights = attention_weights(keys, analogs.keys, analogs.kernel, **options)
+    every = slice(0, len(analogs.keys))
+    np.testing.assert_allclose(analogs.weights(every, keys), weights, rtol=1e-9, atol=1e-300)
+    expected, _ = attend(
+        origins.past(3), analogs.keys, analogs.values, analogs.kernel, **options
+    )
+    mean, quantiles = analogs.forecast(origins)
+    np.testing.assert_allclose(mean, expected, rtol=1e-10)
+    assert quantiles is None
+
+
+def test_the_nearest_windows_count_where_none_has_weight():
+    analogs, _ = fit("epanechnikov", 1e-3)
+    twice = analogs.keys[[4, 4, 20]] + [[0.0, 0.0, 5.0]]
+    keys = np.concatenate([twice, analogs.keys])
+    analogs = Analogs(**vars(analogs) | {"keys": keys})
+    weights = analogs.weights(slice(0, len(keys)), keys[:1] + 1e-2)
+    np.testing.assert_array_equal(weights[0, :3], [0.5, 0.5, 0.0])
+    assert weights.sum() == 1
+
+
+def test_own_windows_are_those_of_the_series_if_there_are_enough():
+    analogs, table = fit(pooled=False)
+    origins = table.at_ends(HORIZON).at(np.array([1, 2, 0, 1]), np.array([60, 12, 40, 30]))
+    found = {tuple(rows): analogs.series[memory] for rows, memory in analogs.memories(origins)}
+    assert {rows: set(series) for rows, series in found.items()} == {
+        (1,): {0, 1, 2}, (2,): {0}, (0, 3): {1}
+    }  # fmt: skip
+    mean, _ = analogs.forecast(origins)
+    for row in range(4):
+        found, _ = analogs.forecast(origins.take([row]))
+        np.testing.assert_allclose(found[0], mean[row], rtol=1e-12)
+
+
+def test_windows_that_hardly_vary_are_not_remembered():
+    values = np.random.default_rng(0).normal(size=60)
+    values[20:30] *= 1e-3
+    analogs = Analogs(LOOKBACK, KERNELS["gaussian"], "standard", np.ones(1), np.ones(LOOKBACK))
+    analogs = analogs.fit(Table.of([values]).origins(HORIZON, LOOKBACK))
+    deviation = np.lib.stride_tricks.sliding_window_view(values, LOOKBACK)[:-HORIZON].std(
+        axis=1
+    )
+    kept = np.flatnonzero(deviation >= 0.1 * np.median(deviation)) + LOOKBACK
+    np.testing.assert_array_equal(analogs.steps, kept)
+    assert len(kept) < len(deviation)
+
+
+def test_the_heaviest_windows_are_in_order_of_origins_and_weights():
+    analogs, table = fit(pooled=False)
+    origins = table.at_ends(HORIZON)
+    rows, found, weights = analogs.heaviest(origins, 3)
+    np.testing.assert_array_equal(rows, np.repeat([0, 1, 2], 3))
+    for row, memory in ((0, slice(0, 36)), (1, slice(36, 92)), (2, slice(0, 100))):
+        every = analogs.weights(memory, analogs.windows(origins).keys[[row]])[0]
+        order = np.argsort(-every)[:3]
+        np.testing.assert_array_equal(found[rows == row], memory.start + order)
+        np.testing.assert_allclose(weights[rows == row], every[order], rtol=1e-12)
+
+
+@pytest.mark.parametrize("terms", [1, 4_000_000])
+def test_quantiles_are_those_of_the_weights(terms, monkeypatch):
+    monkeypatch.setattr("sklearn_attention.forecasting._analogs._TERMS", terms)
     rng = np.random.default_rng(0)
     weights, values = rng.dirichlet(np.ones(30), size=4), rng.normal(size=(30, 2))
-    levels = [0.001, 0.1, 0.5, 0.99]
+    weights[0, :25] = 0
+    weights[0] /= weights[0].sum()
+    levels = [0.001, 0.99, 0.1, 0.5]
     found = distribution_quantiles(weights, values, levels)
     for query in range(4):
         for step in range(2):
-            places = sorted(zip(values[:, step], weights[query], strict=True))
-            reached = np.cumsum([weight for _, weight in places])
-            for i, level in enumerate(levels):
-                expected = places[np.flatnonzero(reached >= level)[0]][0]
-                assert found[query, step, i] == expected
+            order = np.argsort(values[:, step])
+            reached = np.cumsum(weights[query, order])
+            first = np.searchsorted(reached, np.array(levels) * reached[-1])
+            expected = values[order[first], step]
+            np.testing.assert_array_equal(found[query, step], expected)

@@ -84,6 +84,16 @@ def test_units_of_series_are_in_part_those_of_all():
     assert error_units(np.zeros((2, 1, 1)), np.array([0, 0]), np.ones(1))[1] == 1
 
 
+@pytest.mark.parametrize("rounding", [0.0, 1e-16, 1e-13])
+def test_a_series_without_errors_does_not_narrow_intervals_of_others(rounding):
+    errors = np.array([2.0, 2.0, 3.0, rounding])[:, None, None]
+    series, scale = np.array([0, 0, 1, 2]), np.ones(3)
+    unit, usual = error_units(errors, series, scale)
+    expected, apart = error_units(errors[:3], series[:3], scale[:2])
+    assert usual == pytest.approx(apart)
+    np.testing.assert_allclose(unit[:2], expected)
+
+
 def test_without_origins_errors_are_those_of_a_random_walk():
     series = [np.array([1.0, 3.0, 2.0]), np.array([5.0])]
     ends = Table.of(series).at_ends(4)

@@ -1,13 +1,19 @@
 """Effects of features against least squares on explicit differences, row by row."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from forecasting_training import overlapping_rows, unknown_twins
+from forecasting_training import check_knows_nothing_later, overlapping_rows, unknown_twins
 
 from sklearn_attention.forecasting import Table
 from sklearn_attention.forecasting import _feature_effects as module
 from sklearn_attention.forecasting._combined_forecast import CombinedForecast
-from sklearn_attention.forecasting._feature_effects import fit_without_effects, learn_effects
+from sklearn_attention.forecasting._feature_effects import (
+    cut_at_origins,
+    fit_without_effects,
+    learn_effects,
+)
 from sklearn_attention.forecasting._feature_ridge import FeatureRidge
 from sklearn_attention.forecasting._profiles import SeasonalProfiles
 from sklearn_attention.forecasting._ridges import WindowRidge
@@ -154,3 +160,31 @@ def test_the_last_known_features_go_on():
     spelled = Table.of(further.values, features=longer, known=seen.known)
     expected = found.each(spelled.at_ends(HORIZON))
     np.testing.assert_array_equal(found.each(further.at_ends(HORIZON)), expected)
+
+
+@pytest.mark.parametrize("twins", [False, True])
+def test_nothing_later_matters(twins, monkeypatch):
+    training = make((60, 50), known=(0,))
+    found = combined(training, SeasonalProfiles(SEASON), WindowRidge(SEASON))[0]
+    table = training.origins.table
+    table = unknown_twins(table) if twins else table
+    check_knows_nothing_later(found.each, table, HORIZON, 1e-9)
+    # Series that end at their origins are as many as these: they come in parts.
+    origins = table.origins(HORIZON, ahead=0)
+    expected = found.each(origins)
+    monkeypatch.setattr(module, "_MOST_VALUES", 500)
+    np.testing.assert_allclose(found.each(origins), expected, rtol=1e-9)
+
+
+def test_series_that_were_not_learned_from_end_at_their_origins():
+    table = make((30, 20)).origins.table
+    table = replace(table, identity=np.array([-1, 1]))
+    series, known = np.array([0, 0, 1, 1, 0]), np.array([9, 30, 12, 20, 9])
+    found = cut_at_origins(table.at_ends(HORIZON).at(series, known))
+    assert list(found.table.lengths) == [9, 30, 20]
+    assert list(found.table.counts) == [9 + HORIZON, 30 + HORIZON, 20 + HORIZON]
+    assert list(found.table.identity) == [-1, -1, 1]
+    assert list(found.series) == [0, 1, 2, 2, 0]
+    origins = table.at_ends(HORIZON).at(series, known)
+    np.testing.assert_array_equal(found.past(5), origins.past(5))
+    np.testing.assert_array_equal(found.future_features(), origins.future_features())

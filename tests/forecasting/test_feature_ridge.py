@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from forecasting_training import overlapping_rows, unknown_twins
+from forecasting_training import check_knows_nothing_later, overlapping_rows, unknown_twins
 
 from sklearn_attention.forecasting import Table
 from sklearn_attention.forecasting import _feature_ridge as module
@@ -110,3 +110,13 @@ def test_series_too_short_have_none():
     ridge, held_out = FeatureRidge(1.0).fit(training)
     assert np.isnan(held_out).all()
     assert np.isnan(ridge.forecast(training.origins.table.at_ends(HORIZON))).all()
+
+
+@pytest.mark.parametrize("twins", [False, True])
+@pytest.mark.parametrize("known", [(0, 2), ()])
+def test_nothing_later_matters(known, twins):
+    training = make((50, 40), known=known)
+    ridge, _ = FeatureRidge(1.0).fit(training)
+    table = training.origins.table
+    table = unknown_twins(table) if twins else table
+    check_knows_nothing_later(ridge.forecast, table, HORIZON, 1e-9)

@@ -341,3 +341,60 @@ class TestAutoLookback:
     def test_a_given_bandwidth_has_three_seasons(self):
         model = KernelForecaster(1, season_length=12, bandwidth=[0.5] * 36)
         assert model.fit(make_values(400)).lookback_ == 36
+
+
+def make_updated(normalize, features, seed=0):
+    """A forecaster of two series, updated by later steps and a third series.
+
+    The seed is of all values from step 70 on, and of features known only up to then.
+    """
+    values = {name: make_values(80, seed=i) for i, name in enumerate(["a", "b", "new"])}
+    values["b"] = 20 * values["b"]
+    X = pd.DataFrame({"known": np.arange(90) % 3.0, "past": np.cos(np.arange(90))}, DAYS)
+    rng = np.random.default_rng(seed)
+    for own in values.values():
+        own[70:] += 40 * rng.normal(size=10) * (1 + own.std())
+    X.iloc[70:, 1] += rng.normal(size=20)
+    series = {name: pd.Series(own, DAYS[:80]) for name, own in values.items()}
+    options = {"past_features": ["past"]} if features else {}
+    model = KernelForecaster(2, lookback=4, bandwidth=0.7, normalize=normalize, **options)
+    first = {name: series[name][:50] for name in "ab"}
+    later = {name: own[50:] for name, own in series.items()}
+    if features:
+        return model.fit(X[:50], first).update(X[50:80], later), X
+    return model.fit(first).update(later), None
+
+
+DAYS = pd.date_range("2024-01-01", periods=90, freq="D")
+
+
+@pytest.mark.parametrize("normalize", ["standard", "last", None])
+@pytest.mark.parametrize("features", [False, True])
+class TestStepsAlreadyObserved:
+    """They are forecast from what was observed before them, and from nothing else."""
+
+    def forecasts(self, model, X, steps):
+        X = DAYS[steps] if X is None else X.iloc[steps]
+        parts = [
+            model.predict_quantiles(X, [0.1, 0.5]),
+            model.predict(X, coverage=[0.5, 0.8]),
+        ]
+        return {name: np.hstack([part[name].to_numpy() for part in parts]) for name in parts[0]}
+
+    def test_later_observations_do_not_change_them(self, normalize, features):
+        steps = slice(53, 71)
+        found, other = (
+            self.forecasts(*make_updated(normalize, features, seed), steps) for seed in (0, 1)
+        )
+        assert set(found) == {"a", "b", "new"}
+        for name, own in found.items():
+            assert np.isfinite(own).all()
+            np.testing.assert_allclose(other[name], own, rtol=1e-11)
+
+    def test_together_they_are_the_same_as_one_by_one(self, normalize, features):
+        updated = make_updated(normalize, features)
+        every = self.forecasts(*updated, slice(60, 80))
+        for step in (60, 66, 79):
+            found = self.forecasts(*updated, slice(step, step + 1))
+            for name, own in every.items():
+                np.testing.assert_allclose(found[name][0], own[step - 60], rtol=1e-11)

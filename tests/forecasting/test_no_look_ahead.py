@@ -215,10 +215,9 @@ def test_steps_at_once_are_those_one_by_one(name, data):
 @given(until=st.integers(2, N_LATER - 1))
 def test_a_step_is_forecast_as_it_was_when_it_was_the_next(name, until):
     position = N_FIT + until
-    row = steps_of(name, [position])
-    found = flat(known_until(name, N_LATER).predict(row, coverage=LEVELS))
-    # A horizon of features; those after the first step are of no matter to it.
+    # A horizon of features, all of which a transformer forecasts the first step from.
     ahead = steps_of(name, [*range(position, position + HORIZON)])
+    found = flat(known_until(name, N_LATER).predict(ahead, coverage=LEVELS))
     before = flat(known_until(name, until).predict(ahead, coverage=LEVELS))
     np.testing.assert_allclose(found[:, 0], before[:, 0], rtol=PRECISION[name])
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from forecasting_training import check_knows_nothing_later
 
 from sklearn_attention.forecasting import Table
 from sklearn_attention.forecasting._profiles import SeasonalProfiles
@@ -65,3 +66,8 @@ def test_a_pattern_is_repeated_at_the_level_of_today():
     level = 10.0 * (steps >= 56)
     found = SeasonalProfiles(4).forecast(Table.of([level + pattern[steps % 4]]).at_ends(4))
     np.testing.assert_allclose(found[0], np.tile(10 + pattern, (4, 1)))
+
+
+def test_nothing_later_matters():
+    table = Table.of([make(), 5 + make(40, seed=1)])
+    check_knows_nothing_later(SeasonalProfiles(6.4).forecast, table, HORIZON)

@@ -2,7 +2,13 @@
 
 import numpy as np
 import pytest
-from forecasting_training import make_training_of, make_walks, overlapping_rows
+from forecasting_training import (
+    check_knows_nothing_later,
+    make_training_of,
+    make_walks,
+    overlapping_rows,
+    unknown_twins,
+)
 
 from sklearn_attention.forecasting import Table
 from sklearn_attention.forecasting import _ridges as module
@@ -138,3 +144,13 @@ def test_constant_series_have_maps_too():
     np.testing.assert_allclose(held_out[:, 0], 7.0)
     ends = training.origins.table.at_ends(HORIZON)
     np.testing.assert_allclose(ridge.forecast(ends), 7.0)
+
+
+def test_nothing_later_matters():
+    series = make_walks([60, 40])
+    training = make_training_of(series, HORIZON, LOOKBACK)
+    candidate = WindowRidge(LOOKBACK, own=True)
+    ridge, _ = candidate.fit(training)
+    assert candidate.coef is None  # a fit changes nothing of what is fitted
+    check_knows_nothing_later(ridge.forecast, training.origins.table, HORIZON)
+    check_knows_nothing_later(ridge.forecast, unknown_twins(training.origins.table), HORIZON)

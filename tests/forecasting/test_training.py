@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from forecasting_training import make_training_of, make_walks, overlapping_rows
 
+from sklearn_attention.forecasting._training import held_out
+
 
 @pytest.mark.parametrize("lengths", [(200,), (60, 45, 30), (12,), (400, 7, 3, 15)])
 def test_validation_origins_come_in_blocks_of_time(lengths):
@@ -60,3 +62,36 @@ def test_what_overlaps_is_what_a_loop_finds(lengths):
             own = origins.series == i
             expected = overlapping_rows(training, i, block)
             np.testing.assert_array_equal(origins.known[own & found], expected)
+
+
+class TestHeldOut:
+    def test_blocks_are_forecast_by_what_was_learned_without_them(self):
+        training, learned = make_training_of(make_walks([60, 45])), []
+
+        class Constant:
+            def __init__(self, block):
+                self.block = block
+
+            def forecast(self, origins):
+                found = np.full((len(origins), 2, origins.horizon), float(self.block))
+                found[:, 1] = origins.known[:, None]
+                return found
+
+        def learn(block):
+            learned.append(block)
+            return Constant(block)
+
+        found = held_out(learn, training, 2)
+        assert learned == list(range(training.n_blocks))
+        np.testing.assert_array_equal(found[:, 0, 0], training.block)
+        np.testing.assert_array_equal(found[:, 1, -1], training.validation.known)
+
+    def test_nothing_is_learned_where_nothing_is_validated(self):
+        training = make_training_of(make_walks([3]))
+        assert held_out(None, training).shape == (0, 1, 4)
+
+
+def test_many_series_that_can_be_validated_are_a_panel():
+    assert make_training_of(make_walks([20] * 30)).is_panel
+    assert not make_training_of(make_walks([20] * 29)).is_panel
+    assert not make_training_of(make_walks([4] * 30)).is_panel

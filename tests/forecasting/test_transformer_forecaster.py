@@ -15,7 +15,6 @@ from sklearn_attention.forecasting import (
     Calibration,
     _candidate_attention,
     _candidate_network,
-    _logarithms,
 )
 from sklearn_attention.forecasting._network import ForecastNetwork
 
@@ -583,18 +582,6 @@ class TestLog:
             4.8 + 0.01 * steps + 0.2 * np.sin(2 * np.pi * steps / 12) + 0.03 * noise
         )
         return pd.Series(values, pd.date_range("1949-01-01", periods=n, freq="MS"))
-
-    @pytest.mark.parametrize(
-        ("values", "shift"),
-        [([1.0, 2.0, 4.0], 0.0), ([0.0, 2.0, 4.0], 0.6), ([0.01, 2.0, 4.0], 0.4)],
-        ids=["clear of zero", "a zero", "close to zero"],
-    )
-    def test_is_shifted_where_values_come_close_to_zero(self, values, shift):
-        series = [np.array(values)]
-        np.testing.assert_allclose(_logarithms.shift_of(series), shift)
-        # Of many series the small ones would be lost in a shift for all.
-        if min(values) > 0:
-            assert _logarithms.shift_of(series * _logarithms.PANEL) == 0
 
     def test_is_chosen_where_a_season_grows_with_the_level(self):
         series = self.make()

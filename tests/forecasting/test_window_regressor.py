@@ -2,11 +2,18 @@
 
 import numpy as np
 import pytest
-from forecasting_training import make_training_of, make_walks, overlapping_rows
+from forecasting_training import (
+    check_knows_nothing_later,
+    make_training_of,
+    make_walks,
+    overlapping_rows,
+    unknown_twins,
+)
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.linear_model import BayesianRidge, LinearRegression
 
 from sklearn_attention import TransformerForecaster
+from sklearn_attention.forecasting import Table
 from sklearn_attention.forecasting._measures import naive_scales
 from sklearn_attention.forecasting._window_regressor import window_regressors
 
@@ -112,3 +119,19 @@ class TestForecaster:
 
         with pytest.raises(ValueError, match="not a regressor"):
             TransformerForecaster(candidates=[LogisticRegression()]).fit(np.arange(30.0))
+
+
+@pytest.mark.parametrize("twins", [False, True])
+def test_nothing_later_matters(twins):
+    _, training, candidate, _ = fitted(LinearRegression())
+    table = training.origins.table
+    table = unknown_twins(table) if twins else table
+    check_knows_nothing_later(candidate.forecast, table, HORIZON)
+
+
+def test_units_are_those_of_training():
+    series, _, candidate, _ = fitted(LinearRegression())
+    longer = Table.of([np.append(own, 1e4 * own[-3:]) for own in series])
+    origins = longer.at_ends(HORIZON).at(np.array([0, 1]), np.array([60, 50]))
+    expected = candidate.forecast(Table.of(series).at_ends(HORIZON))
+    np.testing.assert_allclose(candidate.forecast(origins), expected)

@@ -1,0 +1,114 @@
+"""Logarithms, the way back, and when they are chosen."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sklearn_attention.forecasting import Table
+from sklearn_attention.forecasting import _logarithms as module
+from sklearn_attention.forecasting._combined_forecast import fit_combined
+from sklearn_attention.forecasting._logarithms import Transform, choose_transform, shift_of
+
+HORIZON = 3
+
+
+def choose(values, log="auto", bounds=None, fit=None):
+    table = Table.of(values)
+
+    def fitted(table, logs):
+        return fit_combined(table, HORIZON, [12.0], 12, logs, ["ridge", "seasonal"])
+
+    return choose_transform(table, HORIZON, log, bounds, fit or fitted)
+
+
+def growing(n=96, seed=0):
+    """Growth, and a season that grows along."""
+    steps = np.arange(n)
+    noise = 0.03 * np.random.default_rng(seed).normal(size=n)
+    return np.exp(4 + 0.02 * steps + 0.3 * np.sin(2 * np.pi * steps / 12) + noise)
+
+
+class TestTransform:
+    def test_there_and_back(self):
+        values = np.array([0.0, 3.0, 1.5])
+        transform = Transform(True, 0.5, 0.5)
+        np.testing.assert_allclose(transform.encode(values), np.log(values + 0.5))
+        np.testing.assert_allclose(transform.decode(transform.encode(values)), values)
+        assert Transform().encode(values) is values
+        assert np.isfinite(transform.decode(np.array([1e5])))
+
+    def test_bounds_clip_what_comes_back(self):
+        values = np.array([0.1, 0.5, 3.0])
+        for log in (False, True):
+            transform = Transform(log, 0.0, 1.0, (0.7, None))
+            found = transform.decode(np.log(values) if log else values)
+            np.testing.assert_allclose(found, [0.7, 0.7, 3.0])
+
+    def test_what_is_not_positive_is_a_tenth_of_the_least_so_far(self):
+        transform = Transform(True, 0.0, 7.0)
+        found = np.exp(transform.encode(np.array([-1.0, 4.0, 0.0, 2.0, -5.0, 0.1, 0.001])))
+        np.testing.assert_allclose(found, [0.7, 4.0, 0.4, 2.0, 0.2, 0.1, 0.001])
+
+    @given(st.lists(st.floats(-10, 10), min_size=2, max_size=12), st.integers(1, 12))
+    def test_no_step_depends_on_later_ones(self, values, n):
+        values, transform = np.array(values), Transform(True, 0.25, 0.5)
+        if (values[:n] + 0.25 > 0).any():
+            found = transform.encode(values[:n])
+            np.testing.assert_array_equal(found, transform.encode(values)[:n])
+
+    def test_without_any_positive_value_there_are_no_logarithms(self):
+        with pytest.raises(ValueError, match="history has no positive value"):
+            Transform(True).encode(np.array([0.0, -1.0]))
+
+
+@pytest.mark.parametrize(
+    ("values", "shift"),
+    [([1.0, 2.0, 4.0], 0.0), ([0.0, 2.0, 4.0], 0.6), ([0.01, 2.0, 4.0], 0.4), ([0.0], 0.0)],
+    ids=["clear of zero", "a zero", "close to zero", "nothing else"],
+)
+def test_a_shift_where_values_come_close_to_zero(values, shift):
+    series = [np.array(values)]
+    np.testing.assert_allclose(shift_of(series), shift)
+    # Of many series the small ones would be lost in a shift for all.
+    if min(values) > 0:
+        assert shift_of(series * module.PANEL) == 0
+
+
+class TestChooseTransform:
+    def test_the_smaller_errors_decide(self):
+        transform, fitted = choose([growing()])
+        assert transform.log
+        assert fitted[0].names
+        steps = np.arange(96)
+        noise = np.random.default_rng(0).normal(size=96)
+        flat = 12 + 0.5 * steps + 8 * np.sin(2 * np.pi * steps / 12) + noise
+        assert not choose([flat])[0].log
+
+    def test_few_of_many_series_are_tried(self, monkeypatch):
+        monkeypatch.setattr(module, "_MOST_TRIED", 2)
+        transform, fitted = choose([growing(seed=i) for i in range(4)])
+        assert transform.log
+        assert fitted is None  # all of them have yet to be fitted
+
+    @pytest.mark.parametrize("log", [True, False])
+    def test_what_is_given_is_not_tried(self, log):
+        transform, fitted = choose([growing()], log, (0, 9), fit=pytest.fail)
+        assert (transform.log, transform.bounds, fitted) == (log, (0, 9), None)
+
+    def test_the_floor_before_a_positive_value_is_of_the_training_series(self):
+        series = [np.array([5.0, 4.0, 6.0]), np.array([300.0, 200.0])]
+        assert choose(series, True)[0].least == 4
+        series[1][0] = 0.0
+        transform = choose(series, True)[0]
+        assert transform.least == transform.shift > 0
+
+    @pytest.mark.parametrize("values", [[-1.0, 2.0], [0.0, 0.0]])
+    def test_there_are_none_of_negative_values_or_zeros_alone(self, values):
+        series = [np.array(values), np.array([0.0, 0.0])]
+        assert not choose(series, fit=pytest.fail)[0].log
+        with pytest.raises(ValueError, match=r"log=True is for .* least value is -?[01].0"):
+            choose(series, True)
+
+    def test_where_nothing_can_be_validated_logarithms_are_taken(self):
+        assert choose([np.array([1.0, 2.0])])[0].log
