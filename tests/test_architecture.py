@@ -37,7 +37,7 @@ TORCH = {
     "attention",
     "nn",
     "training",
-    *(f"forecasting.{name}" for name in ("_candidate_network", "_network")),
+    *(f"forecasting.{name}" for name in ("_candidate_network", "_correction", "_network")),
     *(f"sequence.{name}" for name in ("_beam_search", "_pair_batches", "_seq2seq_network")),
     *(f"sequence.{name}" for name in ("_language_network", "_language_reading")),
     *(f"transformer.{name}" for name in ("_learning", "_network", "_output_shares")),
@@ -56,8 +56,7 @@ WITHOUT_TESTS = {
     """,
     "bandwidth": "_convolution _density",
     "forecasting": """
-        _append _features _forecast_steps _mistakes
-        _observe _panel _record _series _tidy
+        
     """,
     "kernel_approximation": "_fourier_features _positive_features _random_features",
     "kernel_attention": "_kernel",

@@ -7,7 +7,6 @@ from ._forecasts import Forecasts
 from ._kernel_forecaster import KernelForecaster
 from ._metrics import crps, mase, msis, naive_scale
 from ._origins import Origins
-from ._panel import Panel
 from ._table import Table
 from ._time import TimeIndex
 from ._transformer_forecaster import TransformerForecaster
@@ -18,7 +17,6 @@ __all__ = [
     "Forecasts",
     "KernelForecaster",
     "Origins",
-    "Panel",
     "Table",
     "TimeIndex",
     "TransformerForecaster",

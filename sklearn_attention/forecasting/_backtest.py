@@ -1,15 +1,16 @@
 """Forecasts from points in the past, beside what happened."""
 
 import numbers
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 from sklearn.base import clone
 from sklearn.model_selection import TimeSeriesSplit, check_cv
 
-from .._validation import check_positive
-from ._panel import ALIGNED
-from ._record import Record
+from .._validation import check_positive, check_probabilities
+from ._inputs import read_given, request, with_known, without_gaps
+from ._missing import fill_values
 
 
 def backtest(forecaster, X, y, cv, refit, coverage):
@@ -17,64 +18,115 @@ def backtest(forecaster, X, y, cv, refit, coverage):
 
     The forecaster is not changed, and need not be fitted.
     """
-    record = Record.read(X, y)
-    panel = record.panel
-    rows = X if y is None else y
-    rows = rows if panel.form in ALIGNED else np.empty(len(panel.time))
-    folds, model, ends, known = [], None, {}, 0
-    for fold, (first, last, start, stop) in enumerate(_folds(rows, cv, forecaster.horizon)):
+    if coverage is not None:
+        coverage = check_probabilities("coverage", coverage).tolist()
+    reader = clone(forecaster)
+    table, rows, _ = read_given(reader, X, y)
+    form, names = table.form, table.names
+    past = _Past(reader, table, rows)
+    target = (X if y is None else y) if form.aligned else np.empty(len(table.time))
+    folds, model = [], None
+    for fold, (first, last, start, stop) in enumerate(_folds(target, cv, forecaster.horizon)):
         if refit or model is None:
-            begin, past = first, record.past(first, last)
-            model = clone(forecaster).fit(*record.told(past, {}, last))
-        elif last < known:
+            model = past.learn(first, last)
+        elif last < past.last:
             raise ValueError(
                 f"cv={cv!r} ends the past of fold {fold} before that of the fold before: sort "
                 "its folds in time, or pass refit=True."
             )
         else:
-            past = record.past(begin, last)
-            if ends != _ends_of(past):
-                fill = {"missing": forecaster.missing, "season_length": model.season_length_}
-                model.update(*record.told(past, ends, last, fill))
-        ends, known = _ends_of(past), last
-        found = _compare(record, model, ends, start, stop, coverage)
-        cutoff = panel.time.between(last - 1, last)[0]
+            past.update(model, last)
+        found = past.compare(model, start, stop, coverage)
+        cutoff = table.time.between(last - 1, last)[0]
         folds += [part.assign(fold=fold, cutoff=cutoff) for part in found]
     if not folds:
         raise ValueError(f"cv={cv!r} has no test rows of series that have a past: pass others.")
+    found = pd.concat(folds, ignore_index=True)
     keys = ["fold", "cutoff", "time", "actual"]
-    if panel.form not in ("array", "series"):
+    if form.kind not in ("array", "series"):
         keys.insert(0, "series")
-    table = pd.concat(folds, ignore_index=True)
+        of_row = [names[i] for i in found["series"]]
+        found["series"] = pd.Series(of_row, dtype=object).infer_objects()
     named = ["series", *keys]
-    return table[keys + [name for name in table if name not in named]]
+    return found[keys + [name for name in found if name not in named]]
 
 
-def _ends_of(past):
-    return {i: start + len(values) for i, (start, values) in past.items()}
+class _Past:
+    """What happened to series, of which a forecaster is shown more and more."""
 
+    def __init__(self, reader, table, rows):
+        names = ["y" if name is None else name for name in table.names]
+        self.table = replace(table, names=names, form=replace(table.form, kind="dict"))
+        self.reader, self.rows = reader, rows
 
-def _compare(record, model, ends, start, stop, coverage):
-    """For each series that has a past a frame of its forecasts, and of what happened."""
-    happened = record.happened(ends, start, stop)
-    if not happened:
-        return []
-    forecasts = model.predict(record.asked(ends, start, stop), coverage=coverage)
-    parts = []
-    for i, (times, actual) in happened.items():
-        found = pd.DataFrame(forecasts[record.names[i]]).reindex(times)
-        if found.isna().any(axis=None):
-            lost = times[found.isna().any(axis=1)][0]
+    def learn(self, first, last):
+        """A forecaster that is fitted to a stretch."""
+        stretch = self.table.between(first, last)
+        self.first, self.last = first, last
+        # The series that it knows, in its order, the first step of its time, and their ends.
+        self.known, self.ends = np.flatnonzero(stretch.counts), stretch.ends
+        self.begin = int(stretch.step.min())
+        model = clone(self.reader)
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(self.reader, name):
+                setattr(model, name, getattr(self.reader, name))
+        model._check_parameters()
+        stretch, rows = stretch.take(self.known, self.begin), self._of_model(self.rows)
+        what = "X" if rows is None else "y"
+        stretch = without_gaps(model, stretch, rows, what)
+        return model._fit_table(stretch, {"X": stretch, "y": None, "metadata": {}})
+
+    def update(self, model, last):
+        """Append the observations since; gaps are filled by all since learning began."""
+        stretch = self.table.between(self.first, last)
+        self.last = last
+        stretch = fill_values(
+            stretch, missing=model.missing, season_length=model.season_length_, what="y"
+        )
+        later = stretch.of_rows(np.flatnonzero(stretch.step >= self.ends[stretch.series]))
+        self.ends = np.maximum(self.ends, stretch.ends)
+        if len(later.step):
+            further = np.setdiff1d(np.flatnonzero(later.counts), self.known)
+            self.known = np.append(self.known, further)
+            model._append(later.take(self.known, self.begin), self._of_model(self.rows))
+
+    def _of_model(self, rows):
+        """Rows of features with series and steps as a forecaster numbers them."""
+        if rows is None:
+            return None
+        number = np.full(len(self.table), -1)
+        number[self.known] = np.arange(len(self.known))
+        rows = rows.take(number[rows.series] >= 0)
+        return rows._replace(series=number[rows.series], step=rows.step - self.begin)
+
+    def compare(self, model, start, stop, coverage):
+        """A frame of forecasts of a stretch beside what happened; none if nothing did."""
+        happened = self.table.between(start, stop)
+        there = ~np.isnan(happened.value) & np.isin(happened.series, self.known)
+        happened = happened.of_rows(np.flatnonzero(there))
+        if not len(happened.step):
+            return []
+        own, rows, covered = happened.take(self.known, self.begin), None, slice(None)
+        if self.rows is not None:
+            # Rows between the past and the stretch are needed too.
+            first = self.ends[self.known].min()
+            rows = self.rows.take((self.rows.step >= first) & (self.rows.step < stop))
+            rows = self._of_model(rows)
+            size = 1 + max(found.step.max(initial=0) for found in (own, rows))
+            covered = np.isin(*(found.series * size + found.step for found in (own, rows)))
+        requested = request(own, own.series[covered], own.step[covered])
+        table = with_known(model, model.observed_, rows, requested)
+        if not np.all(covered):
+            step = own.step[~covered][0]
+            lost = own.time.between(step, step + 1)[0]
             raise ValueError(f"X has no rows for {lost}, where y has values: add them.")
-        if coverage is None:
-            found.columns = ["forecast"]
-        found = found.rename_axis(None).reset_index(drop=True)
-        name = pd.Series([record.panel.names[i]] * len(times), dtype=object)
-        found.insert(0, "series", name.infer_objects())
-        found.insert(1, "time", times)
-        found.insert(2, "actual", actual)
-        parts.append(found)
-    return parts
+        forecasts, columns = model._forecast_rows(table, requested, coverage)
+        forecasts = forecasts.reshape(len(own.step), -1).astype(own.form.dtype)
+        found = pd.DataFrame(forecasts, columns=columns or ["forecast"])
+        found.insert(0, "series", self.known[own.series])
+        found.insert(1, "time", own.time.between(0, own.step.max() + 1)[own.step])
+        found.insert(2, "actual", own.value)
+        return [found]
 
 
 def _folds(target, cv, horizon):

@@ -1,33 +1,117 @@
-"""Reading features, and placing their rows on the steps of the series."""
+"""Features beside series: separating both, and placing rows of features on their steps."""
 
-from dataclasses import dataclass
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from scipy.sparse import issparse
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_consistent_length, validate_data
 
-from ._missing import fill_line, refuse_too_large
-from ._panel import LONG
+from ._checks import refuse_swapped
+from ._missing import fill_features
+from ._read import as_array
+from ._tidy import SERIES, TIME, features_of, is_tidy, split_tidy
 
 
-def read_table(forecaster, table, *, reset, may_lack=()):
+def separate(X, y):
+    """Features, None if there are none, and series, of what is passed to `fit`.
+
+    Also "X" or "y", what the series were passed as.
+    """
+    if y is None:
+        if isinstance(X, pd.Index):
+            raise ValueError(
+                "X is an index alone, and y is None: pass the series as X or as y."
+            )
+        return *(split_tidy(X) if is_tidy(X) else (None, X)), "X"
+    refuse_swapped(X, y)
+    if isinstance(X, pd.Index) and not isinstance(y, pd.Series | pd.DataFrame | dict):
+        y = as_array(y, "y")
+        check_consistent_length(X, y)
+        # Forecasts then have an index too.
+        y = (pd.Series if y.ndim == 1 else pd.DataFrame)(y, index=X)
+    if is_tidy(y):
+        return *_beside_tidy(X, y), "y"
+    if is_tidy(X):
+        check_consistent_length(X, y)
+        _check_index(X.index, y)
+        return *split_tidy(X, y), "y"
+    if X is not None and not isinstance(y, dict) and not _shared(split_index(X)[1], y):
+        check_consistent_length(X, y)
+    return X, y, "y"
+
+
+def _beside_tidy(X, y):
+    """Features beside a tidy frame of series: a row for each of its rows, or for each time."""
+    further, target = split_tidy(y, what="y")
+    if further is not None:
+        raise ValueError(
+            f"y has the features {list(further)} beside X: pass them in X, or all in one frame."
+        )
+    if X is None or isinstance(X, pd.Index):
+        return X, target
+    if not isinstance(X, pd.Series | pd.DataFrame):
+        raise ValueError(
+            f"X is of type {type(X).__name__} beside a frame with the column {SERIES!r}: pass "
+            "features as further columns of that frame."
+        )
+    if X.index.equals(y.index):
+        keys = {name: y[name] for name in (SERIES, TIME)}
+        X = features_of(pd.DataFrame(X).assign(**keys))
+    return X, target
+
+
+def split_index(X):
+    """The table of features, which may have no columns, and the index of X, if any."""
+    if isinstance(X, pd.Index):
+        return pd.DataFrame(index=X), X
+    if isinstance(X, pd.Series):
+        X = X.to_frame()
+    return X, X.index if isinstance(X, pd.DataFrame) else None
+
+
+def index_of_rows(index, y):
+    """Index of rows of features: their own, which has to be that of the series, or the series'.
+
+    None where rows follow one another; `y` is from :func:`separate`.
+    """
+    if is_tidy(y) or _shared(index, y):
+        return index
+    _check_index(index, y)
+    return y.index if index is None and isinstance(y, pd.Series | pd.DataFrame) else index
+
+
+def _shared(index, y):
+    """Whether rows of features are about times, and series one below the other."""
+    rows = getattr(y, "index", None)
+    if index is None or not isinstance(rows, pd.MultiIndex):
+        return False
+    if isinstance(index, pd.DatetimeIndex | pd.PeriodIndex):
+        return True
+    # Numbers may count rows: as many as all series have together are meant to be theirs.
+    own = len(index) == len(rows) and rows.get_level_values(0).nunique() > 1
+    return not isinstance(index, pd.MultiIndex) and not own
+
+
+def _check_index(index, y):
+    """Rows of features and of a series with an index must be about the same steps."""
+    own = y.index if isinstance(y, pd.Series | pd.DataFrame) else None
+    if index is None or own is None or index.equals(own):
+        return
+    both = zip(index, own, strict=False)
+    mine, theirs = next((pair for pair in both if pair[0] != pair[1]), (index[0], own[0]))
+    raise ValueError(
+        f"X and y have different indexes ({mine} beside {theirs}): give both the same, for "
+        "example with X.loc[y.index]."
+    )
+
+
+def read_features(forecaster, table, *, reset, may_lack=()):
     """Features as numbers; names and number of columns are set on a forecaster, or compared.
 
-    Parameters
-    ----------
-    forecaster : Forecaster
-    table : DataFrame or array
-        A frame may have no columns.
-    reset : bool
-        Whether this is `fit`.
-    may_lack : sequence of str, default=()
-        Names of columns that a frame need not have.
-
-    Returns
-    -------
-    table : ndarray of shape (n_rows, n_features)
-        With missing values where there are, also in place of columns that it lacks.
+    A frame may have no columns, and need not have those that may lack: missing values stand in
+    their place.
     """
     if isinstance(table, pd.DataFrame) and table.shape[1] == 0:
         if forecaster.n_features_in_ > len(may_lack):
@@ -64,125 +148,168 @@ def _may_be_numeric(column):
     return column.dtype == object and not column.map(lambda v: isinstance(v, str)).any()
 
 
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """Rows of features, and which steps of which series they are about.
+def read_rows(forecaster, X, table):
+    """Features (n_rows, n_features) of the rows of X beside a fitted table, and their index.
 
-    Attributes
-    ----------
-    table : ndarray of shape (n_rows, n_features)
-    steps, rows : list of ndarray of int
-        For each series, positions and the rows that are about them.
+    The index is None where rows follow one another.
+    """
+    if isinstance(X, dict) or np.ndim(X) == 0:
+        raise ValueError(
+            f"X={X!r} is not valid: pass None, the number of steps, a date, an index, or "
+            "features."
+        )
+    if table.form.kind == "tidy" and is_tidy(X):
+        # What is to be forecast, or was not known then, is not read.
+        lacks = "y" not in getattr(forecaster, "feature_names_in_", ())
+        X = features_of(X.drop(columns="y", errors="ignore") if lacks else X)
+    if isinstance(X, pd.Series) and not forecaster.n_features_in_:
+        X = X.index
+    given, index = split_index(X)
+    n_columns, name = (*np.shape(given), 1)[1], type(forecaster).__name__
+    if n_columns and forecaster.n_features_in_ == 0:
+        if index is None:
+            raise ValueError(
+                f"X={X!r} has no index, and {name} was fitted without features: pass the "
+                "number of steps as an int, or an index."
+            )
+        raise ValueError(
+            f"X has {n_columns} features, but {name} was fitted without: pass their index "
+            "alone."
+        )
+    if index is not None and table.time.kind == "position" and not isinstance(X, pd.Index):
+        index = None  # what was fitted has no steps that these could be
+    if np.shape(given)[0] == 0:
+        raise ValueError("X has 0 rows: pass one for each step to forecast.")
+    if n_columns == 0 and index is None:
+        given = pd.DataFrame(index=range(len(given)))
+    past_names = forecaster.past_names_
+    return read_features(forecaster, given, reset=False, may_lack=past_names), index
+
+
+class Rows(NamedTuple):
+    """Rows of features, and the steps of series that they are about, several for each of them.
+
+    `series`, `step` and `row`, which number the rows of `features`, are of shape (n_placed,).
     """
 
-    table: np.ndarray
-    steps: list
-    rows: list
+    series: np.ndarray
+    step: np.ndarray
+    row: np.ndarray
+    features: np.ndarray
 
-    @classmethod
-    def place(cls, table, index, panel, begins):
-        """Place rows on the steps of a panel.
-
-        An index has steps, for all series alike, or series and step, in two levels. Rows
-        without one follow one another, from a step `begins` of each series on.
-        """
-        rows = [np.arange(len(table))] * len(panel)
-        if index is None:
-            return cls(table, [begin + rows[0] for begin in begins], rows)
-        if not isinstance(index, pd.MultiIndex):
-            return cls(table, [panel.time.positions(index)] * len(panel), rows)
-        tidy = panel.form == "tidy"
-        if panel.form not in (*LONG, "dict") or index.nlevels != (3 if tidy else 2):
-            wanted = "the columns 'unique_id' and 'ds', or " if tidy else ""
-            raise ValueError(
-                f"X has an index of {index.nlevels} levels, but y is not long: give X {wanted}"
-                "the index of the time alone."
-            )
-        of_row, steps = index.get_level_values(0), index.get_level_values(1)
-        series = pd.Index(panel.names, tupleize_cols=False).get_indexer(of_row)
-        if (series < 0).any():
-            unknown = sorted(map(str, set(of_row[series < 0])))
-            raise ValueError(f"X has rows of unknown series, {unknown}: fit them first.")
-        order = np.argsort(series, kind="stable")
-        rows = np.split(order, np.searchsorted(series[order], np.arange(1, len(panel))))
-        return cls(table, [panel.time.positions(steps[own]) for own in rows], rows)
-
-    def features(self, panel, missing):
-        """Features of every observation, which all need a row; a table for each series."""
-        found = []
-        for i, (start, end) in enumerate(zip(panel.starts, panel.ends, strict=True)):
-            steps, values = self._within(i, start, end)
-            own, lost = _spread(steps, values, end - start)
-            if len(lost):
-                lost = panel.time.name_steps(start + lost)
-                raise ValueError(f"X has no rows for {lost}, where y has values: add them.")
-            found.append(_filled(own, start, panel.time, missing))
-        return found
-
-    def replaced(self, i, features, known, panel, missing):
-        """Features of a series, its known columns replaced where there are rows."""
-        steps, values = self._within(i, panel.starts[i], panel.ends[i])
-        if len(steps) == 0:
-            return features
-        features = features.copy()
-        features[steps[:, None], known] = values[:, known]
-        return _filled(features, panel.starts[i], panel.time, missing)
-
-    def later(self, i, known, n_steps, panel, missing):
-        """Known features of at most so many steps after the end of a series, without gaps."""
-        end = panel.ends[i]
-        steps, values = self._within(i, end, np.inf)
-        if len(steps) == 0:
-            raise ValueError(
-                "X does not cover the horizon: the forecaster was fitted with features, so "
-                "pass X with rows for the steps to forecast, from "
-                f"{panel.time.name_steps([end])} on."
-            )
-        own, lost = _spread(steps, values[:, known], steps.max() + 1)
-        if len(lost):
-            raise ValueError(
-                "X does not cover the horizon: there are no rows for "
-                f"{panel.time.name_steps(end + lost)}, which lie between the end of the series "
-                "and the steps to forecast. Add them."
-            )
-        return _filled(own[:n_steps], end, panel.time, missing)
-
-    def _within(self, i, start, end):
-        """Steps of a series from `start` on, counted from there, and their features."""
-        there = (self.steps[i] >= start) & (self.steps[i] < end)
-        return self.steps[i][there] - start, self.table[self.rows[i][there]]
+    def take(self, kept):
+        """Some of the steps."""
+        return self._replace(series=self.series[kept], step=self.step[kept], row=self.row[kept])
 
 
-def _spread(steps, values, n_steps):
-    """A row for each of n steps, and those for which there is none."""
-    spread = np.full((n_steps, values.shape[1]), np.nan)
-    spread[steps] = values
-    return spread, np.setdiff1d(np.arange(n_steps), steps)
+def place(features, index, table, begins):
+    """Place rows of features on the steps of a table.
+
+    An index has steps, for all series alike, or series and step, in two levels. Rows without
+    one follow one another, from a step `begins` of each series on.
+    """
+    n_rows, n_series = len(features), len(table)
+    if not isinstance(index, pd.MultiIndex):
+        steps = np.arange(n_rows) if index is None else table.time.positions(index)
+        begins = begins if index is None else np.zeros(n_series, dtype=np.int64)
+        series = np.repeat(np.arange(n_series), n_rows)
+        step = np.tile(steps, n_series) + begins[series]
+        return Rows(series, step, np.tile(np.arange(n_rows), n_series), features)
+    tidy = table.form.kind == "tidy"
+    if not (table.form.long or table.form.kind == "dict") or index.nlevels != 2 + tidy:
+        wanted = "the columns 'unique_id' and 'ds', or " if tidy else ""
+        raise ValueError(
+            f"X has an index of {index.nlevels} levels, but y is not long: give X {wanted}"
+            "the index of the time alone."
+        )
+    of_row, steps = index.get_level_values(0), index.get_level_values(1)
+    series = pd.Index(table.names, tupleize_cols=False).get_indexer(of_row)
+    if (series < 0).any():
+        unknown = sorted(map(str, set(of_row[series < 0])))
+        raise ValueError(f"X has rows of unknown series, {unknown}: fit them first.")
+    return Rows(series, _positions(table, series, steps), np.arange(n_rows), features)
 
 
-def _filled(table, start, time, missing):
-    """A table of steps that follow one another, from `start` on, without missing values."""
-    refuse_too_large(table, start, time, "X")
-    lost = np.isnan(table)
-    if not lost.any():
+def _positions(table, series, steps):
+    """Positions of steps, each once in a series."""
+    distinct = steps.unique()
+    try:
+        found = table.time.positions(distinct)[distinct.get_indexer(steps)]
+    except ValueError:
+        found = np.zeros(len(steps), dtype=np.int64)
+    if len(np.unique(series * (found.max() + 1) + found)) < len(found):
+        for i in np.unique(series):  # errors are about one series
+            table.time.positions(steps[series == i])
+    return found
+
+
+def with_features(table, rows, missing):
+    """A table with the features of every row, which all need some."""
+    place = rows.step - table.starts[rows.series]
+    inside = (place >= 0) & (place < table.counts[rows.series])
+    target = table.first[rows.series[inside]] + place[inside]
+    features = np.full((len(table.value), rows.features.shape[1]), np.nan)
+    features[target] = rows.features[rows.row[inside]]
+    lost = np.setdiff1d(np.arange(len(features)), target)
+    if len(lost):
+        steps = table.step[lost[table.series[lost] == table.series[lost[0]]]]
+        steps = table.time.name_steps(steps)
+        raise ValueError(f"X has no rows for {steps}, where y has values: add them.")
+    return fill_features(replace(table, features=features), missing)
+
+
+def with_later_features(table, rows, steps, horizon, missing):
+    """A table with the features known beforehand of `rows`, also of later steps.
+
+    `steps` are the last ones to forecast of each series, (n_series,): later rows reach there,
+    and as far into the horizon as there are some.
+    """
+    known, ahead = table.known, np.maximum(steps + 1 - table.ends, 0)
+    if not len(known):
         return table
-    at_ends = lost[0].any() or lost[-1].any()
-    if missing == "raise" or at_ends:
-        steps = time.name_steps(start + np.flatnonzero(lost.any(axis=1)))
-        remedy = "fill those at the ends" if at_ends else "pass missing='interpolate' or fill"
-        raise ValueError(f"X has missing values (NaN) at {steps}: {remedy}.")
-    return np.apply_along_axis(fill_line, 0, table)
+    place = rows.step - table.starts[rows.series]
+    within = rows.take((place >= 0) & (rows.step < table.ends[rows.series]))
+    target = table.first[within.series] + within.step - table.starts[within.series]
+    features = table.features.copy()
+    features[target[:, None], known] = within.features[within.row[:, None], known]
+    table = fill_features(replace(table, features=features), missing)
+    if not ahead.any():
+        return table
+    later = rows.take((rows.step >= table.ends[rows.series]) & (ahead[rows.series] > 0))
+    place = later.step - table.ends[later.series]
+    n_later = np.zeros(len(table), dtype=np.int64)
+    np.maximum.at(n_later, later.series, place + 1)
+    _check_cover(table, later, place, n_later, ahead)
+    n_later = np.minimum(n_later, -(-ahead.max() // horizon) * horizon)
+    longer = table.resized(table.lengths + n_later)
+    kept = place < n_later[later.series]
+    target = longer.first[later.series[kept]] + table.lengths[later.series[kept]] + place[kept]
+    further = np.flatnonzero(np.isnan(longer.value))
+    part = longer.of_rows(further)
+    ordered = np.empty(len(longer.value), dtype=np.int64)
+    ordered[target] = later.row[kept]
+    part = fill_features(
+        replace(part, features=rows.features[ordered[further][:, None], known]), missing
+    )
+    features = longer.features
+    features[further[:, None], known] = part.features
+    return longer
 
 
-def refuse_leakage(panel, known, names):
-    """Raise if a feature that is known beforehand is the target itself."""
-    for column in known:
-        for values, features, name in zip(
-            panel.values, panel.features, panel.names, strict=True
-        ):
-            varies = (values != values[0]).any()
-            if varies and np.array_equal(features[:, column], values):
-                raise ValueError(
-                    f"X has the column {names[column]!r}, which is the target {name!r} itself "
-                    "and will not be known when it is to be forecast: remove it."
-                )
+def _check_cover(table, rows, place, n_later, ahead):
+    """Raise if there are no rows for steps to forecast, or between the end and those."""
+    lacking = np.flatnonzero((ahead > 0) & (n_later == 0))
+    if len(lacking):
+        raise ValueError(
+            "X does not cover the horizon: the forecaster was fitted with features, so "
+            "pass X with rows for the steps to forecast, from "
+            f"{table.time.name_steps(table.ends[lacking[:1]])} on."
+        )
+    counts = np.bincount(rows.series, minlength=len(table))
+    for i in np.flatnonzero(counts != n_later)[:1]:
+        lost = np.setdiff1d(np.arange(n_later[i]), place[rows.series == i])
+        raise ValueError(
+            "X does not cover the horizon: there are no rows for "
+            f"{table.time.name_steps(table.ends[i] + lost)}, which lie between the end of the "
+            "series and the steps to forecast. Add them."
+        )

@@ -9,14 +9,19 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._base import AttentionEstimator, keeps_state_on_failure
 from .._validation import check_in_open_interval, check_positive, check_probabilities
-from ._append import appended, read_later
 from ._backtest import backtest
 from ._calibration import Calibration
-from ._features import refuse_leakage
-from ._forecast_steps import build, read_steps
+from ._checks import refuse_leakage, resolve_past
+from ._features import with_features
+from ._inputs import (
+    check_follows,
+    read_given,
+    read_later,
+    read_request,
+    with_known,
+    without_gaps,
+)
 from ._measures import naive_scales
-from ._observe import read_training, resolve_past
-from ._panel import Panel
 from ._season import season_of
 from ._table import Form, Table
 from ._time import TimeIndex
@@ -97,7 +102,6 @@ class Forecaster(AttentionEstimator, ABC):
         self.missing = missing
 
     @keeps_state_on_failure
-    @with_callbacks
     def fit(self, X, y=None):
         """Learn from series, and remember them to forecast from.
 
@@ -126,21 +130,26 @@ class Forecaster(AttentionEstimator, ABC):
             If data or parameters are not valid. The estimator then is as it was before.
         """
         self._check_parameters()
-        panel = read_training(self, X, y)
-        n_features, names = self.n_features_in_, list(getattr(self, "feature_names_in_", []))
+        table = without_gaps(self, *read_given(self, X, y))
+        return self._fit_table(table, {"X": X, "y": y, "metadata": {}})
+
+    @with_callbacks
+    def _fit_table(self, table, task_data):
+        """Learn from a table, whose features this forecaster has read, and remember it."""
+        names = list(getattr(self, "feature_names_in_", range(self.n_features_in_)))
+        texts = names if hasattr(self, "feature_names_in_") else []
         self.past_names_, self.known_columns_ = resolve_past(
-            self.past_features, n_features, names
+            self.past_features, self.n_features_in_, texts
         )
-        if n_features:
-            refuse_leakage(panel, self.known_columns_, names or range(n_features))
+        self.observed_ = table = replace(table, known=self.known_columns_)
+        if table.n_features:
+            refuse_leakage(table, names)
         self.horizon_ = int(self.horizon)
-        self.season_length_ = season_of(panel, self.season_length)
-        self.scale_ = naive_scales(panel.values)
-        self.observed_ = panel.table(known=self.known_columns_)
-        task_data = {"X": X, "y": y, "metadata": {}}
+        self.season_length_ = season_of(table, self.season_length)
+        self.scale_ = naive_scales(table.values)
         context = self._init_callback_context(max_subtasks=self._max_subtasks)
         context.call_on_fit_task_begin(estimator=self, **task_data)
-        self._learn(self.observed_, context, task_data)
+        self._learn(table, context, task_data)
         context.call_on_fit_task_end(estimator=self, **task_data, reconstruction_attributes={})
         return self
 
@@ -170,13 +179,15 @@ class Forecaster(AttentionEstimator, ABC):
         far, which a handful of observations do not tell well.
         """
         check_is_fitted(self)
-        panel = Panel.of(self.observed_)
-        later, rows = read_later(self, X, y, panel, may_add=True)
-        longer, n_training = appended(panel, later, rows, self.missing), len(self.scale_)
-        identity = np.arange(len(longer))
-        identity[n_training:] = -1
-        self.observed_ = longer.table(identity, self.known_columns_)
+        self._append(*read_later(self, X, y, may_add=True))
         return self
+
+    def _append(self, later, rows):
+        """Append observations that follow, with rows of features, to those known."""
+        check_follows(self.observed_, later)
+        if rows is not None and self.n_features_in_:
+            later = with_features(later, rows, self.missing)
+        self.observed_ = self.observed_.append(later)
 
     def predict(self, X=None, *, history=None, coverage=None):
         """Forecast.
@@ -212,12 +223,18 @@ class Forecaster(AttentionEstimator, ABC):
         observation.
         """
         check_is_fitted(self)
-        requested = self._read(X, history)
-        if coverage is None:
-            return requested.wrap(self._answer(requested)[:, 0])
-        coverages = check_probabilities("coverage", coverage).tolist()
+        if coverage is not None:
+            coverage = check_probabilities("coverage", coverage).tolist()
+        table, requested = read_request(self, X, history)
+        found, columns = self._forecast_rows(table, requested, coverage, history is not None)
+        return requested.wrap(found, columns)
+
+    def _forecast_rows(self, table, requested, coverages=None, fresh=False):
+        """Forecasts and what they are called, beside the ends of intervals if there are any."""
+        if coverages is None:
+            return self._answer(table, requested)[:, 0], None
         ends = [f"{end}_{100 * level:g}" for level in coverages for end in ("lower", "upper")]
-        return requested.wrap(self._intervals(requested, coverages), ["forecast", *ends])
+        return self._intervals(table, requested, coverages, fresh), ["forecast", *ends]
 
     def predict_interval(self, X=None, coverage=0.9, *, history=None):
         """Intervals that contain an observation with a given probability, step by step.
@@ -248,8 +265,9 @@ class Forecaster(AttentionEstimator, ABC):
         """
         check_is_fitted(self)
         coverage = check_in_open_interval("coverage", coverage, 0, 1)
-        requested = self._read(X, history)
-        return requested.wrap(self._intervals(requested, [coverage])[:, 1:], ["lower", "upper"])
+        table, requested = read_request(self, X, history)
+        ends = self._intervals(table, requested, [coverage], history is not None)[:, 1:]
+        return requested.wrap(ends, ["lower", "upper"])
 
     def predict_quantiles(self, X=None, quantiles=(0.1, 0.5, 0.9), *, history=None):
         """Quantiles of the distribution of each step.
@@ -272,12 +290,13 @@ class Forecaster(AttentionEstimator, ABC):
         """
         check_is_fitted(self)
         levels = check_probabilities("quantiles", quantiles)
-        requested = self._read(X, history)
+        table, requested = read_request(self, X, history)
 
         def finish(forecasts, drift, n_blocks):
             return self.calibration_.quantiles(forecasts, levels, drift, n_blocks)
 
-        return requested.wrap(self._answer(requested, levels, finish), levels.tolist())
+        found = self._answer(table, requested, levels, finish, history is not None)
+        return requested.wrap(found, levels.tolist())
 
     def score(self, X, y=None):
         """Minus the mean absolute scaled error; higher is better.
@@ -303,15 +322,10 @@ class Forecaster(AttentionEstimator, ABC):
            accuracy. International Journal of Forecasting 22, 679-688.
         """
         check_is_fitted(self)
-        panel = Panel.of(self.observed_)
-        later, rows = read_later(self, X, y, panel)
-        asked = [np.arange(*ends) for ends in zip(later.starts, later.ends, strict=True)]
-        steps = build(self, panel, asked, rows)
-        requested = _Requested(
-            steps, steps.panel.table(self._identity(steps), self.known_columns_)
-        )
-        answers = np.split(self._answer(requested)[:, 0], requested.cuts)
-        scale = naive_scales(panel.values)
+        later, rows = read_later(self, X, y)
+        table = with_known(self, self.observed_, rows, later)
+        answers = np.split(self._answer(table, later)[:, 0], later.first[1:])
+        scale = naive_scales(self.observed_.values)
         scale[: len(self.scale_)] = self.scale_
         errors = [
             np.abs(found - actual).mean() / unit
@@ -410,21 +424,18 @@ class Forecaster(AttentionEstimator, ABC):
         tags.target_tags.multi_output = True
         return tags
 
-    def _read(self, X, history):
-        """Rows that are requested, and the series to forecast them from."""
-        steps = read_steps(self, X, history)
-        return _Requested(steps, steps.panel.table(self._identity(steps), self.known_columns_))
-
     def _ends(self, X, history):
         """Origins at the ends of the series to forecast, and their names."""
-        requested = self._read(X, history)
-        if not requested.steps.n_blocks:
+        table, requested = read_request(self, X, history)
+        if (requested.step < table.ends[requested.series]).all():
             raise ValueError(f"X={X!r} has no steps after the series: pass some to explain.")
-        table = requested.table
-        table = table.with_values(list(map(self._encode, table.values)))
-        return table.at_ends(self.horizon_), requested.steps.panel.names
+        return self._encoded(table).at_ends(self.horizon_), table.names
 
-    def _intervals(self, requested, coverages):
+    def _encoded(self, table):
+        """A table in the units that forecasts are made in."""
+        return table.with_values(list(map(self._encode, table.values)))
+
+    def _intervals(self, table, requested, coverages, fresh):
         """Forecasts and the ends of intervals; (n_rows, 1 + 2 n_coverages)."""
         ends = [(1 + side * own) / 2 for own in coverages for side in (-1, 1)]
 
@@ -432,16 +443,16 @@ class Forecaster(AttentionEstimator, ABC):
             found = self.calibration_.intervals(forecasts, coverages, drift, n_blocks)
             return np.concatenate([forecasts.mean[:, :, None], found], axis=2)
 
-        return self._answer(requested, ends, finish)
+        return self._answer(table, requested, ends, finish, fresh)
 
-    def _answer(self, requested, levels=None, finish=None):
+    def _answer(self, table, requested, levels=None, finish=None, fresh=False):
         """Numbers for requested rows, (n_rows, n_columns), from one pass for each block.
 
         `finish(forecasts, drift, n_blocks)` makes columns, (n_origins, horizon, n_columns), of
         forecasts with the quantiles of some levels; None for the forecasts alone.
         """
-        table = requested.table.with_values(list(map(self._encode, requested.table.values)))
-        series, start = requested.series, table.starts[requested.series]
+        table, series = self._encoded(table), requested.series
+        start = table.starts[series]
         ahead = requested.step - start - table.lengths[series]
         later = ahead >= 0
         n_blocks = -(-int(ahead.max(initial=-1) + 1) // self.horizon_)
@@ -454,7 +465,7 @@ class Forecaster(AttentionEstimator, ABC):
             found, drift = self._forecasts(origins), np.ones(len(origins))
             finish = _means
         else:
-            found, drift = self._forecasts_with_drift(origins, levels, requested.fresh)
+            found, drift = self._forecasts_with_drift(origins, levels, fresh)
         within = finish(found.take(slice(n_within)), drift[:n_within], 1)[:, 0]
         found, drift, blocks = found.take(slice(n_within, None)), drift[n_within:], []
         for block in range(n_blocks):
@@ -483,31 +494,7 @@ class Forecaster(AttentionEstimator, ABC):
             since = replace(since, quantiles=since.quantiles[:, :, len(levels) :])
         return now, calibration.drift(since, rows)
 
-    def _identity(self, steps):
-        """Which training series each series is; -1 for others."""
-        names, n_training = steps.panel.names, len(self.scale_)
-        training = self.observed_.names[:n_training]
-        if not steps.fresh:
-            return np.where(np.arange(len(names)) < n_training, np.arange(len(names)), -1)
-        if n_training == 1:
-            return np.zeros(len(names), dtype=np.int64)
-        if steps.panel.form == "windows":
-            return np.full(len(names), -1)
-        return np.array([training.index(n) if n in training else -1 for n in names])
-
 
 def _means(forecasts, drift, n_blocks):
     """Forecasts as the only column."""
     return forecasts.mean[:, :, None]
-
-
-class _Requested:
-    def __init__(self, steps, table):
-        self.steps, self.table, self.fresh = steps, table, steps.fresh
-        lengths = [len(own) for own in steps.positions]
-        self.series = np.repeat(np.arange(len(lengths)), lengths)
-        self.step = np.concatenate(steps.positions)
-        self.cuts = np.cumsum(lengths)[:-1]
-
-    def wrap(self, answers, columns=None):
-        return self.steps.wrap(np.split(answers, self.cuts), columns)

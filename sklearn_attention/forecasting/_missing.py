@@ -5,13 +5,9 @@ from dataclasses import replace
 import numpy as np
 
 from .._validation import check_choice
+from ._checks import in_series, refuse_too_large
 
 MISSING = ("interpolate", "raise", "seasonal")
-# Sizes from which on values are refused, what they are called, and what to do.
-_TOO_LARGE = (
-    (np.inf, "infinite values (inf)", "replace them"),
-    (1e150, "values of 1e150 or more", "divide all by a constant, since squares overflow"),
-)
 
 
 def fill_line(values):
@@ -65,50 +61,46 @@ def fill_seasonal(values, season_length):
     return np.where(lost, filled, values)
 
 
-def refuse_too_large(values, start, time, what, where=""):
-    """Raise if values are infinite, or their squares; `start` is the first row's position."""
-    for limit, kind, remedy in _TOO_LARGE:
-        rows = np.unique(np.argwhere(np.abs(values) >= limit)[:, 0])
-        if len(rows):
-            raise ValueError(
-                f"{what} has {kind}{where} at {time.name_steps(start + rows)}: {remedy}."
-            )
-
-
-def named(panel, name):
-    """Which series of a panel a message is about; nothing of the only one without a name."""
-    return "" if panel.form == "array" or name is None else f" in {name!r}"
-
-
-def fill_series(values, start, time, where, *, missing, season_length, what):
-    """A series without missing values, or an error that names them.
-
-    `start` is the position of its first step on `time`, `where` says for messages which series
-    it is, and `what` it was passed as.
-    """
+def fill_values(table, *, missing, season_length, what):
+    """A table without missing values, or an error that names them; `what` has them."""
     check_choice("missing", missing, MISSING)
-    lost = np.isnan(values)
-    if not lost.any():
-        return values
-    at_ends = lost[0] or lost[-1]
-    if missing == "raise" or at_ends:
-        remedy = (
-            "drop the rows at the ends"
-            if at_ends
-            else "pass missing='interpolate' or missing='seasonal', or fill them"
+    value, lost = table.value.copy(), np.isnan(table.value)
+    for rows in _spans(table, lost):
+        own = lost[rows]
+        at_ends = own[0] or own[-1]
+        if missing == "raise" or at_ends:
+            remedy = (
+                "drop the rows at the ends"
+                if at_ends
+                else "pass missing='interpolate' or missing='seasonal', or fill them"
+            )
+            where = in_series(table, table.series[rows.start])
+            steps = table.time.name_steps(table.step[rows][own])
+            raise ValueError(f"{what} has missing values (NaN){where} at {steps}: {remedy}.")
+        seasonal = missing == "seasonal"
+        value[rows] = (
+            fill_seasonal(value[rows], season_length) if seasonal else fill_line(value[rows])
         )
-        raise ValueError(
-            f"{what} has missing values (NaN){where} at "
-            f"{time.name_steps(start + np.flatnonzero(lost))}: {remedy}."
-        )
-    return fill_seasonal(values, season_length) if missing == "seasonal" else fill_line(values)
+    return replace(table, value=value) if lost.any() else table
 
 
-def fill_panel(panel, **options):
-    """A panel without missing values; `options` are those of :func:`fill_series`."""
-    series = zip(panel.values, panel.starts, panel.names, strict=True)
-    values = [
-        fill_series(own, start, panel.time, named(panel, name), **options)
-        for own, start, name in series
-    ]
-    return replace(panel, values=values)
+def fill_features(table, missing):
+    """A table without missing features, or an error that names the rows of X."""
+    refuse_too_large(table, table.features, "X")
+    features, lost = table.features.copy(), np.isnan(table.features).any(axis=1)
+    for rows in _spans(table, lost):
+        own = lost[rows]
+        at_ends = own[0] or own[-1]
+        if missing == "raise" or at_ends:
+            steps = table.time.name_steps(table.step[rows][own])
+            remedy = "pass missing='interpolate' or fill"
+            remedy = "fill those at the ends" if at_ends else remedy
+            raise ValueError(f"X has missing values (NaN) at {steps}: {remedy}.")
+        features[rows] = np.apply_along_axis(fill_line, 0, features[rows])
+    return replace(table, features=features) if lost.any() else table
+
+
+def _spans(table, lost):
+    """The rows of each series that has lost some."""
+    for i in np.unique(table.series[lost]):
+        yield slice(table.first[i], table.first[i] + table.counts[i])

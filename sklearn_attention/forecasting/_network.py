@@ -70,39 +70,52 @@ class ForecastNetwork(nn.Module):
         return forecasts, weights
 
 
-def squared_error(origins, base, scaling):
+def squared_error(origins, base, units, scaling):
     """The loss of a network that learns what a base leaves of what followed, of some rows.
 
-    `base` (n_origins, horizon or 1) is what the network adds to.
+    `base` (n_origins, horizon or 1) is what the network adds to, in the `units` of
+    :func:`outputs_of`.
     """
 
     def batch_loss(network, rows):
-        numbers = rows.cpu().numpy()
-        batch = origins.take(numbers)
-        aim = (batch.targets() - base[numbers]) / scaling.units(batch)[1]
-        aim = torch.from_numpy(aim).to(rows.device, torch.float32)
-        return (network(*_inputs(scaling, batch, rows.device))[0] - aim).square().mean()
+        numbers, device = rows.cpu().numpy(), rows.device
+        batch, own = origins.take(numbers), units[numbers]
+        aim = (batch.targets() - base[numbers]) / own[:, 1:]
+        outputs, _ = network(*_inputs(batch, own, scaling, device))
+        return (outputs - _tensor(aim, device)).square().mean()
 
     return batch_loss
 
 
 @torch.no_grad()
-def outputs_of(network, scaling, origins, *, need_weights=False):
+def outputs_of(network, origins, units, scaling, *, need_weights=False):
     """Outputs (n_origins, horizon) of a network in evaluation mode, in its units.
 
-    With `need_weights` weights of its attention in their place, (n_origins, n_layers, n_heads,
-    n_tokens, n_tokens).
+    `units` (n_origins, 2) are level and unit of each series. With `need_weights` weights of the
+    attention in their place, (n_origins, n_layers, n_heads, n_tokens, n_tokens).
     """
     device = next(network.parameters()).device
     found = []
     with threads_of_pass(network, len(origins) * network.n_tokens):
-        for rows in torch.arange(len(origins)).split(_BLOCK):
-            inputs = _inputs(scaling, origins.take(rows.numpy()), device)
+        for part in torch.arange(len(origins)).split(_BLOCK):
+            rows = part.numpy()
+            inputs = _inputs(origins.take(rows), units[rows], scaling, device)
             outputs, maps = network(*inputs, need_weights=need_weights)
             found.append(torch.stack(maps, dim=1) if need_weights else outputs)
     return torch.cat(found).double().cpu().numpy()
 
 
-def _inputs(scaling, origins, device):
-    parts = scaling.inputs(origins)
-    return [None if x is None else torch.from_numpy(x).to(device) for x in parts]
+def _inputs(origins, units, scaling, device):
+    """Windows, their features and known later ones in units of the network; None for none."""
+    past = (origins.past(scaling.lookback) - units[:, :1]) / units[:, 1:]
+    features, later = origins.past_features(scaling.lookback), origins.future_features()
+    center, scale, known = scaling.center, scaling.scale, origins.table.known
+    return [
+        _tensor(past, device),
+        None if features is None else _tensor((features - center) / scale, device),
+        None if later is None else _tensor((later - center[known]) / scale[known], device),
+    ]
+
+
+def _tensor(values, device):
+    return torch.from_numpy(values.astype("float32")).to(device)

@@ -8,6 +8,9 @@ import numpy as np
 from ._measures import naive_scales
 from ._origins import Origins, positions
 from ._time import TimeIndex
+from ._wrap import wrap
+
+_COLUMNS = "series", "step", "value", "features"
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,12 +21,29 @@ class Form:
     each), "series", "frame" (a column each), "arrays" and "dict" (by name), "long" and
     "long_frame" (one below the other) or "tidy" (a row for each observation, with columns of
     series and time). `labels` are names of the levels of a frame's columns, or of the two
-    levels of a long index and of the column.
+    levels of a long index and of the column. `index` is that of the rows of forecasts; None
+    continues that of the series.
     """
 
     kind: str = "arrays"
     dtype: str = "float64"
     labels: list = field(default_factory=list)
+    index: object = None
+
+    @property
+    def aligned(self):
+        """Whether all series share their rows, so that forecasts begin where the rows end."""
+        return self.kind in ("array", "series", "table", "frame")
+
+    @property
+    def long(self):
+        """Whether all series are one below the other."""
+        return self.kind in ("long", "long_frame", "tidy")
+
+    @property
+    def named(self):
+        """Whether series have the names that the user gave them."""
+        return self.long or self.kind in ("frame", "dict", "arrays")
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,6 +168,11 @@ class Table:
         """Position after the last observation of each series; (n_series,)."""
         return self.starts + self.lengths
 
+    @property
+    def next_steps(self):
+        """Position that forecasts of each series begin at; (n_series,)."""
+        return np.full(len(self), len(self.time)) if self.form.aligned else self.ends
+
     @cached_property
     def values(self):
         """Observations of each series; a list of arrays."""
@@ -196,22 +221,66 @@ class Table:
     def resized(self, counts):
         """So many rows of each series (n_series,), at least one; the last features repeated."""
         series, place = positions(0, counts)
-        rows = self.feature_rows(series, place)
-        value = np.where(place < self.counts[series], self.value[rows], np.nan)
+        value = np.where(place < self.counts[series], 0.0, np.nan)
+        longer = self.of_rows(self.feature_rows(series, place))
+        return replace(longer, step=self.starts[series] + place, value=longer.value + value)
+
+    def of_rows(self, rows):
+        """Some of the rows, of the same series."""
         return replace(
-            self, series=series, step=self.starts[series] + place, value=value,
+            self, series=self.series[rows], step=self.step[rows], value=self.value[rows],
             features=self.features[rows],
         )  # fmt: skip
 
-    def take(self, which):
-        """Some of the series, as training series of their own."""
-        rows = positions(self.first[which], self.counts[which])[1]
+    def between(self, first, last):
+        """Rows from the first to the last observation of each series in a stretch of steps."""
+        inside = (self.step >= first) & (self.step < last) & ~np.isnan(self.value)
+        rows = np.flatnonzero(inside)
+        begin, end = np.full(len(self), len(self.value)), np.zeros(len(self), dtype=np.int64)
+        np.minimum.at(begin, self.series[rows], rows)
+        np.maximum.at(end, self.series[rows], rows + 1)
+        return self.of_rows(positions(begin, np.maximum(end - begin, 0))[1])
+
+    def take(self, which, begin=0):
+        """Some of the series as training series of their own, steps counted from `begin`."""
         counts = self.counts[which]
+        some = self.of_rows(positions(self.first[which], counts)[1])
         return replace(
-            self, names=[self.names[i] for i in which], identity=np.arange(len(which)),
-            series=np.repeat(np.arange(len(which)), counts), step=self.step[rows],
-            value=self.value[rows], features=self.features[rows],
+            some, names=[self.names[i] for i in which], identity=np.arange(len(which)),
+            series=np.repeat(np.arange(len(which)), counts), step=some.step - begin,
+            time=replace(self.time, values=self.time.values[begin:]),
         )  # fmt: skip
+
+    def append(self, later):
+        """The rows of both; those of `later`, on the same index of time, follow.
+
+        Further series of `later` are no training series.
+        """
+        pairs = [[getattr(own, name) for own in (self, later)] for name in _COLUMNS]
+        series, step, value, features = map(np.concatenate, pairs)
+        order = np.argsort(series, kind="stable")
+        last = int(later.step.max(initial=-1))
+        further = np.full(len(later) - len(self), -1)
+        return replace(
+            self, time=self.time.extended(max(0, last + 1 - len(self.time))),
+            names=later.names, series=series[order], step=step[order], value=value[order],
+            features=features[order], identity=np.append(self.identity, further),
+        )  # fmt: skip
+
+    def wrap(self, values, columns=None):
+        """Bring forecasts of the rows into the form that the series came in.
+
+        Parameters
+        ----------
+        values : ndarray of shape (n_rows,) or (n_rows, n_columns)
+        columns : list, default=None
+            What several numbers for each row are called.
+
+        Returns
+        -------
+        forecasts : ndarray, Series, DataFrame or dict
+        """
+        return wrap(self, values, columns)
 
     def _as_long(self, lengths, **changes):
         """The same with changes, where lengths are known whatever is missing."""

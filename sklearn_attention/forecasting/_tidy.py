@@ -44,12 +44,3 @@ def long_of(frame, what="X"):
     if frame[SERIES].isna().any():
         raise ValueError(f"{what} has rows without {SERIES!r}: drop them.")
     return frame.sort_values([SERIES, TIME]).set_index([SERIES, TIME])[TARGET]
-
-
-def tidy_answer(values, index, columns):
-    """Forecasts as a tidy frame; a third level of `index` labels its rows."""
-    names = ["forecast"] if columns is None else columns
-    frame = pd.DataFrame(values.reshape(len(index), -1), columns=names)
-    for i, name in enumerate((SERIES, TIME)):
-        frame.insert(i, name, index.get_level_values(i))
-    return frame if index.nlevels == 2 else frame.set_axis(index.get_level_values(2))

@@ -93,7 +93,7 @@ class TimeIndex:
         freq = like.freq if like is not None else _frequency(kind, index, what)
         unit = index.unit if kind == "datetime" else ""
         tz = "" if kind != "datetime" or index.tz is None else str(index.tz)
-        time = cls(kind, _numbers(index).copy(), freq, unit, tz, index.name)
+        time = cls(kind, numbers_of(index).copy(), freq, unit, tz, index.name)
         grid = _grid(time, index)
         if len(grid) != len(index) or not (grid == index).all():
             _refuse_irregular(index, grid, freq, what)
@@ -168,7 +168,7 @@ class TimeIndex:
         if len(index) == 0:
             return np.empty(0, dtype=np.int64)
         if self.kind != "datetime":
-            offsets = _numbers(index) - self.values[0]
+            offsets = numbers_of(index) - self.values[0]
             found = np.where(offsets % self._step == 0, offsets // self._step, -1)
         else:
             if self.tz:
@@ -194,8 +194,22 @@ class TimeIndex:
         """The same index with n further steps."""
         if n == 0:
             return self
-        later = _numbers(self.between(len(self), len(self) + n))
+        later = numbers_of(self.between(len(self), len(self) + n))
         return replace(self, values=np.concatenate([self.values, later]))
+
+    def reaching(self, number):
+        """The same index, with further steps up to a number such as `values` has."""
+        if number <= self.values[-1]:
+            return self
+        if self.kind == "datetime":
+            first, last = self._timestamps(np.array([self.values[-1], number]))
+            return self.extended(len(pd.date_range(first, last, freq=self.freq)) - 1)
+        return self.extended(-(-int(number - self.values[-1]) // self._step))
+
+    def find(self, numbers):
+        """Positions of numbers such as `values` has, -1 for those that are not among them."""
+        places = np.minimum(np.searchsorted(self.values, numbers), len(self) - 1)
+        return np.where(self.values[places] == numbers, places, -1)
 
     def name_steps(self, positions):
         """Names of the first few of some steps, for a message."""
@@ -220,7 +234,8 @@ def kind_of(index, what):
     )
 
 
-def _numbers(index):
+def numbers_of(index):
+    """The entries of an index as whole numbers, as :class:`TimeIndex` keeps them."""
     return index.asi8 if hasattr(index, "asi8") else index.to_numpy(np.int64)
 
 

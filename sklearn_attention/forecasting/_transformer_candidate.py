@@ -43,24 +43,9 @@ class Scaling:
         return cls(lookback, _means(past), _deviations(past), center, scale)
 
     def units(self, origins):
-        """Level and unit at each origin, (n_origins, 1); of unknown series those so far."""
+        """Level and unit at each origin, (n_origins, 2); of unknown series those so far."""
         level = origins.units(self.level, _means)
-        return level[:, None], origins.units(self.unit, _deviations)[:, None]
-
-    def inputs(self, origins):
-        """Windows, their features and known later ones in single precision, None for none."""
-        level, unit = self.units(origins)
-        past = (origins.past(self.lookback) - level) / unit
-        return (
-            past.astype(np.float32),
-            self._standard(origins.past_features(self.lookback), slice(None)),
-            self._standard(origins.future_features(), origins.table.known),
-        )
-
-    def _standard(self, features, columns):
-        if features is None:
-            return None
-        return ((features - self.center[columns]) / self.scale[columns]).astype(np.float32)
+        return np.column_stack([level, origins.units(self.unit, _deviations)])
 
 
 def _means(values):
@@ -75,14 +60,15 @@ def _deviations(values):
 class TransformerCandidate:
     """A transformer that adds to a linear map of the window, or to the level of the series.
 
-    Until it is trained it has the `settings` of the network and `begin(n_epochs)`, a context
-    that gives the report of the training, and attributes of the estimator by what is fitted.
+    Until it is trained it has the `settings` of the network, and for callbacks a context that
+    reports a `task`, and `attributes` of the estimator by the candidate that is fitted so far.
     """
 
     lookback: int
     device: str = "auto"
     settings: object = None
-    begin: object = None
+    task: object = None
+    attributes: object = None
     scaling: Scaling | None = None
     ridge: WindowRidge | None = None
     network: FittedNetwork | None = None
@@ -113,14 +99,15 @@ class TransformerCandidate:
                 "to learn from: pass smaller ones, or longer series."
             )
         n, settings, shape = len(origins), self.settings, self._shape(origins)
-        scaling = Scaling.of(origins, self.lookback)
-        own = replace(self, scaling=scaling, settings=None, begin=None)
-        with self.begin(settings.n_epochs(n)) as (report, attributes):
+        scaling, verbose = Scaling.of(origins, self.lookback), settings.training.verbose
+        own = replace(self, scaling=scaling, settings=None, task=None, attributes=None)
+        units = scaling.units(origins)
+        loss = squared_error(origins, own._base(origins, units), units, scaling)
+        with self.task("training", settings.n_epochs(n), verbose=verbose) as report:
             network = fit_network(
-                ForecastNetwork, shape, settings,
-                squared_error(origins, own._base(origins), scaling), n, report=report,
+                ForecastNetwork, shape, settings, loss, n, report=report,
                 n_tokens=-(-self.lookback // shape["patch_length"]),
-                attributes=lambda network: attributes(replace(own, network=network)),
+                attributes=lambda network: self.attributes(replace(own, network=network)),
                 data=[*map(np.asarray, vars(scaling).values()), origins.series, origins.known,
                       *origins.table.values],
             )  # fmt: skip
@@ -128,22 +115,24 @@ class TransformerCandidate:
 
     def forecast(self, origins):
         """Forecasts at some origins; (n_origins, 1, horizon)."""
-        unit = self.scaling.units(origins)[1]
-        return (self._base(origins) + unit * self._outputs(origins))[:, None]
+        units = self.scaling.units(origins)
+        outputs = self._outputs(origins, units)
+        return (self._base(origins, units) + units[:, 1:] * outputs)[:, None]
 
     def attention_maps(self, origins):
         """Weights (n_origins, n_layers, n_heads, n_tokens, n_tokens) of the attention."""
-        return self._outputs(origins, need_weights=True)
+        return self._outputs(origins, self.scaling.units(origins), need_weights=True)
 
-    def _outputs(self, origins, **options):
+    def _outputs(self, origins, units, **options):
         from ._network import outputs_of
 
-        return outputs_of(self.network.module(self.device), self.scaling, origins, **options)
+        network = self.network.module(self.device)
+        return outputs_of(network, origins, units, self.scaling, **options)
 
-    def _base(self, origins):
+    def _base(self, origins, units):
         """Forecasts that the network adds to, (n_origins, horizon or 1)."""
         if self.ridge is None:
-            return self.scaling.units(origins)[0]
+            return units[:, :1]
         found = self.ridge.forecast(origins)[:, 0]
         return np.where(np.isnan(found), origins.past(1), found)
 

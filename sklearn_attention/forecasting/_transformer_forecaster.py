@@ -1,6 +1,5 @@
 """Forecasting by candidates, attention over them, and a transformer."""
 
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 
@@ -13,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._validation import check_choice
 from ..training._architecture import check_series_parts
 from ..training._fit_network import FittedNetwork, NetworkParameters
-from ..training._report import Report
+from ..training._report import reported_task
 from ..training._settings import NetworkDefaults
 from ._calibration import Calibration
 from ._candidate_attention import CandidateAttention, fit_attention
@@ -338,8 +337,8 @@ class TransformerForecaster(NetworkParameters, Forecaster):
 
     def _learn(self, table, context, task_data):
         self.seasons_, self.attention_ = seasons_of(self.observed_, self.season_length), None
-        task = partial(_task, self, context, task_data)
-        transformer = self._new_transformer(table.lengths.max(), task, task_data)
+        task = partial(reported_task, self, context, **task_data)
+        transformer = self._new_transformer(table.lengths.max(), task)
         if self.candidates is None:
             self.transform_ = Transform(bounds=self.bounds)
             self.combined_, validation = fit_alone(transformer, table, self.horizon_)
@@ -367,22 +366,17 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         found = Forecasts(training.validation, held_out, disagreement(every))
         self.calibration_ = Calibration.fit(found, block=training.block)
 
-    def _new_transformer(self, length, task, task_data):
+    def _new_transformer(self, length, task):
         """The transformer before it is trained; None where it is no candidate."""
         wanted = self.candidates == "auto" and self.n_features_in_
         wanted = wanted and length >= least_length(self.horizon_)
         if self.candidates is not None and not wanted:
             return None
         sizes = self.lookback, self.horizon_, self.season_length_
-        lookback, settings = choose_lookback(length, *sizes), NETWORK.settings(self)
-
-        @contextmanager
-        def begin(n_epochs):
-            with task("training", n_epochs) as own:
-                report = Report(own, self, verbose=settings.training.verbose, **task_data)
-                yield report, lambda one: {"combined_": CombinedForecast.of(one)}
-
-        return TransformerCandidate(lookback, self.device, settings, begin)
+        return TransformerCandidate(
+            choose_lookback(length, *sizes), self.device, NETWORK.settings(self), task,
+            lambda fitted: {"combined_": CombinedForecast.of(fitted)},
+        )  # fmt: skip
 
     def _encode(self, values):
         return self.transform_.encode(values)
@@ -419,15 +413,6 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         FeatureRidge, WindowRegressor, FeatureBasis, FeatureEffects, CandidateAttention,
         TransformerCandidate, Scaling, Transform,
     )  # fmt: skip
-
-
-@contextmanager
-def _task(estimator, context, task_data, name, n_subtasks=None):
-    """A task of a fit for callbacks."""
-    task = context.subcontext(task_name=name, max_subtasks=n_subtasks)
-    task.call_on_fit_task_begin(estimator=estimator, **task_data)
-    yield task
-    task.call_on_fit_task_end(estimator=estimator, **task_data)
 
 
 def _check_candidates(candidates):

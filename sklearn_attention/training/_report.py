@@ -104,6 +104,15 @@ def reported(estimator, settings, n_rows, **data):
     context.call_on_fit_task_end(estimator=estimator, **data, reconstruction_attributes={})
 
 
+@contextlib.contextmanager
+def reported_task(estimator, context, name, n_subtasks=None, *, verbose=False, **data):
+    """Context of a task within a fit, which may be a training; its Report."""
+    task = context.subcontext(task_name=name, max_subtasks=n_subtasks)
+    task.call_on_fit_task_begin(estimator=estimator, **data)
+    yield Report(task, estimator, verbose=verbose, **data)
+    task.call_on_fit_task_end(estimator=estimator, **data)
+
+
 class Progress:
     """A line on stderr about a training, rewritten in place on a terminal.
 

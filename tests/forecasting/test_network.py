@@ -69,8 +69,9 @@ def test_outputs_and_the_loss_are_those_of_scaled_windows(known, monkeypatch):
     origins = make_origins(n_features, known or ())
     scaling = Scaling.of(origins, LOOKBACK)
     network = make(n_past=n_features, n_future=len(known or ()))
-    found = outputs_of(network, scaling, origins)
-    level, unit = scaling.units(origins)
+    units = scaling.units(origins)
+    found = outputs_of(network, origins, units, scaling)
+    level, unit = units[:, :1], units[:, 1:]
     past = (origins.past(LOOKBACK) - level) / unit
     parts = [past]
     if n_features:
@@ -80,9 +81,9 @@ def test_outputs_and_the_loss_are_those_of_scaled_windows(known, monkeypatch):
     parts = [torch.from_numpy(part).float() for part in parts]
     with torch.no_grad():
         np.testing.assert_allclose(found, network(*parts)[0].numpy(), rtol=1e-4, atol=1e-5)
-    maps = outputs_of(network, scaling, origins, need_weights=True)
+    maps = outputs_of(network, origins, units, scaling, need_weights=True)
     assert maps.shape == (len(origins), 1, 2, network.n_tokens, network.n_tokens)
     base, rows = origins.past(1), np.array([0, 5, 11])
-    loss = squared_error(origins, base, scaling)(network, torch.from_numpy(rows))
+    loss = squared_error(origins, base, units, scaling)(network, torch.from_numpy(rows))
     aims = (origins.targets() - base) / unit
     assert loss.item() == pytest.approx(np.mean((found - aims)[rows] ** 2), rel=1e-4)

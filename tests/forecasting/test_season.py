@@ -5,13 +5,13 @@ import pandas as pd
 import pytest
 
 from sklearn_attention.datasets import make_periodic_series
+from sklearn_attention.forecasting._read import read_series
 from sklearn_attention.forecasting._season import (
     _refined,
     season_of,
     season_of_values,
     seasons_of,
 )
-from sklearn_attention.forecasting._series import read_panel
 
 
 @pytest.mark.parametrize(
@@ -25,10 +25,10 @@ from sklearn_attention.forecasting._series import read_panel
 def test_of_the_frequency(freq, expected):
     index = pd.date_range("2000-01-01", periods=2 * expected, freq=freq)
     noise = np.random.default_rng(0).normal(size=len(index))
-    assert season_of(read_panel(pd.Series(noise, index)), "auto") == expected
+    assert season_of(read_series(pd.Series(noise, index)), "auto") == expected
     if freq in ("MS", "QE-NOV"):
         periods = pd.Series(noise, index.to_period())
-        assert season_of(read_panel(periods), "auto") == expected
+        assert season_of(read_series(periods), "auto") == expected
 
 
 @pytest.mark.parametrize("period", [4, 7, 12, 24])
@@ -53,13 +53,13 @@ def test_there_may_be_none():
 def test_a_year_of_weeks_needs_two():
     index = pd.date_range("2000-01-03", periods=60, freq="W-MON")
     values = np.sin(2 * np.pi * np.arange(60) / 6)
-    assert season_of(read_panel(pd.Series(values, index)), "auto") == 6
+    assert season_of(read_series(pd.Series(values, index)), "auto") == 6
 
 
 def test_as_given():
-    assert season_of(read_panel(np.ones(9)), 5) == 5
+    assert season_of(read_series(np.ones(9)), 5) == 5
     with pytest.raises(ValueError, match="season_length=0"):
-        season_of(read_panel(np.ones(9)), 0)
+        season_of(read_series(np.ones(9)), 0)
 
 
 class TestSeveral:
@@ -67,7 +67,7 @@ class TestSeveral:
         values = np.random.default_rng(0).normal(size=n)
         if period is not None:
             values += 5 * np.sin(2 * np.pi * np.arange(n) / period)
-        return read_panel(pd.Series(values, pd.date_range("2000-01-03", periods=n, freq=freq)))
+        return read_series(pd.Series(values, pd.date_range("2000-01-03", periods=n, freq=freq)))
 
     @pytest.mark.parametrize(
         ("freq", "n", "expected"),
@@ -97,8 +97,8 @@ class TestSeveral:
 
     def test_of_plain_values(self):
         values = 5 * np.sin(2 * np.pi * np.arange(300) / 17.3)
-        assert seasons_of(read_panel(values), "auto") == [pytest.approx(17.3, abs=0.05)]
-        assert seasons_of(read_panel(np.arange(9.0)), "auto") == [1.0]
+        assert seasons_of(read_series(values), "auto") == [pytest.approx(17.3, abs=0.05)]
+        assert seasons_of(read_series(np.arange(9.0)), "auto") == [1.0]
 
     def test_as_given(self):
         assert seasons_of(self.make("MS", 60), 5.5) == [5.5]

@@ -28,8 +28,8 @@ LOOKBACK, HORIZON = 8, 3
 
 
 @contextmanager
-def begin(n_epochs):
-    """Without callbacks."""
+def task(name, n_epochs, *, verbose):
+    """A task without callbacks."""
 
     class Task:
         def subcontext(self, **options):
@@ -41,13 +41,13 @@ def begin(n_epochs):
         def call_on_fit_task_end(self, **options):
             return False
 
-    yield Report(Task(), None), lambda one: {}
+    yield Report(Task(), None, verbose=False)
 
 
 def make(**options):
     parameters = {"d_model": 8, "n_heads": 2, "n_layers": 1, "training": Training(max_steps=2)}
     settings = NETWORK.settings(TransformerForecaster(**parameters | options))
-    return TransformerCandidate(LOOKBACK, settings=settings, begin=begin)
+    return TransformerCandidate(LOOKBACK, settings=settings, task=task)
 
 
 class TestScaling:
@@ -55,10 +55,9 @@ class TestScaling:
         series = make_walks([30, 20])
         origins = Table.of(series).origins(HORIZON, LOOKBACK)
         scaling = Scaling.of(origins, LOOKBACK)
-        level, unit = scaling.units(origins.take([0, -1]))
-        for i, own in enumerate(series):
-            assert level[i] == pytest.approx(own[:-HORIZON].mean())
-            assert unit[i] == pytest.approx(own[:-HORIZON].std())
+        units = scaling.units(origins.take([0, -1]))
+        expected = [(own[:-HORIZON].mean(), own[:-HORIZON].std()) for own in series]
+        np.testing.assert_allclose(units, expected)
         assert len(scaling.center) == len(scaling.scale) == 0
 
     def test_of_unknown_series_is_that_so_far(self):
@@ -66,20 +65,16 @@ class TestScaling:
         scaling = Scaling.of(table.origins(HORIZON, LOOKBACK), LOOKBACK)
         twins = unknown_twins(table)
         series, known = np.array([1, 0, 1]), np.array([7, 30, 1])
-        level, unit = scaling.units(twins.at_ends(HORIZON).at(series, known))
-        for i, n, own, spread in zip(series, known, level[:, 0], unit[:, 0], strict=True):
-            past = twins.values[i][:n]
-            assert own == pytest.approx(past.mean())
-            assert spread == pytest.approx(past.std() if n > 1 else 1.0)
+        units = scaling.units(twins.at_ends(HORIZON).at(series, known))
+        pasts = [twins.values[i][:n] for i, n in zip(series, known, strict=True)]
+        expected = [(own.mean(), own.std() if len(own) > 1 else 1.0) for own in pasts]
+        np.testing.assert_allclose(units, expected)
 
     def test_constant_series_and_features_are_divided_by_one(self):
         table = Table.of([np.full(30, 7.0)], features=[np.full((33, 1), 5.0)])
-        origins = table.origins(HORIZON, LOOKBACK)
-        past, features, later = Scaling.of(origins, LOOKBACK).inputs(origins)
-        assert (past == 0).all()
-        assert (features == 0).all()
-        assert later is None
-        assert past.dtype == features.dtype == np.float32
+        scaling = Scaling.of(table.origins(HORIZON, LOOKBACK), LOOKBACK)
+        parts = scaling.level, scaling.unit, scaling.center, scaling.scale
+        assert [own.item() for own in parts] == [7, 1, 5, 1]
 
 
 class TestFit:
@@ -95,16 +90,16 @@ class TestFit:
         monkeypatch.setattr(module, "_FEWEST_WINDOWS", 20)
         fitted, held_out = candidate.fit(training)
         assert candidate.network is candidate.ridge is None
-        assert fitted.settings is fitted.begin is None
+        assert fitted.settings is fitted.task is fitted.attributes is None
         series, known = learned
         assert (known >= LOOKBACK).all()
         assert (known + HORIZON <= training.earliest()[series]).all()
         np.testing.assert_array_equal(held_out, fitted.forecast(training.validation))
         ridge = WindowRidge(LOOKBACK).fit(training)[0].forecast(training.validation)
         network = fitted.network.module("cpu")
-        outputs = outputs_of(network, fitted.scaling, training.validation)
-        unit = fitted.scaling.units(training.validation)[1]
-        np.testing.assert_allclose(held_out[:, 0], ridge[:, 0] + unit * outputs)
+        units = fitted.scaling.units(training.validation)
+        outputs = outputs_of(network, training.validation, units, fitted.scaling)
+        np.testing.assert_allclose(held_out[:, 0], ridge[:, 0] + units[:, 1:] * outputs)
 
     def test_without_enough_windows_there_is_none(self):
         training = make_training_of(make_walks([40]), HORIZON, LOOKBACK)
@@ -118,9 +113,10 @@ class TestLearn:
     def test_without_a_ridge_it_adds_to_the_level(self):
         origins = Table.of(make_walks([60, 50])).origins(HORIZON, LOOKBACK)
         fitted = make().learn(origins)
-        level, unit = fitted.scaling.units(origins)
-        outputs = outputs_of(fitted.network.module("cpu"), fitted.scaling, origins)
-        np.testing.assert_allclose(fitted.forecast(origins)[:, 0], level + unit * outputs)
+        units = fitted.scaling.units(origins)
+        outputs = outputs_of(fitted.network.module("cpu"), origins, units, fitted.scaling)
+        expected = units[:, :1] + units[:, 1:] * outputs
+        np.testing.assert_allclose(fitted.forecast(origins)[:, 0], expected)
         shape = fitted.network.shape
         assert (shape["lookback"], shape["horizon"]) == (LOOKBACK, HORIZON)
         assert (shape["n_past"], shape["n_future"], shape["relative"]) == (0, 0, False)
@@ -131,7 +127,8 @@ class TestLearn:
         ridge, _ = WindowRidge(LOOKBACK).fit(training)
         fitted = replace(make(), ridge=ridge).learn(training.origins)
         origins = training.origins.take([2])
-        outputs = outputs_of(fitted.network.module("cpu"), fitted.scaling, origins)
+        units = fitted.scaling.units(origins)
+        outputs = outputs_of(fitted.network.module("cpu"), origins, units, fitted.scaling)
         expected = origins.past(1) + fitted.scaling.unit[0] * outputs
         np.testing.assert_allclose(fitted.forecast(origins)[:, 0], expected)
 

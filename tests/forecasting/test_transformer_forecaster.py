@@ -303,6 +303,38 @@ class TestTraining:
         assert recorder.names == ["fit", "training", "epoch", "epoch"]
         assert model.training_history_["stopped"] == "callback"
 
+    @pytest.mark.parametrize("features", [False, True])
+    def test_callbacks_get_a_forecaster_that_predicts_before_the_end(self, features):
+        class Recorder:
+            max_propagation_depth = None
+            forecasts = []
+
+            def setup(self, estimator, context):
+                pass
+
+            def teardown(self, estimator, context):
+                pass
+
+            def on_fit_task_begin(self, estimator, context):
+                pass
+
+            def on_fit_task_end(self, estimator, context, *, fitted_estimator, X):
+                if context.task_name == "epoch":
+                    later = X[-3:] if features else None
+                    self.forecasts.append(fitted_estimator.predict(later))
+
+        options = {"max_epochs": 2, "training": Training(max_steps=None), "batch_size": 64}
+        candidates = "auto" if features else None
+        model = TransformerForecaster(3, **QUICK | options, candidates=candidates)
+        recorder, series = Recorder(), make_series()
+        X = pd.DataFrame({"x": np.arange(160.0) % 2}, series.index)
+        model.set_callbacks(recorder).fit(*((X, series) if features else (series,)))
+        first, last = recorder.forecasts
+        assert np.isfinite(first).all()
+        assert not np.array_equal(first, last)
+        if not features:
+            np.testing.assert_array_equal(last, model.predict())
+
 
 class TestBadParameters:
     @pytest.mark.parametrize(

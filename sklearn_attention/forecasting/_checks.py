@@ -1,4 +1,6 @@
-"""Mistakes that would go unnoticed: arguments in the wrong order, and time among the series."""
+"""Mistakes in data that would go unnoticed, and values that cannot be computed with."""
+
+import numbers
 
 import numpy as np
 import pandas as pd
@@ -11,6 +13,11 @@ _FIELDS = {
     "hour": (0, 24), "minute": (0, 59), "weekday": (0, 7), "dayofweek": (0, 7),
     "dayofyear": (1, 366),
 }  # fmt: skip
+# Sizes from which on values are refused, what they are called, and what to do.
+_TOO_LARGE = (
+    (np.inf, "infinite values (inf)", "replace them"),
+    (1e150, "values of 1e150 or more", "divide all by a constant, since squares overflow"),
+)
 
 
 def refuse_swapped(X, y):
@@ -42,14 +49,14 @@ def refuse_time(y, what):
     if not isinstance(y, pd.DataFrame) or len(y) == 0 or y.shape[1] < 2 or is_tidy(y):
         return
     dated = isinstance(y.index, pd.DatetimeIndex | pd.PeriodIndex)
-    found = {}
+    fields, found = _fields_of(y.index) if dated else {}, {}
     for i, name in enumerate(y):
         column = y.iloc[:, i]
         if _has_dates(column):
             found[name] = "dates"
         elif column.dtype.kind in "iuf":
             values = column.to_numpy(np.float64, na_value=np.nan)
-            same = _same_as_index(values, y.index) if dated else _by_name(name, values)
+            same = _same_as_index(values, fields) if dated else _by_name(name, values)
             found |= {name: same} if same else {}
     # If nothing were left, these may be series after all.
     if not found or len(found) == y.shape[1]:
@@ -83,20 +90,26 @@ def _has_dates(column):
         return False
 
 
-def _same_as_index(values, index):
+def _fields_of(index):
+    """Numbers that a regular index of dates has, by what they are called."""
+    index = index.to_timestamp() if isinstance(index, pd.PeriodIndex) else index
+    names = ["year", "quarter", "month", "day", "day_of_week", "day_of_year", "hour", "minute"]
+    return {name: np.asarray(getattr(index, name)) for name in names}
+
+
+def _same_as_index(values, fields):
     """What of a regular index some values are, or None."""
     known = ~np.isnan(values)
-    values, index = values[known], index[known]
-    index = index.to_timestamp() if isinstance(index, pd.PeriodIndex) else index
+    values = values[known]
     if len(values) < 2 or (values == values[0]).all():
         return None
-    names = ["year", "quarter", "month", "day", "day_of_week", "day_of_year", "hour", "minute"]
-    for name in names:
-        field = np.asarray(getattr(index, name))
-        if np.array_equal(values, field) or np.array_equal(values, field + 1):
-            return f"the {name} of its index"
-    if np.array_equal(values, index.day_of_week >= 5):
-        return "the weekends of its index"
+    if (values == np.round(values)).all():
+        for name, field in fields.items():
+            own = field[known]
+            if np.array_equal(values, own) or np.array_equal(values, own + 1):
+                return f"the {name} of its index"
+        if np.array_equal(values, fields["day_of_week"][known] >= 5):
+            return "the weekends of its index"
     return "a running count" if (np.diff(values) == 1).all() else None
 
 
@@ -108,3 +121,59 @@ def _by_name(name, values):
     low, high = _FIELDS[field]
     inside = values.min() >= low and values.max() <= high
     return f"the {field}, by its name" if inside else None
+
+
+def refuse_too_large(table, values, what):
+    """Raise if values of the rows of a table, or features, are infinite, or their squares."""
+    for limit, kind, remedy in _TOO_LARGE:
+        rows = np.nonzero(np.abs(values) >= limit)[0]
+        if len(rows):
+            i = table.series[rows[0]]
+            steps = np.unique(table.step[rows[table.series[rows] == i]])
+            where = in_series(table, i) if values.ndim == 1 else ""
+            raise ValueError(
+                f"{what} has {kind}{where} at {table.time.name_steps(steps)}: {remedy}."
+            )
+
+
+def in_series(table, i):
+    """Which series a message is about; nothing of the only one without a name."""
+    name = table.names[i]
+    return "" if table.form.kind == "array" or name is None else f" in {name!r}"
+
+
+def refuse_leakage(table, names):
+    """Raise if a feature that is known beforehand is the target itself; `names` of columns."""
+    for column in table.known:
+        same = table.features[:, column] == table.value
+        for i in np.flatnonzero(np.bincount(table.series, ~same) == 0):
+            values = table.values[i]
+            if (values != values[0]).any():
+                raise ValueError(
+                    f"X has the column {names[column]!r}, which is the target "
+                    f"{table.names[i]!r} itself "
+                    "and will not be known when it is to be forecast: remove it."
+                )
+
+
+def resolve_past(past_features, n_features, names):
+    """Names of the columns known only up to now, and positions of those known beforehand."""
+    if past_features is None:
+        return [], np.arange(n_features)
+    if isinstance(past_features, str) or not np.iterable(past_features):
+        raise ValueError(
+            f"past_features={past_features!r} is not valid: pass a list of columns."
+        )
+    past = []
+    for column in past_features:
+        if isinstance(column, str) and column in names:
+            past.append(names.index(column))
+        elif isinstance(column, numbers.Integral) and 0 <= column < n_features:
+            past.append(int(column))
+        else:
+            choices = names or f"positions below {n_features}"
+            raise ValueError(
+                f"past_features={past_features!r} has {column!r}, which is no column of X: "
+                f"choose from {choices}."
+            )
+    return [names[i] for i in past if names], np.setdiff1d(np.arange(n_features), past)

@@ -1,0 +1,269 @@
+"""What users pass to forecasters, as tables: to learn from, to append, and to forecast."""
+
+import numbers
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+
+from .._validation import check_positive
+from ._checks import refuse_time
+from ._features import (
+    index_of_rows,
+    place,
+    read_features,
+    read_rows,
+    separate,
+    split_index,
+    with_features,
+    with_later_features,
+)
+from ._missing import fill_values
+from ._origins import positions
+from ._read import read_series
+from ._season import season_of
+from ._time import is_date, steps_until
+
+_SPLIT = "In cross-validation pass cv=TimeSeriesSplit(...), whose test rows come later."
+
+
+def read_given(forecaster, X, y):
+    """Series and rows of features, None if there are none, with their gaps, as for `fit`.
+
+    Also "X" or "y", what the series were passed as. Names and number of features are set on
+    the forecaster.
+    """
+    X, y, what = separate(X, y)
+    refuse_time(y, what)
+    features, index = split_index(X)
+    table = read_series(y, index=index, what=what)
+    index = None if X is None else index_of_rows(index, y)
+    forecaster.n_features_in_ = 0
+    vars(forecaster).pop("feature_names_in_", None)
+    if X is None:
+        return table, None, what
+    features = read_features(forecaster, features, reset=True)
+    begins = np.zeros(len(table), dtype=np.int64)
+    return table, place(features, index, table, begins), what
+
+
+def without_gaps(forecaster, table, rows, what):
+    """A table to learn from, of what :func:`read_given` returns."""
+    options = {"missing": forecaster.missing, "season_length": 1, "what": what}
+    if forecaster.missing == "seasonal":
+        # Seasons have to be known before gaps are filled by them.
+        line = fill_values(table, **options | {"missing": "interpolate"})
+        options["season_length"] = season_of(line, forecaster.season_length)
+    table = fill_values(table, **options)
+    return table if rows is None else with_features(table, rows, forecaster.missing)
+
+
+def read_later(forecaster, X, y, *, may_add=False):
+    """Observations after those of `fit`, on their index of time, as for `update`.
+
+    Of all series that are known, without rows where there are no new ones, then others, if
+    such may be added; and the rows of features, None if there are none.
+    """
+    known = forecaster.observed_
+    if y is not None and (X is None or isinstance(X, numbers.Integral)):
+        raise ValueError(f"X={X!r} is not valid: pass features or an index beside y.")
+    given, target, what = separate(X, y)
+    features = index = None
+    if given is not None:
+        features, index = read_rows(forecaster, given, known)
+    elif forecaster.n_features_in_:
+        raise ValueError(
+            f"y=None, but {type(forecaster).__name__} was fitted with features: pass them "
+            "as X, and the series as y."
+        )
+    new = read_series(target, index=index, like=known.time, may_lack=True, what=what)
+    season = forecaster.season_length_
+    new = fill_values(new, missing=forecaster.missing, season_length=season, what=what)
+    if features is not None and (index is not None or known.time.kind != "position"):
+        index = index_of_rows(index, target)
+    later, begins = _aligned(known, new, may_add)
+    return later, None if features is None else place(features, index, later, begins)
+
+
+def _aligned(known, new, may_add):
+    """New series among those known, and the step that the rows of each begin at."""
+    by_name = known.form.named and new.form.named
+    which, names = np.array([0]), known.names
+    if by_name or not len(known) == len(new) == 1:
+        unknown = [name for name in new.names if name not in names]
+        if unknown and not (may_add and by_name):
+            raise ValueError(
+                f"y has the series {unknown}, but the forecaster was fitted on {names}: pass "
+                "those."
+            )
+        names = names + unknown
+        place_of = {name: i for i, name in enumerate(names)}
+        which = np.array([place_of[name] for name in new.names])
+    begins = np.zeros(len(names), dtype=np.int64)
+    begins[: len(known)] = known.next_steps
+    if "position" not in (known.time.kind, new.time.kind):
+        begins[which] = _first_step(known.time, new.time)
+    series = which[new.series]
+    later = replace(
+        new, time=known.time, names=names, series=series, step=begins[series] + new.step,
+        form=known.form, identity=np.arange(len(names)),
+    )  # fmt: skip
+    return later.of_rows(np.argsort(series, kind="stable")), begins
+
+
+def _first_step(time, new):
+    """Position of the first step of a new index on another."""
+    first, known = new.between(0, 1), time.between(0, 1)
+    if new.kind == time.kind and first[0] < known[0]:
+        raise ValueError(
+            f"y begins at {first[0]}, before the series that the forecaster was fitted on, "
+            f"which begin at {known[0]}: pass later observations. {_SPLIT}"
+        )
+    return time.positions(first, "y")[0]
+
+
+def check_follows(known, later):
+    """Raise if observations do not follow those known of their series."""
+    ends = np.append(known.ends, later.starts[len(known) :])
+    wrong = (later.counts > 0) & (later.starts != ends)
+    for i in np.flatnonzero(wrong)[:1]:
+        found, expected = (known.time.name_steps([p]) for p in (later.starts[i], ends[i]))
+        raise ValueError(
+            f"y of series {later.names[i]!r} begins at {found}, but the next step is "
+            f"{expected}: pass the observations that follow, without gap or overlap."
+        )
+
+
+def read_request(forecaster, X, history):
+    """The table to forecast from, and that of the rows to forecast, in the order of X.
+
+    Both have steps on one index of time, and the first has the features that are known
+    beforehand of as many whole horizons as are to be forecast, as far as X has them.
+
+    Parameters
+    ----------
+    forecaster : Forecaster
+        Fitted.
+    X : None, int, date, Index, DataFrame or array
+        What to forecast: the next steps, those up to a date, or one for each row.
+    history : series of any form, or None
+        What to forecast from; None for what has been observed.
+
+    Returns
+    -------
+    table, requested : Table
+    """
+    fresh, table = history is not None, forecaster.observed_
+    if fresh:
+        table = _read_history(forecaster, history)
+    unknown = fresh and forecaster.n_features_in_ > 0
+    if X is None or is_date(X) or _is_count(X):
+        if unknown:
+            raise ValueError(
+                "history comes without features: pass X with an index, and rows for the last "
+                f"{forecaster.lookback_} steps of history and the steps to forecast."
+            )
+        requested = _following(X, table, forecaster.horizon_)
+        return with_known(forecaster, table, None, requested), requested
+    features, index = read_rows(forecaster, X, table)
+    rows = place(features, index, table, table.next_steps)
+    if unknown:
+        if index is None:
+            raise ValueError(
+                "history needs features, which X has to have rows for: give history and X an "
+                "index."
+            )
+        table = with_features(table, rows, forecaster.missing)
+    wanted = rows
+    if fresh:
+        # Rows up to the end of the history are only read for their features.
+        wanted = rows.take(rows.step >= table.ends[rows.series])
+    if len(wanted.step):
+        requested = _of_rows(table, wanted, index)
+    else:
+        requested = _following(None, table, forecaster.horizon_)
+    return with_known(forecaster, table, rows, requested), requested
+
+
+def _is_count(X):
+    return isinstance(X, numbers.Integral) and not isinstance(X, bool)
+
+
+def _read_history(forecaster, history):
+    """Fresh observations, of which there must be enough."""
+    known, least = forecaster.observed_, forecaster._least_history
+    table = read_series(history, like=known.time, rows_are_series=True, what="history")
+    table = fill_values(
+        table, missing=forecaster.missing, season_length=forecaster.season_length_,
+        what="history",
+    )  # fmt: skip
+    for i in np.flatnonzero(table.lengths < least)[:1]:
+        raise ValueError(
+            f"history has {table.lengths[i]} steps of {table.names[i]!r}, but "
+            f"lookback_={least}: pass at least as many."
+        )
+    if forecaster.n_features_in_:
+        # Features are requested for the last steps alone.
+        last = table.step >= (table.ends - forecaster.lookback_)[table.series]
+        table = table.of_rows(np.flatnonzero(last))
+    identity = _identity(table, known.names[: len(forecaster.scale_)])
+    return replace(table, identity=identity, known=forecaster.known_columns_)
+
+
+def _identity(table, training):
+    """Which of the training series, by their names, each series is; -1 for others."""
+    if len(training) == 1:
+        return np.zeros(len(table), dtype=np.int64)
+    if table.form.kind == "windows":
+        return np.full(len(table), -1)
+    place_of = {name: i for i, name in enumerate(training)}
+    return np.array([place_of.get(name, -1) for name in table.names])
+
+
+def request(table, series, step, index=None):
+    """A table of steps of series, to be forecast."""
+    n_rows = len(step)
+    return replace(
+        table, series=series, step=step, value=np.full(n_rows, np.nan),
+        features=np.empty((n_rows, 0)), form=replace(table.form, index=index),
+    )  # fmt: skip
+
+
+def _following(X, table, horizon):
+    """Steps of each series from its end on: a number of them, or those up to a date."""
+    begins = table.next_steps
+    if not is_date(X):
+        n_steps = horizon if X is None else check_positive("X", X, integer=True)
+        return request(table, *positions(begins, np.full(len(table), n_steps)))
+    counts = np.maximum(steps_until(table.time, X) - begins, 0)
+    if not counts.any():
+        last = table.time.name_steps([min(begins) - 1])
+        raise ValueError(
+            f"X={X!r} is not after the end of the series, {last}: pass a later date, or an "
+            "index of the steps."
+        )
+    return request(table, *positions(begins, counts))
+
+
+def _of_rows(table, rows, index):
+    """Steps that rows of X are about, with the index of the forecasts."""
+    form = table.form
+    if isinstance(index, pd.MultiIndex) and form.kind != "dict":
+        return request(table, rows.series, rows.step, index[rows.row])
+    rows = rows.take(np.argsort(rows.series, kind="stable"))
+    if index is None or form.long or form.kind == "dict":
+        return request(table, rows.series, rows.step)
+    return request(table, rows.series, rows.step, index[rows.row[rows.series == 0]])
+
+
+def with_known(forecaster, table, rows, requested):
+    """A table with the features known beforehand, as rows of X have them, of later steps."""
+    if not table.n_features:
+        return table
+    last = table.ends - 1
+    np.maximum.at(last, requested.series, requested.step)
+    if rows is None:
+        nothing = np.empty(0, dtype=np.int64)
+        rows = place(np.empty((0, table.n_features)), None, table, nothing)
+    horizon = forecaster.horizon_
+    return with_later_features(table, rows, last, horizon, forecaster.missing)

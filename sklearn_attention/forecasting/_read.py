@@ -1,0 +1,227 @@
+"""Reading series: pandas, dicts, arrays and lists become a table."""
+
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+from scipy.sparse import issparse
+
+from ._checks import refuse_too_large
+from ._origins import positions
+from ._table import Form, Table
+from ._tidy import is_tidy, long_of
+from ._time import TimeIndex, kind_of, numbers_of
+
+
+def read_series(y, *, index=None, like=None, rows_are_series=False, may_lack=False, what="y"):
+    """A table of series of any form; values missing between others stay so.
+
+    `index` is that of an array, which has none. An index of the kind of `like`, another
+    TimeIndex, has to go together with it; its frequency then need not be found out. A 2-D array
+    may have a series in each row. If columns may lack, those without any value are left out, as
+    of series that have ended, unless all are. `what` says what it is, for messages.
+    """
+
+    def times(found):
+        own = like is not None and kind_of(found, what) == like.kind
+        return TimeIndex.read(found, like=like if own else None, what=what)
+
+    if isinstance(index, pd.MultiIndex) and not isinstance(y, pd.Series | pd.DataFrame | dict):
+        y = pd.Series(as_array(y, what), index=index)
+    if isinstance(y, dict):
+        table = _of_dict(y, times, what)
+    elif is_tidy(y):
+        table = _of_long(long_of(y, what), times, what, "tidy")
+    elif not isinstance(y, pd.DataFrame | pd.Series):
+        table = _of_array(y, index, times, rows_are_series, may_lack, what)
+    elif isinstance(y.index, pd.MultiIndex):
+        table = _of_long(y, times, what, "long")
+    else:
+        table = _of_pandas(y, times, may_lack, what)
+    refuse_too_large(table, table.value, what)
+    return table
+
+
+def _table(time, names, starts, counts, value, form):
+    """A table of series that have so many rows each."""
+    series, step = positions(starts, counts)
+    return Table(
+        time, names, series, step, value, np.empty((len(value), 0)), form,
+        np.arange(len(names)), np.empty(0, dtype=np.int64),
+    )  # fmt: skip
+
+
+def _of_array(y, index, times, rows_are_series, may_lack, what):
+    given = as_array(y, what)
+    _refuse_empty(given, what)
+    kind = "array" if given.ndim == 1 else "windows" if rows_are_series else "table"
+    time = TimeIndex.of_positions(len(given)) if index is None else times(index)
+    if kind == "windows":
+        time = TimeIndex.of_positions(given.shape[1])
+    values = _floats(given, what).reshape(len(given), -1)
+    values = values.T if kind == "windows" else values
+    form = Form(kind, _common_dtype([given.dtype]))
+    return _of_columns(values, list(range(values.shape[1])), time, form, may_lack, what)
+
+
+def _of_pandas(y, times, may_lack, what):
+    _refuse_empty(y, what)
+    time = times(y.index)
+    if isinstance(y, pd.Series):
+        columns, names, kind, labels = [y], [y.name], "series", []
+    else:
+        columns, names = [y.iloc[:, i] for i in range(y.shape[1])], list(y)
+        kind, labels = "frame", list(y.columns.names)
+    if len(set(names)) < len(names):
+        raise ValueError(f"{what} has columns of the same name, {names}: rename them.")
+    form = Form(kind, _common_dtype(column.dtype for column in columns), labels)
+    values = np.column_stack([_floats(column, what) for column in columns])
+    return _of_columns(values, names, time, form, may_lack, what)
+
+
+def _of_columns(values, names, time, form, may_lack, what):
+    """Series on one index; of several the missing values at the ends of shorter ones go."""
+    there = ~np.isnan(values)
+    empty = ~there.any(axis=0)
+    if empty.any() and not (may_lack and not empty.all()):
+        raise ValueError(
+            f"{what} has no value but missing ones (NaN) in series "
+            f"{names[empty.argmax()]!r}: remove it."
+        )
+    n_steps, several = len(values), len(names) > 1
+    starts = there.argmax(axis=0) if several else np.zeros(1, dtype=np.int64)
+    stops = n_steps - there[::-1].argmax(axis=0) if several else np.array([n_steps])
+    starts, counts = starts[~empty], (stops - starts)[~empty]
+    names = [name for name, lacks in zip(names, empty, strict=True) if not lacks]
+    column, step = positions(starts, counts)
+    value = values[step, np.flatnonzero(~empty)[column]]
+    return _table(time, names, starts, counts, value, form)
+
+
+def _of_dict(y, times, what):
+    _refuse_empty(y, what)
+    indexed = [isinstance(series, pd.Series) for series in y.values()]
+    if all(indexed):
+        for name, part in y.items():
+            _refuse_empty(part, f"{what}[{name!r}]")
+        value = np.concatenate([_floats(part, what) for part in y.values()])
+        form = Form("dict", _common_dtype(part.dtype for part in y.values()))
+        indexes = [part.index for part in y.values()]
+        return _of_parts(indexes, list(y), value, form, times, what)
+    if any(indexed):
+        raise ValueError(f"{what} has both Series and arrays: give all an index, or none.")
+    arrays = {name: as_array(series, f"{what}[{name!r}]") for name, series in y.items()}
+    for name, array in arrays.items():
+        if array.ndim != 1 or len(array) == 0:
+            raise ValueError(
+                f"{what}[{name!r}] has shape {array.shape}: pass one series for each name."
+            )
+    counts = np.array([len(array) for array in arrays.values()])
+    form = Form("arrays", _common_dtype(array.dtype for array in arrays.values()))
+    value = np.concatenate([_floats(array, what) for array in arrays.values()])
+    time = TimeIndex.of_positions(counts.max())
+    return _table(time, list(arrays), np.zeros_like(counts), counts, value, form)
+
+
+def _of_long(y, times, what, kind):
+    column = y.name if isinstance(y, pd.Series) else None
+    if isinstance(y, pd.DataFrame):
+        if y.shape[1] != 1:
+            raise ValueError(
+                f"{what} is long and has the columns {list(y)}: pass the column of the target "
+                "as y, and the others as X."
+            )
+        kind, column, y = "long_frame", y.columns[0], y.iloc[:, 0]
+    if y.index.nlevels != 2:
+        raise ValueError(
+            f"{what} has an index of {y.index.nlevels} levels: pass two, series and time."
+        )
+    _refuse_empty(y, what)
+    series, names = pd.factorize(y.index.get_level_values(0))
+    order = np.argsort(series, kind="stable")
+    order = order[series[order] >= 0]  # rows without a series go
+    cuts = np.searchsorted(series[order], np.arange(len(names) + 1))
+    steps = y.index.get_level_values(1).take(order)
+    indexes = [steps[first:stop] for first, stop in pairwise(cuts)]
+    form = Form(kind, _common_dtype([y.dtype]), [*y.index.names, column])
+    return _of_parts(indexes, list(names), _floats(y, what)[order], form, times, what)
+
+
+def _of_parts(indexes, names, value, form, times, what):
+    """Series that have indexes of their own."""
+    # The frequency of the longest can be told best.
+    model = times(max(indexes, key=len))
+    alike = len({own.dtype for own in indexes}) == 1
+    if not alike:  # of several time zones or resolutions
+        for own, name in zip(indexes, names, strict=True):
+            TimeIndex.read(own, like=model, what=f"{what}[{name!r}]")
+    time = TimeIndex.read(min(indexes, key=lambda own: own[0]), like=model, what=what)
+    counts = np.array(list(map(len, indexes)))
+    if alike:
+        numbers = np.concatenate(list(map(numbers_of, indexes)))
+        time = time.reaching(numbers.max())
+        step = time.find(numbers)
+    else:
+        step = np.concatenate([time.positions(own, what) for own in indexes])
+        time = time.extended(max(0, step.max() + 1 - len(time)))
+    first = np.cumsum(counts) - counts
+    follows = step == np.repeat(step[first] - first, counts) + np.arange(len(step))
+    wrong = np.repeat(np.arange(len(names)), counts)[(step < 0) | ~follows]
+    for i in wrong[:1]:
+        TimeIndex.read(indexes[i], like=model, what=f"{what}[{names[i]!r}]")
+        time.positions(indexes[i], what)
+    return _table(time, names, step[first], counts, value, form)
+
+
+def as_array(y, what):
+    """One or two dimensions of what has no index, or an error that names it."""
+    if issparse(y):
+        raise TypeError(f"{what} is sparse, which is not supported: pass {what}.toarray().")
+    try:
+        table = np.asarray(y)
+    except ValueError as error:
+        raise ValueError(
+            f"{what} has rows of different lengths: pass series of different lengths as a dict."
+        ) from error
+    if table.ndim not in (1, 2):
+        raise ValueError(
+            f"{what} has {table.ndim} dimensions (shape {table.shape}): pass one series, or a "
+            "2-D array with a column for each."
+        )
+    return table
+
+
+def _refuse_empty(y, what):
+    if len(y) == 0 or 0 in np.shape(y):
+        raise ValueError(f"{what} is empty (shape {np.shape(y)}): pass at least one series.")
+
+
+def _common_dtype(dtypes):
+    """float32 if all series are in it or less, else float64."""
+    names = {str(dtype).lower() for dtype in dtypes}
+    return "float32" if names <= {"float16", "float32"} else "float64"
+
+
+def _floats(values, what):
+    """float64, with an error that names what is no number."""
+    if isinstance(values, pd.Series):
+        what = f"{what} ({values.name!r})" if values.name is not None else what
+        if values.dtype.kind in "fiub":
+            return values.to_numpy(np.float64, na_value=np.nan)
+        values = values.to_numpy()
+    if values.dtype.kind == "c":
+        raise ValueError(f"Complex data not supported: {what} is complex, pass real numbers.")
+    if values.dtype.kind in "fiub":
+        return values.astype(np.float64)
+    if values.dtype.kind not in "OUS":
+        raise ValueError(f"{what} has dtype {values.dtype}: pass numbers.")
+    numbers = np.empty(values.shape)
+    for place, value in np.ndenumerate(values):
+        try:
+            numbers[place] = np.nan if value is pd.NA else value
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"{what} has the entry {value!r} at row {place[0]}, which is no number: "
+                "convert it with pandas.to_numeric, or remove it."
+            ) from error
+    return numbers
