@@ -466,9 +466,9 @@ class WindowSeasonalNaive:
 class OurWindows:
     """A forecaster of the package at its defaults, at every origin of a test part.
 
-    At an origin it knows all of its channel before, and looks back as far as it does by itself:
-    no forecast depends on what comes after its origin. The package has no public call for so
-    many origins in known series.
+    At an origin it knows all of its channel before, and looks back as far as it does by itself;
+    slow patterns are those of the rows it was fitted to. No forecast depends on what comes
+    after its origin. The package has no public call for so many origins in known series.
     """
 
     lookback_ = 1
@@ -502,7 +502,7 @@ class OurWindows:
     def _origins(self, past, channel):
         steps = self.known + np.arange(len(past))
         for own in np.array_split(steps, -(-len(steps) // 1000)):
-            yield self.ends.at(np.full_like(own, channel), own)
+            yield self.ends.at(np.full_like(own, channel), own, np.full_like(own, self.known))
 
 
 WINDOW_MODELS = {
