@@ -253,7 +253,7 @@ MUTATIONS = [
     ),
     Mutation(
         "forecasting/_adjustment.py",
-        "weight = _MEMORY ** ((n - 1 - middle) // m)",
+        "weight = _MEMORY ** ((lengths[row] - 1 - middle) // m)",
         "weight = _MEMORY ** (middle // m)",
         "old seasons count more than new ones",
     ),

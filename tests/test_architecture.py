@@ -56,7 +56,7 @@ WITHOUT_TESTS = {
     """,
     "bandwidth": "_convolution _density",
     "forecasting": """
-        _candidate_network _tidy
+        
     """,
     "kernel_approximation": "_fourier_features _positive_features _random_features",
     "kernel_attention": "_kernel",

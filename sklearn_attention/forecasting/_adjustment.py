@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.fft import next_fast_len
 
 from ._table import Table
 
@@ -11,6 +12,8 @@ from ._table import Table
 _FEWEST_SEASONS, _LEAST_ERRORS = 3, 0.5
 # Weight of a season relative to the following one.
 _MEMORY = 0.8
+# Series are padded to a common length in groups of at most this many values.
+_GROUP = 250_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,9 +40,12 @@ class SeasonalAdjustment:
         pairs, place = np.unique(origins.series * most + learned, return_inverse=True)
         series, learned = pairs // most, pairs % most
         patterns = np.zeros((len(pairs), m))
-        for pattern, i, n in zip(patterns, series, learned, strict=True) if m > 1 else ():
-            phase = phase_of(table.starts[i] + np.arange(n), season_length)
-            pattern[:] = pattern_of(table.values[i][:n], phase, m)
+        long = np.flatnonzero(learned >= _FEWEST_SEASONS * m) if m > 1 else learned[:0]
+        for group in groups_of(learned[long]):
+            own, n = long[group], learned[long[group]]
+            values, steps = _first_steps(table, series[own], n)
+            phase = phase_of(table.starts[series[own]][:, None] + steps, season_length)
+            patterns[own] = patterns_of(values, n, phase, m)
         # Without a season nothing depends on how much it was learned from.
         learned[~patterns.any(axis=1)] = 0
         _, rows, merged = np.unique(
@@ -57,10 +63,24 @@ class SeasonalAdjustment:
 
         (n_rows, longest); the last of so many steps is repeated where a row is longer.
         """
-        steps = np.minimum(np.arange(lengths.max()), lengths[:, None] - 1)
-        values = self.table.values
-        found = [values[self.series[row]][own] for row, own in zip(rows, steps, strict=True)]
-        return np.array(found) - self.at(rows[:, None], steps)
+        values, steps = _first_steps(self.table, self.series[rows], lengths)
+        return values - self.at(rows[:, None], steps)
+
+
+def groups_of(lengths):
+    """Rows in groups of similar length that together are not too many values, longest first."""
+    order = np.argsort(-lengths, kind="stable")
+    while len(order):
+        most = max(1, _GROUP // lengths[order[0]])
+        yield order[:most]
+        order = order[most:]
+
+
+def _first_steps(table, series, lengths):
+    """The first steps of some series, the last repeated, and their positions."""
+    steps = np.minimum(np.arange(lengths.max()), lengths[:, None] - 1)
+    pairs = zip(series, steps, strict=True)
+    return np.array([table.values[i][own] for i, own in pairs]), steps
 
 
 def phase_of(positions, season_length):
@@ -70,11 +90,11 @@ def phase_of(positions, season_length):
     return np.minimum((share * n_phases + 1e-9).astype(np.int64), n_phases - 1)
 
 
-def pattern_of(values, phase, n_phases):
-    r"""Seasonal pattern of a series, less the mean, (n_phases,).
+def patterns_of(values, lengths, phase, m):
+    r"""Seasonal patterns (n_series, m) of series, less their means.
 
     Zero where there are fewer than three seasons, or the autocorrelation at the lag of one is
-    small.
+    small. Of `values` and `phase` (n_series, n_steps) so many steps count as `lengths` says.
 
     Notes
     -----
@@ -88,37 +108,44 @@ def pattern_of(values, phase, n_phases):
        factors and their effect on forecasting accuracy. International Journal of Forecasting
        19, 669-684.
     """
-    n, m = len(values), n_phases
-    pattern = np.zeros(m)
-    if m == 1 or n < _FEWEST_SEASONS * m or not _is_seasonal(values, m):
-        return pattern
-    window = np.r_[0.5, np.ones(m - 1), 0.5] / m if m % 2 == 0 else np.full(m, 1 / m)
-    half = len(window) // 2
-    middle = np.arange(half, n - half)
-    sums = np.cumsum(np.r_[0.0, values - values.mean()])
-    if m % 2:
-        trend = (sums[m:] - sums[:-m]) / m
-    else:
-        trend = (sums[m:-1] - sums[: -m - 1] + sums[m + 1 :] - sums[1:-m]) / (2 * m)
-    rest, phase = values[middle] - values.mean() - trend, phase[middle]
-    weight = _MEMORY ** ((n - 1 - middle) // m)
-    total = np.bincount(phase, weight, m)
-    mean = np.bincount(phase, weight * rest, m) / np.maximum(total, 1e-300)
-    counts = np.maximum(np.bincount(phase, minlength=m), 1)
-    plain = np.bincount(phase, rest, m) / counts
-    spread = np.bincount(phase, (rest - plain[phase]) ** 2, m) / counts
-    noise = np.mean(np.bincount(phase, weight**2, m) / np.maximum(total, 1e-300) ** 2 * spread)
-    pattern = mean - mean.mean()
-    return pattern * max(0.0, 1 - (m - 3) / (m - 1) * noise / (pattern.var() + 1e-300))
+    steps, n_cells = np.arange(values.shape[1]), len(values) * m
+    there = steps < lengths[:, None]
+    rest = values - np.mean(values, axis=1, keepdims=True, where=there)
+    rest[~there] = 0.0
+    half = m // 2
+    inside = (
+        (steps >= half) & (steps < lengths[:, None] - half) & _are_seasonal(rest, lengths, m)
+    )
+    row, middle = np.nonzero(inside)
+    sums = np.cumsum(np.pad(rest, ((0, 0), (1, 0))), axis=1)
+    first, last = sums[row, middle - half], sums[row, middle + half + 1]
+    if m % 2 == 0:
+        first = (first + sums[row, middle - half + 1]) / 2
+        last = (last + sums[row, middle + half]) / 2
+    rest = rest[row, middle] - (last - first) / m
+    cell = row * m + phase[row, middle]
+    weight = _MEMORY ** ((lengths[row] - 1 - middle) // m)
+
+    def total_of(weights=None):
+        return np.bincount(cell, weights, n_cells)
+
+    total, counts = total_of(weight), np.maximum(total_of(), 1)
+    total[total == 0] = 1.0  # of series without a season
+    spread = total_of((rest - (total_of(rest) / counts)[cell]) ** 2) / counts
+    noise = np.mean((total_of(weight**2) / total**2 * spread).reshape(-1, m), axis=1)
+    pattern = (total_of(weight * rest) / total).reshape(-1, m)
+    pattern -= pattern.mean(axis=1, keepdims=True)
+    share = 1 - (m - 3) / (m - 1) * noise / (pattern.var(axis=1) + 1e-300)
+    return pattern * np.maximum(0.0, share)[:, None]
 
 
-def _is_seasonal(values, m):
-    n, rest = len(values), values - values.mean()
-    size = np.abs(rest).max()
-    if size == 0:
-        return False
-    spectrum = np.abs(np.fft.rfft(rest / size, 2 * n)) ** 2
-    correlation = np.fft.irfft(spectrum)[: m + 1]
-    correlation = correlation / correlation[0]
-    error = np.sqrt((1 + 2 * np.sum(correlation[1:m] ** 2)) / n)
-    return correlation[m] > _LEAST_ERRORS * error
+def _are_seasonal(rest, lengths, m):
+    """Whether centred series, zero after their ends, have a season of m steps, as a column."""
+    size = np.abs(rest).max(axis=1, keepdims=True)
+    n_points = next_fast_len(2 * rest.shape[1], real=True)
+    spectrum = np.abs(np.fft.rfft(rest / np.where(size > 0, size, 1), n_points)) ** 2
+    correlation = np.fft.irfft(spectrum, n_points)[:, : m + 1]
+    correlation /= np.where(size > 0, correlation[:, :1], 1)
+    error = np.sqrt((1 + 2 * np.sum(correlation[:, 1:m] ** 2, axis=1)) / lengths)
+    enough = (size[:, 0] > 0) & (lengths >= _FEWEST_SEASONS * m)
+    return (enough & (correlation[:, m] > _LEAST_ERRORS * error))[:, None]

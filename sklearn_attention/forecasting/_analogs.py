@@ -74,11 +74,13 @@ class Analogs:
         mean = np.empty((len(origins), origins.horizon))
         if levels is not None:
             quantiles = np.empty((*mean.shape, len(levels)))
+        # Values are sorted once for many origins.
+        most = PAIRS if levels is None else _TERMS
         for rows, memory in self.memories(origins):
             values = self.values[memory]
             # Relative to one of them, values that are all alike have no rounding errors.
             first, differences = values[0], values - values[0]
-            for part in chunks(rows, PAIRS, len(values)):
+            for part in chunks(rows, most, len(values)):
                 weights = self.weights(memory, queries.keys[part])
                 mean[part] = first + weights @ differences
                 if levels is not None:

@@ -120,9 +120,9 @@ class _Past:
             step = own.step[~covered][0]
             lost = own.time.between(step, step + 1)[0]
             raise ValueError(f"X has no rows for {lost}, where y has values: add them.")
-        answers, columns = model._answer_rows(table, requested, coverage)
-        answers = answers.reshape(len(own.step), -1).astype(own.form.dtype)
-        found = pd.DataFrame(answers, columns=columns or ["forecast"])
+        forecasts, columns = model._forecast_rows(table, requested, coverage)
+        forecasts = forecasts.reshape(len(own.step), -1).astype(own.form.dtype)
+        found = pd.DataFrame(forecasts, columns=columns or ["forecast"])
         found.insert(0, "series", self.known[own.series])
         found.insert(1, "time", own.time.between(0, own.step.max() + 1)[own.step])
         found.insert(2, "actual", own.value)

@@ -4,14 +4,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ._adjustment import SeasonalAdjustment
+from ._adjustment import SeasonalAdjustment, groups_of
 from ._smoothing import smooth
 
 # Lengths of the blocks whose means are forecast too, by the number of steps in a season.
 _BLOCKS = {1: (2, 3), 4: (2, 4), 12: (2, 3, 4, 6)}
 _OTHER_BLOCKS = (2, 4)
-# Series are padded to a common length in groups of at most this many values.
-_GROUP = 250_000
 # Forecasts in the units before logarithms stay above this share of the mean.
 _FLOOR = 0.05
 
@@ -56,7 +54,7 @@ class Classical:
         lengths = np.zeros(len(season.series), dtype=np.int64)
         np.maximum.at(lengths, season.row, known)
         found = np.empty((len(origins), len(self.names), origins.horizon))
-        for group in _groups(lengths):
+        for group in groups_of(lengths):
             place = np.full(len(lengths), -1)
             place[group] = np.arange(len(group))
             own = np.flatnonzero(place[season.row] >= 0)
@@ -99,15 +97,6 @@ class Classical:
             of_blocks[1 + sizes.index(size), rows] = path
         of_blocks = of_blocks.mean(axis=0)
         return np.stack([*parts, median, of_blocks, (median + of_blocks) / 2], axis=1)
-
-
-def _groups(lengths):
-    """Rows in groups of similar length, longest first."""
-    order = np.argsort(-lengths, kind="stable")
-    while len(order):
-        most = max(1, _GROUP // lengths[order[0]])
-        yield order[:most]
-        order = order[most:]
 
 
 def _blocks(table, size, row, last):

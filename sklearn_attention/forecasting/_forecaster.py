@@ -226,10 +226,10 @@ class Forecaster(AttentionEstimator, ABC):
         if coverage is not None:
             coverage = check_probabilities("coverage", coverage).tolist()
         table, requested = read_request(self, X, history)
-        answers, columns = self._answer_rows(table, requested, coverage, history is not None)
-        return requested.wrap(answers, columns)
+        found, columns = self._forecast_rows(table, requested, coverage, history is not None)
+        return requested.wrap(found, columns)
 
-    def _answer_rows(self, table, requested, coverages=None, fresh=False):
+    def _forecast_rows(self, table, requested, coverages=None, fresh=False):
         """Forecasts and what they are called, beside the ends of intervals if there are any."""
         if coverages is None:
             return self._answer(table, requested)[:, 0], None

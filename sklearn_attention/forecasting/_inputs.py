@@ -246,7 +246,7 @@ def _following(X, table, horizon):
 
 
 def _of_rows(table, rows, index):
-    """Steps that rows of X are about, with the index of the answer."""
+    """Steps that rows of X are about, with the index of the forecasts."""
     form = table.form
     if isinstance(index, pd.MultiIndex) and form.kind != "dict":
         return request(table, rows.series, rows.step, index[rows.row])

@@ -151,15 +151,17 @@ def _of_parts(indexes, names, value, form, times, what):
     """Series that have indexes of their own."""
     # The frequency of the longest can be told best.
     model = times(max(indexes, key=len))
+    alike = len({own.dtype for own in indexes}) == 1
+    if not alike:  # of several time zones or resolutions
+        for own, name in zip(indexes, names, strict=True):
+            TimeIndex.read(own, like=model, what=f"{what}[{name!r}]")
     time = TimeIndex.read(min(indexes, key=lambda own: own[0]), like=model, what=what)
     counts = np.array(list(map(len, indexes)))
-    if len({own.dtype for own in indexes}) == 1:
+    if alike:
         numbers = np.concatenate(list(map(numbers_of, indexes)))
         time = time.reaching(numbers.max())
         step = time.find(numbers)
-    else:  # of several time zones or resolutions
-        for own, name in zip(indexes, names, strict=True):
-            TimeIndex.read(own, like=model, what=f"{what}[{name!r}]")
+    else:
         step = np.concatenate([time.positions(own, what) for own in indexes])
         time = time.extended(max(0, step.max() + 1 - len(time)))
     first = np.cumsum(counts) - counts

@@ -13,8 +13,9 @@ DAMPINGS = (0.8, 0.9, 0.95, 0.98)
 _FIRST_STEPS = 3
 # Errors that differ by less than this share are the same but for rounding.
 _ROUNDING = 1e-9
-# Series that go through time together, whose states fit into the cache, and origins of them.
-_ROWS, _ORIGINS = 48, 4_000
+# Series that go through time together, whose states fit into the cache, and origins whose
+# choices are compared at once.
+_ROWS, _ORIGINS = 48, 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,14 +80,11 @@ def smooth(tables):
     block = rank[row] // _ROWS
     order = np.lexsort((last, block))
     found = np.empty((3, 3, len(row)))
-    for start in np.searchsorted(block[order], np.unique(block)):
-        stop = np.searchsorted(block[order], block[order[start]], side="right")
-        rows = longest_first[block[order[start]] * _ROWS :][:_ROWS]
-        for first in range(start, stop, _ORIGINS):
-            own = order[first : min(first + _ORIGINS, stop)]
-            table = values[rows, : last[own[-1]] + 1]
-            place = rank[row[own]] - block[own[0]] * _ROWS
-            found[:, :, own] = _states(table, lengths[rows], place, last[own])
+    for own in np.split(order, np.flatnonzero(np.diff(block[order])) + 1):
+        first = block[own[0]] * _ROWS
+        rows = longest_first[first : first + _ROWS]
+        table = values[rows, : lengths[rows[0]]]
+        found[:, :, own] = _states(table, lengths[rows], rank[row[own]] - first, last[own])
     parts = np.split(found, np.cumsum([len(own) for _, own, _ in tables])[:-1], axis=2)
     return [[Smoothed(*states) for states in part] for part in parts]
 
@@ -102,21 +100,25 @@ def _states(values, lengths, place, last):
     alpha, beta, phi = choices = np.array(simple + holt + damped).T
     borders = np.cumsum([0, len(simple), len(holt), len(damped)])
     x = values - values[:, :1]
-    total, error, sums = _errors(x, lengths, place, last, *choices)
-    found, origins = np.empty((3, 3, len(last))), np.arange(len(last))
-    for states, start, stop in zip(found, borders, borders[1:], strict=False):
-        part = total[:, start:stop]
-        best = part * (1 - _ROUNDING) <= part.min(axis=1, keepdims=True)
-        best = start + best.argmax(axis=1)
-        states[0] = values[place, last] - (1 - alpha[best]) * error[origins, best]
-        states[1] = (alpha * beta)[best] * sums[origins, best]
-        states[2] = phi[best]
+    found = np.empty((3, 3, len(last)))
+    for own, total, error, sums in _errors(x, lengths, place, last, *choices):
+        now, origins = values[place[own], last[own]], np.arange(len(total))
+        for states, start, stop in zip(found, borders, borders[1:], strict=False):
+            part = total[:, start:stop]
+            least = part.min(axis=1, keepdims=True)
+            best = start + (part <= least / (1 - _ROUNDING)).argmax(axis=1)
+            states[0, own] = now - (1 - alpha[best]) * error[origins, best]
+            states[1, own] = (alpha * beta)[best] * sums[origins, best]
+            states[2, own] = phi[best]
     found[0, 1] = _slopes(x)[place, last] / 2
     return found
 
 
 def _errors(x, lengths, place, last, alpha, beta, phi):
-    """Squared errors so far, the last error and its damped sum by choice, at the origins."""
+    """Squared errors so far, the last error and its damped sum by choice, at the origins.
+
+    In batches, each with the slice of the origins that it holds.
+    """
     n_rows, n_steps = x.shape
     trended, n_choices = beta > 0, len(alpha)
     # Arrays of one shape and layout are worth their memory: most of the time goes here.
@@ -131,7 +133,7 @@ def _errors(x, lengths, place, last, alpha, beta, phi):
     changes = np.ascontiguousarray(np.diff(x, prepend=0.0).T)[:, :, None]
     going = np.searchsorted(-lengths, -np.arange(n_steps))
     ends = np.searchsorted(last, np.arange(n_steps), side="right")
-    found, start = np.empty((3, len(last), n_choices)), 0
+    batch, first, start = [], 0, 0
     for t, (m, end) in enumerate(zip(going, ends, strict=True)):
         if m < len(error):
             error, sums, total, scratch = error[:m], sums[:m], total[:m], scratch[:m]
@@ -152,16 +154,16 @@ def _errors(x, lengths, place, last, alpha, beta, phi):
             sums += bends[:m, t, None] * impulse[1]
         if end > start:
             own = place[start:end]
-            for kept, part in zip(found, (total, error, sums), strict=True):
-                kept[start:end] = part[own]
+            batch.append((total[own], error[own], sums[own]))
             start = end
-    return found
+        if end - first >= _ORIGINS or (batch and t == n_steps - 1):
+            yield slice(first, end), *(np.concatenate(own) for own in zip(*batch, strict=True))
+            batch, first = [], end
 
 
 def _slopes(values):
     """Slope of the least-squares line through all steps up to each; (n_series, n_steps)."""
-    steps = np.arange(values.shape[1])
-    n = steps + 1.0
-    products = np.cumsum(values * steps, axis=1), np.cumsum(values, axis=1) * np.cumsum(steps)
-    spread = n * np.cumsum(steps.astype(float) ** 2) - np.cumsum(steps) ** 2
-    return (n * products[0] - products[1]) / np.maximum(spread, 1.0)
+    steps = np.arange(values.shape[1], dtype=float)
+    n = steps + 1
+    products = np.cumsum(values * steps, axis=1), np.cumsum(values, axis=1) * (n - 1) / 2
+    return 12 * (products[0] - products[1]) / np.maximum(n * (n**2 - 1), 1)

@@ -267,20 +267,20 @@ class Table:
             features=features[order], identity=np.append(self.identity, further),
         )  # fmt: skip
 
-    def wrap(self, answers, columns=None):
-        """Bring answers to the rows into the form that the series came in.
+    def wrap(self, values, columns=None):
+        """Bring forecasts of the rows into the form that the series came in.
 
         Parameters
         ----------
-        answers : ndarray of shape (n_rows,) or (n_rows, n_columns)
+        values : ndarray of shape (n_rows,) or (n_rows, n_columns)
         columns : list, default=None
             What several numbers for each row are called.
 
         Returns
         -------
-        answer : ndarray, Series, DataFrame or dict
+        forecasts : ndarray, Series, DataFrame or dict
         """
-        return wrap(self, answers, columns)
+        return wrap(self, values, columns)
 
     def _as_long(self, lengths, **changes):
         """The same with changes, where lengths are known whatever is missing."""

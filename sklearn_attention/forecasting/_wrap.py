@@ -6,17 +6,17 @@ import pandas as pd
 from ._tidy import SERIES, TIME
 
 
-def wrap(table, answers, columns=None):
-    """Answers to the rows of a table, (n_rows,) or (n_rows, n_columns), in its form.
+def wrap(table, values, columns=None):
+    """Forecasts of the rows of a table, (n_rows,) or (n_rows, n_columns), in its form.
 
     Rows are in order of series, unless the form has an index of series and time.
     """
-    form, answers = table.form, np.asarray(answers).astype(table.form.dtype)
+    form, values = table.form, np.asarray(values).astype(table.form.dtype)
     if form.long:
-        return _long(table, answers, columns)
+        return _long(table, values, columns)
     if form.kind == "array":
-        return answers
-    parts = np.split(answers, table.first[1:])
+        return values
+    parts = np.split(values, table.first[1:])
     if form.kind in ("table", "windows"):
         return np.stack(parts, axis=-1 if form.kind == "table" else 0)
     if form.kind == "arrays":
@@ -26,7 +26,7 @@ def wrap(table, answers, columns=None):
         return {name: _labelled(own, index, name, columns) for own, index, name in named}
     index = next(_indexes(table)) if form.index is None else form.index
     if form.kind == "series":
-        return _labelled(answers, index, table.names[0], columns)
+        return _labelled(values, index, table.names[0], columns)
     return _wide(table, parts, index, columns)
 
 
@@ -57,7 +57,7 @@ def _wide(table, parts, index, columns):
     return pd.DataFrame(np.column_stack(parts), index=index, columns=header)
 
 
-def _long(table, answers, columns):
+def _long(table, values, columns):
     form, index = table.form, table.form.index
     if index is None:
         names = pd.Index(table.names, tupleize_cols=False).take(table.series)
@@ -65,23 +65,23 @@ def _long(table, answers, columns):
         steps = _taken(steps, table.step)
         index = pd.MultiIndex.from_arrays([names, steps], names=form.labels[:2])
     if form.kind == "tidy":
-        return _tidy(answers, index, columns)
+        return _tidy(values, index, columns)
     if form.kind == "long":
-        return _labelled(answers, index, form.labels[2], columns)
+        return _labelled(values, index, form.labels[2], columns)
     names = [form.labels[2]] if columns is None else columns
-    return pd.DataFrame(answers.reshape(len(index), -1), index=index, columns=names)
+    return pd.DataFrame(values.reshape(len(index), -1), index=index, columns=names)
 
 
-def _tidy(answers, index, columns):
+def _tidy(values, index, columns):
     """A tidy frame; a third level of `index` labels its rows."""
     names = ["forecast"] if columns is None else columns
-    frame = pd.DataFrame(answers.reshape(len(index), -1), columns=names)
+    frame = pd.DataFrame(values.reshape(len(index), -1), columns=names)
     for i, name in enumerate((SERIES, TIME)):
         frame.insert(i, name, index.get_level_values(i))
     return frame if index.nlevels == 2 else frame.set_axis(index.get_level_values(2))
 
 
-def _labelled(answers, index, name, columns):
+def _labelled(values, index, name, columns):
     if columns is None:
-        return pd.Series(answers, index=index, name=name)
-    return pd.DataFrame(answers, index=index, columns=columns)
+        return pd.Series(values, index=index, name=name)
+    return pd.DataFrame(values, index=index, columns=columns)

@@ -9,7 +9,7 @@ import torch
 
 from sklearn_attention.forecasting import Table
 from sklearn_attention.forecasting import _candidate_network as network
-from sklearn_attention.forecasting._adjustment import pattern_of
+from sklearn_attention.forecasting._adjustment import patterns_of
 from sklearn_attention.forecasting._candidate_attention import fit_attention, inputs_at
 from sklearn_attention.forecasting._classical import Classical
 from sklearn_attention.forecasting._combined_forecast import fit_combined
@@ -19,11 +19,11 @@ HORIZON = 3
 
 @pytest.fixture(autouse=True)
 def few_steps(monkeypatch):
-    monkeypatch.setattr(network, "_STEPS", 16)
-    monkeypatch.setattr(network, "_BATCH", 64)
+    monkeypatch.setattr(network, "_STEPS", 4)
+    monkeypatch.setattr(network, "_BATCH", 32)
 
 
-def make(n_series=30, seed=0):
+def make(n_series=12, seed=0):
     """Series that return to a level: classical forecasts can be corrected."""
     rng = np.random.default_rng(seed)
     series = []
@@ -37,15 +37,15 @@ def make(n_series=30, seed=0):
 
 @cache
 def fit(seed=0):
-    observations = Table.of(make())
+    table = Table.of(make())
     _, training, _, combined = fit_combined(
-        observations, HORIZON, [1.0], None, False, kinds=["classical"]
+        table, HORIZON, [1.0], None, False, kinds=["classical"]
     )
     classical = Classical(1.0, False)
     random_state = np.random.RandomState(seed)
     attention, held_out = fit_attention(training, combined, classical, random_state)
     return SimpleNamespace(
-        observations=observations, combined=combined, training=training,
+        table=table, combined=combined, training=training,
         attention=attention, held_out=held_out, classical=classical,
     )  # fmt: skip
 
@@ -54,7 +54,7 @@ def test_the_share_is_that_of_the_least_error():
     model = fit()
     share = model.attention.share
     assert 0 <= share <= 1
-    validation, lengths = model.training.validation, model.observations.lengths
+    validation, lengths = model.training.validation, model.table.lengths
     near = lengths[validation.series] - validation.known <= HORIZON
     np.testing.assert_array_equal(model.held_out[~near], model.combined[~near])
     scale = model.training.scale[validation.series[near], None]
@@ -68,8 +68,8 @@ def test_the_share_is_that_of_the_least_error():
 
 def test_forecasts_are_in_between_by_the_share():
     model = fit()
-    ends = model.observations.at_ends(HORIZON)
-    combined = np.full((30, HORIZON), 50.0)
+    ends = model.table.at_ends(HORIZON)
+    combined = np.full((12, HORIZON), 50.0)
     parts = []
     for share in (0.0, 0.4, 1.0):
         attention = type(model.attention)(1.0, False, share, fit().attention.networks)
@@ -91,27 +91,13 @@ def test_the_random_state_decides():
     assert not np.array_equal(first.held_out, other.held_out)
 
 
-def test_an_untrained_network_prefers_the_last_candidate_without_correction():
-    model = fit()
-    ends = model.observations.at_ends(HORIZON)
-    inputs = inputs_at(ends, model.classical)
-    torch.manual_seed(0)
-    weights = {k: v.numpy() for k, v in network._build(inputs).state_dict().items()}
-    found = network.apply(weights, inputs)
-    candidates = model.classical.forecast(ends)
-    logits = np.zeros(candidates.shape[1])
-    logits[-1] = 2.0
-    shares = np.exp(logits) / np.exp(logits).sum()
-    np.testing.assert_allclose(found, np.einsum("c,nch->nh", shares, candidates), rtol=1e-4)
-
-
 def test_inputs_are_relative_to_the_origin_in_units_of_the_series():
     series = make(4)
     moved = [1000 * own + 5 for own in series]
     classical, parts = Classical(1.0, False), []
     for values in (series, moved):
-        observations = Table.of(values)
-        ends = observations.at_ends(HORIZON)
+        table = Table.of(values)
+        ends = table.at_ends(HORIZON)
         parts.append(inputs_at(ends, classical))
     for name in ("past", "candidates", "statistics"):
         np.testing.assert_allclose(getattr(parts[0], name), getattr(parts[1], name), atol=1e-6)
@@ -143,8 +129,8 @@ def test_patterns_and_the_least_unit_are_those_of_the_steps_learned_from(until):
     values = 5 * np.sin(steps * np.pi / 2) * (steps < 30) + 0.01 * steps**2
     origin = Table.of([values]).at_ends(HORIZON).at(np.zeros(1, int), np.array([24]))
     origin = origin.at(origin.series, origin.known, np.array([until]))
-    found, pattern = inputs_at(origin, Classical(4.0, False)), np.zeros(4)
-    pattern = pattern_of(values[:until], steps[:until] % 4, 4)
+    found = inputs_at(origin, Classical(4.0, False))
+    pattern = patterns_of(values[None], np.array([until]), steps[None] % 4, 4)[0]
     adjusted = values - pattern[steps % 4]
     changes = np.abs(np.diff(adjusted))
     unit = changes[:23].mean() + 1e-3 * changes[: until - 1].mean()
@@ -153,21 +139,3 @@ def test_patterns_and_the_least_unit_are_those_of_the_steps_learned_from(until):
     np.testing.assert_allclose(found.past[0], expected, rtol=1e-9, atol=1e-12)
     expected = adjusted[23] + pattern[[0, 1, 2]]
     np.testing.assert_allclose(found.level[0], expected, rtol=1e-12)
-
-
-def test_training_lowers_the_error(monkeypatch):
-    monkeypatch.setattr(network, "_STEPS", 60)
-    observations = Table.of(make(60))
-    classical = Classical(1.0, False)
-    origins = observations.origins(HORIZON, 8)
-    inputs = inputs_at(origins, classical)
-    seen, errors = np.ones((len(origins), HORIZON), bool), []
-    half = origins.series < 30
-    trained = network.train(inputs, seen & half[:, None], origins.series, False, 0)
-    monkeypatch.setattr(network, "_STEPS", 1)
-    untrained = network.train(inputs, seen, origins.series, False, 0)
-    targets = inputs.targets * inputs.unit + inputs.level
-    for weights in (trained, untrained):
-        missed = np.abs(network.apply(weights, inputs) - targets) / inputs.unit
-        errors.append(missed[~half].mean())
-    assert errors[0] < 0.97 * errors[1]

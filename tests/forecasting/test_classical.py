@@ -74,7 +74,7 @@ def test_trends_of_the_series_themselves_do_not_fall_below_a_share_of_the_mean()
 @pytest.mark.parametrize("n", [40, 41, 43])
 @pytest.mark.parametrize(("season", "sizes"), [(1.0, (1, 2, 3)), (4.0, (1, 2, 4))])
 def test_blocks_are_forecasts_of_means_interpolated(n, season, sizes, monkeypatch):
-    monkeypatch.setattr(_adjustment, "pattern_of", lambda values, phase, m: np.zeros(m))
+    monkeypatch.setattr(_adjustment, "patterns_of", lambda values, n, phase, m: 0.0)
     values, parts = make(n), []
     for size in sizes:
         n_blocks = n // size
@@ -99,7 +99,7 @@ def test_seasons_are_subtracted_and_added_again():
 @pytest.mark.parametrize("logs", [False, True])
 @pytest.mark.parametrize("group", [1, 100, 10**6])
 def test_a_panel_gives_the_same_as_each_series_by_itself(logs, group, monkeypatch):
-    monkeypatch.setattr(module, "_GROUP", group)
+    monkeypatch.setattr(_adjustment, "_GROUP", group)
     classical = Classical(6.0, logs)
     series = make_walks([50, 1, 2, 3, 4, 26, 31, 120])
     series = [np.log(own) for own in series] if logs else series

@@ -8,7 +8,7 @@ import pytest
 from forecasting_data import make_indexes, make_series, make_values
 from scipy.sparse import csr_array
 
-from sklearn_attention import KernelForecaster, TransformerForecaster
+from sklearn_attention import KernelForecaster
 
 SERIES = make_series()
 X = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 2)), SERIES.index, ["wind", "sun"])
@@ -91,17 +91,6 @@ def test_functions_that_take_negative_values(bandwidth):
 def test_sparse_features():
     with pytest.raises(TypeError, match="sparse"):
         KernelForecaster().fit(csr_array(X.to_numpy()), SERIES)
-
-
-def test_leakage_is_seen_in_any_series_but_not_in_what_is_past():
-    frame = pd.DataFrame({"a": SERIES, "b": make_values(seed=3)}, SERIES.index)
-    with pytest.raises(ValueError, match="'sun', which is the target 'b' itself"):
-        KernelForecaster().fit(X.assign(sun=frame["b"]), frame)
-    with pytest.raises(ValueError, match="column 1, which is the target"):
-        KernelForecaster().fit(X.assign(sun=SERIES).to_numpy(), SERIES.to_numpy())
-    KernelForecaster(past_features=["sun"]).fit(X.assign(sun=SERIES), SERIES)
-    constant = pd.Series(1.0, SERIES.index)
-    KernelForecaster().fit(X.assign(sun=1.0), constant)
 
 
 def test_columns_of_truth_values_and_missing_ones_are_read():
@@ -256,28 +245,3 @@ def test_zones_must_go_together():
     ):
         with pytest.raises(ValueError, match="timestamps with UTC"):
             ask()
-
-
-@pytest.mark.parametrize("series", [pd.Series, np.asarray])
-def test_the_only_series_is_not_called_none_or_0(series):
-    values = np.arange(60.0)
-    values[5] = np.nan
-    with pytest.raises(ValueError, match=r"X has missing values \(NaN\) at 5"):
-        KernelForecaster(3, missing="raise").fit(series(values))
-    with pytest.raises(ValueError, match=r"X has missing values \(NaN\) in 'b' at 5"):
-        KernelForecaster(3, missing="raise").fit(pd.Series(values, name="b"))
-
-
-@pytest.mark.parametrize("kind", [KernelForecaster, TransformerForecaster])
-def test_what_has_no_finite_square_is_refused(kind):
-    wave = 10 + np.sin(np.arange(60.0))
-    large = {"a": wave, "b": wave * 1e160}
-    with pytest.raises(ValueError, match=r"X has values of 1e150 or more in 'b' .*divide all"):
-        kind(3).fit(large)
-    with pytest.raises(ValueError, match="X has values of 1e150 or more at 0"):
-        kind(3).fit((wave * 1e160)[:, None], wave)
-    model = kind(3).fit(wave)
-    with pytest.raises(ValueError, match="history has values of 1e150 or more"):
-        model.predict(history=wave * 1e160)
-    for scale in (1e148, 1e-200, 1e-300):
-        assert np.isfinite(kind(3).fit(wave * scale).predict()).all()

@@ -6,7 +6,8 @@ import pytest
 from forecasting_data import make_series
 
 from sklearn_attention import KernelForecaster
-from sklearn_attention.forecasting._missing import fill_line, fill_seasonal
+from sklearn_attention.forecasting import Table
+from sklearn_attention.forecasting._missing import fill_line, fill_seasonal, fill_values
 
 STEPS = np.arange(60)
 EXACT = 5 + 0.3 * STEPS + np.tile([0.0, 4.0, -1.0, 2.0, 7.0, 1.0], 10)
@@ -74,3 +75,18 @@ def test_the_season_is_found_before_gaps_are_filled():
     own = KernelForecaster(3, missing="seasonal", season_length=6).fit(holes)
     by_six = fill_seasonal(holes.to_numpy(), 6)
     np.testing.assert_array_equal(own.observed_.value, by_six)
+
+
+def test_gaps_are_filled_series_by_series():
+    first, second = without(EXACT, [3, 4]), EXACT[:20] * 2
+    table = Table.of([first, second, without(EXACT, [9])], starts=np.array([5, 0, 0]))
+    options = {"season_length": 6, "what": "y"}
+    line = fill_values(table, missing="interpolate", **options)
+    expected = [fill_line(first), second, fill_line(table.values[2])]
+    np.testing.assert_array_equal(line.value, np.concatenate(expected))
+    seasonal = fill_values(table, missing="seasonal", **options)
+    np.testing.assert_allclose(seasonal.values[0], EXACT)
+    with pytest.raises(ValueError, match=r"y has missing values \(NaN\) in 0 at 8, 9: pass"):
+        fill_values(table, missing="raise", **options)
+    assert fill_values(line, missing="raise", **options) is line
+    assert np.isnan(table.value).sum() == 3

@@ -94,7 +94,7 @@ def test_errors_of_extreme_rates_give_the_states():
     last = np.array([0, 1, 2, 3, 7, 39])
     row = np.array([0, 1, 0, 1, 1, 0])
     x = values - values[:, :1]
-    _, error, sums = module._errors(x, np.array([40, 8]), row, last, *choices.T)
+    ((_, _, error, sums),) = module._errors(x, np.array([40, 8]), row, last, *choices.T)
     for k, (alpha, beta, phi) in enumerate(choices):
         for n, (i, t) in enumerate(zip(row, last, strict=True)):
             level, trend = slow_state(values[i, : t + 1], alpha, beta or None, phi)
@@ -152,3 +152,8 @@ def test_level_and_unit_do_not_matter():
     plain, moved = smooth_all(values), smooth_all(1000 * values - 7e4)
     np.testing.assert_allclose(moved[0], 1000 * plain[0] - 7e4, rtol=1e-9)
     np.testing.assert_allclose(moved[1], 1000 * plain[1], rtol=1e-6, atol=1e-6)
+
+
+def test_slopes_of_very_long_series():
+    values = 0.25 * np.arange(100_000.0)[None]
+    np.testing.assert_allclose(module._slopes(values)[0, 1:], 0.25, rtol=1e-9)

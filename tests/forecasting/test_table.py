@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from forecasting_data import make_series
 
 from sklearn_attention import KernelForecaster
 from sklearn_attention.forecasting import Table
+from sklearn_attention.forecasting._table import Form
 
 LENGTHS, FURTHER = np.array([9, 4, 6]), np.array([3, 0, 2])
 STARTS = np.array([2, 7, 0])
@@ -101,6 +103,56 @@ def test_some_of_the_series():
     np.testing.assert_array_equal(found.features, np.concatenate([features[2], features[0]]))
     np.testing.assert_array_equal(found.starts, STARTS[[2, 0]])
     np.testing.assert_array_equal(found.identity, [0, 1])
+
+
+def test_some_of_the_series_count_steps_from_another():
+    found = make().take(np.array([1]), begin=5)
+    assert found.step.tolist() == [2, 3, 4, 5]
+    assert found.time.between(0, 1)[0] == 5
+
+
+@pytest.mark.parametrize(("first", "last"), [(0, 20), (3, 8), (8, 9), (11, 12), (14, 20)])
+def test_stretches_reach_from_the_first_to_the_last_observation(first, last):
+    values, _ = make_parts()
+    values[0][[0, 3, 8]] = np.nan
+    values[2][4:] = np.nan
+    table = Table.of(values, STARTS)
+    found = table.between(first, last)
+    expected = []
+    for i, (own, start) in enumerate(zip(values, STARTS, strict=True)):
+        steps = start + np.flatnonzero(~np.isnan(own))
+        steps = steps[(steps >= first) & (steps < last)]
+        if len(steps):
+            whole = range(steps[0], steps[-1] + 1)
+            expected += [(i, step, own[step - start]) for step in whole]
+    np.testing.assert_array_equal(
+        np.column_stack([found.series, found.step, found.value]),
+        np.array(expected).reshape(-1, 3),
+    )
+    assert len(found) == 3
+
+
+def test_later_rows_and_series_are_appended():
+    values, features = make_parts()
+    parts = [features[i][: LENGTHS[i]] for i in range(3)]
+    whole = Table.of(values, STARTS, features=parts)
+    early = whole.of_rows(np.flatnonzero((whole.step < 8) & (whole.series < 2)))
+    later = whole.of_rows(np.flatnonzero((whole.step >= 8) | (whole.series == 2)))
+    early = replace(early, names=["a", "b"], identity=np.arange(2))
+    early = replace(early, time=early.time.of_positions(8))
+    found = early.append(replace(later, names=["a", "b", "c"]))
+    for name in ("series", "step", "value", "features"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(whole, name))
+    assert found.names == ["a", "b", "c"]
+    np.testing.assert_array_equal(found.identity, [0, 1, -1])
+    assert len(found.time) == 11
+
+
+def test_forecasts_begin_after_each_series_or_after_common_rows():
+    table = make()
+    np.testing.assert_array_equal(table.next_steps, STARTS + LENGTHS)
+    frame = replace(table, form=Form("frame"))
+    np.testing.assert_array_equal(frame.next_steps, [len(table.time)] * 3)
 
 
 def test_what_is_observed_is_stored_as_plain_values(tmp_path):

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from sklearn_attention.forecasting import TimeIndex
+from sklearn_attention.forecasting._time import numbers_of
 
 FREQUENCIES = [
     "MS", "ME", "B", "W-MON", "10min", "D", "h", "QS", "QE", "YS", "YE", "2MS", "BME", "15s",
@@ -123,3 +124,22 @@ def test_a_known_frequency_helps_where_there_are_few_rows():
     assert TimeIndex.read(DAYS[[4]], like=time).freq == "B"
     with pytest.raises(ValueError, match=r"gaps.*2024-01-05"):
         TimeIndex.read(DAYS[[3, 5]], like=time)
+
+
+@pytest.mark.parametrize("kind", ["B", "10min", "ME", "period", "numbers"])
+def test_steps_are_found_by_their_numbers(kind):
+    index = {
+        "B": pd.date_range("2024-01-01", periods=40, freq="B"),
+        "10min": pd.date_range("2024-03-31", periods=40, freq="10min", tz="Europe/Berlin"),
+        "ME": pd.date_range("2015-01-31", periods=40, freq="ME"),
+        "period": pd.period_range("2015-01", periods=40, freq="M"),
+        "numbers": pd.Index(np.arange(40) * 3 + 7),
+    }[kind]
+    time, numbers = TimeIndex.read(index[:30]), numbers_of(index)
+    longer = time.reaching(numbers[36])
+    np.testing.assert_array_equal(longer.values, numbers[:37])
+    assert time.reaching(numbers[12]) is time
+    np.testing.assert_array_equal(longer.find(numbers[[36, 0, 5]]), [36, 0, 5])
+    strange = np.append(numbers[:3] + 1, [numbers[0] - 5, numbers[36] + 1])
+    expected = -1 if kind != "period" else [1, 2, 3, -1, -1]
+    np.testing.assert_array_equal(longer.find(strange), np.broadcast_to(expected, 5))

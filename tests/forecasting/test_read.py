@@ -6,6 +6,7 @@ import pytest
 from forecasting_data import make_indexes, make_series, make_values
 
 from sklearn_attention import KernelForecaster
+from sklearn_attention.forecasting._read import read_series
 
 KINDS = [*make_indexes(), "range"]
 every_kind = pytest.mark.parametrize("kind", KINDS)
@@ -223,3 +224,87 @@ def test_bad_series(y, message):
     with pytest.raises(ValueError, match=f"(?s){message}"):
         model.fit(y)
     assert vars(model) == vars(KernelForecaster(lookback=12))
+
+
+def slow_parts(y):
+    """Names, values and times of series one below the other, one at a time."""
+    for name, own in y.groupby(level=0, sort=False, observed=True):
+        own = own.droplevel(0)
+        yield name, own.to_numpy(float), own.index
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("names", [["b", "a", "c"], [3, 1, 2], "category"])
+def test_series_of_several_lengths_are_read_as_in_a_loop(kind, names):
+    series = make_series(kind)
+    parts = [series[7:20], series[:30], series[25:26]]
+    text = names == "category"
+    long = pd.concat(dict(zip("bac" if text else names, parts, strict=True)), names=["s", "t"])
+    if text:
+        frame = long.rename("y").reset_index().astype({"s": "category"})
+        long = frame.set_index(["s", "t"])["y"]
+    long = long.iloc[np.argsort(np.arange(len(long)) % 7, kind="stable")]
+    long = long.sort_index(level=1, sort_remaining=False)
+    groups = long.groupby(level=0, sort=False, observed=True)
+    by_name = {name: own.droplevel(0) for name, own in groups}
+    for y in (long, long.to_frame(), by_name):
+        table = read_series(y)
+        expected = list(slow_parts(long))
+        assert table.names == [name for name, _, _ in expected]
+        for i, (_, values, times) in enumerate(expected):
+            np.testing.assert_array_equal(table.values[i], values)
+            steps = table.step[table.series == i]
+            found = table.time.between(0, 40)[steps]
+            pd.testing.assert_index_equal(found, times, check_names=False, exact="equiv")
+
+
+def test_rows_without_a_series_are_left_out():
+    long = make_frame().unstack()
+    names = long.index.get_level_values(0).to_series().replace("b", None)
+    table = read_series(long.set_axis([names, long.index.get_level_values(1)]))
+    assert table.names == ["a"]
+    np.testing.assert_array_equal(table.value, long["a"])
+
+
+def test_indexes_of_other_zones_and_resolutions_go_together():
+    series = make_series("10min")
+    parts = {"a": series[:30], "b": series[4:40].tz_convert("UTC")}
+    table = read_series(parts)
+    assert table.starts.tolist() == [0, 4]
+    assert len(table.time) == 40
+    days = make_series("B")
+    other = days[3:50].set_axis(days.index[3:50].as_unit("ns"))
+    assert read_series({"a": days[:20], "b": other}).starts.tolist() == [0, 3]
+    with pytest.raises(ValueError, match=r"^X\['b'\] has timestamps with no time zone"):
+        fit({"a": series, "b": series[:40].tz_localize(None)})
+
+
+def test_series_off_the_grid_of_others_are_refused():
+    hours = pd.date_range("2024-01-01", periods=40, freq="2h")
+    series = pd.Series(make_values(40), hours)
+    odd = series[:20].set_axis(hours[:20] + pd.Timedelta("1h"))
+    with pytest.raises(ValueError, match=r"^X has steps that are none of the series'"):
+        fit({"a": series, "b": odd})
+    gap = series.drop(hours[[4, 9]])
+    message = r"^X\['b'\] has gaps in its index: 2024-01-01 08:00:00, 2024-01-01 18:00:00 miss"
+    with pytest.raises(ValueError, match=message):
+        fit({"a": series, "b": gap})
+    with pytest.raises(ValueError, match=message):
+        fit(pd.concat({"a": series, "b": gap}))
+
+
+def test_columns_are_cut_where_they_begin_and_end():
+    values = np.full((9, 4), np.nan)
+    values[2:7, 0], values[:, 1], values[8, 3] = 1.0, 2.0, 3.0
+    values[4, 0] = np.nan
+    with pytest.raises(
+        ValueError, match=r"X has no value but missing ones \(NaN\) in series 2"
+    ):
+        fit(values)
+    table = read_series(values, may_lack=True)
+    assert table.names == [0, 1, 3]
+    assert table.starts.tolist() == [2, 0, 8]
+    assert table.lengths.tolist() == [5, 9, 1]
+    np.testing.assert_array_equal(table.values[0], values[2:7, 0])
+    with pytest.raises(ValueError, match="no value but missing ones"):
+        read_series(values[:, 2:3], may_lack=True)

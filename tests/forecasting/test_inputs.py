@@ -1,4 +1,4 @@
-"""Series that begin after a forecaster has learned."""
+"""Requests of forecasts, and series that begin after a forecaster has learned."""
 
 import pickle
 
@@ -8,6 +8,7 @@ import pytest
 from forecasting_data import make_panel, make_series, tidy_of
 
 from sklearn_attention import KernelForecaster
+from sklearn_attention.forecasting._inputs import read_later, read_request
 
 A, B = make_panel().values()
 WIDE = pd.DataFrame({"a": A, "b": make_series(seed=1)})
@@ -109,3 +110,79 @@ def test_a_single_series_has_no_others():
     with pytest.raises(ValueError, match="begins at"):
         fit({"a": A[10:50]}).update({"c": A[:40]})
     assert pickle.dumps(model) == before
+
+
+def requested(model, X=None, history=None):
+    """Table, requested rows, and these as pairs of names and times."""
+    table, rows = read_request(model, X, history)
+    times = rows.time.between(0, int(rows.step.max()) + 1)[rows.step]
+    pairs = [(table.names[i], time) for i, time in zip(rows.series, times, strict=True)]
+    assert np.isnan(rows.value).all()
+    return table, rows, pairs
+
+
+LATER = pd.MultiIndex.from_tuples([("b", A.index[58]), ("a", A.index[3]), ("b", A.index[53])])
+
+
+class TestRequests:
+    @pytest.mark.parametrize("n", [None, 1, 7])
+    def test_numbers_are_steps_after_each_end(self, n):
+        model = fit({"a": A, "b": B})
+        months = pd.date_range(A.index[0], periods=90, freq="MS")
+        table, _, pairs = requested(model, n)
+        n = n or 3
+        ends = {"a": 60, "b": 53}
+        assert pairs == [(name, months[ends[name] + k]) for name in "ab" for k in range(n)]
+        assert table is model.observed_
+        frame = fit(pd.DataFrame({"a": A, "b": B}))
+        assert requested(frame, n)[2] == [(i, months[60 + k]) for i in "ab" for k in range(n)]
+
+    def test_rows_of_an_index_are_in_its_order(self):
+        model = fit(pd.concat({"a": A, "b": B}))
+        _, rows, pairs = requested(model, LATER)
+        assert pairs == list(LATER)
+        assert rows.form.index.equals(LATER)
+        plain = A.index[[59, 57]]
+        _, rows, pairs = requested(model, plain)
+        assert pairs == [(name, time) for name in "ab" for time in plain]
+        assert rows.form.index is None
+        assert requested(fit(A), plain)[1].form.index.equals(plain)
+
+    def test_rows_of_a_dict_are_sorted_by_series(self):
+        _, rows, pairs = requested(fit({"a": A, "b": B}), LATER)
+        assert pairs == [LATER[1], LATER[0], LATER[2]]
+        assert rows.form.index is None
+
+    def test_history_is_known_by_name(self):
+        model = fit({"a": A, "b": B})
+        table, _, _ = requested(model, history={"c": A, "b": A, "a": B})
+        assert table.identity.tolist() == [-1, 1, 0]
+        windows = requested(model, history=np.ones((4, 9)))[0]
+        assert windows.identity.tolist() == [-1] * 4
+        one = requested(fit(A), history=B.rename("other"))[0]
+        assert one.identity.tolist() == [0]
+
+    def test_rows_within_the_history_are_not_forecast(self):
+        model = fit(X[:40], A[:40])
+        table, rows, pairs = requested(model, X[40:54], history=A[30:50])
+        assert pairs == [("load", time) for time in A.index[50:54]]
+        assert rows.form.index.equals(A.index[50:54])
+        # The last windows count, and what follows of whole horizons.
+        np.testing.assert_array_equal(table.features, X[44:54])
+        np.testing.assert_array_equal(table.values[0], A[44:50])
+        assert requested(model, X[40:59], history=A[30:50])[0].counts[0] == 6 + 9
+
+
+def test_observations_find_their_series_whatever_the_order():
+    frame = pd.DataFrame({name: make_series(seed=i) for i, name in enumerate("abc")})
+    frame.iloc[55:, 1] = np.nan
+    model = fit(frame[:50])
+    later, rows = read_later(model, frame[["c", "b", "a"]][50:], None)
+    assert rows is None
+    assert later.names == ["a", "b", "c"]
+    assert later.starts.tolist() == [50, 50, 50]
+    assert later.lengths.tolist() == [10, 5, 10]
+    for name, values in zip("abc", later.values, strict=True):
+        np.testing.assert_array_equal(values, frame[name][50:].dropna())
+    few, _ = read_later(model, frame[["b"]][50:55], None)
+    assert few.counts.tolist() == [0, 5, 0]

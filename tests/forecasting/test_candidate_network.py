@@ -1,0 +1,110 @@
+"""The network over candidate forecasts: its start, and its training."""
+
+import numpy as np
+import pytest
+import torch
+
+from sklearn_attention.forecasting import Table
+from sklearn_attention.forecasting import _candidate_network as network
+from sklearn_attention.forecasting._candidate_attention import Inputs, inputs_at
+from sklearn_attention.forecasting._classical import Classical
+
+HORIZON = 3
+
+
+def make_inputs(n=40, seed=0):
+    """Inputs whose targets are the first of four candidates, two higher."""
+    rng = np.random.default_rng(seed)
+    candidates = rng.normal(size=(n, 4, HORIZON))
+    unit, level = 10 ** rng.uniform(-1, 2, (n, 1)), rng.normal(size=(n, HORIZON))
+    past, statistics = rng.normal(size=(n, 16)), rng.normal(size=(n, 5))
+    return Inputs(past, candidates, statistics, candidates[:, 0] + 2, unit, level)
+
+
+def train(inputs, learned=None, series=None, logs=False, seed=0):
+    n = len(inputs.past)
+    learned = np.ones((n, HORIZON), bool) if learned is None else learned
+    return network.train(
+        inputs, learned, np.arange(n) if series is None else series, logs, seed
+    )
+
+
+def missed(weights, inputs):
+    """Mean absolute error in units of the series."""
+    targets = inputs.targets * inputs.unit + inputs.level
+    return np.mean(np.abs(network.apply(weights, inputs) - targets) / inputs.unit)
+
+
+@pytest.fixture
+def steps(monkeypatch):
+    monkeypatch.setattr(network, "_BATCH", 32)
+    return lambda n: monkeypatch.setattr(network, "_STEPS", n)
+
+
+def test_an_untrained_network_prefers_the_last_candidate_without_correction():
+    rng, classical = np.random.default_rng(0), Classical(1.0, False)
+    ends = Table.of([100 + rng.normal(size=30) for _ in range(5)]).at_ends(HORIZON)
+    inputs = inputs_at(ends, classical)
+    torch.manual_seed(0)
+    weights = {k: v.numpy() for k, v in network._build(inputs).state_dict().items()}
+    found = network.apply(weights, inputs)
+    candidates = classical.forecast(ends)
+    logits = np.zeros(candidates.shape[1])
+    logits[-1] = 2.0
+    shares = np.exp(logits) / np.exp(logits).sum()
+    np.testing.assert_allclose(found, np.einsum("c,nch->nh", shares, candidates), rtol=1e-4)
+
+
+def test_training_lowers_the_error(steps):
+    inputs, errors = make_inputs(), []
+    for n in (1, 60):
+        steps(n)
+        errors.append(missed(train(inputs), inputs))
+    assert errors[0] > 1.5
+    assert errors[1] < 0.7 * errors[0]
+
+
+def test_targets_that_are_not_learned_from_do_not_matter(steps):
+    steps(5)
+    inputs = make_inputs()
+    learned = np.random.default_rng(1).random((40, HORIZON)) < 0.5
+    expected = train(inputs, learned)
+    inputs.targets[~learned] = 1e6
+    inputs.targets[:, -1] = np.where(learned[:, -1], inputs.targets[:, -1], np.nan)
+    found = train(inputs, learned)
+    for name, value in expected.items():
+        np.testing.assert_array_equal(found[name], value)
+    missing = make_inputs()
+    missing.targets[learned[:, 0], 0] = np.nan
+    learned[:, 0] = False
+    found, expected = (train(own, learned) for own in (missing, make_inputs()))
+    for name, value in expected.items():
+        np.testing.assert_array_equal(found[name], value)
+
+
+def test_series_with_many_origins_count_as_the_root_of_them(steps, monkeypatch):
+    steps(40)
+    drawn = []
+    plain = torch.from_numpy
+    monkeypatch.setattr(torch, "from_numpy", lambda own: drawn.append(own) or plain(own))
+    train(make_inputs(37), series=np.repeat([0, 1], [36, 1]))
+    (draws,) = (own for own in drawn if own.shape == (40, 32))
+    assert np.mean(draws == 36) == pytest.approx(1 / 7, abs=0.03)
+
+
+def test_volatile_logarithms_count_more(steps):
+    steps(1)
+    inputs, parts = make_inputs(), []
+    for logs in (False, True):
+        parts.append(train(inputs, logs=logs)["correction.bias"])
+    assert not np.array_equal(*parts)
+
+
+def test_the_seed_decides_and_that_of_torch_stays(steps):
+    steps(2)
+    before = torch.random.get_rng_state()
+    first, again, other = (train(make_inputs(), seed=seed) for seed in (0, 0, 1))
+    assert torch.equal(before, torch.random.get_rng_state())
+    name = "body.0.weight"
+    np.testing.assert_array_equal(first[name], again[name])
+    assert not np.array_equal(first[name], other[name])

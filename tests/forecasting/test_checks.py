@@ -1,0 +1,200 @@
+"""Mistakes in data are refused, with a remedy."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from forecasting_data import make_long, make_panel, make_series, make_values, tidy_of
+
+from sklearn_attention import KernelForecaster, TransformerForecaster
+from sklearn_attention.forecasting import Table
+from sklearn_attention.forecasting._checks import refuse_too_large, resolve_past
+
+A, B = make_panel().values()
+SERIES = A
+TIDY = tidy_of(make_long())
+WIDE = pd.DataFrame({"a": A, "b": make_series(seed=1)})
+X = pd.DataFrame(
+    np.random.default_rng(0).normal(size=(60, 2)), A.index, columns=["wind", "sun"]
+)
+
+
+def new(horizon=3, **parameters):
+    return KernelForecaster(horizon, **({"lookback": 6, "bandwidth": 1.0} | parameters))
+
+
+def fit(*data, **parameters):
+    return new(**parameters).fit(*data)
+
+
+class TestOrder:
+    @pytest.mark.parametrize("first", [A, A.to_numpy(), A.tolist()])
+    @pytest.mark.parametrize("second", [X, X[["sun"]]])
+    def test_series_before_features_are_refused(self, first, second):
+        message = r"X is one-dimensional .* the order is fit\(X, y\)"
+        for method in (new().fit, new().backtest, fit(X, A).update, fit(X, A).score):
+            with pytest.raises(ValueError, match=message):
+                method(first, second)
+
+    def test_one_feature_may_be_a_series_or_a_frame(self):
+        expected = fit(X[["sun"]], A).observed_.features
+        np.testing.assert_array_equal(fit(X["sun"], A).observed_.features, expected)
+        fit(X["sun"].to_frame(), WIDE)
+        fit(A.index, WIDE)
+
+    def test_tables_of_series_before_features_are_refused_too(self):
+        with pytest.raises(ValueError, match=r"y a table, as if .* the order is fit\(X, y\)"):
+            fit(A.to_numpy(), X.to_numpy())
+        with pytest.raises(ValueError, match=r"y is an index .* order is fit\(index, series\)"):
+            fit(A.to_numpy(), A.index)
+
+    @pytest.mark.parametrize("kind", [list, pd.Series, np.asarray, lambda i: list(map(str, i))])
+    def test_dates_that_are_no_index_are_refused(self, kind):
+        with pytest.raises(ValueError, match=r"X is a .* with dates, .* fit\(pandas.Datetime"):
+            fit(kind(A.index), A.to_numpy())
+
+    def test_an_index_beside_arrays_is_kept(self):
+        pd.testing.assert_series_equal(
+            fit(A.index, A.to_numpy()).predict(), fit(A).predict().rename(None)
+        )
+        frame = pd.DataFrame({0: A, 1: A[::-1].to_numpy()})
+        pd.testing.assert_frame_equal(
+            fit(A.index, frame.to_numpy()).predict(), fit(frame).predict()
+        )
+        with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+            fit(A.index, A.to_numpy()[1:])
+
+
+class TestTimeAmongSeries:
+    @pytest.mark.parametrize(
+        ("name", "what"),
+        [
+            ("year", "the year"), ("month", "the month"), ("quarter", "the quarter"),
+            ("day_of_year", "the day_of_year"),
+        ],
+    )  # fmt: skip
+    @pytest.mark.parametrize("period", [False, True])
+    def test_of_the_index(self, name, what, period):
+        frame = A.to_frame().assign(when=getattr(A.index, name))
+        frame = frame.to_period("M") if period else frame
+        message = f"X has the column 'when' beside series, which has {what} of its index"
+        with pytest.raises(ValueError, match=message):
+            new().fit(frame)
+        with pytest.raises(ValueError, match="'when'"):
+            new().backtest(frame)
+
+    def test_of_days_and_hours(self):
+        days = make_series("B")
+        index = pd.date_range("2024", periods=60, freq="h")
+        for series, when in [
+            (days, days.index.day_of_week), (days, days.index.day_of_week + 1.0),
+            (days.asfreq("D", fill_value=0.0), None), (days.set_axis(index), index.hour),
+        ]:  # fmt: skip
+            when = series.index.day_of_week >= 5 if when is None else when
+            with pytest.raises(ValueError, match="column 'when' beside series"):
+                new().fit(series.to_frame().assign(when=np.asarray(when, dtype=float)))
+
+    def test_running_counts(self):
+        for start in (0, 1, 1949):
+            frame = A.to_frame().assign(t=np.arange(start, start + 60))
+            with pytest.raises(ValueError, match="'t' beside series, which has a running"):
+                new().fit(frame)
+            # It is among series of y too, whatever X has.
+            with pytest.raises(ValueError, match="y has the column 't'"):
+                new().fit(X, frame)
+
+    @pytest.mark.parametrize("name", ["year", "Month", "day_of_week"])
+    def test_by_name_where_the_index_has_no_dates(self, name):
+        values = {"year": 2000 + np.arange(60) // 12}.get(name, np.arange(60) % 7 + 1)
+        frame = A.reset_index(drop=True).to_frame().assign(**{name: values})
+        with pytest.raises(ValueError, match=f"'{name}'.*make it the index.*or rename it"):
+            new().fit(frame)
+        fit(frame.assign(**{name: values * 0.37}))
+
+    @pytest.mark.parametrize("as_text", [False, True])
+    def test_columns_of_dates(self, as_text):
+        frame = A.rename_axis("date").reset_index()
+        frame = frame.astype({"date": str}) if as_text else frame
+        message = r"'date' beside series, which has dates: make it the index.*set_index\('date'"
+        with pytest.raises(ValueError, match=message):
+            new().fit(frame)
+
+    def test_dates_of_several_series(self):
+        with pytest.raises(ValueError, match=r"name their column 'ds', that of .* 'unique_id'"):
+            new().fit(TIDY.rename(columns={"unique_id": "shop", "ds": "day"}))
+
+    def test_what_may_be_a_series(self):
+        still = A.to_frame().assign(zero=0.0)  # the hour of the days, too
+        counts = pd.DataFrame({"a": np.arange(60), "b": np.arange(60) + 7}, A.index)
+        ends = A.to_frame().assign(b=np.where(np.arange(60) < 40, A.index.month + 0.5, np.nan))
+        for frame in (still, counts, ends):
+            assert fit(frame).predict(1).shape == (1, 2)
+        months = pd.DataFrame({"month": A.index.month}, A.index)
+        fit(months, A)
+        fit(months)
+
+
+def test_leakage_is_seen_in_any_series_but_not_in_what_is_past():
+    frame = pd.DataFrame({"a": SERIES, "b": make_values(seed=3)}, SERIES.index)
+    with pytest.raises(ValueError, match="'sun', which is the target 'b' itself"):
+        KernelForecaster().fit(X.assign(sun=frame["b"]), frame)
+    with pytest.raises(ValueError, match="column 1, which is the target"):
+        KernelForecaster().fit(X.assign(sun=SERIES).to_numpy(), SERIES.to_numpy())
+    KernelForecaster(past_features=["sun"]).fit(X.assign(sun=SERIES), SERIES)
+    constant = pd.Series(1.0, SERIES.index)
+    KernelForecaster().fit(X.assign(sun=1.0), constant)
+
+
+@pytest.mark.parametrize("series", [pd.Series, np.asarray])
+def test_the_only_series_is_not_called_none_or_0(series):
+    values = np.arange(60.0)
+    values[5] = np.nan
+    with pytest.raises(ValueError, match=r"X has missing values \(NaN\) at 5"):
+        KernelForecaster(3, missing="raise").fit(series(values))
+    with pytest.raises(ValueError, match=r"X has missing values \(NaN\) in 'b' at 5"):
+        KernelForecaster(3, missing="raise").fit(pd.Series(values, name="b"))
+
+
+@pytest.mark.parametrize("kind", [KernelForecaster, TransformerForecaster])
+def test_what_has_no_finite_square_is_refused(kind):
+    wave = 10 + np.sin(np.arange(60.0))
+    large = {"a": wave, "b": wave * 1e160}
+    with pytest.raises(ValueError, match=r"X has values of 1e150 or more in 'b' .*divide all"):
+        kind(3).fit(large)
+    with pytest.raises(ValueError, match="X has values of 1e150 or more at 0"):
+        kind(3).fit((wave * 1e160)[:, None], wave)
+    model = kind(3).fit(wave)
+    with pytest.raises(ValueError, match="history has values of 1e150 or more"):
+        model.predict(history=wave * 1e160)
+    for scale in (1e148, 1e-200, 1e-300):
+        assert np.isfinite(kind(3).fit(wave * scale).predict()).all()
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"), [(np.inf, "infinite values"), (-1e150, "values of 1e150")]
+)
+def test_the_series_and_steps_of_large_values_are_named(value, kind):
+    series = [np.ones(9), np.ones(9), np.ones(9)]
+    series[1][[2, 5]] = value
+    table = Table.of(series, starts=np.array([0, 3, 0]))
+    with pytest.raises(ValueError, match=rf"^y has {kind}.* in 1 at 5, 8: "):
+        refuse_too_large(table, table.value, "y")
+    features = np.column_stack([np.zeros(27), table.value])
+    with pytest.raises(ValueError, match=rf"^X has {kind}[^']* at 5, 8: "):
+        refuse_too_large(table, features, "X")
+    refuse_too_large(table, np.full(27, 1e149), "y")
+
+
+@pytest.mark.parametrize(
+    ("past", "names", "past_names", "known"),
+    [
+        (None, ["a", "b", "c"], [], [0, 1, 2]),
+        ([], ["a", "b", "c"], [], [0, 1, 2]),
+        (["c", "a"], ["a", "b", "c"], ["c", "a"], [1]),
+        ([1], ["a", "b", "c"], ["b"], [0, 2]),
+        ((np.int64(2),), [], [], [0, 1]),
+    ],
+)
+def test_columns_known_beforehand_are_the_others(past, names, past_names, known):
+    found = resolve_past(past, 3, names)
+    assert found[0] == past_names
+    np.testing.assert_array_equal(found[1], known)

@@ -1,0 +1,230 @@
+"""Rows of features against loops over series and steps."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from forecasting_data import make_long, make_panel, tidy_of
+
+from sklearn_attention import KernelForecaster
+from sklearn_attention.forecasting import Table
+from sklearn_attention.forecasting._features import (
+    Rows,
+    place,
+    with_features,
+    with_later_features,
+)
+from sklearn_attention.forecasting._read import read_series
+
+A, B = make_panel().values()
+LONG, TIDY = make_long(), tidy_of(make_long())
+X = pd.DataFrame(
+    np.random.default_rng(0).normal(size=(60, 2)), A.index, columns=["wind", "sun"]
+)
+STARTS, LENGTHS = np.array([3, 0, 6]), np.array([5, 9, 4])  # they end at 8, 9 and 10
+
+
+def fit(*data, **parameters):
+    return new(**parameters).fit(*data)
+
+
+def new(horizon=3, **parameters):
+    return KernelForecaster(horizon, **({"lookback": 6, "bandwidth": 1.0} | parameters))
+
+
+def make_table(features=False):
+    rng = np.random.default_rng(0)
+    parts = [rng.normal(size=(n, 3)) for n in LENGTHS] if features else None
+    values = [rng.normal(size=n) for n in LENGTHS]
+    return Table.of(values, STARTS, features=parts, known=[0, 2])
+
+
+def make_rows(steps, seed=1):
+    """Rows for some steps of each series, in any order, and a dict of them."""
+    rng = np.random.default_rng(seed)
+    pairs = rng.permutation([(i, step) for i, own in enumerate(steps) for step in own])
+    features = rng.normal(size=(len(pairs), 3))
+    rows = Rows(pairs[:, 0], pairs[:, 1], np.arange(len(pairs)), features)
+    return rows, {tuple(map(int, pair)): own for pair, own in zip(pairs, features, strict=True)}
+
+
+class TestPlace:
+    def test_rows_without_an_index_follow_one_another(self):
+        table = make_table()
+        rows = place(np.arange(8.0).reshape(4, 2), None, table, np.array([8, 9, 10]))
+        assert sorted(zip(rows.series, rows.step, rows.row, strict=True)) == [
+            (i, 8 + i + k, k) for i in range(3) for k in range(4)
+        ]
+
+    def test_rows_of_plain_time_are_those_of_every_series(self):
+        index = pd.RangeIndex(4)[::-1]
+        rows = place(np.ones((4, 2)), index, make_table(), np.array([8, 9, 10]))
+        assert sorted(zip(rows.series, rows.step, rows.row, strict=True)) == [
+            (i, step, 3 - step) for i in range(3) for step in range(4)
+        ]
+
+    def test_rows_of_series_and_time_are_their_own(self):
+        table = read_series(LONG)
+        order = np.random.default_rng(0).permutation(len(LONG))
+        rows = place(np.ones((len(LONG), 1)), LONG.index[order], table, None)
+        for k, (name, month) in enumerate(LONG.index[order]):
+            assert table.names[rows.series[k]] == name
+            assert A.index[rows.step[k]] == month
+        np.testing.assert_array_equal(rows.row, np.arange(len(LONG)))
+
+    def test_steps_of_one_series_are_refused_by_name(self):
+        table = read_series(LONG)
+        twice = LONG.index[[0, 1, 60, 61, 60]]
+        with pytest.raises(ValueError, match=r"^X has an index with duplicates, 2015-01-01:"):
+            place(np.ones((5, 1)), twice, table, None)
+        months = A.index[[3, 4]]
+        foreign = pd.MultiIndex.from_arrays(
+            [["a", "b", "b"], [months[0], months[0] + pd.Timedelta("1D"), months[1]]]
+        )
+        with pytest.raises(ValueError, match=r"are none of the series'.*: 2015-04-02\. Remove"):
+            place(np.ones((3, 1)), foreign, table, None)
+
+
+class TestOfEveryStep:
+    def test_are_those_of_a_loop(self):
+        table, (rows, found) = make_table(), make_rows([range(12)] * 3)
+        joined = with_features(table, rows, "raise")
+        for i, step, own in zip(table.series, table.step, joined.features, strict=True):
+            np.testing.assert_array_equal(own, found[i, step])
+        np.testing.assert_array_equal(joined.value, table.value)
+
+    def test_all_are_needed(self):
+        rows, _ = make_rows([range(3, 8), [0, 1, 2, 4, 5, 8], range(12)])
+        with pytest.raises(ValueError, match=r"^X has no rows for 3, 6, 7, where y has values"):
+            with_features(make_table(), rows, "raise")
+
+    def test_gaps_are_filled_in_each_series(self):
+        rows, found = make_rows([range(12)] * 3)
+        for i, step in [(0, 5), (0, 6), (2, 8)]:
+            rows.features[(rows.series == i) & (rows.step == step), 1] = np.nan
+        with pytest.raises(ValueError, match=r"^X has missing values \(NaN\) at 5, 6: pass"):
+            with_features(make_table(), rows, "raise")
+        joined = with_features(make_table(), rows, "interpolate")
+        column = {pair: own[1] for pair, own in found.items()}
+        column[0, 5] = (2 * column[0, 4] + column[0, 7]) / 3
+        column[0, 6] = (column[0, 4] + 2 * column[0, 7]) / 3
+        column[2, 8] = (column[2, 7] + column[2, 9]) / 2
+        expected = [column[pair] for pair in zip(joined.series, joined.step, strict=True)]
+        np.testing.assert_allclose(joined.features[:, 1], expected)
+
+
+class TestLater:
+    @pytest.mark.parametrize(
+        ("last", "n_later"), [([9, 8, 11], [2, 0, 4]), ([8, 12, 11], [2, 4, 4])]
+    )
+    def test_are_those_of_a_loop(self, last, n_later):
+        table = make_table(features=True)
+        # Rows go on for two steps after the first series, and for more after the others.
+        rows, found = make_rows([range(4, 10), range(6, 16), range(7, 20)])
+        joined = with_later_features(table, rows, np.array(last), 4, "raise")
+        np.testing.assert_array_equal(joined.lengths, LENGTHS)
+        np.testing.assert_array_equal(joined.counts, LENGTHS + n_later)
+        end = table.features[[4, 13, 17]]
+        for i, step, own in zip(joined.series, joined.step, joined.features, strict=True):
+            expected = end[i].copy()  # what is not known beforehand stays as it was
+            if step < table.ends[i]:
+                expected = table.features[table.first[i] + step - STARTS[i]].copy()
+            if (i, step) in found:
+                expected[[0, 2]] = found[i, step][[0, 2]]
+            np.testing.assert_array_equal(own, expected)
+
+    def test_nothing_is_known_beforehand(self):
+        values, parts = [np.arange(5.0)], [np.ones((5, 3))]
+        table = Table.of(values, features=parts)
+        rows, _ = make_rows([range(5, 9)])
+        assert with_later_features(table, rows, np.array([8]), 2, "raise") is table
+
+    def test_series_that_are_not_forecast_need_none(self):
+        rows, _ = make_rows([[], range(9, 13), []])
+        joined = with_later_features(
+            make_table(features=True), rows, np.array([7, 10, 9]), 4, "raise"
+        )
+        np.testing.assert_array_equal(joined.counts, LENGTHS + np.array([0, 4, 0]))
+        with pytest.raises(ValueError, match=r"does not cover the horizon.*from 8 on\.$"):
+            with_later_features(
+                make_table(features=True), rows, np.array([8, 10, 9]), 4, "raise"
+            )
+
+    def test_rows_between_the_end_and_those_to_forecast_are_needed(self):
+        rows, _ = make_rows([[8, 9], [9, 12], [10]])
+        with pytest.raises(ValueError, match=r"no rows for 10, 11, which lie between the end"):
+            with_later_features(
+                make_table(features=True), rows, np.array([9, 12, 10]), 4, "raise"
+            )
+
+    def test_gaps_are_filled_from_later_rows_alone(self):
+        rows, found = make_rows([range(8, 14), [], []])
+        place_of = {int(step): k for k, step in enumerate(rows.step)}
+        rows.features[place_of[9], 0] = np.nan
+        last = np.array([11, 8, 9])
+        joined = with_later_features(make_table(features=True), rows, last, 4, "interpolate")
+        later = joined.features[(joined.series == 0) & (joined.step >= 8)]
+        assert later[1, 0] == pytest.approx((found[0, 8][0] + found[0, 10][0]) / 2)
+        with pytest.raises(ValueError, match=r"^X has missing values \(NaN\) at 9: pass"):
+            with_later_features(make_table(features=True), rows, last, 4, "raise")
+        rows.features[place_of[11], 2] = np.nan
+        with pytest.raises(ValueError, match="at 9, 11: fill those at the ends"):
+            with_later_features(make_table(features=True), rows, last, 4, "interpolate")
+
+
+class TestSharedFeatures:
+    @pytest.mark.parametrize("form", ["long", "long_frame", "tidy", "dict"])
+    def test_of_plain_time_are_those_of_every_series(self, form):
+        y = {"long_frame": LONG.to_frame(), "tidy": TIDY, "dict": {"a": A, "b": B}}.get(
+            form, LONG
+        )
+        before = LONG.index.get_level_values(1) < "2019-01-01"
+        past = y[before] if form != "dict" else {"a": A[:48], "b": B[:48]}
+        model = fit(X[:48], past)
+        ahead = model.predict(X[48:54])
+        score = model.score(
+            X[48:], y[~before] if form != "dict" else {"a": A[48:], "b": B[48:]}
+        )
+        parts = []
+        for name, own in {"a": A, "b": B}.items():
+            one = fit(X[:48], {name: own[:48], "other": (B if name == "a" else A)[:48]})
+            parts.append(one.score(X[48:], {name: own[48:]}))
+            expected = one.predict(X[48:54])[name]
+            if form == "tidy":
+                found = ahead[ahead["unique_id"] == name].set_index("ds")["forecast"]
+            else:
+                found = ahead[name] if form != "long_frame" else ahead["load"][name]
+            np.testing.assert_allclose(found, expected)
+        assert score == pytest.approx(np.mean(parts))
+
+    def test_longer_calendars(self):
+        later = X.reindex(
+            A.index[:50].union(pd.date_range("2019-03-01", periods=30, freq="MS"))
+        )
+        later = later.fillna(0.0)
+        model = fit(later, LONG)
+        np.testing.assert_array_equal(model.observed_.features[:50], X[:50])
+        assert len(model.predict(later[53:])) == 7 + 20 + 27
+
+    def test_as_many_times_as_rows(self):
+        before = LONG.index.get_level_values(1) < "2019-01-01"
+        model = fit(X[:48], LONG[before])
+        few = LONG[~before].groupby(level=0).head(3)
+        model.update(X[48:54], few)
+        np.testing.assert_array_equal(model.observed_.features[48:51], X[48:51])
+
+    def test_one_series(self):
+        one = LONG[["a"]]
+        np.testing.assert_allclose(fit(X, one).predict(X[50:]), fit(X, A).predict(X[50:]))
+
+    def test_updates(self):
+        before = LONG.index.get_level_values(1) < "2019-01-01"
+        model = fit(X[:48], LONG[before]).update(X[48:], LONG[~before])
+        expected = fit(X, LONG)
+        np.testing.assert_array_equal(model.observed_.features, expected.observed_.features)
+
+    def test_rows_of_another_order_are_refused(self):
+        whole = pd.concat([X, X]).reset_index(drop=True)
+        numbers = pd.concat({"a": A, "b": A}).droplevel(1)
+        numbers.index = pd.MultiIndex.from_arrays([numbers.index, [*range(60)] * 2])
+        with pytest.raises(ValueError, match="different indexes"):
+            new().fit(whole, numbers)

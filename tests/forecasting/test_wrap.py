@@ -1,0 +1,145 @@
+"""Answers go back in the form of the series, against forms put together by hand."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from forecasting_data import make_long, make_panel, tidy_of
+
+from sklearn_attention.forecasting._inputs import request
+from sklearn_attention.forecasting._read import read_series
+
+PANEL, LONG = make_panel(), make_long()
+WIDE = pd.DataFrame(PANEL).rename_axis("site", axis=1)
+MONTHS = PANEL["a"].index
+# Two steps of "a" and three of "b".
+SERIES, STEP = np.array([0, 0, 1, 1, 1]), np.array([58, 59, 50, 51, 52])
+NAMES = ["a", "a", "b", "b", "b"]
+ANSWERS = np.arange(10.0).reshape(5, 2)
+BOTH = pytest.mark.parametrize("columns", [None, ["lower", "upper"]])
+
+
+def requested(y, series=SERIES, step=STEP, index=None):
+    return request(read_series(y), np.asarray(series), np.asarray(step), index)
+
+
+def answers_of(columns):
+    return ANSWERS[:, 0] if columns is None else ANSWERS
+
+
+@BOTH
+def test_a_dict(columns):
+    found = requested(PANEL).wrap(answers_of(columns), columns)
+    assert list(found) == ["a", "b"]
+    for name, rows, months in [("a", slice(2), [58, 59]), ("b", slice(2, 5), [50, 51, 52])]:
+        index = MONTHS[months[0] : months[-1] + 1]
+        if columns is None:
+            expected = pd.Series(ANSWERS[rows, 0], index, name=name)
+            pd.testing.assert_series_equal(found[name], expected)
+        else:
+            expected = pd.DataFrame(ANSWERS[rows], index, columns)
+            pd.testing.assert_frame_equal(found[name], expected)
+
+
+def test_steps_in_any_order_and_none():
+    found = requested(PANEL, [1, 1, 1], [52, 50, 59]).wrap(np.arange(3.0))
+    assert len(found["a"]) == 0
+    expected = pd.Series(np.arange(3.0), MONTHS[[52, 50, 59]], name="b")
+    pd.testing.assert_series_equal(found["b"], expected)
+
+
+@BOTH
+@pytest.mark.parametrize("form", ["long", "long_frame", "tidy"])
+def test_one_below_the_other(form, columns):
+    y = {"long": LONG, "long_frame": LONG.to_frame(), "tidy": tidy_of(LONG)}[form]
+    found = requested(y).wrap(answers_of(columns), columns)
+    if form == "tidy":
+        names = ["unique_id", "ds", *(columns or ["forecast"])]
+        parts = [NAMES, MONTHS[STEP], *answers_of(columns).reshape(5, -1).T]
+        expected = pd.DataFrame(dict(zip(names, parts, strict=True)))
+        pd.testing.assert_frame_equal(found, expected)
+        return
+    index = pd.MultiIndex.from_arrays([NAMES, MONTHS[STEP]], names=["site", "month"])
+    if form == "long" and columns is None:
+        pd.testing.assert_series_equal(found, pd.Series(ANSWERS[:, 0], index, name="load"))
+    else:
+        expected = pd.DataFrame(answers_of(columns).reshape(5, -1), index, columns or ["load"])
+        pd.testing.assert_frame_equal(found, expected)
+
+
+@pytest.mark.parametrize("form", ["long", "tidy"])
+def test_rows_of_their_own_index_stay_in_its_order(form):
+    months = MONTHS[[50, 59, 58]]
+    index = pd.MultiIndex.from_arrays([["b", "a", "a"], months], names=["x", "y"])
+    y = LONG
+    if form == "tidy":
+        y, labels = tidy_of(LONG), pd.Index([7, 5, 3], name="row")
+        index = pd.MultiIndex.from_arrays([["b", "a", "a"], months, labels])
+    found = requested(y, [1, 0, 0], [50, 59, 58], index).wrap(np.arange(3.0))
+    if form == "long":
+        pd.testing.assert_series_equal(found, pd.Series(np.arange(3.0), index, name="load"))
+        return
+    parts = {"unique_id": ["b", "a", "a"], "ds": months, "forecast": np.arange(3.0)}
+    pd.testing.assert_frame_equal(found, pd.DataFrame(parts, labels))
+
+
+@BOTH
+@pytest.mark.parametrize("levels", [1, 2])
+def test_a_wide_frame(columns, levels):
+    wide = WIDE
+    if levels == 2:
+        names = pd.MultiIndex.from_tuples([("x", "a"), ("x", "b")], names=["land", "site"])
+        wide = WIDE.set_axis(names, axis=1)
+    asked = [0, 0, 1, 1], [60, 61, 60, 61]
+    found = requested(wide, *asked).wrap(answers_of(columns)[:4], columns)
+    months = pd.date_range("2020-01-01", periods=2, freq="MS")
+    names = [("a",), ("b",)] if levels == 1 else [("x", "a"), ("x", "b")]
+    if columns is None:
+        expected = pd.DataFrame(ANSWERS[:4, 0].reshape(2, 2).T, months, wide.columns)
+    else:
+        header = [(*name, column) for name in names for column in columns]
+        header = pd.MultiIndex.from_tuples(header, names=[*wide.columns.names, None])
+        values = np.concatenate([ANSWERS[:2], ANSWERS[2:4]], axis=1)
+        expected = pd.DataFrame(values, months, header)
+    pd.testing.assert_frame_equal(found, expected)
+    own = requested(wide, *asked, pd.Index(["p", "q"])).wrap(answers_of(columns)[:4], columns)
+    assert list(own.index) == ["p", "q"]
+
+
+@BOTH
+def test_a_series(columns):
+    series = PANEL["a"].astype("float32")
+    found = requested(series, [0, 0], [60, 61]).wrap(answers_of(columns)[:2], columns)
+    months = pd.date_range("2020-01-01", periods=2, freq="MS")
+    values = answers_of(columns)[:2].astype("float32")
+    if columns is None:
+        pd.testing.assert_series_equal(found, pd.Series(values, months, name="load"))
+    else:
+        pd.testing.assert_frame_equal(found, pd.DataFrame(values, months, columns))
+
+
+@BOTH
+def test_arrays(columns):
+    answers, series, step = answers_of(columns)[:4], [0, 0, 1, 1], [60, 61, 60, 61]
+    table = WIDE.fillna(0.0).to_numpy(dtype=np.float32)
+    found = requested(table, series, step).wrap(answers, columns)
+    assert found.dtype == np.float32
+    expected = np.stack([answers[:2], answers[2:]], axis=-1)
+    np.testing.assert_array_equal(found, expected)
+    rows = read_series(table.T, rows_are_series=True)
+    windows = request(rows, np.array(series), np.array(step)).wrap(answers, columns)
+    np.testing.assert_array_equal(windows, np.stack([answers[:2], answers[2:]]))
+    one = requested(table[:, 0], [0, 0], step[:2]).wrap(answers[:2], columns)
+    np.testing.assert_array_equal(one, answers[:2])
+    named = requested({"u": table[:, 0], "v": table[:, 1]}, series, step).wrap(answers, columns)
+    np.testing.assert_array_equal(named["v"], answers[2:])
+
+
+def test_names_of_tuples_stay_whole():
+    keys = {("x", 1): PANEL["a"], ("x", 2): PANEL["a"]}
+    long = read_series(LONG)
+    long = replace(long, names=list(keys))
+    found = request(long, SERIES, STEP).wrap(ANSWERS[:, 0])
+    assert found.index.nlevels == 2
+    assert found.index[0][0] == ("x", 1)
