@@ -307,7 +307,9 @@ class TestTraining:
     def test_callbacks_get_a_forecaster_that_predicts_before_the_end(self, features):
         class Recorder:
             max_propagation_depth = None
-            forecasts = []
+
+            def __init__(self):
+                self.forecasts = []
 
             def setup(self, estimator, context):
                 pass
