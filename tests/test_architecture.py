@@ -55,9 +55,6 @@ WITHOUT_TESTS = {
         _local_rows _read _threads _weights
     """,
     "bandwidth": "_convolution _density",
-    "forecasting": """
-        
-    """,
     "kernel_approximation": "_fourier_features _positive_features _random_features",
     "kernel_attention": "_kernel",
     "sequence": """

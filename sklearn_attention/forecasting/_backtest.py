@@ -62,6 +62,12 @@ class _Past:
     def learn(self, first, last):
         """A forecaster that is fitted to a stretch."""
         stretch = self.table.between(first, last)
+        if not len(stretch.step):
+            times = self.table.time.between(first, last)
+            raise ValueError(
+                f"cv has a fold without an observation in its past, from {times[0]} to "
+                f"{times[-1]}: pass one whose folds begin where series do."
+            )
         self.first, self.last = first, last
         # The series that it knows, in its order, the first step of its time, and their ends.
         self.known, self.ends = np.flatnonzero(stretch.counts), stretch.ends
@@ -106,7 +112,8 @@ class _Past:
         happened = happened.of_rows(np.flatnonzero(there))
         if not len(happened.step):
             return []
-        own, rows, covered = happened.take(self.known, self.begin), None, slice(None)
+        own, rows = happened.take(self.known, self.begin), None
+        covered = np.ones(len(own.step), dtype=bool)
         if self.rows is not None:
             # Rows between the past and the stretch are needed too.
             first = self.ends[self.known].min()
@@ -116,7 +123,7 @@ class _Past:
             covered = np.isin(*(found.series * size + found.step for found in (own, rows)))
         requested = request(own, own.series[covered], own.step[covered])
         table = with_known(model, model.observed_, rows, requested)
-        if not np.all(covered):
+        if not covered.all():
             step = own.step[~covered][0]
             lost = own.time.between(step, step + 1)[0]
             raise ValueError(f"X has no rows for {lost}, where y has values: add them.")

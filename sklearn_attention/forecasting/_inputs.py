@@ -177,7 +177,7 @@ def read_request(forecaster, X, history):
     wanted = rows
     if fresh:
         # Rows up to the end of the history are only read for their features.
-        wanted = rows.take(rows.step >= table.ends[rows.series])
+        wanted = rows.take(rows.step >= table.next_steps[rows.series])
     if len(wanted.step):
         requested = _of_rows(table, wanted, index)
     else:

@@ -5,7 +5,6 @@ from functools import cached_property
 
 import numpy as np
 
-from ._measures import naive_scales
 from ._origins import Origins, positions
 from ._time import TimeIndex
 from ._wrap import wrap
@@ -185,22 +184,6 @@ class Table:
         The first and last row of a series stand for steps before and after them.
         """
         return self.first[series] + np.clip(steps, 0, self.counts[series] - 1)
-
-    def units(self, learned):
-        """Units of all series: as learned from training series, of others of their own.
-
-        Parameters
-        ----------
-        learned : ndarray of shape (n_training_series,)
-
-        Returns
-        -------
-        units : ndarray of shape (n_series,)
-        """
-        units = learned[self.identity]
-        if (self.identity < 0).any():
-            units = np.where(self.identity < 0, naive_scales(self.values), units)
-        return units
 
     def with_values(self, values):
         """The same with other values of the steps observed; a list of arrays."""

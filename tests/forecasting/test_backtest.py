@@ -156,6 +156,13 @@ def test_training_rows_that_are_not_learned_from():
     np.testing.assert_allclose(found["forecast"][4:], known.predict(4))
 
 
+def test_a_past_without_observations():
+    gap = {"a": A[:20], "b": B[40:]}
+    cv = [(np.arange(22, 30), np.arange(40, 44))]
+    with pytest.raises(ValueError, match=r"in its past, from 2016-11-01 .* to 2017-06-01"):
+        MODEL.backtest(gap, cv=cv)
+
+
 def test_what_cannot_be_compared():
     cv = [(np.arange(40), np.arange(54, 58))]
     with pytest.raises(ValueError, match="has no test rows of series that have a past"):

@@ -173,6 +173,16 @@ class TestRequests:
         assert requested(model, X[40:59], history=A[30:50])[0].counts[0] == 6 + 9
 
 
+def test_a_history_of_unequal_lengths_ends_with_its_rows():
+    frame = pd.DataFrame({"a": A, "b": make_series(seed=1)})
+    model, recent = fit(frame[:50]), frame[:50].copy()
+    recent.iloc[-5:, 1] = np.nan
+    expected = model.predict(history=recent)
+    for steps in (A.index[46:53], A.index[50:53], A.index[46:50]):
+        found = model.predict(steps, history=recent)
+        pd.testing.assert_frame_equal(found, expected, check_freq=False)
+
+
 def test_observations_find_their_series_whatever_the_order():
     frame = pd.DataFrame({name: make_series(seed=i) for i, name in enumerate("abc")})
     frame.iloc[55:, 1] = np.nan

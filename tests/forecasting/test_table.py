@@ -55,9 +55,6 @@ def test_without_features_all_begin_at_once():
     assert table.n_features == 0
     assert table.starts.tolist() == [0, 0, 0]
     np.testing.assert_array_equal(table.value, np.concatenate(values))
-    units = np.array([3.0, 5.0])
-    own = np.abs(np.diff(values[1])).mean()
-    np.testing.assert_allclose(table.units(units), [5.0, own, 3.0])
 
 
 def test_rows_of_features_are_those_of_a_loop():
