@@ -1,6 +1,6 @@
 """Attention over candidate forecasts, learned from the series of a panel."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -94,16 +94,16 @@ def fit_attention(training, combined, classical, random_state):
     lengths, horizon = table.lengths, validation.horizon
     near = np.flatnonzero(lengths[validation.series] - validation.known <= horizon)
     until = training.earliest(near)
-    n_runs = 1 + _N_NETWORKS
-    seeds = random_state.randint(np.iinfo(np.int32).max, size=n_runs)
+    seeds = random_state.randint(np.iinfo(np.int32).max, size=1 + _N_NETWORKS).tolist()
 
-    def run(number, end):
+    def learn(end, seeds):
         origins = _training_origins(table, end, horizon, random_state)
         before = origins.steps < end[origins.series][:, None]
         inputs = inputs_at(origins, classical)
-        return train(inputs, before, origins.series, classical.logs, int(seeds[number]))
+        networks = [train(inputs, before, origins.series, classical.logs, own) for own in seeds]
+        return CandidateAttention(classical.season_length, classical.logs, 1.0, networks)
 
-    trial = CandidateAttention(classical.season_length, classical.logs, 1.0, [run(0, until)])
+    trial = learn(until, seeds[:1])
     origins = validation.take(near).learning_until(until)
     learned = trial._learned(inputs_at(origins, classical))
     fixed, targets = combined[near], origins.targets()
@@ -115,9 +115,8 @@ def fit_attention(training, combined, classical, random_state):
     share = float(_SHARES[np.argmin(errors)])
     held_out = combined.copy()
     held_out[near] = share * learned + (1 - share) * fixed
-    networks = [run(number, lengths) for number in range(1, n_runs)] if share else []
-    found = CandidateAttention(classical.season_length, classical.logs, share, networks)
-    return found, held_out
+    found = learn(lengths, seeds[1:]) if share else replace(trial, networks=[])
+    return replace(found, share=share), held_out
 
 
 def inputs_at(origins, classical):

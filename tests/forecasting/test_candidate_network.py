@@ -45,8 +45,7 @@ def test_an_untrained_network_prefers_the_last_candidate_without_correction():
     rng, classical = np.random.default_rng(0), Classical(1.0, False)
     ends = Table.of([100 + rng.normal(size=30) for _ in range(5)]).at_ends(HORIZON)
     inputs = inputs_at(ends, classical)
-    torch.manual_seed(0)
-    weights = {k: v.numpy() for k, v in network._build(inputs).state_dict().items()}
+    weights = {k: v.numpy() for k, v in network._build(inputs, seed=0).state_dict().items()}
     found = network.apply(weights, inputs)
     candidates = classical.forecast(ends)
     logits = np.zeros(candidates.shape[1])
