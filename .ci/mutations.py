@@ -277,8 +277,8 @@ MUTATIONS = [
     ),
     Mutation(
         "forecasting/_ridges.py",
-        "own[:, n:] + penalty * start",
-        "own[:, n:]",
+        "self.products[:, len(self.products) :] + self.penalty * start",
+        "self.products[:, len(self.products) :]",
         "shrunk to the last value, not to the ridge of all series",
     ),
     Mutation(

@@ -23,50 +23,55 @@ def deviations(series):
     return np.array([np.std(values) for values in series])
 
 
-def windows(series, scale, left_out=()):
+def windows(series, scale, left_out=(), lookback=LOOKBACK, horizon=HORIZON):
     """Windows relative to their last value, and what followed, in units of the series."""
     x, y = [], []
     for i, values in enumerate(series):
-        for t in range(LOOKBACK, len(values) - HORIZON + 1):
+        for t in range(lookback, len(values) - horizon + 1):
             if (i, t) not in left_out:
-                x.append((values[t - LOOKBACK : t] - values[t - 1]) / scale[i])
-                y.append((values[t : t + HORIZON] - values[t - 1]) / scale[i])
+                x.append((values[t - lookback : t] - values[t - 1]) / scale[i])
+                y.append((values[t : t + horizon] - values[t - 1]) / scale[i])
     return np.array(x), np.array(y)
 
 
-def slow_ridge(x, y, alpha, start):
-    """Ridge regression towards a map, as least squares with further rows."""
-    penalty = alpha * np.mean(np.sum(x**2, axis=0))
-    x = np.concatenate([x, np.sqrt(penalty) * np.eye(LOOKBACK)])
-    y = np.concatenate([y, np.sqrt(penalty) * start])
+def slow_ridge(x, y, alpha, start, every=None):
+    """Ridge regression towards a map, as least squares with further rows.
+
+    The penalty is relative to the windows, or to all of which these are left.
+    """
+    penalty = alpha * np.mean(np.sum((x if every is None else every) ** 2, axis=0))
+    x = np.concatenate([x, np.sqrt(penalty) * np.eye(x.shape[1])])
+    y = np.concatenate([y, np.sqrt(penalty) * np.broadcast_to(start, (len(x[0]), len(y[0])))])
     return np.linalg.lstsq(x, y, rcond=None)[0]
 
 
-def slow_maps(series, alpha, own_alpha, left_out=()):
+def slow_maps(series, alpha, own_alpha, left_out=(), wanted=None, **size):
     """The map of all series, and that of each."""
-    scale, towards_0 = deviations(series), np.zeros((LOOKBACK, HORIZON))
-    pooled = slow_ridge(*windows(series, scale, left_out), alpha, towards_0)
-    own = []
-    for i, values in enumerate(series):
+    scale = deviations(series)
+    pooled = slow_ridge(*windows(series, scale, left_out, **size), alpha, 0.0)
+    own = {}
+    for i in range(len(series)) if wanted is None else wanted:
         out = {(0, t) for j, t in left_out if j == i}
-        own.append(slow_ridge(*windows([values], scale[[i]], out), own_alpha, pooled))
+        every, _ = windows(series[i : i + 1], scale[[i]], **size)
+        left = windows(series[i : i + 1], scale[[i]], out, **size)
+        own[i] = slow_ridge(*left, own_alpha, pooled, every)
     return pooled, own
 
 
-def fit(alpha, own_alpha, monkeypatch, lengths=(90, 70)):
+def fit(alpha, own_alpha, monkeypatch, lengths=(90, 70), lookback=LOOKBACK, horizon=HORIZON):
     """A ridge whose penalties are given."""
     monkeypatch.setattr(module, "ALPHAS", (alpha,))
     monkeypatch.setattr(module, "OWN_ALPHAS", (own_alpha,))
     series = make_walks(lengths)
-    training = make_training_of(series, HORIZON, LOOKBACK)
-    return series, training, *WindowRidge(LOOKBACK, own=True).fit(training)
+    training = make_training_of(series, horizon, lookback)
+    return series, training, *WindowRidge(lookback, own=True).fit(training)
 
 
 @pytest.mark.parametrize("alphas", [(1e-4, 0.1), (0.1, 10.0)])
 def test_maps_are_those_of_least_squares(alphas, monkeypatch):
     series, training, ridge, _ = fit(*alphas, monkeypatch)
     pooled, own = slow_maps(series, *alphas)
-    np.testing.assert_allclose(ridge.coef, [pooled, *own], atol=1e-7)
+    np.testing.assert_allclose(ridge.coef, [pooled, *own.values()], atol=1e-7)
     found = ridge.forecast(training.origins.table.at_ends(HORIZON))
     for i, values in enumerate(series):
         past = values[-LOOKBACK:]
@@ -75,20 +80,36 @@ def test_maps_are_those_of_least_squares(alphas, monkeypatch):
             np.testing.assert_allclose(found[i, name], expected, rtol=1e-7)
 
 
-def test_held_out_forecasts_are_those_of_maps_that_have_not_seen_them(monkeypatch):
-    series, training, _, held_out = fit(0.01, 1.0, monkeypatch)
+@pytest.mark.parametrize(
+    ("lengths", "lookback", "horizon"),
+    [
+        ((90, 70), 8, 4),  # a block has more windows than steps, and more tests than steps
+        ((110, 60), 4, 11),  # fewer tests
+        (30 * (36,), 14, 2),  # few windows of a series
+    ],
+)
+def test_held_out_forecasts_are_those_of_maps_refitted_without_the_block(
+    lengths, lookback, horizon, monkeypatch
+):
+    size, wanted = (
+        {"lookback": lookback, "horizon": horizon},
+        (0,) if len(lengths) > 2 else (0, 1),
+    )
+    series, training, _, held_out = fit(0.01, 1.0, monkeypatch, lengths, **size)
     validation = training.validation
     for block in range(training.n_blocks):
         left_out = {
-            (i, t) for i in range(2) for t in overlapping_rows(training, i, block)
+            (i, t) for i in range(len(series)) for t in overlapping_rows(training, i, block)
         }  # fmt: skip
-        pooled, own = slow_maps(series, 0.01, 1.0, left_out)
-        for row in np.flatnonzero(training.block == block)[::7]:
+        pooled, own = slow_maps(series, 0.01, 1.0, left_out, wanted, **size)
+        for row in np.flatnonzero(
+            (training.block == block) & np.isin(validation.series, wanted)
+        ):
             i, t = validation.series[row], validation.known[row]
-            past = series[i][t - LOOKBACK : t]
+            past = series[i][t - lookback : t]
             for name, coef in ((POOLED, pooled), (OWN, own[i])):
                 expected = past[-1] + (past - past[-1]) @ coef
-                np.testing.assert_allclose(held_out[row, name], expected, rtol=1e-6)
+                np.testing.assert_allclose(held_out[row, name], expected, rtol=1e-9)
 
 
 def test_what_is_chosen_has_the_least_error(monkeypatch):
