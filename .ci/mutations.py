@@ -252,7 +252,7 @@ MUTATIONS = [
         "slope of a product without the other factor",
     ),
     Mutation(
-        "forecasting/_adjustment.py",
+        "forecasting/_season.py",
         "weight = _MEMORY ** ((lengths[row] - 1 - middle) // m)",
         "weight = _MEMORY ** (middle // m)",
         "old seasons count more than new ones",

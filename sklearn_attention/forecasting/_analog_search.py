@@ -7,7 +7,7 @@ from scipy.spatial.distance import cdist
 
 from .._validation import check_bandwidth
 from ._analogs import FEWEST_OWN, PAIRS, first_steps, log_kernel, normalized
-from ._measures import dividing
+from ._metrics import dividing
 from ._origins import chunks, evenly_spread
 
 # Of more windows than these, evenly spread ones are predicted, and predicted from.

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ._measures import naive_scales
+from ._metrics import naive_scales
 from ._origins import evenly_spread
 
 # Rounding must not ask for one more error than needed.

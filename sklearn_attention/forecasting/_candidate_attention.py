@@ -4,9 +4,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ._adjustment import SeasonalAdjustment
 from ._classical import Classical
 from ._origins import positions
+from ._season import SeasonalAdjustment
 
 # Seasons and steps of the window that a network reads.
 _SEASONS, _FEWEST_STEPS, _MOST_STEPS = 2, 16, 64

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ._adjustment import SeasonalAdjustment, groups_of
+from ._season import SeasonalAdjustment, groups_of
 from ._smoothing import smooth
 
 # Lengths of the blocks whose means are forecast too, by the number of steps in a season.

@@ -5,9 +5,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from ._measures import dividing, spread_of
-from ._origins import chunks, evenly_spread
-from ._training import held_out
+from ._metrics import dividing, spread_of
+from ._origins import chunks, evenly_spread, held_out
 
 # Penalties that are tried, relative to the mean square of a column.
 _ALPHAS = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1)

@@ -21,7 +21,7 @@ from ._inputs import (
     with_known,
     without_gaps,
 )
-from ._measures import naive_scales
+from ._metrics import naive_scales
 from ._season import season_of
 from ._table import Form, Table
 from ._time import TimeIndex

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ._combination import combine, disagreement
 from ._origins import Origins
 
 
@@ -65,3 +64,29 @@ class Forecasts:
         parts = (self.mean, self.disagreement, self.quantiles, self.every, self.weights)
         parts = (None if part is None else part[rows] for part in parts)
         return Forecasts(self.origins.take(rows), *parts)
+
+
+def combine(forecasts, weights, otherwise):
+    """Weighted averages of forecasts (n_origins, n_candidates, horizon), as far as there are.
+
+    Where all that have weight are NaN, the others are averaged; where all are, `otherwise`.
+    """
+    there = ~np.isnan(forecasts).any(axis=2)
+    weights = np.where(there, weights, 0.0)
+    weights = np.where(weights.sum(axis=1, keepdims=True) > 0, weights, there)
+    total = weights.sum(axis=1, keepdims=True)
+    weights = weights / np.where(total > 0, total, 1.0)
+    combined = np.einsum("nc,nch->nh", weights, np.where(there[:, :, None], forecasts, 0.0))
+    return np.where(total > 0, combined, otherwise)
+
+
+def disagreement(forecasts):
+    """Mean distances of candidates from their mean, without weights; (n_origins, horizon).
+
+    0 where no candidate has a forecast.
+    """
+    there = ~np.isnan(forecasts).any(axis=2)
+    equal = there / np.maximum(there.sum(axis=1, keepdims=True), 1)
+    filled = np.where(there[:, :, None], forecasts, 0.0)
+    mean = np.einsum("nc,nch->nh", equal, filled)
+    return np.einsum("nc,nch->nh", equal, np.abs(filled - mean[:, None]))

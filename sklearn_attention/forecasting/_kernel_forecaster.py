@@ -12,9 +12,8 @@ from ._analogs import Analogs, refuse_negative
 from ._calibration import Calibration
 from ._forecaster import Forecaster
 from ._forecasts import Forecasts
-from ._lookback import choose_lookback
 from ._origins import evenly_spread, split_at_ends
-from ._windows import NORMALIZE
+from ._windows import NORMALIZE, choose_lookback
 
 _LEVELS = (0.01, 0.025, 0.05, *np.arange(0.1, 0.91, 0.1).round(1).tolist(), 0.95, 0.975, 0.99)
 # Held-out windows that intervals are calibrated on, evenly spread.

@@ -4,9 +4,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ._measures import naive_scales
-from ._origins import evenly_spread
-from ._training import PANEL
+from ._metrics import naive_scales
+from ._origins import PANEL, evenly_spread
 
 # Series that logarithms are tried on.
 _MOST_TRIED = 50

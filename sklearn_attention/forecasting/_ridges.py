@@ -7,7 +7,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
 
-from ._measures import dividing, spread_of
+from ._metrics import dividing, spread_of
 from ._origins import chunks
 from ._windows import Windows
 

@@ -5,55 +5,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..training._fit_network import FittedNetwork, fit_network
-from ._measures import dividing, spread_of
-from ._origins import evenly_spread
 from ._ridges import WindowRidge
+from ._windows import Scaling
 
 # Windows that a transformer is worth training on beside other candidates.
 _FEWEST_WINDOWS = 100
-# Windows that the units of features are measured on.
-_MOST_MEASURED = 5000
 # A patch has so many steps, or as many as leave so many patches.
 _PATCH, _FEWEST_PATCHES = 8, 4
-
-
-@dataclass(frozen=True, eq=False)
-class Scaling:
-    """Units in which a network has windows and features, and in which it forecasts."""
-
-    lookback: int
-    level: np.ndarray  # (n_series,), mean of each training series
-    unit: np.ndarray  # its standard deviation
-    center: np.ndarray  # (n_features,)
-    scale: np.ndarray
-
-    @classmethod
-    def of(cls, origins, lookback):
-        """Measured before the last of some origins in each series."""
-        table = origins.table
-        last = np.zeros(len(table.values), dtype=np.int64)
-        np.maximum.at(last, origins.series, origins.known)
-        past = [own[:end] for own, end in zip(table.values, np.maximum(last, 1), strict=True)]
-        few = origins.take(evenly_spread(len(origins), _MOST_MEASURED))
-        features = few.past_features(lookback)
-        center = scale = np.empty(0)
-        if features is not None:
-            center = features.mean(axis=(0, 1))
-            scale = dividing(spread_of(features, axis=(0, 1)))
-        return cls(lookback, _means(past), _deviations(past), center, scale)
-
-    def units(self, origins):
-        """Level and unit at each origin, (n_origins, 2); of unknown series those so far."""
-        level = origins.units(self.level, _means)
-        return np.column_stack([level, origins.units(self.unit, _deviations)])
-
-
-def _means(values):
-    return np.array([own.mean() for own in values])
-
-
-def _deviations(values):
-    return dividing(np.array([spread_of(own) for own in values]))
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,20 +17,19 @@ from ..training._settings import NetworkDefaults
 from ._calibration import Calibration
 from ._candidate_attention import CandidateAttention, fit_attention
 from ._classical import Classical
-from ._combination import disagreement
-from ._combined_forecast import CANDIDATES, CombinedForecast, fit_alone, fit_combined
+from ._combination import CANDIDATES, CombinedForecast, fit_alone, fit_combined
 from ._feature_effects import FeatureEffects
 from ._feature_ridge import FeatureBasis, FeatureRidge
 from ._forecaster import Forecaster
-from ._forecasts import Forecasts
+from ._forecasts import Forecasts, disagreement
 from ._logarithms import Transform, choose_transform
-from ._lookback import choose_lookback, least_length
 from ._own_analogs import OwnAnalogs
 from ._profiles import SeasonalProfiles
 from ._ridges import WindowRidge
 from ._season import seasons_of
-from ._transformer_candidate import Scaling, TransformerCandidate
+from ._transformer_candidate import TransformerCandidate
 from ._window_regressor import WindowRegressor
+from ._windows import Scaling, choose_lookback, least_length
 
 NETWORK = NetworkDefaults(foreign=("validation_fraction", "patience"))
 # Weight of the classical candidates from which on attention over them is learned.

@@ -5,10 +5,20 @@ from functools import cached_property
 
 import numpy as np
 
-from ._measures import dividing, spread_of
-from ._origins import Origins
+from .._base import warn_user
+from .._validation import check_positive
+from ._metrics import dividing, spread_of
+from ._origins import Origins, evenly_spread
 
 NORMALIZE = ("last", "standard")
+
+# Windows that the units of features are measured on.
+_MOST_MEASURED = 5000
+# "auto" looks back so many seasons, and at least over the horizon and so many steps, but over
+# no more than this share of the longest series.
+_SEASONS, _FEWEST_STEPS, _LARGEST_SHARE = 3, 10, 0.25
+# Windows that there have to be to learn from.
+_FEWEST_WINDOWS = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,3 +80,74 @@ def by_group(labels):
     order = np.argsort(labels, kind="stable")
     groups, first = np.unique(labels[order], return_index=True)
     return zip(groups, np.split(order, first)[1:], strict=True)
+
+
+def least_length(horizon):
+    """Steps that a series needs to have for windows of it to be learned from."""
+    return 2 * horizon + _FEWEST_WINDOWS
+
+
+def choose_lookback(length, lookback, horizon, season_length, seasons=_SEASONS):
+    """The number of steps of a window.
+
+    "auto" is so many seasons, at least the horizon and 10 steps, and at most a quarter of the
+    longest series, which has `length` steps. A number shrinks, with a warning, where the
+    longest series has no room for it, and without :func:`least_length` that is a ValueError.
+    """
+    # Two windows to learn from, and one held out after them.
+    longest = length - 2 * horizon - (_FEWEST_WINDOWS - 1)
+    if longest < 1:
+        raise ValueError(
+            f"the longest series has {length} sample{'s' if length > 1 else ''}, but "
+            f"horizon={horizon} needs at least {least_length(horizon)}: pass a longer "
+            "series or a smaller horizon."
+        )
+    if isinstance(lookback, str) and lookback == "auto":
+        wanted = max(seasons * season_length, horizon, _FEWEST_STEPS)
+        return max(1, min(wanted, int(_LARGEST_SHARE * length), longest))
+    lookback = check_positive("lookback", lookback, integer=True)
+    if lookback > longest:
+        warn_user(
+            f"lookback={lookback} leaves too few windows in a series of {length} steps with "
+            f"horizon={horizon}: it shrinks to {longest}."
+        )
+    return min(lookback, longest)
+
+
+@dataclass(frozen=True, eq=False)
+class Scaling:
+    """Units in which a network has windows and features, and in which it forecasts."""
+
+    lookback: int
+    level: np.ndarray  # (n_series,), mean of each training series
+    unit: np.ndarray  # its standard deviation
+    center: np.ndarray  # (n_features,)
+    scale: np.ndarray
+
+    @classmethod
+    def of(cls, origins, lookback):
+        """Measured before the last of some origins in each series."""
+        table = origins.table
+        last = np.zeros(len(table.values), dtype=np.int64)
+        np.maximum.at(last, origins.series, origins.known)
+        past = [own[:end] for own, end in zip(table.values, np.maximum(last, 1), strict=True)]
+        few = origins.take(evenly_spread(len(origins), _MOST_MEASURED))
+        features = few.past_features(lookback)
+        center = scale = np.empty(0)
+        if features is not None:
+            center = features.mean(axis=(0, 1))
+            scale = dividing(spread_of(features, axis=(0, 1)))
+        return cls(lookback, _means(past), _deviations(past), center, scale)
+
+    def units(self, origins):
+        """Level and unit at each origin, (n_origins, 2); of unknown series those so far."""
+        level = origins.units(self.level, _means)
+        return np.column_stack([level, origins.units(self.unit, _deviations)])
+
+
+def _means(values):
+    return np.array([own.mean() for own in values])
+
+
+def _deviations(values):
+    return dividing(np.array([spread_of(own) for own in values]))

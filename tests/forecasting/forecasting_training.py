@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from sklearn_attention.forecasting import Table
-from sklearn_attention.forecasting._training import Training
+from sklearn_attention.forecasting._origins import Training
 
 
 def make_walks(lengths, season=6, seed=0):

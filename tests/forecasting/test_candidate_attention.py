@@ -9,10 +9,10 @@ import torch
 
 from sklearn_attention.forecasting import Table
 from sklearn_attention.forecasting import _candidate_network as network
-from sklearn_attention.forecasting._adjustment import patterns_of
 from sklearn_attention.forecasting._candidate_attention import fit_attention, inputs_at
 from sklearn_attention.forecasting._classical import Classical
-from sklearn_attention.forecasting._combined_forecast import fit_combined
+from sklearn_attention.forecasting._combination import fit_combined
+from sklearn_attention.forecasting._season import patterns_of
 
 HORIZON = 3
 

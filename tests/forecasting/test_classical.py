@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from forecasting_training import make_training_of, make_walks
 
-from sklearn_attention.forecasting import Table, _adjustment
+from sklearn_attention.forecasting import Table, _season
 from sklearn_attention.forecasting import _classical as module
 from sklearn_attention.forecasting._classical import Classical
 from sklearn_attention.forecasting._smoothing import smooth
@@ -74,7 +74,7 @@ def test_trends_of_the_series_themselves_do_not_fall_below_a_share_of_the_mean()
 @pytest.mark.parametrize("n", [40, 41, 43])
 @pytest.mark.parametrize(("season", "sizes"), [(1.0, (1, 2, 3)), (4.0, (1, 2, 4))])
 def test_blocks_are_forecasts_of_means_interpolated(n, season, sizes, monkeypatch):
-    monkeypatch.setattr(_adjustment, "patterns_of", lambda values, n, phase, m: 0.0)
+    monkeypatch.setattr(_season, "patterns_of", lambda values, n, phase, m: 0.0)
     values, parts = make(n), []
     for size in sizes:
         n_blocks = n // size
@@ -99,7 +99,7 @@ def test_seasons_are_subtracted_and_added_again():
 @pytest.mark.parametrize("logs", [False, True])
 @pytest.mark.parametrize("group", [1, 100, 10**6])
 def test_a_panel_gives_the_same_as_each_series_by_itself(logs, group, monkeypatch):
-    monkeypatch.setattr(_adjustment, "_GROUP", group)
+    monkeypatch.setattr(_season, "_GROUP", group)
     classical = Classical(6.0, logs)
     series = make_walks([50, 1, 2, 3, 4, 26, 31, 120])
     series = [np.log(own) for own in series] if logs else series

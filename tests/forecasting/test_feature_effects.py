@@ -8,16 +8,16 @@ from forecasting_training import check_knows_nothing_later, overlapping_rows, un
 
 from sklearn_attention.forecasting import Table
 from sklearn_attention.forecasting import _feature_effects as module
-from sklearn_attention.forecasting._combined_forecast import CombinedForecast
+from sklearn_attention.forecasting._combination import CombinedForecast
 from sklearn_attention.forecasting._feature_effects import (
     cut_at_origins,
     fit_without_effects,
     learn_effects,
 )
 from sklearn_attention.forecasting._feature_ridge import FeatureRidge
+from sklearn_attention.forecasting._origins import Training
 from sklearn_attention.forecasting._profiles import SeasonalProfiles
 from sklearn_attention.forecasting._ridges import WindowRidge
-from sklearn_attention.forecasting._training import Training
 
 HORIZON, SEASON, ALPHA = 5, 7, 0.01
 WEEK = np.array([0.0, -5, -8, -3, 6, 18, 12])

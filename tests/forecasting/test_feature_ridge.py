@@ -7,7 +7,7 @@ from forecasting_training import check_knows_nothing_later, overlapping_rows, un
 from sklearn_attention.forecasting import Table
 from sklearn_attention.forecasting import _feature_ridge as module
 from sklearn_attention.forecasting._feature_ridge import FeatureRidge
-from sklearn_attention.forecasting._training import Training
+from sklearn_attention.forecasting._origins import Training
 
 HORIZON, LOOKBACK = 3, 8  # eight steps are the fewest that are seen
 

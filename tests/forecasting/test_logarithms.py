@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from sklearn_attention.forecasting import Table
 from sklearn_attention.forecasting import _logarithms as module
-from sklearn_attention.forecasting._combined_forecast import fit_combined
+from sklearn_attention.forecasting._combination import fit_combined
 from sklearn_attention.forecasting._logarithms import Transform, choose_transform, shift_of
 
 HORIZON = 3

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from forecasting_training import check_knows_nothing_later
 
-from sklearn_attention.forecasting import Table
+from sklearn_attention.forecasting import Table, seasonal_naive
 from sklearn_attention.forecasting._profiles import SeasonalProfiles
 
 HORIZON = 9
@@ -71,3 +71,12 @@ def test_a_pattern_is_repeated_at_the_level_of_today():
 def test_nothing_later_matters():
     table = Table.of([make(), 5 + make(40, seed=1)])
     check_knows_nothing_later(SeasonalProfiles(6.4).forecast, table, HORIZON)
+
+
+def test_seasonal_naive_repeats_the_last_season():
+    past = np.arange(12.0).reshape(2, 6)
+    for season in range(1, 7):
+        expected = [[row[6 - season + step % season] for step in range(9)] for row in past]
+        np.testing.assert_array_equal(seasonal_naive(past, 9, season), expected)
+    with pytest.raises(ValueError, match="season_length=7 is longer"):
+        seasonal_naive(past, 2, 7)

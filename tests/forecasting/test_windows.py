@@ -4,7 +4,12 @@ import numpy as np
 import pytest
 
 from sklearn_attention.forecasting import Table
-from sklearn_attention.forecasting._windows import Windows, by_group
+from sklearn_attention.forecasting._windows import (
+    Windows,
+    by_group,
+    choose_lookback,
+    least_length,
+)
 
 LOOKBACK, HORIZON = 4, 3
 UNIT = np.array([[2.0], [5.0]])
@@ -65,3 +70,35 @@ def test_positions_are_grouped_by_their_labels():
     found = {label: list(rows) for label, rows in by_group(labels)}
     assert found == {-1: [1, 4], 0: [3], 3: [0, 2, 5]}
     assert list(by_group(labels[:0])) == []
+
+
+def choose(n, lookback="auto", horizon=1, season_length=1):
+    return choose_lookback(n, lookback, horizon, season_length)
+
+
+def test_auto():
+    assert choose(400, season_length=12) == 36
+    assert choose(400, horizon=50) == 50
+    assert choose(400) == 10
+    assert choose(60, season_length=12) == 15
+    assert choose(4) == 1
+
+
+def test_a_number_is_kept_while_there_is_room():
+    assert choose(30, 7, horizon=2) == 7
+    assert choose(30, 25, horizon=2) == 25
+    with pytest.warns(UserWarning, match="lookback=26 leaves too few .* shrinks to 25"):
+        assert choose(30, 26, horizon=2) == 25
+
+
+def test_too_short_a_series():
+    assert choose(12, horizon=5) == 1
+    assert least_length(5) == 12
+    with pytest.raises(ValueError, match="has 11 samples, but horizon=5 needs at least 12"):
+        choose(11, horizon=5)
+
+
+@pytest.mark.parametrize("lookback", [0, -3, 2.5, "long", None])
+def test_nonsense(lookback):
+    with pytest.raises(ValueError, match="lookback="):
+        choose(60, lookback)
