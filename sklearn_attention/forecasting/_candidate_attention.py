@@ -5,8 +5,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ._classical import Classical
-from ._origins import positions
+from ._origins import Origins
 from ._season import SeasonalAdjustment
+from ._table import positions
 
 # Seasons and steps of the window that a network reads.
 _SEASONS, _FEWEST_STEPS, _MOST_STEPS = 2, 16, 64
@@ -173,4 +174,4 @@ def _training_origins(table, until, horizon, random_state):
     if len(series) > _MOST_ORIGINS:
         rows = random_state.choice(len(series), _MOST_ORIGINS, replace=False)
         series, known = series[rows], known[rows]
-    return table.at_ends(horizon).at(series, known, until[series])
+    return Origins.at_ends(table, horizon).at(series, known, until[series])

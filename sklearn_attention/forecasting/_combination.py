@@ -9,7 +9,7 @@ from ._classical import Classical
 from ._feature_effects import FeatureEffects, fit_each, fit_without_effects, learn_effects
 from ._feature_ridge import FeatureRidge
 from ._forecasts import combine
-from ._origins import PANEL, Training, evenly_spread, split_at_ends
+from ._origins import PANEL, Origins, Training, evenly_spread, split_at_ends
 from ._own_analogs import OwnAnalogs
 from ._profiles import SeasonalProfiles
 from ._ridges import WindowRidge
@@ -272,7 +272,9 @@ def fit_combined(table, horizon, seasons, lookback, logs, kinds=CANDIDATES):
 
 def fit_alone(transformer, table, horizon):
     """A transformer without other candidates, and origins that it has not learned from."""
-    origins, validation = split_at_ends(table.origins(horizon, transformer.lookback), _HELD_OUT)
+    origins, validation = split_at_ends(
+        Origins.within(table, horizon, transformer.lookback), _HELD_OUT
+    )
     combined = CombinedForecast.of(transformer.learn(origins))
     return combined, validation.take(evenly_spread(len(validation), _MOST_CALIBRATED))
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from ._classical import Classical
 from ._feature_ridge import FeatureBasis, solve_ridges
-from ._origins import chunks
+from ._origins import Origins, chunks
 from ._profiles import SeasonalProfiles
 from ._table import Table
 
@@ -35,7 +35,7 @@ class FeatureEffects:
 
     def take_out(self, table):
         """A table of the same series less the effects of their features."""
-        effects, units = self._of_rows(table), table.at_ends(1).units(self.unit)
+        effects, units = self._of_rows(table), Origins.at_ends(table, 1).units(self.unit)
         rest = [
             values - units[i] * effects[table.feature_rows(i, np.arange(len(values)))]
             for i, values in enumerate(table.values)

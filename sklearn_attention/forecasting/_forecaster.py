@@ -22,9 +22,11 @@ from ._inputs import (
     without_gaps,
 )
 from ._metrics import naive_scales
+from ._origins import Origins
 from ._season import season_of
 from ._table import Form, Table
 from ._time import TimeIndex
+from ._wrap import wrap
 
 
 class Forecaster(AttentionEstimator, ABC):
@@ -71,11 +73,11 @@ class Forecaster(AttentionEstimator, ABC):
     Examples
     --------
     >>> import numpy as np
-    >>> from sklearn_attention.forecasting import Calibration, Forecaster, Forecasts
+    >>> from sklearn_attention.forecasting import Calibration, Forecaster, Forecasts, Origins
     >>> class SeasonalNaive(Forecaster):
-    ...     def _learn(self, observations, context, task_data):
+    ...     def _learn(self, table, context, task_data):
     ...         self.lookback_ = self.season_length_
-    ...         origins = observations.origins(self.horizon_, self.lookback_)
+    ...         origins = Origins.within(table, self.horizon_, self.lookback_)
     ...         self.calibration_ = Calibration.fit(self._forecasts(origins))
     ...
     ...     def _forecasts(self, origins, levels=None):
@@ -129,6 +131,7 @@ class Forecaster(AttentionEstimator, ABC):
         ValueError
             If data or parameters are not valid. The estimator then is as it was before.
         """
+        check_positive("horizon", self.horizon, integer=True)
         self._check_parameters()
         table = without_gaps(self, *read_given(self, X, y))
         return self._fit_table(table, {"X": X, "y": y, "metadata": {}})
@@ -227,7 +230,7 @@ class Forecaster(AttentionEstimator, ABC):
             coverage = check_probabilities("coverage", coverage).tolist()
         table, requested = read_request(self, X, history)
         found, columns = self._forecast_rows(table, requested, coverage, history is not None)
-        return requested.wrap(found, columns)
+        return wrap(requested, found, columns)
 
     def _forecast_rows(self, table, requested, coverages=None, fresh=False):
         """Forecasts and what they are called, beside the ends of intervals if there are any."""
@@ -267,7 +270,7 @@ class Forecaster(AttentionEstimator, ABC):
         coverage = check_in_open_interval("coverage", coverage, 0, 1)
         table, requested = read_request(self, X, history)
         ends = self._intervals(table, requested, [coverage], history is not None)[:, 1:]
-        return requested.wrap(ends, ["lower", "upper"])
+        return wrap(requested, ends, ["lower", "upper"])
 
     def predict_quantiles(self, X=None, quantiles=(0.1, 0.5, 0.9), *, history=None):
         """Quantiles of the distribution of each step.
@@ -296,7 +299,7 @@ class Forecaster(AttentionEstimator, ABC):
             return self.calibration_.quantiles(forecasts, levels, drift, n_blocks)
 
         found = self._answer(table, requested, levels, finish, history is not None)
-        return requested.wrap(found, levels.tolist())
+        return wrap(requested, found, levels.tolist())
 
     def score(self, X, y=None):
         """Minus the mean absolute scaled error; higher is better.
@@ -366,12 +369,12 @@ class Forecaster(AttentionEstimator, ABC):
         return backtest(self, X, y, cv, refit, coverage)
 
     @abstractmethod
-    def _learn(self, observations, context, task_data):
+    def _learn(self, table, context, task_data):
         """Learn from series, and set `lookback_` and `calibration_`.
 
         Parameters
         ----------
-        observations : Table
+        table : Table
             The training series.
         context : CallbackContext
             Of the fit; further tasks are its subcontexts.
@@ -414,7 +417,7 @@ class Forecaster(AttentionEstimator, ABC):
         return 0
 
     def _check_parameters(self):
-        check_positive("horizon", self.horizon, integer=True)
+        """Refuse parameters of a subclass that are not valid."""
 
     _held = Table, TimeIndex, Form, Calibration
 
@@ -429,7 +432,7 @@ class Forecaster(AttentionEstimator, ABC):
         table, requested = read_request(self, X, history)
         if (requested.step < table.ends[requested.series]).all():
             raise ValueError(f"X={X!r} has no steps after the series: pass some to explain.")
-        return self._encoded(table).at_ends(self.horizon_), table.names
+        return Origins.at_ends(self._encoded(table), self.horizon_), table.names
 
     def _encoded(self, table):
         """A table in the units that forecasts are made in."""
@@ -456,7 +459,7 @@ class Forecaster(AttentionEstimator, ABC):
         ahead = requested.step - start - table.lengths[series]
         later = ahead >= 0
         n_blocks = -(-int(ahead.max(initial=-1) + 1) // self.horizon_)
-        ends = table.at_ends(self.horizon_)
+        ends = Origins.at_ends(table, self.horizon_)
         # Nothing is known before the first step, which stands for itself.
         origins = ends.at(series[~later], np.maximum(requested.step - start, 0)[~later])
         n_within = len(origins)
@@ -471,7 +474,7 @@ class Forecaster(AttentionEstimator, ABC):
         for block in range(n_blocks):
             if block:  # from the forecasts of those before
                 table = table.extended(found.mean)
-                found = self._forecasts(table.at_ends(self.horizon_), levels)
+                found = self._forecasts(Origins.at_ends(table, self.horizon_), levels)
             blocks.append(finish(found, drift, block + 1))
         answers = np.empty((len(series), within.shape[1]))
         answers[~later] = within

@@ -29,8 +29,8 @@ class Forecasts:
     Examples
     --------
     >>> import numpy as np
-    >>> from sklearn_attention.forecasting import Forecasts, Table
-    >>> origins = Table.of([np.arange(5.0)]).at_ends(horizon=2)
+    >>> from sklearn_attention.forecasting import Forecasts, Origins, Table
+    >>> origins = Origins.at_ends(Table.of([np.arange(5.0)]), horizon=2)
     >>> Forecasts(origins, mean=np.repeat(origins.past(1), 2, axis=1)).mean
     array([[4., 4.]])
     """

@@ -19,9 +19,9 @@ from ._features import (
     with_later_features,
 )
 from ._missing import fill_values
-from ._origins import positions
 from ._read import read_series
 from ._season import season_of
+from ._table import positions
 from ._time import is_date, steps_until
 
 _SPLIT = "In cross-validation pass cv=TimeSeriesSplit(...), whose test rows come later."

@@ -12,7 +12,7 @@ from ._analogs import Analogs, refuse_negative
 from ._calibration import Calibration
 from ._forecaster import Forecaster
 from ._forecasts import Forecasts
-from ._origins import evenly_spread, split_at_ends
+from ._origins import Origins, evenly_spread, split_at_ends
 from ._windows import NORMALIZE, choose_lookback
 
 _LEVELS = (0.01, 0.025, 0.05, *np.arange(0.1, 0.91, 0.1).round(1).tolist(), 0.95, 0.975, 0.99)
@@ -191,29 +191,29 @@ class KernelForecaster(Forecaster):
             table.insert(0, "series", [series_names[i] for i in rows])
         return table
 
-    def _learn(self, observations, context, task_data):
-        sizes = observations.lengths.max(), self.lookback, self.horizon_, self.season_length_
+    def _learn(self, table, context, task_data):
+        sizes = table.lengths.max(), self.lookback, self.horizon_, self.season_length_
         lookbacks = [choose_lookback(*sizes)]
         searched = isinstance(self.bandwidth, str)
         if searched and isinstance(self.lookback, str):
             lookbacks.append(choose_lookback(*sizes, seasons=_LONGER))
         self.kernel_ = as_kernel(clone(self.kernel, safe=False))
         analogs = Analogs(lookbacks[0], self.kernel_, self.normalize, self.scale_)
-        train, _ = self._split(observations, lookbacks[0])
+        train, _ = self._split(table, lookbacks[0])
         analogs, error = choose_analogs(analogs, train, sorted(set(lookbacks)), self.bandwidth)
         if searched:
             self.loo_score_ = error
         self.lookback_, self.bandwidth_ = analogs.lookback, analogs.bandwidth
         self.pooled_ = analogs.pooled
-        train, holdout = self._split(observations, self.lookback_)
+        train, holdout = self._split(table, self.lookback_)
         self.analogs_ = analogs.fit(train)
         holdout = holdout.take(evenly_spread(len(holdout), _MOST_CALIBRATED))
         self.calibration_ = Calibration.fit(self._forecasts(holdout, _LEVELS), _LEVELS)
-        self.analogs_ = analogs.fit(observations.origins(self.horizon_, self.lookback_))
+        self.analogs_ = analogs.fit(Origins.within(table, self.horizon_, self.lookback_))
 
-    def _split(self, observations, lookback):
+    def _split(self, table, lookback):
         """Windows to learn from, and those held out to calibrate on."""
-        origins = observations.origins(self.horizon_, lookback)
+        origins = Origins.within(table, self.horizon_, lookback)
         train, holdout = split_at_ends(origins, self.validation_fraction)
         if len(train) == 0:
             raise ValueError(
@@ -227,7 +227,6 @@ class KernelForecaster(Forecaster):
         return Forecasts(origins, mean, quantiles=quantiles)
 
     def _check_parameters(self):
-        super()._check_parameters()
         check_in_open_interval("validation_fraction", self.validation_fraction, 0, 1)
         if self.normalize is not None:
             check_choice("normalize", self.normalize, NORMALIZE)

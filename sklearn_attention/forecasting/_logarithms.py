@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ._metrics import naive_scales
-from ._origins import PANEL, evenly_spread
+from ._origins import PANEL, Origins, evenly_spread
 
 # Series that logarithms are tried on.
 _MOST_TRIED = 50
@@ -92,7 +92,9 @@ def choose_transform(table, horizon, log, bounds, fit):
         _, training, _, held_out = fitted
         if len(training.block) == 0:
             return logarithms, None
-        origins = few.at_ends(horizon).at(training.validation.series, training.validation.known)
+        origins = Origins.at_ends(few, horizon).at(
+            training.validation.series, training.validation.known
+        )
         missed = transform.decode(held_out) - origins.targets()
         error = np.nanmean(np.abs(missed / naive_scales(few.values)[origins.series, None]))
         tried.append((error, transform, fitted))

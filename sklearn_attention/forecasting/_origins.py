@@ -6,6 +6,7 @@ from functools import cached_property
 import numpy as np
 
 from ._metrics import naive_scales
+from ._table import Table, positions
 
 # So many series make a panel.
 PANEL = 30
@@ -35,15 +36,42 @@ class Origins:
     horizon : int
         How many steps are forecast.
     learned : ndarray of int of shape (n_origins,), default=None
-        How many steps of its series seasonal patterns are learned from at each origin, at most
-        those known; None for all of these.
+        How many steps of its series seasonal patterns are learned from at each origin; None
+        for those known.
     """
 
-    table: object
+    table: Table
     series: np.ndarray
     known: np.ndarray
     horizon: int
     learned: np.ndarray | None = None
+
+    @classmethod
+    def at_ends(cls, table, horizon):
+        """The end of each series of a table."""
+        return cls(table, np.arange(len(table)), table.lengths, horizon)
+
+    @classmethod
+    def within(cls, table, horizon, lookback=1, ahead=None):
+        """All moments with enough steps before and after them.
+
+        Parameters
+        ----------
+        table : Table
+        horizon : int
+        lookback : int, default=1
+            Steps there must be before.
+        ahead : int, default=None
+            Steps there must be after; None for the horizon.
+
+        Returns
+        -------
+        origins : Origins
+            Series by series, ascending.
+        """
+        after = horizon if ahead is None else ahead
+        counts = np.maximum(table.lengths - lookback - after + 1, 0)
+        return cls(table, *positions(lookback, counts), horizon)
 
     def __len__(self):
         return len(self.series)
@@ -153,23 +181,6 @@ class Origins:
         return self.table.features[self.table.feature_rows(self.series[:, None], steps)]
 
 
-def positions(first, counts):
-    """So many consecutive positions in each series.
-
-    Parameters
-    ----------
-    first : int or ndarray of int of shape (n_series,)
-    counts : ndarray of int of shape (n_series,)
-
-    Returns
-    -------
-    series, steps : ndarray of int of shape (n_positions,)
-        Series by series, ascending.
-    """
-    series = np.repeat(np.arange(len(counts)), counts)
-    return series, np.arange(len(series)) + (first + counts - np.cumsum(counts))[series]
-
-
 def chunks(rows, most, cost=1):
     """Arrays in about equal parts.
 
@@ -273,8 +284,10 @@ class Training:
             known.append(n - gaps)
             block.append((gaps - nearest) * _BLOCKS // width)
         series, known, block = map(np.concatenate, (series, known, block))
-        validation = table.at_ends(horizon).at(series, known)
-        return cls(table.origins(horizon), validation, block, naive_scales(table.values))
+        validation = Origins.at_ends(table, horizon).at(series, known)
+        return cls(
+            Origins.within(table, horizon), validation, block, naive_scales(table.values)
+        )
 
     @property
     def is_panel(self):

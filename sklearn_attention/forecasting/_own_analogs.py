@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ._origins import chunks, evenly_spread
+from ._origins import Origins, chunks, evenly_spread
 from ._table import Table
 from ._windows import Windows, by_group
 
@@ -74,7 +74,7 @@ class OwnAnalogs:
         own = np.where(origins.known >= self.lookback, identity[origins.series], -1)
         for i, rows in by_group(own):
             table = Table.of([self.values[i]] if i >= 0 else [])
-            remembered = table.origins(origins.horizon, self.lookback)
+            remembered = Origins.within(table, origins.horizon, self.lookback)
             if len(remembered) >= _FEWEST:
                 few = evenly_spread(len(remembered), _MOST_KEYS)
                 yield i, rows, self._windows(remembered.take(few))

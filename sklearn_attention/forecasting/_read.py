@@ -7,8 +7,7 @@ import pandas as pd
 from scipy.sparse import issparse
 
 from ._checks import refuse_too_large
-from ._origins import positions
-from ._table import Form, Table
+from ._table import Form, Table, positions
 from ._tidy import is_tidy, long_of
 from ._time import TimeIndex, kind_of, numbers_of
 

@@ -5,9 +5,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ._origins import Origins, positions
 from ._time import TimeIndex
-from ._wrap import wrap
 
 _COLUMNS = "series", "step", "value", "features"
 
@@ -74,9 +72,9 @@ class Table:
     Examples
     --------
     >>> import numpy as np
-    >>> from sklearn_attention.forecasting import Table
+    >>> from sklearn_attention.forecasting import Origins, Table
     >>> table = Table.of([np.arange(5.0), np.arange(3.0)])
-    >>> table.at_ends(horizon=2).past(4)
+    >>> Origins.at_ends(table, horizon=2).past(4)
     array([[1., 2., 3., 4.],
            [0., 0., 1., 2.]])
     """
@@ -250,47 +248,25 @@ class Table:
             features=features[order], identity=np.append(self.identity, further),
         )  # fmt: skip
 
-    def wrap(self, values, columns=None):
-        """Bring forecasts of the rows into the form that the series came in.
-
-        Parameters
-        ----------
-        values : ndarray of shape (n_rows,) or (n_rows, n_columns)
-        columns : list, default=None
-            What several numbers for each row are called.
-
-        Returns
-        -------
-        forecasts : ndarray, Series, DataFrame or dict
-        """
-        return wrap(self, values, columns)
-
     def _as_long(self, lengths, **changes):
         """The same with changes, where lengths are known whatever is missing."""
         table = replace(self, **changes)
         vars(table)["lengths"] = lengths
         return table
 
-    def at_ends(self, horizon):
-        """The end of each series as an origin."""
-        return Origins(self, np.arange(len(self)), self.lengths, horizon)
 
-    def origins(self, horizon, lookback=1, ahead=None):
-        """All origins with enough steps before and after them.
+def positions(first, counts):
+    """So many consecutive positions in each series.
 
-        Parameters
-        ----------
-        horizon : int
-        lookback : int, default=1
-            Steps there must be before.
-        ahead : int, default=None
-            Steps there must be after; None for the horizon.
+    Parameters
+    ----------
+    first : int or ndarray of int of shape (n_series,)
+    counts : ndarray of int of shape (n_series,)
 
-        Returns
-        -------
-        origins : Origins
-            Series by series, ascending.
-        """
-        after = horizon if ahead is None else ahead
-        counts = np.maximum(self.lengths - lookback - after + 1, 0)
-        return Origins(self, *positions(lookback, counts), horizon)
+    Returns
+    -------
+    series, steps : ndarray of int of shape (n_positions,)
+        Series by series, ascending.
+    """
+    series = np.repeat(np.arange(len(counts)), counts)
+    return series, np.arange(len(series)) + (first + counts - np.cumsum(counts))[series]

@@ -399,7 +399,6 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         return self.lookback_ if self.candidates is None else 2
 
     def _check_parameters(self):
-        super()._check_parameters()
         _check_candidates(self.candidates)
         _check_values(self.log, self.bounds)
         settings = NETWORK.settings(self)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from sklearn_attention.forecasting import Table
+from sklearn_attention.forecasting import Origins, Table
 from sklearn_attention.forecasting._origins import Training
 
 
@@ -38,7 +38,7 @@ def check_knows_nothing_later(forecast, table, horizon, tolerance=1e-11):
     `forecast(origins)` has a row for each origin. All are compared at once and one by one, in
     the series as they are, and with other values and past features after each origin.
     """
-    origins = table.origins(horizon, lookback=1, ahead=0)
+    origins = Origins.within(table, horizon, lookback=1, ahead=0)
     rows = np.unique(np.linspace(0, len(origins) - 1, 25).astype(int))
     expected = forecast(origins)
     assert np.isfinite(expected[rows]).any()
@@ -47,7 +47,7 @@ def check_knows_nothing_later(forecast, table, horizon, tolerance=1e-11):
         np.testing.assert_allclose(forecast(one)[0], expected[row], rtol=tolerance)
         known = np.where(np.arange(len(table.values)) == one.series, one.known, 1)
         changed = changed_after(table, known)
-        found = forecast(changed.at_ends(horizon).at(one.series, one.known))
+        found = forecast(Origins.at_ends(changed, horizon).at(one.series, one.known))
         np.testing.assert_allclose(found[0], expected[row], rtol=tolerance)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sklearn_attention.attention import attend, attention_weights
-from sklearn_attention.forecasting import Table
+from sklearn_attention.forecasting import Origins, Table
 from sklearn_attention.forecasting._analogs import Analogs, distribution_quantiles
 from sklearn_attention.kernels import ProductKernel, as_kernel
 
@@ -25,14 +25,14 @@ def fit(kernel="gaussian", bandwidth=1.0, pooled=True, normalize=None):
     analogs = Analogs(
         LOOKBACK, KERNELS[kernel], normalize, np.ones(3), np.full(LOOKBACK, bandwidth), pooled
     )
-    return analogs.fit(table.origins(HORIZON, LOOKBACK)), table
+    return analogs.fit(Origins.within(table, HORIZON, LOOKBACK)), table
 
 
 @pytest.mark.parametrize("bandwidth", [0.05, 1.0])
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_forecasts_are_averages_by_attention(kernel, bandwidth):
     analogs, table = fit(kernel, bandwidth)
-    origins = table.at_ends(HORIZON).at(np.array([2, 0, 1]), np.array([12, 17, 55]))
+    origins = Origins.at_ends(table, HORIZON).at(np.array([2, 0, 1]), np.array([12, 17, 55]))
     keys = analogs.windows(origins).keys + 0.3
     options = {"bandwidth": analogs.bandwidth, "empty": "nearest"}
     weights = attention_weights(keys, analogs.keys, analogs.kernel, **options)
@@ -58,7 +58,9 @@ def test_the_nearest_windows_count_where_none_has_weight():
 
 def test_own_windows_are_those_of_the_series_if_there_are_enough():
     analogs, table = fit(pooled=False)
-    origins = table.at_ends(HORIZON).at(np.array([1, 2, 0, 1]), np.array([60, 12, 40, 30]))
+    origins = Origins.at_ends(table, HORIZON).at(
+        np.array([1, 2, 0, 1]), np.array([60, 12, 40, 30])
+    )
     found = {tuple(rows): analogs.series[memory] for rows, memory in analogs.memories(origins)}
     assert {rows: set(series) for rows, series in found.items()} == {
         (1,): {0, 1, 2}, (2,): {0}, (0, 3): {1}
@@ -73,7 +75,7 @@ def test_windows_that_hardly_vary_are_not_remembered():
     values = np.random.default_rng(0).normal(size=60)
     values[20:30] *= 1e-3
     analogs = Analogs(LOOKBACK, KERNELS["gaussian"], "standard", np.ones(1), np.ones(LOOKBACK))
-    analogs = analogs.fit(Table.of([values]).origins(HORIZON, LOOKBACK))
+    analogs = analogs.fit(Origins.within(Table.of([values]), HORIZON, LOOKBACK))
     deviation = np.lib.stride_tricks.sliding_window_view(values, LOOKBACK)[:-HORIZON].std(
         axis=1
     )
@@ -84,7 +86,7 @@ def test_windows_that_hardly_vary_are_not_remembered():
 
 def test_the_heaviest_windows_are_in_order_of_origins_and_weights():
     analogs, table = fit(pooled=False)
-    origins = table.at_ends(HORIZON)
+    origins = Origins.at_ends(table, HORIZON)
     rows, found, weights = analogs.heaviest(origins, 3)
     np.testing.assert_array_equal(rows, np.repeat([0, 1, 2], 3))
     for row, memory in ((0, slice(0, 36)), (1, slice(36, 92)), (2, slice(0, 100))):

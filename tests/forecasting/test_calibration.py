@@ -7,7 +7,7 @@ from forecasting_data import make_series
 from sklearn.base import clone
 
 from sklearn_attention import KernelForecaster, TransformerForecaster
-from sklearn_attention.forecasting import Calibration, Forecaster, Forecasts, Table
+from sklearn_attention.forecasting import Calibration, Forecaster, Forecasts, Origins, Table
 from sklearn_attention.forecasting._calibration import (
     error_units,
     errors_at,
@@ -20,9 +20,9 @@ from sklearn_attention.forecasting._origins import split_at_ends
 class Last(Forecaster):
     """Repeats the last value."""
 
-    def _learn(self, observations, context, task_data):
+    def _learn(self, table, context, task_data):
         self.lookback_ = self.lookback
-        origins = observations.origins(self.horizon_, self.lookback_)
+        origins = Origins.within(table, self.horizon_, self.lookback_)
         _, holdout = split_at_ends(origins, 0.2)
         self.calibration_ = Calibration.fit(self._forecasts(holdout))
 
@@ -35,7 +35,7 @@ def forecasts_with(errors, disagreement=None):
     n, horizon = errors.shape
     table = Table.of([np.zeros(1 + n * horizon)])
     first, known = np.zeros(n, dtype=np.int64), 1 + horizon * np.arange(n)
-    return Forecasts(table.at_ends(horizon).at(first, known), -errors, disagreement)
+    return Forecasts(Origins.at_ends(table, horizon).at(first, known), -errors, disagreement)
 
 
 def make_errors(n=39, horizon=2, n_levels=1):
@@ -96,7 +96,7 @@ def test_a_series_without_errors_does_not_narrow_intervals_of_others(rounding):
 
 def test_without_origins_errors_are_those_of_a_random_walk():
     series = [np.array([1.0, 3.0, 2.0]), np.array([5.0])]
-    ends = Table.of(series).at_ends(4)
+    ends = Origins.at_ends(Table.of(series), 4)
     found = Calibration.fit(Forecasts(ends.take(slice(0)), np.empty((0, 4))), [0.1, 0.5])
     assert found.errors.shape == (3, 4, 2)
     steps = np.array([0, 2 / 1.5, -1 / 1.5])
@@ -252,7 +252,7 @@ def make_drifting(horizon=2):
         np.array([0.5]), np.full((5, horizon, 1), -2.0), one, one, (1.0, 1.0), until
     )
     table = Table.of([np.zeros(13), np.zeros(10), np.zeros(60)])
-    return calibration, table.at_ends(horizon)
+    return calibration, Origins.at_ends(table, horizon)
 
 
 def test_drift_counts_horizons_beside_those_held_out():

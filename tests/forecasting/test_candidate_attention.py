@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from sklearn_attention.forecasting import Table
+from sklearn_attention.forecasting import Origins, Table
 from sklearn_attention.forecasting import _candidate_network as network
 from sklearn_attention.forecasting._candidate_attention import fit_attention, inputs_at
 from sklearn_attention.forecasting._classical import Classical
@@ -68,7 +68,7 @@ def test_the_share_is_that_of_the_least_error():
 
 def test_forecasts_are_in_between_by_the_share():
     model = fit()
-    ends = model.table.at_ends(HORIZON)
+    ends = Origins.at_ends(model.table, HORIZON)
     combined = np.full((12, HORIZON), 50.0)
     parts = []
     for share in (0.0, 0.4, 1.0):
@@ -97,7 +97,7 @@ def test_inputs_are_relative_to_the_origin_in_units_of_the_series():
     classical, parts = Classical(1.0, False), []
     for values in (series, moved):
         table = Table.of(values)
-        ends = table.at_ends(HORIZON)
+        ends = Origins.at_ends(table, HORIZON)
         parts.append(inputs_at(ends, classical))
     for name in ("past", "candidates", "statistics"):
         np.testing.assert_allclose(getattr(parts[0], name), getattr(parts[1], name), atol=1e-6)
@@ -112,11 +112,11 @@ def test_later_values_and_other_origins_do_not_matter_to_inputs(logs):
     values[2] = values[2] / 1e3
     classical, series = Classical(4.0, logs), np.array([0, 0, 1, 2, 2, 2])
     known = np.array([40, 17, 30, 12, 0, 28])
-    at_once = inputs_at(Table.of(values).at_ends(HORIZON).at(series, known), classical)
+    at_once = inputs_at(Origins.at_ends(Table.of(values), HORIZON).at(series, known), classical)
     for row, (i, n) in enumerate(zip(series, known, strict=True)):
         changed = [own.copy() for own in values]
         changed[i][max(n, 1) :] = 5.0
-        origin = Table.of(changed).at_ends(HORIZON).at(series[[row]], known[[row]])
+        origin = Origins.at_ends(Table.of(changed), HORIZON).at(series[[row]], known[[row]])
         one = inputs_at(origin, classical)
         for name in ("past", "candidates", "statistics", "unit", "level"):
             found, expected = getattr(one, name)[0], getattr(at_once, name)[row]
@@ -127,7 +127,7 @@ def test_later_values_and_other_origins_do_not_matter_to_inputs(logs):
 def test_patterns_and_the_least_unit_are_those_of_the_steps_learned_from(until):
     steps = np.arange(40)
     values = 5 * np.sin(steps * np.pi / 2) * (steps < 30) + 0.01 * steps**2
-    origin = Table.of([values]).at_ends(HORIZON).at(np.zeros(1, int), np.array([24]))
+    origin = Origins.at_ends(Table.of([values]), HORIZON).at(np.zeros(1, int), np.array([24]))
     origin = origin.at(origin.series, origin.known, np.array([until]))
     found = inputs_at(origin, Classical(4.0, False))
     pattern = patterns_of(values[None], np.array([until]), steps[None] % 4, 4)[0]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from sklearn_attention.forecasting import Table
+from sklearn_attention.forecasting import Origins, Table
 from sklearn_attention.forecasting import _candidate_network as network
 from sklearn_attention.forecasting._candidate_attention import Inputs, inputs_at
 from sklearn_attention.forecasting._classical import Classical
@@ -43,7 +43,7 @@ def steps(monkeypatch):
 
 def test_an_untrained_network_prefers_the_last_candidate_without_correction():
     rng, classical = np.random.default_rng(0), Classical(1.0, False)
-    ends = Table.of([100 + rng.normal(size=30) for _ in range(5)]).at_ends(HORIZON)
+    ends = Origins.at_ends(Table.of([100 + rng.normal(size=30) for _ in range(5)]), HORIZON)
     inputs = inputs_at(ends, classical)
     weights = {k: v.numpy() for k, v in network._build(inputs, seed=0).state_dict().items()}
     found = network.apply(weights, inputs)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from forecasting_training import make_training_of, make_walks
 
-from sklearn_attention.forecasting import Table, _season
+from sklearn_attention.forecasting import Origins, Table, _season
 from sklearn_attention.forecasting import _classical as module
 from sklearn_attention.forecasting._classical import Classical
 from sklearn_attention.forecasting._smoothing import smooth
@@ -15,7 +15,7 @@ AHEAD = np.arange(1, HORIZON + 1)
 
 def by_name(classical, series, horizon=HORIZON):
     """Forecasts after the end of a single series, by name."""
-    found = classical.forecast(Table.of([np.asarray(series)]).at_ends(horizon))[0]
+    found = classical.forecast(Origins.at_ends(Table.of([np.asarray(series)]), horizon))[0]
     return dict(zip(classical.names, found, strict=True))
 
 
@@ -103,9 +103,9 @@ def test_a_panel_gives_the_same_as_each_series_by_itself(logs, group, monkeypatc
     classical = Classical(6.0, logs)
     series = make_walks([50, 1, 2, 3, 4, 26, 31, 120])
     series = [np.log(own) for own in series] if logs else series
-    found = classical.forecast(Table.of(series).at_ends(HORIZON))
+    found = classical.forecast(Origins.at_ends(Table.of(series), HORIZON))
     for own, several in zip(series, found, strict=True):
-        single = classical.forecast(Table.of([own]).at_ends(HORIZON))[0]
+        single = classical.forecast(Origins.at_ends(Table.of([own]), HORIZON))[0]
         np.testing.assert_allclose(several, single, rtol=1e-9)
 
 
@@ -133,7 +133,11 @@ def test_held_out_patterns_are_those_before_the_block():
         own = Table.of([series[0]])
         for row in rows:
             known = training.validation.known[[row]]
-            origin = own.at_ends(4).at(np.array([0]), known).learning_until(np.array([first]))
+            origin = (
+                Origins.at_ends(own, 4)
+                .at(np.array([0]), known)
+                .learning_until(np.array([first]))
+            )
             expected = classical.forecast(origin)
             np.testing.assert_allclose(held_out[row], expected[0])
 
@@ -155,12 +159,12 @@ def test_later_values_and_other_origins_do_not_matter_to_a_forecast(m, logs, see
     values = seasonal(rng, lengths)
     series = rng.integers(4, size=12)
     known = rng.integers(lengths[series] + 1)
-    at_once = classical.forecast(Table.of(values).at_ends(3).at(series, known))
+    at_once = classical.forecast(Origins.at_ends(Table.of(values), 3).at(series, known))
     for i, n, several in zip(series, known, at_once, strict=True):
         later = 1e3 * rng.normal(size=len(values[i]) - max(n, 1)) if not logs else 3.0
         changed = [own.copy() for own in values]
         changed[i][max(n, 1) :] = later
-        one = Table.of(changed).at_ends(3).at(np.array([i]), np.array([n]))
+        one = Origins.at_ends(Table.of(changed), 3).at(np.array([i]), np.array([n]))
         np.testing.assert_allclose(classical.forecast(one)[0], several, rtol=1e-9)
 
 
@@ -169,7 +173,7 @@ def test_origins_of_one_pattern_go_through_time_together(monkeypatch):
     flat, wave = rng.normal(size=40), np.sin(np.arange(40) * np.pi / 3)
     smooth_tables = module.smooth
     monkeypatch.setattr(module, "smooth", lambda own: tables.extend(own) or smooth_tables(own))
-    origins = Table.of([flat, 9 * wave]).at_ends(2)
+    origins = Origins.at_ends(Table.of([flat, 9 * wave]), 2)
     origins = origins.at(np.repeat([0, 1], 3), np.array([20, 30, 40] * 2))
     Classical(6.0, False).forecast(origins)
     assert len(tables[0][0]) == 4
@@ -179,7 +183,7 @@ def test_origins_of_one_pattern_go_through_time_together(monkeypatch):
 
 
 def test_the_first_step_stands_for_itself():
-    origins = Table.of([make()]).at_ends(HORIZON)
+    origins = Origins.at_ends(Table.of([make()]), HORIZON)
     first = origins.at(np.zeros(2, dtype=int), np.array([0, 1]))
     found = Classical(1.0, False).forecast(first)
     np.testing.assert_allclose(found, make()[0])

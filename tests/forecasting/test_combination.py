@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from forecasting_training import make_training_of, make_walks
 
-from sklearn_attention.forecasting import Table
+from sklearn_attention.forecasting import Origins, Table
 from sklearn_attention.forecasting import _combination as module
 from sklearn_attention.forecasting._combination import (
     CombinedForecast,
@@ -240,12 +240,12 @@ class TestCombinedForecast:
     def test_weights_are_those_of_the_series_or_the_usual_ones(self):
         model = combined([[1.0, 0, 0, 0], [0, 0, 1, 0]])
         table = Table.of([np.ones(5)] * 3, identity=np.array([1, -1, 0]))
-        found = model.weights_at(table.at_ends(AHEAD))
+        found = model.weights_at(Origins.at_ends(table, AHEAD))
         np.testing.assert_array_equal(found, [[0, 0, 1, 0], [0.5, 0, 0, 0.5], [1, 0, 0, 0]])
 
     def test_only_candidates_with_a_wanted_name_are_computed(self):
         model = combined([[0, 1.0, 0, 0]])
-        origins = Table.of([np.ones(5)]).at_ends(AHEAD)
+        origins = Origins.at_ends(Table.of([np.ones(5)]), AHEAD)
         found = model.each(origins, np.array([False, True, False, False]))
         np.testing.assert_array_equal(found[0, :2, 0], [1, 2])
         assert np.isnan(found[0, 2:]).all()
@@ -257,7 +257,7 @@ class TestCombinedForecast:
         assert model.share_of(Level) == pytest.approx(1)
         assert model.share_of(TransformerCandidate) == 0
         table = Table.of(make_walks([40, 30]))
-        one = TransformerCandidate(4, scaling=Scaling.of(table.origins(AHEAD, 4), 4))
+        one = TransformerCandidate(4, scaling=Scaling.of(Origins.within(table, AHEAD, 4), 4))
         assert CombinedForecast.of(one).share_of(TransformerCandidate) == 1
 
     def test_a_transformer_computes_where_it_is_wanted(self):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from forecasting_training import check_knows_nothing_later, overlapping_rows, unknown_twins
 
-from sklearn_attention.forecasting import Table
+from sklearn_attention.forecasting import Origins, Table
 from sklearn_attention.forecasting import _feature_effects as module
 from sklearn_attention.forecasting._combination import CombinedForecast
 from sklearn_attention.forecasting._feature_effects import (
@@ -104,7 +104,7 @@ def test_held_out_forecasts_are_those_of_series_without_effects():
     rest, table = slow_rest(learn_effects(training, SEASON)[1][block], training)
     origins = training.validation.take(training.block == block)
     expected = SeasonalProfiles(SEASON).forecast(
-        rest.at_ends(HORIZON).at(origins.series, origins.known)
+        Origins.at_ends(rest, HORIZON).at(origins.series, origins.known)
     )
     for row, (i, known) in enumerate(zip(origins.series, origins.known, strict=True)):
         expected[row] += table[i][known : known + HORIZON]
@@ -117,8 +117,12 @@ def test_forecasts_are_those_of_series_without_effects():
     rest, table = slow_rest(learn_effects(training, SEASON)[0], training)
     alone = WindowRidge(SEASON)
     alone, _ = alone.fit(Training.of(rest, HORIZON, 2 * SEASON))
-    expected = alone.forecast(rest.at_ends(HORIZON)) + np.array(table)[:, None, -HORIZON:]
-    np.testing.assert_allclose(found.each(training.origins.table.at_ends(HORIZON)), expected)
+    expected = (
+        alone.forecast(Origins.at_ends(rest, HORIZON)) + np.array(table)[:, None, -HORIZON:]
+    )
+    np.testing.assert_allclose(
+        found.each(Origins.at_ends(training.origins.table, HORIZON)), expected
+    )
 
 
 @pytest.mark.parametrize(
@@ -147,8 +151,8 @@ def test_unknown_series_have_units_of_their_own():
     found = combined(training, SeasonalProfiles(SEASON))[0]
     seen = training.origins.table
     fresh = unknown_twins(seen)
-    expected = 1000 * found.each(seen.at_ends(HORIZON)) - 5
-    np.testing.assert_allclose(found.each(fresh.at_ends(HORIZON)), expected)
+    expected = 1000 * found.each(Origins.at_ends(seen, HORIZON)) - 5
+    np.testing.assert_allclose(found.each(Origins.at_ends(fresh, HORIZON)), expected)
 
 
 def test_the_last_known_features_go_on():
@@ -158,8 +162,8 @@ def test_the_last_known_features_go_on():
     further = seen.extended(np.full((2, 2 * HORIZON), 100.0))
     longer = [np.concatenate([own, own[-1:].repeat(20, axis=0)]) for own in parts_of(seen)]
     spelled = Table.of(further.values, features=longer, known=seen.known)
-    expected = found.each(spelled.at_ends(HORIZON))
-    np.testing.assert_array_equal(found.each(further.at_ends(HORIZON)), expected)
+    expected = found.each(Origins.at_ends(spelled, HORIZON))
+    np.testing.assert_array_equal(found.each(Origins.at_ends(further, HORIZON)), expected)
 
 
 @pytest.mark.parametrize("twins", [False, True])
@@ -170,7 +174,7 @@ def test_nothing_later_matters(twins, monkeypatch):
     table = unknown_twins(table) if twins else table
     check_knows_nothing_later(found.each, table, HORIZON, 1e-9)
     # Series that end at their origins are as many as these: they come in parts.
-    origins = table.origins(HORIZON, ahead=0)
+    origins = Origins.within(table, HORIZON, ahead=0)
     expected = found.each(origins)
     monkeypatch.setattr(module, "_MOST_VALUES", 500)
     np.testing.assert_allclose(found.each(origins), expected, rtol=1e-9)
@@ -180,11 +184,11 @@ def test_series_that_were_not_learned_from_end_at_their_origins():
     table = make((30, 20)).origins.table
     table = replace(table, identity=np.array([-1, 1]))
     series, known = np.array([0, 0, 1, 1, 0]), np.array([9, 30, 12, 20, 9])
-    found = cut_at_origins(table.at_ends(HORIZON).at(series, known))
+    found = cut_at_origins(Origins.at_ends(table, HORIZON).at(series, known))
     assert list(found.table.lengths) == [9, 30, 20]
     assert list(found.table.counts) == [9 + HORIZON, 30 + HORIZON, 20 + HORIZON]
     assert list(found.table.identity) == [-1, -1, 1]
     assert list(found.series) == [0, 1, 2, 2, 0]
-    origins = table.at_ends(HORIZON).at(series, known)
+    origins = Origins.at_ends(table, HORIZON).at(series, known)
     np.testing.assert_array_equal(found.past(5), origins.past(5))
     np.testing.assert_array_equal(found.future_features(), origins.future_features())

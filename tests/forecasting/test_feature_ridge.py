@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from forecasting_training import check_knows_nothing_later, overlapping_rows, unknown_twins
 
-from sklearn_attention.forecasting import Table
+from sklearn_attention.forecasting import Origins, Table
 from sklearn_attention.forecasting import _feature_ridge as module
 from sklearn_attention.forecasting._feature_ridge import FeatureRidge
 from sklearn_attention.forecasting._origins import Training
@@ -71,7 +71,7 @@ def test_forecasts_are_those_of_least_squares(known, monkeypatch):
     assert ridge.lookback == LOOKBACK
     # The flag has too few values to bend.
     assert set(ridge.basis.bends) == {0, 1}
-    found = ridge.forecast(training.origins.table.at_ends(HORIZON))[:, 0]
+    found = ridge.forecast(Origins.at_ends(training.origins.table, HORIZON))[:, 0]
     observations = training.origins.table
     for step in range(HORIZON):
         coef = slow_map(ridge, training, step, 0.01, known)
@@ -101,15 +101,15 @@ def test_unknown_series_have_units_of_their_own():
     ridge, _ = FeatureRidge(1.0).fit(training)
     seen = training.origins.table
     fresh = unknown_twins(seen)
-    expected = 1000 * ridge.forecast(seen.at_ends(HORIZON)) - 5
-    np.testing.assert_allclose(ridge.forecast(fresh.at_ends(HORIZON)), expected)
+    expected = 1000 * ridge.forecast(Origins.at_ends(seen, HORIZON)) - 5
+    np.testing.assert_allclose(ridge.forecast(Origins.at_ends(fresh, HORIZON)), expected)
 
 
 def test_series_too_short_have_none():
     training = make((10, 9))
     ridge, held_out = FeatureRidge(1.0).fit(training)
     assert np.isnan(held_out).all()
-    assert np.isnan(ridge.forecast(training.origins.table.at_ends(HORIZON))).all()
+    assert np.isnan(ridge.forecast(Origins.at_ends(training.origins.table, HORIZON))).all()
 
 
 @pytest.mark.parametrize("twins", [False, True])

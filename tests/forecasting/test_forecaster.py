@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from slow_cases import slow_but
 
 from sklearn_attention import KernelForecaster, Training, TransformerForecaster
-from sklearn_attention.forecasting import Calibration, Forecaster, Forecasts
+from sklearn_attention.forecasting import Calibration, Forecaster, Forecasts, Origins
 
 every_kind = pytest.mark.parametrize("kind", [*make_indexes(), "range"])
 GRID = {"normalize": ["standard", "last"]}
@@ -37,9 +37,9 @@ every_forecaster = pytest.mark.parametrize("forecaster", PUBLIC)
 class Drift(Forecaster):
     """Goes on with the mean difference of the window, and with the features: easy to follow."""
 
-    def _learn(self, observations, context, task_data):
+    def _learn(self, table, context, task_data):
         self.lookback_ = self.lookback
-        origins = observations.origins(self.horizon_, self.lookback_)
+        origins = Origins.within(table, self.horizon_, self.lookback_)
         self.n_learned_ = len(origins)
         self.calibration_ = Calibration.fit(self._forecasts(origins))
 

@@ -5,7 +5,7 @@ import pytest
 from forecasting_data import make_series
 
 from sklearn_attention import TransformerForecaster
-from sklearn_attention.forecasting import Forecasts, Table
+from sklearn_attention.forecasting import Forecasts, Origins, Table
 
 
 class Fixed:
@@ -25,7 +25,7 @@ class Fixed:
 
 def origins_at(*known):
     table = Table.of([np.arange(10.0)])
-    return table.at_ends(2).at(np.zeros(len(known), int), np.array(known))
+    return Origins.at_ends(table, 2).at(np.zeros(len(known), int), np.array(known))
 
 
 def test_candidates_with_a_forecast_are_averaged():

@@ -5,7 +5,7 @@ import pytest
 import torch
 from forecasting_training import make_walks
 
-from sklearn_attention.forecasting import Table
+from sklearn_attention.forecasting import Origins, Table
 from sklearn_attention.forecasting import _network as module
 from sklearn_attention.forecasting._network import ForecastNetwork, outputs_of, squared_error
 from sklearn_attention.forecasting._windows import Scaling
@@ -30,7 +30,7 @@ def make_origins(n_features=0, known=()):
         rng = np.random.default_rng(0)
         features = [rng.normal(size=(len(own) + HORIZON, n_features)) for own in series]
     table = Table.of(series, features=features, known=np.array(known, dtype=int))
-    return table.origins(HORIZON, LOOKBACK)
+    return Origins.within(table, HORIZON, LOOKBACK)
 
 
 @pytest.mark.parametrize("center", ["mean", "last"])

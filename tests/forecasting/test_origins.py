@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from forecasting_training import make_training_of, make_walks, overlapping_rows
 
-from sklearn_attention.forecasting import Table
+from sklearn_attention.forecasting import Origins, Table
 from sklearn_attention.forecasting._origins import evenly_spread, held_out, split_at_ends
 
 LOOKBACK, HORIZON = 5, 3
@@ -33,17 +33,17 @@ def row(table, step):
 
 @pytest.mark.parametrize(("lookback", "ahead"), [(LOOKBACK, HORIZON), (1, 0), (8, 1)])
 def test_origins_are_those_of_a_loop(lookback, ahead):
-    found = make().origins(HORIZON, lookback, ahead)
+    found = Origins.within(make(), HORIZON, lookback, ahead)
     expected = list(slow_origins(lookback, ahead))
     np.testing.assert_array_equal(np.stack([found.series, found.known], axis=1), expected)
     assert len(found) == len(expected)
-    whole = make().origins(HORIZON, lookback)
+    whole = Origins.within(make(), HORIZON, lookback)
     assert len(whole) == len(list(slow_origins(lookback, HORIZON)))
 
 
 def test_what_is_known_and_what_follows_are_those_of_a_loop():
     observations = make()
-    origins = observations.origins(HORIZON, 0, ahead=0)
+    origins = Origins.within(observations, HORIZON, 0, ahead=0)
     assert set(zip(origins.series, origins.known, strict=True)) >= {(0, 0), (0, 30), (3, 6)}
     lags = np.array([1, 4, 3])
     past, targets = origins.past(LOOKBACK), origins.targets()
@@ -70,7 +70,7 @@ def test_what_is_known_and_what_follows_are_those_of_a_loop():
 
 
 def test_without_features_there_are_none():
-    origins = make(features=False).at_ends(HORIZON)
+    origins = Origins.at_ends(make(features=False), HORIZON)
     assert origins.past_features(LOOKBACK) is None
     assert origins.future_features() is None
 
@@ -79,19 +79,19 @@ def test_features_that_are_only_known_up_to_now_have_no_future():
     observations = make()
     parts = np.split(observations.features, observations.first[1:])
     past_only = Table.of(observations.values, features=parts)
-    assert past_only.at_ends(HORIZON).future_features() is None
-    assert past_only.at_ends(HORIZON).past_features(2).shape == (4, 2, 4)
+    assert Origins.at_ends(past_only, HORIZON).future_features() is None
+    assert Origins.at_ends(past_only, HORIZON).past_features(2).shape == (4, 2, 4)
 
 
 def test_ends_are_the_lengths():
-    ends = make().at_ends(HORIZON)
+    ends = Origins.at_ends(make(), HORIZON)
     np.testing.assert_array_equal(ends.known, LENGTHS)
     np.testing.assert_array_equal(ends.series, range(4))
     assert np.isnan(ends.targets()).all()
 
 
 def test_some_of_the_origins():
-    origins = make().origins(HORIZON, LOOKBACK)
+    origins = Origins.within(make(), HORIZON, LOOKBACK)
     some = origins.take([4, 20])
     np.testing.assert_array_equal(some.past(3), origins.past(3)[[4, 20]])
     np.testing.assert_array_equal(some.targets(), origins.targets()[[4, 20]])
@@ -101,7 +101,7 @@ def test_some_of_the_origins():
 
 def test_origins_are_of_the_training_series_of_their_series():
     observations = Table.of(make().values, np.zeros(4, dtype=int), np.array([2, -1, 0, 5]))
-    origins = observations.origins(HORIZON, LOOKBACK)
+    origins = Origins.within(observations, HORIZON, LOOKBACK)
     np.testing.assert_array_equal(origins.identity, np.array([2, -1, 0, 5])[origins.series])
 
 
@@ -127,7 +127,7 @@ def test_evenly_spread_positions(n, most):
 
 @pytest.mark.parametrize("fraction", [0.05, 0.2, 0.6])
 def test_the_last_origins_of_each_series_are_held_out(fraction):
-    train, holdout = split_at_ends(make().origins(HORIZON, LOOKBACK), fraction)
+    train, holdout = split_at_ends(Origins.within(make(), HORIZON, LOOKBACK), fraction)
     for i in range(4):
         own = [t for j, t in slow_origins() if j == i]
         n_held_out = max(1, int(len(own) * fraction)) if own else 0

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from forecasting_training import make_training_of, make_walks, overlapping_rows
 
-from sklearn_attention.forecasting import Table
+from sklearn_attention.forecasting import Origins, Table
 from sklearn_attention.forecasting._own_analogs import OwnAnalogs
 
 LOOKBACK, HORIZON, SEASON = 8, 4, 6
@@ -63,7 +63,7 @@ def test_forecasts_are_those_of_a_loop(temperature):
     analogs = replace(analogs, temperature=temperature)
     later = [own[-LOOKBACK:] + 0.3 * np.sin(np.arange(LOOKBACK)) for own in series]
     fresh = Table.of(later, np.zeros(2, dtype=int), np.array([1, 0]))
-    found = analogs.forecast(fresh.at_ends(HORIZON))[:, 0]
+    found = analogs.forecast(Origins.at_ends(fresh, HORIZON))[:, 0]
     for i in range(2):
         expected = slow_average(series[1 - i], later[i], temperature)
         np.testing.assert_allclose(found[i], expected, rtol=1e-6)
@@ -76,7 +76,7 @@ def test_an_exact_repetition_is_followed_by_the_same():
     targets = training.validation.targets()
     there = ~np.isnan(targets)
     np.testing.assert_allclose(held_out[:, 0][there], targets[there])
-    ends = training.origins.table.at_ends(HORIZON)
+    ends = Origins.at_ends(training.origins.table, HORIZON)
     np.testing.assert_allclose(analogs.forecast(ends)[0, 0], values[:HORIZON])
 
 
@@ -84,13 +84,13 @@ def test_unknown_and_short_series_have_none():
     series, training, analogs, held_out = fit((80, 25))
     there = ~np.isnan(held_out[:, 0, 0])
     assert set(training.validation.series[there]) == {0}
-    found = analogs.forecast(training.origins.table.at_ends(HORIZON))
+    found = analogs.forecast(Origins.at_ends(training.origins.table, HORIZON))
     assert np.isfinite(found[0]).all()
     assert np.isnan(found[1]).all()
     unknown = Table.of([series[0]], np.zeros(1, dtype=int), np.array([-1]))
-    assert np.isnan(analogs.forecast(unknown.at_ends(HORIZON))).all()
+    assert np.isnan(analogs.forecast(Origins.at_ends(unknown, HORIZON))).all()
     short = Table.of([series[0][:5]], np.zeros(1, dtype=int), np.array([0]))
-    assert np.isnan(analogs.forecast(short.at_ends(HORIZON))).all()
+    assert np.isnan(analogs.forecast(Origins.at_ends(short, HORIZON))).all()
 
 
 def test_level_and_unit_do_not_matter():
@@ -109,7 +109,7 @@ def test_fitting_leaves_the_candidate_as_it_was():
     np.testing.assert_array_equal(found, held_out)
     with pytest.raises(FrozenInstanceError):
         fitted.temperature = 0.5
-    ends = training.origins.table.at_ends(HORIZON)
+    ends = Origins.at_ends(training.origins.table, HORIZON)
     np.testing.assert_array_equal(again.forecast(ends), fitted.forecast(ends))
 
 
@@ -119,13 +119,13 @@ def test_forecasts_do_not_depend_on_later_values_or_other_origins():
     known = np.array([70, 90, 65, 85, 81, 66])
     longer = [np.concatenate([own, own[-1] + rng.normal(size=30)]) for own in series]
     whole = Table.of([longer[0], longer[1], longer[0]], identity=np.array([0, 1, -1]))
-    origins = whole.at_ends(HORIZON).at(np.array([0, 0, 1, 1, 0, 2]), known)
+    origins = Origins.at_ends(whole, HORIZON).at(np.array([0, 0, 1, 1, 0, 2]), known)
     found = analogs.forecast(origins)
     assert np.isfinite(found[:5]).all()
     for row, (i, step) in enumerate(zip(origins.series, known, strict=True)):
         cut = Table.of([longer[i % 2][:step]], identity=whole.identity[[i]])
         np.testing.assert_allclose(
-            analogs.forecast(cut.at_ends(HORIZON))[0], found[row], rtol=1e-12
+            analogs.forecast(Origins.at_ends(cut, HORIZON))[0], found[row], rtol=1e-12
         )
 
 
@@ -133,7 +133,7 @@ def test_windows_are_remembered_up_to_a_number_of_them(monkeypatch):
     series, training, _, _ = fit((200,))
     monkeypatch.setattr("sklearn_attention.forecasting._own_analogs._MOST_KEYS", 40)
     fewer, _ = OwnAnalogs(LOOKBACK, SEASON).fit(training)
-    ends = training.origins.table.at_ends(HORIZON)
+    ends = Origins.at_ends(training.origins.table, HORIZON)
     rows = np.unique(np.linspace(0, 200 - LOOKBACK - HORIZON, 40).astype(int)) + LOOKBACK
     left_out = set(range(LOOKBACK, 200)) - set(rows)
     past = series[0][-LOOKBACK:]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from forecasting_training import check_knows_nothing_later
 
-from sklearn_attention.forecasting import Table, seasonal_naive
+from sklearn_attention.forecasting import Origins, Table, seasonal_naive
 from sklearn_attention.forecasting._profiles import SeasonalProfiles
 
 HORIZON = 9
@@ -31,7 +31,7 @@ def slow_level(values, known, age, m):
 @pytest.mark.parametrize("m", [4, 7, 6.4, 12])
 def test_are_those_of_a_loop(m):
     series = [make(), make(60, seed=1)]
-    origins = Table.of(series).origins(HORIZON, lookback=1, ahead=0)
+    origins = Origins.within(Table.of(series), HORIZON, lookback=1, ahead=0)
     profiles = SeasonalProfiles(m)
     found = profiles.forecast(origins)
     assert len(profiles.names) == found.shape[1] == 1 + len(COUNTS)
@@ -54,9 +54,9 @@ def test_are_those_of_a_loop(m):
 def test_only_what_is_known_is_repeated():
     values = make()
     profiles = SeasonalProfiles(7.3)
-    origin = Table.of([values]).at_ends(HORIZON).at(np.array([0]), np.array([65]))
+    origin = Origins.at_ends(Table.of([values]), HORIZON).at(np.array([0]), np.array([65]))
     changed = np.where(np.arange(70) < 65, values, 1e6)
-    again = Table.of([changed]).at_ends(HORIZON).at(np.array([0]), np.array([65]))
+    again = Origins.at_ends(Table.of([changed]), HORIZON).at(np.array([0]), np.array([65]))
     np.testing.assert_array_equal(profiles.forecast(again), profiles.forecast(origin))
 
 
@@ -64,7 +64,9 @@ def test_a_pattern_is_repeated_at_the_level_of_today():
     steps = np.arange(60)
     pattern = np.array([0.0, 3.0, -1.0, -2.0])
     level = 10.0 * (steps >= 56)
-    found = SeasonalProfiles(4).forecast(Table.of([level + pattern[steps % 4]]).at_ends(4))
+    found = SeasonalProfiles(4).forecast(
+        Origins.at_ends(Table.of([level + pattern[steps % 4]]), 4)
+    )
     np.testing.assert_allclose(found[0], np.tile(10 + pattern, (4, 1)))
 
 

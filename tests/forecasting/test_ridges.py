@@ -10,7 +10,7 @@ from forecasting_training import (
     unknown_twins,
 )
 
-from sklearn_attention.forecasting import Table
+from sklearn_attention.forecasting import Origins, Table
 from sklearn_attention.forecasting import _ridges as module
 from sklearn_attention.forecasting._ridges import ALPHAS, OWN_ALPHAS, WindowRidge
 
@@ -72,7 +72,7 @@ def test_maps_are_those_of_least_squares(alphas, monkeypatch):
     series, training, ridge, _ = fit(*alphas, monkeypatch)
     pooled, own = slow_maps(series, *alphas)
     np.testing.assert_allclose(ridge.coef, [pooled, *own.values()], atol=1e-7)
-    found = ridge.forecast(training.origins.table.at_ends(HORIZON))
+    found = ridge.forecast(Origins.at_ends(training.origins.table, HORIZON))
     for i, values in enumerate(series):
         past = values[-LOOKBACK:]
         for name, coef in ((POOLED, pooled), (OWN, own[i])):
@@ -133,7 +133,7 @@ def test_a_series_too_short_has_no_map_of_its_own_but_a_pooled_one():
     ridge, held_out = WindowRidge(LOOKBACK, own=True).fit(training)
     there = ~np.isnan(held_out[:, OWN, 0])
     assert set(training.validation.series[there]) == {0}
-    found = np.isnan(ridge.forecast(training.origins.table.at_ends(HORIZON))[:, :, 0])
+    found = np.isnan(ridge.forecast(Origins.at_ends(training.origins.table, HORIZON))[:, :, 0])
     np.testing.assert_array_equal(found, [[False, False], [False, True], [True, True]])
 
 
@@ -143,11 +143,11 @@ def test_unknown_series_are_forecast_by_the_pooled_map_alone():
     unknown = Table.of([series[1] + 7], np.zeros(1, dtype=int), np.array([-1]))
     known = Table.of([series[1]], np.zeros(1, dtype=int), np.array([1]))
     ridge, _ = WindowRidge(LOOKBACK, own=True).fit(training)
-    found = ridge.forecast(unknown.at_ends(HORIZON))[0]
-    expected = ridge.forecast(known.at_ends(HORIZON))[0]
+    found = ridge.forecast(Origins.at_ends(unknown, HORIZON))[0]
+    expected = ridge.forecast(Origins.at_ends(known, HORIZON))[0]
     assert np.isnan(found[OWN]).all()
     np.testing.assert_allclose(found[POOLED], expected[POOLED] + 7)
-    both = ridge.forecast(training.origins.table.at_ends(HORIZON))[1]
+    both = ridge.forecast(Origins.at_ends(training.origins.table, HORIZON))[1]
     np.testing.assert_allclose(expected, both)
 
 
@@ -156,14 +156,14 @@ def test_no_series_is_long_enough():
     for own in (False, True):
         ridge, held_out = WindowRidge(LOOKBACK, own).fit(training)
         assert np.isnan(held_out).all()
-        assert np.isnan(ridge.forecast(training.origins.table.at_ends(HORIZON))).all()
+        assert np.isnan(ridge.forecast(Origins.at_ends(training.origins.table, HORIZON))).all()
 
 
 def test_constant_series_have_maps_too():
     training = make_training_of([np.full(60, 7.0)], HORIZON, LOOKBACK)
     ridge, held_out = WindowRidge(LOOKBACK).fit(training)
     np.testing.assert_allclose(held_out[:, 0], 7.0)
-    ends = training.origins.table.at_ends(HORIZON)
+    ends = Origins.at_ends(training.origins.table, HORIZON)
     np.testing.assert_allclose(ridge.forecast(ends), 7.0)
 
 

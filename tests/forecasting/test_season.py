@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from sklearn_attention.datasets import make_periodic_series
-from sklearn_attention.forecasting import Table
+from sklearn_attention.forecasting import Origins, Table
 from sklearn_attention.forecasting._read import read_series
 from sklearn_attention.forecasting._season import (
     SeasonalAdjustment,
@@ -219,7 +219,7 @@ def test_patterns_of_fractional_seasons():
     m = 22.4
     steps = np.arange(450)
     values = np.sin(2 * np.pi * steps / m)
-    season = SeasonalAdjustment.of(Table.of([values[:400]]).at_ends(1), m)
+    season = SeasonalAdjustment.of(Origins.at_ends(Table.of([values[:400]]), 1), m)
     found = season.at(0, steps)
     # A phase is 1/22 of the circle, so that the sine moves by .29 within one at most.
     assert np.abs(found - values).max() < 0.3
@@ -229,7 +229,7 @@ def test_patterns_of_fractional_seasons():
 def test_series_that_begin_later_have_their_phases_from_then_on():
     steps = np.arange(60)
     values = 5 * np.sin(2 * np.pi * steps / 12)
-    origins = Table.of([values, values[17:]], np.array([0, 17])).at_ends(1)
+    origins = Origins.at_ends(Table.of([values, values[17:]], np.array([0, 17])), 1)
     late = SeasonalAdjustment.of(origins, 12)
     np.testing.assert_allclose(late.at(0, steps), values, atol=1e-6)
     np.testing.assert_allclose(late.at(1, steps[:20]), values[17:37], atol=1e-6)
@@ -243,7 +243,9 @@ def test_each_origin_has_the_pattern_of_what_it_learns_from():
     table = Table.of(values, np.array([0, 3]))
     series, known = np.array([1, 0, 1, 1, 0, 1, 1]), np.array([40, 9, 30, 40, 11, 7, 0])
     for learned in (None, np.array([30, 9, 30, 20, 0, 50, 0])):
-        season = SeasonalAdjustment.of(table.at_ends(1).at(series, known, learned), 4.0)
+        season = SeasonalAdjustment.of(
+            Origins.at_ends(table, 1).at(series, known, learned), 4.0
+        )
         counts = known if learned is None else learned
         for i, n, row in zip(series, counts, season.row, strict=True):
             assert season.series[row] == i
@@ -258,7 +260,7 @@ def test_each_origin_has_the_pattern_of_what_it_learns_from():
 def test_adjusted_series_are_without_their_patterns_and_end_where_they_should():
     steps = np.arange(60)
     values = [5 * np.sin(np.pi / 6 * steps) + 0.1 * steps, 2.0 + steps[:20]]
-    season = SeasonalAdjustment.of(Table.of(values).at_ends(1), 12)
+    season = SeasonalAdjustment.of(Origins.at_ends(Table.of(values), 1), 12)
     found = season.adjusted(np.array([1, 0]), np.array([4, 9]))
     np.testing.assert_allclose(found[0], [2, 3, 4, 5, 5, 5, 5, 5, 5])
     np.testing.assert_allclose(found[1], 0.1 * steps[:9], atol=0.01)

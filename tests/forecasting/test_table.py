@@ -10,7 +10,7 @@ import skops.io
 from forecasting_data import make_series
 
 from sklearn_attention import KernelForecaster
-from sklearn_attention.forecasting import Table
+from sklearn_attention.forecasting import Origins, Table
 from sklearn_attention.forecasting._table import Form
 
 LENGTHS, FURTHER = np.array([9, 4, 6]), np.array([3, 0, 2])
@@ -82,7 +82,7 @@ def test_forecasts_are_appended(n, forecast):
     pairs = zip(table.values, forecasts, strict=True)
     assert_lists(longer.values, [np.concatenate(pair) for pair in pairs])
     np.testing.assert_array_equal(longer.lengths, LENGTHS + n)
-    np.testing.assert_array_equal(longer.at_ends(1).known, LENGTHS + n)
+    np.testing.assert_array_equal(Origins.at_ends(longer, 1).known, LENGTHS + n)
     np.testing.assert_array_equal(longer.starts, STARTS)
     _, features = make_parts()
     for i, own in enumerate(features):

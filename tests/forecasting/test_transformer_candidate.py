@@ -13,7 +13,7 @@ from forecasting_training import (
 )
 
 from sklearn_attention import Training, TransformerForecaster
-from sklearn_attention.forecasting import Table
+from sklearn_attention.forecasting import Origins, Table
 from sklearn_attention.forecasting import _transformer_candidate as module
 from sklearn_attention.forecasting._network import outputs_of
 from sklearn_attention.forecasting._ridges import WindowRidge
@@ -53,7 +53,7 @@ def make(**options):
 class TestScaling:
     def test_is_measured_before_the_last_origin(self):
         series = make_walks([30, 20])
-        origins = Table.of(series).origins(HORIZON, LOOKBACK)
+        origins = Origins.within(Table.of(series), HORIZON, LOOKBACK)
         scaling = Scaling.of(origins, LOOKBACK)
         units = scaling.units(origins.take([0, -1]))
         expected = [(own[:-HORIZON].mean(), own[:-HORIZON].std()) for own in series]
@@ -62,17 +62,17 @@ class TestScaling:
 
     def test_of_unknown_series_is_that_so_far(self):
         table = Table.of(make_walks([30, 20]))
-        scaling = Scaling.of(table.origins(HORIZON, LOOKBACK), LOOKBACK)
+        scaling = Scaling.of(Origins.within(table, HORIZON, LOOKBACK), LOOKBACK)
         twins = unknown_twins(table)
         series, known = np.array([1, 0, 1]), np.array([7, 30, 1])
-        units = scaling.units(twins.at_ends(HORIZON).at(series, known))
+        units = scaling.units(Origins.at_ends(twins, HORIZON).at(series, known))
         pasts = [twins.values[i][:n] for i, n in zip(series, known, strict=True)]
         expected = [(own.mean(), own.std() if len(own) > 1 else 1.0) for own in pasts]
         np.testing.assert_allclose(units, expected)
 
     def test_constant_series_and_features_are_divided_by_one(self):
         table = Table.of([np.full(30, 7.0)], features=[np.full((33, 1), 5.0)])
-        scaling = Scaling.of(table.origins(HORIZON, LOOKBACK), LOOKBACK)
+        scaling = Scaling.of(Origins.within(table, HORIZON, LOOKBACK), LOOKBACK)
         parts = scaling.level, scaling.unit, scaling.center, scaling.scale
         assert [own.item() for own in parts] == [7, 1, 5, 1]
 
@@ -111,7 +111,7 @@ class TestFit:
 
 class TestLearn:
     def test_without_a_ridge_it_adds_to_the_level(self):
-        origins = Table.of(make_walks([60, 50])).origins(HORIZON, LOOKBACK)
+        origins = Origins.within(Table.of(make_walks([60, 50])), HORIZON, LOOKBACK)
         fitted = make().learn(origins)
         units = fitted.scaling.units(origins)
         outputs = outputs_of(fitted.network.module("cpu"), origins, units, fitted.scaling)
@@ -133,7 +133,7 @@ class TestLearn:
         np.testing.assert_allclose(fitted.forecast(origins)[:, 0], expected)
 
     def test_no_windows(self):
-        origins = Table.of(make_walks([9])).origins(HORIZON, LOOKBACK)
+        origins = Origins.within(Table.of(make_walks([9])), HORIZON, LOOKBACK)
         with pytest.raises(ValueError, match="horizon=3 and lookback_=8 leave no windows"):
             make().learn(origins)
 
@@ -147,6 +147,6 @@ class TestLearn:
         if with_ridge:
             training = make_training_of(series, HORIZON, LOOKBACK)
             candidate = replace(candidate, ridge=WindowRidge(LOOKBACK).fit(training)[0])
-        fitted = candidate.learn(table.origins(HORIZON, LOOKBACK))
+        fitted = candidate.learn(Origins.within(table, HORIZON, LOOKBACK))
         table = unknown_twins(table) if twins else table
         check_knows_nothing_later(fitted.forecast, table, HORIZON, 1e-5)  # single precision

@@ -13,7 +13,7 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.linear_model import BayesianRidge, LinearRegression
 
 from sklearn_attention import TransformerForecaster
-from sklearn_attention.forecasting import Table
+from sklearn_attention.forecasting import Origins, Table
 from sklearn_attention.forecasting._metrics import naive_scales
 from sklearn_attention.forecasting._window_regressor import window_regressors
 
@@ -45,7 +45,7 @@ def fitted(regressor, lengths=(60, 50)):
 def test_forecasts_are_those_of_the_regressor_on_windows():
     series, training, candidate, held_out = fitted(LinearRegression())
     unit, model = naive_scales(series), slow_fit(series)
-    found = candidate.forecast(training.origins.table.at_ends(HORIZON))
+    found = candidate.forecast(Origins.at_ends(training.origins.table, HORIZON))
     for i, values in enumerate(series):
         expected = slow_forecast(model, values[-LOOKBACK:], unit[i])
         np.testing.assert_allclose(found[i, 0], expected)
@@ -83,7 +83,7 @@ def _pair(training, step):
 
 def test_series_too_short_for_windows_have_no_forecast():
     _, training, candidate, _ = fitted(LinearRegression(), lengths=(60, 5))
-    found = candidate.forecast(training.origins.table.at_ends(HORIZON))
+    found = candidate.forecast(Origins.at_ends(training.origins.table, HORIZON))
     np.testing.assert_array_equal(np.isnan(found[:, 0, 0]), [False, True])
 
 
@@ -132,6 +132,6 @@ def test_nothing_later_matters(twins):
 def test_units_are_those_of_training():
     series, _, candidate, _ = fitted(LinearRegression())
     longer = Table.of([np.append(own, 1e4 * own[-3:]) for own in series])
-    origins = longer.at_ends(HORIZON).at(np.array([0, 1]), np.array([60, 50]))
-    expected = candidate.forecast(Table.of(series).at_ends(HORIZON))
+    origins = Origins.at_ends(longer, HORIZON).at(np.array([0, 1]), np.array([60, 50]))
+    expected = candidate.forecast(Origins.at_ends(Table.of(series), HORIZON))
     np.testing.assert_allclose(candidate.forecast(origins), expected)

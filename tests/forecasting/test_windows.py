@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sklearn_attention.forecasting import Table
+from sklearn_attention.forecasting import Origins, Table
 from sklearn_attention.forecasting._windows import (
     Windows,
     by_group,
@@ -27,7 +27,7 @@ def make(known=(), n_features=3):
     values = [100 + rng.normal(size=n) for n in (20, 9)]
     features = [rng.normal(size=(n, n_features)) for n in (25, 14)] if n_features else None
     table = Table.of(values, features=features, known=np.array(known, dtype=int))
-    return table.at_ends(HORIZON).at(np.array([0, 1]), np.array([12, 3]))
+    return Origins.at_ends(table, HORIZON).at(np.array([0, 1]), np.array([12, 3]))
 
 
 @pytest.mark.parametrize("normalize", LEVELS)
@@ -60,7 +60,7 @@ def test_features_follow_the_steps_of_a_window(known):
 
 def test_constant_windows_have_unit_one():
     values = [np.full(6, 1e8), np.zeros(6), np.tile([1.0, 3.0], 3)]
-    windows = Windows.before(Table.of(values).at_ends(1), 2, "standard")
+    windows = Windows.before(Origins.at_ends(Table.of(values), 1), 2, "standard")
     np.testing.assert_array_equal(windows.level[:, 0], [1e8, 0.0, 2.0])
     np.testing.assert_array_equal(windows.unit[:, 0], [1.0, 1.0, 1.0])
 

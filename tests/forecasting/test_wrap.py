@@ -9,6 +9,7 @@ from forecasting_data import make_long, make_panel, tidy_of
 
 from sklearn_attention.forecasting._inputs import request
 from sklearn_attention.forecasting._read import read_series
+from sklearn_attention.forecasting._wrap import wrap
 
 PANEL, LONG = make_panel(), make_long()
 WIDE = pd.DataFrame(PANEL).rename_axis("site", axis=1)
@@ -30,7 +31,7 @@ def answers_of(columns):
 
 @BOTH
 def test_a_dict(columns):
-    found = requested(PANEL).wrap(answers_of(columns), columns)
+    found = wrap(requested(PANEL), answers_of(columns), columns)
     assert list(found) == ["a", "b"]
     for name, rows, months in [("a", slice(2), [58, 59]), ("b", slice(2, 5), [50, 51, 52])]:
         index = MONTHS[months[0] : months[-1] + 1]
@@ -43,7 +44,7 @@ def test_a_dict(columns):
 
 
 def test_steps_in_any_order_and_none():
-    found = requested(PANEL, [1, 1, 1], [52, 50, 59]).wrap(np.arange(3.0))
+    found = wrap(requested(PANEL, [1, 1, 1], [52, 50, 59]), np.arange(3.0))
     assert len(found["a"]) == 0
     expected = pd.Series(np.arange(3.0), MONTHS[[52, 50, 59]], name="b")
     pd.testing.assert_series_equal(found["b"], expected)
@@ -53,7 +54,7 @@ def test_steps_in_any_order_and_none():
 @pytest.mark.parametrize("form", ["long", "long_frame", "tidy"])
 def test_one_below_the_other(form, columns):
     y = {"long": LONG, "long_frame": LONG.to_frame(), "tidy": tidy_of(LONG)}[form]
-    found = requested(y).wrap(answers_of(columns), columns)
+    found = wrap(requested(y), answers_of(columns), columns)
     if form == "tidy":
         names = ["unique_id", "ds", *(columns or ["forecast"])]
         parts = [NAMES, MONTHS[STEP], *answers_of(columns).reshape(5, -1).T]
@@ -76,7 +77,7 @@ def test_rows_of_their_own_index_stay_in_its_order(form):
     if form == "tidy":
         y, labels = tidy_of(LONG), pd.Index([7, 5, 3], name="row")
         index = pd.MultiIndex.from_arrays([["b", "a", "a"], months, labels])
-    found = requested(y, [1, 0, 0], [50, 59, 58], index).wrap(np.arange(3.0))
+    found = wrap(requested(y, [1, 0, 0], [50, 59, 58], index), np.arange(3.0))
     if form == "long":
         pd.testing.assert_series_equal(found, pd.Series(np.arange(3.0), index, name="load"))
         return
@@ -92,7 +93,7 @@ def test_a_wide_frame(columns, levels):
         names = pd.MultiIndex.from_tuples([("x", "a"), ("x", "b")], names=["land", "site"])
         wide = WIDE.set_axis(names, axis=1)
     asked = [0, 0, 1, 1], [60, 61, 60, 61]
-    found = requested(wide, *asked).wrap(answers_of(columns)[:4], columns)
+    found = wrap(requested(wide, *asked), answers_of(columns)[:4], columns)
     months = pd.date_range("2020-01-01", periods=2, freq="MS")
     names = [("a",), ("b",)] if levels == 1 else [("x", "a"), ("x", "b")]
     if columns is None:
@@ -103,14 +104,14 @@ def test_a_wide_frame(columns, levels):
         values = np.concatenate([ANSWERS[:2], ANSWERS[2:4]], axis=1)
         expected = pd.DataFrame(values, months, header)
     pd.testing.assert_frame_equal(found, expected)
-    own = requested(wide, *asked, pd.Index(["p", "q"])).wrap(answers_of(columns)[:4], columns)
+    own = wrap(requested(wide, *asked, pd.Index(["p", "q"])), answers_of(columns)[:4], columns)
     assert list(own.index) == ["p", "q"]
 
 
 @BOTH
 def test_a_series(columns):
     series = PANEL["a"].astype("float32")
-    found = requested(series, [0, 0], [60, 61]).wrap(answers_of(columns)[:2], columns)
+    found = wrap(requested(series, [0, 0], [60, 61]), answers_of(columns)[:2], columns)
     months = pd.date_range("2020-01-01", periods=2, freq="MS")
     values = answers_of(columns)[:2].astype("float32")
     if columns is None:
@@ -123,16 +124,18 @@ def test_a_series(columns):
 def test_arrays(columns):
     answers, series, step = answers_of(columns)[:4], [0, 0, 1, 1], [60, 61, 60, 61]
     table = WIDE.fillna(0.0).to_numpy(dtype=np.float32)
-    found = requested(table, series, step).wrap(answers, columns)
+    found = wrap(requested(table, series, step), answers, columns)
     assert found.dtype == np.float32
     expected = np.stack([answers[:2], answers[2:]], axis=-1)
     np.testing.assert_array_equal(found, expected)
     rows = read_series(table.T, rows_are_series=True)
-    windows = request(rows, np.array(series), np.array(step)).wrap(answers, columns)
+    windows = wrap(request(rows, np.array(series), np.array(step)), answers, columns)
     np.testing.assert_array_equal(windows, np.stack([answers[:2], answers[2:]]))
-    one = requested(table[:, 0], [0, 0], step[:2]).wrap(answers[:2], columns)
+    one = wrap(requested(table[:, 0], [0, 0], step[:2]), answers[:2], columns)
     np.testing.assert_array_equal(one, answers[:2])
-    named = requested({"u": table[:, 0], "v": table[:, 1]}, series, step).wrap(answers, columns)
+    named = wrap(
+        requested({"u": table[:, 0], "v": table[:, 1]}, series, step), answers, columns
+    )
     np.testing.assert_array_equal(named["v"], answers[2:])
 
 
@@ -140,6 +143,6 @@ def test_names_of_tuples_stay_whole():
     keys = {("x", 1): PANEL["a"], ("x", 2): PANEL["a"]}
     long = read_series(LONG)
     long = replace(long, names=list(keys))
-    found = request(long, SERIES, STEP).wrap(ANSWERS[:, 0])
+    found = wrap(request(long, SERIES, STEP), ANSWERS[:, 0])
     assert found.index.nlevels == 2
     assert found.index[0][0] == ("x", 1)
