@@ -9,8 +9,8 @@ from sklearn.base import clone
 from sklearn.model_selection import TimeSeriesSplit, check_cv
 
 from .._validation import check_positive, check_probabilities
+from ._checks import fill_values
 from ._inputs import read_given, request, with_known, without_gaps
-from ._missing import fill_values
 
 
 def backtest(forecaster, X, y, cv, refit, coverage):

@@ -8,8 +8,7 @@ import pandas as pd
 from scipy.sparse import issparse
 from sklearn.utils.validation import check_consistent_length, validate_data
 
-from ._checks import refuse_swapped
-from ._missing import fill_features
+from ._checks import fill_features, refuse_swapped
 from ._read import as_array
 from ._tidy import SERIES, TIME, features_of, is_tidy, split_tidy
 

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from .._validation import check_positive
-from ._checks import refuse_time
+from ._checks import fill_values, refuse_time
 from ._features import (
     index_of_rows,
     place,
@@ -18,7 +18,6 @@ from ._features import (
     with_features,
     with_later_features,
 )
-from ._missing import fill_values
 from ._read import read_series
 from ._season import season_of
 from ._table import positions

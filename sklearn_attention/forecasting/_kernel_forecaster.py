@@ -7,8 +7,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._validation import check_choice, check_in_open_interval
 from ..kernels import as_kernel
-from ._analog_search import choose_analogs
-from ._analogs import Analogs, refuse_negative
+from ._analogs import Analogs, choose_analogs, refuse_negative
 from ._calibration import Calibration
 from ._forecaster import Forecaster
 from ._forecasts import Forecasts
