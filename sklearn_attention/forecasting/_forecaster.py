@@ -132,6 +132,8 @@ class Forecaster(AttentionEstimator, ABC):
             If data or parameters are not valid. The estimator then is as it was before.
         """
         check_positive("horizon", self.horizon, integer=True)
+        if not (isinstance(self.lookback, str) and self.lookback == "auto"):
+            check_positive("lookback", self.lookback, integer=True)
         self._check_parameters()
         table = without_gaps(self, *read_given(self, X, y))
         return self._fit_table(table, {"X": X, "y": y, "metadata": {}})

@@ -342,6 +342,8 @@ class TestBadParameters:
     @pytest.mark.parametrize(
         ("parameters", "message"),
         [
+            ({"lookback": -2}, "lookback=-2"),
+            ({"lookback": 2.5}, "lookback=2.5"),
             ({"candidates": "ridge"}, "candidates='ridge' is not valid"),
             ({"candidates": []}, "candidates=.. is not valid"),
             ({"candidates": ["linear"]}, "candidates='linear' is unknown"),
@@ -381,6 +383,11 @@ class TestBadParameters:
     def test_are_named(self, parameters, message):
         with pytest.raises(ValueError, match=message):
             fit(**{"candidates": None} | parameters)
+
+    @pytest.mark.parametrize("lookback", [0, -2, 2.5, "long"])
+    def test_lookbacks_are_named_beside_candidates_too(self, lookback):
+        with pytest.raises(ValueError, match=f"lookback={lookback!r} is not valid"):
+            TransformerForecaster(lookback=lookback).fit(np.arange(30.0))
 
 
 @pytest.mark.parametrize("value", [7.0, 0.0, -2.5])
