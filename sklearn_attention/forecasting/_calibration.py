@@ -1,6 +1,6 @@
 """From held-out errors to intervals and quantiles (split-conformal prediction)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -49,6 +49,7 @@ class Calibration:
     unit: np.ndarray
     usual: tuple
     until: np.ndarray
+    _margins: dict = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
     def fit(cls, forecasts, levels=(0.5,), block=0):
@@ -81,9 +82,7 @@ class Calibration:
         `forecasts` has quantiles of just these ends, if any; `drift` is from :meth:`drift`,
         and `n_blocks` the block of forecasts made from forecasts that these are in.
         """
-        margins = [
-            interval_margin(self.errors, self.levels, coverage) for coverage in coverages
-        ]
+        margins = list(map(self._margin, coverages))
         shifts = np.stack([end for one in margins for end in (-one, one)], axis=-1)
         found = self._moved(forecasts, shifts, drift, n_blocks)
         pairs = found.reshape(*found.shape[:2], len(coverages), 2)
@@ -95,6 +94,12 @@ class Calibration:
         found = self._moved(forecasts, np.stack(shifts, axis=-1), drift, n_blocks)
         # Corrections may make quantiles cross.
         return np.sort(found, axis=2)[:, :, np.argsort(np.argsort(levels))]
+
+    def _margin(self, coverage):
+        """That of :func:`interval_margin`, which is found once."""
+        if coverage not in self._margins:
+            self._margins[coverage] = interval_margin(self.errors, self.levels, coverage)
+        return self._margins[coverage]
 
     def _moved(self, forecasts, shifts, drift, n_blocks):
         center = forecasts.mean[:, :, None]
