@@ -1,4 +1,4 @@
-"""What all forecasters share: everything but how a window is answered."""
+"""All that forecasters share: data, time and intervals, but not the forecasts."""
 
 from abc import ABC, abstractmethod
 from dataclasses import replace
@@ -237,7 +237,7 @@ class Forecaster(AttentionEstimator, ABC):
     def _forecast_rows(self, table, requested, coverages=None, fresh=False):
         """Forecasts and what they are called, beside the ends of intervals if there are any."""
         if coverages is None:
-            return self._answer(table, requested)[:, 0], None
+            return self._in_one_pass(table, requested)[:, 0], None
         ends = [f"{end}_{100 * level:g}" for level in coverages for end in ("lower", "upper")]
         return self._intervals(table, requested, coverages, fresh), ["forecast", *ends]
 
@@ -300,7 +300,7 @@ class Forecaster(AttentionEstimator, ABC):
         def finish(forecasts, drift, n_blocks):
             return self.calibration_.quantiles(forecasts, levels, drift, n_blocks)
 
-        found = self._answer(table, requested, levels, finish, history is not None)
+        found = self._in_one_pass(table, requested, levels, finish, history is not None)
         return wrap(requested, found, levels.tolist())
 
     def score(self, X, y=None):
@@ -329,12 +329,12 @@ class Forecaster(AttentionEstimator, ABC):
         check_is_fitted(self)
         later, rows = read_later(self, X, y)
         table = with_known(self, self.observed_, rows, later)
-        answers = np.split(self._answer(table, later)[:, 0], later.first[1:])
+        forecasts = np.split(self._in_one_pass(table, later)[:, 0], later.first[1:])
         scale = naive_scales(self.observed_.values)
         scale[: len(self.scale_)] = self.scale_
         errors = [
             np.abs(found - actual).mean() / unit
-            for found, actual, unit in zip(answers, later.values, scale, strict=True)
+            for found, actual, unit in zip(forecasts, later.values, scale, strict=True)
             if len(actual)
         ]
         return -float(np.mean(errors))
@@ -448,9 +448,9 @@ class Forecaster(AttentionEstimator, ABC):
             found = self.calibration_.intervals(forecasts, coverages, drift, n_blocks)
             return np.concatenate([forecasts.mean[:, :, None], found], axis=2)
 
-        return self._answer(table, requested, ends, finish, fresh)
+        return self._in_one_pass(table, requested, ends, finish, fresh)
 
-    def _answer(self, table, requested, levels=None, finish=None, fresh=False):
+    def _in_one_pass(self, table, requested, levels=None, finish=None, fresh=False):
         """Numbers for requested rows, (n_rows, n_columns), from one pass for each block.
 
         `finish(forecasts, drift, n_blocks)` makes columns, (n_origins, horizon, n_columns), of
@@ -478,11 +478,11 @@ class Forecaster(AttentionEstimator, ABC):
                 table = table.extended(found.mean)
                 found = self._forecasts(Origins.at_ends(table, self.horizon_), levels)
             blocks.append(finish(found, drift, block + 1))
-        answers = np.empty((len(series), within.shape[1]))
-        answers[~later] = within
+        rows = np.empty((len(series), within.shape[1]))
+        rows[~later] = within
         if blocks:
-            answers[later] = np.concatenate(blocks, axis=1)[series[later], ahead[later]]
-        return self._decode(answers)
+            rows[later] = np.concatenate(blocks, axis=1)[series[later], ahead[later]]
+        return self._decode(rows)
 
     def _forecasts_with_drift(self, origins, levels, fresh):
         """Forecasts with all that intervals need, and the drift of errors since the fit."""

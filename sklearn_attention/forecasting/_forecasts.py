@@ -1,4 +1,4 @@
-"""Forecasts at some origins: one pass over the candidates, which all answers are made from."""
+"""Forecasts at origins: one pass over candidates, with weights and disagreement."""
 
 from dataclasses import dataclass
 

@@ -182,54 +182,20 @@ class Origins:
 
 
 def chunks(rows, most, cost=1):
-    """Arrays in about equal parts.
-
-    Parameters
-    ----------
-    rows : ndarray
-    most : int
-        What a part costs at most.
-    cost : int, default=1
-        Of a row.
-
-    Returns
-    -------
-    parts : list of ndarray
-        At least one.
-    """
+    """Rows in about equal parts, at least one, of at most some cost, `cost` for each row."""
     return np.array_split(rows, -(-len(rows) * cost // most) or 1)
 
 
 def evenly_spread(n, most):
-    """At most so many of n positions, evenly spread.
-
-    Parameters
-    ----------
-    n, most : int
-
-    Returns
-    -------
-    rows : ndarray of int
-        Ascending, from the first to the last.
-    """
+    """At most so many of n positions, evenly spread, from the first to the last."""
     return np.unique(np.linspace(0, n - 1, min(n, most)).astype(int))
 
 
 def split_at_ends(origins, fraction):
-    """Hold out the last origins of each series.
+    """Origins to train on, and the last of each series, about so large a share, held out.
 
-    Parameters
-    ----------
-    origins : Origins
-        Series by series, ascending.
-    fraction : float
-        About which share of them is held out; at least one of each series.
-
-    Returns
-    -------
-    train, holdout : Origins
-        What follows the first ends before what follows the second begins. Of series too short
-        for both all is held out where others are long enough to learn from.
+    At least one of each is held out, and what follows the first ends before what follows the
+    second begins. Of series too short for both all is held out where others are long enough.
     """
     counts = np.bincount(origins.series, minlength=len(origins.table.values))
     held_out = np.maximum(1, np.floor(counts * fraction).astype(np.int64))

@@ -256,17 +256,9 @@ class Table:
 
 
 def positions(first, counts):
-    """So many consecutive positions in each series.
+    """So many consecutive positions in each series: series and steps, ascending.
 
-    Parameters
-    ----------
-    first : int or ndarray of int of shape (n_series,)
-    counts : ndarray of int of shape (n_series,)
-
-    Returns
-    -------
-    series, steps : ndarray of int of shape (n_positions,)
-        Series by series, ascending.
+    `first` is a number or, like `counts`, of shape (n_series,).
     """
     series = np.repeat(np.arange(len(counts)), counts)
     return series, np.arange(len(series)) + (first + counts - np.cumsum(counts))[series]
