@@ -253,6 +253,12 @@ MUTATIONS = [
     ),
     Mutation(
         "forecasting/_season.py",
+        "learned = origins.known if origins.learned is None else origins.learned",
+        "learned = origins.table.lengths[origins.series]",
+        "seasons of what is to be forecast",
+    ),
+    Mutation(
+        "forecasting/_season.py",
         "weight = _MEMORY ** ((lengths[row] - 1 - middle) // m)",
         "weight = _MEMORY ** (middle // m)",
         "old seasons count more than new ones",
@@ -262,6 +268,12 @@ MUTATIONS = [
         "apart, _ = error_units(errors[other], series[other], scale)",
         "apart, _ = error_units(errors, series, scale)",
         "errors are in units that they have a part in",
+    ),
+    Mutation(
+        "forecasting/_calibration.py",
+        "width = np.maximum(origins.known - first - origins.horizon + 1, 0)",
+        "width = np.maximum(origins.known - first + 1, 0)",
+        "intervals follow errors that come after them",
     ),
     Mutation(
         "forecasting/_combination.py",
