@@ -253,7 +253,7 @@ MUTATIONS = [
     ),
     Mutation(
         "forecasting/_season.py",
-        "learned = origins.known if origins.learned is None else origins.learned",
+        "learned = origins.learned",
         "learned = origins.table.lengths[origins.series]",
         "seasons of what is to be forecast",
     ),

@@ -43,9 +43,7 @@ class CandidateAttention:
 
     Attributes
     ----------
-    season_length : float
-    logs : bool
-        Whether the series are logarithms.
+    classical : Classical
     share : float
         Of the networks in the forecast; the rest is the fixed combination.
     networks : list of dict of str to ndarray
@@ -64,8 +62,7 @@ class CandidateAttention:
     came before each origin.
     """
 
-    season_length: float
-    logs: bool
+    classical: Classical
     share: float
     networks: list
 
@@ -73,12 +70,13 @@ class CandidateAttention:
         """Fixed combinations (n_origins, horizon) with the share of the networks."""
         if self.share == 0:
             return combined
-        inputs = inputs_at(origins, Classical(self.season_length, self.logs))
-        return self.share * self._learned(inputs) + (1 - self.share) * combined
+        return self.share * self._learned(origins) + (1 - self.share) * combined
 
-    def _learned(self, inputs):
+    def _learned(self, origins):
+        """Forecasts of the networks; (n_origins, horizon)."""
         from ._candidate_network import apply  # torch takes a second to load
 
+        inputs = inputs_at(origins, self.classical)
         return np.mean([apply(weights, inputs) for weights in self.networks], axis=0)
 
 
@@ -102,20 +100,17 @@ def fit_attention(training, combined, classical, random_state):
         before = origins.steps < end[origins.series][:, None]
         inputs = inputs_at(origins, classical)
         networks = [train(inputs, before, origins.series, classical.logs, own) for own in seeds]
-        return CandidateAttention(classical.season_length, classical.logs, 1.0, networks)
+        return CandidateAttention(classical, 1.0, networks)
 
     trial = learn(until, seeds[:1])
     origins = validation.take(near).learning_until(until)
-    learned = trial._learned(inputs_at(origins, classical))
+    learned = trial._learned(origins)
     fixed, targets = combined[near], origins.targets()
     scale = training.scale[origins.series, None]
-    errors = [
-        np.nanmean(np.abs(share * learned + (1 - share) * fixed - targets) / scale)
-        for share in _SHARES
-    ]
-    share = float(_SHARES[np.argmin(errors)])
-    held_out = combined.copy()
-    held_out[near] = share * learned + (1 - share) * fixed
+    mixed = [share * learned + (1 - share) * fixed for share in _SHARES]
+    best = np.argmin([np.nanmean(np.abs(own - targets) / scale) for own in mixed])
+    share, held_out = float(_SHARES[best]), combined.copy()
+    held_out[near] = mixed[best]
     found = learn(lengths, seeds[1:]) if share else replace(trial, networks=[])
     return replace(found, share=share), held_out
 
@@ -136,16 +131,13 @@ def inputs_at(origins, classical):
     candidates = classical.forecast(origins) - (now + later)[:, None]
     candidates = np.clip(candidates / unit[:, None], -_LARGEST, _LARGEST)
     past = (past - now) / unit
-    statistics = np.concatenate(
-        [
-            np.log(unit) if classical.logs else np.zeros_like(unit),
-            np.log(known),
-            np.minimum(known, window) / window,
-            np.abs(past).mean(axis=1, keepdims=True) / 10,
-            candidates.std(axis=(1, 2))[:, None],
-        ],
-        axis=1,
-    )
+    statistics = np.hstack([
+        np.log(unit) if classical.logs else np.zeros_like(unit),
+        np.log(known),
+        np.minimum(known, window) / window,
+        np.abs(past).mean(axis=1, keepdims=True) / 10,
+        candidates.std(axis=(1, 2))[:, None],
+    ])  # fmt: skip
     targets = (origins.targets() - later - now) / unit
     return Inputs(past, candidates, statistics, targets, unit, now + later)
 
@@ -155,12 +147,10 @@ def _units(origins, season):
 
     Of the steps that are known, and of those that patterns are learned from.
     """
-    learned = origins.known if origins.learned is None else origins.learned
-    counts = np.maximum([origins.known, learned], 1)
+    counts = np.maximum([origins.known, origins.learned], 1)
     units, order = np.empty(counts.shape), np.argsort(season.row, kind="stable")
-    for own in np.split(
-        order, np.searchsorted(season.row[order], np.arange(1, len(season.series)))
-    ):
+    ends = np.searchsorted(season.row[order], np.arange(1, len(season.series)))
+    for own in np.split(order, ends):
         adjusted = season.adjusted(season.row[own[:1]], counts[:, own].max(keepdims=True)[0])[0]
         changes = np.cumsum(np.abs(np.diff(adjusted, prepend=adjusted[0])))
         units[:, own] = changes[counts[:, own] - 1] / np.maximum(counts[:, own] - 1, 1)
@@ -174,4 +164,4 @@ def _training_origins(table, until, horizon, random_state):
     if len(series) > _MOST_ORIGINS:
         rows = random_state.choice(len(series), _MOST_ORIGINS, replace=False)
         series, known = series[rows], known[rows]
-    return Origins.at_ends(table, horizon).at(series, known, until[series])
+    return Origins(table, series, known, horizon, until[series])

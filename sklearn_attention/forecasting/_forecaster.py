@@ -400,12 +400,12 @@ class Forecaster(AttentionEstimator, ABC):
         forecasts : Forecasts
         """
 
-    def _encode(self, values):
-        """Values of a series in the units that are computed in."""
-        return values
+    def _encode(self, table):
+        """A table in the units that forecasts are made in."""
+        return table
 
     def _decode(self, values):
-        """The reverse of :meth:`_encode`."""
+        """Forecasts (n_rows, n_columns) from those in these units."""
         return values
 
     @property
@@ -413,13 +413,11 @@ class Forecaster(AttentionEstimator, ABC):
         """How many steps a fresh series needs to have."""
         return self.lookback_
 
-    @property
-    def _max_subtasks(self):
-        """How many tasks `_learn` reports to callbacks; None if that is not known before."""
-        return 0
-
     def _check_parameters(self):
         """Refuse parameters of a subclass that are not valid."""
+
+    # How many tasks `_learn` reports to callbacks; None if that is not known before.
+    _max_subtasks = 0
 
     _held = Table, TimeIndex, Form, Calibration
 
@@ -434,11 +432,7 @@ class Forecaster(AttentionEstimator, ABC):
         table, requested = read_request(self, X, history)
         if (requested.step < table.ends[requested.series]).all():
             raise ValueError(f"X={X!r} has no steps after the series: pass some to explain.")
-        return Origins.at_ends(self._encoded(table), self.horizon_), table.names
-
-    def _encoded(self, table):
-        """A table in the units that forecasts are made in."""
-        return table.with_values(list(map(self._encode, table.values)))
+        return Origins.at_ends(self._encode(table), self.horizon_), table.names
 
     def _intervals(self, table, requested, coverages, fresh):
         """Forecasts and the ends of intervals; (n_rows, 1 + 2 n_coverages)."""
@@ -456,14 +450,14 @@ class Forecaster(AttentionEstimator, ABC):
         `finish(forecasts, drift, n_blocks)` makes columns, (n_origins, horizon, n_columns), of
         forecasts with the quantiles of some levels; None for the forecasts alone.
         """
-        table, series = self._encoded(table), requested.series
-        start = table.starts[series]
-        ahead = requested.step - start - table.lengths[series]
+        table, series = self._encode(table), requested.series
+        ahead = requested.step - table.ends[series]
         later = ahead >= 0
         n_blocks = -(-int(ahead.max(initial=-1) + 1) // self.horizon_)
         ends = Origins.at_ends(table, self.horizon_)
         # Nothing is known before the first step, which stands for itself.
-        origins = ends.at(series[~later], np.maximum(requested.step - start, 0)[~later])
+        known = np.maximum(requested.step - table.starts[series], 0)
+        origins = ends.at(series[~later], known[~later])
         n_within = len(origins)
         origins = origins.joined(ends) if n_blocks else origins
         if finish is None:
@@ -487,10 +481,8 @@ class Forecaster(AttentionEstimator, ABC):
     def _forecasts_with_drift(self, origins, levels, fresh):
         """Forecasts with all that intervals need, and the drift of errors since the fit."""
         calibration, n = self.calibration_, len(origins)
-        if fresh:
-            return self._forecasts(origins, levels), np.ones(n)
-        since, rows = calibration.origins_since(origins)
-        if len(since) == 0:
+        since, rows = ([], None) if fresh else calibration.origins_since(origins)
+        if not len(since):
             return self._forecasts(origins, levels), np.ones(n)
         found = self._forecasts(origins.joined(since), [*levels, *calibration.levels])
         now, since = found.take(slice(n)), found.take(slice(n, None))

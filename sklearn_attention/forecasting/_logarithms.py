@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ._metrics import naive_scales
-from ._origins import PANEL, Origins, evenly_spread
+from ._origins import PANEL, evenly_spread
 
 # Series that logarithms are tried on.
 _MOST_TRIED = 50
@@ -26,10 +26,14 @@ class Transform:
     least: float = 1.0  # positive value of the training series, shifted
     bounds: tuple | None = None  # of forecasts, None for an open end
 
-    def encode(self, values):
-        """A series (n_steps,) on that scale, of which no step depends on later ones."""
-        if not self.log:
-            return values
+    def encode(self, table):
+        """A table on that scale, of which no step depends on later ones of its series."""
+        return (
+            table.with_values(list(map(self._logarithm, table.values))) if self.log else table
+        )
+
+    def _logarithm(self, values):
+        """Logarithms of a series, (n_steps,)."""
         values = values + self.shift
         if not (values > 0).any():
             raise ValueError(
@@ -86,15 +90,11 @@ def choose_transform(table, horizon, log, bounds, fit):
     few = table.take(rows)
     tried = []
     for transform in (plain, logarithms):
-        fitted = fit(
-            few.with_values(list(map(transform.encode, few.values))), logs=transform.log
-        )
+        fitted = fit(transform.encode(few), logs=transform.log)
         _, training, _, held_out = fitted
         if len(training.block) == 0:
             return logarithms, None
-        origins = Origins.at_ends(few, horizon).at(
-            training.validation.series, training.validation.known
-        )
+        origins = replace(training.validation, table=few)
         missed = transform.decode(held_out) - origins.targets()
         error = np.nanmean(np.abs(missed / naive_scales(few.values)[origins.series, None]))
         tried.append((error, transform, fitted))

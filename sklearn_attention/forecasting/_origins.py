@@ -36,8 +36,8 @@ class Origins:
     horizon : int
         How many steps are forecast.
     learned : ndarray of int of shape (n_origins,), default=None
-        How many steps of its series seasonal patterns are learned from at each origin; None
-        for those known.
+        How many steps of its series seasonal patterns are learned from at each origin; those
+        known where None is passed.
     """
 
     table: Table
@@ -45,6 +45,10 @@ class Origins:
     known: np.ndarray
     horizon: int
     learned: np.ndarray | None = None
+
+    def __post_init__(self):
+        if self.learned is None:
+            object.__setattr__(self, "learned", self.known)
 
     @classmethod
     def at_ends(cls, table, horizon):
@@ -78,27 +82,20 @@ class Origins:
 
     def take(self, rows):
         """Some of the origins."""
-        learned = None if self.learned is None else self.learned[rows]
-        return replace(self, series=self.series[rows], known=self.known[rows], learned=learned)
+        return self.at(self.series[rows], self.known[rows], self.learned[rows])
 
     def learning_until(self, ends):
         """The same origins, where patterns are learned before some steps, (n_series,)."""
         return replace(self, learned=np.minimum(self.known, ends[self.series]))
 
     def at(self, series, known, learned=None):
-        """Other origins in the same series."""
+        """Other origins in the same series, which learn from all that is known by default."""
         return Origins(self.table, series, known, self.horizon, learned)
 
     def joined(self, others):
         """These origins, and others of the same table after them."""
-        both, learned = (self, others), None
-        if any(own.learned is not None for own in both):
-            parts = [own.known if own.learned is None else own.learned for own in both]
-            learned = np.concatenate(parts)
-        series, known = (
-            np.concatenate([getattr(own, name) for own in both]) for name in ("series", "known")
-        )
-        return self.at(series, known, learned)
+        parts = [(own.series, own.known, own.learned) for own in (self, others)]
+        return self.at(*map(np.concatenate, zip(*parts, strict=True)))
 
     @property
     def identity(self):
@@ -108,8 +105,15 @@ class Origins:
     def units(self, learned, measure=naive_scales):
         """Units as learned from training series, of others the naive error so far.
 
-        `learned` is of shape (n_training_series,), what is found of shape (n_origins,).
-        `measure` is of values of series in the place of their naive errors.
+        Parameters
+        ----------
+        learned : ndarray of shape (n_training_series,)
+        measure : callable, default=naive_scales
+            Units of a list of series, in the place of their naive errors.
+
+        Returns
+        -------
+        units : ndarray of shape (n_origins,)
         """
         own = self.identity
         units, other = learned[own], np.flatnonzero(own < 0)
@@ -136,9 +140,7 @@ class Origins:
         -------
         past : ndarray of shape (n_origins, length)
         """
-        flat, first = self.table.value, self.table.first
-        steps = np.maximum(self.known[:, None] - length + np.arange(length), 0)
-        return flat[first[self.series][:, None] + steps]
+        return self._values(self.known[:, None] - length + np.arange(length))
 
     def before(self, lags):
         """Steps known that lie so far before each of the steps to forecast.
@@ -153,17 +155,18 @@ class Origins:
         values : ndarray of shape (n_origins, horizon)
             NaN before the beginning of a series.
         """
-        flat, first = self.table.value, self.table.first
         steps = self.steps - lags
-        found = flat[first[self.series][:, None] + np.maximum(steps, 0)]
-        return np.where(steps >= 0, found, np.nan)
+        return np.where(steps >= 0, self._values(steps), np.nan)
 
     def targets(self):
         """What followed, NaN beyond the end of a series; (n_origins, horizon)."""
-        flat, first = self.table.value, self.table.first
         last = self.table.lengths[self.series][:, None] - 1
-        found = flat[first[self.series][:, None] + np.minimum(self.steps, last)]
-        return np.where(self.steps <= last, found, np.nan)
+        values = self._values(np.minimum(self.steps, last))
+        return np.where(self.steps <= last, values, np.nan)
+
+    def _values(self, steps):
+        """Values of some steps of each series, (n_origins, n_steps), the first for earlier."""
+        return self.table.value[self.table.first[self.series][:, None] + np.maximum(steps, 0)]
 
     def past_features(self, length):
         """Features of the last steps known; (n_origins, length, n_features), or None."""
@@ -197,7 +200,7 @@ def split_at_ends(origins, fraction):
     At least one of each is held out, and what follows the first ends before what follows the
     second begins. Of series too short for both all is held out where others are long enough.
     """
-    counts = np.bincount(origins.series, minlength=len(origins.table.values))
+    counts = np.bincount(origins.series, minlength=len(origins.table))
     held_out = np.maximum(1, np.floor(counts * fraction).astype(np.int64))
     last = np.zeros_like(counts)
     np.maximum.at(last, origins.series, origins.known)
@@ -231,13 +234,13 @@ class Training:
         ends within a horizon the steps that there are count. Before an origin there are
         `lookback` steps where a third of the series is as long.
         """
-        lengths = table.lengths
+        lengths, is_panel = table.lengths, len(table) >= PANEL
         per_series = int(np.clip(_ABOUT / len(lengths), _FEWEST, _MOST))
-        series, known, block = ([np.empty(0, dtype=np.int64)] for _ in range(3))
+        parts = [np.empty((3, 0), dtype=np.int64)]
         for i, n in enumerate(lengths):
             before = max(min(lookback, n // 3), _LEAST_KNOWN)
             if n >= _LONG * horizon:
-                span = _PANEL_SPAN * horizon if len(lengths) >= PANEL else int(share * n)
+                span = _PANEL_SPAN * horizon if is_panel else int(share * n)
                 nearest, farthest = horizon, min(span, n - before)
             else:
                 nearest, farthest = max(1, horizon // 2), min(3 * horizon, n - before)
@@ -246,14 +249,11 @@ class Training:
                 continue  # too short to be validated
             width = farthest - nearest + 1
             gaps = nearest + evenly_spread(width, per_series)
-            series.append(np.full(len(gaps), i))
-            known.append(n - gaps)
-            block.append((gaps - nearest) * _BLOCKS // width)
-        series, known, block = map(np.concatenate, (series, known, block))
-        validation = Origins.at_ends(table, horizon).at(series, known)
-        return cls(
-            Origins.within(table, horizon), validation, block, naive_scales(table.values)
-        )
+            block = (gaps - nearest) * _BLOCKS // width
+            parts.append([np.full_like(gaps, i), n - gaps, block])
+        series, known, block = np.concatenate(parts, axis=1)
+        validation, scale = Origins(table, series, known, horizon), naive_scales(table.values)
+        return cls(Origins.within(table, horizon), validation, block, scale)
 
     @property
     def is_panel(self):
@@ -274,7 +274,7 @@ class Training:
     @cached_property
     def _spans(self):
         """First and last validation origin of each series in each block; inf, -inf if none."""
-        shape = len(self.origins.table.values), self.n_blocks
+        shape = len(self.scale), self.n_blocks
         first, last = np.full(shape, np.inf), np.full(shape, -np.inf)
         at = self.validation.series, self.block
         np.minimum.at(first, at, self.validation.known)
@@ -300,8 +300,7 @@ def held_out(learn, training, n_names=1):
     """
     validation = training.validation
     found = np.full((len(validation), n_names, validation.horizon), np.nan)
-    for block in range(training.n_blocks):
-        rows = np.flatnonzero(training.block == block)
-        if len(rows):
-            found[rows] = learn(block).forecast(validation.take(rows))
+    for block in np.unique(training.block):
+        rows = training.block == block
+        found[rows] = learn(block).forecast(validation.take(rows))
     return found

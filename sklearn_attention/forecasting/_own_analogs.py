@@ -73,9 +73,9 @@ class OwnAnalogs:
         """Training series with the rows of origins in them, and the windows to average."""
         own = np.where(origins.known >= self.lookback, identity[origins.series], -1)
         for i, rows in by_group(own):
-            table = Table.of([self.values[i]] if i >= 0 else [])
+            table = Table.of([self.values[i]])
             remembered = Origins.within(table, origins.horizon, self.lookback)
-            if len(remembered) >= _FEWEST:
+            if i >= 0 and len(remembered) >= _FEWEST:
                 few = evenly_spread(len(remembered), _MOST_KEYS)
                 yield i, rows, self._windows(remembered.take(few))
 

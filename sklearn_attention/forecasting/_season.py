@@ -34,7 +34,7 @@ _MEMORY = 0.8
 _GROUP = 250_000
 
 
-def season_of(panel, season_length):
+def season_of(table, season_length):
     """Number of steps in a season, 1 if there is none.
 
     "auto" is the usual season of the frequency (a year of months, quarters or weeks, a week of
@@ -43,14 +43,14 @@ def season_of(panel, season_length):
     """
     if not (isinstance(season_length, str) and season_length == "auto"):
         return max(1, round(check_positive("season_length", season_length)))
-    longest = max(panel.values, key=len)
-    usual = season_of_frequency(panel.time.offset)
+    longest = max(table.values, key=len)
+    usual = season_of_frequency(table.time.offset)
     if usual is not None and len(longest) >= _FEWEST_SEASONS * usual:
         return usual
     return season_of_values(longest)
 
 
-def seasons_of(panel, season_length):
+def seasons_of(table, season_length):
     """All seasons that series may have, the one that is adjusted for first; [1.0] if none.
 
     "auto" is the usual season of the frequency, which is adjusted for, a longer usual one, and
@@ -59,7 +59,7 @@ def seasons_of(panel, season_length):
     """
     if season_length != "auto":
         return [float(season_length)]
-    longest, offset, seasons = max(panel.values, key=len), panel.time.offset, []
+    longest, offset, seasons = max(table.values, key=len), table.time.offset, []
     usual, stem = season_of_frequency(offset), _stem(offset)
     if usual is not None and stem == "W":
         seasons = [_YEAR / 7 / offset.n]
@@ -160,9 +160,9 @@ class SeasonalAdjustment:
 
     @classmethod
     def of(cls, origins, season_length):
-        """Patterns of `origins.learned` steps, of all that are known where that is None."""
+        """Patterns learned from so many steps as `origins.learned` says."""
         table, m = origins.table, max(1, round(season_length))
-        learned = origins.known if origins.learned is None else origins.learned
+        learned = origins.learned
         most = 1 + learned.max(initial=0)
         pairs, place = np.unique(origins.series * most + learned, return_inverse=True)
         series, learned = pairs // most, pairs % most

@@ -109,21 +109,18 @@ class Table:
         -------
         table : Table
         """
-        lengths = np.array([len(own) for own in values], dtype=np.int64)
-        starts = np.zeros(len(values), dtype=np.int64) if starts is None else starts
+        lengths = np.array(list(map(len, values)))
+        starts = np.zeros_like(lengths) if starts is None else starts
         identity = np.arange(len(values)) if identity is None else identity
-        counts, flat = lengths, np.empty((lengths.sum(), 0))
-        if features is not None:
-            counts, flat = np.array([len(own) for own in features]), np.concatenate(features)
+        features = [np.empty((n, 0)) for n in lengths] if features is None else features
+        counts = np.array(list(map(len, features)))
         series, step = positions(starts, counts)
-        value = np.concatenate([np.empty(0), *values])
-        if features is not None:
-            observed = step - starts[series] < lengths[series]
-            value, known_values = np.full(len(step), np.nan), value
-            value[observed] = known_values
-        time = TimeIndex.of_positions(int((starts + counts).max(initial=0)))
+        value = np.full(len(step), np.nan)
+        value[step - starts[series] < lengths[series]] = np.concatenate(values)
+        time = TimeIndex.of_positions(int((starts + counts).max()))
         names, known = list(range(len(values))), np.asarray(known, dtype=np.int64)
-        return cls(time, names, series, step, value, flat, Form(), identity, known)
+        rows = series, step, value, np.concatenate(features)
+        return cls(time, names, *rows, Form(), identity, known)
 
     def __len__(self):
         return len(self.names)
@@ -185,10 +182,8 @@ class Table:
 
     def with_values(self, values):
         """The same with other values of the steps observed; a list of arrays."""
-        value = np.concatenate(values)
-        if len(value) < len(self.value):
-            value, own = np.full(len(self.value), np.nan), value
-            value[positions(self.first, self.lengths)[1]] = own
+        value = np.full(len(self.value), np.nan)
+        value[positions(self.first, self.lengths)[1]] = np.concatenate(values)
         return self._as_long(self.lengths, value=value)
 
     def extended(self, forecasts):

@@ -352,7 +352,7 @@ class TransformerForecaster(NetworkParameters, Forecaster):
             table, self.horizon_, self.log, self.bounds, partial(fit, kinds=kinds)
         )
         if fitted is None or transformer:
-            table = table.with_values(list(map(self._encode, table.values)))
+            table = self._encode(table)
             kinds = [*kinds, transformer] if transformer else kinds
             fitted = fit(table, kinds=kinds, logs=self.log_)
         self.combined_, training, every, held_out = fitted
@@ -377,8 +377,8 @@ class TransformerForecaster(NetworkParameters, Forecaster):
             lambda fitted: {"combined_": CombinedForecast.of(fitted)},
         )  # fmt: skip
 
-    def _encode(self, values):
-        return self.transform_.encode(values)
+    def _encode(self, table):
+        return self.transform_.encode(table)
 
     def _decode(self, values):
         return self.transform_.decode(values)
@@ -390,9 +390,7 @@ class TransformerForecaster(NetworkParameters, Forecaster):
             return found
         return replace(found, mean=self.attention_.forecast(origins, found.mean))
 
-    @property
-    def _max_subtasks(self):
-        return None
+    _max_subtasks = None
 
     @property
     def _least_history(self):

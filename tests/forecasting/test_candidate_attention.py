@@ -1,5 +1,6 @@
 """Attention over candidates: its inputs, and the forecasts that training promises."""
 
+from dataclasses import replace
 from functools import cache
 from types import SimpleNamespace
 
@@ -72,7 +73,7 @@ def test_forecasts_are_in_between_by_the_share():
     combined = np.full((12, HORIZON), 50.0)
     parts = []
     for share in (0.0, 0.4, 1.0):
-        attention = type(model.attention)(1.0, False, share, fit().attention.networks)
+        attention = replace(model.attention, share=share)
         parts.append(attention.forecast(ends, combined))
     np.testing.assert_array_equal(parts[0], combined)
     np.testing.assert_allclose(parts[1], 0.6 * parts[0] + 0.4 * parts[2])
