@@ -223,7 +223,7 @@ def choose_analogs(analogs, origins, lookbacks, bandwidth):
     A bandwidth other than "loo" is the only one tried. The error is in units of windows of the
     first lookback, the shortest; NaN if no window can be predicted from others.
     """
-    # The shortest windows tell; longer ones do not vary much less.
+    # The shortest windows decide; longer ones do not vary much less.
     origins = origins.take(origins.known >= lookbacks[-1])
     origins = replace(analogs, lookback=lookbacks[0]).comparable(origins)
     first, horizon = first_steps(origins), origins.horizon

@@ -52,7 +52,7 @@ def backtest(forecaster, X, y, cv, refit, coverage):
 
 
 class _Past:
-    """What happened to series, of which a forecaster is shown more and more."""
+    """Series, and models that are fitted to a stretch of them and then grow."""
 
     def __init__(self, reader, table, rows):
         names = ["y" if name is None else name for name in table.names]
@@ -83,7 +83,7 @@ class _Past:
         return model._fit_table(stretch, {"X": stretch, "y": None, "metadata": {}})
 
     def update(self, model, last):
-        """Append the observations since; gaps are filled by all since learning began."""
+        """Append what was observed since; gaps are filled by all since learning began."""
         stretch = self.table.between(self.first, last)
         self.last = last
         stretch = fill_values(

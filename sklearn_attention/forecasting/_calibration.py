@@ -7,13 +7,13 @@ import numpy as np
 from ._metrics import naive_scales
 from ._origins import evenly_spread
 
-# Rounding must not ask for one more error than needed.
+# Rounding must not require one more error than needed.
 _SLACK = 1e-9
 # Errors below this share of the largest are rounding.
 _EXACT = 1e-9
 # Origins that the errors of all series count as among those of one.
 _BORROWED = 1.0
-# Errors since the fit: origins of each series that tell them, and horizons that held-out errors
+# Errors since the fit: origins of each series that count, and horizons that held-out errors
 # count as among them. Patterns are learned anew whenever a series has grown by this factor.
 _SINCE, _LEARNED, _GROWTH = 20, 2.0, 1.25
 
@@ -55,7 +55,17 @@ class Calibration:
     def fit(cls, forecasts, levels=(0.5,), block=0):
         """Calibrate by forecasts of origins that were not learned from.
 
-        `block` is the block of time that each origin is in, (n_origins,).
+        Parameters
+        ----------
+        forecasts : Forecasts
+            With quantiles of the `levels`, if there is a distribution.
+        levels : sequence of float, default=(0.5,)
+        block : int or ndarray of int of shape (n_origins,), default=0
+            Block of time that each origin is in.
+
+        Returns
+        -------
+        calibration : Calibration
         """
         origins, levels = forecasts.origins, np.array(levels)
         table = origins.table
@@ -77,10 +87,22 @@ class Calibration:
         return cls(levels, errors, error, unit, (usual_error, usual), table.lengths)
 
     def intervals(self, forecasts, coverages, drift=1.0, n_blocks=1):
-        """Ends of intervals, (n_origins, horizon, 2 n_coverages), each lower end first.
+        """Ends of intervals.
 
-        `forecasts` has quantiles of just these ends, if any; `drift` is from :meth:`drift`,
-        and `n_blocks` the block of forecasts made from forecasts that these are in.
+        Parameters
+        ----------
+        forecasts : Forecasts
+            With quantiles of just these ends, if there is a distribution.
+        coverages : sequence of float
+        drift : float or ndarray of shape (n_origins,), default=1.0
+            Factor of the errors, from :meth:`drift`.
+        n_blocks : int, default=1
+            Which block of forecasts made from forecasts these are in, counted from 1.
+
+        Returns
+        -------
+        ends : ndarray of shape (n_origins, horizon, 2 * n_coverages)
+            Of each coverage the lower end, then the upper.
         """
         margins = list(map(self._margin, coverages))
         shifts = np.stack([end for one in margins for end in (-one, one)], axis=-1)
@@ -89,7 +111,22 @@ class Calibration:
         return np.sort(pairs, axis=3).reshape(found.shape)
 
     def quantiles(self, forecasts, levels, drift=1.0, n_blocks=1):
-        """Quantiles of some levels, (n_origins, horizon, n_levels); see :meth:`intervals`."""
+        """Quantiles of some levels.
+
+        Parameters
+        ----------
+        forecasts : Forecasts
+            With quantiles of these levels, if there is a distribution.
+        levels : sequence of float
+        drift : float or ndarray of shape (n_origins,), default=1.0
+            Factor of the errors, from :meth:`drift`.
+        n_blocks : int, default=1
+            Which block of forecasts made from forecasts these are in, counted from 1.
+
+        Returns
+        -------
+        quantiles : ndarray of shape (n_origins, horizon, n_levels)
+        """
         shifts = [quantile_shift(self.errors, self.levels, level) for level in levels]
         found = self._moved(forecasts, np.stack(shifts, axis=-1), drift, n_blocks)
         # Corrections may make quantiles cross.
@@ -123,6 +160,10 @@ class Calibration:
     def origins_since(self, origins):
         """Origins since the fit whose errors are known at some origins.
 
+        Parameters
+        ----------
+        origins : Origins
+
         Returns
         -------
         since : Origins
@@ -151,13 +192,20 @@ class Calibration:
         return origins.at(series, known, np.minimum(learned, known)), rows
 
     def drift(self, since, rows):
-        """By what errors since the fit exceed those held out, in part; (n_origins,).
+        """Factors by which errors since the fit exceed those held out, in part.
 
-        `since` are forecasts of :meth:`origins_since`, with quantiles of `levels` if any, and
-        `rows` those of each origin.
+        Parameters
+        ----------
+        since : Forecasts
+            At least one, at the origins of :meth:`origins_since`, with quantiles of `levels` if
+            there is a distribution.
+        rows : ndarray of int of shape (n_origins, n_since)
+            Those before each origin, -1 for none.
+
+        Returns
+        -------
+        drift : ndarray of shape (n_origins,)
         """
-        if len(since.mean) == 0:
-            return np.ones(len(rows))
         errors = _missed(since) / self._units(since)[:, :, None]
         held_out = np.nanmean(np.abs(self.errors)) or 1.0
         size = np.nanmean(np.abs(errors), axis=(1, 2)) / held_out
@@ -179,9 +227,9 @@ def _missed(forecasts):
 
 
 def _growth(forecasts, error):
-    """How many times as large errors are where candidates disagree; (n_origins, horizon or 1).
+    """Factors of errors where candidates disagree, (n_origins, horizon or 1).
 
-    `error` is what is usual, (n_origins,).
+    `error` (n_origins,) is the usual one.
     """
     if forecasts.disagreement is None:
         return np.ones((len(error), 1))
@@ -200,22 +248,10 @@ def _errors_of_walks(values, scale, horizon, n_levels):
 
 
 def error_units(errors, series, scale):
-    """Size of the errors of each series, in part that of all series.
+    """Size of the errors (n_origins, horizon, n_levels) of each series, in part that of all.
 
-    Parameters
-    ----------
-    errors : ndarray of shape (n_origins, horizon, n_levels)
-        Truth less quantile forecasts; NaN where nothing was observed.
-    series : ndarray of int of shape (n_origins,)
-    scale : ndarray of shape (n_series,)
-        Of each series the error of the naive forecast.
-
-    Returns
-    -------
-    unit : ndarray of shape (n_series,)
-        Positive.
-    usual : float
-        Unit of a series that nothing is known of, in units of its scale.
+    Positive, (n_series,), with that of a series that nothing is known of, in units of `scale`,
+    the errors (n_series,) of naive forecasts. Errors are NaN where nothing was observed.
     """
     there = ~np.isnan(errors)
     total = np.where(there, np.abs(errors), 0).sum(axis=(1, 2))
@@ -223,9 +259,9 @@ def error_units(errors, series, scale):
     count = np.bincount(series, minlength=len(scale))
     own = np.bincount(series, ratio, minlength=len(scale)) / np.maximum(count, 1)
     positive = own > 0
-    # Series that are forecast but for rounding, such as constant ones, tell nothing of others.
-    telling = own > _EXACT * own.max(initial=0.0)
-    usual = float(np.exp(np.log(own[telling]).mean())) if telling.any() else 1.0
+    # Series that are forecast but for rounding, such as constant ones, say nothing of others.
+    clear = own > _EXACT * own.max(initial=0.0)
+    usual = float(np.exp(np.log(own[clear]).mean())) if clear.any() else 1.0
     # Sizes differ by factors: one series of large errors must not widen those of all others.
     share = count / (count + _BORROWED)
     return scale * usual * np.where(positive, own / usual, 1.0) ** share, usual

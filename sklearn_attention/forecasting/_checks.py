@@ -2,6 +2,7 @@
 
 import numbers
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -101,7 +102,7 @@ def _fields_of(index):
 
 
 def _same_as_index(values, fields):
-    """What of a regular index some values are, or None."""
+    """Which part of the dates of a regular index some values are, or None."""
     known = ~np.isnan(values)
     values = values[known]
     if len(values) < 2 or (values == values[0]).all():
@@ -117,7 +118,7 @@ def _same_as_index(values, fields):
 
 
 def _by_name(name, values):
-    """What time a column is by its name and values, or None."""
+    """Which part of a date a column is by its name and values, or None."""
     field = str(name).lower().replace("_", "")
     if field not in _FIELDS or not (values == np.round(values)).all():
         return None
@@ -154,8 +155,8 @@ def refuse_leakage(table, names):
             if (values != values[0]).any():
                 raise ValueError(
                     f"X has the column {names[column]!r}, which is the target "
-                    f"{table.names[i]!r} itself "
-                    "and will not be known when it is to be forecast: remove it."
+                    f"{table.names[i]!r} itself and will not be known when it is to be "
+                    "forecast: remove it."
                 )
 
 
@@ -236,43 +237,39 @@ def fill_seasonal(values, season_length):
 def fill_values(table, *, missing, season_length, what):
     """A table without missing values, or an error that names them; `what` has them."""
     check_choice("missing", missing, MISSING)
-    value, lost = table.value.copy(), np.isnan(table.value)
-    for rows in _spans(table, lost):
-        own = lost[rows]
-        at_ends = own[0] or own[-1]
-        if missing == "raise" or at_ends:
-            remedy = (
-                "drop the rows at the ends"
-                if at_ends
-                else "pass missing='interpolate' or missing='seasonal', or fill them"
-            )
-            where = in_series(table, table.series[rows.start])
-            steps = table.time.name_steps(table.step[rows][own])
-            raise ValueError(f"{what} has missing values (NaN){where} at {steps}: {remedy}.")
-        seasonal = missing == "seasonal"
-        value[rows] = (
-            fill_seasonal(value[rows], season_length) if seasonal else fill_line(value[rows])
-        )
-    return replace(table, value=value) if lost.any() else table
+    fill = fill_line
+    if missing == "seasonal":
+        fill = partial(fill_seasonal, season_length=season_length)
+    inside = "pass missing='interpolate' or missing='seasonal', or fill them"
+    remedies = inside, "drop the rows at the ends"
+    return _filled(table, "value", missing, fill, what, remedies)
 
 
 def fill_features(table, missing):
     """A table without missing features, or an error that names the rows of X."""
     refuse_too_large(table, table.features, "X")
-    features, lost = table.features.copy(), np.isnan(table.features).any(axis=1)
-    for rows in _spans(table, lost):
-        own = lost[rows]
-        at_ends = own[0] or own[-1]
-        if missing == "raise" or at_ends:
-            steps = table.time.name_steps(table.step[rows][own])
-            remedy = "pass missing='interpolate' or fill"
-            remedy = "fill those at the ends" if at_ends else remedy
-            raise ValueError(f"X has missing values (NaN) at {steps}: {remedy}.")
-        features[rows] = np.apply_along_axis(fill_line, 0, features[rows])
-    return replace(table, features=features) if lost.any() else table
+    remedies = "pass missing='interpolate' or fill them", "fill those at the ends"
+    fill = partial(np.apply_along_axis, fill_line, 0)
+    return _filled(table, "features", missing, fill, "X", remedies)
 
 
-def _spans(table, lost):
-    """The rows of each series that has lost some."""
+def _filled(table, name, missing, fill, what, remedies):
+    """A table with its "value" or "features" filled in each series that has gaps.
+
+    `remedies` are for gaps between values, and for those at the ends, which are refused.
+    """
+    values = getattr(table, name)
+    lost = np.isnan(values.reshape(len(values), -1)).any(axis=1)
+    if not lost.any():
+        return table
+    values = values.copy()
     for i in np.unique(table.series[lost]):
-        yield slice(table.first[i], table.first[i] + table.counts[i])
+        rows = slice(table.first[i], table.first[i] + table.counts[i])
+        at_ends = lost[rows.start] or lost[rows.stop - 1]
+        if missing == "raise" or at_ends:
+            where = in_series(table, i) if name == "value" else ""
+            steps = table.time.name_steps(table.step[rows][lost[rows]])
+            remedy = remedies[int(at_ends)]
+            raise ValueError(f"{what} has missing values (NaN){where} at {steps}: {remedy}.")
+        values[rows] = fill(values[rows])
+    return replace(table, **{name: values})

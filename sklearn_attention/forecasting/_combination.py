@@ -20,8 +20,8 @@ from ._windows import choose_lookback, least_length
 # Temperatures, and shares of the panel's errors in those of a series, that are tried; a single
 # series has equal errors in the place of the panel's.
 _TEMPERATURES = (0.02, 0.05, 0.1, 0.2, 0.3, 0.5)
-_SHARES, _SHARES_ALONE = (0.25, 0.5, 0.75, 1.0), (0.5, 0.0)
-# Weights below are none.
+_SHARES, _SHARES_OF_ONE = (0.25, 0.5, 0.75, 1.0), (0.5, 0.0)
+# Weights below are none, so that not every candidate has to be computed.
 _LEAST_WEIGHT = 0.01
 # Errors are at most so many times the least; differences below this share of it are rounding.
 _WORST, _ROUNDING = np.log(50.0), 1e-9
@@ -44,19 +44,13 @@ def choose_weights(forecasts, training):
 
     Temperature and share of the panel are those with the least error on blocks that did not
     choose the weights; choices that do about as well are averaged, since which of them is best
-    is partly luck. The error at an origin is the root of the mean square of its steps. Roots
-    are averaged, not squares, by which a few hard stretches, a cold winter or a holiday, would
-    choose the weights for all others. Where nothing was validated all candidates count alike.
+    is partly luck. Where nothing was validated all candidates count alike.
 
-    Returns
-    -------
-    weights : ndarray of shape (n_series, n_candidates)
-        Rows sum to 1.
-    usual : ndarray of shape (n_candidates,)
-        Weights for a series that nothing is known of.
-    held_out : ndarray of shape (n_validation, horizon)
-        Combined forecasts, by weights chosen on what does not overlap.
+    Returns weights of each series, (n_series, n_candidates), those of a series that nothing is
+    known of, and combined forecasts by weights chosen on what does not overlap.
     """
+    # An error is the root of a mean square. Roots are averaged, not squares, by which a few
+    # hard stretches, a cold winter or a holiday, would choose the weights for all others.
     series, targets = training.validation.series, training.validation.targets()
     naive = training.validation.past(1)  # where no candidate has a forecast
     scale, n_series = training.scale[series, None], len(training.scale)
@@ -77,7 +71,7 @@ def choose_weights(forecasts, training):
         apart = ~training.overlapping(series, training.validation.known, block)
         parts.append(relative(apart if apart.any() else slice(None)))
     tried = []
-    for choice in product(_TEMPERATURES, _SHARES if n_series > 1 else _SHARES_ALONE):
+    for choice in product(_TEMPERATURES, _SHARES if n_series > 1 else _SHARES_OF_ONE):
         held_out = np.empty_like(targets)
         for block, part in enumerate(parts):
             rows = training.block == block
@@ -86,17 +80,19 @@ def choose_weights(forecasts, training):
         missed = np.sqrt(np.nansum((held_out - targets) ** 2, axis=1, keepdims=True) / counts)
         error = np.mean(missed / scale)
         tried.append((error, held_out, choice))
-    least = min(error for error, *_ in tried)
-    trust = np.exp(-np.array([e / max(least, 1e-300) - 1 for e, *_ in tried]) / _TOLERANCE)
+    found, combined, choices = zip(*tried, strict=True)
+    trust = np.exp(-(np.array(found) / max(min(found), 1e-300) - 1) / _TOLERANCE)
     trust /= trust.sum()
     own, panel = relative(slice(None))
     unknown = np.full((1, len(panel)), np.nan)
-    choices = list(zip(trust, (choice for *_, choice in tried), strict=True))
 
     def averaged(own):
-        return _without_least(sum(t * softmax_weights(own, panel, *c) for t, c in choices))
+        pairs = zip(trust, choices, strict=True)
+        weights = sum(t * softmax_weights(own, panel, *choice) for t, choice in pairs)
+        weights[weights < _LEAST_WEIGHT] = 0.0
+        return weights / weights.sum(axis=1, keepdims=True)
 
-    held_out = sum(t * held_out for t, (_, held_out, _) in zip(trust, tried, strict=True))
+    held_out = sum(t * own for t, own in zip(trust, combined, strict=True))
     return averaged(own), averaged(unknown)[0], held_out
 
 
@@ -134,12 +130,6 @@ def softmax_weights(own, panel, temperature, share):
     mixed[unknown & ~unknown.all(axis=1, keepdims=True)] = np.inf
     mixed -= mixed.min(axis=1, keepdims=True)
     weights = np.exp(-np.expm1(np.minimum(mixed, 100.0)) / temperature)
-    return weights / weights.sum(axis=1, keepdims=True)
-
-
-def _without_least(weights):
-    """Weights with small ones left out, so that not every candidate has to be computed."""
-    weights = np.where(weights < _LEAST_WEIGHT, 0.0, weights)
     return weights / weights.sum(axis=1, keepdims=True)
 
 
@@ -210,14 +200,8 @@ def fit_combined(table, horizon, seasons, lookback, logs, kinds=CANDIDATES):
     Windows are measured in the first of the `seasons`; a `lookback` of None is several by the
     season. `kinds` are names of candidates, regressors, and a transformer at last.
 
-    Returns
-    -------
-    combined : CombinedForecast
-    training : Training
-    every : ndarray of shape (n_validation, n_names, horizon)
-        Held-out forecasts of all candidates.
-    held_out : ndarray of shape (n_validation, horizon)
-        Combined ones, by weights that were chosen apart from them.
+    Returns the combination, Training, held-out forecasts of all candidates, (n_validation,
+    n_names, horizon), and combined ones by weights chosen apart from them.
     """
     typical = np.quantile(table.lengths, 0.75) - horizon
     if lookback is None:
@@ -230,7 +214,7 @@ def fit_combined(table, horizon, seasons, lookback, logs, kinds=CANDIDATES):
     # A candidate that is trained on what came before all validation origins needs most of it.
     options = {"share": _SHARE_BEHIND} if transformers else {}
     training = Training.of(table, horizon, max(own, default=_SHORTEST), **options)
-    n_series, candidates = len(table.values), []
+    n_series, candidates = len(table), []
     regressors = [one for one in kinds if not isinstance(one, (str, TransformerCandidate))]
     kinds = {one for one in kinds if isinstance(one, str)}
     if "classical" in kinds:
@@ -252,8 +236,9 @@ def fit_combined(table, horizon, seasons, lookback, logs, kinds=CANDIDATES):
         candidates += window_regressors(regressors, length)
     if not candidates:  # series are too short for those that are wanted
         candidates.append(Classical(seasons[0], logs))
-    wanted = "features" in kinds
-    effects, apart = learn_effects(training, seasons[0]) if wanted else (None, [])
+    effects = None
+    if "features" in kinds:
+        effects, apart = learn_effects(training, seasons[0])
     if effects is None:
         candidates, every = fit_each(candidates, training)
     else:
@@ -270,11 +255,10 @@ def fit_combined(table, horizon, seasons, lookback, logs, kinds=CANDIDATES):
     return CombinedForecast(candidates, effects, weights, usual), training, every, held_out
 
 
-def fit_alone(transformer, table, horizon):
+def fit_transformer(transformer, table, horizon):
     """A transformer without other candidates, and origins that it has not learned from."""
-    origins, validation = split_at_ends(
-        Origins.within(table, horizon, transformer.lookback), _HELD_OUT
-    )
+    origins = Origins.within(table, horizon, transformer.lookback)
+    origins, validation = split_at_ends(origins, _HELD_OUT)
     combined = CombinedForecast.of(transformer.learn(origins))
     return combined, validation.take(evenly_spread(len(validation), _MOST_CALIBRATED))
 

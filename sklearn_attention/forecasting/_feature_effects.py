@@ -94,7 +94,7 @@ def learn_effects(training, season_length):
     """
     table, lag = training.origins.table, max(1, round(season_length))
     series = np.flatnonzero(table.lengths > lag)
-    if not table.n_features or not len(table.known) * len(series):
+    if not len(table.known) * len(series):
         return None, []
     basis = FeatureBasis.of(table.features)
     x, y, blocks = [], [], []
@@ -108,13 +108,14 @@ def learn_effects(training, season_length):
         inside = training.within(i, steps)
         blocks.append(inside[lag:] | inside[:-lag])
     x, y, blocks = (np.concatenate(parts) for parts in (x, y, blocks))
-    parts = [(x[out], y[out]) for out in blocks.T]
-    gram = np.array([x.T @ x - own.T @ own for own, _ in [(x[:0], 0), *parts]])
-    cross = np.array([x.T @ y - own.T @ aim for own, aim in [(x[:0], y[:0]), *parts]])
+    # Nothing is left out first, then each block.
+    parts = [(x[out], y[out]) for out in (slice(0), *blocks.T)]
+    gram = np.array([x.T @ x - own.T @ own for own, _ in parts])
+    cross = np.array([x.T @ y - own.T @ aim for own, aim in parts])
     tried = []
     for alpha in _ALPHAS:
         coefs = solve_ridges(gram, cross, alpha)
-        pairs = zip(parts, coefs[1:], strict=True)
+        pairs = zip(parts, coefs, strict=True)
         error = sum(np.sum((aim - own @ coef) ** 2) for (own, aim), coef in pairs)
         tried.append((error, coefs))
     error, coefs = min(tried, key=lambda one: one[0])

@@ -143,7 +143,7 @@ def _refuse_text(table):
 def _may_be_numeric(column):
     if column.dtype.kind in "biufc":
         return True
-    # Objects may be numbers all the same; whether they are is seen as they are converted.
+    # Objects may be numbers all the same; whether they are shows as they are converted.
     return column.dtype == object and not column.map(lambda v: isinstance(v, str)).any()
 
 

@@ -181,7 +181,7 @@ class Forecaster(AttentionEstimator, ABC):
         Notes
         -----
         Intervals of a new series are in units of the differences between its neighbours so
-        far, which a handful of observations do not tell well.
+        far, which a handful of observations do not determine well.
         """
         check_is_fitted(self)
         self._append(*read_later(self, X, y, may_add=True))
@@ -207,7 +207,7 @@ class Forecaster(AttentionEstimator, ABC):
             Steps already observed are forecast one ahead, from the observations before them.
         history : Series, DataFrame, dict or array, default=None
             Fresh observations to forecast from in the place of those known; an array of
-            shape (n_windows, lookback) is answered row by row. A forecaster with features
+            shape (n_windows, lookback) is forecast row by row. A forecaster with features
             finds those of `history` in further rows of X, which then needs an index.
         coverage : float or list of float, default=None
             Probabilities of intervals, as for :meth:`predict_interval`, to be returned beside
@@ -381,7 +381,7 @@ class Forecaster(AttentionEstimator, ABC):
         context : CallbackContext
             Of the fit; further tasks are its subcontexts.
         task_data : dict
-            What callbacks may ask for.
+            Further arguments of callbacks.
         """
 
     @abstractmethod

@@ -46,8 +46,18 @@ class Forecasts:
     def at(cls, origins, candidates, full=False):
         """Combined forecasts, the last value known where no candidate has one.
 
-        Candidates without weight are left out, NaN in `every`, unless `full`: how far all of
-        them disagree is found then.
+        Parameters
+        ----------
+        origins : Origins
+        candidates : CombinedForecast
+            Fitted candidates with their weights.
+        full : bool, default=False
+            Whether candidates without weight are computed as well, and how far all of them
+            disagree. Otherwise they are NaN in `every`.
+
+        Returns
+        -------
+        forecasts : Forecasts
         """
         weights = candidates.weights_at(origins)
         every = candidates.each(origins, None if full else weights.any(axis=0))
@@ -60,7 +70,17 @@ class Forecasts:
         return cls(origins, mean, spread, every=every, weights=weights)
 
     def take(self, rows):
-        """Those of some origins."""
+        """Those of some origins.
+
+        Parameters
+        ----------
+        rows : slice, or ndarray of int or bool
+            Which, by position.
+
+        Returns
+        -------
+        forecasts : Forecasts
+        """
         parts = (self.mean, self.disagreement, self.quantiles, self.every, self.weights)
         parts = (None if part is None else part[rows] for part in parts)
         return Forecasts(self.origins.take(rows), *parts)

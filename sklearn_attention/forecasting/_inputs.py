@@ -137,26 +137,15 @@ def read_request(forecaster, X, history):
     """The table to forecast from, and that of the rows to forecast, in the order of X.
 
     Both have steps on one index of time, and the first has the features that are known
-    beforehand of as many whole horizons as are to be forecast, as far as X has them.
-
-    Parameters
-    ----------
-    forecaster : Forecaster
-        Fitted.
-    X : None, int, date, Index, DataFrame or array
-        What to forecast: the next steps, those up to a date, or one for each row.
-    history : series of any form, or None
-        What to forecast from; None for what has been observed.
-
-    Returns
-    -------
-    table, requested : Table
+    beforehand of as many whole horizons as are to be forecast, as far as X has them. X and
+    `history` are as for `predict`.
     """
     fresh, table = history is not None, forecaster.observed_
     if fresh:
         table = _read_history(forecaster, history)
     unknown = fresh and forecaster.n_features_in_ > 0
-    if X is None or is_date(X) or _is_count(X):
+    is_count = isinstance(X, numbers.Integral) and not isinstance(X, bool)
+    if X is None or is_date(X) or is_count:
         if unknown:
             raise ValueError(
                 "history comes without features: pass X with an index, and rows for the last "
@@ -184,12 +173,8 @@ def read_request(forecaster, X, history):
     return with_known(forecaster, table, rows, requested), requested
 
 
-def _is_count(X):
-    return isinstance(X, numbers.Integral) and not isinstance(X, bool)
-
-
 def _read_history(forecaster, history):
-    """Fresh observations, of which there must be enough."""
+    """A table of fresh series, which must be long enough."""
     known, least = forecaster.observed_, forecaster._least_history
     table = read_series(history, like=known.time, rows_are_series=True, what="history")
     table = fill_values(
@@ -262,7 +247,6 @@ def with_known(forecaster, table, rows, requested):
     last = table.ends - 1
     np.maximum.at(last, requested.series, requested.step)
     if rows is None:
-        nothing = np.empty(0, dtype=np.int64)
-        rows = place(np.empty((0, table.n_features)), None, table, nothing)
+        rows = place(np.empty((0, table.n_features)), None, table, table.ends)
     horizon = forecaster.horizon_
     return with_later_features(table, rows, last, horizon, forecaster.missing)

@@ -17,7 +17,7 @@ from ._windows import NORMALIZE, choose_lookback
 _LEVELS = (0.01, 0.025, 0.05, *np.arange(0.1, 0.91, 0.1).round(1).tolist(), 0.95, 0.975, 0.99)
 # Held-out windows that intervals are calibrated on, evenly spread.
 _MOST_CALIBRATED = 250
-# "auto" may look back over so many seasons as well.
+# "auto" may take so many seasons as well.
 _LONGER = 7
 
 
@@ -54,7 +54,7 @@ class KernelForecaster(Forecaster):
         By how much keys are divided before they are compared, in their own units: one number,
         or one for each column of the keys. "loo" takes the multiple of the keys' spread of
         least squared error, every window predicted from the others but for those that share
-        targets with it, which would tell them.
+        targets with it, which would reveal them.
     normalize : {"standard", "last", None}, default="standard"
         How windows are made alike: by subtracting the mean and dividing by the standard
         deviation, by subtracting the last value, or not at all. Of several series "last"
@@ -108,7 +108,7 @@ class KernelForecaster(Forecaster):
 
     With "standard", windows that vary less than a tenth of the median one of their series are
     not remembered, since what followed is measured in their unit. Of more than 4000 windows
-    evenly spread ones are looked at as the bandwidth is chosen.
+    evenly spread ones are used as the bandwidth is chosen.
 
     Of several series either all windows are averaged, or only those of the series that is
     forecast: whichever has the smaller leave-one-out error over all series. Series with less

@@ -53,8 +53,8 @@ class Transform:
 def shift_of(values):
     """A constant to be added to series that are not negative before logarithms are taken.
 
-    Nothing where they stay clear of zero: below, logarithms tell more of differences between
-    small values than there is to tell. Of many series nothing either, unless there are zeros.
+    Nothing where they stay clear of zero: below, logarithms make too much of differences
+    between small values. Of many series nothing either, unless there are zeros.
     """
     flat = np.concatenate(values)
     positive = flat[flat > 0]

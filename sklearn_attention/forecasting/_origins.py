@@ -14,7 +14,7 @@ _BLOCKS = 5
 # Validation origins of all series together about, and of each at least and at most.
 _ABOUT, _FEWEST, _MOST = 400, 6, 100
 # Series are long from so many horizons on: then so large a share of them is validated, and so
-# many horizons where there are many of them, whose recent errors tell enough.
+# many horizons where there are many of them, whose recent errors suffice.
 _LONG, _SHARE, _PANEL_SPAN = 10, 0.6, 6
 # Steps there have to be before a validation origin.
 _LEAST_KNOWN = 4
@@ -52,7 +52,17 @@ class Origins:
 
     @classmethod
     def at_ends(cls, table, horizon):
-        """The end of each series of a table."""
+        """The end of each series of a table.
+
+        Parameters
+        ----------
+        table : Table
+        horizon : int
+
+        Returns
+        -------
+        origins : Origins
+        """
         return cls(table, np.arange(len(table)), table.lengths, horizon)
 
     @classmethod
@@ -81,19 +91,59 @@ class Origins:
         return len(self.series)
 
     def take(self, rows):
-        """Some of the origins."""
+        """Some of the origins.
+
+        Parameters
+        ----------
+        rows : slice, or ndarray of int or bool
+            Which, by position.
+
+        Returns
+        -------
+        origins : Origins
+        """
         return self.at(self.series[rows], self.known[rows], self.learned[rows])
 
     def learning_until(self, ends):
-        """The same origins, where patterns are learned before some steps, (n_series,)."""
+        """The same origins, where patterns are learned before some steps.
+
+        Parameters
+        ----------
+        ends : ndarray of int of shape (n_series,)
+            Steps of each series that are learned from at most.
+
+        Returns
+        -------
+        origins : Origins
+        """
         return replace(self, learned=np.minimum(self.known, ends[self.series]))
 
     def at(self, series, known, learned=None):
-        """Other origins in the same series, which learn from all that is known by default."""
+        """Other origins in the same table, with the same horizon.
+
+        Parameters
+        ----------
+        series, known : ndarray of int of shape (n_origins,)
+        learned : ndarray of int of shape (n_origins,), default=None
+            None for those known.
+
+        Returns
+        -------
+        origins : Origins
+        """
         return Origins(self.table, series, known, self.horizon, learned)
 
     def joined(self, others):
-        """These origins, and others of the same table after them."""
+        """These origins, and others of the same table after them.
+
+        Parameters
+        ----------
+        others : Origins
+
+        Returns
+        -------
+        origins : Origins
+        """
         parts = [(own.series, own.known, own.learned) for own in (self, others)]
         return self.at(*map(np.concatenate, zip(*parts, strict=True)))
 
@@ -159,7 +209,13 @@ class Origins:
         return np.where(steps >= 0, self._values(steps), np.nan)
 
     def targets(self):
-        """What followed, NaN beyond the end of a series; (n_origins, horizon)."""
+        """Values of the steps to forecast.
+
+        Returns
+        -------
+        targets : ndarray of shape (n_origins, horizon)
+            NaN beyond the end of a series.
+        """
         last = self.table.lengths[self.series][:, None] - 1
         values = self._values(np.minimum(self.steps, last))
         return np.where(self.steps <= last, values, np.nan)
@@ -169,13 +225,27 @@ class Origins:
         return self.table.value[self.table.first[self.series][:, None] + np.maximum(steps, 0)]
 
     def past_features(self, length):
-        """Features of the last steps known; (n_origins, length, n_features), or None."""
+        """Features of the last steps known; None if there are none.
+
+        Parameters
+        ----------
+        length : int
+
+        Returns
+        -------
+        features : ndarray of shape (n_origins, length, n_features) or None
+        """
         if self.table.n_features == 0:
             return None
         return self._features(self.known[:, None] - length + np.arange(length))
 
     def future_features(self):
-        """Features of the steps to forecast; (n_origins, horizon, n_known), or None."""
+        """Features of the steps to forecast that are known beforehand; None if there are none.
+
+        Returns
+        -------
+        features : ndarray of shape (n_origins, horizon, n_known) or None
+        """
         if self.table.n_features == 0 or len(self.table.known) == 0:
             return None
         return self._features(self.steps)[:, :, self.table.known]

@@ -91,7 +91,7 @@ class OwnAnalogs:
         if left_out is not None:
             squared[left_out] = np.inf
         nearest = squared.min(axis=1, keepdims=True)
-        # Rounding must not tell one exact repetition from another.
+        # Rounding must not distinguish one exact repetition from another.
         floor = 1e-12 * (lengths[0] + lengths[1].max()) + 1e-300
         ratio = (squared - nearest) / np.maximum(nearest, floor)
         found = []

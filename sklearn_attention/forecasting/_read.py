@@ -148,7 +148,7 @@ def _of_long(y, times, what, kind):
 
 def _of_parts(indexes, names, value, form, times, what):
     """Series that have indexes of their own."""
-    # The frequency of the longest can be told best.
+    # The frequency of the longest is the clearest.
     model = times(max(indexes, key=len))
     alike = len({own.dtype for own in indexes}) == 1
     if not alike:  # of several time zones or resolutions

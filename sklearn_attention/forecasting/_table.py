@@ -174,20 +174,46 @@ class Table:
         return [self.value[start:stop] for start, stop in spans]
 
     def feature_rows(self, series, steps):
-        """Rows of some steps, counted from the start of each series, which broadcast.
+        """Rows of some steps; the first and last of a series stand for steps beyond them.
 
-        The first and last row of a series stand for steps before and after them.
+        Parameters
+        ----------
+        series : ndarray of int
+        steps : ndarray of int
+            Counted from the start of each series; both are broadcast.
+
+        Returns
+        -------
+        rows : ndarray of int
         """
         return self.first[series] + np.clip(steps, 0, self.counts[series] - 1)
 
     def with_values(self, values):
-        """The same with other values of the steps observed; a list of arrays."""
+        """The same with other values of the steps observed.
+
+        Parameters
+        ----------
+        values : list of ndarray of shape (n_steps,)
+
+        Returns
+        -------
+        table : Table
+        """
         value = np.full(len(self.value), np.nan)
         value[positions(self.first, self.lengths)[1]] = np.concatenate(values)
         return self._as_long(self.lengths, value=value)
 
     def extended(self, forecasts):
-        """The series with forecasts (n_series, n_steps) after their ends."""
+        """The series with forecasts after their ends.
+
+        Parameters
+        ----------
+        forecasts : ndarray of shape (n_series, n_steps)
+
+        Returns
+        -------
+        table : Table
+        """
         n = forecasts.shape[1]
         longer = self.resized(np.maximum(self.counts, self.lengths + n))
         value = longer.value.copy()
@@ -195,21 +221,50 @@ class Table:
         return longer._as_long(self.lengths + n, value=value)
 
     def resized(self, counts):
-        """So many rows of each series (n_series,), at least one; the last features repeated."""
+        """So many rows of each series, where the last features are repeated.
+
+        Parameters
+        ----------
+        counts : ndarray of int of shape (n_series,)
+            At least 1.
+
+        Returns
+        -------
+        table : Table
+        """
         series, place = positions(0, counts)
         value = np.where(place < self.counts[series], 0.0, np.nan)
         longer = self.of_rows(self.feature_rows(series, place))
         return replace(longer, step=self.starts[series] + place, value=longer.value + value)
 
     def of_rows(self, rows):
-        """Some of the rows, of the same series."""
+        """Some of the rows, of the same series.
+
+        Parameters
+        ----------
+        rows : ndarray of int
+
+        Returns
+        -------
+        table : Table
+        """
         return replace(
             self, series=self.series[rows], step=self.step[rows], value=self.value[rows],
             features=self.features[rows],
         )  # fmt: skip
 
     def between(self, first, last):
-        """Rows from the first to the last observation of each series in a stretch of steps."""
+        """Rows from the first to the last observation of each series in a stretch of steps.
+
+        Parameters
+        ----------
+        first, last : int
+            Positions of its first step, and of the one after its last.
+
+        Returns
+        -------
+        table : Table
+        """
         inside = (self.step >= first) & (self.step < last) & ~np.isnan(self.value)
         rows = np.flatnonzero(inside)
         begin, end = np.full(len(self), len(self.value)), np.zeros(len(self), dtype=np.int64)
@@ -218,7 +273,18 @@ class Table:
         return self.of_rows(positions(begin, np.maximum(end - begin, 0))[1])
 
     def take(self, which, begin=0):
-        """Some of the series as training series of their own, steps counted from `begin`."""
+        """Some of the series as training series of their own.
+
+        Parameters
+        ----------
+        which : ndarray of int
+        begin : int, default=0
+            Position that steps are counted from.
+
+        Returns
+        -------
+        table : Table
+        """
         counts = self.counts[which]
         some = self.of_rows(positions(self.first[which], counts)[1])
         return replace(
@@ -228,9 +294,16 @@ class Table:
         )  # fmt: skip
 
     def append(self, later):
-        """The rows of both; those of `later`, on the same index of time, follow.
+        """These rows, and those of another table that follow.
 
-        Further series of `later` are no training series.
+        Parameters
+        ----------
+        later : Table
+            On the same index of time; its further series are no training series.
+
+        Returns
+        -------
+        table : Table
         """
         pairs = [[getattr(own, name) for own in (self, later)] for name in _COLUMNS]
         series, step, value, features = map(np.concatenate, pairs)

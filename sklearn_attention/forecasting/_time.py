@@ -60,7 +60,16 @@ class TimeIndex:
 
     @classmethod
     def of_positions(cls, n):
-        """The index of n steps without one: 0, 1, 2, ..."""
+        """The index of n steps without one: 0, 1, 2, ...
+
+        Parameters
+        ----------
+        n : int
+
+        Returns
+        -------
+        time : TimeIndex
+        """
         return cls("position", np.arange(n, dtype=np.int64), 1)
 
     @classmethod
@@ -191,14 +200,32 @@ class TimeIndex:
         return found.astype(np.int64)
 
     def extended(self, n):
-        """The same index with n further steps."""
+        """The same index with n further steps.
+
+        Parameters
+        ----------
+        n : int
+
+        Returns
+        -------
+        time : TimeIndex
+        """
         if n == 0:
             return self
         later = numbers_of(self.between(len(self), len(self) + n))
         return replace(self, values=np.concatenate([self.values, later]))
 
     def reaching(self, number):
-        """The same index, with further steps up to a number such as `values` has."""
+        """The same index, with further steps up to a number such as `values` has.
+
+        Parameters
+        ----------
+        number : int
+
+        Returns
+        -------
+        time : TimeIndex
+        """
         if number <= self.values[-1]:
             return self
         if self.kind == "datetime":
@@ -207,12 +234,31 @@ class TimeIndex:
         return self.extended(-(-int(number - self.values[-1]) // self._step))
 
     def find(self, numbers):
-        """Positions of numbers such as `values` has, -1 for those that are not among them."""
+        """Positions of numbers such as `values` has.
+
+        Parameters
+        ----------
+        numbers : ndarray of int of shape (n,)
+
+        Returns
+        -------
+        positions : ndarray of int of shape (n,)
+            -1 for those that are not among them.
+        """
         places = np.minimum(np.searchsorted(self.values, numbers), len(self) - 1)
         return np.where(self.values[places] == numbers, places, -1)
 
     def name_steps(self, positions):
-        """Names of the first few of some steps, for a message."""
+        """Names of the first few of some steps, for a message.
+
+        Parameters
+        ----------
+        positions : sequence of int
+
+        Returns
+        -------
+        names : str
+        """
         return _name(self.between(0, int(np.max(positions)) + 1)[np.asarray(positions)])
 
     def _timestamps(self, values):

@@ -17,7 +17,7 @@ from ..training._settings import NetworkDefaults
 from ._calibration import Calibration
 from ._candidate_attention import CandidateAttention, fit_attention
 from ._classical import Classical
-from ._combination import CANDIDATES, CombinedForecast, fit_alone, fit_combined
+from ._combination import CANDIDATES, CombinedForecast, fit_combined, fit_transformer
 from ._feature_effects import FeatureEffects
 from ._feature_ridge import FeatureBasis, FeatureRidge
 from ._forecaster import Forecaster
@@ -340,7 +340,7 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         transformer = self._new_transformer(table.lengths.max(), task)
         if self.candidates is None:
             self.transform_ = Transform(bounds=self.bounds)
-            self.combined_, validation = fit_alone(transformer, table, self.horizon_)
+            self.combined_, validation = fit_transformer(transformer, table, self.horizon_)
             self.calibration_ = Calibration.fit(self._forecasts(validation))
             return
         kinds = CANDIDATES if self.candidates == "auto" else self.candidates

@@ -32,7 +32,7 @@ class WindowRegressor:
     def fit(self, training):
         """Learn, and forecast validation origins by clones learned apart from them."""
         origins = training.origins
-        origins = origins.take(np.flatnonzero(origins.known >= self.lookback))
+        origins = origins.take(origins.known >= self.lookback)
         origins = origins.take(evenly_spread(len(origins), _MOST_WINDOWS))
         unit = naive_scales(origins.table.values)
         blank = replace(self, fitted=None, unit=unit)

@@ -14,7 +14,7 @@ NORMALIZE = ("last", "standard")
 
 # Windows that the units of features are measured on.
 _MOST_MEASURED = 5000
-# "auto" looks back so many seasons, and at least over the horizon and so many steps, but over
+# "auto" takes so many seasons, and at least over the horizon and so many steps, but over
 # no more than this share of the longest series.
 _SEASONS, _FEWEST_STEPS, _LARGEST_SHARE = 3, 10, 0.25
 # Windows that there have to be to learn from.

@@ -137,7 +137,7 @@ class TestChooseWeights:
         # A single choice of temperature and share, so that errors choose nothing else.
         monkeypatch.setattr(module, "_TEMPERATURES", (0.2,))
         monkeypatch.setattr(module, "_SHARES", (0.5,))
-        monkeypatch.setattr(module, "_SHARES_ALONE", (0.5,))
+        monkeypatch.setattr(module, "_SHARES_OF_ONE", (0.5,))
         training, forecasts = make(lengths)
         expected, _, combined = choose_weights(forecasts, training)
         block = training.n_blocks // 2
