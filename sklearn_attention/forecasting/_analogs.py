@@ -131,10 +131,10 @@ class Analogs:
 
     def memories(self, origins):
         """Rows of origins, each time with the slice of windows that they are forecast from."""
-        own = np.where(self.pooled, -1, origins.identity)
+        source = np.where(self.pooled, -1, origins.identity)
         counts = np.bincount(self.series, minlength=len(self.scale))
-        own = np.where(counts[own] >= FEWEST_OWN, own, -1)
-        for i, rows in by_group(own):
+        source = np.where(counts[source] >= FEWEST_OWN, source, -1)
+        for i, rows in by_group(source):
             ends = np.searchsorted(self.series, [i, i + 1]) if i >= 0 else (0, len(self.keys))
             yield rows, slice(*ends)
 

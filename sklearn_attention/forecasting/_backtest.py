@@ -112,27 +112,27 @@ class _Past:
         happened = happened.of_rows(np.flatnonzero(there))
         if not len(happened.step):
             return []
-        own, rows = happened.take(self.known, self.begin), None
-        covered = np.ones(len(own.step), dtype=bool)
+        actual, rows = happened.take(self.known, self.begin), None
+        covered = np.ones(len(actual.step), dtype=bool)
         if self.rows is not None:
             # Rows between the past and the stretch are needed too.
             first = self.ends[self.known].min()
             rows = self.rows.take((self.rows.step >= first) & (self.rows.step < stop))
             rows = self._of_model(rows)
-            size = 1 + max(found.step.max(initial=0) for found in (own, rows))
-            covered = np.isin(*(found.series * size + found.step for found in (own, rows)))
-        requested = request(own, own.series[covered], own.step[covered])
+            size, both = len(self.table.time), (actual, rows)
+            covered = np.isin(*(part.series * size + part.step for part in both))
+        requested = request(actual, actual.series[covered], actual.step[covered])
         table = with_known(model, model.observed_, rows, requested)
         if not covered.all():
-            step = own.step[~covered][0]
-            lost = own.time.between(step, step + 1)[0]
+            step = actual.step[~covered][0]
+            lost = actual.time.between(step, step + 1)[0]
             raise ValueError(f"X has no rows for {lost}, where y has values: add them.")
         forecasts, columns = model._forecast_rows(table, requested, coverage)
-        forecasts = forecasts.reshape(len(own.step), -1).astype(own.form.dtype)
+        forecasts = forecasts.reshape(len(actual.step), -1).astype(actual.form.dtype)
         found = pd.DataFrame(forecasts, columns=columns or ["forecast"])
-        found.insert(0, "series", self.known[own.series])
-        found.insert(1, "time", own.time.between(0, own.step.max() + 1)[own.step])
-        found.insert(2, "actual", own.value)
+        found.insert(0, "series", self.known[actual.series])
+        found.insert(1, "time", actual.time.between(0, actual.step.max() + 1)[actual.step])
+        found.insert(2, "actual", actual.value)
         return [found]
 
 

@@ -41,6 +41,15 @@ class Calibration:
     errors are taken to grow like :math:`\sqrt{1 + s / \sigma}`. The unit of an error is from
     other blocks of its series, as those to come are no part of it either: from few blocks it is
     uncertain, and the errors in such units have the longer tails that make up for it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_attention.forecasting import Calibration, Forecasts, Origins, Table
+    >>> origins = Origins.within(Table.of([np.arange(8.0)]), horizon=1)
+    >>> naive = Forecasts(origins, origins.past(1))
+    >>> Calibration.fit(naive).intervals(naive, [0.5])[-1]
+    array([[5., 7.]])
     """
 
     levels: np.ndarray
@@ -148,11 +157,11 @@ class Calibration:
 
     def _units(self, forecasts):
         """Errors to be expected at the origins; (n_origins, horizon or 1)."""
-        own, scale = forecasts.origins.identity, 1.0
-        if (own < 0).any():
+        identity, scale = forecasts.origins.identity, 1.0
+        if (identity < 0).any():
             scale = forecasts.origins.units(np.ones(len(self.unit)))
         error, unit = (
-            np.where(own >= 0, learned[own], scale * usual)
+            np.where(identity >= 0, learned[identity], scale * usual)
             for learned, usual in zip((self.error, self.unit), self.usual, strict=True)
         )
         return unit[:, None] * _growth(forecasts, error)
@@ -242,7 +251,7 @@ def _errors_of_walks(values, scale, horizon, n_levels):
     Steps of all series in their units, times the root of the number of steps ahead.
     """
     pairs = zip(values, scale, strict=True)
-    steps = np.concatenate([np.zeros(1), *(np.diff(own) / size for own, size in pairs)])
+    steps = np.concatenate([np.zeros(1), *(np.diff(series) / size for series, size in pairs)])
     growth = np.sqrt(np.arange(1, horizon + 1))
     return np.repeat((steps[:, None] * growth)[:, :, None], n_levels, axis=2)
 
@@ -257,14 +266,14 @@ def error_units(errors, series, scale):
     total = np.where(there, np.abs(errors), 0).sum(axis=(1, 2))
     ratio = total / np.maximum(there.sum(axis=(1, 2)), 1) / scale[series]
     count = np.bincount(series, minlength=len(scale))
-    own = np.bincount(series, ratio, minlength=len(scale)) / np.maximum(count, 1)
-    positive = own > 0
+    error = np.bincount(series, ratio, minlength=len(scale)) / np.maximum(count, 1)
+    positive = error > 0
     # Series that are forecast but for rounding, such as constant ones, say nothing of others.
-    clear = own > _EXACT * own.max(initial=0.0)
-    usual = float(np.exp(np.log(own[clear]).mean())) if clear.any() else 1.0
+    clear = error > _EXACT * error.max(initial=0.0)
+    usual = float(np.exp(np.log(error[clear]).mean())) if clear.any() else 1.0
     # Sizes differ by factors: one series of large errors must not widen those of all others.
     share = count / (count + _BORROWED)
-    return scale * usual * np.where(positive, own / usual, 1.0) ** share, usual
+    return scale * usual * np.where(positive, error / usual, 1.0) ** share, usual
 
 
 def errors_at(errors, levels, level):

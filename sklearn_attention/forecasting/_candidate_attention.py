@@ -99,7 +99,8 @@ def fit_attention(training, combined, classical, random_state):
         origins = _training_origins(table, end, horizon, random_state)
         before = origins.steps < end[origins.series][:, None]
         inputs = inputs_at(origins, classical)
-        networks = [train(inputs, before, origins.series, classical.logs, own) for own in seeds]
+        data = inputs, before, origins.series, classical.logs
+        networks = [train(*data, seed) for seed in seeds]
         return CandidateAttention(classical, 1.0, networks)
 
     trial = learn(until, seeds[:1])
@@ -108,7 +109,7 @@ def fit_attention(training, combined, classical, random_state):
     fixed, targets = combined[near], origins.targets()
     scale = training.scale[origins.series, None]
     mixed = [share * learned + (1 - share) * fixed for share in _SHARES]
-    best = np.argmin([np.nanmean(np.abs(own - targets) / scale) for own in mixed])
+    best = np.argmin([np.nanmean(np.abs(forecasts - targets) / scale) for forecasts in mixed])
     share, held_out = float(_SHARES[best]), combined.copy()
     held_out[near] = mixed[best]
     found = learn(lengths, seeds[1:]) if share else replace(trial, networks=[])
@@ -150,10 +151,11 @@ def _units(origins, season):
     counts = np.maximum([origins.known, origins.learned], 1)
     units, order = np.empty(counts.shape), np.argsort(season.row, kind="stable")
     ends = np.searchsorted(season.row[order], np.arange(1, len(season.series)))
-    for own in np.split(order, ends):
-        adjusted = season.adjusted(season.row[own[:1]], counts[:, own].max(keepdims=True)[0])[0]
+    for rows in np.split(order, ends):
+        longest = counts[:, rows].max(keepdims=True)[0]
+        adjusted = season.adjusted(season.row[rows[:1]], longest)[0]
         changes = np.cumsum(np.abs(np.diff(adjusted, prepend=adjusted[0])))
-        units[:, own] = changes[counts[:, own] - 1] / np.maximum(counts[:, own] - 1, 1)
+        units[:, rows] = changes[counts[:, rows] - 1] / np.maximum(counts[:, rows] - 1, 1)
     return units[:, :, None]
 
 

@@ -83,7 +83,7 @@ def train(inputs, learned, series, logs, seed):
 def apply(weights, inputs):
     """Forecasts of a network, (n_origins, horizon), in the units of the series."""
     network = _build(inputs, seed=0)
-    network.load_state_dict({name: torch.from_numpy(own) for name, own in weights.items()})
+    network.load_state_dict({name: torch.from_numpy(value) for name, value in weights.items()})
     found = network(*_tensors(inputs)).double().numpy()
     return found * inputs.unit + inputs.level
 
@@ -97,7 +97,7 @@ def _build(inputs, seed):
 
 def _tensors(inputs):
     """Columns (n_origins, n_inputs) that the network reads, and the candidates it weighs."""
-    past, candidates = (np.float32(own) for own in (inputs.past, inputs.candidates))
+    past, candidates = (np.float32(array) for array in (inputs.past, inputs.candidates))
     # NumPy's asinh takes a twentieth of the time that torch's takes.
     parts = np.arcsinh(past), np.arcsinh(candidates).reshape(len(past), -1), inputs.statistics
     return _tensor(np.concatenate(parts, axis=1)), _tensor(candidates)

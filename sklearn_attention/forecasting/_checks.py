@@ -184,15 +184,7 @@ def resolve_past(past_features, n_features, names):
 
 
 def fill_line(values):
-    """Values with the missing ones on the line between their neighbours.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn_attention.forecasting._checks import fill_line
-    >>> fill_line(np.array([1.0, np.nan, 3.0]))
-    array([1., 2., 3.])
-    """
+    """Values with the missing ones on the line between their neighbours."""
     known = np.flatnonzero(~np.isnan(values))
     return np.interp(np.arange(len(values)), known, values[known])
 
@@ -200,20 +192,10 @@ def fill_line(values):
 def fill_seasonal(values, season_length):
     r"""Values with the missing ones as the seasons beside them have it.
 
-    Notes
-    -----
     With a season of :math:`s` steps, :math:`y_t` is :math:`y_{t-s}` plus the difference
     :math:`y_t - y_{t-s}`, interpolated between the steps at which it is known. The mean of this
-    and of the same with :math:`t+s` is taken, or the one of both there is. A trend and a season
-    that do not change are so filled in exactly. Where both neighbours are missing too, values
-    are on the line between those known.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn_attention.forecasting._checks import fill_seasonal
-    >>> fill_seasonal(np.array([1.0, 5.0, 2.0, np.nan, 3.0, 7.0]), 2)
-    array([1., 5., 2., 6., 3., 7.])
+    and of the same with :math:`t+s` is taken, or the one of both there is: a trend and a season
+    that do not change are filled in exactly. Elsewhere values are on the line.
     """
     lost, line = np.isnan(values), fill_line(values)
     if season_length == 1 or not lost.any():

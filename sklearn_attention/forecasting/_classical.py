@@ -43,8 +43,8 @@ class Classical:
         learned = validation.known.copy()
         for block in range(training.n_blocks):
             rows = np.flatnonzero(training.block == block)
-            own = validation.take(rows).learning_until(training.earliest(rows))
-            learned[rows] = own.learned
+            origins = validation.take(rows).learning_until(training.earliest(rows))
+            learned[rows] = origins.learned
         return self, self.forecast(replace(validation, learned=learned))
 
     def forecast(self, origins):
@@ -57,10 +57,10 @@ class Classical:
         for group in groups_of(lengths):
             place = np.full(len(lengths), -1)
             place[group] = np.arange(len(group))
-            own = np.flatnonzero(place[season.row] >= 0)
+            rows = np.flatnonzero(place[season.row] >= 0)
             table = season.adjusted(group, lengths[group])
-            last = known[own] - 1
-            found[own] = self._adjusted(table, place[season.row[own]], last, origins.horizon)
+            last = known[rows] - 1
+            found[rows] = self._adjusted(table, place[season.row[rows]], last, origins.horizon)
         return found + season.at(season.row[:, None], origins.steps)[:, None]
 
     def _adjusted(self, table, row, last, horizon):
@@ -89,8 +89,8 @@ class Classical:
         median = np.median(central, axis=0)
         both = (line + calm) / 2
         of_blocks = np.repeat(both[None], len(sizes) + 1, axis=0)
-        for (size, rows, (means, own, end)), methods in zip(blocks, smoothed[1:], strict=False):
-            path = _between(size, means[own, end], methods, horizon)
+        for (size, rows, (means, at, end)), methods in zip(blocks, smoothed[1:], strict=False):
+            path = _between(size, means[at, end], methods, horizon)
             of_blocks[1 + sizes.index(size), rows] = path
         of_blocks = of_blocks.mean(axis=0)
         return np.stack([*parts, median, of_blocks, (median + of_blocks) / 2], axis=1)
@@ -106,10 +106,10 @@ def _blocks(table, size, row, last):
         rows = np.flatnonzero(((last + 1) % size == shift) & ((last + 1) // size >= 2))
         if len(rows):
             end = (last[rows] + 1) // size
-            used, own = np.unique(row[rows], return_inverse=True)
+            used, at = np.unique(row[rows], return_inverse=True)
             steps = slice(shift, shift + size * end.max())
             means = table[used, steps].reshape(len(used), -1, size).mean(axis=2)
-            yield size, rows, (means, own, end - 1)
+            yield size, rows, (means, at, end - 1)
 
 
 def _between(size, now, methods, horizon):

@@ -92,7 +92,7 @@ def choose_weights(forecasts, training):
         weights[weights < _LEAST_WEIGHT] = 0.0
         return weights / weights.sum(axis=1, keepdims=True)
 
-    held_out = sum(t * own for t, own in zip(trust, combined, strict=True))
+    held_out = sum(t * forecasts for t, forecasts in zip(trust, combined, strict=True))
     return averaged(own), averaged(unknown)[0], held_out
 
 
@@ -168,13 +168,13 @@ class CombinedForecast:
 
     def share_of(self, kind):
         """Mean weight over series of all candidates of a class."""
-        own = [isinstance(one, kind) for one in self.candidates for _ in one.names]
-        return float(self.weights[:, own].sum(axis=1).mean())
+        of_kind = [isinstance(one, kind) for one in self.candidates for _ in one.names]
+        return float(self.weights[:, of_kind].sum(axis=1).mean())
 
     def weights_at(self, origins):
         """Weights of the candidates at some origins; (n_origins, n_names)."""
-        own = origins.identity
-        return np.where((own >= 0)[:, None], self.weights[own], self.usual)
+        identity = origins.identity
+        return np.where((identity >= 0)[:, None], self.weights[identity], self.usual)
 
     def each(self, origins, wanted=None):
         """Forecasts of the candidates; (n_origins, n_names, horizon).
@@ -220,7 +220,7 @@ def fit_combined(table, horizon, seasons, lookback, logs, kinds=CANDIDATES):
     if "classical" in kinds:
         # Of many series the usual season is enough, and costs enough.
         adjusted = seasons if n_series < PANEL else seasons[:1]
-        candidates += [Classical(own, logs, own != seasons[0]) for own in adjusted]
+        candidates += [Classical(season, logs, season != seasons[0]) for season in adjusted]
     if "seasonal" in kinds:
         candidates += [SeasonalProfiles(season) for season in seasons if season > 1]
     if "ridge" in kinds:

@@ -51,9 +51,9 @@ class FeatureEffects:
         longest = origins.known.max(initial=0) if fresh else 0
         found = []
         for rows in chunks(np.arange(len(origins)), _MOST_VALUES, longest):
-            own = cut_at_origins(origins.take(rows)) if fresh else origins
-            rest = forecast(replace(own, table=self.take_out(own.table)))
-            found.append(rest + self.ahead(own)[:, None])
+            cut = cut_at_origins(origins.take(rows)) if fresh else origins
+            rest = forecast(replace(cut, table=self.take_out(cut.table)))
+            found.append(rest + self.ahead(cut)[:, None])
         return np.concatenate(found)
 
     def ahead(self, origins):
@@ -101,22 +101,22 @@ def learn_effects(training, season_length):
     for i in series:
         values = table.values[i] / training.scale[i]
         steps = np.arange(len(values))
-        own = table.features[table.feature_rows(i, steps)]
-        own = basis(own[:, table.known], table.known)
-        x.append(own[lag:] - own[:-lag])
+        columns = table.features[table.feature_rows(i, steps)]
+        columns = basis(columns[:, table.known], table.known)
+        x.append(columns[lag:] - columns[:-lag])
         y.append(values[lag:] - values[:-lag])
         inside = training.within(i, steps)
         blocks.append(inside[lag:] | inside[:-lag])
     x, y, blocks = (np.concatenate(parts) for parts in (x, y, blocks))
     # Nothing is left out first, then each block.
     parts = [(x[out], y[out]) for out in (slice(0), *blocks.T)]
-    gram = np.array([x.T @ x - own.T @ own for own, _ in parts])
-    cross = np.array([x.T @ y - own.T @ aim for own, aim in parts])
+    gram = np.array([x.T @ x - columns.T @ columns for columns, _ in parts])
+    cross = np.array([x.T @ y - columns.T @ aim for columns, aim in parts])
     tried = []
     for alpha in _ALPHAS:
         coefs = solve_ridges(gram, cross, alpha)
         pairs = zip(parts, coefs, strict=True)
-        error = sum(np.sum((aim - own @ coef) ** 2) for (own, aim), coef in pairs)
+        error = sum(np.sum((aim - columns @ coef) ** 2) for (columns, aim), coef in pairs)
         tried.append((error, coefs))
     error, coefs = min(tried, key=lambda one: one[0])
     if error >= (1 - _LEAST_EXPLAINED) * sum(np.sum(aim**2) for _, aim in parts):
@@ -128,7 +128,8 @@ def learn_effects(training, season_length):
 def fit_each(candidates, training):
     """Fitted candidates, and their held-out forecasts side by side."""
     pairs = [one.fit(training) for one in candidates]
-    return [own for own, _ in pairs], np.concatenate([found for _, found in pairs], axis=1)
+    fitted, found = zip(*pairs, strict=True)
+    return list(fitted), np.concatenate(found, axis=1)
 
 
 def fit_without_effects(candidates, training, effects, apart):
@@ -139,11 +140,11 @@ def fit_without_effects(candidates, training, effects, apart):
     """
     names = sum(len(one.names) for one in candidates)
     found = np.empty((len(training.validation), names, training.origins.horizon))
-    for block, own in enumerate(apart):
+    for block, effects_of_block in enumerate(apart):
         rows = np.flatnonzero(training.block == block)
         validation = training.validation.take(rows)
         part = replace(training, validation=validation, block=np.zeros_like(rows))
-        part, ahead = _without(part, own), own.ahead(validation)
+        part, ahead = _without(part, effects_of_block), effects_of_block.ahead(validation)
         found[rows] = fit_each(candidates, part)[1] + ahead[:, None]
     training = _without(training, effects)
     fitted = [
@@ -156,5 +157,5 @@ def _without(training, effects):
     """Training on series without effects."""
     table = effects.take_out(training.origins.table)
     parts = (training.origins, training.validation)
-    origins, validation = (replace(own, table=table) for own in parts)
+    origins, validation = (replace(origins, table=table) for origins in parts)
     return replace(training, origins=origins, validation=validation)

@@ -33,9 +33,9 @@ class FeatureBasis:
         center, scale = features.mean(axis=0), dividing(spread_of(features, axis=0))
         pairs = [
             (i, knot)
-            for i, own in enumerate(((features - center) / scale).T)
-            if len(np.unique(own)) >= _FEWEST_VALUES
-            for knot in np.unique(np.quantile(own, _KNOTS))
+            for i, column in enumerate(((features - center) / scale).T)
+            if len(np.unique(column)) >= _FEWEST_VALUES
+            for knot in np.unique(np.quantile(column, _KNOTS))
         ]
         bends = np.array([i for i, _ in pairs], dtype=np.int64)
         return cls(center, scale, bends, np.array([knot for _, knot in pairs]))
@@ -86,7 +86,7 @@ class FeatureRidge:
         for block in range(training.n_blocks):
             out = training.overlapping(origins.series, origins.known, block)
             part = ridge._products(origins.take(out))
-            apart.append([own - less for own, less in zip(every, part, strict=True)])
+            apart.append([whole - less for whole, less in zip(every, part, strict=True)])
         targets, unit = validation.targets(), training.scale[validation.series, None]
         tried = []
         for alpha in _ALPHAS:
@@ -100,8 +100,8 @@ class FeatureRidge:
         """Forecasts at some origins; (n_origins, 1, horizon)."""
         found = np.full((len(origins), 1, origins.horizon), np.nan)
         for rows in chunks(np.arange(len(origins)), _CHUNK) if self.coef is not None else ():
-            own = origins.take(rows)
-            fixed, moving, level, unit = self._columns(own)
+            some = origins.take(rows)
+            fixed, moving, level, unit = self._columns(some)
             n = fixed.shape[1]
             ahead = fixed @ self.coef[:, :n].T
             ahead += np.einsum("nhc,hc->nh", moving, self.coef[:, n:])
@@ -133,10 +133,10 @@ class FeatureRidge:
         """Products of columns with one another and with targets, summed over origins."""
         gram = cross = 0.0
         for rows in chunks(np.arange(len(origins)), _CHUNK):
-            own = origins.take(rows)
-            fixed, moving, level, unit = self._columns(own)
-            missed = (own.targets() - level) / unit
-            every = np.repeat(fixed[:, None], own.horizon, axis=1)
+            some = origins.take(rows)
+            fixed, moving, level, unit = self._columns(some)
+            missed = (some.targets() - level) / unit
+            every = np.repeat(fixed[:, None], some.horizon, axis=1)
             columns = np.concatenate([every, moving], axis=2).swapaxes(0, 1)
             gram = gram + columns.swapaxes(1, 2) @ columns
             cross = cross + np.einsum("hnc,nh->hc", columns, missed)
@@ -150,7 +150,7 @@ def solve_ridges(gram, cross, alpha):
     """
     n = gram.shape[1]
     found = np.empty(cross.shape)
-    for i, (own, aim) in enumerate(zip(gram, cross, strict=True)):
-        penalty = alpha * np.trace(own) / n or 1.0
-        found[i] = cho_solve(cho_factor(own + penalty * np.eye(n)), aim)
+    for i, (products, aim) in enumerate(zip(gram, cross, strict=True)):
+        penalty = alpha * np.trace(products) / n or 1.0
+        found[i] = cho_solve(cho_factor(products + penalty * np.eye(n)), aim)
     return found

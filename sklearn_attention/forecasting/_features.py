@@ -89,17 +89,17 @@ def _shared(index, y):
     if isinstance(index, pd.DatetimeIndex | pd.PeriodIndex):
         return True
     # Numbers may count rows: as many as all series have together are meant to be theirs.
-    own = len(index) == len(rows) and rows.get_level_values(0).nunique() > 1
-    return not isinstance(index, pd.MultiIndex) and not own
+    of_rows = len(index) == len(rows) and rows.get_level_values(0).nunique() > 1
+    return not isinstance(index, pd.MultiIndex) and not of_rows
 
 
 def _check_index(index, y):
     """Rows of features and of a series with an index must be about the same steps."""
-    own = y.index if isinstance(y, pd.Series | pd.DataFrame) else None
-    if index is None or own is None or index.equals(own):
+    other = y.index if isinstance(y, pd.Series | pd.DataFrame) else None
+    if index is None or other is None or index.equals(other):
         return
-    both = zip(index, own, strict=False)
-    mine, theirs = next((pair for pair in both if pair[0] != pair[1]), (index[0], own[0]))
+    both = zip(index, other, strict=False)
+    mine, theirs = next((pair for pair in both if pair[0] != pair[1]), (index[0], other[0]))
     raise ValueError(
         f"X and y have different indexes ({mine} beside {theirs}): give both the same, for "
         "example with X.loc[y.index]."

@@ -436,7 +436,7 @@ class Forecaster(AttentionEstimator, ABC):
 
     def _intervals(self, table, requested, coverages, fresh):
         """Forecasts and the ends of intervals; (n_rows, 1 + 2 n_coverages)."""
-        ends = [(1 + side * own) / 2 for own in coverages for side in (-1, 1)]
+        ends = [(1 + side * coverage) / 2 for coverage in coverages for side in (-1, 1)]
 
         def finish(forecasts, drift, n_blocks):
             found = self.calibration_.intervals(forecasts, coverages, drift, n_blocks)

@@ -58,9 +58,9 @@ def shift_of(values):
     """
     flat = np.concatenate(values)
     positive = flat[flat > 0]
-    few = len(values) < PANEL
-    near = [own.min() < _NEAR_ZERO * np.median(own) for own in values] if few else [False]
-    if len(positive) == 0 or (len(positive) == len(flat) and not any(near)):
+    tried = values if len(values) < PANEL else ()
+    near = any(series.min() < _NEAR_ZERO * np.median(series) for series in tried)
+    if len(positive) == 0 or (len(positive) == len(flat) and not near):
         return 0.0
     return float(_SHIFT * np.median(positive))
 

@@ -178,7 +178,7 @@ def naive_scales(values):
 
     1 for constant series and single values, so that they may divide; (n_series,).
     """
-    steps = [np.abs(np.diff(own)).mean() if len(own) > 1 else 0.0 for own in values]
+    steps = [np.abs(np.diff(series)).mean() if len(series) > 1 else 0.0 for series in values]
     return dividing(np.array(steps))
 
 

@@ -38,6 +38,20 @@ class Origins:
     learned : ndarray of int of shape (n_origins,), default=None
         How many steps of its series seasonal patterns are learned from at each origin; those
         known where None is passed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_attention.forecasting import Origins, Table
+    >>> origins = Origins.within(Table.of([np.arange(6.0)]), horizon=2, lookback=3)
+    >>> origins.known
+    array([3, 4])
+    >>> origins.past(3)
+    array([[0., 1., 2.],
+           [1., 2., 3.]])
+    >>> origins.targets()
+    array([[3., 4.],
+           [4., 5.]])
     """
 
     table: Table
@@ -144,7 +158,7 @@ class Origins:
         -------
         origins : Origins
         """
-        parts = [(own.series, own.known, own.learned) for own in (self, others)]
+        parts = [(origins.series, origins.known, origins.learned) for origins in (self, others)]
         return self.at(*map(np.concatenate, zip(*parts, strict=True)))
 
     @property
@@ -165,8 +179,8 @@ class Origins:
         -------
         units : ndarray of shape (n_origins,)
         """
-        own = self.identity
-        units, other = learned[own], np.flatnonzero(own < 0)
+        identity = self.identity
+        units, other = learned[identity], np.flatnonzero(identity < 0)
         if len(other):
             pairs = np.column_stack([self.series, self.known])[other]
             pairs, place = np.unique(pairs, axis=0, return_inverse=True)

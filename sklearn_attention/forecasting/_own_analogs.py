@@ -65,14 +65,14 @@ class OwnAnalogs:
         found = np.full((len(origins), 1, origins.horizon), np.nan)
         for _, rows, memory in self._memories(origins, origins.table.identity):
             for part in chunks(rows, _PAIRS, len(memory)):
-                own = origins.take(part)
-                found[part, 0] = self._average(own, memory, [self.temperature])[0]
+                some = origins.take(part)
+                found[part, 0] = self._average(some, memory, [self.temperature])[0]
         return found
 
     def _memories(self, origins, identity):
         """Training series with the rows of origins in them, and the windows to average."""
-        own = np.where(origins.known >= self.lookback, identity[origins.series], -1)
-        for i, rows in by_group(own):
+        source = np.where(origins.known >= self.lookback, identity[origins.series], -1)
+        for i, rows in by_group(source):
             table = Table.of([self.values[i]])
             remembered = Origins.within(table, origins.horizon, self.lookback)
             if i >= 0 and len(remembered) >= _FEWEST:

@@ -22,8 +22,8 @@ def read_series(y, *, index=None, like=None, rows_are_series=False, may_lack=Fal
     """
 
     def times(found):
-        own = like is not None and kind_of(found, what) == like.kind
-        return TimeIndex.read(found, like=like if own else None, what=what)
+        alike = like is not None and kind_of(found, what) == like.kind
+        return TimeIndex.read(found, like=like if alike else None, what=what)
 
     if isinstance(index, pd.MultiIndex) and not isinstance(y, pd.Series | pd.DataFrame | dict):
         y = pd.Series(as_array(y, what), index=index)
@@ -150,18 +150,18 @@ def _of_parts(indexes, names, value, form, times, what):
     """Series that have indexes of their own."""
     # The frequency of the longest is the clearest.
     model = times(max(indexes, key=len))
-    alike = len({own.dtype for own in indexes}) == 1
+    alike = len({index.dtype for index in indexes}) == 1
     if not alike:  # of several time zones or resolutions
-        for own, name in zip(indexes, names, strict=True):
-            TimeIndex.read(own, like=model, what=f"{what}[{name!r}]")
-    time = TimeIndex.read(min(indexes, key=lambda own: own[0]), like=model, what=what)
+        for index, name in zip(indexes, names, strict=True):
+            TimeIndex.read(index, like=model, what=f"{what}[{name!r}]")
+    time = TimeIndex.read(min(indexes, key=lambda index: index[0]), like=model, what=what)
     counts = np.array(list(map(len, indexes)))
     if alike:
         numbers = np.concatenate(list(map(numbers_of, indexes)))
         time = time.reaching(numbers.max())
         step = time.find(numbers)
     else:
-        step = np.concatenate([time.positions(own, what) for own in indexes])
+        step = np.concatenate([time.positions(index, what) for index in indexes])
         time = time.extended(max(0, step.max() + 1 - len(time)))
     first = np.cumsum(counts) - counts
     follows = step == np.repeat(step[first] - first, counts) + np.arange(len(step))

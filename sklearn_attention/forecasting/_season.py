@@ -73,7 +73,7 @@ def seasons_of(table, season_length):
         if not any(abs(shown - season) < _ALIKE * season for season in seasons):
             seasons.append(shown)
     most = len(longest) / _FEWEST_SEASONS
-    return [float(own) for own in seasons if 1 < own <= most] or [1.0]
+    return [float(season) for season in seasons if 1 < season <= most] or [1.0]
 
 
 def _stem(offset):
@@ -169,10 +169,10 @@ class SeasonalAdjustment:
         patterns = np.zeros((len(pairs), m))
         long = np.flatnonzero(learned >= _FEWEST_LEARNED * m) if m > 1 else learned[:0]
         for group in groups_of(learned[long]):
-            own, n = long[group], learned[long[group]]
-            values, steps = _first_steps(table, series[own], n)
-            phase = phase_of(table.starts[series[own]][:, None] + steps, season_length)
-            patterns[own] = patterns_of(values, n, phase, m)
+            rows, n = long[group], learned[long[group]]
+            values, steps = _first_steps(table, series[rows], n)
+            phase = phase_of(table.starts[series[rows]][:, None] + steps, season_length)
+            patterns[rows] = patterns_of(values, n, phase, m)
         # Without a season nothing depends on how much it was learned from.
         learned[~patterns.any(axis=1)] = 0
         _, rows, merged = np.unique(
@@ -207,7 +207,7 @@ def _first_steps(table, series, lengths):
     """The first steps of some series, the last repeated, and their positions."""
     steps = np.minimum(np.arange(lengths.max()), lengths[:, None] - 1)
     pairs = zip(series, steps, strict=True)
-    return np.array([table.values[i][own] for i, own in pairs]), steps
+    return np.array([table.values[i][columns] for i, columns in pairs]), steps
 
 
 def phase_of(positions, season_length):

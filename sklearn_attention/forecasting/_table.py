@@ -305,7 +305,7 @@ class Table:
         -------
         table : Table
         """
-        pairs = [[getattr(own, name) for own in (self, later)] for name in _COLUMNS]
+        pairs = [[getattr(table, name) for table in (self, later)] for name in _COLUMNS]
         series, step, value, features = map(np.concatenate, pairs)
         order = np.argsort(series, kind="stable")
         last = int(later.step.max(initial=-1))

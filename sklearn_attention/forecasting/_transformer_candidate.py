@@ -1,17 +1,51 @@
-"""A transformer as a candidate: on top of a linear map, or of the level of each series."""
+"""A transformer as a candidate, on top of a linear map or of the level of each series."""
 
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ..training._fit_network import FittedNetwork, fit_network
+from ._metrics import dividing, spread_of
+from ._origins import evenly_spread
 from ._ridges import WindowRidge
-from ._windows import Scaling
 
 # Windows that a transformer is worth training on beside other candidates.
 _FEWEST_WINDOWS = 100
+# Windows that the units of features are measured on.
+_MOST_MEASURED = 5000
 # A patch has so many steps, or as many as leave so many patches.
 _PATCH, _FEWEST_PATCHES = 8, 4
+
+
+@dataclass(frozen=True, eq=False)
+class Scaling:
+    """Units in which a network has windows and features, and in which it forecasts."""
+
+    lookback: int
+    level: np.ndarray  # (n_series,), mean of each training series
+    unit: np.ndarray  # its standard deviation
+    center: np.ndarray  # (n_features,)
+    scale: np.ndarray
+
+    @classmethod
+    def of(cls, origins, lookback):
+        """Measured before the last of some origins in each series."""
+        table = origins.table
+        ends = np.ones(len(table), dtype=np.int64)
+        np.maximum.at(ends, origins.series, origins.known)
+        past = [values[:end] for values, end in zip(table.values, ends, strict=True)]
+        few = origins.take(evenly_spread(len(origins), _MOST_MEASURED))
+        features = few.past_features(lookback)
+        center = scale = np.empty(0)
+        if features is not None:
+            center = features.mean(axis=(0, 1))
+            scale = dividing(spread_of(features, axis=(0, 1)))
+        return cls(lookback, _means(past), _deviations(past), center, scale)
+
+    def units(self, origins):
+        """Level and unit at each origin, (n_origins, 2); of unknown series those so far."""
+        level = origins.units(self.level, _means)
+        return np.column_stack([level, origins.units(self.unit, _deviations)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,18 +92,18 @@ class TransformerCandidate:
             )
         n, settings, shape = len(origins), self.settings, self._shape(origins)
         scaling, verbose = Scaling.of(origins, self.lookback), settings.training.verbose
-        own = replace(self, scaling=scaling, settings=None, task=None, attributes=None)
+        learned = replace(self, scaling=scaling, settings=None, task=None, attributes=None)
         units = scaling.units(origins)
-        loss = squared_error(origins, own._base(origins, units), units, scaling)
+        loss = squared_error(origins, learned._base(origins, units), units, scaling)
         with self.task("training", settings.n_epochs(n), verbose=verbose) as report:
             network = fit_network(
                 ForecastNetwork, shape, settings, loss, n, report=report,
                 n_tokens=-(-self.lookback // shape["patch_length"]),
-                attributes=lambda network: self.attributes(replace(own, network=network)),
+                attributes=lambda network: self.attributes(replace(learned, network=network)),
                 data=[*map(np.asarray, vars(scaling).values()), origins.series, origins.known,
                       *origins.table.values],
             )  # fmt: skip
-        return replace(own, network=network)
+        return replace(learned, network=network)
 
     def forecast(self, origins):
         """Forecasts at some origins; (n_origins, 1, horizon)."""
@@ -110,3 +144,11 @@ class TransformerCandidate:
             "relative": self.ridge is not None,
             **self.settings.shape(),
         }
+
+
+def _means(values):
+    return np.array([series.mean() for series in values])
+
+
+def _deviations(values):
+    return dividing(np.array([spread_of(series) for series in values]))

@@ -27,9 +27,9 @@ from ._own_analogs import OwnAnalogs
 from ._profiles import SeasonalProfiles
 from ._ridges import WindowRidge
 from ._season import seasons_of
-from ._transformer_candidate import TransformerCandidate
+from ._transformer_candidate import Scaling, TransformerCandidate
 from ._window_regressor import WindowRegressor
-from ._windows import Scaling, choose_lookback, least_length
+from ._windows import choose_lookback, least_length
 
 NETWORK = NetworkDefaults(foreign=("validation_fraction", "patience"))
 # Weight of the classical candidates from which on attention over them is learned.
@@ -281,10 +281,10 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         found, parts = self._forecasts(origins), []
         names = np.array(self.combined_.names, dtype=object)
         every = self._decode(found.every)
-        for name, own, steps in zip(series, found.weights, every, strict=True):
-            order = np.argsort(-own, kind="stable")[: np.sum(own > 0)]
+        for name, weights, steps in zip(series, found.weights, every, strict=True):
+            order = np.argsort(-weights, kind="stable")[: np.sum(weights > 0)]
             part = pd.DataFrame(steps[order], columns=range(1, self.horizon_ + 1))
-            part.insert(0, "weight", own[order])
+            part.insert(0, "weight", weights[order])
             part.insert(0, "candidate", names[order])
             if len(series) > 1:
                 part.insert(0, "series", [name] * len(part))
@@ -302,7 +302,7 @@ class TransformerForecaster(NetworkParameters, Forecaster):
     @property
     def lookback_(self):
         """Steps of the longest window."""
-        return max(getattr(own, "lookback", 1) for own in self.combined_.candidates)
+        return max(getattr(candidate, "lookback", 1) for candidate in self.combined_.candidates)
 
     @property
     def log_(self):

@@ -8,12 +8,10 @@ import numpy as np
 from .._base import warn_user
 from .._validation import check_positive
 from ._metrics import dividing, spread_of
-from ._origins import Origins, evenly_spread
+from ._origins import Origins
 
 NORMALIZE = ("last", "standard")
 
-# Windows that the units of features are measured on.
-_MOST_MEASURED = 5000
 # "auto" takes so many seasons, and at least over the horizon and so many steps, but over
 # no more than this share of the longest series.
 _SEASONS, _FEWEST_STEPS, _LARGEST_SHARE = 3, 10, 0.25
@@ -112,42 +110,3 @@ def choose_lookback(length, lookback, horizon, season_length, seasons=_SEASONS):
             f"horizon={horizon}: it shrinks to {longest}."
         )
     return min(lookback, longest)
-
-
-@dataclass(frozen=True, eq=False)
-class Scaling:
-    """Units in which a network has windows and features, and in which it forecasts."""
-
-    lookback: int
-    level: np.ndarray  # (n_series,), mean of each training series
-    unit: np.ndarray  # its standard deviation
-    center: np.ndarray  # (n_features,)
-    scale: np.ndarray
-
-    @classmethod
-    def of(cls, origins, lookback):
-        """Measured before the last of some origins in each series."""
-        table = origins.table
-        last = np.zeros(len(table.values), dtype=np.int64)
-        np.maximum.at(last, origins.series, origins.known)
-        past = [own[:end] for own, end in zip(table.values, np.maximum(last, 1), strict=True)]
-        few = origins.take(evenly_spread(len(origins), _MOST_MEASURED))
-        features = few.past_features(lookback)
-        center = scale = np.empty(0)
-        if features is not None:
-            center = features.mean(axis=(0, 1))
-            scale = dividing(spread_of(features, axis=(0, 1)))
-        return cls(lookback, _means(past), _deviations(past), center, scale)
-
-    def units(self, origins):
-        """Level and unit at each origin, (n_origins, 2); of unknown series those so far."""
-        level = origins.units(self.level, _means)
-        return np.column_stack([level, origins.units(self.unit, _deviations)])
-
-
-def _means(values):
-    return np.array([own.mean() for own in values])
-
-
-def _deviations(values):
-    return dividing(np.array([spread_of(own) for own in values]))

@@ -23,7 +23,7 @@ def wrap(table, values, columns=None):
         return dict(zip(table.names, parts, strict=True))
     if form.kind == "dict":
         named = zip(parts, _indexes(table), table.names, strict=True)
-        return {name: _labelled(own, index, name, columns) for own, index, name in named}
+        return {name: _labelled(values, index, name, columns) for values, index, name in named}
     index = next(_indexes(table)) if form.index is None else form.index
     if form.kind == "series":
         return _labelled(values, index, table.names[0], columns)
@@ -34,7 +34,7 @@ def _indexes(table):
     """The index of the rows of each series, in turn."""
     first = int(table.step.min(initial=len(table.time)))
     index = table.time.between(first, int(table.step.max(initial=-1)) + 1)
-    return (_taken(index, own) for own in np.split(table.step - first, table.first[1:]))
+    return (_taken(index, places) for places in np.split(table.step - first, table.first[1:]))
 
 
 def _taken(index, places):

@@ -8,7 +8,7 @@ from forecasting_training import make_walks
 from sklearn_attention.forecasting import Origins, Table
 from sklearn_attention.forecasting import _network as module
 from sklearn_attention.forecasting._network import ForecastNetwork, outputs_of, squared_error
-from sklearn_attention.forecasting._windows import Scaling
+from sklearn_attention.forecasting._transformer_candidate import Scaling
 
 LOOKBACK, HORIZON = 12, 3
 
