@@ -23,10 +23,8 @@ _LEAST_VARIATION = 0.1
 # Of more windows than these, evenly spread ones are predicted, and predicted from.
 _MOST_ROWS, _MOST_KEYS = 500, 4000
 # Multiples of the keys' spread that are tried: first these, then some around the best.
-_SCALES, _FINER = (
-    2.0 ** np.arange(-7, 3.1, 0.5),
-    2.0 ** np.array([-0.35, -0.2, -0.1, 0.1, 0.2, 0.35]),
-)
+_SCALES = 2.0 ** np.arange(-7, 3.1, 0.5)
+_FINER = 2.0 ** np.array([-0.35, -0.2, -0.1, 0.1, 0.2, 0.35])
 # Multiples of the features' spread beside that of the windows. At the last they have no say.
 _FEATURE_SCALES = (0.25, 0.5, 1.0, 2.0, 4.0, 1e6)
 
@@ -264,13 +262,9 @@ def left_out(origins, horizon, series=None):
     remaining, groups = few[evenly_spread(len(few), _MOST_ROWS)], []
     sources = [] if series is None else np.unique(series[remaining])
     for source, fewest in [(i, FEWEST_OWN) for i in sources] + [(None, 1)]:
-        if source is None:
-            rows, memory = remaining, few
-        else:
-            rows, memory = (
-                remaining[series[remaining] == source],
-                np.flatnonzero(series == source),
-            )
+        rows, memory = remaining, few
+        if source is not None:
+            rows, memory = rows[series[rows] == source], np.flatnonzero(series == source)
             memory = memory[evenly_spread(len(memory), _MOST_KEYS)]
         apart = np.abs(origins[rows, None] - origins[memory]) >= horizon
         kept = apart.sum(axis=1) >= fewest

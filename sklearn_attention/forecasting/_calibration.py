@@ -180,7 +180,7 @@ class Calibration:
         rows : ndarray of int of shape (n_origins, n_since)
             Those before each origin, -1 for none.
         """
-        first = np.full(len(origins.table.values), np.iinfo(np.int32).max)
+        first = np.full(len(origins.table), np.iinfo(np.int32).max)
         first[: len(self.until)] = self.until
         first = first[origins.series]
         width = np.maximum(origins.known - first - origins.horizon + 1, 0)

@@ -48,7 +48,7 @@ class OwnAnalogs:
         validation, table = training.validation, training.origins.table
         fitted = replace(self, values=table.values)
         found = np.full((len(_TEMPERATURES), len(validation), validation.horizon), np.nan)
-        for i, rows, memory in fitted._memories(validation, np.arange(len(table.values))):
+        for i, rows, memory in fitted._memories(validation, np.arange(len(table))):
             known, block = memory.origins.known, training.block[rows]
             left_out = training.overlapping(i, known, block[:, None])
             enough = (~left_out).sum(axis=1) >= _FEWEST
