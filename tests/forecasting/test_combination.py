@@ -175,6 +175,19 @@ class TestChooseWeights:
         found = choose_weights(forecasts, training)[0]
         np.testing.assert_allclose(found, weights, rtol=1e-5)
 
+    def test_units_of_a_series_do_not_matter(self):
+        training, forecasts = make(noises=(0.8, 1.0, 1.3))
+        forecasts[training.validation.series == 1] = forecasts[training.validation.series == 1][
+            :, ::-1
+        ]
+        small, large = training.origins.table.values
+        units = np.where(training.validation.series == 1, 1000.0, 1.0)[:, None, None]
+        found = choose_weights(
+            units * forecasts, make_training_of([small, 1000 * large], HORIZON)
+        )
+        expected = choose_weights(forecasts, training)
+        np.testing.assert_allclose(found[0], expected[0], rtol=1e-6)
+
     def test_a_single_series_may_weigh_all_alike(self):
         training, forecasts = make((150,), noises=(1.0, 1.0, 1.0, 1.0))
         weights, _, held_out = choose_weights(forecasts, training)
