@@ -76,7 +76,7 @@ class _Past:
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.reader, name):
                 setattr(model, name, getattr(self.reader, name))
-        model._check_parameters()
+        model._check_every_parameter()
         stretch, rows = stretch.take(self.known, self.begin), self._of_model(self.rows)
         what = "X" if rows is None else "y"
         stretch = without_gaps(model, stretch, rows, what)

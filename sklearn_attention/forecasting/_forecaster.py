@@ -131,10 +131,7 @@ class Forecaster(AttentionEstimator, ABC):
         ValueError
             If data or parameters are not valid. The estimator then is as it was before.
         """
-        check_positive("horizon", self.horizon, integer=True)
-        if not (isinstance(self.lookback, str) and self.lookback == "auto"):
-            check_positive("lookback", self.lookback, integer=True)
-        self._check_parameters()
+        self._check_every_parameter()
         table = without_gaps(self, *read_given(self, X, y))
         return self._fit_table(table, {"X": X, "y": y, "metadata": {}})
 
@@ -412,6 +409,13 @@ class Forecaster(AttentionEstimator, ABC):
     def _least_history(self):
         """How many steps a fresh series needs to have."""
         return self.lookback_
+
+    def _check_every_parameter(self):
+        """Refuse parameters that are not valid, of all forecasters and of a subclass."""
+        check_positive("horizon", self.horizon, integer=True)
+        if not (isinstance(self.lookback, str) and self.lookback == "auto"):
+            check_positive("lookback", self.lookback, integer=True)
+        self._check_parameters()
 
     def _check_parameters(self):
         """Refuse parameters of a subclass that are not valid."""
