@@ -3,6 +3,8 @@
 import numpy as np
 import pandas as pd
 
+from sklearn_attention import KernelForecaster
+
 N = 60
 
 
@@ -49,3 +51,18 @@ def lag_matrix(values, lookback, horizon=1):
     """All windows of a series, and what followed them."""
     both = np.lib.stride_tricks.sliding_window_view(values, lookback + horizon)
     return both[:, :lookback], both[:, lookback:]
+
+
+def make_features():
+    """Two features beside :func:`make_series`."""
+    rng, index = np.random.default_rng(0), make_indexes()["MS"]
+    return pd.DataFrame(rng.normal(size=(N, 2)), index, columns=["wind", "sun"])
+
+
+def new(horizon=3, **parameters):
+    """A forecaster that learns in no time."""
+    return KernelForecaster(horizon, **({"lookback": 6, "bandwidth": 1.0} | parameters))
+
+
+def fit(*data, **parameters):
+    return new(**parameters).fit(*data)

@@ -3,7 +3,16 @@
 import numpy as np
 import pandas as pd
 import pytest
-from forecasting_data import make_long, make_panel, make_series, make_values, tidy_of
+from forecasting_data import (
+    fit,
+    make_features,
+    make_long,
+    make_panel,
+    make_series,
+    make_values,
+    new,
+    tidy_of,
+)
 
 from sklearn_attention import KernelForecaster, TransformerForecaster
 from sklearn_attention.forecasting import Table
@@ -19,17 +28,7 @@ A, B = make_panel().values()
 SERIES = A
 TIDY = tidy_of(make_long())
 WIDE = pd.DataFrame({"a": A, "b": make_series(seed=1)})
-X = pd.DataFrame(
-    np.random.default_rng(0).normal(size=(60, 2)), A.index, columns=["wind", "sun"]
-)
-
-
-def new(horizon=3, **parameters):
-    return KernelForecaster(horizon, **({"lookback": 6, "bandwidth": 1.0} | parameters))
-
-
-def fit(*data, **parameters):
-    return new(**parameters).fit(*data)
+X = make_features()
 
 
 class TestOrder:

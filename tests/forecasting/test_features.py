@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from forecasting_data import make_long, make_panel, tidy_of
+from forecasting_data import make_features, make_long, make_panel, tidy_of
 
 from sklearn_attention import KernelForecaster
 from sklearn_attention.forecasting import Table
@@ -17,9 +17,7 @@ from sklearn_attention.forecasting._read import read_series
 
 A, B = make_panel().values()
 LONG, TIDY = make_long(), tidy_of(make_long())
-X = pd.DataFrame(
-    np.random.default_rng(0).normal(size=(60, 2)), A.index, columns=["wind", "sun"]
-)
+X = make_features()
 STARTS, LENGTHS = np.array([3, 0, 6]), np.array([5, 9, 4])  # they end at 8, 9 and 10
 
 

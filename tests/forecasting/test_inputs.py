@@ -5,25 +5,14 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
-from forecasting_data import make_panel, make_series, tidy_of
+from forecasting_data import fit, make_features, make_panel, make_series, tidy_of
 
-from sklearn_attention import KernelForecaster
 from sklearn_attention.forecasting._inputs import read_later, read_request
 
 A, B = make_panel().values()
 WIDE = pd.DataFrame({"a": A, "b": make_series(seed=1)})
 C = make_series(seed=2)[50:58]
-X = pd.DataFrame(
-    np.random.default_rng(0).normal(size=(60, 2)), A.index, columns=["wind", "sun"]
-)
-
-
-def new(horizon=3, **parameters):
-    return KernelForecaster(horizon, **({"lookback": 6, "bandwidth": 1.0} | parameters))
-
-
-def fit(*data, **parameters):
-    return new(**parameters).fit(*data)
+X = make_features()
 
 
 def formed(series, form):

@@ -6,25 +6,22 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from forecasting_data import make_indexes, make_long, make_panel, make_series, tidy_of
+from forecasting_data import (
+    fit,
+    make_features,
+    make_indexes,
+    make_long,
+    make_panel,
+    make_series,
+    new,
+    tidy_of,
+)
 from sklearn.model_selection import KFold, TimeSeriesSplit, cross_val_score
-
-from sklearn_attention import KernelForecaster
 
 A, B = make_panel().values()
 TIDY = tidy_of(make_long())
 WIDE = pd.DataFrame({"a": A, "b": make_series(seed=1)})
-X = pd.DataFrame(
-    np.random.default_rng(0).normal(size=(60, 2)), A.index, columns=["wind", "sun"]
-)
-
-
-def new(horizon=3, **parameters):
-    return KernelForecaster(horizon, **({"lookback": 6, "bandwidth": 1.0} | parameters))
-
-
-def fit(*data, **parameters):
-    return new(**parameters).fit(*data)
+X = make_features()
 
 
 class TestDates:

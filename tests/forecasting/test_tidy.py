@@ -5,23 +5,11 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
-from forecasting_data import make_long, make_panel, tidy_of
-
-from sklearn_attention import KernelForecaster
+from forecasting_data import fit, make_features, make_long, make_panel, new, tidy_of
 
 A, B = make_panel().values()
 LONG, TIDY = make_long(), tidy_of(make_long())
-X = pd.DataFrame(
-    np.random.default_rng(0).normal(size=(60, 2)), A.index, columns=["wind", "sun"]
-)
-
-
-def new(horizon=3, **parameters):
-    return KernelForecaster(horizon, **({"lookback": 6, "bandwidth": 1.0} | parameters))
-
-
-def fit(*data, **parameters):
-    return new(**parameters).fit(*data)
+X = make_features()
 
 
 class TestTidy:
