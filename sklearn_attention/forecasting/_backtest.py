@@ -9,7 +9,6 @@ from sklearn.base import clone
 from sklearn.model_selection import TimeSeriesSplit, check_cv
 
 from .._validation import check_positive, check_probabilities
-from ._checks import fill_values
 from ._inputs import read_given, request, with_known, without_gaps
 
 
@@ -83,12 +82,9 @@ class _Past:
         return model._fit_table(stretch, {"X": stretch, "y": None, "metadata": {}})
 
     def update(self, model, last):
-        """Append what was observed since; gaps are filled by all since learning began."""
+        """Append what was observed since."""
         stretch = self.table.between(self.first, last)
         self.last = last
-        stretch = fill_values(
-            stretch, missing=model.missing, season_length=model.season_length_, what="y"
-        )
         later = stretch.of_rows(np.flatnonzero(stretch.step >= self.ends[stretch.series]))
         self.ends = np.maximum(self.ends, stretch.ends)
         if len(later.step):

@@ -24,6 +24,11 @@ _TOO_LARGE = (
 )
 
 
+def is_integer(value):
+    """Whether something is a whole number, and no truth value."""
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+
+
 def refuse_swapped(X, y):
     """Raise if features and series are passed in the wrong order, where that is certain."""
     if X is None or isinstance(X, pd.Index) or np.ndim(X) != 1:
@@ -172,7 +177,7 @@ def resolve_past(past_features, n_features, names):
     for column in past_features:
         if isinstance(column, str) and column in names:
             past.append(names.index(column))
-        elif isinstance(column, numbers.Integral) and 0 <= column < n_features:
+        elif is_integer(column) and 0 <= column < n_features:
             past.append(int(column))
         else:
             choices = names or f"positions below {n_features}"
@@ -217,18 +222,28 @@ def fill_seasonal(values, season_length):
 
 
 def fill_values(table, *, missing, season_length, what):
-    """A table without missing values, or an error that names them; `what` has them."""
+    """A table without missing values, or an error that names them; `what` has them.
+
+    Series end where missing values at their ends begin, unless these are refused.
+    """
     check_choice("missing", missing, MISSING)
+    if missing != "raise" and np.isnan(table.value).any():
+        given, table = table, table.between(0, len(table.time))
+        for i in np.flatnonzero((table.counts == 0) & (given.counts > 0))[:1]:
+            where = in_series(table, i)
+            raise ValueError(f"{what} has no value but missing ones (NaN){where}: remove it.")
     fill = fill_line
     if missing == "seasonal":
         fill = partial(fill_seasonal, season_length=season_length)
     inside = "pass missing='interpolate' or missing='seasonal', or fill them"
-    remedies = inside, "drop the rows at the ends"
+    remedies = inside, "drop the rows at the ends, as missing='interpolate' does"
     return _filled(table, "value", missing, fill, what, remedies)
 
 
 def fill_features(table, missing):
     """A table without missing features, or an error that names the rows of X."""
+    if not table.n_features:
+        return table
     refuse_too_large(table, table.features, "X")
     remedies = "pass missing='interpolate' or fill them", "fill those at the ends"
     fill = partial(np.apply_along_axis, fill_line, 0)

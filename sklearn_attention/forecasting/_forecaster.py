@@ -11,7 +11,7 @@ from .._base import AttentionEstimator, keeps_state_on_failure
 from .._validation import check_in_open_interval, check_positive, check_probabilities
 from ._backtest import backtest
 from ._calibration import Calibration
-from ._checks import refuse_leakage, resolve_past
+from ._checks import fill_features, fill_values, refuse_leakage, resolve_past
 from ._features import with_features
 from ._inputs import (
     check_follows,
@@ -184,12 +184,14 @@ class Forecaster(AttentionEstimator, ABC):
         self._append(*read_later(self, X, y, may_add=True))
         return self
 
-    def _append(self, later, rows):
-        """Append observations that follow, with rows of features, to those known."""
+    def _append(self, later, rows, what="y"):
+        """Append observations that follow, with rows of features, and fill gaps by both."""
         check_follows(self.observed_, later)
         if rows is not None and self.n_features_in_:
-            later = with_features(later, rows, self.missing)
-        self.observed_ = self.observed_.append(later)
+            later = with_features(later, rows)
+        options = {"missing": self.missing, "season_length": self.season_length_, "what": what}
+        table = fill_values(self.observed_.append(later), **options)
+        self.observed_ = fill_features(table, self.missing)
 
     def predict(self, X=None, *, history=None, coverage=None):
         """Forecast.
@@ -324,7 +326,7 @@ class Forecaster(AttentionEstimator, ABC):
            accuracy. International Journal of Forecasting 22, 679-688.
         """
         check_is_fitted(self)
-        later, rows = read_later(self, X, y)
+        later, rows, _ = read_later(self, X, y)
         table = with_known(self, self.observed_, rows, later)
         forecasts = np.split(self._in_one_pass(table, later)[:, 0], later.first[1:])
         scale = naive_scales(self.observed_.values)
