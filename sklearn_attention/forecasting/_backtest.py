@@ -8,7 +8,8 @@ import pandas as pd
 from sklearn.base import clone
 from sklearn.model_selection import TimeSeriesSplit, check_cv
 
-from .._validation import check_positive, check_probabilities
+from .._validation import check_positive
+from ._checks import check_levels
 from ._inputs import read_given, request, with_known, without_gaps
 
 
@@ -18,7 +19,7 @@ def backtest(forecaster, X, y, cv, refit, coverage):
     The forecaster is not changed, and need not be fitted.
     """
     if coverage is not None:
-        coverage = check_probabilities("coverage", coverage).tolist()
+        coverage = check_levels("coverage", coverage)
     reader = clone(forecaster)
     table, rows, _ = read_given(reader, X, y)
     form, names = table.form, table.names

@@ -7,8 +7,9 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
-from .._validation import check_choice
+from .._validation import check_choice, check_probabilities
 from ._tidy import is_tidy
+from ._time import is_date
 
 MISSING = ("interpolate", "raise", "seasonal")
 # Columns of these names are time if the index is not: with the least and greatest value.
@@ -34,7 +35,7 @@ def refuse_swapped(X, y):
     if X is None or isinstance(X, pd.Index) or np.ndim(X) != 1:
         return
     shape = f"{type(X).__name__} of shape {np.shape(X)}"
-    if len(X) and _has_dates(pd.Series(X)):
+    if dates_of(X) is not None:
         raise ValueError(
             f"X is a {shape} with dates, which are no feature: pass them as an index, "
             "fit(pandas.DatetimeIndex(X), y)."
@@ -86,13 +87,26 @@ def refuse_time(y, what):
     )
 
 
+def dates_of(X):
+    """Dates in one dimension that are no index, as an index; None for others."""
+    if isinstance(X, pd.Index) or np.ndim(X) != 1 or len(X) == 0:
+        return None
+    dates = pd.Series(X)
+    if not _has_dates(dates):
+        return None
+    periods = isinstance(dates.dtype, pd.PeriodDtype)
+    return pd.Index(dates if periods else pd.to_datetime(dates))
+
+
 def _has_dates(column):
     """Whether a column has dates, as such or as text that is no number."""
-    if column.dtype.kind == "M" or isinstance(column.dtype, pd.PeriodDtype):
-        return True
     first = column.iloc[0]
+    if is_date(first) and not isinstance(first, str):
+        return True
     if not isinstance(first, str) or first.replace(".", "", 1).strip("+- ").isdigit():
         return False
+    if not any(map(str.isdigit, first)):
+        return False  # the name of a month, for one
     try:
         return pd.Timestamp(first) is not pd.NaT
     except ValueError:
@@ -186,6 +200,14 @@ def resolve_past(past_features, n_features, names):
                 f"choose from {choices}."
             )
     return [names[i] for i in past if names], np.setdiff1d(np.arange(n_features), past)
+
+
+def check_levels(name, given):
+    """Distinct probabilities, as a list; columns are named after percents of coverages."""
+    levels = check_probabilities(name, given).tolist()
+    if len({f"{100 * level:g}" for level in levels}) < len(levels):
+        raise ValueError(f"{name}={given!r} has a probability twice: pass each once.")
+    return levels
 
 
 def fill_line(values):

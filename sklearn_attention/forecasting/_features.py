@@ -8,7 +8,7 @@ import pandas as pd
 from scipy.sparse import issparse
 from sklearn.utils.validation import check_consistent_length, validate_data
 
-from ._checks import fill_features, refuse_swapped
+from ._checks import dates_of, fill_features, refuse_swapped
 from ._read import as_array
 from ._tidy import SERIES, TIME, features_of, is_tidy, split_tidy
 
@@ -161,8 +161,9 @@ def read_rows(forecaster, X, table):
         # What is to be forecast, or was not known then, is not read.
         lacks = "y" not in getattr(forecaster, "feature_names_in_", ())
         X = features_of(X.drop(columns="y", errors="ignore") if lacks else X)
-    if isinstance(X, pd.Series) and not forecaster.n_features_in_:
-        X = X.index
+    if not forecaster.n_features_in_:
+        dates = dates_of(X)
+        X = dates if dates is not None else X.index if isinstance(X, pd.Series) else X
     given, index = split_index(X)
     n_columns, name = (*np.shape(given), 1)[1], type(forecaster).__name__
     if n_columns and forecaster.n_features_in_ == 0:

@@ -8,10 +8,10 @@ from sklearn.callback import with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
 from .._base import AttentionEstimator, keeps_state_on_failure
-from .._validation import check_in_open_interval, check_positive, check_probabilities
+from .._validation import check_in_open_interval, check_positive
 from ._backtest import backtest
 from ._calibration import Calibration
-from ._checks import fill_features, fill_values, refuse_leakage, resolve_past
+from ._checks import check_levels, fill_features, fill_values, refuse_leakage, resolve_past
 from ._features import with_features
 from ._inputs import (
     check_follows,
@@ -228,7 +228,7 @@ class Forecaster(AttentionEstimator, ABC):
         """
         check_is_fitted(self)
         if coverage is not None:
-            coverage = check_probabilities("coverage", coverage).tolist()
+            coverage = check_levels("coverage", coverage)
         table, requested = read_request(self, X, history)
         found, columns = self._forecast_rows(table, requested, coverage, history is not None)
         return wrap(requested, found, columns)
@@ -293,14 +293,14 @@ class Forecaster(AttentionEstimator, ABC):
         Each quantile is moved by the quantile of its errors on the hold-out.
         """
         check_is_fitted(self)
-        levels = check_probabilities("quantiles", quantiles)
+        levels = check_levels("quantiles", quantiles)
         table, requested = read_request(self, X, history)
 
         def finish(forecasts, drift, n_blocks):
             return self.calibration_.quantiles(forecasts, levels, drift, n_blocks)
 
         found = self._in_one_pass(table, requested, levels, finish, history is not None)
-        return wrap(requested, found, levels.tolist())
+        return wrap(requested, found, levels)
 
     def score(self, X, y=None):
         """Minus the mean absolute scaled error; higher is better.
