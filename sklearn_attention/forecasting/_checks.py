@@ -1,6 +1,7 @@
 """Mistakes in data that would go unnoticed, and gaps, which are filled or refused."""
 
 import numbers
+import warnings
 from dataclasses import replace
 from functools import partial
 
@@ -18,6 +19,7 @@ _FIELDS = {
     "hour": (0, 24), "minute": (0, 59), "weekday": (0, 7), "dayofweek": (0, 7),
     "dayofyear": (1, 366),
 }  # fmt: skip
+_COUNT = "a running count"
 # Sizes from which on values are refused, what they are called, and what to do.
 _TOO_LARGE = (
     (np.inf, "infinite values (inf)", "replace them"),
@@ -51,6 +53,66 @@ def refuse_swapped(X, y):
             f"X is one-dimensional ({shape}) and y {kind}, as if the series came first: the "
             "order is fit(X, y), features before series. One feature of several series is "
             "passed as a frame, X.to_frame()."
+        )
+
+
+def refuse_features(y):
+    """Raise if something beside features has columns that can be no series, but features."""
+    if not isinstance(y, pd.Series | pd.DataFrame) or len(y) == 0 or is_tidy(y):
+        return
+    columns = [y] if isinstance(y, pd.Series) else [y.iloc[:, i] for i in range(y.shape[1])]
+    dated = isinstance(y.index, pd.DatetimeIndex | pd.PeriodIndex)
+    fields, found = _fields_of(y.index) if dated else {}, {}
+    numbers = any(column.dtype.kind in "iuf" for column in columns)
+    for column in columns:
+        if isinstance(column.dtype, pd.CategoricalDtype):
+            found[column.name] = "categories"
+        elif _has_dates(column):
+            found[column.name] = "dates"
+        elif column.dtype.kind == "O" and _has_words(column):
+            found[column.name] = "texts"
+        elif column.dtype.kind == "b" and numbers:
+            found[column.name] = "truth values beside numbers"
+        elif dated and column is columns[0] and column.dtype.kind in "iuf":
+            # :func:`refuse_time` compares the others.
+            same = _same_as_index(column.to_numpy(np.float64, na_value=np.nan), fields)
+            if same and same != _COUNT:
+                found[column.name] = same
+    for name, kind in found.items():
+        raise ValueError(
+            f"y has {kind} in {name!r}, which can be a feature but no series to forecast, as "
+            "if the series came first: the order is fit(X, y), features before series. If it "
+            "is one, make numbers of it."
+        )
+
+
+def _has_words(column):
+    """Whether the first entry there is of a column is a text, and no number."""
+    first = next(iter(column.dropna()), 0.0)
+    return isinstance(first, str) and np.isnan(pd.to_numeric(first, errors="coerce"))
+
+
+def warn_of_flags(table, features, index):
+    """Warn where series have only 0 and 1, and the only feature could be a series.
+
+    `features` are those of the rows of an index, which may be None, (n_rows, n_features).
+    """
+    if features.shape[1] != 1 or len(np.unique(features)) <= 2:
+        return
+    dated = isinstance(index, pd.DatetimeIndex | pd.PeriodIndex)
+    if _same_as_index(features[:, 0], _fields_of(index) if dated else {}):
+        return
+    value, series = table.value, table.series
+    other = np.bincount(series, ~np.isnan(value) & (value != 0) & (value != 1))
+    flags = (other == 0) & (np.bincount(series, value == 0) > 0)
+    flags &= np.bincount(series, value == 1) > 0
+    # Counts of several things may happen to be 0 and 1.
+    if flags.any() and (flags.all() or (value % 1 > 0).any()):
+        warnings.warn(
+            f"y has only 0 and 1{in_series(table, flags.argmax())}, which are forecast, and X "
+            "the only feature, of other numbers: if X is the series, the order is fit(X, y), "
+            "features before series.",
+            stacklevel=2,
         )
 
 
@@ -117,7 +179,8 @@ def _fields_of(index):
     """Numbers that a regular index of dates has, by what they are called."""
     index = index.to_timestamp() if isinstance(index, pd.PeriodIndex) else index
     names = ["year", "quarter", "month", "day", "day_of_week", "day_of_year", "hour", "minute"]
-    return {name: np.asarray(getattr(index, name)) for name in names}
+    fields = {name: np.asarray(getattr(index, name)) for name in names}
+    return fields | {"weekend": fields["day_of_week"] >= 5}
 
 
 def _same_as_index(values, fields):
@@ -126,14 +189,14 @@ def _same_as_index(values, fields):
     values = values[known]
     if len(values) < 2 or (values == values[0]).all():
         return None
+    if (np.diff(values) == 1).all():
+        return _COUNT
     if (values == np.round(values)).all():
         for name, field in fields.items():
             own = field[known]
             if np.array_equal(values, own) or np.array_equal(values, own + 1):
                 return f"the {name} of its index"
-        if np.array_equal(values, fields["day_of_week"][known] >= 5):
-            return "the weekends of its index"
-    return "a running count" if (np.diff(values) == 1).all() else None
+    return None
 
 
 def _by_name(name, values):

@@ -8,7 +8,7 @@ import pandas as pd
 from scipy.sparse import issparse
 from sklearn.utils.validation import check_consistent_length, validate_data
 
-from ._checks import dates_of, fill_features, refuse_swapped
+from ._checks import dates_of, fill_features, refuse_features, refuse_swapped
 from ._read import as_array
 from ._tidy import SERIES, TIME, features_of, is_tidy, split_tidy
 
@@ -36,6 +36,8 @@ def separate(X, y):
         check_consistent_length(X, y)
         _check_index(X.index, y)
         return *split_tidy(X, y), "y"
+    if X is not None and not isinstance(X, pd.Index):
+        refuse_features(y)
     if X is not None and not isinstance(y, dict) and not _shared(split_index(X)[1], y):
         check_consistent_length(X, y)
     return X, y, "y"

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from .._validation import check_positive
-from ._checks import fill_features, fill_values, is_integer, refuse_time
+from ._checks import fill_features, fill_values, is_integer, refuse_time, warn_of_flags
 from ._features import (
     index_of_rows,
     place,
@@ -42,6 +42,7 @@ def read_given(forecaster, X, y):
     if X is None:
         return table, None, what
     features = read_features(forecaster, features, reset=True)
+    warn_of_flags(table, features, index)
     begins = np.zeros(len(table), dtype=np.int64)
     return table, place(features, index, table, begins), what
 
