@@ -7,8 +7,9 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
-from .._validation import check_choice
+from .._validation import check_choice, check_probabilities
 from ._tidy import is_tidy
+from ._time import is_date
 
 MISSING = ("interpolate", "raise", "seasonal")
 # Columns of these names are time if the index is not: with the least and greatest value.
@@ -24,12 +25,17 @@ _TOO_LARGE = (
 )
 
 
+def is_integer(value):
+    """Whether something is a whole number, and no truth value."""
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+
+
 def refuse_swapped(X, y):
     """Raise if features and series are passed in the wrong order, where that is certain."""
     if X is None or isinstance(X, pd.Index) or np.ndim(X) != 1:
         return
     shape = f"{type(X).__name__} of shape {np.shape(X)}"
-    if len(X) and _has_dates(pd.Series(X)):
+    if dates_of(X) is not None:
         raise ValueError(
             f"X is a {shape} with dates, which are no feature: pass them as an index, "
             "fit(pandas.DatetimeIndex(X), y)."
@@ -81,13 +87,26 @@ def refuse_time(y, what):
     )
 
 
+def dates_of(X):
+    """Dates in one dimension that are no index, as an index; None for others."""
+    if isinstance(X, pd.Index) or np.ndim(X) != 1 or len(X) == 0:
+        return None
+    dates = pd.Series(X)
+    if not _has_dates(dates):
+        return None
+    periods = isinstance(dates.dtype, pd.PeriodDtype)
+    return pd.Index(dates if periods else pd.to_datetime(dates))
+
+
 def _has_dates(column):
     """Whether a column has dates, as such or as text that is no number."""
-    if column.dtype.kind == "M" or isinstance(column.dtype, pd.PeriodDtype):
-        return True
     first = column.iloc[0]
+    if is_date(first) and not isinstance(first, str):
+        return True
     if not isinstance(first, str) or first.replace(".", "", 1).strip("+- ").isdigit():
         return False
+    if not any(map(str.isdigit, first)):
+        return False  # the name of a month, for one
     try:
         return pd.Timestamp(first) is not pd.NaT
     except ValueError:
@@ -172,7 +191,7 @@ def resolve_past(past_features, n_features, names):
     for column in past_features:
         if isinstance(column, str) and column in names:
             past.append(names.index(column))
-        elif isinstance(column, numbers.Integral) and 0 <= column < n_features:
+        elif is_integer(column) and 0 <= column < n_features:
             past.append(int(column))
         else:
             choices = names or f"positions below {n_features}"
@@ -181,6 +200,14 @@ def resolve_past(past_features, n_features, names):
                 f"choose from {choices}."
             )
     return [names[i] for i in past if names], np.setdiff1d(np.arange(n_features), past)
+
+
+def check_levels(name, given):
+    """Distinct probabilities, as a list; columns are named after percents of coverages."""
+    levels = check_probabilities(name, given).tolist()
+    if len({f"{100 * level:g}" for level in levels}) < len(levels):
+        raise ValueError(f"{name}={given!r} has a probability twice: pass each once.")
+    return levels
 
 
 def fill_line(values):
@@ -217,18 +244,28 @@ def fill_seasonal(values, season_length):
 
 
 def fill_values(table, *, missing, season_length, what):
-    """A table without missing values, or an error that names them; `what` has them."""
+    """A table without missing values, or an error that names them; `what` has them.
+
+    Series end where missing values at their ends begin, unless these are refused.
+    """
     check_choice("missing", missing, MISSING)
+    if missing != "raise" and np.isnan(table.value).any():
+        given, table = table, table.between(0, len(table.time))
+        for i in np.flatnonzero((table.counts == 0) & (given.counts > 0))[:1]:
+            where = in_series(table, i)
+            raise ValueError(f"{what} has no value but missing ones (NaN){where}: remove it.")
     fill = fill_line
     if missing == "seasonal":
         fill = partial(fill_seasonal, season_length=season_length)
     inside = "pass missing='interpolate' or missing='seasonal', or fill them"
-    remedies = inside, "drop the rows at the ends"
+    remedies = inside, "drop the rows at the ends, as missing='interpolate' does"
     return _filled(table, "value", missing, fill, what, remedies)
 
 
 def fill_features(table, missing):
     """A table without missing features, or an error that names the rows of X."""
+    if not table.n_features:
+        return table
     refuse_too_large(table, table.features, "X")
     remedies = "pass missing='interpolate' or fill them", "fill those at the ends"
     fill = partial(np.apply_along_axis, fill_line, 0)

@@ -286,3 +286,32 @@ def test_gaps_are_filled_series_by_series():
         fill_values(table, missing="raise", **options)
     assert fill_values(line, missing="raise", **options) is line
     assert np.isnan(table.value).sum() == 3
+
+
+@pytest.mark.parametrize("missing", ["interpolate", "seasonal"])
+@pytest.mark.parametrize("form", ["series", "array", "frame", "dict", "tidy"])
+def test_a_series_is_shorter_where_values_at_its_ends_are_missing(form, missing):
+    def formed(series):
+        return {
+            "series": series, "array": series.to_numpy(), "frame": series.to_frame(),
+            "dict": {"a": series}, "tidy": tidy_of(pd.concat({"a": series})),
+        }[form]  # fmt: skip
+
+    holes = A.mask(np.isin(np.arange(60), [0, 1, 30, 58, 59]))
+    model = fit(formed(holes), missing=missing)
+    short = fit(formed(holes[2:58]), missing=missing)
+    np.testing.assert_array_equal(model.observed_.value, short.observed_.value)
+    # Rows that there are for all are not forecast, as in frames with series that end earlier.
+    aligned = form in ("series", "array", "frame")
+    n, skipped = (5, 2) if aligned else (3, 0)
+    forecasts = model.predict(), short.predict(history=formed(holes)), short.predict(n)
+    if form in ("dict", "tidy"):
+        name = "a" if form == "dict" else "forecast"
+        forecasts = [forecast[name] for forecast in forecasts]
+    found, recent, expected = forecasts
+    np.testing.assert_array_equal(found, expected[skipped:])
+    np.testing.assert_array_equal(recent, found)
+    with pytest.raises(ValueError, match=r"missing values .NaN.*as missing='interpolate' does"):
+        fit(formed(holes))
+    with pytest.raises(ValueError, match=r"^X has no value but missing ones \(NaN\)[^N]*: rem"):
+        fit(formed(holes * np.nan), missing=missing)
