@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from _forecasting_panels import panels
 from _forecasting_tasks import Fold, Task, read
 from _forecasting_weather import beijing, weather
 
@@ -213,4 +214,5 @@ TABLES = {
     "ett": ett,
     "beijing": beijing,
     "weather": weather,
+    "panels": panels,
 }

@@ -27,6 +27,8 @@ none. `report` prints Markdown tables of the file alone.
   riders of a station (weather, home games). A year, eight months and fourteen years are
   learned from once; origins are every eighth, third and fifteenth day of what follows.
   Expected: trees on features, calendar and lags of whole seasons lead.
+* panels: seven panels that no setting was chosen on, of 20 to 125 yearly, quarterly, monthly
+  and daily series, two of them counts; the last steps of each.
 * ett: seven channels at published horizons, from every row of the test part; beside published
   transformers, and the ridge that is level with them.
 * speed: one forecast after `fit`, and thousands of fresh windows in one call, of our models.
@@ -74,6 +76,7 @@ PEERS = {
     "ett": ("seasonal naive", "ridge"),
     "beijing": ("seasonal naive", "AutoETS", "LightGBM", "LightGBM on steps"),
     "weather": ("seasonal naive", "LightGBM", "LightGBM on steps"),
+    "panels": ("seasonal naive", "AutoTheta", "AutoETS", "LightGBM"),
     "speed": (),
 }
 # Errors as printed by their authors, beside ours in the order of the rows of a table.
@@ -347,6 +350,11 @@ TITLES = {
         "Weather",
         ("mae", "mase"),
         "Mean absolute error / MASE. The seasonal naive forecast repeats the last week.",
+    ),
+    "panels": (
+        "Panels that nothing was chosen on",
+        ("smape", "mase"),
+        "sMAPE / MASE of all series.",
     ),
     "speed": (
         "Speed",
