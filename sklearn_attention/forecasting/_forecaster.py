@@ -26,6 +26,7 @@ from ._origins import Origins
 from ._season import season_of
 from ._table import Form, Table
 from ._time import TimeIndex
+from ._transform import Transform, check_bounds
 from ._wrap import wrap
 
 
@@ -50,6 +51,10 @@ class Forecaster(AttentionEstimator, ABC):
         What is done about missing values between others: an error, values on the line between
         their neighbours, or values as one season before and after, a trend apart. Features
         are interpolated by both.
+    bounds : "auto", (float, float) or None, default="auto"
+        What forecasts and intervals are clipped to, None for an open end; None alone for both.
+        "auto" is 0 from below for series without a negative value, both in training and up to
+        the origin of the forecast.
 
     Attributes
     ----------
@@ -96,12 +101,14 @@ class Forecaster(AttentionEstimator, ABC):
         season_length="auto",
         past_features=None,
         missing="raise",
+        bounds="auto",
     ):
         self.horizon = horizon
         self.lookback = lookback
         self.season_length = season_length
         self.past_features = past_features
         self.missing = missing
+        self.bounds = bounds
 
     @keeps_state_on_failure
     def fit(self, X, y=None):
@@ -149,6 +156,7 @@ class Forecaster(AttentionEstimator, ABC):
         self.horizon_ = int(self.horizon)
         self.season_length_ = season_of(table, self.season_length)
         self.scale_ = naive_scales(table.values)
+        self.transform_ = Transform.within(self.bounds, table.values)
         context = self._init_callback_context(max_subtasks=self._max_subtasks)
         context.call_on_fit_task_begin(estimator=self, **task_data)
         self._learn(table, context, task_data)
@@ -373,6 +381,9 @@ class Forecaster(AttentionEstimator, ABC):
     def _learn(self, table, context, task_data):
         """Learn from series, and set `lookback_` and `calibration_`.
 
+        Forecasts are made of ``self.transform_.encode(table)``; `transform_` may be replaced by
+        another with the same bounds.
+
         Parameters
         ----------
         table : Table
@@ -399,14 +410,6 @@ class Forecaster(AttentionEstimator, ABC):
         forecasts : Forecasts
         """
 
-    def _encode(self, table):
-        """A table in the units that forecasts are made in."""
-        return table
-
-    def _decode(self, values):
-        """Forecasts (n_rows, n_columns) from those in these units."""
-        return values
-
     @property
     def _least_history(self):
         """How many steps a fresh series needs to have."""
@@ -417,6 +420,7 @@ class Forecaster(AttentionEstimator, ABC):
         check_positive("horizon", self.horizon, integer=True)
         if not (isinstance(self.lookback, str) and self.lookback == "auto"):
             check_positive("lookback", self.lookback, integer=True)
+        check_bounds(self.bounds)
         self._check_parameters()
 
     def _check_parameters(self):
@@ -425,7 +429,7 @@ class Forecaster(AttentionEstimator, ABC):
     # How many tasks `_learn` reports to callbacks; None if that is not known before.
     _max_subtasks = 0
 
-    _held = Table, TimeIndex, Form, Calibration
+    _held = Table, TimeIndex, Form, Calibration, Transform
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -434,11 +438,12 @@ class Forecaster(AttentionEstimator, ABC):
         return tags
 
     def _ends(self, X, history):
-        """Origins at the ends of the series to forecast, and their names."""
+        """Encoded series to forecast, at their ends; these as they are, and their names."""
         table, requested = read_request(self, X, history)
         if (requested.step < table.ends[requested.series]).all():
             raise ValueError(f"X={X!r} has no steps after the series: pass some to explain.")
-        return Origins.at_ends(self._encode(table), self.horizon_), table.names
+        plain = Origins.at_ends(table, self.horizon_)
+        return replace(plain, table=self.transform_.encode(table)), plain, table.names
 
     def _intervals(self, table, requested, coverages, fresh):
         """Forecasts and the ends of intervals; (n_rows, 1 + 2 n_coverages)."""
@@ -456,7 +461,8 @@ class Forecaster(AttentionEstimator, ABC):
         `finish(forecasts, drift, n_blocks)` makes columns, (n_origins, horizon, n_columns), of
         forecasts with the quantiles of some levels; None for the forecasts alone.
         """
-        table, series = self._encode(table), requested.series
+        plain, series = Origins.at_ends(table, self.horizon_), requested.series
+        table = self.transform_.encode(table)
         ahead = requested.step - table.ends[series]
         later = ahead >= 0
         n_blocks = -(-int(ahead.max(initial=-1) + 1) // self.horizon_)
@@ -482,7 +488,8 @@ class Forecaster(AttentionEstimator, ABC):
         rows[~later] = within
         if blocks:
             rows[later] = np.concatenate(blocks, axis=1)[series[later], ahead[later]]
-        return self._decode(rows)
+        plain = plain.at(series, np.minimum(known, plain.known[series]))
+        return self.transform_.decode(rows, plain)
 
     def _forecasts_with_drift(self, origins, levels, fresh):
         """Forecasts with all that intervals need, and the drift of errors since the fit."""

@@ -22,11 +22,11 @@ from ._feature_effects import FeatureEffects
 from ._feature_ridge import FeatureBasis, FeatureRidge
 from ._forecaster import Forecaster
 from ._forecasts import Forecasts, disagreement
-from ._logarithms import Transform, choose_transform
 from ._own_analogs import OwnAnalogs
 from ._profiles import SeasonalProfiles
 from ._ridges import WindowRidge
 from ._season import seasons_of
+from ._transform import choose_transform
 from ._transformer_candidate import Scaling, TransformerCandidate
 from ._window_regressor import WindowRegressor
 from ._windows import choose_lookback, least_length
@@ -70,8 +70,10 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         differences over a season. None is the transformer alone.
     log : bool or "auto", default="auto"
         Whether candidates work on logarithms. "auto" tries both where no value is negative.
-    bounds : (float, float), default=None
-        What forecasts and intervals are clipped to; None for an open end.
+    bounds : "auto", (float, float) or None, default="auto"
+        What forecasts and intervals are clipped to, None for an open end; None alone for both.
+        "auto" is 0 from below for series without a negative value, both in training and up to
+        the origin of the forecast.
     d_model : int, default=64
         Width of the tokens.
     n_heads : int, default=4
@@ -198,7 +200,7 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         missing="raise",
         candidates="auto",
         log="auto",
-        bounds=None,
+        bounds="auto",
         d_model=64,
         n_heads=4,
         n_layers=2,
@@ -218,10 +220,10 @@ class TransformerForecaster(NetworkParameters, Forecaster):
             season_length=season_length,
             past_features=past_features,
             missing=missing,
+            bounds=bounds,
         )
         self.candidates = candidates
         self.log = log
-        self.bounds = bounds
         self.d_model = d_model
         self.n_heads = n_heads
         self.n_layers = n_layers
@@ -277,10 +279,10 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         """
         check_is_fitted(self)
         self._require_candidates("explain")
-        origins, series = self._ends(X, history)
+        origins, plain, series = self._ends(X, history)
         found, parts = self._forecasts(origins), []
         names = np.array(self.combined_.names, dtype=object)
-        every = self._decode(found.every)
+        every = self.transform_.decode(found.every, plain)
         for name, weights, steps in zip(series, found.weights, every, strict=True):
             order = np.argsort(-weights, kind="stable")[: np.sum(weights > 0)]
             part = pd.DataFrame(steps[order], columns=range(1, self.horizon_ + 1))
@@ -339,7 +341,6 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         task = partial(reported_task, self, context, **task_data)
         transformer = self._new_transformer(table.lengths.max(), task)
         if self.candidates is None:
-            self.transform_ = Transform(bounds=self.bounds)
             self.combined_, validation = fit_transformer(transformer, table, self.horizon_)
             self.calibration_ = Calibration.fit(self._forecasts(validation))
             return
@@ -349,10 +350,10 @@ class TransformerForecaster(NetworkParameters, Forecaster):
             fit_combined, horizon=self.horizon_, seasons=self.seasons_, lookback=lookback
         )
         self.transform_, fitted = choose_transform(
-            table, self.horizon_, self.log, self.bounds, partial(fit, kinds=kinds)
+            table, self.horizon_, self.log, self.transform_, partial(fit, kinds=kinds)
         )
         if fitted is None or transformer:
-            table = self._encode(table)
+            table = self.transform_.encode(table)
             kinds = [*kinds, transformer] if transformer else kinds
             fitted = fit(table, kinds=kinds, logs=self.log_)
         self.combined_, training, every, held_out = fitted
@@ -377,12 +378,6 @@ class TransformerForecaster(NetworkParameters, Forecaster):
             lambda fitted: {"combined_": CombinedForecast.of(fitted)},
         )  # fmt: skip
 
-    def _encode(self, table):
-        return self.transform_.encode(table)
-
-    def _decode(self, values):
-        return self.transform_.decode(values)
-
     def _forecasts(self, origins, levels=None):
         candidates = self.combined_.on(self.device)
         found = Forecasts.at(origins, candidates, full=levels is not None)
@@ -398,7 +393,7 @@ class TransformerForecaster(NetworkParameters, Forecaster):
 
     def _check_parameters(self):
         _check_candidates(self.candidates)
-        _check_values(self.log, self.bounds)
+        _check_log(self.log)
         settings = NETWORK.settings(self)
         settings.shape()
         check_series_parts(settings.architecture)
@@ -407,7 +402,7 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         *Forecaster._held,
         FittedNetwork, CombinedForecast, Classical, SeasonalProfiles, WindowRidge, OwnAnalogs,
         FeatureRidge, WindowRegressor, FeatureBasis, FeatureEffects, CandidateAttention,
-        TransformerCandidate, Scaling, Transform,
+        TransformerCandidate, Scaling,
     )  # fmt: skip
 
 
@@ -426,14 +421,6 @@ def _check_candidates(candidates):
             raise ValueError(f"candidates has {kind!r}, which is not a regressor.")
 
 
-def _check_values(log, bounds):
+def _check_log(log):
     if log not in (True, False, "auto"):
         raise ValueError(f"log={log!r} is not valid: pass True, False or 'auto'.")
-    if bounds is None:
-        return
-    ends = () if np.ndim(bounds) == 0 else tuple(bounds)
-    if len(ends) != 2 or (None not in ends and not ends[0] < ends[1]):
-        raise ValueError(
-            f"bounds={bounds!r} is not valid: pass a lower and a larger upper end, "
-            "either of which may be None."
-        )
