@@ -337,7 +337,7 @@ class TransformerForecaster(NetworkParameters, Forecaster):
             raise AttributeError(f"{what} is of candidates, but candidates=None: pass 'auto'.")
 
     def _learn(self, table, context, task_data):
-        self.seasons_, self.attention_ = seasons_of(self.observed_, self.season_length), None
+        self.seasons_, self.attention_ = seasons_of(table, self.season_length), None
         task = partial(reported_task, self, context, **task_data)
         transformer = self._new_transformer(table.lengths.max(), task)
         if self.candidates is None:
