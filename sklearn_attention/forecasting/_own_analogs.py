@@ -94,9 +94,9 @@ class OwnAnalogs:
         squared, longest, values = np.empty((len(queries), len(memory))), 0.0, []
         for part in chunks(np.arange(len(memory)), _AT_ONCE, self.lookback):
             windows = self._windows(memory.take(part))
-            squared[:, part] = np.einsum("ij,ij->i", windows.keys, windows.keys)
-            longest = max(longest, squared[0, part].max())
-            squared[:, part] -= 2 * queries.keys @ windows.keys.T
+            own = np.einsum("ij,ij->i", windows.keys, windows.keys)
+            squared[:, part] = own - 2 * queries.keys @ windows.keys.T
+            longest = max(longest, own.max())
             values.append(windows.values)
         squared = np.maximum(squared + lengths, 0)
         if left_out is not None:
