@@ -15,8 +15,9 @@ _SEASONS, _FEWEST_STEPS, _MOST_STEPS = 2, 16, 64
 _RECENT, _MOST_ORIGINS, _LEAST_KNOWN = 400, 100_000, 5
 # Networks that are averaged.
 _N_NETWORKS = 2
-# Shares of the network in the forecast that are tried.
-_SHARES = np.linspace(0, 1, 11)
+# Shares of the network in the forecast that are tried, and the relative difference of their
+# errors at which one loses trust.
+_SHARES, _TOLERANCE = np.linspace(0, 1, 11), 0.1
 _LARGEST = 60.0
 
 
@@ -81,7 +82,10 @@ class CandidateAttention:
 
 
 def fit_attention(training, combined, classical, random_state):
-    """Train networks on a panel, and choose their share by the ends of its series.
+    """Train networks on a panel, with a share by errors at the ends of its series.
+
+    These are of one stretch of time that all series have in common, and the share that did best
+    there is partly luck: all are averaged, those that did about as well count about alike.
 
     Held-out forecasts (n_validation, horizon) are, at origins within a horizon of the end,
     those with the share of a network that was trained on what came before, otherwise the fixed
@@ -109,11 +113,11 @@ def fit_attention(training, combined, classical, random_state):
     fixed, targets = combined[near], origins.targets()
     scale = training.scale[origins.series, None]
     mixed = [share * learned + (1 - share) * fixed for share in _SHARES]
-    best = np.argmin([np.nanmean(np.abs(forecasts - targets) / scale) for forecasts in mixed])
-    share, held_out = float(_SHARES[best]), combined.copy()
-    held_out[near] = mixed[best]
-    found = learn(lengths, seeds[1:]) if share else replace(trial, networks=[])
-    return replace(found, share=share), held_out
+    errors = np.array([np.nanmean(np.abs(found - targets) / scale) for found in mixed])
+    trust = np.exp(-(errors / max(errors.min(), 1e-300) - 1) / _TOLERANCE)
+    share, held_out = float(trust @ _SHARES / trust.sum()), combined.copy()
+    held_out[near] = share * learned + (1 - share) * fixed
+    return replace(learn(lengths, seeds[1:]), share=share), held_out
 
 
 def inputs_at(origins, classical):
