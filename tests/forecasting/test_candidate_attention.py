@@ -68,9 +68,7 @@ def test_the_share_is_that_of_the_least_error_pulled_towards_one_half():
                 if not np.isnan(target):
                     missed.append(abs(found - target) / unit)
         errors.append(np.mean(missed))
-    pulled = [
-        error + 0.2 * min(errors) * (tried / 20 - 0.5) ** 2 for tried, error in enumerate(errors)
-    ]
+    pulled = [error + 0.2 * min(errors) * (i / 20 - 0.5) ** 2 for i, error in enumerate(errors)]
     assert share == np.argmin(pulled) / 20
     assert 0 < share < 1
 
