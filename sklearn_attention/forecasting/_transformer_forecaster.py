@@ -118,7 +118,7 @@ class TransformerForecaster(NetworkParameters, Forecaster):
     transformer_weight_ : float
         Mean weight of the transformer among the candidates; 0 where it was not worth training.
     attention_share_ : float
-        Share of the learned attention over candidates; 0 where fixed weights do better.
+        Share of the learned attention over candidates; 0 where fixed weights do clearly better.
     combined_ : CombinedForecast
         The candidates.
     attention_ : CandidateAttention or None
