@@ -8,11 +8,12 @@ from sklearn.callback import with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
 from .._base import AttentionEstimator, keeps_state_on_failure
+from .._columns import Columns
 from .._validation import check_in_open_interval, check_positive
 from ._backtest import backtest
 from ._calibration import Calibration
 from ._checks import check_levels, fill_features, fill_values, refuse_leakage, resolve_past
-from ._features import with_features
+from ._features import source_of, with_features
 from ._inputs import (
     check_follows,
     read_given,
@@ -70,6 +71,8 @@ class Forecaster(AttentionEstimator, ABC):
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
         Their names, if they are all strings.
+    columns_ : Columns
+        Which of them are categories, and their levels.
 
     See Also
     --------
@@ -147,12 +150,12 @@ class Forecaster(AttentionEstimator, ABC):
         """Learn from a table, whose features this forecaster has read, and remember it."""
         names = list(getattr(self, "feature_names_in_", range(self.n_features_in_)))
         texts = names if hasattr(self, "feature_names_in_") else []
-        self.past_names_, self.known_columns_ = resolve_past(
-            self.past_features, self.n_features_in_, texts
-        )
+        self.past_names_, known = resolve_past(self.past_features, self.n_features_in_, texts)
+        source = source_of(self.columns_)
+        self.known_columns_ = np.flatnonzero(np.isin(source, known))
         self.observed_ = table = replace(table, known=self.known_columns_)
         if table.n_features:
-            refuse_leakage(table, names)
+            refuse_leakage(table, [names[j] for j in source])
         self.horizon_ = int(self.horizon)
         self.season_length_ = season_of(table, self.season_length)
         self.scale_ = naive_scales(table.values)
@@ -429,7 +432,7 @@ class Forecaster(AttentionEstimator, ABC):
     # How many tasks `_learn` reports to callbacks; None if that is not known before.
     _max_subtasks = 0
 
-    _held = Table, TimeIndex, Form, Calibration, Transform
+    _held = Table, TimeIndex, Form, Calibration, Transform, Columns
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

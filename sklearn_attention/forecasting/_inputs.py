@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
+from .._columns import Columns
 from .._validation import check_positive
 from ._checks import fill_features, fill_values, is_integer, refuse_time, warn_of_flags
 from ._features import (
@@ -37,7 +38,7 @@ def read_given(forecaster, X, y):
     features, index = split_index(X)
     table = read_series(y, index=index, what=what)
     index = None if X is None else index_of_rows(index, y)
-    forecaster.n_features_in_ = 0
+    forecaster.n_features_in_, forecaster.columns_ = 0, Columns.numbers(0)
     vars(forecaster).pop("feature_names_in_", None)
     if X is None:
         return table, None, what
