@@ -12,6 +12,7 @@ from .._columns import UNORDERED, Columns, check_numeric, read_table
 from ._checks import dates_of, fill_features, refuse_features, refuse_swapped
 from ._read import as_array
 from ._tidy import SERIES, TIME, features_of, is_tidy, split_tidy
+from ._time import without_arrow
 
 # Levels of a category that have a column of their own, at most: the most frequent ones.
 _MOST_LEVELS = 64
@@ -43,7 +44,11 @@ def separate(X, y):
     if X is not None and not isinstance(X, pd.Index):
         refuse_features(y)
     if X is not None and not isinstance(y, dict) and not _shared(split_index(X)[1], y):
-        check_consistent_length(X, y)
+        try:
+            check_consistent_length(X, y)
+        except ValueError as error:
+            later = "one for each of y, such as X.loc[y.index], and those of later steps to"
+            raise ValueError(f"{error}: pass rows of X, {later} predict.") from error
     return X, y, "y"
 
 
@@ -70,10 +75,10 @@ def _beside_tidy(X, y):
 def split_index(X):
     """The table of features, which may have no columns, and the index of X, if any."""
     if isinstance(X, pd.Index):
-        return pd.DataFrame(index=X), X
+        return pd.DataFrame(index=X), without_arrow(X)
     if isinstance(X, pd.Series):
         X = X.to_frame()
-    return X, X.index if isinstance(X, pd.DataFrame) else None
+    return X, without_arrow(X.index) if isinstance(X, pd.DataFrame) else None
 
 
 def index_of_rows(index, y):
@@ -101,7 +106,7 @@ def _shared(index, y):
 
 def _check_index(index, y):
     """Rows of features and of a series with an index must be about the same steps."""
-    other = y.index if isinstance(y, pd.Series | pd.DataFrame) else None
+    other = without_arrow(y.index) if isinstance(y, pd.Series | pd.DataFrame) else None
     if index is None or other is None or index.equals(other):
         return
     both = zip(index, other, strict=False)
@@ -133,6 +138,8 @@ def read_features(forecaster, table, *, reset, may_lack=()):
         # Any value will do that can be read.
         table = table.assign(**{names[j]: levels[j][0] if levels[j] else 0 for j in lacking})
         table = table.reindex(columns=[name for name in names if name in table.columns])
+    if isinstance(table, pd.DataFrame) and not table.columns.is_unique:
+        raise ValueError(f"X has columns of the same name, {list(table)}: rename them.")
     if issparse(table):
         raise TypeError("X is sparse, which is not supported: pass X.toarray().")
     if reset:

@@ -50,8 +50,8 @@ class Forecaster(AttentionEstimator, ABC):
         Columns of X that are known only up to now, by name, or by position in arrays.
     missing : {"raise", "interpolate", "seasonal"}, default="raise"
         What is done about missing values between others: an error, values on the line between
-        their neighbours, or values as one season before and after, a trend apart. Features
-        are interpolated by both.
+        their neighbours, or values as one season before and after, a trend apart. With both a
+        series is shorter where they are missing at its ends, and features are interpolated.
     bounds : "auto", (float, float) or None, default="auto"
         What forecasts and intervals are clipped to, None for an open end; None alone for both.
         "auto" is 0 from below for series without a negative value, both in training and up to
@@ -125,8 +125,8 @@ class Forecaster(AttentionEstimator, ABC):
             shorter; a dict of Series or of arrays; a Series with an index of two levels,
             series and time; or a frame with the columns "unique_id", "ds" (time) and "y", whose
             further columns are features. Otherwise features, a row for each observation: a
-            frame, an array, an empty frame with an index, or the index itself. One of plain
-            time is for all series alike.
+            frame, whose texts and categorical dtypes are categories, an array, an empty frame
+            with an index, or the index itself. One of plain time is for all series alike.
         y : Series, DataFrame, dict or array, default=None
             The series, if X is not. An array takes its index from X, and an array X from `y`;
             beside an index alone an array is a Series or a frame, and so are the forecasts.
@@ -139,7 +139,13 @@ class Forecaster(AttentionEstimator, ABC):
         Raises
         ------
         ValueError
-            If data or parameters are not valid. The estimator then is as it was before.
+            If data or parameters are not valid, or `y` can be no series, as where it comes
+            first. The estimator then is as it was before.
+
+        Warns
+        -----
+        UserWarning
+            If `y` has only 0 and 1, and X one column of other numbers.
         """
         self._check_every_parameter()
         table = without_gaps(self, *read_given(self, X, y))
@@ -174,7 +180,8 @@ class Forecaster(AttentionEstimator, ABC):
         ----------
         X, y
             As for :meth:`fit`: observations that follow the last ones. An array has no index,
-            and follows. Series of new names are forecast as well from then on.
+            and follows. Series of new names are forecast as well from then on. Missing values
+            are filled by what is known before as well; at the end they wait for the next.
 
         Returns
         -------

@@ -59,6 +59,8 @@ def test_parameters(parameters, message):
     ("features", "message"),
     [
         (X[:40], "inconsistent numbers of samples"),
+        (pd.concat([X, X]), r"samples: \[120, 60\]: pass rows of X, one .*X.loc\[y.index\]"),
+        (X.set_axis(["sun", "sun"], axis=1), r"X has columns of the same name, \['sun', 'sun'"),
         (X.set_axis(SERIES.index + pd.DateOffset(months=1)), "different indexes"),
         (X.reset_index(drop=True), "different indexes"),
         (X.assign(load=SERIES), "column 'load', which is the target 'load' itself"),
@@ -141,6 +143,7 @@ def test_features_to_forecast_from(future, message):
     ("future", "message"),
     [
         (0, "X=0"),
+        (10**9, "X=1000000000 steps are 1000000000 forecasts: pass a number of steps that"),
         (-2, "X=-2"),
         (True, "X=True is not valid: pass None, the number of steps"),
         ({"a": 3}, "is not valid: pass None, the number of steps"),
