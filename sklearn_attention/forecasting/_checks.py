@@ -20,6 +20,7 @@ _FIELDS = {
     "dayofyear": (1, 366),
 }  # fmt: skip
 _COUNT = "a running count"
+_FEWEST_DATES = 12
 # Sizes from which on values are refused, what they are called, and what to do.
 _TOO_LARGE = (
     (np.inf, "infinite values (inf)", "replace them"),
@@ -61,7 +62,8 @@ def refuse_features(y):
     if not isinstance(y, pd.Series | pd.DataFrame) or len(y) == 0 or is_tidy(y):
         return
     columns = [y] if isinstance(y, pd.Series) else [y.iloc[:, i] for i in range(y.shape[1])]
-    dated = isinstance(y.index, pd.DatetimeIndex | pd.PeriodIndex)
+    # A few counts may happen to be days or months.
+    dated = isinstance(y.index, pd.DatetimeIndex | pd.PeriodIndex) and len(y) >= _FEWEST_DATES
     fields, found = _fields_of(y.index) if dated else {}, {}
     numbers = any(column.dtype.kind in "iuf" for column in columns)
     for column in columns:
