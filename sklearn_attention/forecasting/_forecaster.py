@@ -24,6 +24,7 @@ from ._inputs import (
 )
 from ._metrics import naive_scales
 from ._origins import Origins
+from ._outliers import damped
 from ._season import season_of
 from ._table import Form, Table
 from ._time import TimeIndex
@@ -62,7 +63,8 @@ class Forecaster(AttentionEstimator, ABC):
     lookback_, horizon_, season_length_ : int
         Steps of a window, of what is forecast at once, and of a season.
     scale_ : ndarray of shape (n_series,)
-        Of each training series the mean absolute difference between neighbours.
+        Of each training series the mean absolute difference between neighbours, single
+        outliers damped.
     observed_ : Table
         The series and features observed so far.
     calibration_ : Calibration
@@ -162,10 +164,11 @@ class Forecaster(AttentionEstimator, ABC):
         self.observed_ = table = replace(table, known=self.known_columns_)
         if table.n_features:
             refuse_leakage(table, [names[j] for j in source])
+        table = damped(table)
         self.horizon_ = int(self.horizon)
         self.season_length_ = season_of(table, self.season_length)
         self.scale_ = naive_scales(table.values)
-        self.transform_ = Transform.within(self.bounds, table.values)
+        self.transform_ = Transform.within(self.bounds, self.observed_.values)
         context = self._init_callback_context(max_subtasks=self._max_subtasks)
         context.call_on_fit_task_begin(estimator=self, **task_data)
         self._learn(table, context, task_data)
@@ -447,13 +450,17 @@ class Forecaster(AttentionEstimator, ABC):
         tags.target_tags.multi_output = True
         return tags
 
+    def _encoded(self, table):
+        """Series as forecasts are made of them: single outliers damped, then transformed."""
+        return self.transform_.encode(damped(table))
+
     def _ends(self, X, history):
         """Encoded series to forecast, at their ends; these as they are, and their names."""
         table, requested = read_request(self, X, history)
         if (requested.step < table.ends[requested.series]).all():
             raise ValueError(f"X={X!r} has no steps after the series: pass some to explain.")
         plain = Origins.at_ends(table, self.horizon_)
-        return replace(plain, table=self.transform_.encode(table)), plain, table.names
+        return replace(plain, table=self._encoded(table)), plain, table.names
 
     def _intervals(self, table, requested, coverages, fresh):
         """Forecasts and the ends of intervals; (n_rows, 1 + 2 n_coverages)."""
@@ -472,7 +479,7 @@ class Forecaster(AttentionEstimator, ABC):
         forecasts with the quantiles of some levels; None for the forecasts alone.
         """
         plain, series = Origins.at_ends(table, self.horizon_), requested.series
-        table = self.transform_.encode(table)
+        table = self._encoded(table)
         ahead = requested.step - table.ends[series]
         later = ahead >= 0
         n_blocks = -(-int(ahead.max(initial=-1) + 1) // self.horizon_)

@@ -118,7 +118,7 @@ class TransformerForecaster(NetworkParameters, Forecaster):
     transformer_weight_ : float
         Mean weight of the transformer among the candidates; 0 where it was not worth training.
     attention_share_ : float
-        Share of the learned attention over candidates; 0 where fixed weights do better.
+        Share of the learned attention over candidates; 0 where fixed weights do clearly better.
     combined_ : CombinedForecast
         The candidates.
     attention_ : CandidateAttention or None
@@ -339,7 +339,7 @@ class TransformerForecaster(NetworkParameters, Forecaster):
             raise AttributeError(f"{what} is of candidates, but candidates=None: pass 'auto'.")
 
     def _learn(self, table, context, task_data):
-        self.seasons_, self.attention_ = seasons_of(self.observed_, self.season_length), None
+        self.seasons_, self.attention_ = seasons_of(table, self.season_length), None
         task = partial(reported_task, self, context, **task_data)
         transformer = self._new_transformer(table.lengths.max(), task)
         if self.candidates is None:

@@ -39,14 +39,16 @@ class Windows:
         `normalize` is "standard", "last", None, or the number of last steps whose mean is the
         level. `unit`, a number or of shape (n, 1), does not count for "standard".
         """
-        past = origins.past(lookback)
+        keys, as_they_are = origins.past(lookback), np.ndim(unit) == 0 and unit == 1
         n_level = {"standard": lookback, "last": 1, None: 0}.get(normalize, normalize)
-        level, unit = np.zeros((len(past), 1)), np.broadcast_to(unit, (len(past), 1))
+        level, unit = np.zeros((len(keys), 1)), np.broadcast_to(unit, (len(keys), 1))
         if n_level:
-            level = past[:, -n_level:].mean(axis=1, keepdims=True)
+            level = keys[:, -n_level:].mean(axis=1, keepdims=True)
         if normalize == "standard":
-            unit = dividing(spread_of(past, axis=1))[:, None]
-        keys = (past - level) / unit
+            unit, as_they_are = dividing(spread_of(keys, axis=1))[:, None], False
+        keys -= level
+        if not as_they_are:
+            keys /= unit
         if features and origins.table.n_features:
             keys = np.concatenate([keys, *_features(origins, lookback)], axis=1)
         return cls(origins, keys, level, unit)

@@ -78,7 +78,7 @@ class TestOrder:
 
     def test_a_few_counts_may_be_months(self):
         model = fit(X[["sun"]][:50], A[:50])
-        model.update(X[["sun"]][50:], pd.Series([3, 4, 5, 6, 7, 8, 9, 10, 11, 12], A.index[50:]))
+        model.update(X[["sun"]][50:], pd.Series(A.index[50:].month, A.index[50:]))
         days = pd.date_range("2024-01-06", periods=62, freq="D")
         rows = pd.DataFrame({"x": X["sun"].to_numpy()}, days[:60])
         last = pd.DataFrame({"x": 0.0}, days[60:])
