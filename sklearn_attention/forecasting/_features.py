@@ -9,7 +9,7 @@ from scipy.sparse import issparse
 from sklearn.utils.validation import check_consistent_length
 
 from .._columns import UNORDERED, Columns, check_numeric, read_table
-from ._checks import dates_of, fill_features, refuse_features, refuse_swapped
+from ._checks import dates_of, fill_features, refuse_swapped
 from ._read import as_array
 from ._tidy import SERIES, TIME, features_of, is_tidy, split_tidy
 from ._time import without_arrow
@@ -41,8 +41,6 @@ def separate(X, y):
         check_consistent_length(X, y)
         _check_index(X.index, y)
         return *split_tidy(X, y), "y"
-    if X is not None and not isinstance(X, pd.Index):
-        refuse_features(y)
     if X is not None and not isinstance(y, dict) and not _shared(split_index(X)[1], y):
         try:
             check_consistent_length(X, y)
