@@ -148,6 +148,8 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
         Their names, if they are all strings.
+    columns_ : Columns
+        Which of them are categories, and their levels.
 
     See Also
     --------

@@ -663,7 +663,7 @@ class TestLog:
         history = self.make(60)[:30].copy()
         history.iloc[7] = -1.0
         assert np.isfinite(model.predict(history=history)).all()
-        with pytest.raises(ValueError, match="history has no positive value"):
+        with pytest.raises(ValueError, match="a series has negative values alone"):
             model.predict(history=-history.abs())
 
 
