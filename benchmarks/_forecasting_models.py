@@ -21,7 +21,7 @@ COVERAGE = 0.9
 NORMAL = ndtri((1 + COVERAGE) / 2)
 OURS = ("TransformerForecaster", "KernelForecaster")
 # Of ours, where there are features.
-VARIANTS = ("without network", "without network, trees")
+VARIANTS = ("without network", "without network and trees")
 
 
 # One series at a time.
@@ -463,7 +463,7 @@ MODELS = {
     "LightGBM on steps": BoostedSteps,
     **{name: ours(name) for name in OURS},
     "without network": without("network"),
-    "without network, trees": without("trees"),
+    "without network and trees": without("trees"),
 }
 
 

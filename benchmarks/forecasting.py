@@ -25,7 +25,8 @@ none. `report` prints Markdown tables of the file alone.
 * weather: series that features carry, which are known for the steps forecast too: half-hourly
   electric load (temperature, holidays), hourly rentals of bikes (weather, working days), daily
   riders of a station (weather, home games). A year, eight months and fourteen years are
-  learned from once; origins are every eighth, third and fifteenth day of what follows.
+  learned from once; origins are every eighth, third and fifteenth day of what follows. Load is
+  forecast from four origins too, where models learn anew from the year before.
   Expected: trees on features, calendar and lags of whole seasons lead.
 * panels: seven panels that no setting was chosen on, of 20 to 125 yearly, quarterly, monthly
   and daily series, two of them counts; the last steps of each.
