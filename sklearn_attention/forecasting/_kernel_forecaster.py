@@ -45,6 +45,10 @@ class KernelForecaster(Forecaster):
         Columns of X that are known only up to now, by name, or by position in arrays.
     missing : {"raise", "interpolate", "seasonal"}, default="raise"
         What is done about missing values between others.
+    bounds : "auto", (float, float) or None, default="auto"
+        What forecasts and intervals are clipped to, None for an open end; None alone for both.
+        "auto" is 0 from below for series without a negative value, both in training and up to
+        the origin of the forecast.
     validation_fraction : float, default=0.2
         Share of the windows, the last ones, on which intervals are calibrated. They are
         remembered like all others, after that.
@@ -144,6 +148,7 @@ class KernelForecaster(Forecaster):
         season_length="auto",
         past_features=None,
         missing="raise",
+        bounds="auto",
         validation_fraction=0.2,
         kernel="gaussian",
         bandwidth="loo",
@@ -155,6 +160,7 @@ class KernelForecaster(Forecaster):
             season_length=season_length,
             past_features=past_features,
             missing=missing,
+            bounds=bounds,
         )
         self.validation_fraction = validation_fraction
         self.kernel = kernel
@@ -180,7 +186,7 @@ class KernelForecaster(Forecaster):
             With several series "series" is the one that is forecast, "analog" the window's.
         """
         check_is_fitted(self)
-        origins, series_names = self._ends(X, history)
+        origins, _, series_names = self._ends(X, history)
         rows, found, weights = self.analogs_.heaviest(origins, k)
         time, names = self.observed_.time, self.observed_.names
         ends = time.between(0, len(time))[self.analogs_.steps[found] - 1]

@@ -189,6 +189,17 @@ class Origins:
             units[other] = measure(past)[place]
         return units
 
+    def been_negative(self):
+        """Whether any value known is negative.
+
+        Returns
+        -------
+        been_negative : ndarray of bool of shape (n_origins,)
+        """
+        count = np.append(0, np.cumsum(self.table.value < 0))
+        first = self.table.first[self.series]
+        return count[first + np.maximum(self.known, 1)] > count[first]
+
     @property
     def steps(self):
         """Positions of the steps to forecast; (n_origins, horizon)."""

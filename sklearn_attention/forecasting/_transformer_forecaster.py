@@ -22,11 +22,11 @@ from ._feature_effects import FeatureEffects
 from ._feature_ridge import FeatureBasis, FeatureRidge
 from ._forecaster import Forecaster
 from ._forecasts import Forecasts, disagreement
-from ._logarithms import Transform, choose_transform
 from ._own_analogs import OwnAnalogs
 from ._profiles import SeasonalProfiles
 from ._ridges import WindowRidge
 from ._season import seasons_of
+from ._transform import choose_transform
 from ._transformer_candidate import Scaling, TransformerCandidate
 from ._window_regressor import WindowRegressor
 from ._windows import choose_lookback, least_length
@@ -70,8 +70,10 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         differences over a season. None is the transformer alone.
     log : bool or "auto", default="auto"
         Whether candidates work on logarithms. "auto" tries both where no value is negative.
-    bounds : (float, float), default=None
-        What forecasts and intervals are clipped to; None for an open end.
+    bounds : "auto", (float, float) or None, default="auto"
+        What forecasts and intervals are clipped to, None for an open end; None alone for both.
+        "auto" is 0 from below for series without a negative value, both in training and up to
+        the origin of the forecast.
     d_model : int, default=64
         Width of the tokens.
     n_heads : int, default=4
@@ -116,7 +118,7 @@ class TransformerForecaster(NetworkParameters, Forecaster):
     transformer_weight_ : float
         Mean weight of the transformer among the candidates; 0 where it was not worth training.
     attention_share_ : float
-        Share of the learned attention over candidates; 0 where fixed weights do better.
+        Share of the learned attention over candidates; 0 where fixed weights do clearly better.
     combined_ : CombinedForecast
         The candidates.
     attention_ : CandidateAttention or None
@@ -198,7 +200,7 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         missing="raise",
         candidates="auto",
         log="auto",
-        bounds=None,
+        bounds="auto",
         d_model=64,
         n_heads=4,
         n_layers=2,
@@ -218,10 +220,10 @@ class TransformerForecaster(NetworkParameters, Forecaster):
             season_length=season_length,
             past_features=past_features,
             missing=missing,
+            bounds=bounds,
         )
         self.candidates = candidates
         self.log = log
-        self.bounds = bounds
         self.d_model = d_model
         self.n_heads = n_heads
         self.n_layers = n_layers
@@ -277,10 +279,10 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         """
         check_is_fitted(self)
         self._require_candidates("explain")
-        origins, series = self._ends(X, history)
+        origins, plain, series = self._ends(X, history)
         found, parts = self._forecasts(origins), []
         names = np.array(self.combined_.names, dtype=object)
-        every = self._decode(found.every)
+        every = self.transform_.decode(found.every, plain)
         for name, weights, steps in zip(series, found.weights, every, strict=True):
             order = np.argsort(-weights, kind="stable")[: np.sum(weights > 0)]
             part = pd.DataFrame(steps[order], columns=range(1, self.horizon_ + 1))
@@ -335,24 +337,23 @@ class TransformerForecaster(NetworkParameters, Forecaster):
             raise AttributeError(f"{what} is of candidates, but candidates=None: pass 'auto'.")
 
     def _learn(self, table, context, task_data):
-        self.seasons_, self.attention_ = seasons_of(self.observed_, self.season_length), None
+        self.seasons_, self.attention_ = seasons_of(table, self.season_length), None
         task = partial(reported_task, self, context, **task_data)
         transformer = self._new_transformer(table.lengths.max(), task)
         if self.candidates is None:
-            self.transform_ = Transform(bounds=self.bounds)
             self.combined_, validation = fit_transformer(transformer, table, self.horizon_)
             self.calibration_ = Calibration.fit(self._forecasts(validation))
             return
-        kinds = CANDIDATES if self.candidates == "auto" else self.candidates
+        kinds = CANDIDATES if isinstance(self.candidates, str) else list(self.candidates)
         lookback = None if self.lookback == "auto" else int(self.lookback)
         fit = partial(
             fit_combined, horizon=self.horizon_, seasons=self.seasons_, lookback=lookback
         )
         self.transform_, fitted = choose_transform(
-            table, self.horizon_, self.log, self.bounds, partial(fit, kinds=kinds)
+            table, self.horizon_, self.log, self.transform_, partial(fit, kinds=kinds)
         )
         if fitted is None or transformer:
-            table = self._encode(table)
+            table = self.transform_.encode(table)
             kinds = [*kinds, transformer] if transformer else kinds
             fitted = fit(table, kinds=kinds, logs=self.log_)
         self.combined_, training, every, held_out = fitted
@@ -367,7 +368,7 @@ class TransformerForecaster(NetworkParameters, Forecaster):
 
     def _new_transformer(self, length, task):
         """The transformer before it is trained; None where it is no candidate."""
-        wanted = self.candidates == "auto" and self.n_features_in_
+        wanted = isinstance(self.candidates, str) and self.n_features_in_
         wanted = wanted and length >= least_length(self.horizon_)
         if self.candidates is not None and not wanted:
             return None
@@ -376,12 +377,6 @@ class TransformerForecaster(NetworkParameters, Forecaster):
             choose_lookback(length, *sizes), self.device, NETWORK.settings(self), task,
             lambda fitted: {"combined_": CombinedForecast.of(fitted)},
         )  # fmt: skip
-
-    def _encode(self, table):
-        return self.transform_.encode(table)
-
-    def _decode(self, values):
-        return self.transform_.decode(values)
 
     def _forecasts(self, origins, levels=None):
         candidates = self.combined_.on(self.device)
@@ -398,7 +393,7 @@ class TransformerForecaster(NetworkParameters, Forecaster):
 
     def _check_parameters(self):
         _check_candidates(self.candidates)
-        _check_values(self.log, self.bounds)
+        _check_log(self.log)
         settings = NETWORK.settings(self)
         settings.shape()
         check_series_parts(settings.architecture)
@@ -407,14 +402,14 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         *Forecaster._held,
         FittedNetwork, CombinedForecast, Classical, SeasonalProfiles, WindowRidge, OwnAnalogs,
         FeatureRidge, WindowRegressor, FeatureBasis, FeatureEffects, CandidateAttention,
-        TransformerCandidate, Scaling, Transform,
+        TransformerCandidate, Scaling,
     )  # fmt: skip
 
 
 def _check_candidates(candidates):
-    if candidates is None or candidates == "auto":
+    if candidates is None or (isinstance(candidates, str) and candidates == "auto"):
         return
-    if isinstance(candidates, str) or not len(candidates):
+    if isinstance(candidates, str) or not np.iterable(candidates) or not len(candidates):
         raise ValueError(
             f"candidates={candidates!r} is not valid: pass 'auto', None, or a list of "
             f"{list(CANDIDATES)} and regressors."
@@ -426,14 +421,6 @@ def _check_candidates(candidates):
             raise ValueError(f"candidates has {kind!r}, which is not a regressor.")
 
 
-def _check_values(log, bounds):
+def _check_log(log):
     if log not in (True, False, "auto"):
         raise ValueError(f"log={log!r} is not valid: pass True, False or 'auto'.")
-    if bounds is None:
-        return
-    ends = () if np.ndim(bounds) == 0 else tuple(bounds)
-    if len(ends) != 2 or (None not in ends and not ends[0] < ends[1]):
-        raise ValueError(
-            f"bounds={bounds!r} is not valid: pass a lower and a larger upper end, "
-            "either of which may be None."
-        )
