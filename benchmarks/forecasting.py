@@ -41,6 +41,8 @@ processor, in one thread: of fits and forecasts, over all folds; those that inte
 beyond that stand apart.
 
 Models whose library is missing (dependency group `bench`) are left out, and the run says so.
+The rentals of bikes are in the file `Bikeshare.csv` of the package ISLP, which is in no group:
+copy it to the data folder, or install the package.
 All peers together take about forty minutes of a processor. Progress goes to stderr.
 """
 

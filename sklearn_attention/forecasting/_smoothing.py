@@ -18,7 +18,7 @@ _ROUNDING = 1e-9
 # choices are compared at once.
 _ROWS, _ORIGINS = 48, 100
 # Steps from which a series alone is filtered, choice by choice.
-_LONG = 1000
+_LONG = 3000
 
 
 @dataclass(frozen=True, eq=False)
