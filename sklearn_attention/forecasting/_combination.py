@@ -49,17 +49,16 @@ def choose_weights(forecasts, training):
     Returns weights of each series, (n_series, n_candidates), those of a series that nothing is
     known of, and combined forecasts by weights chosen on what does not overlap.
     """
-    # An error is the root of a mean square. Roots are averaged, not squares, by which a few
-    # hard stretches, a cold winter or a holiday, would choose the weights for all others.
+    # Errors are absolute: by squares a few hard stretches, a cold winter or a holiday, and a
+    # few steps of each, would choose the weights for all others.
     series, targets = training.validation.series, training.validation.targets()
     naive = training.validation.past(1)  # where no candidate has a forecast
     scale, n_series = training.scale[series, None], len(training.scale)
     if len(series) == 0:
         equal = np.full((n_series + 1, forecasts.shape[1]), 1 / forecasts.shape[1])
         return equal[1:], equal[0], targets
-    missed = (forecasts - targets[:, None]) ** 2
     counts = np.maximum((~np.isnan(targets)).sum(axis=1), 1)[:, None]
-    errors = np.sqrt(np.nansum(missed, axis=2) / counts)
+    errors = np.nansum(np.abs(forecasts - targets[:, None]), axis=2) / counts
     errors[np.isnan(forecasts).any(axis=2)] = np.nan
 
     def relative(rows):
@@ -77,7 +76,7 @@ def choose_weights(forecasts, training):
             rows = training.block == block
             weights = softmax_weights(*part, *choice)[series[rows]]
             held_out[rows] = combine(forecasts[rows], weights, naive[rows])
-        missed = np.sqrt(np.nansum((held_out - targets) ** 2, axis=1, keepdims=True) / counts)
+        missed = np.nansum(np.abs(held_out - targets), axis=1, keepdims=True) / counts
         error = np.mean(missed / scale)
         tried.append((error, held_out, choice))
     found, combined, choices = zip(*tried, strict=True)

@@ -164,7 +164,7 @@ class TestChooseWeights:
         monkeypatch.setattr(module, "_SHARES", (0.25,))
         training, forecasts = make()
         targets, series = training.validation.targets(), training.validation.series
-        errors = np.sqrt(((forecasts - targets[:, None]) ** 2).mean(axis=2))
+        errors = np.abs(forecasts - targets[:, None]).mean(axis=2)
         mean = np.array([errors[series == i].mean(axis=0) for i in range(2)])
         logs = np.log(mean / mean.min(axis=1, keepdims=True))
         error = np.exp(0.75 * logs + 0.25 * logs.mean(axis=0))
