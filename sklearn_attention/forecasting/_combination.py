@@ -18,9 +18,10 @@ from ._window_regressor import window_regressors
 from ._windows import choose_lookback, least_length
 
 # Temperatures, and shares of the panel's errors in those of a series, that are tried; a single
-# series has equal errors in the place of the panel's.
+# series has equal errors in the place of the panel's. Errors of short series do not do alone.
 _TEMPERATURES = (0.02, 0.05, 0.1, 0.2, 0.3, 0.5)
 _SHARES, _SHARES_OF_ONE = (0.25, 0.5, 0.75, 1.0), (0.5, 0.0)
+_SHARES_OF_LONG = (0.0, *_SHARES)
 # Weights below are none, so that not every candidate has to be computed.
 _LEAST_WEIGHT = 0.01
 # Errors are at most so many times the least; differences below this share of it are rounding.
@@ -69,8 +70,9 @@ def choose_weights(forecasts, training):
     for block in range(training.n_blocks):
         apart = ~training.overlapping(series, training.validation.known, block)
         parts.append(relative(apart if apart.any() else slice(None)))
+    shares = _SHARES_OF_LONG if training.are_long else _SHARES
     tried = []
-    for choice in product(_TEMPERATURES, _SHARES if n_series > 1 else _SHARES_OF_ONE):
+    for choice in product(_TEMPERATURES, shares if n_series > 1 else _SHARES_OF_ONE):
         held_out = np.empty_like(targets)
         for block, part in enumerate(parts):
             rows = training.block == block

@@ -360,6 +360,12 @@ class Training:
         return len(self.scale) >= PANEL and len(self.block) > 0
 
     @property
+    def are_long(self):
+        """Whether the series are long, as most of them."""
+        lengths = self.validation.table.lengths
+        return np.median(lengths) >= _LONG * self.validation.horizon
+
+    @property
     def n_blocks(self):
         """Number of blocks."""
         return int(self.block.max()) + 1 if len(self.block) else 0

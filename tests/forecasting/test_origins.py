@@ -227,3 +227,8 @@ def test_many_series_that_can_be_validated_are_a_panel():
     assert make_training_of(make_walks([20] * 30)).is_panel
     assert not make_training_of(make_walks([20] * 29)).is_panel
     assert not make_training_of(make_walks([4] * 30)).is_panel
+
+
+def test_series_are_long_where_most_have_ten_horizons():
+    assert make_training_of(make_walks([40, 40, 12])).are_long
+    assert not make_training_of(make_walks([400, 39, 39])).are_long
