@@ -8,7 +8,7 @@ import pandas as pd
 from scipy.sparse import issparse
 from sklearn.utils.validation import check_consistent_length, validate_data
 
-from ._checks import fill_features, refuse_swapped
+from ._checks import dates_of, fill_features, refuse_features, refuse_swapped
 from ._read import as_array
 from ._tidy import SERIES, TIME, features_of, is_tidy, split_tidy
 
@@ -36,6 +36,8 @@ def separate(X, y):
         check_consistent_length(X, y)
         _check_index(X.index, y)
         return *split_tidy(X, y), "y"
+    if X is not None and not isinstance(X, pd.Index):
+        refuse_features(y)
     if X is not None and not isinstance(y, dict) and not _shared(split_index(X)[1], y):
         check_consistent_length(X, y)
     return X, y, "y"
@@ -161,8 +163,9 @@ def read_rows(forecaster, X, table):
         # What is to be forecast, or was not known then, is not read.
         lacks = "y" not in getattr(forecaster, "feature_names_in_", ())
         X = features_of(X.drop(columns="y", errors="ignore") if lacks else X)
-    if isinstance(X, pd.Series) and not forecaster.n_features_in_:
-        X = X.index
+    if not forecaster.n_features_in_:
+        dates = dates_of(X)
+        X = dates if dates is not None else X.index if isinstance(X, pd.Series) else X
     given, index = split_index(X)
     n_columns, name = (*np.shape(given), 1)[1], type(forecaster).__name__
     if n_columns and forecaster.n_features_in_ == 0:
@@ -242,19 +245,33 @@ def _positions(table, series, steps):
     return found
 
 
-def with_features(table, rows, missing):
-    """A table with the features of every row, which all need some."""
+def with_features(table, rows, least=None):
+    """A table with the features of every row; all that have a value need some.
+
+    With a `least` so many steps at the end of each series do: it begins where there are some.
+    """
     place = rows.step - table.starts[rows.series]
     inside = (place >= 0) & (place < table.counts[rows.series])
     target = table.first[rows.series[inside]] + place[inside]
     features = np.full((len(table.value), rows.features.shape[1]), np.nan)
     features[target] = rows.features[rows.row[inside]]
-    lost = np.setdiff1d(np.arange(len(features)), target)
+    lacks = ~np.isnan(table.value)
+    lacks[target] = False
+    lost = np.flatnonzero(lacks)
+    if len(lost) and least is not None:
+        begin = table.first.copy()
+        np.maximum.at(begin, table.series[lost], lost + 1)
+        stop = table.first + table.counts
+        begin = np.minimum(begin, np.maximum(stop - least, table.first))
+        kept = np.arange(len(features)) >= begin[table.series]
+        table, features = table.of_rows(np.flatnonzero(kept)), features[kept]
+        lost = np.searchsorted(np.flatnonzero(kept), lost[kept[lost]])
     if len(lost):
         steps = table.step[lost[table.series[lost] == table.series[lost[0]]]]
         steps = table.time.name_steps(steps)
-        raise ValueError(f"X has no rows for {steps}, where y has values: add them.")
-    return fill_features(replace(table, features=features), missing)
+        whose = "y" if least is None else "history"
+        raise ValueError(f"X has no rows for {steps}, where {whose} has values: add them.")
+    return replace(table, features=features)
 
 
 def with_later_features(table, rows, steps, horizon, missing):

@@ -8,10 +8,10 @@ from sklearn.callback import with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
 from .._base import AttentionEstimator, keeps_state_on_failure
-from .._validation import check_in_open_interval, check_positive, check_probabilities
+from .._validation import check_in_open_interval, check_positive
 from ._backtest import backtest
 from ._calibration import Calibration
-from ._checks import refuse_leakage, resolve_past
+from ._checks import check_levels, fill_features, fill_values, refuse_leakage, resolve_past
 from ._features import with_features
 from ._inputs import (
     check_follows,
@@ -195,12 +195,14 @@ class Forecaster(AttentionEstimator, ABC):
         self._append(*read_later(self, X, y, may_add=True))
         return self
 
-    def _append(self, later, rows):
-        """Append observations that follow, with rows of features, to those known."""
+    def _append(self, later, rows, what="y"):
+        """Append observations that follow, with rows of features, and fill gaps by both."""
         check_follows(self.observed_, later)
         if rows is not None and self.n_features_in_:
-            later = with_features(later, rows, self.missing)
-        self.observed_ = self.observed_.append(later)
+            later = with_features(later, rows)
+        options = {"missing": self.missing, "season_length": self.season_length_, "what": what}
+        table = fill_values(self.observed_.append(later), **options)
+        self.observed_ = fill_features(table, self.missing)
 
     def predict(self, X=None, *, history=None, coverage=None):
         """Forecast.
@@ -237,7 +239,7 @@ class Forecaster(AttentionEstimator, ABC):
         """
         check_is_fitted(self)
         if coverage is not None:
-            coverage = check_probabilities("coverage", coverage).tolist()
+            coverage = check_levels("coverage", coverage)
         table, requested = read_request(self, X, history)
         found, columns = self._forecast_rows(table, requested, coverage, history is not None)
         return wrap(requested, found, columns)
@@ -302,14 +304,14 @@ class Forecaster(AttentionEstimator, ABC):
         Each quantile is moved by the quantile of its errors on the hold-out.
         """
         check_is_fitted(self)
-        levels = check_probabilities("quantiles", quantiles)
+        levels = check_levels("quantiles", quantiles)
         table, requested = read_request(self, X, history)
 
         def finish(forecasts, drift, n_blocks):
             return self.calibration_.quantiles(forecasts, levels, drift, n_blocks)
 
         found = self._in_one_pass(table, requested, levels, finish, history is not None)
-        return wrap(requested, found, levels.tolist())
+        return wrap(requested, found, levels)
 
     def score(self, X, y=None):
         """Minus the mean absolute scaled error; higher is better.
@@ -335,7 +337,7 @@ class Forecaster(AttentionEstimator, ABC):
            accuracy. International Journal of Forecasting 22, 679-688.
         """
         check_is_fitted(self)
-        later, rows = read_later(self, X, y)
+        later, rows, _ = read_later(self, X, y)
         table = with_known(self, self.observed_, rows, later)
         forecasts = np.split(self._in_one_pass(table, later)[:, 0], later.first[1:])
         scale = naive_scales(self.observed_.values)

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
 from ._metrics import naive_scales
 from ._table import Table, positions
@@ -215,7 +216,10 @@ class Origins:
         -------
         past : ndarray of shape (n_origins, length)
         """
-        return self._values(self.known[:, None] - length + np.arange(length))
+        start = self.table.first[self.series] + self.known - length
+        if (self.known < length).any() or not length:
+            return self._values(self.known[:, None] - length + np.arange(length))
+        return sliding_window_view(self.table.value, length)[start]  # rows are copied at once
 
     def before(self, lags):
         """Steps known that lie so far before each of the steps to forecast.

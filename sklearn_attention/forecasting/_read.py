@@ -18,7 +18,7 @@ def read_series(y, *, index=None, like=None, rows_are_series=False, may_lack=Fal
     `index` is that of an array, which has none. An index of the kind of `like`, another
     TimeIndex, has to go together with it; its frequency then need not be found out. A 2-D array
     may have a series in each row. If columns may lack, those without any value are left out, as
-    of series that have ended, unless all are. `what` says what it is, for messages.
+    of series that have ended, unless all are without. `what` says what it is, for messages.
     """
 
     def times(found):
@@ -82,12 +82,12 @@ def _of_columns(values, names, time, form, may_lack, what):
     """Series on one index; of several the missing values at the ends of shorter ones go."""
     there = ~np.isnan(values)
     empty = ~there.any(axis=0)
-    if empty.any() and not (may_lack and not empty.all()):
-        raise ValueError(
-            f"{what} has no value but missing ones (NaN) in series "
-            f"{names[empty.argmax()]!r}: remove it."
-        )
     n_steps, several = len(values), len(names) > 1
+    if empty.any() and not may_lack:
+        where = f" in series {names[empty.argmax()]!r}" if several else ""
+        raise ValueError(f"{what} has no value but missing ones (NaN){where}: remove it.")
+    if empty.all():
+        empty[:] = False
     starts = there.argmax(axis=0) if several else np.zeros(1, dtype=np.int64)
     stops = n_steps - there[::-1].argmax(axis=0) if several else np.array([n_steps])
     starts, counts = starts[~empty], (stops - starts)[~empty]

@@ -44,10 +44,10 @@ class Transform:
     def _logarithm(self, values):
         """Logarithms of a series, (n_steps,)."""
         values = values + self.shift
-        if not (values > 0).any():
+        if not (values >= 0).any():
             raise ValueError(
-                "history has no positive value, but the forecaster works on logarithms, since "
-                "no training series is negative: fit it with log=False."
+                "a series has negative values alone, but the forecaster works on logarithms, "
+                "since no training series is negative: fit it with log=False."
             )
         least = np.minimum.accumulate(np.where(values > 0, values, np.inf))
         return np.log(np.maximum(values, _FLOOR * np.where(least < np.inf, least, self.least)))

@@ -118,7 +118,7 @@ class TransformerForecaster(NetworkParameters, Forecaster):
     transformer_weight_ : float
         Mean weight of the transformer among the candidates; 0 where it was not worth training.
     attention_share_ : float
-        Share of the learned attention over candidates; 0 where fixed weights do better.
+        Share of the learned attention over candidates; 0 where fixed weights do clearly better.
     combined_ : CombinedForecast
         The candidates.
     attention_ : CandidateAttention or None
@@ -344,7 +344,7 @@ class TransformerForecaster(NetworkParameters, Forecaster):
             self.combined_, validation = fit_transformer(transformer, table, self.horizon_)
             self.calibration_ = Calibration.fit(self._forecasts(validation))
             return
-        kinds = CANDIDATES if self.candidates == "auto" else self.candidates
+        kinds = CANDIDATES if isinstance(self.candidates, str) else list(self.candidates)
         lookback = None if self.lookback == "auto" else int(self.lookback)
         fit = partial(
             fit_combined, horizon=self.horizon_, seasons=self.seasons_, lookback=lookback
@@ -368,7 +368,7 @@ class TransformerForecaster(NetworkParameters, Forecaster):
 
     def _new_transformer(self, length, task):
         """The transformer before it is trained; None where it is no candidate."""
-        wanted = self.candidates == "auto" and self.n_features_in_
+        wanted = isinstance(self.candidates, str) and self.n_features_in_
         wanted = wanted and length >= least_length(self.horizon_)
         if self.candidates is not None and not wanted:
             return None
@@ -407,9 +407,9 @@ class TransformerForecaster(NetworkParameters, Forecaster):
 
 
 def _check_candidates(candidates):
-    if candidates is None or candidates == "auto":
+    if candidates is None or (isinstance(candidates, str) and candidates == "auto"):
         return
-    if isinstance(candidates, str) or not len(candidates):
+    if isinstance(candidates, str) or not np.iterable(candidates) or not len(candidates):
         raise ValueError(
             f"candidates={candidates!r} is not valid: pass 'auto', None, or a list of "
             f"{list(CANDIDATES)} and regressors."

@@ -46,16 +46,18 @@ class Windows:
         those of SEASONAL what followed is relative to a share of the last season, whose mean
         is the rest.
         """
-        past = origins.past(lookback)
+        keys, as_they_are = origins.past(lookback), np.ndim(unit) == 0 and unit == 1
         n_level = {"standard": lookback, "last": 1, None: 0}.get(normalize, normalize)
         if normalize in SEASONAL:
             n_level = season
-        level, unit = np.zeros((len(past), 1)), np.broadcast_to(unit, (len(past), 1))
+        level, unit = np.zeros((len(keys), 1)), np.broadcast_to(unit, (len(keys), 1))
         if n_level:
-            level = past[:, -n_level:].mean(axis=1, keepdims=True)
+            level = keys[:, -n_level:].mean(axis=1, keepdims=True)
         if normalize in STANDARD:
-            unit = dividing(spread_of(past, axis=1))[:, None]
-        keys = (past - level) / unit
+            unit, as_they_are = dividing(spread_of(keys, axis=1))[:, None], False
+        keys -= level
+        if not as_they_are:
+            keys /= unit
         if features and origins.table.n_features:
             keys = np.concatenate([keys, *_features(origins, lookback)], axis=1)
         if normalize in SEASONAL:

@@ -7,6 +7,7 @@ from forecasting_data import make_features, make_long, make_panel, tidy_of
 
 from sklearn_attention import KernelForecaster
 from sklearn_attention.forecasting import Table
+from sklearn_attention.forecasting._checks import fill_features
 from sklearn_attention.forecasting._features import (
     Rows,
     place,
@@ -85,7 +86,7 @@ class TestPlace:
 class TestOfEveryStep:
     def test_are_those_of_a_loop(self):
         table, (rows, found) = make_table(), make_rows([range(12)] * 3)
-        joined = with_features(table, rows, "raise")
+        joined = with_features(table, rows)
         for i, step, own in zip(table.series, table.step, joined.features, strict=True):
             np.testing.assert_array_equal(own, found[i, step])
         np.testing.assert_array_equal(joined.value, table.value)
@@ -93,15 +94,25 @@ class TestOfEveryStep:
     def test_all_are_needed(self):
         rows, _ = make_rows([range(3, 8), [0, 1, 2, 4, 5, 8], range(12)])
         with pytest.raises(ValueError, match=r"^X has no rows for 3, 6, 7, where y has values"):
-            with_features(make_table(), rows, "raise")
+            with_features(make_table(), rows)
+
+    def test_so_many_at_the_end_are_needed_and_as_many_are_taken_as_there_are(self):
+        rows, found = make_rows([range(3, 8), [0, 1, 2, 4, 5, 6, 7, 8], range(9, 12)])
+        with pytest.raises(ValueError, match=r"no rows for 8, where history has values"):
+            with_features(make_table(), rows, least=2)
+        joined = with_features(make_table(), rows, least=1)
+        assert joined.lengths.tolist() == [5, 5, 1]
+        assert joined.ends.tolist() == [8, 9, 10]
+        for i, step, own in zip(joined.series, joined.step, joined.features, strict=True):
+            np.testing.assert_array_equal(own, found[i, step])
 
     def test_gaps_are_filled_in_each_series(self):
         rows, found = make_rows([range(12)] * 3)
         for i, step in [(0, 5), (0, 6), (2, 8)]:
             rows.features[(rows.series == i) & (rows.step == step), 1] = np.nan
         with pytest.raises(ValueError, match=r"^X has missing values \(NaN\) at 5, 6: pass"):
-            with_features(make_table(), rows, "raise")
-        joined = with_features(make_table(), rows, "interpolate")
+            fill_features(with_features(make_table(), rows), "raise")
+        joined = fill_features(with_features(make_table(), rows), "interpolate")
         column = {pair: own[1] for pair, own in found.items()}
         column[0, 5] = (2 * column[0, 4] + column[0, 7]) / 3
         column[0, 6] = (column[0, 4] + 2 * column[0, 7]) / 3

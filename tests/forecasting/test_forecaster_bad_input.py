@@ -1,6 +1,7 @@
 """Data and parameters that a forecaster refuses, or makes the best of."""
 
 import warnings
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -8,7 +9,7 @@ import pytest
 from forecasting_data import make_indexes, make_series, make_values
 from scipy.sparse import csr_array
 
-from sklearn_attention import KernelForecaster
+from sklearn_attention import KernelForecaster, TransformerForecaster
 
 SERIES = make_series()
 X = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 2)), SERIES.index, ["wind", "sun"])
@@ -44,6 +45,7 @@ def holed(frame, row, column, value):
         ({"past_features": "wind"}, "past_features='wind' is not valid: pass a list"),
         ({"past_features": ["rain"]}, r"'rain', which is no column.*\['wind', 'sun'\]"),
         ({"past_features": [2]}, "has 2, which is no column"),
+        ({"past_features": [True]}, "has True, which is no column"),
     ],
 )
 def test_parameters(parameters, message):
@@ -182,7 +184,43 @@ def test_coverage(coverage):
         model.predict_interval(coverage=coverage)
 
 
-@pytest.mark.parametrize("quantiles", [[], [0.5, 1.0], [-0.1], [[0.5]]])
+@pytest.mark.parametrize("coverage", [[0.9, 0.9], [0.5, 0.8, 0.80000001]])
+def test_each_coverage_has_columns_of_its_own(coverage):
+    model = KernelForecaster(lookback=5, bandwidth=1.0)
+    for method in (model.fit(SERIES).predict, partial(model.backtest, SERIES)):
+        with pytest.raises(ValueError, match=r"coverage=\[.*has a probability twice"):
+            method(coverage=coverage)
+
+
+@pytest.mark.parametrize("candidates", [5, {}, np.array([]), np.array(["ridge", "trend"])])
+def test_candidates(candidates):
+    with pytest.raises(ValueError, match=r"candidates="):
+        TransformerForecaster(candidates=candidates).fit(SERIES)
+
+
+def test_candidates_may_be_an_array():
+    names = ["classical", "analogs"]
+    found = TransformerForecaster(candidates=np.array(names)).fit(SERIES).predict()
+    expected = TransformerForecaster(candidates=names).fit(SERIES).predict()
+    pd.testing.assert_series_equal(found, expected)
+
+
+@pytest.mark.parametrize("kind", [KernelForecaster, TransformerForecaster])
+def test_a_season_longer_than_the_series_is_none(kind):
+    found = kind(3, season_length=10**9).fit(SERIES).predict()
+    pd.testing.assert_series_equal(found, kind(3, season_length=60).fit(SERIES).predict())
+
+
+def test_new_series_of_zeros_may_follow_logarithms():
+    model = TransformerForecaster(3, log=True, candidates=["classical"]).fit({"a": SERIES})
+    model.update({"b": SERIES[:9] * 0})
+    found = model.predict(coverage=0.5)
+    assert (found["b"].abs() < SERIES.min()).all(axis=None)
+    with pytest.raises(ValueError, match="a series has negative values alone"):
+        model.update({"c": -SERIES[:9]}).predict()
+
+
+@pytest.mark.parametrize("quantiles", [[], [0.5, 1.0], [-0.1], [[0.5]], [0.5, 0.5]])
 def test_quantiles(quantiles):
     model = KernelForecaster(lookback=5, bandwidth=1.0).fit(SERIES)
     with pytest.raises(ValueError, match="quantiles="):

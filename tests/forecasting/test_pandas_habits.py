@@ -114,6 +114,20 @@ class TestDates:
             ):
                 fit(series).predict("2020")
 
+    @pytest.mark.parametrize("period", [False, True])
+    @pytest.mark.parametrize("kind", [pd.Series, list])
+    def test_that_are_no_index(self, kind, period):
+        series = A.to_period("M") if period else A
+        model, later = fit(series[:50]), series.index[[52, 50]]
+        pd.testing.assert_series_equal(model.predict(kind(later)), model.predict(later))
+
+    def test_that_are_no_timestamps(self):
+        model, later = fit(A[:50]), A.index[[52, 50]]
+        expected = model.predict(later)
+        for dates in (list(map(str, later)), later.to_numpy(), [day.date() for day in later]):
+            found = model.predict(dates)
+            pd.testing.assert_series_equal(found, expected, check_index_type=False)
+
 
 class TestIntervalsBesideForecasts:
     def test_columns(self):

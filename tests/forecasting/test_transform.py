@@ -84,9 +84,11 @@ class TestTransform:
             found = encoded(transform, values[:n])
             np.testing.assert_array_equal(found, encoded(transform, values)[:n])
 
-    def test_without_any_positive_value_there_are_no_logarithms(self):
-        with pytest.raises(ValueError, match="history has no positive value"):
-            encoded(Transform(True), np.array([0.0, -1.0]))
+    def test_of_negative_values_alone_there_are_none(self):
+        with pytest.raises(ValueError, match="a series has negative values alone"):
+            encoded(Transform(True), np.array([-2.0, -1.0]))
+        found = encoded(Transform(True, 0.0, 7.0), np.zeros(3))
+        np.testing.assert_allclose(np.exp(found), 0.7)
 
 
 @pytest.mark.parametrize(
