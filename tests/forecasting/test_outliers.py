@@ -2,6 +2,7 @@
 
 import copy
 from itertools import pairwise
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
