@@ -218,7 +218,7 @@ class Origins:
         past : ndarray of shape (n_origins, length)
         """
         start = self.table.first[self.series] + self.known - length
-        if not len(self) or not length or (self.known < length).any():
+        if not 0 < length <= len(self.table.value) or (self.known < length).any():
             return self._values(self.known[:, None] - length + np.arange(length))
         return sliding_window_view(self.table.value, length)[start]  # rows are copied at once
 
