@@ -14,6 +14,7 @@ from ._own_analogs import OwnAnalogs
 from ._profiles import SeasonalProfiles
 from ._ridges import WindowRidge
 from ._transformer_candidate import TransformerCandidate
+from ._trees import Trees
 from ._window_regressor import window_regressors
 from ._windows import choose_lookback, least_length
 
@@ -33,11 +34,11 @@ _TOLERANCE = 0.05
 _SEASONS, _STEPS, _N_LOOKBACKS = (1, 3, 7, 14, 21, 30), (8, 24, 56), 3
 _OWN_SHARE, _POOLED_SHARE = 0.5, 0.75
 _SHORTEST, _LONGEST = 4, 1100
-# Share of long series that is validated where a candidate is trained on what came before.
-_SHARE_BEHIND = 0.25
 # Share of the windows that a transformer without others is calibrated on, and how many.
 _HELD_OUT, _MOST_CALIBRATED = 0.2, 250
-CANDIDATES = ("classical", "seasonal", "ridge", "analogs", "features")
+CANDIDATES = ("classical", "seasonal", "ridge", "analogs", "features", "trees", "transformer")
+# They learn effects of features themselves, and come after the others.
+_WHOLE = (Trees, TransformerCandidate)
 
 
 def choose_weights(forecasts, training):
@@ -186,8 +187,8 @@ class CombinedForecast:
         wanted = np.ones(len(self.names), dtype=bool) if wanted is None else wanted
         if self.effects is None:
             return _side_by_side(self.candidates, origins, wanted)
-        last = self.transformer is not None  # it learns effects itself
-        n, end = len(self.candidates) - last, len(self.names) - last
+        n = sum(not isinstance(one, _WHOLE) for one in self.candidates)
+        end = sum(len(one.names) for one in self.candidates[:n])
         found = self.effects.added_to(
             lambda rest: _side_by_side(self.candidates[:n], rest, wanted[:end]), origins
         )
@@ -195,11 +196,12 @@ class CombinedForecast:
         return np.append(found, whole, axis=1)
 
 
-def fit_combined(table, horizon, seasons, lookback, logs, kinds=CANDIDATES):
+def fit_combined(table, horizon, seasons, lookback, logs, kinds, share=None):
     """Fit candidates, and weigh them by their errors at validation origins.
 
     Windows are measured in the first of the `seasons`; a `lookback` of None is several by the
-    season. `kinds` are names of candidates, regressors, and a transformer at last.
+    season. `kinds` are names of candidates, regressors, and trees. Of long series a `share` is
+    validated; None for the usual one.
 
     Returns the combination, Training, held-out forecasts of all candidates, (n_validation,
     n_names, horizon), and combined ones by weights chosen apart from them.
@@ -211,12 +213,11 @@ def fit_combined(table, horizon, seasons, lookback, logs, kinds=CANDIDATES):
         pooled = _lookbacks(seasons[0], _POOLED_SHARE * typical)[-_N_LOOKBACKS:]
     else:
         every = own = pooled = [lookback]
-    transformers = [one for one in kinds if isinstance(one, TransformerCandidate)]
-    # A candidate that is trained on what came before all validation origins needs most of it.
-    options = {"share": _SHARE_BEHIND} if transformers else {}
+    options = {} if share is None else {"share": share}
     training = Training.of(table, horizon, max(own, default=_SHORTEST), **options)
     n_series, candidates = len(table), []
-    regressors = [one for one in kinds if not isinstance(one, (str, TransformerCandidate))]
+    regressors = [one for one in kinds if not isinstance(one, (str, *_WHOLE))]
+    whole = [one for one in kinds if isinstance(one, _WHOLE)]
     kinds = {one for one in kinds if isinstance(one, str)}
     if "classical" in kinds:
         # Of many series the usual season is enough, and costs enough.
@@ -235,19 +236,34 @@ def fit_combined(table, horizon, seasons, lookback, logs, kinds=CANDIDATES):
     if regressors and longest >= least_length(horizon):
         length = choose_lookback(longest, lookback or "auto", horizon, round(seasons[0]))
         candidates += window_regressors(regressors, length)
-    if not candidates:  # series are too short for those that are wanted
+    if not candidates and not whole:  # series are too short for those that are wanted
         candidates.append(Classical(seasons[0], logs))
     effects = None
     if "features" in kinds:
         effects, apart = learn_effects(training, seasons[0])
-    if effects is None:
-        candidates, every = fit_each(candidates, training)
+    if effects is None or not candidates:
+        candidates, every = fit_each([*candidates, *whole], training)
     else:
         candidates, every = fit_without_effects(candidates, training, effects, apart)
-    for one in transformers:
-        one, forecasts = one.fit(training)
-        if one.network is not None:
-            candidates, every = [*candidates, one], np.append(every, forecasts, axis=1)
+        whole, found = fit_each(whole, training)
+        candidates, every = [*candidates, *whole], np.append(every, found, axis=1)
+    return _weigh(candidates, effects, training, every)
+
+
+def extend(fitted, candidate):
+    """What :func:`fit_combined` returned, with a further candidate of whole series."""
+    combined, training, every, held_out = fitted
+    if isinstance(candidate, TransformerCandidate) and not candidate.helps(training, held_out):
+        return fitted
+    candidate, found = candidate.fit(training)
+    if found.size and np.isnan(found).all():  # there is too little to learn from
+        return fitted
+    candidates, every = [*combined.candidates, candidate], np.append(every, found, axis=1)
+    return _weigh(candidates, combined.effects, training, every)
+
+
+def _weigh(candidates, effects, training, every):
+    """What :func:`fit_combined` returns, of fitted candidates and their held-out forecasts."""
     weights, usual, held_out = choose_weights(every, training)
     if isinstance(candidates[-1], TransformerCandidate) and not weights[:, -1].any():
         # It would take most of the time of every forecast.

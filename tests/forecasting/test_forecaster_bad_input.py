@@ -59,12 +59,13 @@ def test_parameters(parameters, message):
     ("features", "message"),
     [
         (X[:40], "inconsistent numbers of samples"),
+        (pd.concat([X, X]), r"samples: \[120, 60\]: pass rows of X, one .*X.loc\[y.index\]"),
+        (X.set_axis(["sun", "sun"], axis=1), r"X has columns of the same name, \['sun', 'sun'"),
         (X.set_axis(SERIES.index + pd.DateOffset(months=1)), "different indexes"),
         (X.reset_index(drop=True), "different indexes"),
         (X.assign(load=SERIES), "column 'load', which is the target 'load' itself"),
-        (X.assign(place="here"), r"not numeric, \['place'\].*get_dummies"),
-        (X.assign(place=pd.Categorical(["a"] * 60)), r"not numeric, \['place'\]"),
-        (X.assign(day=SERIES.index), r"not numeric, \['day'\]"),
+        (X.assign(place=["here", 2] * 30), "column that is not numeric.*encode it first"),
+        (X.assign(day=SERIES.index), "X has dates or times in column 'day'"),
         (holed(X, 7, 1, np.nan), "X has missing values .NaN. at 2015-08-01.*interpolate"),
         (holed(X, 0, 1, np.nan), "X has missing values .NaN. at 2015-01-01: fill those"),
         (holed(X, 7, 1, np.inf), "X has infinite values .inf. at 2015-08-01"),
@@ -142,6 +143,7 @@ def test_features_to_forecast_from(future, message):
     ("future", "message"),
     [
         (0, "X=0"),
+        (10**9, "X=1000000000 steps are 1000000000 forecasts: pass a number of steps that"),
         (-2, "X=-2"),
         (True, "X=True is not valid: pass None, the number of steps"),
         ({"a": 3}, "is not valid: pass None, the number of steps"),
@@ -268,7 +270,8 @@ def test_the_shortest_series():
 
 def test_a_series_shorter_than_the_window_is_forecast_in_the_company_of_others():
     whole, short = SERIES, SERIES[:5]
-    model = KernelForecaster(2, lookback=12).fit({"whole": whole, "short": short})
+    model = KernelForecaster(2, lookback=12, normalize="standard")
+    model.fit({"whole": whole, "short": short})
     padded = np.concatenate([np.full(7, short.iloc[0]), short])
     expected = model.predict(history=padded)
     np.testing.assert_allclose(model.predict()["short"], expected)

@@ -60,6 +60,7 @@ def analogs(**parameters):
 CASES = {
     "analogs": (analogs(lookback=8), 1, False),
     "analogs by the last value": (analogs(normalize="last", lookback=8), 3, False),
+    "analogs by the last season": (analogs(lookback=12), 3, False),
     "analogs with features": (analogs(past_features=["past"], lookback=8), 3, True),
     "classical": (weighing("classical"), 1, False),
     "classical in a panel": (weighing("classical"), 3, False),
@@ -72,6 +73,11 @@ CASES = {
     "effects of features": (weighing("seasonal", "ridge", "features"), 1, True),
     "effects of features in a panel": (
         weighing("seasonal", "features", past_features=["past"]), 3, True,
+    ),
+    "trees": (weighing("trees"), 3, False),
+    "trees with features": (weighing("trees", past_features=["past"]), 3, True),
+    "trees beside effects of features": (
+        weighing("seasonal", "features", "trees", calendar=False), 1, True,
     ),
     "features beside the past": (
         weighing("seasonal", "ridge", past_features=["past"]), 3, True,
