@@ -21,7 +21,7 @@ COVERAGE = 0.9
 NORMAL = ndtri((1 + COVERAGE) / 2)
 OURS = ("TransformerForecaster", "KernelForecaster")
 # Of ours, where there are features.
-VARIANTS = ("without network", "without network, trees")
+VARIANTS = ("without network", "without network and trees")
 
 
 # One series at a time.
@@ -440,13 +440,13 @@ def ours(name):
     return lambda task: Ours(task, name)
 
 
-def without(kind):
-    """Ours without the network, and without candidates of a kind besides."""
+def without(*left_out):
+    """Ours without candidates of some kinds."""
 
     def model(task):
         from sklearn_attention.forecasting._combination import CANDIDATES
 
-        kinds = [one for one in CANDIDATES if one != kind]
+        kinds = [one for one in CANDIDATES if one not in left_out]
         return Ours(task, "TransformerForecaster", candidates=kinds)
 
     return model
@@ -462,8 +462,8 @@ MODELS = {
     "LightGBM": BoostedLags,
     "LightGBM on steps": BoostedSteps,
     **{name: ours(name) for name in OURS},
-    "without network": without("network"),
-    "without network, trees": without("trees"),
+    "without network": without("transformer"),
+    "without network and trees": without("transformer", "trees"),
 }
 
 

@@ -1,7 +1,7 @@
 """Sets of `forecasting.py` where features carry the series: weather, holidays, games.
 
 Features are known for the steps forecast too. Models learn once, from what lies before the
-first origin, and then only observe.
+first origin, and then only observe; or anew at each of a few origins.
 """
 
 from importlib.util import find_spec
@@ -27,6 +27,8 @@ class Kind(NamedTuple):
         Steps from one origin to the next.
     most : int or None
         Origins at most; None for all that there is room for.
+    anew : int or None
+        Steps before each origin that models learn from anew; None to learn once.
     """
 
     load: object
@@ -36,21 +38,20 @@ class Kind(NamedTuple):
     first: str
     step: int
     most: int | None = None
+    anew: int | None = None
 
 
 def task(data, kind, horizon):
     series, X = kind.load(data)
     first, last = series.index.get_loc(pd.Timestamp(kind.first)), len(series) - horizon
-    name = series.name
-    folds = [
-        Fold(
-            {name: series.iloc[:origin]},
-            {name: series.iloc[origin : origin + horizon].to_numpy()},
-            X.iloc[: origin + horizon],
-        )
-        for origin in range(first, last + 1, kind.step)[: kind.most]
-    ]
-    return Task(horizon, kind.season, kind.seasons, folds, refit=False, recent=1000)
+    folds = []
+    for origin in range(first, last + 1, kind.step)[: kind.most]:
+        start = 0 if kind.anew is None else origin - kind.anew
+        past, future = series.iloc[start:origin], series.iloc[origin : origin + horizon]
+        known = X.iloc[start : origin + horizon]
+        folds.append(Fold({series.name: past}, {series.name: future.to_numpy()}, known))
+    refit = kind.anew is not None
+    return Task(horizon, kind.season, kind.seasons, folds, refit, recent=1000)
 
 
 def pm25(data):
@@ -121,10 +122,13 @@ def cells(kinds):
 
 
 beijing = cells({"beijing_pm25": Kind(pm25, (24, 168), 24, (24,), "2014-01-01", 168, most=52)})
-# An origin every eighth, third and fifteenth day, so that all days of a week come first.
+# An origin every eighth, third and fifteenth day, so that all days of a week come first; four
+# on different days of the week and in all seasons where models learn anew.
+LOAD = load, (48, 336), 336, (48, 336)
 weather = cells(
     {
-        "vic_elec": Kind(load, (48, 336), 336, (48, 336), "2014-01-01", 8 * 48),
+        "vic_elec": Kind(*LOAD, "2014-01-01", 8 * 48),
+        "vic_elec anew": Kind(*LOAD, "2014-02-03", 93 * 48, anew=365 * 48),
         "bikes": Kind(bikes, (24, 168), 168, (24, 168), "2011-09-01", 3 * 24),
         "chicago": Kind(chicago, (14,), 7, (7,), "2015-01-01", 15),
     }

@@ -25,7 +25,8 @@ none. `report` prints Markdown tables of the file alone.
 * weather: series that features carry, which are known for the steps forecast too: half-hourly
   electric load (temperature, holidays), hourly rentals of bikes (weather, working days), daily
   riders of a station (weather, home games). A year, eight months and fourteen years are
-  learned from once; origins are every eighth, third and fifteenth day of what follows.
+  learned from once; origins are every eighth, third and fifteenth day of what follows. Load is
+  forecast from four origins too, where models learn anew from the year before.
   Expected: trees on features, calendar and lags of whole seasons lead.
 * panels: seven panels that no setting was chosen on, of 20 to 125 yearly, quarterly, monthly
   and daily series, two of them counts; the last steps of each.
@@ -40,6 +41,8 @@ processor, in one thread: of fits and forecasts, over all folds; those that inte
 beyond that stand apart.
 
 Models whose library is missing (dependency group `bench`) are left out, and the run says so.
+The rentals of bikes are in the file `Bikeshare.csv` of the package ISLP, which is in no group:
+copy it to the data folder, or install the package.
 All peers together take about forty minutes of a processor. Progress goes to stderr.
 """
 

@@ -73,7 +73,7 @@ class _Past:
         self.known, self.ends = np.flatnonzero(stretch.counts), stretch.ends
         self.begin = int(stretch.step.min())
         model = clone(self.reader)
-        for name in ("n_features_in_", "feature_names_in_"):
+        for name in ("n_features_in_", "feature_names_in_", "columns_"):
             if hasattr(self.reader, name):
                 setattr(model, name, getattr(self.reader, name))
         model._check_every_parameter()

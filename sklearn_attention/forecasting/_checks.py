@@ -20,6 +20,7 @@ _FIELDS = {
     "dayofyear": (1, 366),
 }  # fmt: skip
 _COUNT = "a running count"
+_FEWEST_DATES = 12
 # Sizes from which on values are refused, what they are called, and what to do.
 _TOO_LARGE = (
     (np.inf, "infinite values (inf)", "replace them"),
@@ -34,8 +35,16 @@ def is_integer(value):
 
 def refuse_swapped(X, y):
     """Raise if features and series are passed in the wrong order, where that is certain."""
-    if X is None or isinstance(X, pd.Index) or np.ndim(X) != 1:
+    if X is None or isinstance(X, pd.Index):
         return
+    if np.ndim(X) == 1:
+        _refuse_one_dimension(X, y)
+    if isinstance(y, pd.Series | pd.DataFrame) and len(y) and not is_tidy(y):
+        _refuse_features(y)
+
+
+def _refuse_one_dimension(X, y):
+    """Raise if X in one dimension can be no feature of the series y."""
     shape = f"{type(X).__name__} of shape {np.shape(X)}"
     if dates_of(X) is not None:
         raise ValueError(
@@ -56,12 +65,11 @@ def refuse_swapped(X, y):
         )
 
 
-def refuse_features(y):
-    """Raise if something beside features has columns that can be no series, but features."""
-    if not isinstance(y, pd.Series | pd.DataFrame) or len(y) == 0 or is_tidy(y):
-        return
+def _refuse_features(y):
+    """Raise if a Series or a frame beside features has columns that can be no series."""
     columns = [y] if isinstance(y, pd.Series) else [y.iloc[:, i] for i in range(y.shape[1])]
-    dated = isinstance(y.index, pd.DatetimeIndex | pd.PeriodIndex)
+    # A few counts may happen to be days or months.
+    dated = isinstance(y.index, pd.DatetimeIndex | pd.PeriodIndex) and len(y) >= _FEWEST_DATES
     fields, found = _fields_of(y.index) if dated else {}, {}
     numbers = any(column.dtype.kind in "iuf" for column in columns)
     for column in columns:

@@ -14,13 +14,15 @@ from ._own_analogs import OwnAnalogs
 from ._profiles import SeasonalProfiles
 from ._ridges import WindowRidge
 from ._transformer_candidate import TransformerCandidate
+from ._trees import Trees
 from ._window_regressor import window_regressors
 from ._windows import choose_lookback, least_length
 
 # Temperatures, and shares of the panel's errors in those of a series, that are tried; a single
-# series has equal errors in the place of the panel's.
+# series has equal errors in the place of the panel's. Errors of short series do not do alone.
 _TEMPERATURES = (0.02, 0.05, 0.1, 0.2, 0.3, 0.5)
 _SHARES, _SHARES_OF_ONE = (0.25, 0.5, 0.75, 1.0), (0.5, 0.0)
+_SHARES_OF_LONG = (0.0, *_SHARES)
 # Weights below are none, so that not every candidate has to be computed.
 _LEAST_WEIGHT = 0.01
 # Errors are at most so many times the least; differences below this share of it are rounding.
@@ -32,11 +34,11 @@ _TOLERANCE = 0.02
 _SEASONS, _STEPS, _N_LOOKBACKS = (1, 3, 7, 14, 21, 30), (8, 24, 56), 3
 _OWN_SHARE, _POOLED_SHARE = 0.5, 0.75
 _SHORTEST, _LONGEST = 4, 1100
-# Share of long series that is validated where a candidate is trained on what came before.
-_SHARE_BEHIND = 0.25
 # Share of the windows that a transformer without others is calibrated on, and how many.
 _HELD_OUT, _MOST_CALIBRATED = 0.2, 250
-CANDIDATES = ("classical", "seasonal", "ridge", "analogs", "features")
+CANDIDATES = ("classical", "seasonal", "ridge", "analogs", "features", "trees", "transformer")
+# They learn effects of features themselves, and come after the others.
+_WHOLE = (Trees, TransformerCandidate)
 
 
 def choose_weights(forecasts, training):
@@ -49,17 +51,16 @@ def choose_weights(forecasts, training):
     Returns weights of each series, (n_series, n_candidates), those of a series that nothing is
     known of, and combined forecasts by weights chosen on what does not overlap.
     """
-    # An error is the root of a mean square. Roots are averaged, not squares, by which a few
-    # hard stretches, a cold winter or a holiday, would choose the weights for all others.
+    # Errors are absolute: by squares a few hard stretches, a cold winter or a holiday, and a
+    # few steps of each, would choose the weights for all others.
     series, targets = training.validation.series, training.validation.targets()
     naive = training.validation.past(1)  # where no candidate has a forecast
     scale, n_series = training.scale[series, None], len(training.scale)
     if len(series) == 0:
         equal = np.full((n_series + 1, forecasts.shape[1]), 1 / forecasts.shape[1])
         return equal[1:], equal[0], targets
-    missed = (forecasts - targets[:, None]) ** 2
     counts = np.maximum((~np.isnan(targets)).sum(axis=1), 1)[:, None]
-    errors = np.sqrt(np.nansum(missed, axis=2) / counts)
+    errors = np.nansum(np.abs(forecasts - targets[:, None]), axis=2) / counts
     errors[np.isnan(forecasts).any(axis=2)] = np.nan
 
     def relative(rows):
@@ -70,14 +71,15 @@ def choose_weights(forecasts, training):
     for block in range(training.n_blocks):
         apart = ~training.overlapping(series, training.validation.known, block)
         parts.append(relative(apart if apart.any() else slice(None)))
+    shares = _SHARES_OF_LONG if training.are_long else _SHARES
     tried = []
-    for choice in product(_TEMPERATURES, _SHARES if n_series > 1 else _SHARES_OF_ONE):
+    for choice in product(_TEMPERATURES, shares if n_series > 1 else _SHARES_OF_ONE):
         held_out = np.empty_like(targets)
         for block, part in enumerate(parts):
             rows = training.block == block
             weights = softmax_weights(*part, *choice)[series[rows]]
             held_out[rows] = combine(forecasts[rows], weights, naive[rows])
-        missed = np.sqrt(np.nansum((held_out - targets) ** 2, axis=1, keepdims=True) / counts)
+        missed = np.nansum(np.abs(held_out - targets), axis=1, keepdims=True) / counts
         error = np.mean(missed / scale)
         tried.append((error, held_out, choice))
     found, combined, choices = zip(*tried, strict=True)
@@ -185,8 +187,8 @@ class CombinedForecast:
         wanted = np.ones(len(self.names), dtype=bool) if wanted is None else wanted
         if self.effects is None:
             return _side_by_side(self.candidates, origins, wanted)
-        last = self.transformer is not None  # it learns effects itself
-        n, end = len(self.candidates) - last, len(self.names) - last
+        n = sum(not isinstance(one, _WHOLE) for one in self.candidates)
+        end = sum(len(one.names) for one in self.candidates[:n])
         found = self.effects.added_to(
             lambda rest: _side_by_side(self.candidates[:n], rest, wanted[:end]), origins
         )
@@ -194,11 +196,12 @@ class CombinedForecast:
         return np.append(found, whole, axis=1)
 
 
-def fit_combined(table, horizon, seasons, lookback, logs, kinds=CANDIDATES):
+def fit_combined(table, horizon, seasons, lookback, logs, kinds, share=None):
     """Fit candidates, and weigh them by their errors at validation origins.
 
     Windows are measured in the first of the `seasons`; a `lookback` of None is several by the
-    season. `kinds` are names of candidates, regressors, and a transformer at last.
+    season. `kinds` are names of candidates, regressors, and trees. Of long series a `share` is
+    validated; None for the usual one.
 
     Returns the combination, Training, held-out forecasts of all candidates, (n_validation,
     n_names, horizon), and combined ones by weights chosen apart from them.
@@ -210,12 +213,11 @@ def fit_combined(table, horizon, seasons, lookback, logs, kinds=CANDIDATES):
         pooled = _lookbacks(seasons[0], _POOLED_SHARE * typical)[-_N_LOOKBACKS:]
     else:
         every = own = pooled = [lookback]
-    transformers = [one for one in kinds if isinstance(one, TransformerCandidate)]
-    # A candidate that is trained on what came before all validation origins needs most of it.
-    options = {"share": _SHARE_BEHIND} if transformers else {}
+    options = {} if share is None else {"share": share}
     training = Training.of(table, horizon, max(own, default=_SHORTEST), **options)
     n_series, candidates = len(table), []
-    regressors = [one for one in kinds if not isinstance(one, (str, TransformerCandidate))]
+    regressors = [one for one in kinds if not isinstance(one, (str, *_WHOLE))]
+    whole = [one for one in kinds if isinstance(one, _WHOLE)]
     kinds = {one for one in kinds if isinstance(one, str)}
     if "classical" in kinds:
         # Of many series the usual season is enough, and costs enough.
@@ -234,19 +236,34 @@ def fit_combined(table, horizon, seasons, lookback, logs, kinds=CANDIDATES):
     if regressors and longest >= least_length(horizon):
         length = choose_lookback(longest, lookback or "auto", horizon, round(seasons[0]))
         candidates += window_regressors(regressors, length)
-    if not candidates:  # series are too short for those that are wanted
+    if not candidates and not whole:  # series are too short for those that are wanted
         candidates.append(Classical(seasons[0], logs))
     effects = None
     if "features" in kinds:
         effects, apart = learn_effects(training, seasons[0])
-    if effects is None:
-        candidates, every = fit_each(candidates, training)
+    if effects is None or not candidates:
+        candidates, every = fit_each([*candidates, *whole], training)
     else:
         candidates, every = fit_without_effects(candidates, training, effects, apart)
-    for one in transformers:
-        one, forecasts = one.fit(training)
-        if one.network is not None:
-            candidates, every = [*candidates, one], np.append(every, forecasts, axis=1)
+        whole, found = fit_each(whole, training)
+        candidates, every = [*candidates, *whole], np.append(every, found, axis=1)
+    return _weigh(candidates, effects, training, every)
+
+
+def extend(fitted, candidate):
+    """What :func:`fit_combined` returned, with a further candidate of whole series."""
+    combined, training, every, held_out = fitted
+    if isinstance(candidate, TransformerCandidate) and not candidate.helps(training, held_out):
+        return fitted
+    candidate, found = candidate.fit(training)
+    if found.size and np.isnan(found).all():  # there is too little to learn from
+        return fitted
+    candidates, every = [*combined.candidates, candidate], np.append(every, found, axis=1)
+    return _weigh(candidates, combined.effects, training, every)
+
+
+def _weigh(candidates, effects, training, every):
+    """What :func:`fit_combined` returns, of fitted candidates and their held-out forecasts."""
     weights, usual, held_out = choose_weights(every, training)
     if isinstance(candidates[-1], TransformerCandidate) and not weights[:, -1].any():
         # It would take most of the time of every forecast.

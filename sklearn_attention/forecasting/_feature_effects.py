@@ -15,6 +15,8 @@ _ALPHAS = (1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0)
 # Share of squared differences in blocks not learned from that features have to explain.
 _LEAST_EXPLAINED = 0.05
 _LEARN_NOTHING = (Classical, SeasonalProfiles)
+# Steps for each coefficient from which effects fit too little noise to be learned apart.
+_MANY = 25
 # Values of series cut at origins, at once.
 _MOST_VALUES = 2_000_000
 
@@ -90,7 +92,7 @@ def learn_effects(training, season_length):
     """Effects of features, if known ones explain differences over a season; else None.
 
     With the list of those for each block of validation origins, learned from differences of
-    other steps.
+    other steps; an empty one where there are many.
     """
     table, lag = training.origins.table, max(1, round(season_length))
     series = np.flatnonzero(table.lengths > lag)
@@ -122,22 +124,25 @@ def learn_effects(training, season_length):
     if error >= (1 - _LEAST_EXPLAINED) * sum(np.sum(aim**2) for _, aim in parts):
         return None, []
     effects, *apart = (FeatureEffects(basis, coef, training.scale) for coef in coefs)
-    return effects, apart
+    return effects, [] if len(x) >= _MANY * x.shape[1] else apart
 
 
 def fit_each(candidates, training):
     """Fitted candidates, and their held-out forecasts side by side."""
-    pairs = [one.fit(training) for one in candidates]
-    fitted, found = zip(*pairs, strict=True)
-    return list(fitted), np.concatenate(found, axis=1)
+    pairs, shape = [one.fit(training) for one in candidates], training.validation.steps.shape
+    none = np.empty((shape[0], 0, shape[1]))
+    return [one for one, _ in pairs], np.concatenate([none, *(f for _, f in pairs)], axis=1)
 
 
 def fit_without_effects(candidates, training, effects, apart):
     """Candidates fitted to what effects leave, and forecasts of validation origins.
 
-    The latter are of candidates, and with effects, that have not learned from their block;
-    (n_validation, n_names, horizon).
+    The latter are of candidates that have not learned from their block, and effects as well
+    where there are some `apart`; (n_validation, n_names, horizon).
     """
+    if not apart:
+        fitted, found = fit_each(candidates, _without(training, effects))
+        return fitted, found + effects.ahead(training.validation)[:, None]
     names = sum(len(one.names) for one in candidates)
     found = np.empty((len(training.validation), names, training.origins.horizon))
     for block, effects_of_block in enumerate(apart):

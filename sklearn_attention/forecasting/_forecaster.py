@@ -8,11 +8,12 @@ from sklearn.callback import with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
 from .._base import AttentionEstimator, keeps_state_on_failure
+from .._columns import Columns
 from .._validation import check_in_open_interval, check_positive
 from ._backtest import backtest
 from ._calibration import Calibration
 from ._checks import check_levels, fill_features, fill_values, refuse_leakage, resolve_past
-from ._features import with_features
+from ._features import source_of, with_features
 from ._inputs import (
     check_follows,
     read_given,
@@ -50,8 +51,8 @@ class Forecaster(AttentionEstimator, ABC):
         Columns of X that are known only up to now, by name, or by position in arrays.
     missing : {"raise", "interpolate", "seasonal"}, default="raise"
         What is done about missing values between others: an error, values on the line between
-        their neighbours, or values as one season before and after, a trend apart. Features
-        are interpolated by both.
+        their neighbours, or values as one season before and after, a trend apart. With both a
+        series is shorter where they are missing at its ends, and features are interpolated.
     bounds : "auto", (float, float) or None, default="auto"
         What forecasts and intervals are clipped to, None for an open end; None alone for both.
         "auto" is 0 from below for series without a negative value, both in training and up to
@@ -72,6 +73,8 @@ class Forecaster(AttentionEstimator, ABC):
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
         Their names, if they are all strings.
+    columns_ : Columns
+        Which of them are categories, and their levels.
 
     See Also
     --------
@@ -124,8 +127,8 @@ class Forecaster(AttentionEstimator, ABC):
             shorter; a dict of Series or of arrays; a Series with an index of two levels,
             series and time; or a frame with the columns "unique_id", "ds" (time) and "y", whose
             further columns are features. Otherwise features, a row for each observation: a
-            frame, an array, an empty frame with an index, or the index itself. One of plain
-            time is for all series alike.
+            frame, whose texts and categorical dtypes are categories, an array, an empty frame
+            with an index, or the index itself. One of plain time is for all series alike.
         y : Series, DataFrame, dict or array, default=None
             The series, if X is not. An array takes its index from X, and an array X from `y`;
             beside an index alone an array is a Series or a frame, and so are the forecasts.
@@ -138,7 +141,13 @@ class Forecaster(AttentionEstimator, ABC):
         Raises
         ------
         ValueError
-            If data or parameters are not valid. The estimator then is as it was before.
+            If data or parameters are not valid, or `y` can be no series, as where it comes
+            first. The estimator then is as it was before.
+
+        Warns
+        -----
+        UserWarning
+            If `y` has only 0 and 1, and X one column of other numbers.
         """
         self._check_every_parameter()
         table = without_gaps(self, *read_given(self, X, y))
@@ -149,12 +158,12 @@ class Forecaster(AttentionEstimator, ABC):
         """Learn from a table, whose features this forecaster has read, and remember it."""
         names = list(getattr(self, "feature_names_in_", range(self.n_features_in_)))
         texts = names if hasattr(self, "feature_names_in_") else []
-        self.past_names_, self.known_columns_ = resolve_past(
-            self.past_features, self.n_features_in_, texts
-        )
+        self.past_names_, known = resolve_past(self.past_features, self.n_features_in_, texts)
+        source = source_of(self.columns_)
+        self.known_columns_ = np.flatnonzero(np.isin(source, known))
         self.observed_ = table = replace(table, known=self.known_columns_)
         if table.n_features:
-            refuse_leakage(table, names)
+            refuse_leakage(table, [names[j] for j in source])
         table = damped(table)
         self.horizon_ = int(self.horizon)
         self.season_length_ = season_of(table, self.season_length)
@@ -174,7 +183,8 @@ class Forecaster(AttentionEstimator, ABC):
         ----------
         X, y
             As for :meth:`fit`: observations that follow the last ones. An array has no index,
-            and follows. Series of new names are forecast as well from then on.
+            and follows. Series of new names are forecast as well from then on. Missing values
+            are filled by what is known before as well; at the end they wait for the next.
 
         Returns
         -------
@@ -432,7 +442,7 @@ class Forecaster(AttentionEstimator, ABC):
     # How many tasks `_learn` reports to callbacks; None if that is not known before.
     _max_subtasks = 0
 
-    _held = Table, TimeIndex, Form, Calibration, Transform
+    _held = Table, TimeIndex, Form, Calibration, Transform, Columns
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

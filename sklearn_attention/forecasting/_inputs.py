@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
+from .._columns import Columns
 from .._validation import check_positive
 from ._checks import fill_features, fill_values, is_integer, refuse_time, warn_of_flags
 from ._features import (
@@ -23,6 +24,8 @@ from ._season import season_of
 from ._table import positions
 from ._time import is_date, steps_until
 
+# Forecasts at once, at most.
+_MOST_ROWS = 10**8
 _SPLIT = "In cross-validation pass cv=TimeSeriesSplit(...), whose test rows come later."
 
 
@@ -37,7 +40,7 @@ def read_given(forecaster, X, y):
     features, index = split_index(X)
     table = read_series(y, index=index, what=what)
     index = None if X is None else index_of_rows(index, y)
-    forecaster.n_features_in_ = 0
+    forecaster.n_features_in_, forecaster.columns_ = 0, Columns.numbers(0)
     vars(forecaster).pop("feature_names_in_", None)
     if X is None:
         return table, None, what
@@ -242,6 +245,11 @@ def _following(X, table, horizon):
     begins = table.next_steps
     if not is_date(X):
         n_steps = horizon if X is None else check_positive("X", X, integer=True)
+        if n_steps * len(table) > _MOST_ROWS:
+            raise ValueError(
+                f"X={X!r} steps are {n_steps * len(table)} forecasts: pass a number of steps "
+                f"that makes {_MOST_ROWS} at most, or a date as text."
+            )
         return request(table, *positions(begins, np.full(len(table), n_steps)))
     counts = np.maximum(steps_until(table.time, X) - begins, 0)
     if not counts.any():

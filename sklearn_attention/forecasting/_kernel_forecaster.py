@@ -94,6 +94,8 @@ class KernelForecaster(Forecaster):
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
         Their names, if they are all strings.
+    columns_ : Columns
+        Which of them are categories, and their levels.
 
     See Also
     --------

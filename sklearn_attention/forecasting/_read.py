@@ -9,7 +9,7 @@ from scipy.sparse import issparse
 from ._checks import refuse_too_large
 from ._table import Form, Table, positions
 from ._tidy import is_tidy, long_of
-from ._time import TimeIndex, kind_of, numbers_of
+from ._time import TimeIndex, kind_of, numbers_of, without_arrow
 
 
 def read_series(y, *, index=None, like=None, rows_are_series=False, may_lack=False, what="y"):
@@ -22,6 +22,7 @@ def read_series(y, *, index=None, like=None, rows_are_series=False, may_lack=Fal
     """
 
     def times(found):
+        found = without_arrow(found)
         alike = like is not None and kind_of(found, what) == like.kind
         return TimeIndex.read(found, like=like if alike else None, what=what)
 
@@ -105,7 +106,7 @@ def _of_dict(y, times, what):
             _refuse_empty(part, f"{what}[{name!r}]")
         value = np.concatenate([_floats(part, what) for part in y.values()])
         form = Form("dict", _common_dtype(part.dtype for part in y.values()))
-        indexes = [part.index for part in y.values()]
+        indexes = [without_arrow(part.index) for part in y.values()]
         return _of_parts(indexes, list(y), value, form, times, what)
     if any(indexed):
         raise ValueError(f"{what} has both Series and arrays: give all an index, or none.")
@@ -140,7 +141,7 @@ def _of_long(y, times, what, kind):
     order = np.argsort(series, kind="stable")
     order = order[series[order] >= 0]  # rows without a series go
     cuts = np.searchsorted(series[order], np.arange(len(names) + 1))
-    steps = y.index.get_level_values(1).take(order)
+    steps = without_arrow(y.index.get_level_values(1)).take(order)
     indexes = [steps[first:stop] for first, stop in pairwise(cuts)]
     form = Form(kind, _common_dtype([y.dtype]), [*y.index.names, column])
     return _of_parts(indexes, list(names), _floats(y, what)[order], form, times, what)

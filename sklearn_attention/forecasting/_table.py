@@ -309,7 +309,7 @@ class Table:
         series, step, value, features = map(np.concatenate, pairs)
         order = np.argsort(series, kind="stable")
         # Columns may end with missing values, before which nothing is forecast.
-        stop = len(later.time) if self.form.aligned else int(later.step.max(initial=-1)) + 1
+        stop = max(int(later.step.max(initial=-1)) + 1, self.form.aligned * len(later.time))
         further = np.full(len(later) - len(self), -1)
         return replace(
             self, time=self.time.extended(max(0, stop - len(self.time))),

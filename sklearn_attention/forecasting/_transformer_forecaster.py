@@ -1,7 +1,7 @@
 """Forecasting by candidates, attention over them, and a transformer."""
 
 from dataclasses import replace
-from functools import partial
+from functools import partial, reduce
 
 import numpy as np
 import pandas as pd
@@ -17,7 +17,7 @@ from ..training._settings import NetworkDefaults
 from ._calibration import Calibration
 from ._candidate_attention import CandidateAttention, fit_attention
 from ._classical import Classical
-from ._combination import CANDIDATES, CombinedForecast, fit_combined, fit_transformer
+from ._combination import CANDIDATES, CombinedForecast, extend, fit_combined, fit_transformer
 from ._feature_effects import FeatureEffects
 from ._feature_ridge import FeatureBasis, FeatureRidge
 from ._forecaster import Forecaster
@@ -28,12 +28,17 @@ from ._ridges import WindowRidge
 from ._season import seasons_of
 from ._transform import choose_transform
 from ._transformer_candidate import Scaling, TransformerCandidate
+from ._trees import Trees
 from ._window_regressor import WindowRegressor
 from ._windows import choose_lookback, least_length
 
 NETWORK = NetworkDefaults(foreign=("validation_fraction", "patience"))
 # Weight of the classical candidates from which on attention over them is learned.
 _LEAST_CLASSICAL = 1 / 3
+# Steps of series from which, beside trees, quick candidates choose whether logarithms are used,
+# and of one from which a transformer is tried; a share of long series is then validated.
+_MANY, _LONG, _SHARE_BEHIND = 5000, 20_000, 0.25
+_QUICK = "classical", "seasonal"
 
 
 class TransformerForecaster(NetworkParameters, Forecaster):
@@ -43,10 +48,10 @@ class TransformerForecaster(NetworkParameters, Forecaster):
 
     Candidates :math:`f_c` are the forecasts of cheap methods: exponential smoothing and theta,
     seasonal profiles, linear maps of windows and of features, analogs, and where there are
-    features a transformer. Weights :math:`w_c` are a softmax of their errors at origins in the
-    past that they have not learned from, so that they can be read. In panels of 30 series or
-    more a network learns to weigh the classical ones by what it sees of a series. With
-    ``candidates=None`` the transformer forecasts alone.
+    features boosted trees and a transformer. Weights :math:`w_c` are a softmax of their errors
+    at origins in the past that they have not learned from, so that they can be read. In panels
+    of 30 series or more a network learns to weigh the classical ones by what it sees of a
+    series. With ``candidates=None`` the transformer forecasts alone.
 
     Parameters
     ----------
@@ -63,11 +68,16 @@ class TransformerForecaster(NetworkParameters, Forecaster):
     missing : {"raise", "interpolate", "seasonal"}, default="raise"
         What is done about missing values between others.
     candidates : "auto", sequence of str and regressors, or None, default="auto"
-        Which candidates there are, of "classical", "seasonal", "ridge", "analogs", "features"
-        and any regressors of scikit-learn, which learn from windows what follows. "auto" is
-        all that have a name, and a transformer where there are features. With "features" what
-        known ones add to the series is taken out before candidates learn, where that explains
-        differences over a season. None is the transformer alone.
+        Which candidates there are, of "classical", "seasonal", "ridge", "analogs", "features",
+        "trees", "transformer", and any regressors of scikit-learn, which learn from windows
+        what follows. "auto" is the first four, and where there are features all that have a
+        name, a transformer if series are long and a brief training says that it helps. With
+        "features" what known ones add to the series is taken out before candidates learn,
+        where that explains differences over a season; trees and the transformer learn it
+        themselves. None is the transformer alone.
+    calendar : "auto" or False, default="auto"
+        Whether trees know time of day, day of the week and of the year, and month. "auto" is
+        where series have dates.
     log : bool or "auto", default="auto"
         Whether candidates work on logarithms. "auto" tries both where no value is negative.
     bounds : "auto", (float, float) or None, default="auto"
@@ -138,6 +148,8 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
         Their names, if they are all strings.
+    columns_ : Columns
+        Which of them are categories, and their levels.
 
     See Also
     --------
@@ -147,8 +159,9 @@ class TransformerForecaster(NetworkParameters, Forecaster):
     -----
     Candidates are compared at validation origins in five blocks of time. Those that learn
     forecast a block by what does not overlap with it; classical ones know nothing but what
-    came before each origin. Of a long series origins span 60 % of it, of a panel its last six
-    horizons, of short series three. The temperature of the softmax, and how much a series goes
+    came before each origin. Of a long series origins span 60 % of it, a quarter where the
+    transformer, or trees of many steps, compete; of a panel its last six horizons, of short
+    series three. The temperature of the softmax, and how much a series goes
     by the errors of all of them, are chosen on blocks that did not choose the weights.
 
     The transformer cuts a window into patches [1]_, which with their features become the tokens
@@ -199,6 +212,7 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         past_features=None,
         missing="raise",
         candidates="auto",
+        calendar="auto",
         log="auto",
         bounds="auto",
         d_model=64,
@@ -223,6 +237,7 @@ class TransformerForecaster(NetworkParameters, Forecaster):
             bounds=bounds,
         )
         self.candidates = candidates
+        self.calendar = calendar
         self.log = log
         self.d_model = d_model
         self.n_heads = n_heads
@@ -344,19 +359,22 @@ class TransformerForecaster(NetworkParameters, Forecaster):
             self.combined_, validation = fit_transformer(transformer, table, self.horizon_)
             self.calibration_ = Calibration.fit(self._forecasts(validation))
             return
-        kinds = CANDIDATES if isinstance(self.candidates, str) else list(self.candidates)
-        lookback = None if self.lookback == "auto" else int(self.lookback)
+        kinds, trees = self._kinds()
+        many = trees and len(table.value) >= _MANY
         fit = partial(
-            fit_combined, horizon=self.horizon_, seasons=self.seasons_, lookback=lookback
-        )
+            fit_combined, horizon=self.horizon_, seasons=self.seasons_,
+            lookback=None if self.lookback == "auto" else int(self.lookback),
+            share=_SHARE_BEHIND if transformer or many else None,
+        )  # fmt: skip
+        quick = [one for one in kinds if many and isinstance(one, str) and one in _QUICK]
         self.transform_, fitted = choose_transform(
-            table, self.horizon_, self.log, self.transform_, partial(fit, kinds=kinds)
-        )
-        if fitted is None or transformer:
-            table = self.transform_.encode(table)
-            kinds = [*kinds, transformer] if transformer else kinds
-            fitted = fit(table, kinds=kinds, logs=self.log_)
-        self.combined_, training, every, held_out = fitted
+            table, self.horizon_, self.log, self.transform_,
+            partial(fit, kinds=quick or kinds or trees),
+        )  # fmt: skip
+        if fitted is None or quick:
+            fitted = fit(self.transform_.encode(table), logs=self.log_, kinds=kinds or trees)
+        further = [*(trees if kinds else ()), *([transformer] if transformer else ())]
+        self.combined_, training, every, held_out = reduce(extend, further, fitted)
         if training.is_panel and self.combined_.share_of(Classical) >= _LEAST_CLASSICAL:
             with task("attention over candidates"):
                 self.attention_, held_out = fit_attention(
@@ -368,15 +386,31 @@ class TransformerForecaster(NetworkParameters, Forecaster):
 
     def _new_transformer(self, length, task):
         """The transformer before it is trained; None where it is no candidate."""
-        wanted = isinstance(self.candidates, str) and self.n_features_in_
-        wanted = wanted and length >= least_length(self.horizon_)
-        if self.candidates is not None and not wanted:
-            return None
+        auto, least = isinstance(self.candidates, str), least_length(self.horizon_)
+        if self.candidates is not None:
+            wanted = self.n_features_in_ if auto else "transformer" in self._names
+            if not wanted or length < (max(_LONG, least) if auto else least):
+                return None
         sizes = self.lookback, self.horizon_, self.season_length_
         return TransformerCandidate(
             choose_lookback(length, *sizes), self.device, NETWORK.settings(self), task,
-            lambda fitted: {"combined_": CombinedForecast.of(fitted)},
+            lambda fitted: {"combined_": CombinedForecast.of(fitted)}, tried=auto,
         )  # fmt: skip
+
+    @property
+    def _names(self):
+        """Names among the candidates."""
+        kinds = CANDIDATES if isinstance(self.candidates, str) else self.candidates
+        return {one for one in kinds if isinstance(one, str)}
+
+    def _kinds(self):
+        """Names of candidates and regressors, and beside them a list of trees, or none."""
+        auto = isinstance(self.candidates, str)
+        kinds = CANDIDATES if auto else self.candidates
+        wanted = "trees" in self._names and (self.n_features_in_ or not auto)
+        whole = "trees", "transformer"
+        kinds = [one for one in kinds if not isinstance(one, str) or one not in whole]
+        return kinds, [Trees(tuple(self.seasons_), self.calendar == "auto")] if wanted else []
 
     def _forecasts(self, origins, levels=None):
         candidates = self.combined_.on(self.device)
@@ -393,6 +427,8 @@ class TransformerForecaster(NetworkParameters, Forecaster):
 
     def _check_parameters(self):
         _check_candidates(self.candidates)
+        if self.calendar not in ("auto", False):
+            raise ValueError(f"calendar={self.calendar!r} is not valid: pass 'auto' or False.")
         _check_log(self.log)
         settings = NETWORK.settings(self)
         settings.shape()
@@ -401,7 +437,7 @@ class TransformerForecaster(NetworkParameters, Forecaster):
     _held = (
         *Forecaster._held,
         FittedNetwork, CombinedForecast, Classical, SeasonalProfiles, WindowRidge, OwnAnalogs,
-        FeatureRidge, WindowRegressor, FeatureBasis, FeatureEffects, CandidateAttention,
+        FeatureRidge, Trees, WindowRegressor, FeatureBasis, FeatureEffects, CandidateAttention,
         TransformerCandidate, Scaling,
     )  # fmt: skip
 

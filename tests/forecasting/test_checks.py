@@ -76,6 +76,15 @@ class TestOrder:
         with pytest.raises(ValueError, match=message):
             fit(X[:40], A[:40]).update(WIDE[40:], feature[40:])
 
+    def test_a_few_counts_may_be_months(self):
+        model = fit(X[["sun"]][:50], A[:50])
+        model.update(X[["sun"]][50:], pd.Series(A.index[50:].month, A.index[50:]))
+        days = pd.date_range("2024-01-06", periods=62, freq="D")
+        rows = pd.DataFrame({"x": X["sun"].to_numpy()}, days[:60])
+        last = pd.DataFrame({"x": 0.0}, days[60:])
+        fit(rows, A.set_axis(days[:60])).update(last, pd.Series([2, 3], days[60:]))
+        fit(rows, A.set_axis(days[:60])).score(rows[:2], pd.Series([6, 7.0], days[:2]))
+
     def test_truth_values_are_no_series_among_numbers(self):
         features = X.assign(holiday=X["sun"] > 1)
         with pytest.raises(ValueError, match="y has truth values beside numbers in 'holiday'"):

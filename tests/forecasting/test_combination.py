@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from forecasting_training import make_training_of, make_walks
 
-from sklearn_attention.forecasting import Origins, Table
+from sklearn_attention.forecasting import Origins, Table, _trees
 from sklearn_attention.forecasting import _combination as module
 from sklearn_attention.forecasting._combination import (
     CombinedForecast,
     choose_weights,
+    extend,
     fit_combined,
     relative_errors,
     softmax_weights,
@@ -20,6 +21,7 @@ from sklearn_attention.forecasting._transformer_candidate import (
     Scaling,
     TransformerCandidate,
 )
+from sklearn_attention.forecasting._trees import Trees
 
 HORIZON = 4
 
@@ -136,7 +138,7 @@ class TestChooseWeights:
     def test_blocks_do_not_choose_their_own_weights(self, lengths, monkeypatch):
         # A single choice of temperature and share, so that errors choose nothing else.
         monkeypatch.setattr(module, "_TEMPERATURES", (0.2,))
-        monkeypatch.setattr(module, "_SHARES", (0.5,))
+        monkeypatch.setattr(module, "_SHARES_OF_LONG", (0.5,))
         monkeypatch.setattr(module, "_SHARES_OF_ONE", (0.5,))
         training, forecasts = make(lengths)
         expected, _, combined = choose_weights(forecasts, training)
@@ -159,15 +161,19 @@ class TestChooseWeights:
         assert len(series) < len(training.block) / 2
         assert len(scale) == len(lengths)
 
-    def test_weights_of_a_series_are_the_formula(self, monkeypatch):
+    @pytest.mark.parametrize(
+        ("lengths", "share"), [((90, 60), 0.25), ((90, 60), 0.0), ((38, 36), 0.25)]
+    )
+    def test_weights_of_a_series_are_the_formula(self, monkeypatch, lengths, share):
         monkeypatch.setattr(module, "_TEMPERATURES", (0.3,))
-        monkeypatch.setattr(module, "_SHARES", (0.25,))
-        training, forecasts = make()
+        of_long = min(lengths) >= 10 * HORIZON
+        monkeypatch.setattr(module, "_SHARES_OF_LONG" if of_long else "_SHARES", (share,))
+        training, forecasts = make(lengths)
         targets, series = training.validation.targets(), training.validation.series
-        errors = np.sqrt(((forecasts - targets[:, None]) ** 2).mean(axis=2))
+        errors = np.nanmean(np.abs(forecasts - targets[:, None]), axis=2)
         mean = np.array([errors[series == i].mean(axis=0) for i in range(2)])
         logs = np.log(mean / mean.min(axis=1, keepdims=True))
-        error = np.exp(0.75 * logs + 0.25 * logs.mean(axis=0))
+        error = np.exp((1 - share) * logs + share * logs.mean(axis=0))
         weights = np.exp(-(error / error.min(axis=1, keepdims=True) - 1) / 0.3)
         weights /= weights.sum(axis=1, keepdims=True)
         weights[weights < 0.01] = 0
@@ -228,8 +234,14 @@ class Level:
         return np.stack([one, 2 * one], axis=1)
 
 
+@dataclass(frozen=True, eq=False)
 class Stub(TransformerCandidate):
     """A transformer that forecasts the truth, or nothing worth it."""
+
+    helpful: bool = True
+
+    def helps(self, training, held_out):
+        return self.helpful
 
     def fit(self, training):
         if self.network is None:
@@ -311,8 +323,8 @@ class TestFitCombined:
     def test_a_transformer_is_kept_where_it_has_weight(self, network):
         table = Table.of(make_walks([60, 50]))
         stub = Stub(4, network=network)
-        arguments = table, AHEAD, [1.0], None, False
-        found, _, every, held_out = fit_combined(*arguments, ["ridge", stub])
+        fitted = fit_combined(table, AHEAD, [1.0], None, False, ["ridge"])
+        found, _, every, held_out = extend(fitted, stub)
         kept = network == "perfect"
         assert (found.transformer is stub) == kept == (found.names[-1] == "transformer")
         assert found.weights.shape == (2, len(found.names))
@@ -322,10 +334,38 @@ class TestFitCombined:
         assert every.shape[1] == len(found.names) + (network == "worthless")
         assert np.isfinite(held_out).all()
 
-    def test_it_needs_most_of_the_series(self):
-        table, arguments = Table.of(make_walks([200])), (AHEAD, [1.0], None, False)
+    def test_it_is_not_trained_where_it_does_not_help(self):
+        table = Table.of(make_walks([60, 50]))
+        fitted = fit_combined(table, AHEAD, [1.0], None, False, ["ridge"])
+        assert extend(fitted, Stub(4, network="perfect", helpful=False)) is fitted
+
+    def test_so_large_a_share_of_a_long_series_is_validated(self):
+        table, arguments = Table.of(make_walks([200])), (AHEAD, [1.0], None, False, ["ridge"])
         spans = []
-        for kinds in (["ridge"], ["ridge", Stub(4)]):
-            training = fit_combined(table, *arguments, kinds)[1]
+        for share in (None, 0.25):
+            training = fit_combined(table, *arguments, share)[1]
             spans.append(200 - training.validation.known.min())
         assert spans == [120, 50]
+
+    def test_trees_see_what_others_do_not(self, monkeypatch):
+        rng = np.random.default_rng(0)
+        flags = (rng.random((204, 1)) < 0.3).astype(float)
+        values = 100 + 20 * flags[:200, 0] + rng.normal(size=200)
+        table = Table.of([values], features=[flags], known=[0])
+        monkeypatch.setattr(_trees, "_FEWEST_TREES", 10)
+        kinds = ["seasonal", "features", Trees((7.0,))]
+        found, _, every, _ = fit_combined(table, 4, [7.0], None, False, kinds)
+        assert found.effects is not None
+        assert found.names[-1] == "trees"
+        origins = Origins.at_ends(table, 4)
+        trees = found.candidates[-1].forecast(origins)[:, 0]
+        np.testing.assert_array_equal(found.each(origins)[:, -1], trees)
+        fewer = fit_combined(table, 4, [7.0], None, False, kinds[:2])
+        again, _, extended, _ = extend(fewer, kinds[-1])
+        np.testing.assert_array_equal(extended, every)
+        np.testing.assert_array_equal(again.weights, found.weights)
+
+    def test_trees_may_be_the_only_ones(self, monkeypatch):
+        monkeypatch.setattr(_trees, "_FEWEST_TREES", 10)
+        table = Table.of(make_walks([100]))
+        assert names_of(table, kinds=[Trees((6.0,))]) == ["trees"]

@@ -57,6 +57,24 @@ def slow_coef(basis, training, known, left_out):
     return np.linalg.lstsq(x, np.concatenate([y, np.zeros(n)]), rcond=None)[0]
 
 
+@pytest.fixture(autouse=True)
+def few_steps(monkeypatch):
+    """However many steps there are, effects are learned apart from each block."""
+    monkeypatch.setattr(module, "_MANY", np.inf)
+
+
+def test_of_many_steps_they_are_learned_once(monkeypatch):
+    training, ridge = make(), WindowRidge(SEASON)
+    monkeypatch.setattr(module, "_MANY", 30)
+    found, held_out = combined(training, ridge)
+    rest, table = slow_rest(found.effects, training)
+    expected = ridge.fit(Training.of(rest, HORIZON, 2 * SEASON))[1]
+    validation = training.validation
+    for row, (i, known) in enumerate(zip(validation.series, validation.known, strict=True)):
+        expected[row] += table[i][known : known + HORIZON]
+    np.testing.assert_allclose(held_out, expected)
+
+
 @pytest.mark.parametrize("known", [(0, 1), (0,)])
 def test_effects_are_those_of_least_squares_apart_from_the_block(known, monkeypatch):
     monkeypatch.setattr(module, "_ALPHAS", (ALPHA,))

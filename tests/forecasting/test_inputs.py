@@ -238,6 +238,11 @@ class TestMissingAfterwards:
         np.testing.assert_allclose(model.observed_.features, whole.features)
         np.testing.assert_allclose(model.observed_.value, whole.value)
 
+    def test_series_of_a_dict_follow_columns(self):
+        model = fit(WIDE[:50]).update({"a": A[50:53], "b": WIDE["b"][50:55]})
+        assert len(model.observed_.time) == 55
+        assert model.predict(1).index[0] == A.index[55]
+
     def test_missing_steps_are_not(self):
         model = fit(A[:50], missing="interpolate")
         with pytest.raises(ValueError, match="begins at 2019-04-01, but the next step is"):

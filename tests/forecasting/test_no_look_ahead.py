@@ -73,6 +73,11 @@ CASES = {
     "effects of features in a panel": (
         weighing("seasonal", "features", past_features=["past"]), 3, True,
     ),
+    "trees": (weighing("trees"), 3, False),
+    "trees with features": (weighing("trees", past_features=["past"]), 3, True),
+    "trees beside effects of features": (
+        weighing("seasonal", "features", "trees", calendar=False), 1, True,
+    ),
     "features beside the past": (
         weighing("seasonal", "ridge", past_features=["past"]), 3, True,
     ),

@@ -326,7 +326,7 @@ class TestTraining:
                     self.forecasts.append(fitted_estimator.predict(later))
 
         options = {"max_epochs": 2, "training": Training(max_steps=None), "batch_size": 64}
-        candidates = "auto" if features else None
+        candidates = ["ridge", "transformer"] if features else None
         model = TransformerForecaster(3, **QUICK | options, candidates=candidates)
         recorder, series = Recorder(), make_series()
         X = pd.DataFrame({"x": np.arange(160.0) % 2}, series.index)
@@ -537,6 +537,7 @@ class TestCandidates:
 
 LEARNING = {
     "log": False, "training": Training(max_steps=60), "learning_rate": 0.02, "lookback": 1,
+    "candidates": ["classical", "seasonal", "ridge", "analogs", "features", "transformer"],
 }  # fmt: skip
 
 
@@ -579,8 +580,9 @@ class TestTransformerAsCandidate:
     def test_it_has_no_weight_where_it_learns_nothing(self):
         X, y = self.make()
         model = fit(
-            y, 0 * X[:400], log=False, training=Training(max_steps=1), learning_rate=10.0
-        )
+            y, 0 * X[:400], log=False, training=Training(max_steps=1), learning_rate=10.0,
+            candidates=LEARNING["candidates"],
+        )  # fmt: skip
         assert model.transformer_weight_ == 0
         np.testing.assert_allclose(model.candidate_weights_.sum(axis=1), 1)
         found = model.explain(0 * X[400:])
@@ -603,12 +605,12 @@ class TestTransformerAsCandidate:
         X, y = self.make()
         model = deepcopy(self.learned()).set_params(warm_start=True)
         assert model.network_ is not None
-        model.fit(y)
+        model.set_params(candidates=["ridge"]).fit(y)
         assert model.network_ is None
-        without = fit(y, **LEARNING, warm_start=True)
+        without = fit(y, **LEARNING | {"candidates": ["ridge"]}, warm_start=True)
         assert vars(model).keys() == vars(without).keys()
         np.testing.assert_array_equal(model.predict(), without.predict())
-        model.fit(X[:400], y)
+        model.set_params(candidates=LEARNING["candidates"]).fit(X[:400], y)
         np.testing.assert_array_equal(model.predict(X[400:]), self.learned().predict(X[400:]))
 
 
@@ -661,7 +663,7 @@ class TestLog:
         history = self.make(60)[:30].copy()
         history.iloc[7] = -1.0
         assert np.isfinite(model.predict(history=history)).all()
-        with pytest.raises(ValueError, match="history has no positive value"):
+        with pytest.raises(ValueError, match="a series has negative values alone"):
             model.predict(history=-history.abs())
 
 

@@ -1,0 +1,203 @@
+"""Boosted trees on features, calendar and lags of each step ahead, for all series."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ._metrics import dividing, spread_of
+from ._origins import Origins, chunks, evenly_spread, held_out
+from ._table import positions
+
+# Trees for so many rows each, at least and at most; their rates of learning add up to a sum,
+# as long as each is at most some.
+_ROWS_OF_TREE, _FEWEST_TREES, _MOST_TREES = 20, 50, 200
+_SUM_OF_RATES, _HIGHEST_RATE = 24, 0.2
+# Blocks are held out in so many groups, each from one fit.
+_PARTS = 2
+# A row is learned from for each step; where there are few steps, several with different
+# origins. Forecasts at once.
+_FEWEST, _ENOUGH, _MOST, _MOST_DRAWS, _CHUNK = 60, 1000, 40_000, 4, 200_000
+# Multiples of it, less whole numbers, are evenly spread.
+_GOLDEN = 0.6180339887498949
+# A feature with more values is averaged.
+_FEW_VALUES = 5
+# A level drifts where values are nearer to it, by this share of mean squares, than to the mean.
+_DRIFTS = 0.5
+_DAY = 86_400
+
+
+@dataclass(frozen=True, eq=False)
+class Trees:
+    """Boosted trees on a table of rows of origin and step ahead, of all series.
+
+    Columns are features at the step and their means over the seasons up to it, those not known
+    beforehand at the origin, the calendar, values whole seasons before the step, and the last
+    value and means of the last seasons. Targets are in units of the series, and where levels
+    drift relative to the mean of the last season.
+    """
+
+    seasons: tuple
+    calendar: bool = True
+    drifts: bool = False
+    averaged: np.ndarray | None = None  # columns of features
+    level: np.ndarray | None = None  # of each training series
+    unit: np.ndarray | None = None
+    fitted: object = None
+
+    names = ("trees",)
+
+    def fit(self, training):
+        """Learn, and forecast validation origins by trees learned apart from them."""
+        table, horizon = training.origins.table, training.origins.horizon
+        dated = self.calendar and len(calendar_of(table.time, 2)[0]) > 0
+        several = [len(np.unique(table.features[:, i])) > _FEW_VALUES for i in table.known]
+        blank = replace(
+            self, calendar=dated, averaged=table.known[np.array(several, dtype=bool)],
+            level=_means(table.values), unit=_deviations(table.values),
+            drifts=self._drifts(table),
+        )  # fmt: skip
+        series, step, ahead = _rows_of(table, horizon)
+        if len(series) < _FEWEST:
+            return blank, np.full((len(training.validation), 1, horizon), np.nan)
+        columns, level, unit = blank._columns(Origins(table, series, step - ahead, 1), ahead)
+        aim = (table.value[table.first[series] + step] - level) / unit
+        block = training.within(series, step)
+        parts = [
+            blank._learned(columns, aim, ~block[:, part::_PARTS].any(axis=1))
+            for part in range(min(_PARTS, training.n_blocks))
+        ]
+        whole = blank._learned(columns, aim, slice(None))
+        return whole, held_out(lambda block: parts[block % _PARTS], training)
+
+    def forecast(self, origins):
+        """Forecasts at some origins; (n_origins, 1, horizon)."""
+        horizon = origins.horizon
+        found = np.full((len(origins), 1, horizon), np.nan)
+        if self.fitted is None or (
+            self.calendar and not calendar_of(origins.table.time, 2).size
+        ):
+            return found
+        for rows in chunks(np.arange(len(origins)), _CHUNK, horizon):
+            ahead = np.tile(np.arange(horizon), len(rows))
+            columns, level, unit = self._columns(origins.take(np.repeat(rows, horizon)), ahead)
+            values = level + unit * self.fitted.predict(columns)
+            found[rows, 0] = values.reshape(-1, horizon)
+        return found
+
+    def _learned(self, columns, aim, rows):
+        """The same with trees; as it is where there are too few rows."""
+        from sklearn.ensemble import HistGradientBoostingRegressor
+
+        columns, aim = columns[rows], aim[rows]
+        if len(aim) < _FEWEST:
+            return self
+        n_trees = int(np.clip(len(aim) // _ROWS_OF_TREE, _FEWEST_TREES, _MOST_TREES))
+        trees = HistGradientBoostingRegressor(
+            max_iter=n_trees, learning_rate=min(_SUM_OF_RATES / n_trees, _HIGHEST_RATE),
+            early_stopping=False, random_state=0,
+        )  # fmt: skip
+        return replace(self, fitted=trees.fit(columns, aim))
+
+    def _drifts(self, table):
+        """Whether levels drift."""
+        m, around, apart = self._steps[0], 0.0, 0.0
+        for values, unit in zip(table.values, _deviations(table.values), strict=True):
+            sums = np.cumsum(np.append(0.0, values - values.mean()))
+            if len(values) > m:
+                missed = values[m:] - values.mean() - (sums[m:-1] - sums[: -m - 1]) / m
+                around += np.mean((missed / unit) ** 2)
+                apart += np.mean(((values - values.mean()) / unit) ** 2)
+        return bool(around < _DRIFTS * apart)
+
+    @property
+    def _steps(self):
+        """Whole numbers of steps of the seasons."""
+        return [max(1, round(season)) for season in self.seasons]
+
+    def _columns(self, origins, ahead):
+        """Columns (n, n_columns), and level and unit (n,) of targets.
+
+        An origin for each row, `ahead` (n,) is counted from 0.
+        """
+        table, series, known = origins.table, origins.series, np.maximum(origins.known, 1)
+        step, sums = origins.known + ahead, _sums(table, table.value[:, None])
+
+        def at(steps):
+            values = table.value[table.first[series] + np.maximum(steps, 0)]
+            return np.where(steps >= 0, values, np.nan)
+
+        means = [_mean_before(table, sums, series, known, m)[:, 0] for m in self._steps]
+        level, unit = origins.units(self.level, _means), origins.units(self.unit, _deviations)
+        level, last = means[0] if self.drifts else level, at(known - 1)
+        own = [*means, last]
+        for m in self._steps:
+            lag = step - m * (ahead // m + 1)
+            own += [at(lag), at(lag - m), last - at(known - 1 - m) + level]
+        columns = [(np.column_stack(own) - level[:, None]) / unit[:, None], ahead[:, None]]
+        if self.calendar:
+            place = table.starts[series] + step
+            columns.append(calendar_of(table.time, place.max(initial=0) + 1)[place])
+        if table.n_features:
+            unknown = np.setdiff1d(np.arange(table.n_features), table.known)
+            then = table.features[table.feature_rows(series, step)]
+            now = table.features[table.feature_rows(series, known - 1)]
+            columns += [then[:, table.known], now[:, unknown]]
+            sums = _sums(table, table.features[:, self.averaged])
+            end = np.minimum(step, table.counts[series] - 1) + 1
+            columns += [_mean_before(table, sums, series, end, m) for m in self._steps]
+        return np.concatenate(columns, axis=1), level, unit
+
+
+def calendar_of(time, n):
+    """Calendar columns (n, n_columns) of the first steps of an index; none without dates.
+
+    Seconds of the day, the day of the week, sine and cosine of the day of the year, and the
+    month, of these what steps of its length differ in.
+    """
+    if time.kind not in ("datetime", "period") or not len(time):
+        return np.empty((n, 0))
+    index = time.between(0, n)
+    index = index.to_timestamp() if time.kind == "period" else index
+    length = (index[-1] - index[0]).total_seconds() / max(1, n - 1)
+    angle = 2 * np.pi * index.day_of_year / 365.25
+    columns = [
+        (_DAY, index.hour * 3600 + index.minute * 60 + index.second),
+        (7 * _DAY, index.day_of_week), (300 * _DAY, np.sin(angle)), (300 * _DAY, np.cos(angle)),
+        (300 * _DAY, index.month),
+    ]  # fmt: skip
+    columns = [np.asarray(own, dtype=float) for most, own in columns if length < most]
+    return np.array(columns).reshape(-1, n).T
+
+
+def _rows_of(table, horizon):
+    """Series, step and steps ahead from 0 of rows to learn from, (n_rows,) each."""
+    series, step = positions(1, np.maximum(table.lengths - 1, 0))
+    kept = evenly_spread(len(series), _MOST) if len(series) > _MOST else slice(None)
+    draws = int(np.clip(_ENOUGH // max(1, len(series)), 1, min(_MOST_DRAWS, horizon)))
+    series, step = (np.tile(own[kept], draws) for own in (series, step))
+    ahead = (np.arange(len(step)) * _GOLDEN % 1 * horizon).astype(np.int64)
+    inside = step > ahead
+    return series[inside], step[inside], ahead[inside]
+
+
+def _sums(table, columns):
+    """Sums of columns from the first step of a series up to each row."""
+    # Of one series after the other, so that none depends on the others, not even by rounding.
+    spans = zip(table.first, table.first + table.counts, strict=True)
+    parts = [np.cumsum(columns[start:stop], axis=0) for start, stop in spans]
+    return np.concatenate(parts) if parts else columns
+
+
+def _mean_before(table, sums, series, end, m):
+    """Means (n_rows, n_columns) over up to m steps of series before some, by sums of them."""
+    begin, first = np.maximum(end - m, 0), table.first[series]
+    earlier = np.where((begin > 0)[:, None], sums[first + np.maximum(begin - 1, 0)], 0.0)
+    return (sums[first + end - 1] - earlier) / (end - begin)[:, None]
+
+
+def _means(values):
+    return np.array([series.mean() for series in values])
+
+
+def _deviations(values):
+    return dividing(np.array([spread_of(series) for series in values]))

@@ -1,0 +1,271 @@
+"""Trees against a table that is written out row by row, and what they learn."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from forecasting_training import check_knows_nothing_later, make_walks, unknown_twins
+from sklearn.ensemble import HistGradientBoostingRegressor
+
+from sklearn_attention import TransformerForecaster
+from sklearn_attention.forecasting import Origins, Table, TimeIndex, _transformer_forecaster
+from sklearn_attention.forecasting import _trees as module
+from sklearn_attention.forecasting._origins import Training
+from sklearn_attention.forecasting._transformer_candidate import TransformerCandidate
+from sklearn_attention.forecasting._transformer_forecaster import NETWORK
+from sklearn_attention.forecasting._trees import Trees, calendar_of
+
+HORIZON, SEASONS = 4, (6.0, 15.2)
+
+
+def make_training(lengths=(90, 70), seed=0):
+    """Walks with a season, a known flag, a known number, and a number known up to now."""
+    rng = np.random.default_rng(seed)
+    features = [
+        np.column_stack([rng.random(n + HORIZON) < 0.3, *rng.normal(size=(2, n + HORIZON))])
+        for n in lengths
+    ]
+    values = [
+        own + 5 * table[: len(own), 0]
+        for own, table in zip(make_walks(lengths), features, strict=True)
+    ]
+    table = Table.of(values, features=[own.astype(float) for own in features], known=[0, 1])
+    return Training.of(table, HORIZON, 6)
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    monkeypatch.setattr(module, "_FEWEST_TREES", 10)
+    monkeypatch.setattr(module, "_MOST_TREES", 10)
+
+
+def slow_row(values, features, known, ahead, level, unit, drifts):
+    """Columns of a row, one after the other, its level and its unit."""
+    step = known + ahead
+    means = [np.mean(values[max(known - m, 0) : known]) for m in (6, 15)]
+    level = means[0] if drifts else level
+
+    def at(t):
+        return values[t] if t >= 0 else np.nan
+
+    own = [*means, values[known - 1]]
+    for m in (6, 15):
+        lag = step
+        while lag >= known:
+            lag -= m
+        own += [at(lag), at(lag - m), values[known - 1] - at(known - 1 - m) + level]
+    last = [features[max(step + 1 - m, 0) : step + 1, 1].mean() for m in (6, 15)]
+    columns = [(value - level) / unit for value in own]
+    columns += [ahead, *features[step, :2], features[known - 1, 2], *last]
+    return columns, level, unit
+
+
+def parts_of(table):
+    return np.split(table.features, table.first[1:])
+
+
+@pytest.mark.parametrize("drifts", [False, True])
+def test_forecasts_are_those_of_a_table_written_out(quick, monkeypatch, drifts):
+    monkeypatch.setattr(module, "_DRIFTS", np.inf if drifts else 0.0)
+    training = make_training()
+    table = training.origins.table
+    fitted, _ = Trees(SEASONS).fit(training)
+
+    def rows_at(places):
+        return [
+            slow_row(
+                table.values[i], parts_of(table)[i], known, ahead, table.values[i].mean(),
+                table.values[i].std(), drifts,
+            )
+            for i, known, ahead in places
+        ]  # fmt: skip
+
+    series, step, ahead = module._rows_of(table, HORIZON)
+    places = list(zip(series, step - ahead, ahead, strict=True))
+    columns, level, unit = (np.array(part) for part in zip(*rows_at(places), strict=True))
+    values = np.array([table.values[i][k + a] for i, k, a in places])
+    trees = HistGradientBoostingRegressor(
+        max_iter=10, learning_rate=0.2, early_stopping=False, random_state=0
+    )
+    trees.fit(columns, (values - level) / unit)
+    origins = Origins.at_ends(table, HORIZON).at(np.array([0, 1, 0]), np.array([90, 70, 3]))
+    later = [
+        (i, known, ahead)
+        for i, known in zip(origins.series, origins.known, strict=True)
+        for ahead in range(HORIZON)
+    ]
+    columns, level, unit = (np.array(part) for part in zip(*rows_at(later), strict=True))
+    expected = level + unit * trees.predict(columns)
+    found = fitted.forecast(origins)
+    np.testing.assert_allclose(found[:, 0].ravel(), expected, rtol=1e-9)
+
+
+def test_rows_are_of_every_step_and_many_steps_ahead():
+    table = Table.of([np.arange(50.0), np.arange(7.0)])
+    series, step, ahead = module._rows_of(table, HORIZON)
+    assert (step - ahead >= 1).all()
+    assert {(i, t) for i, n in enumerate((50, 7)) for t in range(4, n)} <= {
+        *zip(series, step, strict=True)
+    }
+    assert np.ptp(np.bincount(ahead[step >= HORIZON])) <= 0.2 * len(ahead) / HORIZON
+
+
+def test_validation_origins_are_forecast_by_trees_learned_apart(quick, monkeypatch):
+    training = make_training((200,))
+    _, found = Trees(SEASONS).fit(training)
+    table, first = training.origins.table, training.block == 0
+    # What is forecast in a group of blocks may change, and no forecast of their trees does.
+    learned = []
+    monkeypatch.setattr(
+        module.Trees, "_learned",
+        lambda self, columns, aim, rows: learned.append((columns, aim, rows)) or self,
+    )  # fmt: skip
+    Trees(SEASONS).fit(training)
+    _, step, _ = module._rows_of(table, HORIZON)
+    for part, (_, _, rows) in enumerate(learned[:2]):
+        for block in range(part, 5, 2):
+            known = training.validation.known[training.block == block]
+            inside = (step >= known.min()) & (step < known.max() + HORIZON)
+            assert inside.any()
+            assert not rows[inside].any()
+        assert rows.mean() > 0.3
+    assert len(learned) == 3
+    assert np.isfinite(found[first]).all()
+
+
+@pytest.mark.parametrize("twins", [False, True])
+def test_nothing_later_matters(quick, twins):
+    training = make_training()
+    table = unknown_twins(training.origins.table) if twins else training.origins.table
+    fitted, _ = Trees(SEASONS).fit(training)
+    check_knows_nothing_later(fitted.forecast, table, HORIZON)
+
+
+def test_levels_that_drift_go_on_beyond_what_was_learned(quick):
+    steps = np.arange(200.0)
+    training = Training.of(Table.of([100 + steps + np.sin(steps)]), HORIZON, 6)
+    fitted, _ = Trees((6.0,)).fit(training)
+    assert fitted.drifts
+    found = fitted.forecast(Origins.at_ends(training.origins.table, HORIZON))[0, 0]
+    np.testing.assert_allclose(found, 300 + np.arange(HORIZON), atol=2)
+    wave = Table.of([np.sin(2 * np.pi * steps / 6) + 0.1 * (steps % 5)])
+    assert not Trees((6.0,)).fit(Training.of(wave, HORIZON, 6))[0].drifts
+
+
+def test_short_series_have_none():
+    training = Training.of(Table.of([np.arange(9.0)]), 2, 3)
+    fitted, found = Trees((1.0,)).fit(training)
+    assert fitted.fitted is None
+    assert np.isnan(found).all()
+    assert np.isnan(fitted.forecast(training.validation)).all()
+
+
+class TestCalendar:
+    @pytest.mark.parametrize(
+        ("freq", "columns"),
+        [("30min", 5), ("D", 4), ("W-SUN", 3), ("MS", 3), ("QS", 3), ("YS", 0)],
+    )
+    def test_has_what_steps_differ_in(self, freq, columns):
+        index = pd.date_range("2023-03-05", periods=40, freq=freq)
+        found = calendar_of(TimeIndex.read(index), 50)
+        assert found.shape == (50, columns)
+        periods = calendar_of(TimeIndex.read(index[:20].to_period()), 20)
+        if freq not in ("W-SUN",):  # a period of a week begins before its day
+            np.testing.assert_array_equal(periods, found[:20])
+
+    def test_columns(self):
+        index = pd.date_range("2023-12-31 23:00", periods=3, freq="h")
+        angle = 2 * np.pi * np.array([365, 1, 1]) / 365.25
+        expected = [
+            [23 * 3600, 0, 3600], [6, 0, 0], np.sin(angle), np.cos(angle), [12, 1, 1],
+        ]  # fmt: skip
+        found = calendar_of(TimeIndex.read(index), 3)
+        np.testing.assert_allclose(found, np.transpose(expected))
+
+    def test_there_is_none_without_dates(self):
+        assert calendar_of(TimeIndex.of_positions(9), 9).shape == (9, 0)
+
+
+class TestTrial:
+    """Whether a transformer beside trees is worth its training."""
+
+    @pytest.mark.parametrize("kind", ["truth", "noise", "nothing"])
+    def test_a_brief_training_decides(self, kind, monkeypatch):
+        training, trained = make_training(), []
+        targets = training.validation.targets()
+        noise = np.random.default_rng(0).normal(size=targets.shape)
+        outcome = {"truth": targets, "noise": targets + 9 * noise, "nothing": np.nan * targets}
+
+        def fit(self, training):
+            trained.append(self.settings.training.max_steps)
+            return self, outcome[kind][:, None]
+
+        monkeypatch.setattr(TransformerCandidate, "fit", fit)
+        settings = NETWORK.settings(TransformerForecaster())
+        one = TransformerCandidate(6, settings=settings, tried=True)
+        assert one.helps(training, targets + noise) == (kind == "truth")
+        assert trained == [300]
+        assert replace(one, tried=False).helps(training, targets)
+        assert trained == [300]
+
+    def test_is_made_on_long_series_alone(self, quick, monkeypatch):
+        X, y = TestForecaster.make(120, 0)
+        tried = []
+
+        def helps(self, training, held_out):
+            return tried.append(self.tried)
+
+        monkeypatch.setattr(TransformerCandidate, "helps", helps)
+        TestForecaster.fit(X, y)
+        assert not tried
+        monkeypatch.setattr(_transformer_forecaster, "_LONG", 120)
+        model = TestForecaster.fit(X, y)
+        assert tried == [True]
+        assert model.network_ is None
+
+
+class TestForecaster:
+    @staticmethod
+    def make(n=280, later=14):
+        """A flag that counts on workdays alone."""
+        days = pd.date_range("2023-01-01", periods=n + later, freq="D", name="day")
+        flag = (np.random.default_rng(1).random(n + later) < 0.4).astype(float)
+        noise = 0.1 * np.random.default_rng(2).normal(size=n + later)
+        y = pd.Series(50 + 8 * flag * (days.day_of_week < 5) + noise, days, name="y")
+        return pd.DataFrame({"flag": flag}, days), y
+
+    @staticmethod
+    def fit(X, y, **parameters):
+        model = TransformerForecaster(7, log=False, **parameters)
+        return model.fit(X, y)
+
+    def test_features_that_count_on_some_days_are_left_to_trees(self):
+        X, y = self.make()
+        model = self.fit(X[:280], y[:280])
+        assert model.candidate_weights_["trees"].item() > 0.5
+        assert np.abs(model.predict(X[280:287]) - y[280:287]).mean() < 1
+
+    def test_the_calendar_may_be_left_out(self):
+        X, y = self.make()
+        found = []
+        for calendar in ("auto", False):
+            model = self.fit(X[:280], y[:280], candidates=["trees"], calendar=calendar)
+            assert list(model.candidate_weights_) == ["trees"]
+            assert model.combined_.candidates[0].calendar == (calendar == "auto")
+            found.append(np.abs(model.predict(X[280:287]) - y[280:287]).mean())
+        assert found[0] < 0.5 * found[1]
+
+    @pytest.mark.parametrize("calendar", [True, None, "weekday"])
+    def test_other_calendars_are_refused(self, calendar):
+        with pytest.raises(ValueError, match=f"calendar={calendar!r}"):
+            self.fit(*self.make(30, 0), calendar=calendar)
+
+    def test_without_features_there_are_none_but_those_wanted(self):
+        _, y = self.make(120, 0)
+        model = TransformerForecaster(7, log=False).fit(y)
+        assert "trees" not in model.candidate_weights_
+        model = TransformerForecaster(7, log=False, candidates=["seasonal", "trees"]).fit(y)
+        assert "trees" in model.candidate_weights_
+        # Fresh rows of an array have no dates.
+        assert np.isfinite(model.predict(history=y.to_numpy()[None, -30:])).all()
