@@ -270,7 +270,8 @@ def test_the_shortest_series():
 
 def test_a_series_shorter_than_the_window_is_forecast_in_the_company_of_others():
     whole, short = SERIES, SERIES[:5]
-    model = KernelForecaster(2, lookback=12).fit({"whole": whole, "short": short})
+    model = KernelForecaster(2, lookback=12, normalize="standard")
+    model.fit({"whole": whole, "short": short})
     padded = np.concatenate([np.full(7, short.iloc[0]), short])
     expected = model.predict(history=padded)
     np.testing.assert_allclose(model.predict()["short"], expected)
