@@ -28,7 +28,7 @@ _LEAST_WEIGHT = 0.01
 # Errors are at most so many times the least; differences below this share of it are rounding.
 _WORST, _ROUNDING = np.log(50.0), 1e-9
 # Relative difference of errors at which a choice of temperature and share loses trust.
-_TOLERANCE = 0.02
+_TOLERANCE = 0.05
 # Lookbacks of ridges and analogs in seasons, or in steps of series without; so many of those
 # that fit into half of a series (three quarters, where all series share a map), the longest.
 _SEASONS, _STEPS, _N_LOOKBACKS = (1, 3, 7, 14, 21, 30), (8, 24, 56), 3
