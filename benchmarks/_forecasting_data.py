@@ -1,4 +1,4 @@
-"""The sets of `forecasting.py`: what is known, what is asked, and in which units errors are.
+"""The sets of `forecasting.py`: what is known, what is forecast, and in which units errors are.
 
 Files lie in the folder `forecasting/` of a data folder. A task is one cell of a table: folds
 of past and future values, which `forecasting.py` goes through. `ett` has its own, since there
@@ -9,71 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from _forecasting_panels import panels
+from _forecasting_tasks import Fold, Task, read
+from _forecasting_weather import beijing, weather
 
 from sklearn_attention.datasets import make_periodic_series
-
-
-class Fold(NamedTuple):
-    """One origin: series up to it, and what follows each of them.
-
-    Attributes
-    ----------
-    past : dict of Series or ndarray
-        Every series up to the origin; arrays where the time between steps is unknown.
-    future : dict of ndarray
-        What follows; missing values are not scored.
-    known : DataFrame or None
-        Features of all times, of the past and of the steps to be forecast.
-    """
-
-    past: dict
-    future: dict
-    known: pd.DataFrame | None = None
-
-
-class Task(NamedTuple):
-    """A cell's data.
-
-    Attributes
-    ----------
-    horizon : int
-        Steps ahead.
-    season : int
-        Steps in the season of the naive forecast and of the units of errors.
-    seasons : tuple of int
-        The seasons that peers are told, shortest first; (1,) for none. Those longer than
-        `season` are for models of all series together.
-    folds : list of Fold
-        In order of time.
-    refit : bool
-        Whether models learn anew in every fold. Otherwise they learn in the first one, and
-        only observe what comes between; statistical models are fitted to each origin anyway.
-    recent : int or None
-        How many of the last observations a statistical model is fitted to; None for all.
-    """
-
-    horizon: int
-    season: int
-    seasons: tuple
-    folds: list
-    refit: bool = True
-    recent: int | None = None
-
-    def scales(self, season):
-        """For each series, the mean absolute error of repeating what was `season` before."""
-        first = self.folds[0].past
-        return {name: naive_error(np.asarray(x), season) for name, x in first.items()}
-
-
-def naive_error(values, season):
-    missed = np.abs(values[season:] - values[:-season])
-    missed = missed[~np.isnan(missed)]
-    return missed.mean() if len(missed) and missed.mean() > 0 else np.nan
-
-
-def read(data, name, **options):
-    return pd.read_csv(data / "forecasting" / f"{name}.csv.gz", **options)
-
 
 # Panels of a competition: one origin, official horizons.
 
@@ -219,48 +159,6 @@ def national_illness(data):
     return {("national_illness", ILLNESS_HORIZON): task}
 
 
-BEIJING_HORIZONS = (24, 168)
-BEIJING_FIRST, BEIJING_STEP, BEIJING_ORIGINS = "2014-01-01", 168, 52
-
-
-def beijing_frame(data):
-    """Concentrations, with gaps, and features: weather and place in the day and the year."""
-    frame = read(data, "beijing_pm25")
-    index = pd.DatetimeIndex(pd.to_datetime(frame[["year", "month", "day", "hour"]]), freq="h")
-    X = pd.get_dummies(frame[["cbwd"]], dtype=float).join(
-        frame[["DEWP", "TEMP", "PRES", "Iws", "Is", "Ir"]].astype(float)
-    )
-    places = {"day": index.hour / 24, "year": (index.dayofyear - 1) / 365.25}
-    for name, place in places.items():
-        angle = 2 * np.pi * place
-        X[f"sin_{name}"], X[f"cos_{name}"] = np.sin(angle), np.cos(angle)
-    series = pd.Series(frame["pm2.5"].to_numpy(float), index, name="pm2.5")
-    # The file begins with a day without concentrations.
-    first = series.first_valid_index()
-    return series.loc[first:], X.set_index(index).loc[first:]
-
-
-def beijing(data):
-    def task(horizon):
-        series, X = beijing_frame(data)
-        first = series.index.get_loc(pd.Timestamp(BEIJING_FIRST))
-        origins = first + BEIJING_STEP * np.arange(BEIJING_ORIGINS)
-        folds = [
-            Fold(
-                {"pm2.5": series.iloc[:origin]},
-                {"pm2.5": series.iloc[origin : origin + horizon].to_numpy()},
-                X.iloc[: origin + horizon],
-            )
-            for origin in origins
-        ]
-        return Task(horizon, 24, (24,), folds, refit=False, recent=1000)
-
-    return {
-        ("beijing_pm25", horizon): lambda horizon=horizon: task(horizon)
-        for horizon in BEIJING_HORIZONS
-    }
-
-
 # Every row of a test part an origin.
 
 
@@ -315,4 +213,6 @@ TABLES = {
     "m3": m3,
     "ett": ett,
     "beijing": beijing,
+    "weather": weather,
+    "panels": panels,
 }

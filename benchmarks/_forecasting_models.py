@@ -20,6 +20,8 @@ from scipy.special import ndtri
 COVERAGE = 0.9
 NORMAL = ndtri((1 + COVERAGE) / 2)
 OURS = ("TransformerForecaster", "KernelForecaster")
+# Of ours, where there are features.
+VARIANTS = ("without network", "without network and trees")
 
 
 # One series at a time.
@@ -306,6 +308,73 @@ class BoostedLags:
         return np.column_stack([relative, *others]), last, unit
 
 
+class BoostedSteps:
+    """LightGBM on what is known of a step, one model for all steps ahead, for one series.
+
+    Features are the known ones, their means of the last hours of a season and of a whole one,
+    place in the day, the week and the year, and lags of at least the horizon: the horizon
+    itself, the nearest whole seasons (of each length) and means of a season. The loss is the
+    absolute error; intervals are two further models with the quantile loss.
+    """
+
+    SEASONS_BACK = 3
+
+    def __init__(self, task):
+        from lightgbm import LGBMRegressor
+
+        self.task, self.regressor = task, LGBMRegressor
+
+    def fit(self, past, known):
+        self.update(past, known)
+        self.X_, self.ends_ = self._features(known), None
+        ((_, self.y_),) = past.items()
+        self.middle_ = self._learned("mae")
+        return self
+
+    def update(self, past, known):
+        ((self.name_, self.past_),) = past.items()
+        return self
+
+    def _learned(self, objective, **options):
+        there = self.y_.notna().to_numpy()
+        regressor = self.regressor(objective=objective, **BOOSTING, **options)
+        return regressor.fit(self.X_[there], self.y_[there])
+
+    def predict(self, horizon, known):
+        X = self._features(known, horizon)
+        return {self.name_: self.middle_.booster_.predict(X)}
+
+    def predict_interval(self, horizon, known):
+        if self.ends_ is None:
+            levels = (1 - COVERAGE) / 2, (1 + COVERAGE) / 2
+            self.ends_ = [self._learned("quantile", alpha=alpha) for alpha in levels]
+        X = self._features(known, horizon)
+        ends = np.column_stack([model.booster_.predict(X) for model in self.ends_])
+        return {self.name_: np.sort(ends, axis=1)}
+
+    def _features(self, known, last=None):
+        """A row for each step, or for so many at the end."""
+        seasons, horizon = self.task.seasons, self.task.horizon
+        reach = horizon + (self.SEASONS_BACK + 1) * seasons[-1]
+        known = known if last is None else known.iloc[-reach - last :]
+        values = self.past_.reindex(known.index)
+        index, day = known.index, pd.Timedelta(1, "D")
+        columns = [known, *(known.rolling(n, min_periods=1).mean() for n in self._widths())]
+        columns += [values.shift(horizon)]
+        for season in seasons:
+            nearest = season * -(-horizon // season)
+            columns += [values.shift(nearest + season * i) for i in range(self.SEASONS_BACK)]
+            columns += [values.shift(horizon).rolling(season, min_periods=1).mean()]
+        times = [(index - index.normalize()) / day, index.dayofweek, index.dayofyear]
+        X = np.column_stack([*columns, *times]).astype(float)
+        return X if last is None else X[-last:]
+
+    def _widths(self):
+        """Steps that features are averaged over."""
+        shortest = self.task.seasons[0]
+        return sorted({max(2, shortest // 8), shortest})
+
+
 def value_at(values, rows):
     """Values of rows, missing before the first."""
     return np.where(rows >= 0, values[np.maximum(rows, 0)], np.nan)
@@ -371,6 +440,18 @@ def ours(name):
     return lambda task: Ours(task, name)
 
 
+def without(*left_out):
+    """Ours without candidates of some kinds."""
+
+    def model(task):
+        from sklearn_attention.forecasting._combination import CANDIDATES
+
+        kinds = [one for one in CANDIDATES if one not in left_out]
+        return Ours(task, "TransformerForecaster", candidates=kinds)
+
+    return model
+
+
 MODELS = {
     "seasonal naive": SeasonalNaive,
     "Naive2": Naive2,
@@ -379,7 +460,10 @@ MODELS = {
     "MSTL": mstl("AutoETS", model="ZZN"),
     "AutoARIMA": auto_arima,
     "LightGBM": BoostedLags,
+    "LightGBM on steps": BoostedSteps,
     **{name: ours(name) for name in OURS},
+    "without network": without("transformer"),
+    "without network and trees": without("transformer", "trees"),
 }
 
 

@@ -22,6 +22,14 @@ none. `report` prints Markdown tables of the file alone.
   Models that learn do so once, on the four years before; AutoETS is fitted to the last 1000
   hours at each origin. Missing hours are not scored. Expected: features tell more than the last
   hours do, a day or more ahead.
+* weather: series that features carry, which are known for the steps forecast too: half-hourly
+  electric load (temperature, holidays), hourly rentals of bikes (weather, working days), daily
+  riders of a station (weather, home games). A year, eight months and fourteen years are
+  learned from once; origins are every eighth, third and fifteenth day of what follows. Load is
+  forecast from four origins too, where models learn anew from the year before.
+  Expected: trees on features, calendar and lags of whole seasons lead.
+* panels: seven panels that no setting was chosen on, of 20 to 125 yearly, quarterly, monthly
+  and daily series, two of them counts; the last steps of each.
 * ett: seven channels at published horizons, from every row of the test part; beside published
   transformers, and the ridge that is level with them.
 * speed: one forecast after `fit`, and thousands of fresh windows in one call, of our models.
@@ -33,6 +41,8 @@ processor, in one thread: of fits and forecasts, over all folds; those that inte
 beyond that stand apart.
 
 Models whose library is missing (dependency group `bench`) are left out, and the run says so.
+The rentals of bikes are in the file `Bikeshare.csv` of the package ISLP, which is in no group:
+copy it to the data folder, or install the package.
 All peers together take about forty minutes of a processor. Progress goes to stderr.
 """
 
@@ -47,7 +57,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from _forecasting_data import TABLES, single_task
-from _forecasting_models import COVERAGE, MODELS, OURS, WINDOW_MODELS
+from _forecasting_models import COVERAGE, MODELS, OURS, VARIANTS, WINDOW_MODELS
 from _results import append, package_version, results
 from threadpoolctl import threadpool_limits
 
@@ -67,7 +77,9 @@ PEERS = {
     "m4_weekly": PANEL_PEERS,
     "m3": PANEL_PEERS,
     "ett": ("seasonal naive", "ridge"),
-    "beijing": ("seasonal naive", "AutoETS", "LightGBM"),
+    "beijing": ("seasonal naive", "AutoETS", "LightGBM", "LightGBM on steps"),
+    "weather": ("seasonal naive", "LightGBM", "LightGBM on steps"),
+    "panels": ("seasonal naive", "AutoTheta", "AutoETS", "LightGBM"),
     "speed": (),
 }
 # Errors as printed by their authors, beside ours in the order of the rows of a table.
@@ -251,6 +263,12 @@ def cells_of(table, data):
     return {("air_passengers", task.horizon): lambda: task}
 
 
+def models_of(table):
+    """Peers first, then ours."""
+    variants = VARIANTS if table in ("beijing", "weather") else ()
+    return [*PEERS[table], *OURS, *variants]
+
+
 def measure(table, load, horizon, model):
     with warnings.catch_warnings(), threadpool_limits(1):
         # Models say what they leave out, or do not converge; their scores show it.
@@ -278,8 +296,8 @@ def run(table, options):
             continue
         if options.horizons and horizon not in options.horizons:
             continue
-        for model in (*PEERS[table], *OURS):
-            tag = options.tag if model in OURS else ""
+        for model in models_of(table):
+            tag = "" if model in PEERS[table] else options.tag
             keys = (table, name, horizon, model, tag)
             if options.models and model not in options.models:
                 continue
@@ -331,6 +349,16 @@ TITLES = {
         "Mean absolute error / MASE, 52 origins. Seasonal naive and AutoETS know no weather; "
         "AutoETS is fitted to the last 1000 hours at each origin.",
     ),
+    "weather": (
+        "Weather",
+        ("mae", "mase"),
+        "Mean absolute error / MASE. The seasonal naive forecast repeats the last week.",
+    ),
+    "panels": (
+        "Panels that nothing was chosen on",
+        ("smape", "mase"),
+        "sMAPE / MASE of all series.",
+    ),
     "speed": (
         "Speed",
         ("median_ms", "windows_s"),
@@ -356,7 +384,7 @@ def with_all(frame):
 def columns_of(table, frame):
     """Models in order, ours last, a column for each tag."""
     named = frame["model"] + frame["tag"].map(lambda tag: f" ({tag})" if tag else "")
-    order = [*PEERS[table], *OURS]
+    order = models_of(table)
     places = frame["model"].map(order.index)
     return named, list(dict.fromkeys(named[places.sort_values(kind="stable").index]))
 
@@ -478,7 +506,8 @@ def parse():
     folder = os.environ.get("SKLEARN_ATTENTION_DATA", beside)
     parser.add_argument("--data", type=Path, default=folder)
     options = parser.parse_args()
-    groups = {"ours": OURS, "peers": [m for m in {*MODELS, *WINDOW_MODELS} if m not in OURS]}
+    own = (*OURS, *VARIANTS)
+    groups = {"ours": own, "peers": [m for m in {*MODELS, *WINDOW_MODELS} if m not in own]}
     if options.models:
         options.models = [m for name in options.models for m in groups.get(name, [name])]
     if options.horizons:

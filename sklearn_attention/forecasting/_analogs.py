@@ -11,7 +11,7 @@ from .._validation import check_bandwidth
 from ..kernels import Kernel, RadialKernel
 from ._metrics import dividing
 from ._origins import chunks, evenly_spread
-from ._windows import Windows, by_group
+from ._windows import SEASONAL, STANDARD, Windows, by_group
 
 # Windows that a series needs to have to be forecast from its own.
 FEWEST_OWN = 20
@@ -39,10 +39,10 @@ class Analogs:
         Steps of a window.
     kernel : Kernel
         Compares windows; positive.
-    normalize : {"standard", "last", None}
+    normalize : {"standard", "last", "seasonal", "standard_seasonal", None}
         How windows are made alike.
     scale : ndarray of shape (n_series,)
-        Unit of each training series, for "last" and several series.
+        Unit of each training series, for "last" and "seasonal" of several series.
     bandwidth : ndarray of shape (n_columns,)
         Divides the columns of keys.
     pooled : bool
@@ -55,6 +55,10 @@ class Analogs:
     series, steps : ndarray of int of shape (n_windows,)
         Which training series each window is of, ascending, and the position on their common
         index of the first step that followed.
+    season : int
+        Steps of the season that what followed is relative to, for those of SEASONAL.
+    share : float
+        By how much it is.
     """
 
     lookback: int
@@ -67,6 +71,8 @@ class Analogs:
     values: np.ndarray | None = None
     series: np.ndarray | None = None
     steps: np.ndarray | None = None
+    season: int = 1
+    share: float = 1.0
 
     def fit(self, origins):
         """The same with the windows before origins, which are ordered by series, as memory."""
@@ -113,13 +119,25 @@ class Analogs:
     def windows(self, origins):
         """Windows before origins, as they are compared."""
         # Series of different sizes are only alike in units of their own.
-        own = self.normalize == "last" and len(self.scale) > 1
+        own = self.normalize in ("last", "seasonal") and len(self.scale) > 1
         unit = origins.units(self.scale)[:, None] if own else 1.0
-        return Windows.before(origins, self.lookback, self.normalize, unit)
+        return Windows.before(
+            origins, self.lookback, self.normalize, unit, self.season, self.share
+        )
+
+    def with_share(self, origins):
+        """The same with the share of the last season that what followed these has best."""
+        if self.normalize not in SEASONAL:
+            return self
+        origins = origins.take(evenly_spread(len(origins), _MOST_KEYS))
+        mean, last = (replace(self, share=s).windows(origins) for s in (0.0, 1.0))
+        season = (last.level - mean.level) / mean.unit
+        share = np.sum(season * mean.values) / dividing(np.sum(season**2))
+        return replace(self, share=float(np.clip(share, 0, 1)))
 
     def comparable(self, origins):
         """Those of origins whose windows vary enough for what followed to be in their unit."""
-        if self.normalize != "standard":
+        if self.normalize not in STANDARD:
             return origins
         deviation = origins.past(self.lookback).std(axis=1)
         kept = np.empty(len(origins), dtype=bool)

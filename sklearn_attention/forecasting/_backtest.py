@@ -8,8 +8,8 @@ import pandas as pd
 from sklearn.base import clone
 from sklearn.model_selection import TimeSeriesSplit, check_cv
 
-from .._validation import check_positive, check_probabilities
-from ._checks import fill_values
+from .._validation import check_positive
+from ._checks import check_levels
 from ._inputs import read_given, request, with_known, without_gaps
 
 
@@ -19,7 +19,7 @@ def backtest(forecaster, X, y, cv, refit, coverage):
     The forecaster is not changed, and need not be fitted.
     """
     if coverage is not None:
-        coverage = check_probabilities("coverage", coverage).tolist()
+        coverage = check_levels("coverage", coverage)
     reader = clone(forecaster)
     table, rows, _ = read_given(reader, X, y)
     form, names = table.form, table.names
@@ -73,7 +73,7 @@ class _Past:
         self.known, self.ends = np.flatnonzero(stretch.counts), stretch.ends
         self.begin = int(stretch.step.min())
         model = clone(self.reader)
-        for name in ("n_features_in_", "feature_names_in_"):
+        for name in ("n_features_in_", "feature_names_in_", "columns_"):
             if hasattr(self.reader, name):
                 setattr(model, name, getattr(self.reader, name))
         model._check_every_parameter()
@@ -83,12 +83,9 @@ class _Past:
         return model._fit_table(stretch, {"X": stretch, "y": None, "metadata": {}})
 
     def update(self, model, last):
-        """Append what was observed since; gaps are filled by all since learning began."""
+        """Append what was observed since."""
         stretch = self.table.between(self.first, last)
         self.last = last
-        stretch = fill_values(
-            stretch, missing=model.missing, season_length=model.season_length_, what="y"
-        )
         later = stretch.of_rows(np.flatnonzero(stretch.step >= self.ends[stretch.series]))
         self.ends = np.maximum(self.ends, stretch.ends)
         if len(later.step):

@@ -1,14 +1,16 @@
 """Mistakes in data that would go unnoticed, and gaps, which are filled or refused."""
 
 import numbers
+import warnings
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
 import pandas as pd
 
-from .._validation import check_choice
+from .._validation import check_choice, check_probabilities
 from ._tidy import is_tidy
+from ._time import is_date
 
 MISSING = ("interpolate", "raise", "seasonal")
 # Columns of these names are time if the index is not: with the least and greatest value.
@@ -17,6 +19,8 @@ _FIELDS = {
     "hour": (0, 24), "minute": (0, 59), "weekday": (0, 7), "dayofweek": (0, 7),
     "dayofyear": (1, 366),
 }  # fmt: skip
+_COUNT = "a running count"
+_FEWEST_DATES = 12
 # Sizes from which on values are refused, what they are called, and what to do.
 _TOO_LARGE = (
     (np.inf, "infinite values (inf)", "replace them"),
@@ -24,12 +28,25 @@ _TOO_LARGE = (
 )
 
 
+def is_integer(value):
+    """Whether something is a whole number, and no truth value."""
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+
+
 def refuse_swapped(X, y):
     """Raise if features and series are passed in the wrong order, where that is certain."""
-    if X is None or isinstance(X, pd.Index) or np.ndim(X) != 1:
+    if X is None or isinstance(X, pd.Index):
         return
+    if np.ndim(X) == 1:
+        _refuse_one_dimension(X, y)
+    if isinstance(y, pd.Series | pd.DataFrame) and len(y) and not is_tidy(y):
+        _refuse_features(y)
+
+
+def _refuse_one_dimension(X, y):
+    """Raise if X in one dimension can be no feature of the series y."""
     shape = f"{type(X).__name__} of shape {np.shape(X)}"
-    if len(X) and _has_dates(pd.Series(X)):
+    if dates_of(X) is not None:
         raise ValueError(
             f"X is a {shape} with dates, which are no feature: pass them as an index, "
             "fit(pandas.DatetimeIndex(X), y)."
@@ -45,6 +62,65 @@ def refuse_swapped(X, y):
             f"X is one-dimensional ({shape}) and y {kind}, as if the series came first: the "
             "order is fit(X, y), features before series. One feature of several series is "
             "passed as a frame, X.to_frame()."
+        )
+
+
+def _refuse_features(y):
+    """Raise if a Series or a frame beside features has columns that can be no series."""
+    columns = [y] if isinstance(y, pd.Series) else [y.iloc[:, i] for i in range(y.shape[1])]
+    # A few counts may happen to be days or months.
+    dated = isinstance(y.index, pd.DatetimeIndex | pd.PeriodIndex) and len(y) >= _FEWEST_DATES
+    fields, found = _fields_of(y.index) if dated else {}, {}
+    numbers = any(column.dtype.kind in "iuf" for column in columns)
+    for column in columns:
+        if isinstance(column.dtype, pd.CategoricalDtype):
+            found[column.name] = "categories"
+        elif _has_dates(column):
+            found[column.name] = "dates"
+        elif column.dtype.kind == "O" and _has_words(column):
+            found[column.name] = "texts"
+        elif column.dtype.kind == "b" and numbers:
+            found[column.name] = "truth values beside numbers"
+        elif dated and column is columns[0] and column.dtype.kind in "iuf":
+            # :func:`refuse_time` compares the others.
+            same = _same_as_index(column.to_numpy(np.float64, na_value=np.nan), fields)
+            if same and same != _COUNT:
+                found[column.name] = same
+    for name, kind in found.items():
+        raise ValueError(
+            f"y has {kind} in {name!r}, which can be a feature but no series to forecast, as "
+            "if the series came first: the order is fit(X, y), features before series. If it "
+            "is one, make numbers of it."
+        )
+
+
+def _has_words(column):
+    """Whether the first entry there is of a column is a text, and no number."""
+    first = next(iter(column.dropna()), 0.0)
+    return isinstance(first, str) and np.isnan(pd.to_numeric(first, errors="coerce"))
+
+
+def warn_of_flags(table, features, index):
+    """Warn where series have only 0 and 1, and the only feature could be a series.
+
+    `features` are those of the rows of an index, which may be None, (n_rows, n_features).
+    """
+    if features.shape[1] != 1 or len(np.unique(features)) <= 2:
+        return
+    dated = isinstance(index, pd.DatetimeIndex | pd.PeriodIndex)
+    if _same_as_index(features[:, 0], _fields_of(index) if dated else {}):
+        return
+    value, series = table.value, table.series
+    other = np.bincount(series, ~np.isnan(value) & (value != 0) & (value != 1))
+    flags = (other == 0) & (np.bincount(series, value == 0) > 0)
+    flags &= np.bincount(series, value == 1) > 0
+    # Counts of several things may happen to be 0 and 1.
+    if flags.any() and (flags.all() or (value % 1 > 0).any()):
+        warnings.warn(
+            f"y has only 0 and 1{in_series(table, flags.argmax())}, which are forecast, and X "
+            "the only feature, of other numbers: if X is the series, the order is fit(X, y), "
+            "features before series.",
+            stacklevel=2,
         )
 
 
@@ -81,13 +157,26 @@ def refuse_time(y, what):
     )
 
 
+def dates_of(X):
+    """Dates in one dimension that are no index, as an index; None for others."""
+    if isinstance(X, pd.Index) or np.ndim(X) != 1 or len(X) == 0:
+        return None
+    dates = pd.Series(X)
+    if not _has_dates(dates):
+        return None
+    periods = isinstance(dates.dtype, pd.PeriodDtype)
+    return pd.Index(dates if periods else pd.to_datetime(dates))
+
+
 def _has_dates(column):
     """Whether a column has dates, as such or as text that is no number."""
-    if column.dtype.kind == "M" or isinstance(column.dtype, pd.PeriodDtype):
-        return True
     first = column.iloc[0]
+    if is_date(first) and not isinstance(first, str):
+        return True
     if not isinstance(first, str) or first.replace(".", "", 1).strip("+- ").isdigit():
         return False
+    if not any(map(str.isdigit, first)):
+        return False  # the name of a month, for one
     try:
         return pd.Timestamp(first) is not pd.NaT
     except ValueError:
@@ -98,7 +187,8 @@ def _fields_of(index):
     """Numbers that a regular index of dates has, by what they are called."""
     index = index.to_timestamp() if isinstance(index, pd.PeriodIndex) else index
     names = ["year", "quarter", "month", "day", "day_of_week", "day_of_year", "hour", "minute"]
-    return {name: np.asarray(getattr(index, name)) for name in names}
+    fields = {name: np.asarray(getattr(index, name)) for name in names}
+    return fields | {"weekend": fields["day_of_week"] >= 5}
 
 
 def _same_as_index(values, fields):
@@ -107,14 +197,14 @@ def _same_as_index(values, fields):
     values = values[known]
     if len(values) < 2 or (values == values[0]).all():
         return None
+    if (np.diff(values) == 1).all():
+        return _COUNT
     if (values == np.round(values)).all():
         for name, field in fields.items():
             own = field[known]
             if np.array_equal(values, own) or np.array_equal(values, own + 1):
                 return f"the {name} of its index"
-        if np.array_equal(values, fields["day_of_week"][known] >= 5):
-            return "the weekends of its index"
-    return "a running count" if (np.diff(values) == 1).all() else None
+    return None
 
 
 def _by_name(name, values):
@@ -172,7 +262,7 @@ def resolve_past(past_features, n_features, names):
     for column in past_features:
         if isinstance(column, str) and column in names:
             past.append(names.index(column))
-        elif isinstance(column, numbers.Integral) and 0 <= column < n_features:
+        elif is_integer(column) and 0 <= column < n_features:
             past.append(int(column))
         else:
             choices = names or f"positions below {n_features}"
@@ -181,6 +271,14 @@ def resolve_past(past_features, n_features, names):
                 f"choose from {choices}."
             )
     return [names[i] for i in past if names], np.setdiff1d(np.arange(n_features), past)
+
+
+def check_levels(name, given):
+    """Distinct probabilities, as a list; columns are named after percents of coverages."""
+    levels = check_probabilities(name, given).tolist()
+    if len({f"{100 * level:g}" for level in levels}) < len(levels):
+        raise ValueError(f"{name}={given!r} has a probability twice: pass each once.")
+    return levels
 
 
 def fill_line(values):
@@ -217,18 +315,28 @@ def fill_seasonal(values, season_length):
 
 
 def fill_values(table, *, missing, season_length, what):
-    """A table without missing values, or an error that names them; `what` has them."""
+    """A table without missing values, or an error that names them; `what` has them.
+
+    Series end where missing values at their ends begin, unless these are refused.
+    """
     check_choice("missing", missing, MISSING)
+    if missing != "raise" and np.isnan(table.value).any():
+        given, table = table, table.between(0, len(table.time))
+        for i in np.flatnonzero((table.counts == 0) & (given.counts > 0))[:1]:
+            where = in_series(table, i)
+            raise ValueError(f"{what} has no value but missing ones (NaN){where}: remove it.")
     fill = fill_line
     if missing == "seasonal":
         fill = partial(fill_seasonal, season_length=season_length)
     inside = "pass missing='interpolate' or missing='seasonal', or fill them"
-    remedies = inside, "drop the rows at the ends"
+    remedies = inside, "drop the rows at the ends, as missing='interpolate' does"
     return _filled(table, "value", missing, fill, what, remedies)
 
 
 def fill_features(table, missing):
     """A table without missing features, or an error that names the rows of X."""
+    if not table.n_features:
+        return table
     refuse_too_large(table, table.features, "X")
     remedies = "pass missing='interpolate' or fill them", "fill those at the ends"
     fill = partial(np.apply_along_axis, fill_line, 0)

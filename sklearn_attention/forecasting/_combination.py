@@ -19,9 +19,10 @@ from ._window_regressor import window_regressors
 from ._windows import choose_lookback, least_length
 
 # Temperatures, and shares of the panel's errors in those of a series, that are tried; a single
-# series has equal errors in the place of the panel's.
+# series has equal errors in the place of the panel's. Errors of short series do not do alone.
 _TEMPERATURES = (0.02, 0.05, 0.1, 0.2, 0.3, 0.5)
 _SHARES, _SHARES_OF_ONE = (0.25, 0.5, 0.75, 1.0), (0.5, 0.0)
+_SHARES_OF_LONG = (0.0, *_SHARES)
 # Weights below are none, so that not every candidate has to be computed.
 _LEAST_WEIGHT = 0.01
 # Errors are at most so many times the least; differences below this share of it are rounding.
@@ -52,17 +53,16 @@ def choose_weights(forecasts, training):
     Returns weights of each series, (n_series, n_candidates), those of a series that nothing is
     known of, and combined forecasts by weights chosen on what does not overlap.
     """
-    # An error is the root of a mean square. Roots are averaged, not squares, by which a few
-    # hard stretches, a cold winter or a holiday, would choose the weights for all others.
+    # Errors are absolute: by squares a few hard stretches, a cold winter or a holiday, and a
+    # few steps of each, would choose the weights for all others.
     series, targets = training.validation.series, training.validation.targets()
     naive = training.validation.past(1)  # where no candidate has a forecast
     scale, n_series = training.scale[series, None], len(training.scale)
     if len(series) == 0:
         equal = np.full((n_series + 1, forecasts.shape[1]), 1 / forecasts.shape[1])
         return equal[1:], equal[0], targets
-    missed = (forecasts - targets[:, None]) ** 2
     counts = np.maximum((~np.isnan(targets)).sum(axis=1), 1)[:, None]
-    errors = np.sqrt(np.nansum(missed, axis=2) / counts)
+    errors = np.nansum(np.abs(forecasts - targets[:, None]), axis=2) / counts
     errors[np.isnan(forecasts).any(axis=2)] = np.nan
 
     def relative(rows):
@@ -73,14 +73,15 @@ def choose_weights(forecasts, training):
     for block in range(training.n_blocks):
         apart = ~training.overlapping(series, training.validation.known, block)
         parts.append(relative(apart if apart.any() else slice(None)))
+    shares = _SHARES_OF_LONG if training.are_long else _SHARES
     tried = []
-    for choice in product(_TEMPERATURES, _SHARES if n_series > 1 else _SHARES_OF_ONE):
+    for choice in product(_TEMPERATURES, shares if n_series > 1 else _SHARES_OF_ONE):
         held_out = np.empty_like(targets)
         for block, part in enumerate(parts):
             rows = training.block == block
             weights = softmax_weights(*part, *choice)[series[rows]]
             held_out[rows] = combine(forecasts[rows], weights, naive[rows])
-        missed = np.sqrt(np.nansum((held_out - targets) ** 2, axis=1, keepdims=True) / counts)
+        missed = np.nansum(np.abs(held_out - targets), axis=1, keepdims=True) / counts
         error = np.mean(missed / scale)
         tried.append((error, held_out, choice))
     found, combined, choices = zip(*tried, strict=True)

@@ -6,11 +6,16 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 from scipy.sparse import issparse
-from sklearn.utils.validation import check_consistent_length, validate_data
+from sklearn.utils.validation import check_consistent_length
 
-from ._checks import fill_features, refuse_swapped
+from .._columns import UNORDERED, Columns, check_numeric, read_table
+from ._checks import dates_of, fill_features, refuse_swapped
 from ._read import as_array
 from ._tidy import SERIES, TIME, features_of, is_tidy, split_tidy
+from ._time import without_arrow
+
+# Levels of a category that have a column of their own, at most: the most frequent ones.
+_MOST_LEVELS = 64
 
 
 def separate(X, y):
@@ -37,7 +42,11 @@ def separate(X, y):
         _check_index(X.index, y)
         return *split_tidy(X, y), "y"
     if X is not None and not isinstance(y, dict) and not _shared(split_index(X)[1], y):
-        check_consistent_length(X, y)
+        try:
+            check_consistent_length(X, y)
+        except ValueError as error:
+            later = "one for each of y, such as X.loc[y.index], and those of later steps to"
+            raise ValueError(f"{error}: pass rows of X, {later} predict.") from error
     return X, y, "y"
 
 
@@ -64,10 +73,10 @@ def _beside_tidy(X, y):
 def split_index(X):
     """The table of features, which may have no columns, and the index of X, if any."""
     if isinstance(X, pd.Index):
-        return pd.DataFrame(index=X), X
+        return pd.DataFrame(index=X), without_arrow(X)
     if isinstance(X, pd.Series):
         X = X.to_frame()
-    return X, X.index if isinstance(X, pd.DataFrame) else None
+    return X, without_arrow(X.index) if isinstance(X, pd.DataFrame) else None
 
 
 def index_of_rows(index, y):
@@ -95,7 +104,7 @@ def _shared(index, y):
 
 def _check_index(index, y):
     """Rows of features and of a series with an index must be about the same steps."""
-    other = y.index if isinstance(y, pd.Series | pd.DataFrame) else None
+    other = without_arrow(y.index) if isinstance(y, pd.Series | pd.DataFrame) else None
     if index is None or other is None or index.equals(other):
         return
     both = zip(index, other, strict=False)
@@ -107,44 +116,73 @@ def _check_index(index, y):
 
 
 def read_features(forecaster, table, *, reset, may_lack=()):
-    """Features as numbers; names and number of columns are set on a forecaster, or compared.
+    """Features as numbers; columns are learned by a forecaster, or compared.
 
     A frame may have no columns, and need not have those that may lack: missing values stand in
     their place.
     """
+    lacking = []
     if isinstance(table, pd.DataFrame) and table.shape[1] == 0:
         if forecaster.n_features_in_ > len(may_lack):
             raise ValueError(
                 f"X has 0 features, but {type(forecaster).__name__} was fitted with "
                 f"{forecaster.n_features_in_}: pass X with their columns."
             )
-        return np.full((len(table), forecaster.n_features_in_), np.nan)
-    if isinstance(table, pd.DataFrame):
-        _refuse_text(table)
-        if set(may_lack) - set(table.columns):
-            names = forecaster.feature_names_in_
-            kept = [name for name in names if name in table.columns or name in may_lack]
-            table = table.reindex(columns=kept)
+        return np.full((len(table), len(source_of(forecaster.columns_))), np.nan)
+    if isinstance(table, pd.DataFrame) and set(may_lack) - set(table.columns):
+        names, levels = forecaster.feature_names_in_, forecaster.columns_.categories
+        lacking = [j for j, name in enumerate(names) if name not in table.columns]
+        lacking = [j for j in lacking if names[j] in may_lack]
+        # Any value will do that can be read.
+        table = table.assign(**{names[j]: levels[j][0] if levels[j] else 0 for j in lacking})
+        table = table.reindex(columns=[name for name in names if name in table.columns])
+    if isinstance(table, pd.DataFrame) and not table.columns.is_unique:
+        raise ValueError(f"X has columns of the same name, {list(table)}: rename them.")
     if issparse(table):
         raise TypeError("X is sparse, which is not supported: pass X.toarray().")
+    if reset:
+        with check_numeric("X"):
+            forecaster.columns_ = _most_frequent(Columns.learn(table), table)
     checks = {"dtype": np.float64, "ensure_all_finite": False}
-    return validate_data(forecaster, table, reset=reset, **checks)
+    cells = read_table(forecaster, forecaster.columns_, table, reset=reset, **checks)
+    if lacking:
+        cells[:, lacking] = np.nan
+    return _one_hot(cells, forecaster.columns_)
 
 
-def _refuse_text(table):
-    wrong = [name for i, name in enumerate(table) if not _may_be_numeric(table.iloc[:, i])]
-    if wrong:
-        raise ValueError(
-            f"X has columns that are not numeric, {wrong}: encode categories, for example "
-            "with pandas.get_dummies, and make numbers of dates; the index may have dates."
-        )
+def _most_frequent(columns, table):
+    """Columns with so many levels of each category at most; the others are unknown."""
+    categories = list(columns.categories)
+    for j, levels in enumerate(categories):
+        if columns.kinds[j] == UNORDERED and len(levels) > _MOST_LEVELS:
+            codes = np.asarray(columns.encode(table))[:, j].astype(np.int64)
+            often = np.argsort(-np.bincount(codes), kind="stable")[:_MOST_LEVELS]
+            categories[j] = tuple(levels[code] for code in np.sort(often))
+    return replace(columns, categories=tuple(categories))
 
 
-def _may_be_numeric(column):
-    if column.dtype.kind in "biufc":
-        return True
-    # Objects may be numbers all the same; whether they are shows as they are converted.
-    return column.dtype == object and not column.map(lambda v: isinstance(v, str)).any()
+def _one_hot(cells, columns):
+    """Numbers, and 0 or 1 for each level of unordered categories, of numbers and codes.
+
+    NaN stays NaN. Ordered categories are the numbers of their levels.
+    """
+    if UNORDERED not in columns.kinds:
+        return cells
+    parts = [cells[:, :0]]
+    for j, kind in enumerate(columns.kinds):
+        part = cells[:, [j]]
+        if kind == UNORDERED:
+            flags = (part == np.arange(columns.n_levels[j])).astype(np.float64)
+            part = np.where(np.isnan(part), np.nan, flags)
+        parts.append(part)
+    return np.hstack(parts)
+
+
+def source_of(columns):
+    """Which column of X each column of features is made of; (n_columns_of_features,)."""
+    pairs = zip(columns.kinds, columns.n_levels, strict=True)
+    widths = [n if kind == UNORDERED else 1 for kind, n in pairs]
+    return np.repeat(np.arange(len(widths)), widths)
 
 
 def read_rows(forecaster, X, table):
@@ -161,8 +199,9 @@ def read_rows(forecaster, X, table):
         # What is to be forecast, or was not known then, is not read.
         lacks = "y" not in getattr(forecaster, "feature_names_in_", ())
         X = features_of(X.drop(columns="y", errors="ignore") if lacks else X)
-    if isinstance(X, pd.Series) and not forecaster.n_features_in_:
-        X = X.index
+    if not forecaster.n_features_in_:
+        dates = dates_of(X)
+        X = dates if dates is not None else X.index if isinstance(X, pd.Series) else X
     given, index = split_index(X)
     n_columns, name = (*np.shape(given), 1)[1], type(forecaster).__name__
     if n_columns and forecaster.n_features_in_ == 0:
@@ -242,19 +281,33 @@ def _positions(table, series, steps):
     return found
 
 
-def with_features(table, rows, missing):
-    """A table with the features of every row, which all need some."""
+def with_features(table, rows, least=None):
+    """A table with the features of every row; all that have a value need some.
+
+    With a `least` so many steps at the end of each series do: it begins where there are some.
+    """
     place = rows.step - table.starts[rows.series]
     inside = (place >= 0) & (place < table.counts[rows.series])
     target = table.first[rows.series[inside]] + place[inside]
     features = np.full((len(table.value), rows.features.shape[1]), np.nan)
     features[target] = rows.features[rows.row[inside]]
-    lost = np.setdiff1d(np.arange(len(features)), target)
+    lacks = ~np.isnan(table.value)
+    lacks[target] = False
+    lost = np.flatnonzero(lacks)
+    if len(lost) and least is not None:
+        begin = table.first.copy()
+        np.maximum.at(begin, table.series[lost], lost + 1)
+        stop = table.first + table.counts
+        begin = np.minimum(begin, np.maximum(stop - least, table.first))
+        kept = np.arange(len(features)) >= begin[table.series]
+        table, features = table.of_rows(np.flatnonzero(kept)), features[kept]
+        lost = np.searchsorted(np.flatnonzero(kept), lost[kept[lost]])
     if len(lost):
         steps = table.step[lost[table.series[lost] == table.series[lost[0]]]]
         steps = table.time.name_steps(steps)
-        raise ValueError(f"X has no rows for {steps}, where y has values: add them.")
-    return fill_features(replace(table, features=features), missing)
+        whose = "y" if least is None else "history"
+        raise ValueError(f"X has no rows for {steps}, where {whose} has values: add them.")
+    return replace(table, features=features)
 
 
 def with_later_features(table, rows, steps, horizon, missing):

@@ -8,11 +8,12 @@ from sklearn.callback import with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
 from .._base import AttentionEstimator, keeps_state_on_failure
-from .._validation import check_in_open_interval, check_positive, check_probabilities
+from .._columns import Columns
+from .._validation import check_in_open_interval, check_positive
 from ._backtest import backtest
 from ._calibration import Calibration
-from ._checks import refuse_leakage, resolve_past
-from ._features import with_features
+from ._checks import check_levels, fill_features, fill_values, refuse_leakage, resolve_past
+from ._features import source_of, with_features
 from ._inputs import (
     check_follows,
     read_given,
@@ -23,9 +24,11 @@ from ._inputs import (
 )
 from ._metrics import naive_scales
 from ._origins import Origins
+from ._outliers import damped
 from ._season import season_of
 from ._table import Form, Table
 from ._time import TimeIndex
+from ._transform import Transform, check_bounds
 from ._wrap import wrap
 
 
@@ -48,15 +51,20 @@ class Forecaster(AttentionEstimator, ABC):
         Columns of X that are known only up to now, by name, or by position in arrays.
     missing : {"raise", "interpolate", "seasonal"}, default="raise"
         What is done about missing values between others: an error, values on the line between
-        their neighbours, or values as one season before and after, a trend apart. Features
-        are interpolated by both.
+        their neighbours, or values as one season before and after, a trend apart. With both a
+        series is shorter where they are missing at its ends, and features are interpolated.
+    bounds : "auto", (float, float) or None, default="auto"
+        What forecasts and intervals are clipped to, None for an open end; None alone for both.
+        "auto" is 0 from below for series without a negative value, both in training and up to
+        the origin of the forecast.
 
     Attributes
     ----------
     lookback_, horizon_, season_length_ : int
         Steps of a window, of what is forecast at once, and of a season.
     scale_ : ndarray of shape (n_series,)
-        Of each training series the mean absolute difference between neighbours.
+        Of each training series the mean absolute difference between neighbours, single
+        outliers damped.
     observed_ : Table
         The series and features observed so far.
     calibration_ : Calibration
@@ -65,6 +73,8 @@ class Forecaster(AttentionEstimator, ABC):
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
         Their names, if they are all strings.
+    columns_ : Columns
+        Which of them are categories, and their levels.
 
     See Also
     --------
@@ -96,12 +106,14 @@ class Forecaster(AttentionEstimator, ABC):
         season_length="auto",
         past_features=None,
         missing="raise",
+        bounds="auto",
     ):
         self.horizon = horizon
         self.lookback = lookback
         self.season_length = season_length
         self.past_features = past_features
         self.missing = missing
+        self.bounds = bounds
 
     @keeps_state_on_failure
     def fit(self, X, y=None):
@@ -115,8 +127,8 @@ class Forecaster(AttentionEstimator, ABC):
             shorter; a dict of Series or of arrays; a Series with an index of two levels,
             series and time; or a frame with the columns "unique_id", "ds" (time) and "y", whose
             further columns are features. Otherwise features, a row for each observation: a
-            frame, an array, an empty frame with an index, or the index itself. One of plain
-            time is for all series alike.
+            frame, whose texts and categorical dtypes are categories, an array, an empty frame
+            with an index, or the index itself. One of plain time is for all series alike.
         y : Series, DataFrame, dict or array, default=None
             The series, if X is not. An array takes its index from X, and an array X from `y`;
             beside an index alone an array is a Series or a frame, and so are the forecasts.
@@ -129,7 +141,13 @@ class Forecaster(AttentionEstimator, ABC):
         Raises
         ------
         ValueError
-            If data or parameters are not valid. The estimator then is as it was before.
+            If data or parameters are not valid, or `y` can be no series, as where it comes
+            first. The estimator then is as it was before.
+
+        Warns
+        -----
+        UserWarning
+            If `y` has only 0 and 1, and X one column of other numbers.
         """
         self._check_every_parameter()
         table = without_gaps(self, *read_given(self, X, y))
@@ -140,15 +158,17 @@ class Forecaster(AttentionEstimator, ABC):
         """Learn from a table, whose features this forecaster has read, and remember it."""
         names = list(getattr(self, "feature_names_in_", range(self.n_features_in_)))
         texts = names if hasattr(self, "feature_names_in_") else []
-        self.past_names_, self.known_columns_ = resolve_past(
-            self.past_features, self.n_features_in_, texts
-        )
+        self.past_names_, known = resolve_past(self.past_features, self.n_features_in_, texts)
+        source = source_of(self.columns_)
+        self.known_columns_ = np.flatnonzero(np.isin(source, known))
         self.observed_ = table = replace(table, known=self.known_columns_)
         if table.n_features:
-            refuse_leakage(table, names)
+            refuse_leakage(table, [names[j] for j in source])
+        table = damped(table)
         self.horizon_ = int(self.horizon)
         self.season_length_ = season_of(table, self.season_length)
         self.scale_ = naive_scales(table.values)
+        self.transform_ = Transform.within(self.bounds, self.observed_.values)
         context = self._init_callback_context(max_subtasks=self._max_subtasks)
         context.call_on_fit_task_begin(estimator=self, **task_data)
         self._learn(table, context, task_data)
@@ -163,7 +183,8 @@ class Forecaster(AttentionEstimator, ABC):
         ----------
         X, y
             As for :meth:`fit`: observations that follow the last ones. An array has no index,
-            and follows. Series of new names are forecast as well from then on.
+            and follows. Series of new names are forecast as well from then on. Missing values
+            are filled by what is known before as well; at the end they wait for the next.
 
         Returns
         -------
@@ -184,12 +205,14 @@ class Forecaster(AttentionEstimator, ABC):
         self._append(*read_later(self, X, y, may_add=True))
         return self
 
-    def _append(self, later, rows):
-        """Append observations that follow, with rows of features, to those known."""
+    def _append(self, later, rows, what="y"):
+        """Append observations that follow, with rows of features, and fill gaps by both."""
         check_follows(self.observed_, later)
         if rows is not None and self.n_features_in_:
-            later = with_features(later, rows, self.missing)
-        self.observed_ = self.observed_.append(later)
+            later = with_features(later, rows)
+        options = {"missing": self.missing, "season_length": self.season_length_, "what": what}
+        table = fill_values(self.observed_.append(later), **options)
+        self.observed_ = fill_features(table, self.missing)
 
     def predict(self, X=None, *, history=None, coverage=None):
         """Forecast.
@@ -226,7 +249,7 @@ class Forecaster(AttentionEstimator, ABC):
         """
         check_is_fitted(self)
         if coverage is not None:
-            coverage = check_probabilities("coverage", coverage).tolist()
+            coverage = check_levels("coverage", coverage)
         table, requested = read_request(self, X, history)
         found, columns = self._forecast_rows(table, requested, coverage, history is not None)
         return wrap(requested, found, columns)
@@ -291,14 +314,14 @@ class Forecaster(AttentionEstimator, ABC):
         Each quantile is moved by the quantile of its errors on the hold-out.
         """
         check_is_fitted(self)
-        levels = check_probabilities("quantiles", quantiles)
+        levels = check_levels("quantiles", quantiles)
         table, requested = read_request(self, X, history)
 
         def finish(forecasts, drift, n_blocks):
             return self.calibration_.quantiles(forecasts, levels, drift, n_blocks)
 
         found = self._in_one_pass(table, requested, levels, finish, history is not None)
-        return wrap(requested, found, levels.tolist())
+        return wrap(requested, found, levels)
 
     def score(self, X, y=None):
         """Minus the mean absolute scaled error; higher is better.
@@ -324,7 +347,7 @@ class Forecaster(AttentionEstimator, ABC):
            accuracy. International Journal of Forecasting 22, 679-688.
         """
         check_is_fitted(self)
-        later, rows = read_later(self, X, y)
+        later, rows, _ = read_later(self, X, y)
         table = with_known(self, self.observed_, rows, later)
         forecasts = np.split(self._in_one_pass(table, later)[:, 0], later.first[1:])
         scale = naive_scales(self.observed_.values)
@@ -371,6 +394,9 @@ class Forecaster(AttentionEstimator, ABC):
     def _learn(self, table, context, task_data):
         """Learn from series, and set `lookback_` and `calibration_`.
 
+        Forecasts are made of ``self.transform_.encode(table)``; `transform_` may be replaced by
+        another with the same bounds.
+
         Parameters
         ----------
         table : Table
@@ -397,14 +423,6 @@ class Forecaster(AttentionEstimator, ABC):
         forecasts : Forecasts
         """
 
-    def _encode(self, table):
-        """A table in the units that forecasts are made in."""
-        return table
-
-    def _decode(self, values):
-        """Forecasts (n_rows, n_columns) from those in these units."""
-        return values
-
     @property
     def _least_history(self):
         """How many steps a fresh series needs to have."""
@@ -415,6 +433,7 @@ class Forecaster(AttentionEstimator, ABC):
         check_positive("horizon", self.horizon, integer=True)
         if not (isinstance(self.lookback, str) and self.lookback == "auto"):
             check_positive("lookback", self.lookback, integer=True)
+        check_bounds(self.bounds)
         self._check_parameters()
 
     def _check_parameters(self):
@@ -423,7 +442,7 @@ class Forecaster(AttentionEstimator, ABC):
     # How many tasks `_learn` reports to callbacks; None if that is not known before.
     _max_subtasks = 0
 
-    _held = Table, TimeIndex, Form, Calibration
+    _held = Table, TimeIndex, Form, Calibration, Transform, Columns
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -431,12 +450,17 @@ class Forecaster(AttentionEstimator, ABC):
         tags.target_tags.multi_output = True
         return tags
 
+    def _encoded(self, table):
+        """Series as forecasts are made of them: single outliers damped, then transformed."""
+        return self.transform_.encode(damped(table))
+
     def _ends(self, X, history):
-        """Origins at the ends of the series to forecast, and their names."""
+        """Encoded series to forecast, at their ends; these as they are, and their names."""
         table, requested = read_request(self, X, history)
         if (requested.step < table.ends[requested.series]).all():
             raise ValueError(f"X={X!r} has no steps after the series: pass some to explain.")
-        return Origins.at_ends(self._encode(table), self.horizon_), table.names
+        plain = Origins.at_ends(table, self.horizon_)
+        return replace(plain, table=self._encoded(table)), plain, table.names
 
     def _intervals(self, table, requested, coverages, fresh):
         """Forecasts and the ends of intervals; (n_rows, 1 + 2 n_coverages)."""
@@ -454,7 +478,8 @@ class Forecaster(AttentionEstimator, ABC):
         `finish(forecasts, drift, n_blocks)` makes columns, (n_origins, horizon, n_columns), of
         forecasts with the quantiles of some levels; None for the forecasts alone.
         """
-        table, series = self._encode(table), requested.series
+        plain, series = Origins.at_ends(table, self.horizon_), requested.series
+        table = self._encoded(table)
         ahead = requested.step - table.ends[series]
         later = ahead >= 0
         n_blocks = -(-int(ahead.max(initial=-1) + 1) // self.horizon_)
@@ -480,7 +505,8 @@ class Forecaster(AttentionEstimator, ABC):
         rows[~later] = within
         if blocks:
             rows[later] = np.concatenate(blocks, axis=1)[series[later], ahead[later]]
-        return self._decode(rows)
+        plain = plain.at(series, np.minimum(known, plain.known[series]))
+        return self.transform_.decode(rows, plain)
 
     def _forecasts_with_drift(self, origins, levels, fresh):
         """Forecasts with all that intervals need, and the drift of errors since the fit."""

@@ -6,8 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
+from .._columns import Columns
 from .._validation import check_positive
-from ._checks import fill_values, refuse_time
+from ._checks import fill_features, fill_values, is_integer, refuse_time, warn_of_flags
 from ._features import (
     index_of_rows,
     place,
@@ -23,6 +24,8 @@ from ._season import season_of
 from ._table import positions
 from ._time import is_date, steps_until
 
+# Forecasts at once, at most.
+_MOST_ROWS = 10**8
 _SPLIT = "In cross-validation pass cv=TimeSeriesSplit(...), whose test rows come later."
 
 
@@ -37,11 +40,12 @@ def read_given(forecaster, X, y):
     features, index = split_index(X)
     table = read_series(y, index=index, what=what)
     index = None if X is None else index_of_rows(index, y)
-    forecaster.n_features_in_ = 0
+    forecaster.n_features_in_, forecaster.columns_ = 0, Columns.numbers(0)
     vars(forecaster).pop("feature_names_in_", None)
     if X is None:
         return table, None, what
     features = read_features(forecaster, features, reset=True)
+    warn_of_flags(table, features, index)
     begins = np.zeros(len(table), dtype=np.int64)
     return table, place(features, index, table, begins), what
 
@@ -54,14 +58,20 @@ def without_gaps(forecaster, table, rows, what):
         line = fill_values(table, **options | {"missing": "interpolate"})
         options["season_length"] = season_of(line, forecaster.season_length)
     table = fill_values(table, **options)
-    return table if rows is None else with_features(table, rows, forecaster.missing)
+    return table if rows is None else _with_filled(table, rows, forecaster.missing)
+
+
+def _with_filled(table, rows, missing, least=None):
+    """A table with the features of rows, none of which is missing any more."""
+    return fill_features(with_features(table, rows, least), missing)
 
 
 def read_later(forecaster, X, y, *, may_add=False):
     """Observations after those of `fit`, on their index of time, as for `update`.
 
     Of all series that are known, without rows where there are no new ones, then others, if
-    such may be added; and the rows of features, None if there are none.
+    such may be added, in which case missing values stay so; and the rows of features, None if
+    there are none. Last "X" or "y", what the series were passed as.
     """
     known = forecaster.observed_
     if y is not None and (X is None or isinstance(X, numbers.Integral)):
@@ -76,12 +86,32 @@ def read_later(forecaster, X, y, *, may_add=False):
             "as X, and the series as y."
         )
     new = read_series(target, index=index, like=known.time, may_lack=True, what=what)
-    season = forecaster.season_length_
-    new = fill_values(new, missing=forecaster.missing, season_length=season, what=what)
+    missing, season = forecaster.missing, forecaster.season_length_
+    if not may_add:
+        new = fill_values(new, missing=missing, season_length=season, what=what)
     if features is not None and (index is not None or known.time.kind != "position"):
         index = index_of_rows(index, target)
     later, begins = _aligned(known, new, may_add)
-    return later, None if features is None else place(features, index, later, begins)
+    rows = None if features is None else place(features, index, later, begins)
+    if may_add and missing != "raise" and new.form.aligned:
+        later = _from_ends(known, later, begins)
+    return later, rows, what
+
+
+def _from_ends(known, later, begins):
+    """Later observations with rows of missing ones from the ends of their series on.
+
+    Only where these were passed, in the same columns or in those that are `known`.
+    """
+    ends, starts = known.ends, later.starts[: len(known)]
+    passed = (begins[: len(known)] <= known.next_steps) & (later.counts[: len(known)] > 0)
+    gap = np.zeros(len(later), dtype=np.int64)
+    gap[: len(known)] = np.where(passed, np.maximum(starts - ends, 0), 0)
+    series, step = positions(later.starts - gap, later.counts + gap)
+    value = np.full(len(step), np.nan)
+    value[step >= later.starts[series]] = later.value
+    features = np.empty((len(step), 0))
+    return replace(later, series=series, step=step, value=value, features=features)
 
 
 def _aligned(known, new, may_add):
@@ -103,8 +133,10 @@ def _aligned(known, new, may_add):
     if "position" not in (known.time.kind, new.time.kind):
         begins[which] = _first_step(known.time, new.time)
     series = which[new.series]
+    further = int(begins[which].max()) + len(new.time) - len(known.time)
+    time = known.time.extended(max(0, further)) if new.form.aligned else known.time
     later = replace(
-        new, time=known.time, names=names, series=series, step=begins[series] + new.step,
+        new, time=time, names=names, series=series, step=begins[series] + new.step,
         form=known.form, identity=np.arange(len(names)),
     )  # fmt: skip
     return later.of_rows(np.argsort(series, kind="stable")), begins
@@ -144,8 +176,7 @@ def read_request(forecaster, X, history):
     if fresh:
         table = _read_history(forecaster, history)
     unknown = fresh and forecaster.n_features_in_ > 0
-    is_count = isinstance(X, numbers.Integral) and not isinstance(X, bool)
-    if X is None or is_date(X) or is_count:
+    if X is None or is_date(X) or is_integer(X):
         if unknown:
             raise ValueError(
                 "history comes without features: pass X with an index, and rows for the last "
@@ -161,9 +192,9 @@ def read_request(forecaster, X, history):
                 "history needs features, which X has to have rows for: give history and X an "
                 "index."
             )
-        table = with_features(table, rows, forecaster.missing)
+        table = _with_filled(table, rows, forecaster.missing, forecaster.lookback_)
     wanted = rows
-    if fresh:
+    if unknown:
         # Rows up to the end of the history are only read for their features.
         wanted = rows.take(rows.step >= table.next_steps[rows.series])
     if len(wanted.step):
@@ -186,10 +217,6 @@ def _read_history(forecaster, history):
             f"history has {table.lengths[i]} steps of {table.names[i]!r}, but "
             f"lookback_={least}: pass at least as many."
         )
-    if forecaster.n_features_in_:
-        # Features are requested for the last steps alone.
-        last = table.step >= (table.ends - forecaster.lookback_)[table.series]
-        table = table.of_rows(np.flatnonzero(last))
     identity = _identity(table, known.names[: len(forecaster.scale_)])
     return replace(table, identity=identity, known=forecaster.known_columns_)
 
@@ -218,6 +245,11 @@ def _following(X, table, horizon):
     begins = table.next_steps
     if not is_date(X):
         n_steps = horizon if X is None else check_positive("X", X, integer=True)
+        if n_steps * len(table) > _MOST_ROWS:
+            raise ValueError(
+                f"X={X!r} steps are {n_steps * len(table)} forecasts: pass a number of steps "
+                f"that makes {_MOST_ROWS} at most, or a date as text."
+            )
         return request(table, *positions(begins, np.full(len(table), n_steps)))
     counts = np.maximum(steps_until(table.time, X) - begins, 0)
     if not counts.any():

@@ -12,13 +12,15 @@ from ._calibration import Calibration
 from ._forecaster import Forecaster
 from ._forecasts import Forecasts
 from ._origins import Origins, evenly_spread, split_at_ends
-from ._windows import NORMALIZE, choose_lookback
+from ._windows import NORMALIZE, SEASONAL, choose_lookback
 
 _LEVELS = (0.01, 0.025, 0.05, *np.arange(0.1, 0.91, 0.1).round(1).tolist(), 0.95, 0.975, 0.99)
 # Held-out windows that intervals are calibrated on, evenly spread.
 _MOST_CALIBRATED = 250
-# "auto" may take so many seasons as well.
-_LONGER = 7
+# Seasons of the lookbacks that "auto" tries, the first alone for several series.
+_SEASONS = (2, 7)
+# What is added to errors, in units of their series, before logarithms.
+_LEAST_ERROR = 0.01
 
 
 class KernelForecaster(Forecaster):
@@ -36,15 +38,19 @@ class KernelForecaster(Forecaster):
     horizon : int, default=1
         How many steps are forecast at once. Further ones are forecast from forecasts.
     lookback : int or "auto", default="auto"
-        How many past steps are compared. "auto" is three or seven seasons, whichever has the
-        least leave-one-out error; at least the horizon and 10, and at most a quarter of the
-        longest series. Beside a given bandwidth it is three seasons.
+        How many past steps are compared. "auto" is two seasons, and of a single series two or
+        seven, whichever has the least leave-one-out error; at least the horizon and 10, and at
+        most a quarter of the longest series. Beside a given bandwidth it is two seasons.
     season_length : int or "auto", default="auto"
         Steps in a season. "auto" goes by the frequency, or by the autocorrelation.
     past_features : sequence of str or int, default=None
         Columns of X that are known only up to now, by name, or by position in arrays.
     missing : {"raise", "interpolate", "seasonal"}, default="raise"
         What is done about missing values between others.
+    bounds : "auto", (float, float) or None, default="auto"
+        What forecasts and intervals are clipped to, None for an open end; None alone for both.
+        "auto" is 0 from below for series without a negative value, both in training and up to
+        the origin of the forecast.
     validation_fraction : float, default=0.2
         Share of the windows, the last ones, on which intervals are calibrated. They are
         remembered like all others, after that.
@@ -55,15 +61,27 @@ class KernelForecaster(Forecaster):
         or one for each column of the keys. "loo" takes the multiple of the keys' spread of
         least squared error, every window predicted from the others but for those that share
         targets with it, which would reveal them.
-    normalize : {"standard", "last", None}, default="standard"
-        How windows are made alike: by subtracting the mean and dividing by the standard
-        deviation, by subtracting the last value, or not at all. Of several series "last"
-        divides by the mean absolute difference between neighbours.
+    normalize : str or None, default="auto"
+        How windows are made alike, and what followed them:
+
+        * "standard" subtracts the mean and divides by the standard deviation;
+        * "last" subtracts the last value, and of several series divides by the mean absolute
+          difference between neighbours;
+        * "seasonal" does so with the mean of the last season, and takes what followed relative
+          to this season repeated, shrunk towards its mean by least squares;
+        * "standard_seasonal" the same, in units of the standard deviation;
+        * None does nothing.
+
+        "auto" takes the seasonal one, and of a single series that of these and "standard", of
+        least error on the windows held out. Without a season in the window it is "standard" or
+        "last", and beside a given bandwidth "standard".
 
     Attributes
     ----------
     lookback_, horizon_, season_length_ : int
         Steps of a window, of what is forecast at once, and of a season.
+    normalize_ : str or None
+        How windows are made alike.
     bandwidth_ : ndarray of shape (n_columns,)
         The bandwidth of each column of the keys: the steps of the window, then the features
         of these steps, then the known features of the steps to forecast.
@@ -90,6 +108,8 @@ class KernelForecaster(Forecaster):
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
         Their names, if they are all strings.
+    columns_ : Columns
+        Which of them are categories, and their levels.
 
     See Also
     --------
@@ -100,15 +120,16 @@ class KernelForecaster(Forecaster):
     -----
     Forecasts are brought back to the units of the window they are made from. With
     ``normalize="last"`` they follow a series to levels never seen, with "standard" also to
-    amplitudes never seen.
+    amplitudes never seen. Relative to the last season, analogs need not agree on the season of
+    the series, and tell only how the next one differs.
 
     Distributions have the weights of the average at the values that followed. Their quantiles
     are calibrated on the last windows; see :meth:`predict_interval`. Kernels that take
     negative values are refused.
 
-    With "standard", windows that vary less than a tenth of the median one of their series are
-    not remembered, since what followed is measured in their unit. Of more than 4000 windows
-    evenly spread ones are used as the bandwidth is chosen.
+    In units of standard deviations, windows that vary less than a tenth of the median one of
+    their series are not remembered, since what followed is measured in their unit. Of more than
+    4000 windows evenly spread ones are used as the bandwidth is chosen.
 
     Of several series either all windows are averaged, or only those of the series that is
     forecast: whichever has the smaller leave-one-out error over all series. Series with less
@@ -144,10 +165,11 @@ class KernelForecaster(Forecaster):
         season_length="auto",
         past_features=None,
         missing="raise",
+        bounds="auto",
         validation_fraction=0.2,
         kernel="gaussian",
         bandwidth="loo",
-        normalize="standard",
+        normalize="auto",
     ):
         super().__init__(
             horizon,
@@ -155,6 +177,7 @@ class KernelForecaster(Forecaster):
             season_length=season_length,
             past_features=past_features,
             missing=missing,
+            bounds=bounds,
         )
         self.validation_fraction = validation_fraction
         self.kernel = kernel
@@ -180,7 +203,7 @@ class KernelForecaster(Forecaster):
             With several series "series" is the one that is forecast, "analog" the window's.
         """
         check_is_fitted(self)
-        origins, series_names = self._ends(X, history)
+        origins, _, series_names = self._ends(X, history)
         rows, found, weights = self.analogs_.heaviest(origins, k)
         time, names = self.observed_.time, self.observed_.names
         ends = time.between(0, len(time))[self.analogs_.steps[found] - 1]
@@ -191,24 +214,47 @@ class KernelForecaster(Forecaster):
         return table
 
     def _learn(self, table, context, task_data):
-        sizes = table.lengths.max(), self.lookback, self.horizon_, self.season_length_
-        lookbacks = [choose_lookback(*sizes)]
-        searched = isinstance(self.bandwidth, str)
-        if searched and isinstance(self.lookback, str):
-            lookbacks.append(choose_lookback(*sizes, seasons=_LONGER))
+        table = self.transform_.encode(table)
+        lookbacks = self._lookbacks(table)
         self.kernel_ = as_kernel(clone(self.kernel, safe=False))
-        analogs = Analogs(lookbacks[0], self.kernel_, self.normalize, self.scale_)
-        train, _ = self._split(table, lookbacks[0])
-        analogs, error = choose_analogs(analogs, train, sorted(set(lookbacks)), self.bandwidth)
-        if searched:
-            self.loo_score_ = error
-        self.lookback_, self.bandwidth_ = analogs.lookback, analogs.bandwidth
-        self.pooled_ = analogs.pooled
+        tried = []
+        for normalize in self._normalizations(table, lookbacks[0]):
+            analogs = Analogs(
+                lookbacks[0], self.kernel_, normalize, self.scale_, season=self.season_length_
+            )
+            train, holdout = self._split(table, lookbacks[-1])
+            analogs = analogs.with_share(analogs.comparable(train))
+            analogs, loo = choose_analogs(analogs, train, lookbacks, self.bandwidth)
+            self.analogs_ = analogs.fit(train)
+            error = _log_error(self._forecasts(_few(holdout)), self.scale_)
+            tried.append((error, analogs, loo))
+        _, analogs, loo = min(tried, key=lambda one: one[0])
+        if isinstance(self.bandwidth, str):
+            self.loo_score_ = loo
+        self.normalize_, self.lookback_ = analogs.normalize, analogs.lookback
+        self.bandwidth_, self.pooled_ = analogs.bandwidth, analogs.pooled
         train, holdout = self._split(table, self.lookback_)
         self.analogs_ = analogs.fit(train)
-        holdout = holdout.take(evenly_spread(len(holdout), _MOST_CALIBRATED))
-        self.calibration_ = Calibration.fit(self._forecasts(holdout, _LEVELS), _LEVELS)
+        self.calibration_ = Calibration.fit(self._forecasts(_few(holdout), _LEVELS), _LEVELS)
         self.analogs_ = analogs.fit(Origins.within(table, self.horizon_, self.lookback_))
+
+    def _lookbacks(self, table):
+        """Lookbacks to be tried, ascending."""
+        sizes = table.lengths.max(), self.lookback, self.horizon_, self.season_length_
+        searched = len(table) == 1 and isinstance(self.bandwidth, str)
+        seasons = _SEASONS if searched else _SEASONS[:1]
+        return sorted({choose_lookback(*sizes, seasons=n) for n in seasons})
+
+    def _normalizations(self, table, lookback):
+        """Values of `normalize` to be tried."""
+        if self.normalize != "auto":
+            return [self.normalize]
+        if not isinstance(self.bandwidth, str):
+            return ["standard"]
+        if lookback < self.season_length_:
+            return ["standard", "last"]
+        # A season of one series can be averaged over its windows; of many it is too diverse.
+        return list(SEASONAL) if len(table) > 1 else ["standard", *SEASONAL]
 
     def _split(self, table, lookback):
         """Windows to learn from, and those held out to calibrate on."""
@@ -234,3 +280,15 @@ class KernelForecaster(Forecaster):
         refuse_negative(bool(as_kernel(self.kernel).signed), self.kernel)
 
     _held = (*Forecaster._held, Analogs)
+
+
+def _few(origins):
+    """Those of held-out origins that errors are taken of."""
+    return origins.take(evenly_spread(len(origins), _MOST_CALIBRATED))
+
+
+def _log_error(forecasts, scale):
+    """Mean logarithm of errors, to compare forecasts of windows large and small."""
+    origins = forecasts.origins
+    missed = np.abs(origins.targets() - forecasts.mean).mean(axis=1) / scale[origins.series]
+    return np.log(missed + _LEAST_ERROR).mean()

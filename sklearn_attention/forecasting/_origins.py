@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
 from ._metrics import naive_scales
 from ._table import Table, positions
@@ -11,8 +12,9 @@ from ._table import Table, positions
 # So many series make a panel.
 PANEL = 30
 _BLOCKS = 5
-# Validation origins of all series together about, and of each at least and at most.
-_ABOUT, _FEWEST, _MOST = 400, 6, 100
+# Validation origins of all series together about, of each at most, and at least: of long series
+# so few that they are a horizon apart in panels, which often is a whole number of seasons.
+_ABOUT, _MOST, _FEWEST, _FEWEST_OF_SHORT = 400, 100, 6, 12
 # Series are long from so many horizons on: then so large a share of them is validated, and so
 # many horizons where there are many of them, whose recent errors suffice.
 _LONG, _SHARE, _PANEL_SPAN = 10, 0.6, 6
@@ -188,6 +190,17 @@ class Origins:
             units[other] = measure(past)[place]
         return units
 
+    def been_negative(self):
+        """Whether any value known is negative.
+
+        Returns
+        -------
+        been_negative : ndarray of bool of shape (n_origins,)
+        """
+        count = np.append(0, np.cumsum(self.table.value < 0))
+        first = self.table.first[self.series]
+        return count[first + np.maximum(self.known, 1)] > count[first]
+
     @property
     def steps(self):
         """Positions of the steps to forecast; (n_origins, horizon)."""
@@ -204,7 +217,10 @@ class Origins:
         -------
         past : ndarray of shape (n_origins, length)
         """
-        return self._values(self.known[:, None] - length + np.arange(length))
+        start = self.table.first[self.series] + self.known - length
+        if not 0 < length <= len(self.table.value) or (self.known < length).any():
+            return self._values(self.known[:, None] - length + np.arange(length))
+        return sliding_window_view(self.table.value, length)[start]  # rows are copied at once
 
     def before(self, lags):
         """Steps known that lie so far before each of the steps to forecast.
@@ -319,20 +335,21 @@ class Training:
         `lookback` steps where a third of the series is as long.
         """
         lengths, is_panel = table.lengths, len(table) >= PANEL
-        per_series = int(np.clip(_ABOUT / len(lengths), _FEWEST, _MOST))
+        about = min(_ABOUT // len(lengths), _MOST)
         parts = [np.empty((3, 0), dtype=np.int64)]
         for i, n in enumerate(lengths):
             before = max(min(lookback, n // 3), _LEAST_KNOWN)
             if n >= _LONG * horizon:
                 span = _PANEL_SPAN * horizon if is_panel else int(share * n)
-                nearest, farthest = horizon, min(span, n - before)
+                nearest, farthest, fewest = horizon, min(span, n - before), _FEWEST
             else:
                 nearest, farthest = max(1, horizon // 2), min(3 * horizon, n - before)
+                fewest = _FEWEST_OF_SHORT
             nearest = min(nearest, farthest)
             if nearest < 1:
                 continue  # too short to be validated
             width = farthest - nearest + 1
-            gaps = nearest + evenly_spread(width, per_series)
+            gaps = nearest + evenly_spread(width, max(about, fewest))
             block = (gaps - nearest) * _BLOCKS // width
             parts.append([np.full_like(gaps, i), n - gaps, block])
         series, known, block = np.concatenate(parts, axis=1)
@@ -343,6 +360,12 @@ class Training:
     def is_panel(self):
         """Whether there are many series, and some to be validated on."""
         return len(self.scale) >= PANEL and len(self.block) > 0
+
+    @property
+    def are_long(self):
+        """Whether the series are long, as most of them."""
+        lengths = self.validation.table.lengths
+        return np.median(lengths) >= _LONG * self.validation.horizon
 
     @property
     def n_blocks(self):

@@ -10,8 +10,9 @@ from ._windows import Windows, by_group
 
 # Temperatures that are tried.
 _TEMPERATURES = (0.25, 0.5, 1.0)
-# Windows that are remembered of a series at most, evenly spread; pairs of windows at once.
-_MOST_KEYS, _PAIRS = 20_000, 4_000_000
+# Windows that are remembered of a series at most, evenly spread; pairs of windows at once, and
+# values in windows, which fit into the cache.
+_MOST_KEYS, _PAIRS, _AT_ONCE = 20_000, 4_000_000, 250_000
 _FEWEST = 20
 
 
@@ -49,7 +50,7 @@ class OwnAnalogs:
         fitted = replace(self, values=table.values)
         found = np.full((len(_TEMPERATURES), len(validation), validation.horizon), np.nan)
         for i, rows, memory in fitted._memories(validation, np.arange(len(table))):
-            known, block = memory.origins.known, training.block[rows]
+            known, block = memory.known, training.block[rows]
             left_out = training.overlapping(i, known, block[:, None])
             enough = (~left_out).sum(axis=1) >= _FEWEST
             rows, left_out = rows[enough], left_out[enough]
@@ -77,26 +78,36 @@ class OwnAnalogs:
             remembered = Origins.within(table, origins.horizon, self.lookback)
             if i >= 0 and len(remembered) >= _FEWEST:
                 few = evenly_spread(len(remembered), _MOST_KEYS)
-                yield i, rows, self._windows(remembered.take(few))
+                yield i, rows, remembered.take(few)
 
     def _windows(self, origins):
         season = min(self.lookback, max(1, round(self.season_length)))
         return Windows.before(origins, self.lookback, season, features=False)
 
     def _average(self, origins, memory, temperatures, left_out=None):
-        """Forecasts at each temperature, (n, horizon), from windows that are not left out."""
-        queries, keys = self._windows(origins), memory.keys
-        lengths = (queries.keys**2).sum(axis=1, keepdims=True), (keys**2).sum(axis=1)
-        squared = np.maximum(lengths[0] + lengths[1] - 2 * queries.keys @ keys.T, 0)
+        """Forecasts at each temperature, (n, horizon), from windows that are not left out.
+
+        `memory` are the origins of the windows, too many to be copied all at once.
+        """
+        queries = self._windows(origins)
+        lengths = np.einsum("ij,ij->i", queries.keys, queries.keys)[:, None]
+        squared, longest, values = np.empty((len(queries), len(memory))), 0.0, []
+        for part in chunks(np.arange(len(memory)), _AT_ONCE, self.lookback):
+            windows = self._windows(memory.take(part))
+            own = np.einsum("ij,ij->i", windows.keys, windows.keys)
+            squared[:, part] = own - 2 * queries.keys @ windows.keys.T
+            longest = max(longest, own.max())
+            values.append(windows.values)
+        squared = np.maximum(squared + lengths, 0)
         if left_out is not None:
             squared[left_out] = np.inf
         nearest = squared.min(axis=1, keepdims=True)
         # Rounding must not distinguish one exact repetition from another.
-        floor = 1e-12 * (lengths[0] + lengths[1].max()) + 1e-300
+        floor = 1e-12 * (lengths + longest) + 1e-300
         ratio = (squared - nearest) / np.maximum(nearest, floor)
-        found = []
+        found, values = [], np.concatenate(values)
         for temperature in temperatures:
             weights = np.exp(-ratio / (2 * temperature**2))
-            average = weights @ memory.values / weights.sum(axis=1, keepdims=True)
+            average = weights @ values / weights.sum(axis=1, keepdims=True)
             found.append(queries.level + average)
         return found

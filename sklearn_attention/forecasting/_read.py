@@ -9,7 +9,7 @@ from scipy.sparse import issparse
 from ._checks import refuse_too_large
 from ._table import Form, Table, positions
 from ._tidy import is_tidy, long_of
-from ._time import TimeIndex, kind_of, numbers_of
+from ._time import TimeIndex, kind_of, numbers_of, without_arrow
 
 
 def read_series(y, *, index=None, like=None, rows_are_series=False, may_lack=False, what="y"):
@@ -18,10 +18,11 @@ def read_series(y, *, index=None, like=None, rows_are_series=False, may_lack=Fal
     `index` is that of an array, which has none. An index of the kind of `like`, another
     TimeIndex, has to go together with it; its frequency then need not be found out. A 2-D array
     may have a series in each row. If columns may lack, those without any value are left out, as
-    of series that have ended, unless all are. `what` says what it is, for messages.
+    of series that have ended, unless all are without. `what` says what it is, for messages.
     """
 
     def times(found):
+        found = without_arrow(found)
         alike = like is not None and kind_of(found, what) == like.kind
         return TimeIndex.read(found, like=like if alike else None, what=what)
 
@@ -82,12 +83,12 @@ def _of_columns(values, names, time, form, may_lack, what):
     """Series on one index; of several the missing values at the ends of shorter ones go."""
     there = ~np.isnan(values)
     empty = ~there.any(axis=0)
-    if empty.any() and not (may_lack and not empty.all()):
-        raise ValueError(
-            f"{what} has no value but missing ones (NaN) in series "
-            f"{names[empty.argmax()]!r}: remove it."
-        )
     n_steps, several = len(values), len(names) > 1
+    if empty.any() and not may_lack:
+        where = f" in series {names[empty.argmax()]!r}" if several else ""
+        raise ValueError(f"{what} has no value but missing ones (NaN){where}: remove it.")
+    if empty.all():
+        empty[:] = False
     starts = there.argmax(axis=0) if several else np.zeros(1, dtype=np.int64)
     stops = n_steps - there[::-1].argmax(axis=0) if several else np.array([n_steps])
     starts, counts = starts[~empty], (stops - starts)[~empty]
@@ -105,7 +106,7 @@ def _of_dict(y, times, what):
             _refuse_empty(part, f"{what}[{name!r}]")
         value = np.concatenate([_floats(part, what) for part in y.values()])
         form = Form("dict", _common_dtype(part.dtype for part in y.values()))
-        indexes = [part.index for part in y.values()]
+        indexes = [without_arrow(part.index) for part in y.values()]
         return _of_parts(indexes, list(y), value, form, times, what)
     if any(indexed):
         raise ValueError(f"{what} has both Series and arrays: give all an index, or none.")
@@ -140,7 +141,7 @@ def _of_long(y, times, what, kind):
     order = np.argsort(series, kind="stable")
     order = order[series[order] >= 0]  # rows without a series go
     cuts = np.searchsorted(series[order], np.arange(len(names) + 1))
-    steps = y.index.get_level_values(1).take(order)
+    steps = without_arrow(y.index.get_level_values(1)).take(order)
     indexes = [steps[first:stop] for first, stop in pairwise(cuts)]
     form = Form(kind, _common_dtype([y.dtype]), [*y.index.names, column])
     return _of_parts(indexes, list(names), _floats(y, what)[order], form, times, what)

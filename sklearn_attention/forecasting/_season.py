@@ -53,13 +53,15 @@ def season_of(table, season_length):
 def seasons_of(table, season_length):
     """All seasons that series may have, the one that is adjusted for first; [1.0] if none.
 
+    One that is given has to be shorter than the longest series.
+
     "auto" is the usual season of the frequency, which is adjusted for, a longer usual one, and
     the season that the autocorrelation of the longest series shows, which need not have a whole
     number of steps.
     """
-    if season_length != "auto":
-        return [float(season_length)]
     longest, offset, seasons = max(table.values, key=len), table.time.offset, []
+    if season_length != "auto":
+        return [float(season_length) if season_length < len(longest) else 1.0]
     usual, stem = season_of_frequency(offset), _stem(offset)
     if usual is not None and stem == "W":
         seasons = [_YEAR / 7 / offset.n]

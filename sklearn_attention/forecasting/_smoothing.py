@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
+from scipy.signal import lfilter
 
 # Parameters that are tried; at every origin those with the least squared error so far count.
 LEVEL_RATES = np.linspace(0.03, 0.99, 25)
@@ -16,6 +17,8 @@ _ROUNDING = 1e-9
 # Series that go through time together, whose states fit into the cache, and origins whose
 # choices are compared at once.
 _ROWS, _ORIGINS = 48, 100
+# Steps from which a series alone is filtered, choice by choice.
+_LONG = 3000
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +104,8 @@ def _states(values, lengths, place, last):
     borders = np.cumsum([0, len(simple), len(holt), len(damped)])
     x = values - values[:, :1]
     found = np.empty((3, 3, len(last)))
-    for own, total, error, sums in _errors(x, lengths, place, last, *choices):
+    pass_through = _filtered if len(x) == 1 and x.shape[1] >= _LONG else _errors
+    for own, total, error, sums in pass_through(x, lengths, place, last, *choices):
         now, origins = values[place[own], last[own]], np.arange(len(total))
         for states, start, stop in zip(found, borders, borders[1:], strict=False):
             part = total[:, start:stop]
@@ -159,6 +163,26 @@ def _errors(x, lengths, place, last, alpha, beta, phi):
         if end - first >= _ORIGINS or (batch and t == n_steps - 1):
             yield slice(first, end), *(np.concatenate(own) for own in zip(*batch, strict=True))
             batch, first = [], end
+
+
+def _filtered(x, lengths, place, last, alpha, beta, phi):
+    """The same of one long series, where states after the first are those of linear filters."""
+    n = _FIRST_STEPS + 1
+    steps, changes = np.arange(n), np.diff(x[0])[n - 1 :]
+    [(_, *first)] = _errors(
+        x[:, :n], np.full(1, n), np.zeros_like(steps), steps, alpha, beta, phi
+    )
+    found, later = np.empty((3, len(last), len(alpha))), last >= n
+    found[:, ~later] = np.array(first)[:, last[~later]]
+    at, keep, phi = last[later] - n, 1 - alpha, phi * (beta > 0)
+    rate = phi * alpha * beta
+    for i, (total, error, sums) in enumerate(zip(*(own[-1] for own in first), strict=True)):
+        poles = [1.0, rate[i] - keep[i] - phi[i], keep[i] * phi[i]]
+        begin = (phi[i] - rate[i]) * sums + keep[i] * error, -poles[2] * sums
+        summed, _ = lfilter([1.0], poles, changes, zi=begin)
+        missed = summed - phi[i] * np.append(sums, summed[:-1])
+        found[:, later, i] = total + np.cumsum(missed**2)[at], missed[at], summed[at]
+    yield slice(0, len(last)), *found
 
 
 def _slopes(values):

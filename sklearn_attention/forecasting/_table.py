@@ -308,10 +308,11 @@ class Table:
         pairs = [[getattr(table, name) for table in (self, later)] for name in _COLUMNS]
         series, step, value, features = map(np.concatenate, pairs)
         order = np.argsort(series, kind="stable")
-        last = int(later.step.max(initial=-1))
+        # Columns may end with missing values, before which nothing is forecast.
+        stop = max(int(later.step.max(initial=-1)) + 1, self.form.aligned * len(later.time))
         further = np.full(len(later) - len(self), -1)
         return replace(
-            self, time=self.time.extended(max(0, last + 1 - len(self.time))),
+            self, time=self.time.extended(max(0, stop - len(self.time))),
             names=later.names, series=series[order], step=step[order], value=value[order],
             features=features[order], identity=np.append(self.identity, further),
         )  # fmt: skip

@@ -172,6 +172,7 @@ class TimeIndex:
             If entries lie before the first step, between steps, are repeated, or are of
             another kind.
         """
+        index = without_arrow(index)
         _check_same_kind(kind_of(index, what), index, self, what)
         _refuse_repeated(index, what)
         if len(index) == 0:
@@ -278,6 +279,12 @@ def kind_of(index, what):
         f"{what} has an index of dtype {index.dtype}, which has no steps: convert it with "
         "pandas.to_datetime, or drop it with reset_index(drop=True)."
     )
+
+
+def without_arrow(index):
+    """An index or a column, timestamps of Arrow as an index of pandas."""
+    is_arrow = isinstance(index.dtype, pd.ArrowDtype) and index.dtype.kind == "M"
+    return pd.DatetimeIndex(index) if is_arrow else index
 
 
 def numbers_of(index):

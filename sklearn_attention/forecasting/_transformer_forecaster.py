@@ -22,11 +22,11 @@ from ._feature_effects import FeatureEffects
 from ._feature_ridge import FeatureBasis, FeatureRidge
 from ._forecaster import Forecaster
 from ._forecasts import Forecasts, disagreement
-from ._logarithms import Transform, choose_transform
 from ._own_analogs import OwnAnalogs
 from ._profiles import SeasonalProfiles
 from ._ridges import WindowRidge
 from ._season import seasons_of
+from ._transform import choose_transform
 from ._transformer_candidate import Scaling, TransformerCandidate
 from ._trees import Trees
 from ._window_regressor import WindowRegressor
@@ -80,8 +80,10 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         where series have dates.
     log : bool or "auto", default="auto"
         Whether candidates work on logarithms. "auto" tries both where no value is negative.
-    bounds : (float, float), default=None
-        What forecasts and intervals are clipped to; None for an open end.
+    bounds : "auto", (float, float) or None, default="auto"
+        What forecasts and intervals are clipped to, None for an open end; None alone for both.
+        "auto" is 0 from below for series without a negative value, both in training and up to
+        the origin of the forecast.
     d_model : int, default=64
         Width of the tokens.
     n_heads : int, default=4
@@ -126,7 +128,7 @@ class TransformerForecaster(NetworkParameters, Forecaster):
     transformer_weight_ : float
         Mean weight of the transformer among the candidates; 0 where it was not worth training.
     attention_share_ : float
-        Share of the learned attention over candidates; 0 where fixed weights do better.
+        Share of the learned attention over candidates; 0 where fixed weights do clearly better.
     combined_ : CombinedForecast
         The candidates.
     attention_ : CandidateAttention or None
@@ -146,6 +148,8 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
         Their names, if they are all strings.
+    columns_ : Columns
+        Which of them are categories, and their levels.
 
     See Also
     --------
@@ -211,7 +215,7 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         candidates="auto",
         calendar="auto",
         log="auto",
-        bounds=None,
+        bounds="auto",
         d_model=64,
         n_heads=4,
         n_layers=2,
@@ -231,11 +235,11 @@ class TransformerForecaster(NetworkParameters, Forecaster):
             season_length=season_length,
             past_features=past_features,
             missing=missing,
+            bounds=bounds,
         )
         self.candidates = candidates
         self.calendar = calendar
         self.log = log
-        self.bounds = bounds
         self.d_model = d_model
         self.n_heads = n_heads
         self.n_layers = n_layers
@@ -291,10 +295,10 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         """
         check_is_fitted(self)
         self._require_candidates("explain")
-        origins, series = self._ends(X, history)
+        origins, plain, series = self._ends(X, history)
         found, parts = self._forecasts(origins), []
         names = np.array(self.combined_.names, dtype=object)
-        every = self._decode(found.every)
+        every = self.transform_.decode(found.every, plain)
         for name, weights, steps in zip(series, found.weights, every, strict=True):
             order = np.argsort(-weights, kind="stable")[: np.sum(weights > 0)]
             part = pd.DataFrame(steps[order], columns=range(1, self.horizon_ + 1))
@@ -349,11 +353,10 @@ class TransformerForecaster(NetworkParameters, Forecaster):
             raise AttributeError(f"{what} is of candidates, but candidates=None: pass 'auto'.")
 
     def _learn(self, table, context, task_data):
-        self.seasons_, self.attention_ = seasons_of(self.observed_, self.season_length), None
+        self.seasons_, self.attention_ = seasons_of(table, self.season_length), None
         task = partial(reported_task, self, context, **task_data)
         transformer = self._new_transformer(table.lengths.max(), task)
         if self.candidates is None:
-            self.transform_ = Transform(bounds=self.bounds)
             self.combined_, validation = fit_transformer(transformer, table, self.horizon_)
             self.calibration_ = Calibration.fit(self._forecasts(validation))
             return
@@ -366,11 +369,11 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         )  # fmt: skip
         quick = [one for one in kinds if many and isinstance(one, str) and one in _QUICK]
         self.transform_, fitted = choose_transform(
-            table, self.horizon_, self.log, self.bounds,
+            table, self.horizon_, self.log, self.transform_,
             partial(fit, kinds=quick or kinds or trees),
         )  # fmt: skip
         if fitted is None or quick:
-            fitted = fit(self._encode(table), logs=self.log_, kinds=kinds or trees)
+            fitted = fit(self.transform_.encode(table), logs=self.log_, kinds=kinds or trees)
         further = [*(trees if kinds else ()), *([transformer] if transformer else ())]
         self.combined_, training, every, held_out = reduce(extend, further, fitted)
         if training.is_panel and self.combined_.share_of(Classical) >= _LEAST_CLASSICAL:
@@ -384,7 +387,7 @@ class TransformerForecaster(NetworkParameters, Forecaster):
 
     def _new_transformer(self, length, task):
         """The transformer before it is trained; None where it is no candidate."""
-        auto, least = self.candidates == "auto", least_length(self.horizon_)
+        auto, least = isinstance(self.candidates, str), least_length(self.horizon_)
         if self.candidates is not None:
             wanted = self.n_features_in_ if auto else "transformer" in self._names
             if not wanted or length < (max(_LONG, least) if auto else least):
@@ -398,23 +401,17 @@ class TransformerForecaster(NetworkParameters, Forecaster):
     @property
     def _names(self):
         """Names among the candidates."""
-        kinds = CANDIDATES if self.candidates == "auto" else self.candidates
+        kinds = CANDIDATES if isinstance(self.candidates, str) else self.candidates
         return {one for one in kinds if isinstance(one, str)}
 
     def _kinds(self):
         """Names of candidates and regressors, and beside them a list of trees, or none."""
-        auto = self.candidates == "auto"
+        auto = isinstance(self.candidates, str)
         kinds = CANDIDATES if auto else self.candidates
         wanted = "trees" in self._names and (self.n_features_in_ or not auto)
         whole = "trees", "transformer"
         kinds = [one for one in kinds if not isinstance(one, str) or one not in whole]
         return kinds, [Trees(tuple(self.seasons_), self.calendar == "auto")] if wanted else []
-
-    def _encode(self, table):
-        return self.transform_.encode(table)
-
-    def _decode(self, values):
-        return self.transform_.decode(values)
 
     def _forecasts(self, origins, levels=None):
         candidates = self.combined_.on(self.device)
@@ -433,7 +430,7 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         _check_candidates(self.candidates)
         if self.calendar not in ("auto", False):
             raise ValueError(f"calendar={self.calendar!r} is not valid: pass 'auto' or False.")
-        _check_values(self.log, self.bounds)
+        _check_log(self.log)
         settings = NETWORK.settings(self)
         settings.shape()
         check_series_parts(settings.architecture)
@@ -442,14 +439,14 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         *Forecaster._held,
         FittedNetwork, CombinedForecast, Classical, SeasonalProfiles, WindowRidge, OwnAnalogs,
         FeatureRidge, Trees, WindowRegressor, FeatureBasis, FeatureEffects, CandidateAttention,
-        TransformerCandidate, Scaling, Transform,
+        TransformerCandidate, Scaling,
     )  # fmt: skip
 
 
 def _check_candidates(candidates):
-    if candidates is None or candidates == "auto":
+    if candidates is None or (isinstance(candidates, str) and candidates == "auto"):
         return
-    if isinstance(candidates, str) or not len(candidates):
+    if isinstance(candidates, str) or not np.iterable(candidates) or not len(candidates):
         raise ValueError(
             f"candidates={candidates!r} is not valid: pass 'auto', None, or a list of "
             f"{list(CANDIDATES)} and regressors."
@@ -461,14 +458,6 @@ def _check_candidates(candidates):
             raise ValueError(f"candidates has {kind!r}, which is not a regressor.")
 
 
-def _check_values(log, bounds):
+def _check_log(log):
     if log not in (True, False, "auto"):
         raise ValueError(f"log={log!r} is not valid: pass True, False or 'auto'.")
-    if bounds is None:
-        return
-    ends = () if np.ndim(bounds) == 0 else tuple(bounds)
-    if len(ends) != 2 or (None not in ends and not ends[0] < ends[1]):
-        raise ValueError(
-            f"bounds={bounds!r} is not valid: pass a lower and a larger upper end, "
-            "either of which may be None."
-        )

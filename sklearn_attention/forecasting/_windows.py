@@ -10,7 +10,11 @@ from .._validation import check_positive
 from ._metrics import dividing, spread_of
 from ._origins import Origins
 
-NORMALIZE = ("last", "standard")
+# How windows are made alike: those in units of their own spread, and those after which values
+# are relative to the last season.
+STANDARD = ("standard", "standard_seasonal")
+SEASONAL = ("seasonal", "standard_seasonal")
+NORMALIZE = ("auto", "last", "seasonal", "standard", "standard_seasonal")
 
 # "auto" takes so many seasons, and at least over the horizon and so many steps, but over
 # no more than this share of the longest series.
@@ -21,10 +25,11 @@ _FEWEST_WINDOWS = 2
 
 @dataclass(frozen=True, eq=False)
 class Windows:
-    """Windows before origins, relative to a level and in a unit, both of shape (n, 1).
+    """Windows before origins, relative to a level and in a unit, (n, 1).
 
     `keys`, (n, n_columns), are the steps of each window, then perhaps features of these steps
-    that are known only up to now, and known features of the steps to forecast.
+    that are known only up to now, and known features of the steps to forecast. `level`, (n, 1)
+    or (n, horizon), is that of what followed.
     """
 
     origins: Origins
@@ -33,22 +38,31 @@ class Windows:
     unit: np.ndarray
 
     @classmethod
-    def before(cls, origins, lookback, normalize, unit=1.0, features=True):
+    def before(cls, origins, lookback, normalize, unit=1.0, season=1, share=1.0, features=True):
         """Windows of `lookback` steps.
 
-        `normalize` is "standard", "last", None, or the number of last steps whose mean is the
-        level. `unit`, a number or of shape (n, 1), does not count for "standard".
+        `normalize` is one of NORMALIZE, None, or the number of last steps whose mean is the
+        level. `unit`, a number or of shape (n, 1), does not count for those of STANDARD. For
+        those of SEASONAL what followed is relative to a share of the last season, whose mean
+        is the rest.
         """
-        past = origins.past(lookback)
+        keys, as_they_are = origins.past(lookback), np.ndim(unit) == 0 and unit == 1
         n_level = {"standard": lookback, "last": 1, None: 0}.get(normalize, normalize)
-        level, unit = np.zeros((len(past), 1)), np.broadcast_to(unit, (len(past), 1))
+        if normalize in SEASONAL:
+            n_level = season
+        level, unit = np.zeros((len(keys), 1)), np.broadcast_to(unit, (len(keys), 1))
         if n_level:
-            level = past[:, -n_level:].mean(axis=1, keepdims=True)
-        if normalize == "standard":
-            unit = dividing(spread_of(past, axis=1))[:, None]
-        keys = (past - level) / unit
+            level = keys[:, -n_level:].mean(axis=1, keepdims=True)
+        if normalize in STANDARD:
+            unit, as_they_are = dividing(spread_of(keys, axis=1))[:, None], False
+        keys -= level
+        if not as_they_are:
+            keys /= unit
         if features and origins.table.n_features:
             keys = np.concatenate([keys, *_features(origins, lookback)], axis=1)
+        if normalize in SEASONAL:
+            last = origins.past(season)[:, np.arange(origins.horizon) % season]
+            level = level + share * (last - level)
         return cls(origins, keys, level, unit)
 
     def __len__(self):

@@ -52,6 +52,81 @@ class TestOrder:
         with pytest.raises(ValueError, match=r"y is an index .* order is fit\(index, series\)"):
             fit(A.to_numpy(), A.index)
 
+    @pytest.mark.parametrize(
+        ("column", "kind"),
+        [
+            (pd.Categorical(list("ab") * 30), "categories"),
+            (["mild", "cold"] * 30, "texts"),
+            ([None, "cold"] * 30, "texts"),
+            (pd.array(["mild", None] * 30, dtype="string"), "texts"),
+            (A.index, "dates"),
+            (A.index.astype(str), "dates"),
+            (A.index.month, "the month of its index"),
+            (A.index.quarter + 1.0, "the quarter of its index"),
+        ],
+    )
+    def test_what_can_be_no_series_is_refused_beside_others(self, column, kind):
+        feature = pd.Series(column, A.index, name="f")
+        message = rf"y has {kind} in 'f', which .* the order is fit\(X, y\)"
+        for first in (A, A.to_frame(), WIDE, WIDE.to_numpy()):
+            with pytest.raises(ValueError, match=message):
+                fit(first, feature)
+        with pytest.raises(ValueError, match=message):
+            fit(WIDE, pd.DataFrame({"f": feature, "x": X["sun"]}))
+        with pytest.raises(ValueError, match=message):
+            fit(X[:40], A[:40]).update(WIDE[40:], feature[40:])
+
+    def test_a_few_counts_may_be_months(self):
+        model = fit(X[["sun"]][:50], A[:50])
+        model.update(X[["sun"]][50:], pd.Series(A.index[50:].month, A.index[50:]))
+        days = pd.date_range("2024-01-06", periods=62, freq="D")
+        rows = pd.DataFrame({"x": X["sun"].to_numpy()}, days[:60])
+        last = pd.DataFrame({"x": 0.0}, days[60:])
+        fit(rows, A.set_axis(days[:60])).update(last, pd.Series([2, 3], days[60:]))
+        fit(rows, A.set_axis(days[:60])).score(rows[:2], pd.Series([6, 7.0], days[:2]))
+
+    def test_truth_values_are_no_series_among_numbers(self):
+        features = X.assign(holiday=X["sun"] > 1)
+        with pytest.raises(ValueError, match="y has truth values beside numbers in 'holiday'"):
+            fit(WIDE, features)
+        fit(X, features[["holiday"]])
+        fit(features, WIDE)
+
+    @pytest.mark.parametrize("first", [A, A.to_frame(), A.rename(None), A.to_numpy()[:, None]])
+    def test_flags_beside_what_could_be_the_series(self, first):
+        holiday = (X["sun"] > 1).rename("holiday")
+        options = [holiday, holiday.astype(int)]
+        if first is not A and np.ndim(first) == 2:
+            options.append(X[["wind"]].assign(holiday=holiday.astype(float)))
+        for y in options:
+            with pytest.warns(UserWarning, match=r"y has only 0 and 1 in 'holiday'.*fit\(X, y"):
+                fit(first, y)
+        with pytest.warns(UserWarning, match="y has only 0 and 1, which are forecast"):
+            fit(first, holiday.to_numpy())
+
+    def test_flags_that_are_forecast(self):
+        # Warnings are errors.
+        flag = (X["sun"] > 1).astype(int)
+        fit(flag)
+        fit(A.index, flag)
+        fit(X, flag)
+        fit(flag, A)
+        fit(flag, X["wind"] > 0)
+        fit(A.index.month.to_frame().set_axis(A.index), flag)
+        fit(pd.DataFrame({"t": np.arange(60)}, A.index), flag)
+        fit(A.to_frame(), WIDE.assign(a=0.0) + 1)
+        counts = pd.DataFrame({"sold": flag, "more": np.arange(60) % 5}, A.index)
+        fit(A.to_frame(), counts)
+        fit(A.to_frame() + 1, WIDE)
+        fit(A, X["sun"])
+
+    def test_only_fits_warn_of_flags(self):
+        flag = (X["sun"] > 0).astype(int)
+        with pytest.warns(UserWarning, match="y has only 0 and 1"):
+            model = fit(A[:40].to_frame(), flag[:40])
+        model.score(A[40:50].to_frame(), flag[40:50])
+        model.update(A[40:50].to_frame(), flag[40:50])
+
     @pytest.mark.parametrize("kind", [list, pd.Series, np.asarray, lambda i: list(map(str, i))])
     def test_dates_that_are_no_index_are_refused(self, kind):
         with pytest.raises(ValueError, match=r"X is a .* with dates, .* fit\(pandas.Datetime"):
@@ -286,3 +361,32 @@ def test_gaps_are_filled_series_by_series():
         fill_values(table, missing="raise", **options)
     assert fill_values(line, missing="raise", **options) is line
     assert np.isnan(table.value).sum() == 3
+
+
+@pytest.mark.parametrize("missing", ["interpolate", "seasonal"])
+@pytest.mark.parametrize("form", ["series", "array", "frame", "dict", "tidy"])
+def test_a_series_is_shorter_where_values_at_its_ends_are_missing(form, missing):
+    def formed(series):
+        return {
+            "series": series, "array": series.to_numpy(), "frame": series.to_frame(),
+            "dict": {"a": series}, "tidy": tidy_of(pd.concat({"a": series})),
+        }[form]  # fmt: skip
+
+    holes = A.mask(np.isin(np.arange(60), [0, 1, 30, 58, 59]))
+    model = fit(formed(holes), missing=missing)
+    short = fit(formed(holes[2:58]), missing=missing)
+    np.testing.assert_array_equal(model.observed_.value, short.observed_.value)
+    # Rows that there are for all are not forecast, as in frames with series that end earlier.
+    aligned = form in ("series", "array", "frame")
+    n, skipped = (5, 2) if aligned else (3, 0)
+    forecasts = model.predict(), short.predict(history=formed(holes)), short.predict(n)
+    if form in ("dict", "tidy"):
+        name = "a" if form == "dict" else "forecast"
+        forecasts = [forecast[name] for forecast in forecasts]
+    found, recent, expected = forecasts
+    np.testing.assert_array_equal(found, expected[skipped:])
+    np.testing.assert_array_equal(recent, found)
+    with pytest.raises(ValueError, match=r"missing values .NaN.*as missing='interpolate' does"):
+        fit(formed(holes))
+    with pytest.raises(ValueError, match=r"^X has no value but missing ones \(NaN\)[^N]*: rem"):
+        fit(formed(holes * np.nan), missing=missing)

@@ -139,7 +139,7 @@ class TestChooseWeights:
     def test_blocks_do_not_choose_their_own_weights(self, lengths, monkeypatch):
         # A single choice of temperature and share, so that errors choose nothing else.
         monkeypatch.setattr(module, "_TEMPERATURES", (0.2,))
-        monkeypatch.setattr(module, "_SHARES", (0.5,))
+        monkeypatch.setattr(module, "_SHARES_OF_LONG", (0.5,))
         monkeypatch.setattr(module, "_SHARES_OF_ONE", (0.5,))
         training, forecasts = make(lengths)
         expected, _, combined = choose_weights(forecasts, training)
@@ -162,15 +162,19 @@ class TestChooseWeights:
         assert len(series) < len(training.block) / 2
         assert len(scale) == len(lengths)
 
-    def test_weights_of_a_series_are_the_formula(self, monkeypatch):
+    @pytest.mark.parametrize(
+        ("lengths", "share"), [((90, 60), 0.25), ((90, 60), 0.0), ((38, 36), 0.25)]
+    )
+    def test_weights_of_a_series_are_the_formula(self, monkeypatch, lengths, share):
         monkeypatch.setattr(module, "_TEMPERATURES", (0.3,))
-        monkeypatch.setattr(module, "_SHARES", (0.25,))
-        training, forecasts = make()
+        of_long = min(lengths) >= 10 * HORIZON
+        monkeypatch.setattr(module, "_SHARES_OF_LONG" if of_long else "_SHARES", (share,))
+        training, forecasts = make(lengths)
         targets, series = training.validation.targets(), training.validation.series
-        errors = np.sqrt(((forecasts - targets[:, None]) ** 2).mean(axis=2))
+        errors = np.nanmean(np.abs(forecasts - targets[:, None]), axis=2)
         mean = np.array([errors[series == i].mean(axis=0) for i in range(2)])
         logs = np.log(mean / mean.min(axis=1, keepdims=True))
-        error = np.exp(0.75 * logs + 0.25 * logs.mean(axis=0))
+        error = np.exp((1 - share) * logs + share * logs.mean(axis=0))
         weights = np.exp(-(error / error.min(axis=1, keepdims=True) - 1) / 0.3)
         weights /= weights.sum(axis=1, keepdims=True)
         weights[weights < 0.01] = 0

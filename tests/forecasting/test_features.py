@@ -1,5 +1,7 @@
 """Rows of features against loops over series and steps."""
 
+import pickle
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,9 +9,11 @@ from forecasting_data import make_features, make_long, make_panel, tidy_of
 
 from sklearn_attention import KernelForecaster
 from sklearn_attention.forecasting import Table
+from sklearn_attention.forecasting._checks import fill_features
 from sklearn_attention.forecasting._features import (
     Rows,
     place,
+    read_rows,
     with_features,
     with_later_features,
 )
@@ -82,10 +86,92 @@ class TestPlace:
             place(np.ones((3, 1)), foreign, table, None)
 
 
+class TestCategories:
+    cells = pd.Series(np.random.default_rng(0).choice(["mild", "cold", "hot"], 60), A.index)
+    flags = pd.get_dummies(cells, dtype=float)
+
+    @pytest.mark.parametrize("dtype", [str, object, "string", "category"])
+    def test_have_a_column_for_each_level(self, dtype):
+        mixed = X.assign(sky=self.cells.astype(dtype), sun=X["sun"] > 0)[["sky", "wind", "sun"]]
+        model = fit(mixed[:50], A[:50])
+        assert model.n_features_in_ == 3
+        assert model.columns_.categories == (("cold", "hot", "mild"), None, None)
+        numbers = pd.concat([self.flags, mixed[["wind", "sun"]] * 1.0], axis=1)
+        expected = fit(numbers[:50], A[:50])
+        np.testing.assert_array_equal(model.observed_.features, expected.observed_.features)
+        pd.testing.assert_series_equal(
+            model.predict(mixed[50:]), expected.predict(numbers[50:])
+        )
+        pd.testing.assert_frame_equal(
+            model.backtest(mixed, A, cv=2), expected.backtest(numbers, A, cv=2)
+        )
+        model.update(mixed[50:55], A[50:55])
+        expected.update(numbers[50:55], A[50:55])
+        found = pickle.loads(pickle.dumps(model)).predict(mixed[45:], history=A[:55])
+        pd.testing.assert_series_equal(found, expected.predict(numbers[45:], history=A[:55]))
+
+    def test_of_rows_of_several_series(self):
+        tidy = TIDY.assign(place=TIDY["unique_id"].map({"a": "north", "b": "south"}))
+        model = fit(tidy)
+        expected = fit(TIDY.assign(n=tidy["place"] == "north", s=tidy["place"] == "south"))
+        np.testing.assert_array_equal(model.observed_.features, expected.observed_.features)
+
+    def test_levels_that_were_not_learned_are_none_of_them(self):
+        model = fit(self.cells[:50].to_frame("sky"), A[:50])
+        for other in ("foggy", None):
+            rows = pd.DataFrame({"sky": other}, A.index[50:53], dtype=object)
+            features, _ = read_rows(model, rows, model.observed_)
+            np.testing.assert_array_equal(features, np.zeros((3, 3)))
+
+    def test_missing_ones_are_a_level(self):
+        model = fit(self.cells.mask(self.cells == "hot").to_frame("sky"), A)
+        assert model.columns_.categories == (("cold", "mild", None),)
+        flags = self.flags[["cold", "mild", "hot"]]
+        np.testing.assert_array_equal(model.observed_.features, flags)
+
+    def test_ordered_ones_are_numbers(self):
+        dtype = pd.CategoricalDtype(["cold", "mild", "hot", "torrid"], ordered=True)
+        rows = self.cells.astype(dtype).to_frame("sky")
+        model = fit(rows, A)
+        np.testing.assert_array_equal(model.observed_.features[:, 0], rows["sky"].cat.codes)
+        later = pd.DataFrame({"sky": "grey"}, [A.index[-1] + A.index.freq])
+        with pytest.raises(ValueError, match=r"unknown levels \['grey'\] in the ordered"):
+            model.predict(later)
+
+    def test_only_the_most_frequent_of_many_levels_have_columns(self):
+        n, rng = 150, np.random.default_rng(0)
+        cells = np.array([f"l{i:02}" for i in rng.permutation(np.arange(n) % 70)])
+        cells[cells == "l69"] = "l07"
+        series = pd.Series(rng.normal(size=n))
+        model = fit(pd.DataFrame({"many": cells}), series)
+        (kept,) = model.columns_.categories
+        assert len(kept) == 64
+        assert list(kept) == sorted(kept)
+        counts = pd.Series(cells).value_counts()
+        assert counts[list(kept)].min() >= counts.drop(list(kept)).max()
+        expected = (cells[:, None] == np.array(kept)) * 1.0
+        np.testing.assert_array_equal(model.observed_.features, expected)
+
+    def test_those_known_only_up_to_now_may_lack(self):
+        mixed = X.assign(sky=self.cells, size=pd.Categorical(["s", "m"] * 30, ordered=True))
+        past = ["sky", "size", "wind"]
+        model = fit(mixed[:50], A[:50], past_features=past)
+        np.testing.assert_array_equal(model.known_columns_, [1])
+        found = model.predict(mixed[["sun"]][50:])
+        pd.testing.assert_series_equal(found, model.predict(mixed[50:]))
+        with pytest.raises(ValueError, match=r"X has missing values \(NaN\) at 2019-03-01"):
+            model.update(mixed[["sun"]][50:], A[50:])
+
+    def test_numbers_stay_numbers(self):
+        model = fit(X[:50], A[:50])
+        with pytest.raises(ValueError, match="'sun', which was numeric when fitted"):
+            model.predict(X[50:].assign(sun="bright"))
+
+
 class TestOfEveryStep:
     def test_are_those_of_a_loop(self):
         table, (rows, found) = make_table(), make_rows([range(12)] * 3)
-        joined = with_features(table, rows, "raise")
+        joined = with_features(table, rows)
         for i, step, own in zip(table.series, table.step, joined.features, strict=True):
             np.testing.assert_array_equal(own, found[i, step])
         np.testing.assert_array_equal(joined.value, table.value)
@@ -93,15 +179,25 @@ class TestOfEveryStep:
     def test_all_are_needed(self):
         rows, _ = make_rows([range(3, 8), [0, 1, 2, 4, 5, 8], range(12)])
         with pytest.raises(ValueError, match=r"^X has no rows for 3, 6, 7, where y has values"):
-            with_features(make_table(), rows, "raise")
+            with_features(make_table(), rows)
+
+    def test_so_many_at_the_end_are_needed_and_as_many_are_taken_as_there_are(self):
+        rows, found = make_rows([range(3, 8), [0, 1, 2, 4, 5, 6, 7, 8], range(9, 12)])
+        with pytest.raises(ValueError, match=r"no rows for 8, where history has values"):
+            with_features(make_table(), rows, least=2)
+        joined = with_features(make_table(), rows, least=1)
+        assert joined.lengths.tolist() == [5, 5, 1]
+        assert joined.ends.tolist() == [8, 9, 10]
+        for i, step, own in zip(joined.series, joined.step, joined.features, strict=True):
+            np.testing.assert_array_equal(own, found[i, step])
 
     def test_gaps_are_filled_in_each_series(self):
         rows, found = make_rows([range(12)] * 3)
         for i, step in [(0, 5), (0, 6), (2, 8)]:
             rows.features[(rows.series == i) & (rows.step == step), 1] = np.nan
         with pytest.raises(ValueError, match=r"^X has missing values \(NaN\) at 5, 6: pass"):
-            with_features(make_table(), rows, "raise")
-        joined = with_features(make_table(), rows, "interpolate")
+            fill_features(with_features(make_table(), rows), "raise")
+        joined = fill_features(with_features(make_table(), rows), "interpolate")
         column = {pair: own[1] for pair, own in found.items()}
         column[0, 5] = (2 * column[0, 4] + column[0, 7]) / 3
         column[0, 6] = (column[0, 4] + 2 * column[0, 7]) / 3

@@ -15,6 +15,7 @@ from slow_cases import slow_but
 
 from sklearn_attention import KernelForecaster, Training, TransformerForecaster
 from sklearn_attention.forecasting import Calibration, Forecaster, Forecasts, Origins
+from sklearn_attention.forecasting._transform import Transform
 
 every_kind = pytest.mark.parametrize("kind", [*make_indexes(), "range"])
 GRID = {"normalize": ["standard", "last"]}
@@ -38,6 +39,7 @@ class Drift(Forecaster):
     """Goes on with the mean difference of the window, and with the features: easy to follow."""
 
     def _learn(self, table, context, task_data):
+        self.transform_ = Transform()  # features lead far below 0
         self.lookback_ = self.lookback
         origins = Origins.within(table, self.horizon_, self.lookback_)
         self.n_learned_ = len(origins)
@@ -54,6 +56,15 @@ class Drift(Forecaster):
         if future_features is not None:
             found = found + future_features.sum(axis=2)
         return Forecasts(origins, found)
+
+
+class Falling(Drift):
+    """The same within bounds."""
+
+    def _learn(self, table, context, task_data):
+        transform = self.transform_
+        super()._learn(table, context, task_data)
+        self.transform_ = transform
 
 
 def make_features(series, seed=5):
@@ -405,6 +416,48 @@ class TestUpdate:
         assert vars(model) == before
 
 
+class TestBounds:
+    """Of series that lead below 0, one of them without having been there."""
+
+    @pytest.fixture
+    def series(self):
+        falling = np.array([9.0, 8.5, 7.0, 6.5, 5.0, 4.5, 3.0, 2.5, 0.5])
+        return {"falling": falling, "below": falling - 4}
+
+    def test_series_without_negative_values_have_none_in_forecasts(self, series):
+        free = Falling(3, lookback=3, bounds=None).fit(series)
+        model = Falling(3, lookback=3).fit(series)
+        for method, arguments in [
+            ("predict", {"X": 5}), ("predict_interval", {"X": 5}),
+            ("predict_quantiles", {"X": 5}), ("predict", {"coverage": [0.5, 0.9]}),
+        ]:  # fmt: skip
+            found, expected = (getattr(one, method)(**arguments) for one in (model, free))
+            assert expected["falling"].min() < 0
+            np.testing.assert_array_equal(found["falling"], expected["falling"].clip(0))
+            np.testing.assert_array_equal(found["below"], expected["below"])
+
+    def test_a_series_that_was_negative_later_is_free(self, series):
+        model, free = (
+            Falling(3, lookback=3, bounds=bounds).fit(series["falling"])
+            for bounds in ("auto", None)
+        )
+        later = np.array([-0.5, -1.0])
+        found, expected = (
+            one.update(later).predict(pd.RangeIndex(14)) for one in (model, free)
+        )
+        assert (found[9] == 0) & (expected[9] < 0)  # before it was
+        np.testing.assert_array_equal(found[10:], expected[10:])
+        np.testing.assert_array_equal(
+            *(one.predict(history=series["below"]) for one in (model, free))
+        )
+
+    def test_a_pair_holds_for_all(self, series):
+        free = Falling(3, lookback=3, bounds=None).fit(series).predict()
+        found = Falling(3, lookback=3, bounds=(-2, None)).fit(series).predict()
+        for name in series:
+            np.testing.assert_array_equal(found[name], free[name].clip(-2))
+
+
 class TestScore:
     def test_is_minus_the_scaled_error(self):
         series = make_series()
@@ -587,8 +640,8 @@ class TestCompany:
         for X, y in [(make_features(series), series * np.nan), (gap, None)]:
             with pytest.raises(ValueError, match=r"NaN|gaps"):
                 model.fit(X, y)
-        with pytest.raises(ValueError, match="NaN"):
-            model.update(series * np.nan)
+        with pytest.raises(ValueError, match=r"X has missing values \(NaN\) in 'load' at 2020"):
+            model.update(make_series(n=70)[60:] * np.nan)
         assert vars(model) == before
         pd.testing.assert_series_equal(model.predict(), expected)
 

@@ -1,6 +1,7 @@
 """Data and parameters that a forecaster refuses, or makes the best of."""
 
 import warnings
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -8,7 +9,7 @@ import pytest
 from forecasting_data import make_indexes, make_series, make_values
 from scipy.sparse import csr_array
 
-from sklearn_attention import KernelForecaster
+from sklearn_attention import KernelForecaster, TransformerForecaster
 
 SERIES = make_series()
 X = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 2)), SERIES.index, ["wind", "sun"])
@@ -29,6 +30,9 @@ def holed(frame, row, column, value):
         ({"lookback": 0}, "lookback=0"),
         ({"season_length": -1}, "season_length=-1"),
         ({"missing": "drop"}, "missing='drop' is unknown"),
+        ({"bounds": (1, 0)}, r"bounds=\(1, 0\) is not valid: pass 'auto', None"),
+        ({"bounds": 3}, "bounds=3 is not valid"),
+        ({"bounds": "lo"}, "bounds='lo' is not valid"),
         ({"validation_fraction": 0}, "validation_fraction=0"),
         ({"validation_fraction": 1.0}, "validation_fraction=1.0"),
         ({"horizon": 9, "validation_fraction": 0.9}, "leaves none of 37 windows to learn"),
@@ -41,6 +45,7 @@ def holed(frame, row, column, value):
         ({"past_features": "wind"}, "past_features='wind' is not valid: pass a list"),
         ({"past_features": ["rain"]}, r"'rain', which is no column.*\['wind', 'sun'\]"),
         ({"past_features": [2]}, "has 2, which is no column"),
+        ({"past_features": [True]}, "has True, which is no column"),
     ],
 )
 def test_parameters(parameters, message):
@@ -54,12 +59,13 @@ def test_parameters(parameters, message):
     ("features", "message"),
     [
         (X[:40], "inconsistent numbers of samples"),
+        (pd.concat([X, X]), r"samples: \[120, 60\]: pass rows of X, one .*X.loc\[y.index\]"),
+        (X.set_axis(["sun", "sun"], axis=1), r"X has columns of the same name, \['sun', 'sun'"),
         (X.set_axis(SERIES.index + pd.DateOffset(months=1)), "different indexes"),
         (X.reset_index(drop=True), "different indexes"),
         (X.assign(load=SERIES), "column 'load', which is the target 'load' itself"),
-        (X.assign(place="here"), r"not numeric, \['place'\].*get_dummies"),
-        (X.assign(place=pd.Categorical(["a"] * 60)), r"not numeric, \['place'\]"),
-        (X.assign(day=SERIES.index), r"not numeric, \['day'\]"),
+        (X.assign(place=["here", 2] * 30), "column that is not numeric.*encode it first"),
+        (X.assign(day=SERIES.index), "X has dates or times in column 'day'"),
         (holed(X, 7, 1, np.nan), "X has missing values .NaN. at 2015-08-01.*interpolate"),
         (holed(X, 0, 1, np.nan), "X has missing values .NaN. at 2015-01-01: fill those"),
         (holed(X, 7, 1, np.inf), "X has infinite values .inf. at 2015-08-01"),
@@ -137,6 +143,7 @@ def test_features_to_forecast_from(future, message):
     ("future", "message"),
     [
         (0, "X=0"),
+        (10**9, "X=1000000000 steps are 1000000000 forecasts: pass a number of steps that"),
         (-2, "X=-2"),
         (True, "X=True is not valid: pass None, the number of steps"),
         ({"a": 3}, "is not valid: pass None, the number of steps"),
@@ -179,7 +186,43 @@ def test_coverage(coverage):
         model.predict_interval(coverage=coverage)
 
 
-@pytest.mark.parametrize("quantiles", [[], [0.5, 1.0], [-0.1], [[0.5]]])
+@pytest.mark.parametrize("coverage", [[0.9, 0.9], [0.5, 0.8, 0.80000001]])
+def test_each_coverage_has_columns_of_its_own(coverage):
+    model = KernelForecaster(lookback=5, bandwidth=1.0)
+    for method in (model.fit(SERIES).predict, partial(model.backtest, SERIES)):
+        with pytest.raises(ValueError, match=r"coverage=\[.*has a probability twice"):
+            method(coverage=coverage)
+
+
+@pytest.mark.parametrize("candidates", [5, {}, np.array([]), np.array(["ridge", "trend"])])
+def test_candidates(candidates):
+    with pytest.raises(ValueError, match=r"candidates="):
+        TransformerForecaster(candidates=candidates).fit(SERIES)
+
+
+def test_candidates_may_be_an_array():
+    names = ["classical", "analogs"]
+    found = TransformerForecaster(candidates=np.array(names)).fit(SERIES).predict()
+    expected = TransformerForecaster(candidates=names).fit(SERIES).predict()
+    pd.testing.assert_series_equal(found, expected)
+
+
+@pytest.mark.parametrize("kind", [KernelForecaster, TransformerForecaster])
+def test_a_season_longer_than_the_series_is_none(kind):
+    found = kind(3, season_length=10**9).fit(SERIES).predict()
+    pd.testing.assert_series_equal(found, kind(3, season_length=60).fit(SERIES).predict())
+
+
+def test_new_series_of_zeros_may_follow_logarithms():
+    model = TransformerForecaster(3, log=True, candidates=["classical"]).fit({"a": SERIES})
+    model.update({"b": SERIES[:9] * 0})
+    found = model.predict(coverage=0.5)
+    assert (found["b"].abs() < SERIES.min()).all(axis=None)
+    with pytest.raises(ValueError, match="a series has negative values alone"):
+        model.update({"c": -SERIES[:9]}).predict()
+
+
+@pytest.mark.parametrize("quantiles", [[], [0.5, 1.0], [-0.1], [[0.5]], [0.5, 0.5]])
 def test_quantiles(quantiles):
     model = KernelForecaster(lookback=5, bandwidth=1.0).fit(SERIES)
     with pytest.raises(ValueError, match="quantiles="):
@@ -227,7 +270,8 @@ def test_the_shortest_series():
 
 def test_a_series_shorter_than_the_window_is_forecast_in_the_company_of_others():
     whole, short = SERIES, SERIES[:5]
-    model = KernelForecaster(2, lookback=12).fit({"whole": whole, "short": short})
+    model = KernelForecaster(2, lookback=12, normalize="standard")
+    model.fit({"whole": whole, "short": short})
     padded = np.concatenate([np.full(7, short.iloc[0]), short])
     expected = model.predict(history=padded)
     np.testing.assert_allclose(model.predict()["short"], expected)

@@ -1,12 +1,14 @@
 """Requests of forecasts, and series that begin after a forecaster has learned."""
 
 import pickle
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
 import pytest
 from forecasting_data import fit, make_features, make_panel, make_series, tidy_of
 
+from sklearn_attention import KernelForecaster, TransformerForecaster
 from sklearn_attention.forecasting._inputs import read_later, read_request
 
 A, B = make_panel().values()
@@ -156,10 +158,31 @@ class TestRequests:
         table, rows, pairs = requested(model, X[40:54], history=A[30:50])
         assert pairs == [("load", time) for time in A.index[50:54]]
         assert rows.form.index.equals(A.index[50:54])
-        # The last windows count, and what follows of whole horizons.
-        np.testing.assert_array_equal(table.features, X[44:54])
-        np.testing.assert_array_equal(table.values[0], A[44:50])
-        assert requested(model, X[40:59], history=A[30:50])[0].counts[0] == 6 + 9
+        # As much of the history counts as has features, and what follows of whole horizons.
+        np.testing.assert_array_equal(table.features, X[40:54])
+        np.testing.assert_array_equal(table.values[0], A[40:50])
+        assert requested(model, X[40:59], history=A[30:50])[0].counts[0] == 10 + 9
+
+    def test_all_of_a_history_counts_that_has_features(self):
+        model = fit(X[:40], A[:40], lookback=4)
+        whole = fit(X[:40], A[:40], lookback=4).update(X[40:50], A[40:50])
+        table, _, _ = requested(model, X[:53], history=A[:50])
+        np.testing.assert_array_equal(table.features[:50], whole.observed_.features)
+        np.testing.assert_array_equal(
+            model.predict(X[:53], history=A[:50]), whole.predict(X[50:53])
+        )
+        with pytest.raises(ValueError, match=r"no rows for 2018-11-01, where history has"):
+            model.predict(X[47:53], history=A[:50])
+
+
+@pytest.mark.parametrize("kind", [KernelForecaster, TransformerForecaster])
+def test_steps_within_a_history_are_forecast_one_ahead(kind):
+    model = kind(3, lookback=6).fit(A[:40])
+    steps = A.index[[47, 44, 52, 50]]
+    found = model.predict(steps, history=A[:50])
+    expected = kind(3, lookback=6).fit(A[:40]).update(A[40:50]).predict(steps)
+    pd.testing.assert_series_equal(found, expected)
+    assert found.index.equals(steps)
 
 
 def test_a_history_of_unequal_lengths_ends_with_its_rows():
@@ -167,21 +190,79 @@ def test_a_history_of_unequal_lengths_ends_with_its_rows():
     model, recent = fit(frame[:50]), frame[:50].copy()
     recent.iloc[-5:, 1] = np.nan
     expected = model.predict(history=recent)
-    for steps in (A.index[46:53], A.index[50:53], A.index[46:50]):
-        found = model.predict(steps, history=recent)
-        pd.testing.assert_frame_equal(found, expected, check_freq=False)
+    found = model.predict(A.index[46:53], history=recent)
+    pd.testing.assert_frame_equal(found[4:], expected, check_freq=False)
+
+
+class TestMissingAfterwards:
+    """Gaps between what is known and what follows."""
+
+    values = A.mask(np.isin(np.arange(60), [50, 53, 54]))
+
+    def filled(self, form, missing):
+        """All rows of a form with gaps, and those that a forecaster fills from the whole."""
+        data = {
+            "series": self.values, "array": self.values.to_numpy(),
+            "frame": pd.DataFrame({"a": self.values, "b": WIDE["b"]}),
+            "table": np.column_stack([self.values, WIDE["b"]]),
+        }[form]  # fmt: skip
+        return data, fit(data, missing=missing, season_length=12).observed_
+
+    @pytest.mark.parametrize("missing", ["interpolate", "seasonal"])
+    @pytest.mark.parametrize("form", ["series", "array", "frame", "table"])
+    def test_are_filled_by_both(self, form, missing):
+        data, whole = self.filled(form, missing)
+        for cuts in ([50, 56, 60], [50, 51, 54, 55, 60], [50, 52, 53, 57, 60]):
+            model = fit(data[:50], missing=missing, season_length=12)
+            for start, stop in pairwise(cuts):
+                model.update(data[start:stop])
+                assert len(model.observed_.time) == stop
+            if missing == "interpolate":
+                np.testing.assert_allclose(model.observed_.value, whole.value)
+            assert np.abs(model.observed_.value[:60] - A).max() < 2
+            assert model.observed_.lengths.tolist() == whole.lengths.tolist()
+
+    def test_steps_that_are_not_known_yet_are_forecast_across(self):
+        model = fit(A[:50], missing="interpolate")
+        expected = model.predict(A.index[51:54])
+        found = model.update(self.values[50:51]).predict()
+        pd.testing.assert_series_equal(found, expected, check_freq=False)
+
+    def test_so_are_features(self):
+        holes = X.copy()
+        holes.iloc[[50, 53]] = np.nan
+        whole = fit(holes, self.values, missing="interpolate").observed_
+        model = fit(X[:50], A[:50], missing="interpolate")
+        model.update(holes[50:51], self.values[50:51])
+        model.update(holes[51:], self.values[51:])
+        np.testing.assert_allclose(model.observed_.features, whole.features)
+        np.testing.assert_allclose(model.observed_.value, whole.value)
+
+    def test_series_of_a_dict_follow_columns(self):
+        model = fit(WIDE[:50]).update({"a": A[50:53], "b": WIDE["b"][50:55]})
+        assert len(model.observed_.time) == 55
+        assert model.predict(1).index[0] == A.index[55]
+
+    def test_missing_steps_are_not(self):
+        model = fit(A[:50], missing="interpolate")
+        with pytest.raises(ValueError, match="begins at 2019-04-01, but the next step is"):
+            model.update(A[51:])
+        panel = fit({"a": A[:50], "b": B[:45]}, missing="interpolate")
+        with pytest.raises(ValueError, match="'b' begins at 2019-03-01, but the next step is"):
+            panel.update({"a": A[50:], "b": A[50:]})
 
 
 def test_observations_find_their_series_whatever_the_order():
     frame = pd.DataFrame({name: make_series(seed=i) for i, name in enumerate("abc")})
     frame.iloc[55:, 1] = np.nan
     model = fit(frame[:50])
-    later, rows = read_later(model, frame[["c", "b", "a"]][50:], None)
+    later, rows, what = read_later(model, frame[["c", "b", "a"]][50:], None)
     assert rows is None
+    assert what == "X"
     assert later.names == ["a", "b", "c"]
     assert later.starts.tolist() == [50, 50, 50]
     assert later.lengths.tolist() == [10, 5, 10]
     for name, values in zip("abc", later.values, strict=True):
         np.testing.assert_array_equal(values, frame[name][50:].dropna())
-    few, _ = read_later(model, frame[["b"]][50:55], None)
+    few, _, _ = read_later(model, frame[["b"]][50:55], None)
     assert few.counts.tolist() == [0, 5, 0]

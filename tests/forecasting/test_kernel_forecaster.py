@@ -204,14 +204,15 @@ def make_alike(n=34, n_series=20):
 
 @cache
 def fit_to_shapes():
-    """A forecaster of all of them, which tests may ask but not change."""
-    return KernelForecaster(6, lookback=6).fit(make_shapes())
+    """A forecaster of all of them, which tests may not change."""
+    return KernelForecaster(6, lookback=6, normalize="standard").fit(make_shapes())
 
 
 class TestOwnOrPooled:
     def test_own_windows_where_shapes_differ(self):
         panel = make_shapes()
-        model = KernelForecaster(6, lookback=6).fit({k: v[:-6] for k, v in panel.items()})
+        model = KernelForecaster(6, lookback=6, normalize="standard")
+        model.fit({k: v[:-6] for k, v in panel.items()})
         assert model.pooled_ is False
         found = model.predict()
         for name, own in panel.items():
@@ -253,14 +254,14 @@ class TestOwnOrPooled:
         assert len(rows) == len(errors) <= 500
         assert model.loo_score_ == pytest.approx(np.mean(errors))
 
-    def test_what_is_held_out_does_not_choose(self):
+    def test_what_is_held_out_does_not_choose_windows(self):
         panel, model = make_shapes(), fit_to_shapes()
         # A last fifth without any shape changes intervals, and nothing that was chosen.
         rng = np.random.default_rng(3)
         changed = {name: own.copy() for name, own in panel.items()}
         for own in changed.values():
             own.iloc[-20:] = 5 * rng.normal(size=20)
-        other = KernelForecaster(6, lookback=6).fit(changed)
+        other = KernelForecaster(6, lookback=6, normalize="standard").fit(changed)
         assert other.pooled_ == model.pooled_
         assert other.loo_score_ == pytest.approx(model.loo_score_)
         np.testing.assert_allclose(other.bandwidth_, model.bandwidth_)
@@ -272,7 +273,8 @@ class TestOwnOrPooled:
     def test_series_without_windows_of_their_own_have_those_of_all(self):
         panel = make_shapes()
         short = panel["s0"][:20]
-        model = KernelForecaster(6, lookback=6).fit(panel | {"short": short})
+        model = KernelForecaster(6, lookback=6, normalize="standard")
+        model.fit(panel | {"short": short})
         assert not model.pooled_
         short_of = set(model.explain(k=10_000).query("series == 'short'")["analog"])
         assert short_of == {*panel, "short"}
@@ -331,16 +333,93 @@ class TestAutoLookback:
         assert model.lookback_ == 84
         assert np.abs(model.predict() - values[-12:]).mean() < 0.1
 
-    def test_three_where_more_only_blur(self):
+    def test_two_where_more_only_blur(self):
         # Chaos: the last step tells the next one, and nothing before it does.
         values = [0.3]
         while len(values) < 400:
             values.append(3.9 * values[-1] * (1 - values[-1]))
-        assert KernelForecaster(1, season_length=12).fit(values).lookback_ == 36
+        assert KernelForecaster(1, season_length=12).fit(values).lookback_ == 24
 
-    def test_a_given_bandwidth_has_three_seasons(self):
-        model = KernelForecaster(1, season_length=12, bandwidth=[0.5] * 36)
-        assert model.fit(make_values(400)).lookback_ == 36
+    def test_a_given_bandwidth_has_two_seasons(self):
+        model = KernelForecaster(1, season_length=12, bandwidth=[0.5] * 24)
+        assert model.fit(make_values(400)).lookback_ == 24
+
+    def test_several_series_have_two_seasons(self):
+        panel = {name: make_values(400, seed=i) for i, name in enumerate("ab")}
+        assert KernelForecaster(1, season_length=12).fit(panel).lookback_ == 24
+
+
+class TestNormalize:
+    @pytest.mark.parametrize("normalize", ["seasonal", "standard_seasonal"])
+    @pytest.mark.parametrize("n_series", [1, 2])
+    def test_what_follows_is_relative_to_the_last_season(self, normalize, n_series):
+        panel = {str(i): 5 * (i + 1) * make_values(60, seed=i) for i in range(n_series)}
+        model = KernelForecaster(
+            5, season_length=4, lookback=6, bandwidth=0.8, normalize=normalize
+        )
+        found = model.fit(panel if n_series > 1 else panel["0"]).predict()
+
+        def windows(values):
+            keys, after = lag_matrix(values, 6, 5)
+            keys = np.vstack([keys, values[-6:]])
+            mean = keys[:, 2:].mean(axis=1, keepdims=True)
+            season = keys[:, [2, 3, 4, 5, 2]] - mean
+            level = mean + model.analogs_.share * season
+            unit = np.full_like(mean, np.abs(np.diff(values)).mean() if n_series > 1 else 1)
+            if normalize == "standard_seasonal":
+                unit = keys.std(axis=1, keepdims=True)
+            return (keys - mean) / unit, (after - level[:-1]) / unit[:-1], level[-1], unit[-1]
+
+        parts = {name: windows(values) for name, values in panel.items()}
+        keys, after = (np.vstack([p[i][: len(p[1])] for p in parts.values()]) for i in (0, 1))
+        assert model.pooled_
+        for name, (own, _, level, unit) in parts.items():
+            weights = np.exp(-(((keys - own[-1]) / 0.8) ** 2).sum(axis=1) / 2)
+            expected = level + unit * (weights @ after / weights.sum())
+            np.testing.assert_allclose(found[name] if n_series > 1 else found, expected)
+
+    def test_the_windows_held_out_choose(self):
+        rng, steps = np.random.default_rng(0), np.arange(200)
+        noisy = np.sin(2 * np.pi * steps / 12) + 0.5 * rng.normal(size=200)
+        assert KernelForecaster(6, season_length=12).fit(noisy).normalize_ == "standard"
+        # A trend that is as steep after wild windows as after calm ones.
+        calm = rng.choice([0.1, 3.0], size=(8, 10)).repeat(12, axis=1)
+        panel = {str(i): steps[:120] + own * rng.normal(size=120) for i, own in enumerate(calm)}
+        assert KernelForecaster(6, season_length=12).fit(panel).normalize_ == "seasonal"
+
+    def test_seasons_of_many_series_are_continued(self):
+        # Each series has a season of its own, which windows of others do not have.
+        rng, steps = np.random.default_rng(0), np.arange(72)
+        panel = {
+            str(i): 50
+            + 5 * rng.normal(size=12)[steps % 12]
+            + 0.3 * rng.normal(size=72).cumsum()
+            for i in range(20)
+        }
+        model = KernelForecaster(12, season_length=12).fit(
+            {k: v[:-12] for k, v in panel.items()}
+        )
+        found, naive = model.predict(), {k: v[-24:-12] for k, v in panel.items()}
+        missed, usual = (
+            np.mean([np.abs(own[k] - v[-12:]).mean() for k, v in panel.items()])
+            for own in (found, naive)
+        )
+        assert missed < usual
+        assert model.analogs_.share > 0.9
+
+    def test_noise_is_no_season(self):
+        rng = np.random.default_rng(0)
+        panel = {str(i): rng.normal(size=72) for i in range(20)}
+        model = KernelForecaster(12, season_length=12).fit(panel)
+        assert model.analogs_.share < 0.1
+        assert np.abs(list(model.predict().values())).max() < 1
+
+    def test_beside_a_given_bandwidth_or_too_short_a_window_nothing_is_seasonal(self):
+        values = make_values(120)
+        model = KernelForecaster(2, season_length=12, bandwidth=1.0)
+        assert model.fit(values).normalize_ == "standard"
+        model = KernelForecaster(2, season_length=12, lookback=6)
+        assert model.fit(values).normalize_ in ("standard", "last")
 
 
 def make_updated(normalize, features, seed=0):
@@ -368,7 +447,9 @@ def make_updated(normalize, features, seed=0):
 DAYS = pd.date_range("2024-01-01", periods=90, freq="D")
 
 
-@pytest.mark.parametrize("normalize", ["standard", "last", None])
+@pytest.mark.parametrize(
+    "normalize", ["standard", "last", "seasonal", "standard_seasonal", None]
+)
 @pytest.mark.parametrize("features", [False, True])
 class TestStepsAlreadyObserved:
     """They are forecast from what was observed before them, and from nothing else."""

@@ -60,6 +60,7 @@ def analogs(**parameters):
 CASES = {
     "analogs": (analogs(lookback=8), 1, False),
     "analogs by the last value": (analogs(normalize="last", lookback=8), 3, False),
+    "analogs by the last season": (analogs(lookback=12), 3, False),
     "analogs with features": (analogs(past_features=["past"], lookback=8), 3, True),
     "classical": (weighing("classical"), 1, False),
     "classical in a panel": (weighing("classical"), 3, False),

@@ -179,6 +179,18 @@ def test_origins_of_a_panel_span_six_horizons():
     assert (counts == counts[0]).all()
 
 
+def test_origins_of_large_panels_are_a_horizon_apart_in_long_series_and_twelve_in_short_ones():
+    training = make_training_of(make_walks([200] * 80 + [100] * 20), horizon=12)
+    validation = training.validation
+    for i in range(100):
+        gaps = validation.table.lengths[i] - validation.known[validation.series == i]
+        if i < 80:
+            np.testing.assert_array_equal(np.sort(gaps), 12 * np.arange(1, 7))
+        else:
+            assert len(gaps) == 12
+            assert (gaps.min(), gaps.max()) == (6, 36)
+
+
 def test_nothing_can_be_validated_in_the_shortest_series():
     training = make_training_of(make_walks([3, 4]))
     assert len(training.validation) == len(training.block) == training.n_blocks == 0
@@ -227,3 +239,8 @@ def test_many_series_that_can_be_validated_are_a_panel():
     assert make_training_of(make_walks([20] * 30)).is_panel
     assert not make_training_of(make_walks([20] * 29)).is_panel
     assert not make_training_of(make_walks([4] * 30)).is_panel
+
+
+def test_series_are_long_where_most_have_ten_horizons():
+    assert make_training_of(make_walks([40, 40, 12])).are_long
+    assert not make_training_of(make_walks([400, 39, 39])).are_long

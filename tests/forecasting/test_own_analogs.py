@@ -154,3 +154,20 @@ def test_features_do_not_count():
     np.testing.assert_array_equal(found, held_out)
     expected = analogs.forecast(training.validation)
     np.testing.assert_array_equal(again.forecast(parts["validation"]), expected)
+
+
+def test_series_where_too_few_windows_are_left_have_no_held_out_forecasts():
+    _, training, analogs, held_out = fit((80, 34))
+    short = training.validation.series == 1
+    assert short.any()
+    assert np.isnan(held_out[short]).all()
+    assert np.isfinite(held_out[~short]).all()
+    assert np.isfinite(analogs.forecast(Origins.at_ends(training.origins.table, HORIZON))).all()
+
+
+def test_windows_are_compared_in_parts_that_do_not_change_forecasts(monkeypatch):
+    _, training, analogs, held_out = fit()
+    monkeypatch.setattr("sklearn_attention.forecasting._own_analogs._AT_ONCE", 7 * LOOKBACK)
+    again, in_parts = OwnAnalogs(LOOKBACK, SEASON).fit(training)
+    assert again.temperature == analogs.temperature
+    np.testing.assert_allclose(in_parts, held_out, rtol=1e-11)

@@ -114,6 +114,20 @@ class TestDates:
             ):
                 fit(series).predict("2020")
 
+    @pytest.mark.parametrize("period", [False, True])
+    @pytest.mark.parametrize("kind", [pd.Series, list])
+    def test_that_are_no_index(self, kind, period):
+        series = A.to_period("M") if period else A
+        model, later = fit(series[:50]), series.index[[52, 50]]
+        pd.testing.assert_series_equal(model.predict(kind(later)), model.predict(later))
+
+    def test_that_are_no_timestamps(self):
+        model, later = fit(A[:50]), A.index[[52, 50]]
+        expected = model.predict(later)
+        for dates in (list(map(str, later)), later.to_numpy(), [day.date() for day in later]):
+            found = model.predict(dates)
+            pd.testing.assert_series_equal(found, expected, check_index_type=False)
+
 
 class TestIntervalsBesideForecasts:
     def test_columns(self):
@@ -167,3 +181,34 @@ class TestCrossValidation:
         with pytest.raises(ValueError, match=r"y begins at 2015-01-01.*begin at 2016-01-01"):
             fit(A[12:]).score(A[:12])
         assert np.isfinite(cross_val_score(new(), A, cv=TimeSeriesSplit(3))).all()
+
+
+class TestArrow:
+    """Timestamps of Arrow are read as those of pandas."""
+
+    @staticmethod
+    def indexed(data):
+        return data.set_axis(pd.Index(data.index.astype("timestamp[us][pyarrow]")))
+
+    def test_index(self):
+        pytest.importorskip("pyarrow")
+        later = pd.date_range("2020-01-01", periods=4, freq="MS").as_unit("us")
+        for data in (A, WIDE):
+            model, expected = fit(self.indexed(data[:50])), fit(data[:50]).update(data[50:])
+            model.update(self.indexed(data[50:]))
+            assert model.predict().equals(expected.predict())
+            found = model.predict(self.indexed(pd.DataFrame(index=later)).index)
+            np.testing.assert_array_equal(found, expected.predict(later))
+        found = fit({"a": self.indexed(A), "b": B}).predict()
+        assert found["a"].equals(fit({"a": A, "b": B}).predict()["a"])
+        model = fit(self.indexed(X[:50]), A[:50])
+        found, expected = model.predict(self.indexed(X[50:])), model.predict(X[50:])
+        np.testing.assert_array_equal(found, expected)
+
+    def test_tidy_frame(self):
+        pytest.importorskip("pyarrow")
+        frame = TIDY.assign(place=TIDY["unique_id"] + "x", x=1.5)
+        arrow = frame.convert_dtypes(dtype_backend="pyarrow")
+        past = {"past_features": ["x", "place"]}
+        found, expected = (fit(data, **past).predict() for data in (arrow, frame))
+        pd.testing.assert_frame_equal(found, expected, check_dtype=False)

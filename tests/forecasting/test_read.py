@@ -306,5 +306,8 @@ def test_columns_are_cut_where_they_begin_and_end():
     assert table.starts.tolist() == [2, 0, 8]
     assert table.lengths.tolist() == [5, 9, 1]
     np.testing.assert_array_equal(table.values[0], values[2:7, 0])
-    with pytest.raises(ValueError, match="no value but missing ones"):
-        read_series(values[:, 2:3], may_lack=True)
+    # A single one, or all together, have not ended but lack values.
+    for lacking in (values[:, 2:3], values[:, [2, 2]]):
+        table = read_series(lacking, may_lack=True)
+        assert table.counts.tolist() == [9] * lacking.shape[1]
+        assert np.isnan(table.value).all()

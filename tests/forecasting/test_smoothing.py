@@ -104,6 +104,15 @@ def test_errors_of_extreme_rates_give_the_states():
                 assert alpha * beta * sums[n, k] == pytest.approx(trend, rel=1e-11, abs=1e-11)
 
 
+@pytest.mark.parametrize("level", [0, 1e4])
+def test_long_series_have_the_states_of_short_ones(level, monkeypatch):
+    values = level + make(1, 60)
+    expected = smooth_all(values)
+    monkeypatch.setattr(module, "_LONG", 10)
+    for found, wanted in zip(smooth_all(values), expected, strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-11, atol=1e-10)
+
+
 def test_paths_go_on_from_the_state():
     ((_, _, states),) = smooth([(make(), np.array([0, 2, 2]), np.array([5, 3, 14]))])
     found = states.path(4)

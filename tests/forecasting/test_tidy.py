@@ -117,7 +117,7 @@ class TestTidy:
             (TIDY.drop(columns="y"), "'unique_id' and 'ds', but none of the values"),
             (TIDY.astype({"ds": str}), r"dtype (str|object).*pandas.to_datetime"),
             (TIDY.drop(index=7), "X.*gaps in its index: 2015-08-01"),
-            (TIDY.assign(place="here"), r"not numeric, \['place'\]"),
+            (TIDY.assign(place=TIDY["ds"]), "X has dates or times in column 'place'"),
             (
                 TIDY.assign(unique_id=TIDY["unique_id"].mask(TIDY.index == 4)),
                 "without 'unique_id'",

@@ -1,6 +1,6 @@
-"""Logarithms of series, and whether candidates do better on them."""
+"""The scale that forecasts are made on, logarithms or not, and bounds of what comes back."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -17,14 +17,23 @@ _LARGEST = 700.0
 _NEAR_ZERO, _SHIFT = 0.1, 0.2
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Transform:
-    """The scale that candidates work on, and the way back."""
+    """The scale that forecasts are made on, and the way back."""
 
     log: bool = False
     shift: float = 0.0  # is added before logarithms are taken
     least: float = 1.0  # positive value of the training series, shifted
     bounds: tuple | None = None  # of forecasts, None for an open end
+    # Training series (n_series,) without a negative value, whose forecasts have none either.
+    non_negative: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=bool))
+
+    @classmethod
+    def within(cls, bounds, values):
+        """No other scale; bounds of training series, "auto" by their signs."""
+        if not isinstance(bounds, str):
+            return cls(bounds=bounds)
+        return cls(non_negative=np.array([series.min() >= 0 for series in values]))
 
     def encode(self, table):
         """A table on that scale, of which no step depends on later ones of its series."""
@@ -35,19 +44,40 @@ class Transform:
     def _logarithm(self, values):
         """Logarithms of a series, (n_steps,)."""
         values = values + self.shift
-        if not (values > 0).any():
+        if not (values >= 0).any():
             raise ValueError(
-                "history has no positive value, but the forecaster works on logarithms, since "
-                "no training series is negative: fit it with log=False."
+                "a series has negative values alone, but the forecaster works on logarithms, "
+                "since no training series is negative: fit it with log=False."
             )
         least = np.minimum.accumulate(np.where(values > 0, values, np.inf))
         return np.log(np.maximum(values, _FLOOR * np.where(least < np.inf, least, self.least)))
 
-    def decode(self, values):
-        """Forecasts from those on that scale, of any shape."""
+    def decode(self, values, origins):
+        """Forecasts (n_origins, ...) from those on that scale, at origins in the series."""
         if self.log:
             values = np.exp(np.minimum(values, _LARGEST)) - self.shift
-        return values if self.bounds is None else np.clip(values, *self.bounds)
+        if self.bounds is not None:
+            return np.clip(values, *self.bounds)
+        if not self.non_negative.any():
+            return values
+        # A further series is like those learned from if these are alike; one that has been
+        # negative is free from then on.
+        identity = origins.identity
+        like = np.where(identity >= 0, self.non_negative[identity], self.non_negative.all())
+        least = np.where(like & ~origins.been_negative(), 0.0, -np.inf)
+        return np.maximum(values, least.reshape(-1, *[1] * (values.ndim - 1)))
+
+
+def check_bounds(bounds):
+    """Refuse bounds that are not valid."""
+    if bounds is None or (isinstance(bounds, str) and bounds == "auto"):
+        return
+    ends = () if isinstance(bounds, str) or np.ndim(bounds) == 0 else tuple(bounds)
+    if len(ends) != 2 or (None not in ends and not ends[0] < ends[1]):
+        raise ValueError(
+            f"bounds={bounds!r} is not valid: pass 'auto', None, or a lower and a larger upper "
+            "end, either of which may be None."
+        )
 
 
 def shift_of(values):
@@ -65,18 +95,18 @@ def shift_of(values):
     return float(_SHIFT * np.median(positive))
 
 
-def choose_transform(table, horizon, log, bounds, fit):
+def choose_transform(table, horizon, log, plain, fit):
     """The scale on which candidates have smaller errors on some series, where `log` is "auto".
 
-    `fit(table, logs)` is :func:`fit_combined`. Returns what it found on that scale as well, if
-    that was for all series, otherwise None.
+    `plain` is the Transform without, `fit(table, logs)` is :func:`fit_combined`. Returns what
+    it found on that scale as well, if that was for all series, otherwise None.
     """
     values, shift = table.values, shift_of(table.values)
     flat = np.concatenate(values)
     possible = flat.min() >= 0 and flat.any()
     least = (flat + shift).min(where=flat + shift > 0, initial=np.inf)
-    logarithms = Transform(True, shift, float(least), bounds)
-    plain = replace(logarithms, log=False)
+    plain = replace(plain, shift=shift, least=float(least))
+    logarithms = replace(plain, log=True)
     if log != "auto":
         if log and not possible:
             raise ValueError(
@@ -95,7 +125,7 @@ def choose_transform(table, horizon, log, bounds, fit):
         if len(training.block) == 0:
             return logarithms, None
         origins = replace(training.validation, table=few)
-        missed = transform.decode(held_out) - origins.targets()
+        missed = transform.decode(held_out, origins) - origins.targets()
         error = np.nanmean(np.abs(missed / naive_scales(few.values)[origins.series, None]))
         tried.append((error, transform, fitted))
     _, transform, fitted = min(tried, key=lambda one: one[0])

@@ -1,29 +1,36 @@
-"""Logarithms, the way back, and when they are chosen."""
+"""Logarithms, the way back, when they are chosen, and bounds."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sklearn_attention.forecasting import Table
-from sklearn_attention.forecasting import _logarithms as module
+from sklearn_attention.forecasting import Origins, Table
+from sklearn_attention.forecasting import _transform as module
 from sklearn_attention.forecasting._combination import fit_combined
-from sklearn_attention.forecasting._logarithms import Transform, choose_transform, shift_of
+from sklearn_attention.forecasting._transform import Transform, choose_transform, shift_of
 
 HORIZON = 3
 
 
 def choose(values, log="auto", bounds=None, fit=None):
     table = Table.of(values)
+    plain = Transform.within(bounds, values)
 
     def fitted(table, logs):
         return fit_combined(table, HORIZON, [12.0], 12, logs, ["ridge", "seasonal"])
 
-    return choose_transform(table, HORIZON, log, bounds, fit or fitted)
+    return choose_transform(table, HORIZON, log, plain, fit or fitted)
 
 
 def encoded(transform, values):
     return transform.encode(Table.of([values])).value
+
+
+def decoded(transform, values):
+    return transform.decode(values, Origins.at_ends(Table.of([np.ones(2)]), 1))
 
 
 def growing(n=96, seed=0):
@@ -38,17 +45,32 @@ class TestTransform:
         values = np.array([0.0, 3.0, 1.5])
         transform = Transform(True, 0.5, 0.5)
         np.testing.assert_allclose(encoded(transform, values), np.log(values + 0.5))
-        np.testing.assert_allclose(transform.decode(encoded(transform, values)), values)
         table = Table.of([values])
+        np.testing.assert_allclose(decoded(transform, encoded(transform, values)), values)
         assert Transform().encode(table) is table
-        assert np.isfinite(transform.decode(np.array([1e5])))
+        assert np.isfinite(decoded(transform, np.array([1e5])))
 
     def test_bounds_clip_what_comes_back(self):
         values = np.array([0.1, 0.5, 3.0])
         for log in (False, True):
             transform = Transform(log, 0.0, 1.0, (0.7, None))
-            found = transform.decode(np.log(values) if log else values)
+            found = decoded(transform, np.log(values) if log else values)
             np.testing.assert_allclose(found, [0.7, 0.7, 3.0])
+
+    @pytest.mark.parametrize("log", [False, True])
+    def test_series_without_negative_values_have_none_in_forecasts(self, log):
+        learned = [np.array([1.0, 0.0]), np.array([1.0, -1.0])]
+        table = Table.of([*learned, np.array([2.0, -1.0, 3.0])], identity=np.array([0, 1, -1]))
+        origins = Origins(table, np.array([0, 0, 1, 2, 2, 2]), np.array([0, 2, 2, 0, 1, 3]), 1)
+
+        def is_bounded(values):
+            transform = replace(Transform.within("auto", values), log=log, shift=2.0)
+            found = transform.decode(np.zeros((6, 1, 2)) - 1, origins)
+            return (found == 0).all(axis=(1, 2))
+
+        np.testing.assert_array_equal(is_bounded(learned), [1, 1, 0, 0, 0, 0])
+        # Others are like those learned from, until they are negative for the first time.
+        np.testing.assert_array_equal(is_bounded(learned[:1] * 2), [1, 1, 0, 1, 1, 0])
 
     def test_what_is_not_positive_is_a_tenth_of_the_least_so_far(self):
         transform = Transform(True, 0.0, 7.0)
@@ -62,9 +84,11 @@ class TestTransform:
             found = encoded(transform, values[:n])
             np.testing.assert_array_equal(found, encoded(transform, values)[:n])
 
-    def test_without_any_positive_value_there_are_no_logarithms(self):
-        with pytest.raises(ValueError, match="history has no positive value"):
-            encoded(Transform(True), np.array([0.0, -1.0]))
+    def test_of_negative_values_alone_there_are_none(self):
+        with pytest.raises(ValueError, match="a series has negative values alone"):
+            encoded(Transform(True), np.array([-2.0, -1.0]))
+        found = encoded(Transform(True, 0.0, 7.0), np.zeros(3))
+        np.testing.assert_allclose(np.exp(found), 0.7)
 
 
 @pytest.mark.parametrize(

