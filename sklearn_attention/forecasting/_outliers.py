@@ -1,4 +1,4 @@
-"""Single values far outside of all that their series has been, moved to where it might be."""
+"""Single values far outside of all that their series has been, replaced by the ones before."""
 
 from dataclasses import replace
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from ._windows import by_group
 
-# How improbable a value has to be to be moved: one in so many.
+# How improbable a value has to be to be replaced: one in so many.
 _RARE = 1e6
 
 
@@ -20,13 +20,13 @@ def damped(table):
 
 
 def without_outliers(values):
-    r"""Series, (n_series, n_steps), with values far outside at the ends of the range so far.
+    r"""Series, (n_series, n_steps), each value far outside the range so far as the one before.
 
     Far is farther than :math:`c^{1/n}` times that range, after :math:`n` values: it is narrower
-    than it should be by such a factor with a probability of about :math:`1/c`. A value that is
-    moved counts for the range of the next ones, so that of a shift of the level only the first
-    step is. A step without change takes one from :math:`n`, and so neither steps between
-    plateaus nor counts that are mostly 0 are moved.
+    than it should be by such a factor with a probability of about :math:`1/c`. What is replaced
+    counts for the range of the next values, so that of a shift of the level only the first step
+    is. A step without change takes one from :math:`n`, and so neither steps between
+    plateaus nor counts that are mostly 0 are replaced.
     """
     later = values[:, 2:]
     changes = np.where(values[:, 1:-1] == values[:, :-2], -1.0, 1.0).cumsum(axis=1)
@@ -35,5 +35,5 @@ def without_outliers(values):
         factor = np.where(changes > 0, _RARE ** (1 / np.maximum(changes, 1)), np.inf)
         width = np.where(high > low, high - low, 1.0) * factor
         far = (later > high + width) | (later < low - width)
-    later = np.where(far, np.clip(later, low, high), later)
+    later = np.where(far, values[:, 1:-1], later)
     return np.concatenate([values[:, :2], later], axis=1)
