@@ -36,8 +36,9 @@ _OWN_SHARE, _POOLED_SHARE = 0.5, 0.75
 _SHORTEST, _LONGEST = 4, 1100
 # Share of the windows that a transformer without others is calibrated on, and how many.
 _HELD_OUT, _MOST_CALIBRATED = 0.2, 250
-# Share of errors that a transformer, briefly trained, has to save to be trained.
-_LEAST_SAVED = 0.01
+# Share of errors that a transformer, briefly trained, has to save to be trained: little, since
+# the whole training saves several times as much.
+_LEAST_SAVED = 1e-3
 CANDIDATES = ("classical", "seasonal", "ridge", "analogs", "features", "trees", "transformer")
 # They learn effects of features themselves, and come after the others.
 _WHOLE = (Trees, TransformerCandidate)
