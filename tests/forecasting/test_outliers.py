@@ -2,7 +2,6 @@
 
 import copy
 from itertools import pairwise
-from itertools import pairwise
 
 import numpy as np
 import pandas as pd
