@@ -566,7 +566,7 @@ class OurWindows:
         known = channels.known
         self.model = self.build(horizon).fit(channels.table.iloc[:known])
         self.model.update(channels.table.iloc[known:])
-        self.known, (self.ends, _) = known, self.model._ends(None, None)
+        self.known, (self.ends, *_) = known, self.model._ends(None, None)
         return self
 
     def calibrate(self, channels, horizon):

@@ -67,22 +67,25 @@ def _refuse_one_dimension(X, y):
 
 def _refuse_features(y):
     """Raise if a Series or a frame beside features has columns that can be no series."""
-    columns = [y] if isinstance(y, pd.Series) else [y.iloc[:, i] for i in range(y.shape[1])]
+    frame = pd.DataFrame(y)
+    kinds = [dtype.kind for dtype in frame.dtypes]
     # A few counts may happen to be days or months.
     dated = isinstance(y.index, pd.DatetimeIndex | pd.PeriodIndex) and len(y) >= _FEWEST_DATES
     fields, found = _fields_of(y.index) if dated else {}, {}
-    numbers = any(column.dtype.kind in "iuf" for column in columns)
-    for column in columns:
+    for i, kind in enumerate(kinds):
+        # :func:`refuse_time` compares further columns of numbers.
+        if kind in "iuf" and (i or not dated):
+            continue
+        column = frame.iloc[:, i]
         if isinstance(column.dtype, pd.CategoricalDtype):
             found[column.name] = "categories"
         elif _has_dates(column):
             found[column.name] = "dates"
-        elif column.dtype.kind == "O" and _has_words(column):
+        elif kind == "O" and _has_words(column):
             found[column.name] = "texts"
-        elif column.dtype.kind == "b" and numbers:
+        elif kind == "b" and set(kinds) & set("iuf"):
             found[column.name] = "truth values beside numbers"
-        elif dated and column is columns[0] and column.dtype.kind in "iuf":
-            # :func:`refuse_time` compares the others.
+        elif kind in "iuf":
             same = _same_as_index(column.to_numpy(np.float64, na_value=np.nan), fields)
             if same and same != _COUNT:
                 found[column.name] = same

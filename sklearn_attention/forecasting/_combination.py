@@ -36,6 +36,8 @@ _OWN_SHARE, _POOLED_SHARE = 0.5, 0.75
 _SHORTEST, _LONGEST = 4, 1100
 # Share of the windows that a transformer without others is calibrated on, and how many.
 _HELD_OUT, _MOST_CALIBRATED = 0.2, 250
+# Share of errors that a transformer, briefly trained, has to save to be trained.
+_LEAST_SAVED = 0.01
 CANDIDATES = ("classical", "seasonal", "ridge", "analogs", "features", "trees", "transformer")
 # They learn effects of features themselves, and come after the others.
 _WHOLE = (Trees, TransformerCandidate)
@@ -236,40 +238,71 @@ def fit_combined(table, horizon, seasons, lookback, logs, kinds, share=None):
     if regressors and longest >= least_length(horizon):
         length = choose_lookback(longest, lookback or "auto", horizon, round(seasons[0]))
         candidates += window_regressors(regressors, length)
-    if not candidates and not whole:  # series are too short for those that are wanted
-        candidates.append(Classical(seasons[0], logs))
+    if not candidates:  # series may be too short for those that are wanted
+        candidates = whole or [Classical(seasons[0], logs)]
     effects = None
     if "features" in kinds:
         effects, apart = learn_effects(training, seasons[0])
-    if effects is None or not candidates:
-        candidates, every = fit_each([*candidates, *whole], training)
+    if effects is None:
+        candidates, every = fit_each(candidates, training)
     else:
         candidates, every = fit_without_effects(candidates, training, effects, apart)
-        whole, found = fit_each(whole, training)
-        candidates, every = [*candidates, *whole], np.append(every, found, axis=1)
-    return _weigh(candidates, effects, training, every)
+    weights, usual, held_out = choose_weights(every, training)
+    return CombinedForecast(candidates, effects, weights, usual), training, every, held_out
 
 
 def extend(fitted, candidate):
-    """What :func:`fit_combined` returned, with a further candidate of whole series."""
+    """What :func:`fit_combined` returned, with a further candidate that sees whole series.
+
+    It has the share that leaves the least error of a mixture with the others: there are many
+    of these, and alike.
+    """
     combined, training, every, held_out = fitted
-    if isinstance(candidate, TransformerCandidate) and not candidate.helps(training, held_out):
+    brief = candidate.brief() if isinstance(candidate, TransformerCandidate) else None
+    if brief is not None:
+        found = brief.fit(training)[1][:, 0]
+        if best_share(training, held_out, found)[1] < _LEAST_SAVED:
+            return fitted
+    candidate, forecasts = candidate.fit(training)
+    found, mixed = forecasts[:, 0], held_out.copy()
+    share, _ = best_share(training, held_out, found)
+    if share < _LEAST_WEIGHT:
         return fitted
-    candidate, found = candidate.fit(training)
-    if found.size and np.isnan(found).all():  # there is too little to learn from
-        return fitted
-    candidates, every = [*combined.candidates, candidate], np.append(every, found, axis=1)
-    return _weigh(candidates, combined.effects, training, every)
+    for block in range(training.n_blocks):
+        rows = training.block == block
+        apart = ~training.overlapping(
+            training.validation.series, training.validation.known, block
+        )
+        own = best_share(training, held_out, found, apart if apart.any() else slice(None))[0]
+        there = rows & ~np.isnan(found).any(axis=1)
+        mixed[there] += own * (found - held_out)[there]
+    weights, usual = (
+        np.concatenate([(1 - share) * w, np.full((*w.shape[:-1], 1), share)], axis=-1)
+        for w in (combined.weights, combined.usual)
+    )
+    candidates, every = [*combined.candidates, candidate], np.append(every, forecasts, axis=1)
+    combined = CombinedForecast(candidates, combined.effects, weights, usual)
+    return combined, training, every, mixed
 
 
-def _weigh(candidates, effects, training, every):
-    """What :func:`fit_combined` returns, of fitted candidates and their held-out forecasts."""
-    weights, usual, held_out = choose_weights(every, training)
-    if isinstance(candidates[-1], TransformerCandidate) and not weights[:, -1].any():
-        # It would take most of the time of every forecast.
-        candidates, weights, usual = candidates[:-1], weights[:, :-1], usual[:-1]
-        weights, usual = weights / weights.sum(axis=1, keepdims=True), usual / usual.sum()
-    return CombinedForecast(candidates, effects, weights, usual), training, every, held_out
+def best_share(training, held_out, found, rows=slice(None)):
+    """Share of forecasts in a mixture with the least error, and the share of error it saves.
+
+    Both forecasts are (n_validation, horizon); 0 where there are none.
+    """
+    missed, moved = (training.validation.targets() - held_out)[rows], (found - held_out)[rows]
+    there = ~np.isnan(missed + moved)
+    missed, moved = np.where(there, missed, 0.0), np.where(there, moved, 0.0)
+    # Squares relative to their roots: a few hard stretches do not choose for all others.
+    size = np.sqrt(np.sum((missed - moved / 2) ** 2, axis=1))
+    unit = training.scale[training.validation.series[rows]]
+    size = unit * np.maximum(size, 1e-300)
+    total = np.sum(missed * moved / size[:, None]), np.sum(moved**2 / size[:, None])
+    share = float(np.clip(total[0] / max(total[1], 1e-300), 0.0, 1.0))
+    before, after = (
+        np.sum(np.sqrt(np.sum((missed - s * moved) ** 2, axis=1)) / unit) for s in (0.0, share)
+    )
+    return share, (before - after) / max(before, 1e-300)
 
 
 def fit_transformer(transformer, table, horizon):

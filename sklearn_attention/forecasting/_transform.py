@@ -125,8 +125,11 @@ def choose_transform(table, horizon, log, plain, fit):
         if len(training.block) == 0:
             return logarithms, None
         origins = replace(training.validation, table=few)
-        missed = transform.decode(held_out, origins) - origins.targets()
-        error = np.nanmean(np.abs(missed / naive_scales(few.values)[origins.series, None]))
-        tried.append((error, transform, fitted))
+        found, targets = transform.decode(held_out, origins), origins.targets()
+        missed, size = np.abs(found - targets), np.abs(found) + np.abs(targets)
+        # In units of the series a few that change most choose, in percent those near zero.
+        scaled = np.nanmean(missed / naive_scales(few.values)[origins.series, None])
+        relative = np.nanmean(missed / np.where(size > 0, size, 1.0))
+        tried.append((scaled * relative, transform, fitted))
     _, transform, fitted = min(tried, key=lambda one: one[0])
     return transform, fitted if len(rows) == len(table) else None

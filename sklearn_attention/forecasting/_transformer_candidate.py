@@ -12,8 +12,8 @@ from ._ridges import WindowRidge
 
 # Windows that a transformer is worth training on beside other candidates.
 _FEWEST_WINDOWS = 100
-# Steps of a trial, and share of the mean square that a mixture with it has to save.
-_TRIAL_STEPS, _LEAST_SAVED = 300, 0.02
+# Steps of a brief training.
+_TRIAL_STEPS = 300
 # Windows that the units of features are measured on.
 _MOST_MEASURED = 5000
 # A patch has so many steps, or as many as leave so many patches.
@@ -86,24 +86,13 @@ class TransformerCandidate:
         fitted = replace(self, ridge=ridge).learn(origins)
         return fitted, fitted.forecast(validation)
 
-    def helps(self, training, held_out):
-        """Whether mixtures of a briefly trained one and held-out forecasts are better.
-
-        `held_out` is (n_validation, horizon). Without a trial it is taken to help.
-        """
+    def brief(self):
+        """The same, to be trained briefly, where that is to show whether it helps; or None."""
         most = self.settings.training.max_steps
         if not self.tried or (most is not None and most <= _TRIAL_STEPS):
-            return True
+            return None
         brief = clone(self.settings.training).set_params(max_steps=_TRIAL_STEPS)
-        trial = replace(self, settings=replace(self.settings, training=brief))
-        unit = training.scale[training.validation.series, None]
-        missed = (training.validation.targets() - held_out) / unit
-        moved = (trial.fit(training)[1][:, 0] - held_out) / unit
-        there = ~np.isnan(missed + moved)
-        missed, moved = missed[there], moved[there]
-        share = np.clip(moved @ missed / max(moved @ moved, 1e-300), 0.0, 1.0)
-        saved = missed @ missed - np.sum((missed - share * moved) ** 2)
-        return bool(saved > _LEAST_SAVED * (missed @ missed))
+        return replace(self, settings=replace(self.settings, training=brief))
 
     def learn(self, origins):
         """The same with a network that has learned what the base leaves at some origins."""

@@ -162,7 +162,8 @@ class TransformerForecaster(NetworkParameters, Forecaster):
     came before each origin. Of a long series origins span 60 % of it, a quarter where the
     transformer, or trees of many steps, compete; of a panel its last six horizons, of short
     series three. The temperature of the softmax, and how much a series goes
-    by the errors of all of them, are chosen on blocks that did not choose the weights.
+    by the errors of all of them, are chosen on blocks that did not choose the weights. Trees,
+    and then the transformer, have the share with the least error of a mixture with the others.
 
     The transformer cuts a window into patches [1]_, which with their features become the tokens
     of an encoder [2]_; known features of the horizon are further tokens. All tokens together

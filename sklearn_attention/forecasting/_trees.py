@@ -12,6 +12,8 @@ from ._table import positions
 # as long as each is at most some.
 _ROWS_OF_TREE, _FEWEST_TREES, _MOST_TREES = 20, 50, 200
 _SUM_OF_RATES, _HIGHEST_RATE = 24, 0.2
+# Leaves of a tree: for so many rows each, at least and at most.
+_ROWS_OF_LEAF, _FEWEST_LEAVES, _MOST_LEAVES = 50, 8, 31
 # Blocks are held out in so many groups, each from one fit.
 _PARTS = 2
 # A row is learned from for each step; where there are few steps, several with different
@@ -92,9 +94,10 @@ class Trees:
         if len(aim) < _FEWEST:
             return self
         n_trees = int(np.clip(len(aim) // _ROWS_OF_TREE, _FEWEST_TREES, _MOST_TREES))
+        n_leaves = np.clip(len(aim) // _ROWS_OF_LEAF, _FEWEST_LEAVES, _MOST_LEAVES)
         trees = HistGradientBoostingRegressor(
             max_iter=n_trees, learning_rate=min(_SUM_OF_RATES / n_trees, _HIGHEST_RATE),
-            early_stopping=False, random_state=0,
+            max_leaf_nodes=int(n_leaves), early_stopping=False, random_state=0,
         )  # fmt: skip
         return replace(self, fitted=trees.fit(columns, aim))
 

@@ -10,6 +10,7 @@ from sklearn_attention.forecasting import Origins, Table, _trees
 from sklearn_attention.forecasting import _combination as module
 from sklearn_attention.forecasting._combination import (
     CombinedForecast,
+    best_share,
     choose_weights,
     extend,
     fit_combined,
@@ -234,21 +235,19 @@ class Level:
         return np.stack([one, 2 * one], axis=1)
 
 
-@dataclass(frozen=True, eq=False)
 class Stub(TransformerCandidate):
-    """A transformer that forecasts the truth, or nothing worth it."""
+    """A transformer that forecasts the truth, or nothing worth it; a brief one the same."""
 
-    helpful: bool = True
-
-    def helps(self, training, held_out):
-        return self.helpful
+    def brief(self):
+        return replace(self) if self.tried else None
 
     def fit(self, training):
         if self.network is None:
             return self, np.full((len(training.validation), 1, AHEAD), np.nan)
         missed = float(self.network != "perfect")
         unit = training.scale[training.validation.series, None, None]
-        return self, training.validation.targets()[:, None] + 1e6 * missed * unit
+        signs = np.where(np.arange(len(unit)) % 2, -1.0, 1.0)[:, None, None]
+        return self, training.validation.targets()[:, None] + 1e6 * missed * unit * signs
 
 
 def combined(weights, usual=(0.5, 0, 0, 0.5)):
@@ -330,14 +329,76 @@ class TestFitCombined:
         assert found.weights.shape == (2, len(found.names))
         np.testing.assert_allclose(found.weights.sum(axis=1), 1)
         np.testing.assert_allclose(found.usual.sum(), 1)
-        # Held-out forecasts are of all that competed.
-        assert every.shape[1] == len(found.names) + (network == "worthless")
+        assert every.shape[1] == len(found.names)
         assert np.isfinite(held_out).all()
 
     def test_it_is_not_trained_where_it_does_not_help(self):
-        table = Table.of(make_walks([60, 50]))
+        table, trained = Table.of(make_walks([60, 50])), []
+
+        class Spy(Stub):
+            def fit(self, training):
+                trained.append(self)
+                return super().fit(training)
+
         fitted = fit_combined(table, AHEAD, [1.0], None, False, ["ridge"])
-        assert extend(fitted, Stub(4, network="perfect", helpful=False)) is fitted
+        worthless = Spy(4, network="worthless", tried=True)
+        assert extend(fitted, worthless) is fitted
+        assert len(trained) == 1  # briefly
+        assert worthless not in trained
+        assert extend(fitted, Spy(4, network="perfect", tried=True))[0].transformer
+        assert len(trained) == 3
+
+    def test_where_nothing_was_validated_it_has_no_share(self):
+        table = Table.of([np.array([3.0, 4.0, 5.0])])
+        fitted = fit_combined(table, AHEAD, [1.0], None, False, ["classical"])
+        assert extend(fitted, Stub(4, network="perfect")) is fitted
+
+    def test_a_share_has_the_least_error(self):
+        training = make((90, 60))[0]
+        targets, rng = training.validation.targets(), np.random.default_rng(0)
+        unit = training.scale[training.validation.series, None]
+        one, other = (targets + size * unit * rng.normal(size=targets.shape) for size in (1, 2))
+        share, saved = best_share(training, one, other)
+
+        def error(s):
+            mixed = (1 - s) * one + s * other
+            missed = np.sqrt(np.nansum((mixed - targets) ** 2, axis=1))
+            return np.sum(missed / unit[:, 0])
+
+        tried = [error(s) for s in np.linspace(0, 1, 101)]
+        assert error(share) < 1.02 * min(tried)
+        assert saved == pytest.approx(1 - error(share) / error(0))
+        assert best_share(training, one, targets) == pytest.approx((1, 1))
+        worse = one + (one - targets)
+        assert best_share(training, one, worse) == (0, 0)
+        some = np.where(np.arange(len(unit))[:, None] < 20, np.nan, other)
+        found = best_share(training, one, some)[0]
+        assert found == best_share(training, one, other, slice(20, None))[0]
+
+    def test_held_out_mixtures_are_by_shares_chosen_apart(self):
+        table = Table.of(make_walks([90, 80]))
+        fitted = fit_combined(table, AHEAD, [6.0], None, False, ["seasonal"])
+        _, training, _, before = fitted
+        rng, unit = np.random.default_rng(0), training.scale[:, None]
+        noise = unit[training.validation.series] * rng.normal(size=before.shape)
+        forecasts = training.validation.targets() + noise
+
+        class Noisy(Stub):
+            def fit(self, training):
+                return self, forecasts[:, None]
+
+        model, _, every, held_out = extend(fitted, Noisy(4))
+        share = best_share(training, before, forecasts)[0]
+        np.testing.assert_allclose(model.usual[-1], share)
+        np.testing.assert_allclose(model.weights[:, :-1], (1 - share) * fitted[0].weights)
+        np.testing.assert_array_equal(every[:, -1], forecasts)
+        validation = training.validation
+        for block in range(training.n_blocks):
+            rows = training.block == block
+            overlap = training.overlapping(validation.series, validation.known, block)
+            own = best_share(training, before, forecasts, ~overlap)[0]
+            expected = (1 - own) * before[rows] + own * forecasts[rows]
+            np.testing.assert_allclose(held_out[rows], expected)
 
     def test_so_large_a_share_of_a_long_series_is_validated(self):
         table, arguments = Table.of(make_walks([200])), (AHEAD, [1.0], None, False, ["ridge"])
@@ -348,22 +409,19 @@ class TestFitCombined:
         assert spans == [120, 50]
 
     def test_trees_see_what_others_do_not(self, monkeypatch):
+        monkeypatch.setattr(_trees, "_FEWEST_TREES", 10)
         rng = np.random.default_rng(0)
         flags = (rng.random((204, 1)) < 0.3).astype(float)
         values = 100 + 20 * flags[:200, 0] + rng.normal(size=200)
         table = Table.of([values], features=[flags], known=[0])
-        monkeypatch.setattr(_trees, "_FEWEST_TREES", 10)
-        kinds = ["seasonal", "features", Trees((7.0,))]
-        found, _, every, _ = fit_combined(table, 4, [7.0], None, False, kinds)
+        fitted = fit_combined(table, 4, [7.0], None, False, ["seasonal", "features"])
+        found = extend(fitted, Trees((7.0,)))[0]
         assert found.effects is not None
         assert found.names[-1] == "trees"
         origins = Origins.at_ends(table, 4)
         trees = found.candidates[-1].forecast(origins)[:, 0]
         np.testing.assert_array_equal(found.each(origins)[:, -1], trees)
-        fewer = fit_combined(table, 4, [7.0], None, False, kinds[:2])
-        again, _, extended, _ = extend(fewer, kinds[-1])
-        np.testing.assert_array_equal(extended, every)
-        np.testing.assert_array_equal(again.weights, found.weights)
+        np.testing.assert_array_equal(found.each(origins)[:, :-1], fitted[0].each(origins))
 
     def test_trees_may_be_the_only_ones(self, monkeypatch):
         monkeypatch.setattr(_trees, "_FEWEST_TREES", 10)

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from forecasting_training import make_training_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -113,6 +114,21 @@ class TestChooseTransform:
         noise = np.random.default_rng(0).normal(size=96)
         flat = 12 + 0.5 * steps + 8 * np.sin(2 * np.pi * steps / 12) + noise
         assert not choose([flat])[0].log
+
+    def test_errors_in_percent_count_as_well_as_those_in_units_of_series(self):
+        steps = np.arange(60)
+        series = [1000.0 + steps % 2, 2.0 + steps % 2]  # with units of 1
+        for errors, log in (((0.2, 1.0), True), ((0.2, 0.6), False)):
+
+            def fit(table, logs, errors=errors):
+                training = make_training_of(series, HORIZON)
+                origins = training.validation
+                missed = np.where(logs, (0.75, 0.5), errors)[origins.series, None]
+                found = origins.targets() + missed
+                return None, training, None, np.log(found) if logs else found
+
+            # In units of the series errors are less on the plain scale, .6 and .4 for .625.
+            assert choose(series, fit=fit)[0].log == log
 
     def test_few_of_many_series_are_tried(self, monkeypatch):
         monkeypatch.setattr(module, "_MOST_TRIED", 2)

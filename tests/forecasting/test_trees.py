@@ -8,6 +8,7 @@ import pytest
 from forecasting_training import check_knows_nothing_later, make_walks, unknown_twins
 from sklearn.ensemble import HistGradientBoostingRegressor
 
+from sklearn_attention import Training as TrainingOptions
 from sklearn_attention import TransformerForecaster
 from sklearn_attention.forecasting import Origins, Table, TimeIndex, _transformer_forecaster
 from sklearn_attention.forecasting import _trees as module
@@ -86,8 +87,9 @@ def test_forecasts_are_those_of_a_table_written_out(quick, monkeypatch, drifts):
     columns, level, unit = (np.array(part) for part in zip(*rows_at(places), strict=True))
     values = np.array([table.values[i][k + a] for i, k, a in places])
     trees = HistGradientBoostingRegressor(
-        max_iter=10, learning_rate=0.2, early_stopping=False, random_state=0
-    )
+        max_iter=10, learning_rate=0.2, max_leaf_nodes=len(values) // 50, early_stopping=False,
+        random_state=0,
+    )  # fmt: skip
     trees.fit(columns, (values - level) / unit)
     origins = Origins.at_ends(table, HORIZON).at(np.array([0, 1, 0]), np.array([90, 70, 3]))
     later = [
@@ -188,40 +190,36 @@ class TestCalendar:
 
 
 class TestTrial:
-    """Whether a transformer beside trees is worth its training."""
+    """A brief training of a transformer beside trees."""
 
-    @pytest.mark.parametrize("kind", ["truth", "noise", "nothing"])
-    def test_a_brief_training_decides(self, kind, monkeypatch):
-        training, trained = make_training(), []
-        targets = training.validation.targets()
-        noise = np.random.default_rng(0).normal(size=targets.shape)
-        outcome = {"truth": targets, "noise": targets + 9 * noise, "nothing": np.nan * targets}
-
-        def fit(self, training):
-            trained.append(self.settings.training.max_steps)
-            return self, outcome[kind][:, None]
-
-        monkeypatch.setattr(TransformerCandidate, "fit", fit)
-        settings = NETWORK.settings(TransformerForecaster())
-        one = TransformerCandidate(6, settings=settings, tried=True)
-        assert one.helps(training, targets + noise) == (kind == "truth")
-        assert trained == [300]
-        assert replace(one, tried=False).helps(training, targets)
-        assert trained == [300]
+    def test_is_shorter_than_the_training(self):
+        for most, brief in ((None, 300), (500, 300), (300, None)):
+            training = TrainingOptions(max_steps=most, weight_decay=0.2)
+            settings = NETWORK.settings(TransformerForecaster(training=training))
+            one = TransformerCandidate(6, settings=settings, tried=True)
+            if brief is None:
+                assert one.brief() is None
+                continue
+            found = one.brief().settings.training
+            assert found.max_steps == brief
+            assert found.weight_decay == 0.2
+            assert one.settings.training.max_steps == most
+            assert replace(one, tried=False).brief() is None
 
     def test_is_made_on_long_series_alone(self, quick, monkeypatch):
         X, y = TestForecaster.make(120, 0)
         tried = []
 
-        def helps(self, training, held_out):
-            return tried.append(self.tried)
+        def fit(self, training):
+            tried.append((self.tried, self.settings.training.max_steps))
+            return self, np.full((len(training.validation), 1, 7), np.nan)
 
-        monkeypatch.setattr(TransformerCandidate, "helps", helps)
+        monkeypatch.setattr(TransformerCandidate, "fit", fit)
         TestForecaster.fit(X, y)
         assert not tried
         monkeypatch.setattr(_transformer_forecaster, "_LONG", 120)
         model = TestForecaster.fit(X, y)
-        assert tried == [True]
+        assert tried == [(True, 300)]
         assert model.network_ is None
 
 
