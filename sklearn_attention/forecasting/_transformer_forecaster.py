@@ -39,6 +39,8 @@ _LEAST_CLASSICAL = 1 / 3
 # and of one from which a transformer is tried; a share of long series is then validated.
 _MANY, _LONG, _SHARE_BEHIND = 5000, 20_000, 0.25
 _QUICK = "classical", "seasonal"
+# Candidates that learn effects of features themselves.
+_WHOLE = "trees", "transformer"
 
 
 class TransformerForecaster(NetworkParameters, Forecaster):
@@ -355,12 +357,15 @@ class TransformerForecaster(NetworkParameters, Forecaster):
     def _learn(self, table, context, task_data):
         self.seasons_, self.attention_ = seasons_of(table, self.season_length), None
         task = partial(reported_task, self, context, **task_data)
-        transformer = self._new_transformer(table.lengths.max(), task)
+        kinds, whole = _kinds(self.candidates, self.n_features_in_)
+        transformer = self._new_transformer(table.lengths.max(), task, whole)
         if self.candidates is None:
             self.combined_, validation = fit_transformer(transformer, table, self.horizon_)
             self.calibration_ = Calibration.fit(self._forecasts(validation))
             return
-        kinds, trees = self._kinds()
+        trees = (
+            [Trees(tuple(self.seasons_), self.calendar == "auto")] if "trees" in whole else []
+        )
         many = trees and len(table.value) >= _MANY
         fit = partial(
             fit_combined, horizon=self.horizon_, seasons=self.seasons_,
@@ -385,33 +390,17 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         found = Forecasts(training.validation, held_out, disagreement(every))
         self.calibration_ = Calibration.fit(found, block=training.block)
 
-    def _new_transformer(self, length, task):
+    def _new_transformer(self, length, task, whole):
         """The transformer before it is trained; None where it is no candidate."""
         auto, least = isinstance(self.candidates, str), least_length(self.horizon_)
-        if self.candidates is not None:
-            wanted = self.n_features_in_ if auto else "transformer" in self._names
-            if not wanted or length < (max(_LONG, least) if auto else least):
-                return None
+        least = max(_LONG, least) if auto else least
+        if self.candidates is not None and ("transformer" not in whole or length < least):
+            return None
         sizes = self.lookback, self.horizon_, self.season_length_
         return TransformerCandidate(
             choose_lookback(length, *sizes), self.device, NETWORK.settings(self), task,
             lambda fitted: {"combined_": CombinedForecast.of(fitted)}, tried=auto,
         )  # fmt: skip
-
-    @property
-    def _names(self):
-        """Names among the candidates."""
-        kinds = CANDIDATES if isinstance(self.candidates, str) else self.candidates
-        return {one for one in kinds if isinstance(one, str)}
-
-    def _kinds(self):
-        """Names of candidates and regressors, and beside them a list of trees, or none."""
-        auto = isinstance(self.candidates, str)
-        kinds = CANDIDATES if auto else self.candidates
-        wanted = "trees" in self._names and (self.n_features_in_ or not auto)
-        whole = "trees", "transformer"
-        kinds = [one for one in kinds if not isinstance(one, str) or one not in whole]
-        return kinds, [Trees(tuple(self.seasons_), self.calendar == "auto")] if wanted else []
 
     def _forecasts(self, origins, levels=None):
         candidates = self.combined_.on(self.device)
@@ -441,6 +430,17 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         FeatureRidge, Trees, WindowRegressor, FeatureBasis, FeatureEffects, CandidateAttention,
         TransformerCandidate, Scaling,
     )  # fmt: skip
+
+
+def _kinds(candidates, n_features):
+    """Names of candidates and regressors, and apart the names of those of whole series.
+
+    "auto" has the latter where there are features.
+    """
+    auto = isinstance(candidates, str)
+    kinds = CANDIDATES if auto else [] if candidates is None else list(candidates)
+    whole = [one for one in kinds if isinstance(one, str) and one in _WHOLE]
+    return [one for one in kinds if one not in whole], whole if n_features or not auto else []
 
 
 def _check_candidates(candidates):
