@@ -15,6 +15,9 @@ _LARGEST = 700.0
 # What is added where there are zeros, or values below the first share of their median: a share
 # of the median of positive values.
 _NEAR_ZERO, _SHIFT = 0.1, 0.2
+# Share of zeros from which on logarithms are not tried: errors of what lies between zeros are
+# none of a scale.
+_MOST_ZEROS = 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,8 +117,11 @@ def choose_transform(table, horizon, log, plain, fit):
                 f"value is {flat.min()}: pass log='auto', or add a constant to the series."
             )
         return (logarithms if log else plain), None
-    if not possible:
+    if not possible or np.mean(flat == 0) > _MOST_ZEROS:
         return plain, None
+    # Absolute errors are least at the median, which of counts with zeros is below the mean:
+    # logarithms, which come close to it, would lose a part of the sum.
+    power = 1 if flat.min() > 0 else 2
     rows = evenly_spread(len(values), _MOST_TRIED)
     few = table.take(rows)
     tried = []
@@ -126,7 +132,8 @@ def choose_transform(table, horizon, log, plain, fit):
             return logarithms, None
         origins = replace(training.validation, table=few)
         missed = transform.decode(held_out, origins) - origins.targets()
-        error = np.nanmean(np.abs(missed / naive_scales(few.values)[origins.series, None]))
+        missed = np.abs(missed / naive_scales(few.values)[origins.series, None])
+        error = np.nanmean(missed**power)
         tried.append((error, transform, fitted))
     _, transform, fitted = min(tried, key=lambda one: one[0])
     return transform, fitted if len(rows) == len(table) else None
