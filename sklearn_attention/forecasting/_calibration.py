@@ -16,9 +16,9 @@ _EXACT, _ROUNDING = 1e-9, 1e-6
 _TINY = 1e-100
 # Horizons that the errors of all series count as among those of one, those of a random walk
 # among those of all series, and origins that its growth counts as.
-_BORROWED, _WALKS, _GROWTH_OF_WALKS = 0.5, 2.0, 10
+_BORROWED, _WALKS, _GROWTH_OF_WALKS = 1.0, 4.0, 10
 # Of fewer origins errors are filled up with those of a t distribution.
-_FEWEST = 40
+_FEWEST = 60
 # Errors beyond a quantile of one step ahead from which on they count beside those of all steps.
 _TAIL = 5.0
 # Levels between the median and one that is wanted, which its quantile lies beyond.
@@ -38,7 +38,7 @@ class Calibration:
         Whose quantiles are calibrated, increasing; one level if there are only forecasts.
     errors : ndarray of shape (n_errors, horizon, n_levels)
         Truth less quantile, in units of their series; NaN where nothing was observed. Of fewer
-        than 40 origins, errors of a t distribution as well.
+        than 60 origins, errors of a t distribution as well.
     error, unit : ndarray of shape (n_series,)
         Mean error of each series, and what is left of it where disagreement is allowed for.
     usual : (float, float)
@@ -92,11 +92,13 @@ class Calibration:
         origins, levels = forecasts.origins, np.array(levels)
         table, series, n = origins.table, origins.series, len(origins)
         scale, errors = own_scales(table.values), _missed(forecasts)
-        growth = growth_of_errors(errors, scale[series])
-        weight = _horizons(origins)
+        n_steps = max(2.0, np.median(table.lengths) - 1)
+        walks = growth_of_walks(origins.horizon, n_steps)
+        growth = growth_of_errors(errors, scale[series], walks)
+        weight, walk = _horizons(origins), walks.mean()
 
         def units(errors, rows=slice(None)):
-            return error_units(errors[rows], series[rows], weight[rows], scale, growth)
+            return error_units(errors[rows], series[rows], weight[rows], scale, growth, walk)
 
         error, usual_error, _ = units(errors)
         errors = errors / _growth(forecasts, error[series])[:, :, None]
@@ -110,7 +112,6 @@ class Calibration:
         # Series that are forecast but for rounding say nothing of others.
         errors = errors[clear[series]]
         if len(errors) < _FEWEST:
-            n_steps = max(2.0, np.median(table.lengths) - 1)
             further = errors_of_a_distribution(_FEWEST - len(errors), levels, n_steps)
             errors = np.concatenate([errors, growth[:, None] * further])
         return cls(levels, errors, error, unit, (usual_error, usual), table.lengths)
@@ -284,12 +285,17 @@ def own_scales(values):
     return np.maximum(steps, np.maximum(_EXACT * np.array(sizes), _TINY))
 
 
-def growth_of_errors(errors, scale):
+def growth_of_walks(horizon, n_steps):
+    """Errors of a random walk, whose drift is the mean of so many steps; (horizon,)."""
+    ahead = np.arange(1, horizon + 1)
+    return np.sqrt(ahead * (1 + ahead / n_steps))
+
+
+def growth_of_errors(errors, scale, walks):
     """Mean errors (n_origins, horizon, n_levels) of each step ahead, 1 on average; (horizon,).
 
-    In part those of a random walk, and nearly these where there are few origins.
+    In part those of random walks, (horizon,), and nearly these where there are few origins.
     """
-    walks = np.sqrt(np.arange(1, errors.shape[1] + 1))
     size = np.abs(errors).mean(axis=2) / scale[:, None]
     there = ~np.isnan(size)
     if there.any():
@@ -313,12 +319,13 @@ def _horizons(origins):
     return span / np.bincount(series, minlength=n)[series]
 
 
-def error_units(errors, series, weight, scale, growth):
+def error_units(errors, series, weight, scale, growth, walk):
     """Size of the errors (n_origins, horizon, n_levels) of each series, in part that of all.
 
     That of all is in part that of a random walk. Errors are NaN where nothing was observed.
     `weight` (n_origins,) is how many horizons an origin counts as, `scale` (n_series,) the
-    errors of naive forecasts, `growth` (horizon,) that of errors with steps ahead.
+    errors of naive forecasts, `growth` (horizon,) that of errors with steps ahead, `walk` the
+    mean error of a random walk.
 
     Positive, (n_series,), with that of a series that nothing is known of, in units of `scale`,
     and whether there are errors of each series beyond rounding, (n_series,).
@@ -335,9 +342,8 @@ def error_units(errors, series, weight, scale, growth):
     # Series that are forecast but for rounding, such as constant ones, say nothing of others.
     clear = (count > 0) & (error > _ROUNDING * max(1, error.max(initial=0.0)))
     said = clear if clear.any() else count > 0
-    walks = np.sqrt(np.arange(1, len(growth) + 1)).mean()
     # Sizes differ by factors: one series of large errors must not widen those of all others.
-    logs = (count[said] * np.log(error[said])).sum() + _WALKS * np.log(walks)
+    logs = (count[said] * np.log(error[said])).sum() + _WALKS * np.log(walk)
     usual = float(np.exp(logs / (count[said].sum() + _WALKS)))
     share = count / (count + _BORROWED)
     return scale * usual * np.where(count > 0, error / usual, 1.0) ** share, usual, clear

@@ -15,6 +15,7 @@ from sklearn_attention.forecasting._calibration import (
     error_units,
     errors_at,
     growth_of_errors,
+    growth_of_walks,
     interval_margin,
     own_scales,
     quantile_shift,
@@ -113,12 +114,11 @@ def test_units_of_series_are_in_part_those_of_all():
     errors = np.array([[1.0, 3.0], [np.nan, 4.0], [2.0, 2.0]])[:, :, None]
     series, scale = np.array([0, 0, 2]), np.array([1.0, 5.0, 0.5])
     weight, growth = np.array([0.7, 0.7, 1.0]), np.array([0.5, 1.5])
-    unit, usual, clear = error_units(errors, series, weight, scale, growth)
+    unit, usual, clear = error_units(errors, series, weight, scale, growth, walk=3.0)
     # Mean absolute errors 2, 4 / 1.5 and 2, in units of the series.
     size = [(2 + 4 / 1.5) / 2, 4]
-    walks = (1 + np.sqrt(2)) / 2
-    assert usual == pytest.approx((size[0] ** 1.4 * size[1] * walks**2) ** (1 / 4.4))
-    share = np.array([1.4 / 1.9, 0.0, 1 / 1.5])
+    assert usual == pytest.approx((size[0] ** 1.4 * size[1] * 3**4) ** (1 / 6.4))
+    share = np.array([1.4 / 2.4, 0.0, 1 / 2])
     expected = scale * usual * np.array([size[0] / usual, 1, size[1] / usual]) ** share
     np.testing.assert_allclose(unit, expected)
     np.testing.assert_array_equal(clear, [True, False, True])
@@ -128,8 +128,9 @@ def test_units_of_series_are_in_part_those_of_all():
 def test_a_series_without_errors_does_not_narrow_intervals_of_others(rounding):
     errors = np.array([2.0, 2.0, 3.0, rounding])[:, None, None]
     series, scale, one = np.array([0, 0, 1, 2]), np.ones(3), np.ones(4)
-    unit, usual, clear = error_units(errors, series, one, scale, one[:1])
-    expected, apart, _ = error_units(errors[:3], series[:3], one[:3], scale[:2], one[:1])
+    unit, usual, clear = error_units(errors, series, one, scale, one[:1], walk=1.5)
+    fewer = errors[:3], series[:3], one[:3], scale[:2], one[:1]
+    expected, apart, _ = error_units(*fewer, walk=1.5)
     assert usual == pytest.approx(apart)
     np.testing.assert_allclose(unit[:2], expected)
     np.testing.assert_array_equal(clear, [True, True, False])
@@ -141,20 +142,23 @@ def test_units_follow_the_steps_that_were_observed():
     errors = growth * rng.normal(size=(400, 6))
     scale, series = np.ones(2), np.repeat([0, 1], 200)
     errors[200:, 2:] = np.nan  # of the second series two steps of each origin were
-    found = growth_of_errors(errors[:, :, None], scale[series])
+    found = growth_of_errors(errors[:, :, None], scale[series], growth)
     np.testing.assert_allclose(found, growth / growth.mean(), rtol=0.1)
-    unit, *_ = error_units(errors[:, :, None], series, np.ones(400), scale, found)
+    unit, *_ = error_units(errors[:, :, None], series, np.ones(400), scale, found, walk=1.0)
     np.testing.assert_allclose(unit[1], unit[0], rtol=0.1)
 
 
 def test_growth_of_few_errors_is_that_of_a_random_walk():
-    walks = np.sqrt([1, 2, 3]) / np.sqrt([1, 2, 3]).mean()
-    np.testing.assert_allclose(growth_of_errors(np.empty((0, 3, 1)), np.empty(0)), walks)
+    walks = np.sqrt([1 * (1 + 1 / 6), 2 * (1 + 2 / 6), 3 * (1 + 3 / 6)])
+    np.testing.assert_allclose(growth_of_walks(3, 6), walks)
+    shape = walks / walks.mean()
+    found = growth_of_errors(np.empty((0, 3, 1)), np.empty(0), walks)
+    np.testing.assert_allclose(found, shape)
     flat = np.ones((1, 3, 1))
-    np.testing.assert_allclose(growth_of_errors(flat, np.ones(1)), walks, rtol=0.1)
-    np.testing.assert_allclose(
-        growth_of_errors(np.tile(flat, (999, 1, 1)), 1.0 * np.ones(999)), 1, rtol=0.02
-    )
+    found = growth_of_errors(flat, np.ones(1), walks)
+    np.testing.assert_allclose(found, shape, rtol=0.1)
+    found = growth_of_errors(np.tile(flat, (999, 1, 1)), np.ones(999), walks)
+    np.testing.assert_allclose(found, 1, rtol=0.02)
 
 
 def test_without_origins_errors_are_those_of_a_random_walk():
@@ -162,18 +166,19 @@ def test_without_origins_errors_are_those_of_a_random_walk():
     ends = Origins.at_ends(Table.of(series), 4)
     forecasts = Forecasts(ends.take(slice(0)), np.empty((0, 4)))
     found = Calibration.fit(forecasts)
-    mean = np.sqrt([1, 2, 3, 4]).mean()
+    walks = growth_of_walks(4, 2.5)
+    mean = walks.mean()
     np.testing.assert_allclose(found.unit, [1.5 * mean, 5 / 3 * mean])
     sizes = np.abs(found.errors[:, :, 0]).mean(axis=0)
-    np.testing.assert_allclose(sizes, np.sqrt([1, 2, 3, 4]) / mean, rtol=0.1)
+    np.testing.assert_allclose(sizes, walks / mean, rtol=0.1)
     # Shaped as a distribution of as many differences as the series have.
-    shape = student.ppf(0.9, 2) / student.ppf(0.7, 2)
+    shape = student.ppf(0.9, 2.5) / student.ppf(0.7, 2.5)
     ratio = np.quantile(found.errors[:, 0, 0], 0.9) / np.quantile(found.errors[:, 0, 0], 0.7)
     assert ratio == pytest.approx(shape, rel=0.1)
     of_levels = Calibration.fit(
         replace(forecasts, quantiles=np.empty((0, 4, 2))), levels=[0.1, 0.5]
     )
-    assert of_levels.errors.shape == (40, 4, 2)
+    assert of_levels.errors.shape == (60, 4, 2)
     below = (of_levels.errors < 0).mean(axis=(0, 1))
     np.testing.assert_allclose(below, [0.1, 0.5], atol=0.03)
 
@@ -211,9 +216,9 @@ def test_the_shift_of_a_quantile_is_in_part_its_own():
 
 
 def test_intervals_are_those_of_the_errors_on_the_holdout():
-    series = make_series(n=220)
+    series = make_series(n=320)
     model = Last(3, lookback=4).fit(series)
-    starts = range(4, 220 - 3 + 1)
+    starts = range(4, 320 - 3 + 1)
     holdout = starts[int(np.ceil(0.8 * len(starts))) :]
     errors = np.array([[series.iloc[t + s] - series.iloc[t - 1] for s in range(3)]
                        for t in holdout])[:, :, None]  # fmt: skip
