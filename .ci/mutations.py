@@ -265,8 +265,8 @@ MUTATIONS = [
     ),
     Mutation(
         "forecasting/_calibration.py",
-        "apart, _ = error_units(errors[other], series[other], scale)",
-        "apart, _ = error_units(errors, series, scale)",
+        "apart[~other] = units(errors, other)[0][series[~other]]",
+        "apart[~other] = units(errors)[0][series[~other]]",
         "errors are in units that they have a part in",
     ),
     Mutation(

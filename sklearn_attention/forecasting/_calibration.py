@@ -3,16 +3,26 @@
 from dataclasses import dataclass, field
 
 import numpy as np
+from scipy.stats import t as student
+from sklearn.isotonic import isotonic_regression
 
-from ._metrics import naive_scales
 from ._origins import evenly_spread
 
 # Rounding must not require one more error than needed.
 _SLACK = 1e-9
-# Errors below this share of the largest are rounding.
-_EXACT = 1e-9
-# Origins that the errors of all series count as among those of one.
-_BORROWED = 1.0
+# Differences below this share of the largest value are rounding, as are mean errors below this
+# share of naive ones, and of the largest of any series.
+_EXACT, _ROUNDING = 1e-9, 1e-6
+_TINY = 1e-100
+# Horizons that the errors of all series count as among those of one, those of a random walk
+# among those of all series, and origins that its growth counts as.
+_BORROWED, _WALKS, _GROWTH_OF_WALKS = 1.0, 4.0, 10
+# Of fewer origins errors are filled up with those of a t distribution.
+_FEWEST = 60
+# Errors beyond a quantile of one step ahead from which on they count beside those of all steps.
+_TAIL = 5.0
+# Levels between the median and one that is wanted, which its quantile lies beyond.
+_NESTED = (0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4)
 # Errors since the fit: origins of each series that count, and horizons that held-out errors
 # count as among them. Patterns are learned anew whenever a series has grown by this factor.
 _SINCE, _LEARNED, _GROWTH = 20, 2.0, 1.25
@@ -26,8 +36,9 @@ class Calibration:
     ----------
     levels : ndarray of shape (n_levels,)
         Whose quantiles are calibrated, increasing; one level if there are only forecasts.
-    errors : ndarray of shape (n_held_out, horizon, n_levels)
-        Truth less quantile, in units of their series; NaN where nothing was observed.
+    errors : ndarray of shape (n_errors, horizon, n_levels)
+        Truth less quantile, in units of their series; NaN where nothing was observed. Of fewer
+        than 60 origins, errors of a t distribution as well.
     error, unit : ndarray of shape (n_series,)
         Mean error of each series, and what is left of it where disagreement is allowed for.
     usual : (float, float)
@@ -40,7 +51,9 @@ class Calibration:
     With :math:`\sigma` the mean error of a series and :math:`s` the disagreement of candidates,
     errors are taken to grow like :math:`\sqrt{1 + s / \sigma}`. The unit of an error is from
     other blocks of its series, as those to come are no part of it either: from few blocks it is
-    uncertain, and the errors in such units have the longer tails that make up for it.
+    uncertain, and the errors in such units have the longer tails that make up for it. Where
+    little was held out, units are in part those of a random walk, and errors those of a t
+    distribution with as many degrees of freedom as series have differences.
 
     Examples
     --------
@@ -58,7 +71,7 @@ class Calibration:
     unit: np.ndarray
     usual: tuple
     until: np.ndarray
-    _margins: dict = field(default_factory=dict, init=False, repr=False)
+    _shifts: dict = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
     def fit(cls, forecasts, levels=(0.5,), block=0):
@@ -77,22 +90,30 @@ class Calibration:
         calibration : Calibration
         """
         origins, levels = forecasts.origins, np.array(levels)
-        table = origins.table
-        scale = naive_scales(table.values)
-        if len(origins) == 0:
-            errors = _errors_of_walks(table.values, scale, origins.horizon, len(levels))
-            return cls(levels, errors, scale, scale, (1.0, 1.0), table.lengths)
-        errors, series = _missed(forecasts), origins.series
-        error, usual_error = error_units(errors, series, scale)
+        table, series, n = origins.table, origins.series, len(origins)
+        scale, errors = own_scales(table.values), _missed(forecasts)
+        n_steps = max(2.0, np.median(table.lengths) - 1)
+        walks = growth_of_walks(origins.horizon, n_steps)
+        growth = growth_of_errors(errors, scale[series], walks)
+        weight, walk = _horizons(origins), walks.mean()
+
+        def units(errors, rows=slice(None)):
+            return error_units(errors[rows], series[rows], weight[rows], scale, growth, walk)
+
+        error, usual_error, _ = units(errors)
         errors = errors / _growth(forecasts, error[series])[:, :, None]
-        unit, usual = error_units(errors, series, scale)
-        units = unit[series]
+        unit, usual, clear = units(errors)
+        apart, block = unit[series], np.broadcast_to(block, n)
         for one in np.unique(block):
             other = block != one
             if other.any():
-                apart, _ = error_units(errors[other], series[other], scale)
-                units[~other] = apart[series[~other]]
-        errors = errors / units[:, None, None]
+                apart[~other] = units(errors, other)[0][series[~other]]
+        errors = errors / apart[:, None, None]
+        # Series that are forecast but for rounding say nothing of others.
+        errors = errors[clear[series]]
+        if len(errors) < _FEWEST:
+            further = errors_of_a_distribution(_FEWEST - len(errors), levels, n_steps)
+            errors = np.concatenate([errors, growth[:, None] * further])
         return cls(levels, errors, error, unit, (usual_error, usual), table.lengths)
 
     def intervals(self, forecasts, coverages, drift=1.0, n_blocks=1):
@@ -101,7 +122,7 @@ class Calibration:
         Parameters
         ----------
         forecasts : Forecasts
-            With quantiles of just these ends, if there is a distribution.
+            With quantiles of `levels`, if there is a distribution.
         coverages : sequence of float
         drift : float or ndarray of shape (n_origins,), default=1.0
             Factor of the errors, from :meth:`drift`.
@@ -113,9 +134,8 @@ class Calibration:
         ends : ndarray of shape (n_origins, horizon, 2 * n_coverages)
             Of each coverage the lower end, then the upper.
         """
-        margins = list(map(self._margin, coverages))
-        shifts = np.stack([end for one in margins for end in (-one, one)], axis=-1)
-        found = self._moved(forecasts, shifts, drift, n_blocks)
+        ends = [(1 + side * coverage) / 2 for coverage in coverages for side in (-1, 1)]
+        found = self._found(forecasts, ends, self._end, drift, n_blocks)
         pairs = found.reshape(*found.shape[:2], len(coverages), 2)
         return np.sort(pairs, axis=3).reshape(found.shape)
 
@@ -125,7 +145,7 @@ class Calibration:
         Parameters
         ----------
         forecasts : Forecasts
-            With quantiles of these levels, if there is a distribution.
+            With quantiles of `levels` of the calibration, if there is a distribution.
         levels : sequence of float
         drift : float or ndarray of shape (n_origins,), default=1.0
             Factor of the errors, from :meth:`drift`.
@@ -136,22 +156,33 @@ class Calibration:
         -------
         quantiles : ndarray of shape (n_origins, horizon, n_levels)
         """
-        shifts = [quantile_shift(self.errors, self.levels, level) for level in levels]
-        found = self._moved(forecasts, np.stack(shifts, axis=-1), drift, n_blocks)
-        # Corrections may make quantiles cross.
-        return np.sort(found, axis=2)[:, :, np.argsort(np.argsort(levels))]
+        return self._found(forecasts, levels, self._shift, drift, n_blocks)
 
-    def _margin(self, coverage):
-        """That of :func:`interval_margin`, which is found once."""
-        if coverage not in self._margins:
-            self._margins[coverage] = interval_margin(self.errors, self.levels, coverage)
-        return self._margins[coverage]
+    def _end(self, level):
+        """By how much the end of an interval, at a level, is moved; (horizon,)."""
+        if level == 0.5:
+            return np.zeros(self.errors.shape[1])
+        margin = interval_margin(self.errors, self.levels, abs(2 * level - 1))
+        return margin if level > 0.5 else -margin
 
-    def _moved(self, forecasts, shifts, drift, n_blocks):
+    def _shift(self, level):
+        """By how much the quantile of a level is moved; (horizon,)."""
+        return quantile_shift(self.errors, self.levels, level)
+
+    def _found(self, forecasts, wanted, shift, drift, n_blocks):
+        """Quantiles, moved by `shift` of their level; none lies within those before it."""
+        at = np.unique([*wanted, *_NESTED, 0.5, *(1 - level for level in _NESTED)])
+        for level in at:
+            if (shift.__name__, level) not in self._shifts:
+                self._shifts[shift.__name__, level] = shift(level)
+        shifts = np.stack([self._shifts[shift.__name__, level] for level in at], axis=-1)
+        unit = (np.asarray(drift).reshape(-1, 1) * self._units(forecasts))[:, :, None]
         center = forecasts.mean[:, :, None]
-        found = center if forecasts.quantiles is None else forecasts.quantiles
-        unit = np.asarray(drift).reshape(-1, 1) * self._units(forecasts)
-        found = found + unit[:, :, None] * shifts
+        if forecasts.quantiles is None:
+            found = center + unit * outermost(shifts, at, wanted)
+        else:
+            apart = [errors_at(forecasts.quantiles, self.levels, level) for level in at]
+            found = outermost(np.stack(apart, axis=-1) + unit * shifts, at, wanted)
         # Distances grow by the root of the number of blocks, as in a random walk.
         return center + np.sqrt(n_blocks) * (found - center)
 
@@ -159,7 +190,7 @@ class Calibration:
         """Errors to be expected at the origins; (n_origins, horizon or 1)."""
         identity, scale = forecasts.origins.identity, 1.0
         if (identity < 0).any():
-            scale = forecasts.origins.units(np.ones(len(self.unit)))
+            scale = forecasts.origins.units(np.ones(len(self.unit)), own_scales)
         error, unit = (
             np.where(identity >= 0, learned[identity], scale * usual)
             for learned, usual in zip((self.error, self.unit), self.usual, strict=True)
@@ -245,35 +276,103 @@ def _growth(forecasts, error):
     return np.sqrt(1 + forecasts.disagreement / error[:, None])
 
 
-def _errors_of_walks(values, scale, horizon, n_levels):
-    """Errors of a random walk, for series too short to hold anything out.
+def own_scales(values):
+    """Mean absolute differences between neighbours of series, above rounding; (n_series,)."""
+    steps = [np.abs(np.diff(series)).mean() if len(series) > 1 else 0.0 for series in values]
+    sizes = [np.abs(series).max(initial=0.0) for series in values]
+    lone = np.array(list(map(len, values))) == 1  # nothing tells
+    steps = np.where(lone, sizes, steps)
+    return np.maximum(steps, np.maximum(_EXACT * np.array(sizes), _TINY))
 
-    Steps of all series in their units, times the root of the number of steps ahead.
+
+def growth_of_walks(horizon, n_steps):
+    """Errors of a random walk, whose drift is the mean of so many steps; (horizon,)."""
+    ahead = np.arange(1, horizon + 1)
+    return np.sqrt(ahead * (1 + ahead / n_steps))
+
+
+def growth_of_errors(errors, scale, walks):
+    """Mean errors (n_origins, horizon, n_levels) of each step ahead, 1 on average; (horizon,).
+
+    In part those of random walks, (horizon,), and nearly these where there are few origins.
     """
-    pairs = zip(values, scale, strict=True)
-    steps = np.concatenate([np.zeros(1), *(np.diff(series) / size for series, size in pairs)])
-    growth = np.sqrt(np.arange(1, horizon + 1))
-    return np.repeat((steps[:, None] * growth)[:, :, None], n_levels, axis=2)
+    size = np.abs(errors).mean(axis=2) / scale[:, None]
+    there = ~np.isnan(size)
+    if there.any():
+        size = np.where(there, np.minimum(size, np.nanquantile(size, 0.95)), 0)
+        mean = size.sum() / (there * walks).sum()
+        total = size.sum(axis=0) + _GROWTH_OF_WALKS * mean * walks
+        found = total / (there.sum(axis=0) + _GROWTH_OF_WALKS)
+        walks = found if mean > 0 else walks
+    return walks / walks.mean()
 
 
-def error_units(errors, series, scale):
+def _horizons(origins):
+    """How many horizons all origins of a series span, shared among them; (n_origins,)."""
+    series, n = origins.series, len(origins.table)
+    first, last = np.full(n, np.inf), np.zeros(n)
+    np.minimum.at(first, series, origins.known)
+    np.maximum.at(
+        last, series, np.minimum(origins.known + origins.horizon, origins.table.lengths[series])
+    )
+    span = (last - first)[series] / origins.horizon
+    return span / np.bincount(series, minlength=n)[series]
+
+
+def error_units(errors, series, weight, scale, growth, walk):
     """Size of the errors (n_origins, horizon, n_levels) of each series, in part that of all.
 
+    That of all is in part that of a random walk. Errors are NaN where nothing was observed.
+    `weight` (n_origins,) is how many horizons an origin counts as, `scale` (n_series,) the
+    errors of naive forecasts, `growth` (horizon,) that of errors with steps ahead, `walk` the
+    mean error of a random walk.
+
     Positive, (n_series,), with that of a series that nothing is known of, in units of `scale`,
-    the errors (n_series,) of naive forecasts. Errors are NaN where nothing was observed.
+    and whether there are errors of each series beyond rounding, (n_series,).
     """
-    there = ~np.isnan(errors)
-    total = np.where(there, np.abs(errors), 0).sum(axis=(1, 2))
-    ratio = total / np.maximum(there.sum(axis=(1, 2)), 1) / scale[series]
-    count = np.bincount(series, minlength=len(scale))
-    error = np.bincount(series, ratio, minlength=len(scale)) / np.maximum(count, 1)
-    positive = error > 0
+    size = np.abs(errors).mean(axis=2)
+    there, n = ~np.isnan(size), len(scale)
+    total = np.where(there, size, 0).sum(axis=1) / np.maximum(
+        (there * growth).sum(axis=1), _TINY
+    )
+    weight = np.where(there.any(axis=1), weight, 0)
+    count = np.bincount(series, weight, minlength=n)
+    error = np.bincount(series, weight * total / scale[series], minlength=n)
+    error = np.maximum(error / np.maximum(count, _TINY), _EXACT)
     # Series that are forecast but for rounding, such as constant ones, say nothing of others.
-    clear = error > _EXACT * error.max(initial=0.0)
-    usual = float(np.exp(np.log(error[clear]).mean())) if clear.any() else 1.0
+    clear = (count > 0) & (error > _ROUNDING * max(1, error.max(initial=0.0)))
+    said = clear if clear.any() else count > 0
     # Sizes differ by factors: one series of large errors must not widen those of all others.
+    logs = (count[said] * np.log(error[said])).sum() + _WALKS * np.log(walk)
+    usual = float(np.exp(logs / (count[said].sum() + _WALKS)))
     share = count / (count + _BORROWED)
-    return scale * usual * np.where(positive, error / usual, 1.0) ** share, usual
+    return scale * usual * np.where(count > 0, error / usual, 1.0) ** share, usual, clear
+
+
+def errors_of_a_distribution(n, levels, n_steps):
+    """Quantiles of Student's t less those of levels, of mean size 1; (n, 1, n_levels)."""
+    found = student.ppf((np.arange(n) + 0.5) / n, n_steps)
+    errors = found[:, None, None] - student.ppf(levels, n_steps)
+    size = np.abs(
+        student.ppf((np.arange(1000) + 0.5) / 1000, n_steps)[:, None]
+        - student.ppf(levels, n_steps)
+    )
+    return errors / size.mean()
+
+
+def outermost(found, at, wanted):
+    """Of levels wanted the value farthest from the median among those up to each, (..., n).
+
+    `found` (..., n_levels) is of the levels `at`, those between the median and one wanted and
+    the one itself count: no matter what else is wanted.
+    """
+    nested = np.isin(at, [*_NESTED, 0.5, *(1 - level for level in _NESTED)])
+    columns = []
+    for level in wanted:
+        above = (at >= 0.5) & (at <= level) if level > 0.5 else (at <= 0.5) & (at >= level)
+        values = found[..., above & (nested | (at == level))]
+        columns.append(values.max(axis=-1) if level > 0.5 else values.min(axis=-1))
+    return np.stack(columns, axis=-1)
 
 
 def errors_at(errors, levels, level):
@@ -290,9 +389,9 @@ def interval_margin(errors, levels, coverage):
     Conformalised quantile regression [1]_: the score of an origin is how far the truth lies
     outside of the interval, :math:`E_i = \max(\hat q_{lo} - y_i, y_i - \hat q_{hi})`, and the
     margin its :math:`\lceil (n + 1) c \rceil`-th smallest value; negative where quantiles are
-    too far apart. With point forecasts it is that of the absolute errors. A step with too few
-    scores for the coverage has the margin of the scores of all steps, each in units of the
-    largest root mean square up to its step.
+    too far apart. With point forecasts it is that of the absolute errors. The fewer scores
+    of a step lie beyond its margin, the more it is that of the scores of all steps, each in
+    units of the root mean square of its step.
 
     References
     ----------
@@ -304,24 +403,37 @@ def interval_margin(errors, levels, coverage):
     scores = np.maximum(-below, above)  # NaN where nothing was observed
     counts = np.sum(~np.isnan(scores), axis=0)
     ranks = np.ceil((counts + 1) * coverage - _SLACK).astype(np.int64)
-    ordered = np.sort(scores, axis=0)  # NaN last
-    squares = np.where(np.isnan(scores), 0, scores) ** 2
-    size = np.sqrt(squares.sum(axis=0) / np.maximum(counts, 1))
-    # Sizes do not shrink with the horizon: a step without any score has that of those before.
-    size = np.maximum.accumulate(np.where(counts > 0, size, 0))
-    # Steps with too few scores borrow those of all steps, in units of their size.
+    own = np.sort(scores, axis=0)  # NaN last
+    own = own[np.clip(ranks, 1, len(scores)) - 1, np.arange(scores.shape[1])]
+    size = _sizes(scores, counts)
     pooled = np.sort((scores / np.where(size > 0, size, 1.0)).ravel())
     pooled = pooled[~np.isnan(pooled)]
     rank = min(len(pooled), int(np.ceil((len(pooled) + 1) * coverage - _SLACK)))
-    own = ordered[np.clip(ranks, 1, len(scores)) - 1, np.arange(scores.shape[1])]
-    return np.where(ranks <= counts, own, size * pooled[rank - 1])
+    return _partly(own, size * pooled[max(rank, 1) - 1], counts * (1 - coverage))
 
 
 def quantile_shift(errors, levels, level):
-    """By how much a quantile has to be moved: the quantile of that level of its own errors."""
+    """By how much a quantile has to be moved: the quantile of that level of its own errors.
+
+    In part, where there are few, that of the errors of all steps in units of their size.
+    """
     errors = errors_at(errors, levels, level)
-    there = ~np.isnan(errors).all(axis=0)
-    shift = np.zeros(errors.shape[1])
-    shift[there] = np.nanquantile(errors[:, there], level, axis=0)
-    # A step that nothing was observed of is moved as the last one that was.
-    return shift[np.maximum.accumulate(np.where(there, np.arange(len(there)), 0))]
+    counts = np.sum(~np.isnan(errors), axis=0)
+    own, there = np.zeros(len(counts)), counts > 0
+    own[there] = np.nanquantile(errors[:, there], level, axis=0)
+    size = _sizes(errors, counts)
+    pooled = np.nanquantile(errors / np.where(size > 0, size, 1.0), level)
+    return _partly(own, size * pooled, counts * min(level, 1 - level))
+
+
+def _sizes(scores, counts):
+    """Root mean squares of steps ahead, which do not shrink with the horizon; (horizon,)."""
+    squares = np.where(np.isnan(scores), 0, scores) ** 2
+    mean = squares.sum(axis=0) / np.maximum(counts, 1)
+    return np.sqrt(isotonic_regression(mean, sample_weight=np.maximum(counts, 1e-9)))
+
+
+def _partly(own, of_all, n_beyond):
+    """Quantiles of each step ahead, in part those of all steps, by how many lie beyond them."""
+    share = np.maximum(0, 1 - _TAIL / np.maximum(n_beyond, _TINY))
+    return np.where(share > 0, share * own, 0) + (1 - share) * of_all

@@ -73,7 +73,7 @@ def choose_weights(forecasts, training):
     parts = []
     for block in range(training.n_blocks):
         apart = ~training.overlapping(series, training.validation.known, block)
-        parts.append(relative(apart if apart.any() else slice(None)))
+        parts.append(relative(apart))  # no origins: all candidates alike
     shares = _SHARES_OF_LONG if training.are_long else _SHARES
     tried = []
     for choice in product(_TEMPERATURES, shares if n_series > 1 else _SHARES_OF_ONE):

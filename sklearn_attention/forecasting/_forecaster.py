@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.callback import with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
-from .._base import AttentionEstimator, keeps_state_on_failure
+from .._base import AttentionEstimator, keeps_state_on_failure, warn_user
 from .._columns import Columns
 from .._validation import check_in_open_interval, check_positive
 from ._backtest import backtest
@@ -169,6 +169,12 @@ class Forecaster(AttentionEstimator, ABC):
         self.season_length_ = season_of(table, self.season_length)
         self.scale_ = naive_scales(table.values)
         self.transform_ = Transform.within(self.bounds, self.observed_.values)
+        if table.lengths.max() < self.horizon_:
+            warn_user(
+                f"The series have up to {table.lengths.max()} observations, fewer than "
+                f"horizon={self.horizon_}: errors at later steps have not been observed, and "
+                "intervals there go by those of a random walk."
+            )
         context = self._init_callback_context(max_subtasks=self._max_subtasks)
         context.call_on_fit_task_begin(estimator=self, **task_data)
         self._learn(table, context, task_data)
@@ -282,7 +288,8 @@ class Forecaster(AttentionEstimator, ABC):
         -----
         Split-conformal, for each step ahead: intervals are widened until they contain the
         share wanted, a little more for finite samples, of held-out windows in training. A step
-        with too few of these for the coverage borrows the errors of all steps. The guarantee
+        with few of these for the coverage borrows the errors of all steps, and a forecaster
+        with few windows those of a random walk. The guarantee
         is for windows that are exchangeable; those of a series are only about so. After
         :meth:`update` errors since the fit count as well, though not for a `history`. In the
         i-th block of forecasts made from forecasts, distances to the forecast are multiplied
@@ -311,7 +318,8 @@ class Forecaster(AttentionEstimator, ABC):
 
         Notes
         -----
-        Each quantile is moved by the quantile of its errors on the hold-out.
+        Each quantile is moved by the quantile of its errors on the hold-out. One that then
+        would lie nearer to the median than a level in between has the value of that one.
         """
         check_is_fitted(self)
         levels = check_levels("quantiles", quantiles)
@@ -320,7 +328,7 @@ class Forecaster(AttentionEstimator, ABC):
         def finish(forecasts, drift, n_blocks):
             return self.calibration_.quantiles(forecasts, levels, drift, n_blocks)
 
-        found = self._in_one_pass(table, requested, levels, finish, history is not None)
+        found = self._in_one_pass(table, requested, finish, history is not None)
         return wrap(requested, found, levels)
 
     def score(self, X, y=None):
@@ -464,19 +472,18 @@ class Forecaster(AttentionEstimator, ABC):
 
     def _intervals(self, table, requested, coverages, fresh):
         """Forecasts and the ends of intervals; (n_rows, 1 + 2 n_coverages)."""
-        ends = [(1 + side * coverage) / 2 for coverage in coverages for side in (-1, 1)]
 
         def finish(forecasts, drift, n_blocks):
             found = self.calibration_.intervals(forecasts, coverages, drift, n_blocks)
             return np.concatenate([forecasts.mean[:, :, None], found], axis=2)
 
-        return self._in_one_pass(table, requested, ends, finish, fresh)
+        return self._in_one_pass(table, requested, finish, fresh)
 
-    def _in_one_pass(self, table, requested, levels=None, finish=None, fresh=False):
+    def _in_one_pass(self, table, requested, finish=None, fresh=False):
         """Numbers for requested rows, (n_rows, n_columns), from one pass for each block.
 
         `finish(forecasts, drift, n_blocks)` makes columns, (n_origins, horizon, n_columns), of
-        forecasts with the quantiles of some levels; None for the forecasts alone.
+        forecasts with the quantiles of `calibration_.levels`; None for the forecasts alone.
         """
         plain, series = Origins.at_ends(table, self.horizon_), requested.series
         table = self._encoded(table)
@@ -490,10 +497,11 @@ class Forecaster(AttentionEstimator, ABC):
         n_within = len(origins)
         origins = origins.joined(ends) if n_blocks else origins
         if finish is None:
+            levels, finish = None, _means
             found, drift = self._forecasts(origins), np.ones(len(origins))
-            finish = _means
         else:
-            found, drift = self._forecasts_with_drift(origins, levels, fresh)
+            levels = self.calibration_.levels
+            found, drift = self._forecasts_with_drift(origins, fresh)
         within = finish(found.take(slice(n_within)), drift[:n_within], 1)[:, 0]
         found, drift, blocks = found.take(slice(n_within, None)), drift[n_within:], []
         for block in range(n_blocks):
@@ -508,18 +516,14 @@ class Forecaster(AttentionEstimator, ABC):
         plain = plain.at(series, np.minimum(known, plain.known[series]))
         return self.transform_.decode(rows, plain)
 
-    def _forecasts_with_drift(self, origins, levels, fresh):
+    def _forecasts_with_drift(self, origins, fresh):
         """Forecasts with all that intervals need, and the drift of errors since the fit."""
         calibration, n = self.calibration_, len(origins)
         since, rows = ([], None) if fresh else calibration.origins_since(origins)
         if not len(since):
-            return self._forecasts(origins, levels), np.ones(n)
-        found = self._forecasts(origins.joined(since), [*levels, *calibration.levels])
-        now, since = found.take(slice(n)), found.take(slice(n, None))
-        if found.quantiles is not None:
-            now = replace(now, quantiles=now.quantiles[:, :, : len(levels)])
-            since = replace(since, quantiles=since.quantiles[:, :, len(levels) :])
-        return now, calibration.drift(since, rows)
+            return self._forecasts(origins, calibration.levels), np.ones(n)
+        found = self._forecasts(origins.joined(since), calibration.levels)
+        return found.take(slice(n)), calibration.drift(found.take(slice(n, None)), rows)
 
 
 def _means(forecasts, drift, n_blocks):

@@ -15,6 +15,8 @@ _LARGEST = 700.0
 # What is added where there are zeros, or values below the first share of their median: a share
 # of the median of positive values.
 _NEAR_ZERO, _SHIFT = 0.1, 0.2
+# Share of zeros from which on logarithms are not tried: means of them are far below the mean.
+_MOST_ZEROS = 0.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +116,7 @@ def choose_transform(table, horizon, log, plain, fit):
                 f"value is {flat.min()}: pass log='auto', or add a constant to the series."
             )
         return (logarithms if log else plain), None
-    if not possible:
+    if not possible or (flat == 0).mean() > _MOST_ZEROS:
         return plain, None
     rows = evenly_spread(len(values), _MOST_TRIED)
     few = table.take(rows)
