@@ -95,10 +95,11 @@ class Calibration:
         scale, errors = own_scales(table.values), _missed(forecasts)
         n_steps = max(2.0, np.median(table.lengths) - 1)
         walks = growth_of_walks(origins.horizon, n_steps)
-        growth = growth_of_errors(errors, scale[series], walks)
         # Series that did not change tell nothing, of themselves least of all.
         changing = np.array([np.ptp(own) > 0 for own in table.values])
-        weight, walk = _horizons(origins) * changing[series], walks.mean()
+        clear = changing[series]
+        growth = growth_of_errors(errors[clear], scale[series[clear]], walks)
+        weight, walk = _horizons(origins) * clear, walks.mean()
 
         def units(errors, rows=slice(None)):
             return error_units(errors[rows], series[rows], weight[rows], scale, growth, walk)
@@ -115,7 +116,9 @@ class Calibration:
         # Series that are forecast but for rounding say nothing of others.
         errors = errors[clear[series]]
         if len(errors) < _FEWEST:
-            further = errors_of_a_distribution(_FEWEST - len(errors), levels, n_steps)
+            # Quantiles that were never held out may have no spread at all.
+            apart = levels if len(errors) else np.full(len(levels), 0.5)
+            further = errors_of_a_distribution(_FEWEST - len(errors), apart, n_steps)
             errors = np.concatenate([errors, growth[:, None] * further])
         error, unit = np.where(changing, (error, unit), np.nan)
         return cls(levels, errors, error, unit, (usual_error, usual), table.lengths)
