@@ -40,9 +40,10 @@ class Calibration:
         Truth less quantile, in units of their series; NaN where nothing was observed. Of fewer
         than 60 origins, errors of a t distribution as well.
     error, unit : ndarray of shape (n_series,)
-        Mean error of each series, and what is left of it where disagreement is allowed for.
+        Mean error of each series, and what is left of it where disagreement is allowed for; NaN
+        of those that did not change.
     usual : (float, float)
-        Both of a series that nothing is known of, in units of its naive error.
+        Both of a series that nothing is known of, in units of its naive error so far.
     until : ndarray of int of shape (n_series,)
         Steps of each series when it was learned from.
 
@@ -94,8 +95,11 @@ class Calibration:
         scale, errors = own_scales(table.values), _missed(forecasts)
         n_steps = max(2.0, np.median(table.lengths) - 1)
         walks = growth_of_walks(origins.horizon, n_steps)
-        growth = growth_of_errors(errors, scale[series], walks)
-        weight, walk = _horizons(origins), walks.mean()
+        # Series that did not change tell nothing, of themselves least of all.
+        changing = np.array([np.ptp(own) > 0 for own in table.values])
+        clear = changing[series]
+        growth = growth_of_errors(errors[clear], scale[series[clear]], walks)
+        weight, walk = _horizons(origins) * clear, walks.mean()
 
         def units(errors, rows=slice(None)):
             return error_units(errors[rows], series[rows], weight[rows], scale, growth, walk)
@@ -112,8 +116,11 @@ class Calibration:
         # Series that are forecast but for rounding say nothing of others.
         errors = errors[clear[series]]
         if len(errors) < _FEWEST:
-            further = errors_of_a_distribution(_FEWEST - len(errors), levels, n_steps)
+            # Quantiles that were never held out may have no spread at all.
+            apart = levels if len(errors) else np.full(len(levels), 0.5)
+            further = errors_of_a_distribution(_FEWEST - len(errors), apart, n_steps)
             errors = np.concatenate([errors, growth[:, None] * further])
+        error, unit = np.where(changing, (error, unit), np.nan)
         return cls(levels, errors, error, unit, (usual_error, usual), table.lengths)
 
     def intervals(self, forecasts, coverages, drift=1.0, n_blocks=1):
@@ -188,12 +195,14 @@ class Calibration:
 
     def _units(self, forecasts):
         """Errors to be expected at the origins; (n_origins, horizon or 1)."""
-        identity, scale = forecasts.origins.identity, 1.0
-        if (identity < 0).any():
-            scale = forecasts.origins.units(np.ones(len(self.unit)), own_scales)
+        origins = forecasts.origins
+        learned = (origins.identity >= 0) & ~np.isnan(self.unit[origins.identity])
+        scale = 1.0
+        if not learned.all():
+            scale = origins.units(np.where(np.isnan(self.unit), np.nan, 1.0), own_scales)
         error, unit = (
-            np.where(identity >= 0, learned[identity], scale * usual)
-            for learned, usual in zip((self.error, self.unit), self.usual, strict=True)
+            np.where(learned, own[origins.identity], scale * usual)
+            for own, usual in zip((self.error, self.unit), self.usual, strict=True)
         )
         return unit[:, None] * _growth(forecasts, error)
 
@@ -211,8 +220,9 @@ class Calibration:
         rows : ndarray of int of shape (n_origins, n_since)
             Those before each origin, -1 for none.
         """
-        first = np.full(len(origins.table), np.iinfo(np.int32).max)
-        first[: len(self.until)] = self.until
+        never = np.iinfo(np.int32).max  # of series that units have not been learned of
+        first = np.full(len(origins.table), never)
+        first[: len(self.until)] = np.where(np.isnan(self.unit), never, self.until)
         first = first[origins.series]
         width = np.maximum(origins.known - first - origins.horizon + 1, 0)
         known = np.full((len(origins), _SINCE), -1)

@@ -14,6 +14,7 @@ from sklearn_attention.forecasting import Calibration, Forecaster, Forecasts, Or
 from sklearn_attention.forecasting._calibration import (
     error_units,
     errors_at,
+    errors_of_a_distribution,
     growth_of_errors,
     growth_of_walks,
     interval_margin,
@@ -175,12 +176,41 @@ def test_without_origins_errors_are_those_of_a_random_walk():
     shape = student.ppf(0.9, 2.5) / student.ppf(0.7, 2.5)
     ratio = np.quantile(found.errors[:, 0, 0], 0.9) / np.quantile(found.errors[:, 0, 0], 0.7)
     assert ratio == pytest.approx(shape, rel=0.1)
-    of_levels = Calibration.fit(
-        replace(forecasts, quantiles=np.empty((0, 4, 2))), levels=[0.1, 0.5]
-    )
-    assert of_levels.errors.shape == (60, 4, 2)
-    below = (of_levels.errors < 0).mean(axis=(0, 1))
-    np.testing.assert_allclose(below, [0.1, 0.5], atol=0.03)
+    # Quantiles may have no spread.
+    quantiles = replace(forecasts, quantiles=np.empty((0, 4, 2)))
+    of_levels = Calibration.fit(quantiles, levels=[0.1, 0.5]).errors
+    np.testing.assert_allclose(of_levels, np.repeat(found.errors, 2, axis=2))
+
+
+def test_few_errors_are_filled_up_with_those_of_quantiles():
+    found = errors_of_a_distribution(200, np.array([0.1, 0.5]), n_steps=5)
+    np.testing.assert_allclose((found < 0).mean(axis=(0, 1)), [0.1, 0.5])
+    found = errors_of_a_distribution(2000, np.array([0.5]), n_steps=5)
+    assert np.abs(found).mean() == pytest.approx(1, rel=0.01)
+
+
+@pytest.mark.parametrize("model", [Last(3, lookback=4), KernelForecaster(3, bandwidth=1.0)])
+def test_units_of_a_series_that_did_not_change_are_those_since(model):
+    rng, inside, widths = np.random.default_rng(0), [], []
+    for _ in range(20):
+        later = 5 + rng.normal(size=33)
+        fitted = clone(model).fit(np.full(30, 5.0))
+        np.testing.assert_allclose(fitted.predict_interval(), 5, rtol=1e-6)
+        lower, upper = fitted.update(later[:30]).predict_interval().T
+        inside.append((lower <= later[30:]) & (later[30:] <= upper))
+        widths.append(upper - lower)
+    assert np.mean(inside) > 0.7
+    assert np.max(widths) < 20
+
+
+def test_constant_series_of_a_panel_do_not_change_intervals_of_others():
+    series = {"a": make_series(), "b": 3 * make_series(seed=1)}
+    expected = Last(3, lookback=4).fit(series).predict_interval()
+    constant = pd.Series(7.0, series["a"].index)
+    found = Last(3, lookback=4).fit(series | {"c": constant}).predict_interval()
+    np.testing.assert_allclose(found["c"], 7, rtol=1e-6)
+    for name in series:
+        np.testing.assert_allclose(found[name], expected[name])
 
 
 def test_scales_of_series_that_do_not_change_are_rounding():
