@@ -577,9 +577,9 @@ class OurWindows:
         return np.concatenate([self.model._forecasts(own).mean for own in origins])
 
     def predict_interval(self, past, channel):
-        levels, ends = [(1 - COVERAGE) / 2, (1 + COVERAGE) / 2], []
+        ends = []
         for origins in self._origins(past, channel):
-            found, drift = self.model._forecasts_with_drift(origins, levels, fresh=False)
+            found, drift = self.model._forecasts_with_drift(origins, fresh=False)
             ends.append(self.model.calibration_.intervals(found, [COVERAGE], drift))
         return np.moveaxis(np.concatenate(ends), -1, 0)
 

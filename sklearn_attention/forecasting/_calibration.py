@@ -18,7 +18,7 @@ _TINY = 1e-100
 # among those of all series, and origins that its growth counts as.
 _BORROWED, _WALKS, _GROWTH_OF_WALKS = 1.0, 4.0, 10
 # Of fewer origins errors are filled up with those of a t distribution.
-_FEWEST = 20
+_FEWEST = 60
 # Errors beyond a quantile of one step ahead from which on they count beside those of all steps.
 _TAIL = 5.0
 # Levels between the median and one that is wanted, which its quantile lies beyond.
@@ -38,11 +38,12 @@ class Calibration:
         Whose quantiles are calibrated, increasing; one level if there are only forecasts.
     errors : ndarray of shape (n_errors, horizon, n_levels)
         Truth less quantile, in units of their series; NaN where nothing was observed. Of fewer
-        than 20 origins, errors of a t distribution as well.
+        than 60 origins, errors of a t distribution as well.
     error, unit : ndarray of shape (n_series,)
-        Mean error of each series, and what is left of it where disagreement is allowed for.
+        Mean error of each series, and what is left of it where disagreement is allowed for; NaN
+        of those that did not change.
     usual : (float, float)
-        Both of a series that nothing is known of, in units of its naive error.
+        Both of a series that nothing is known of, in units of its naive error so far.
     until : ndarray of int of shape (n_series,)
         Steps of each series when it was learned from.
 
@@ -92,11 +93,16 @@ class Calibration:
         origins, levels = forecasts.origins, np.array(levels)
         table, series, n = origins.table, origins.series, len(origins)
         scale, errors = own_scales(table.values), _missed(forecasts)
-        growth = growth_of_errors(errors, scale[series])
-        weight = _horizons(origins)
+        n_steps = max(2.0, np.median(table.lengths) - 1)
+        walks = growth_of_walks(origins.horizon, n_steps)
+        # Series that did not change tell nothing, of themselves least of all.
+        changing = np.array([np.ptp(own) > 0 for own in table.values])
+        clear = changing[series]
+        growth = growth_of_errors(errors[clear], scale[series[clear]], walks)
+        weight, walk = _horizons(origins) * clear, walks.mean()
 
         def units(errors, rows=slice(None)):
-            return error_units(errors[rows], series[rows], weight[rows], scale, growth)
+            return error_units(errors[rows], series[rows], weight[rows], scale, growth, walk)
 
         error, usual_error, _ = units(errors)
         errors = errors / _growth(forecasts, error[series])[:, :, None]
@@ -110,9 +116,11 @@ class Calibration:
         # Series that are forecast but for rounding say nothing of others.
         errors = errors[clear[series]]
         if len(errors) < _FEWEST:
-            n_steps = max(2.0, np.median(table.lengths) - 1)
-            further = errors_of_a_distribution(_FEWEST - len(errors), levels, n_steps)
+            # Quantiles that were never held out may have no spread at all.
+            apart = levels if len(errors) else np.full(len(levels), 0.5)
+            further = errors_of_a_distribution(_FEWEST - len(errors), apart, n_steps)
             errors = np.concatenate([errors, growth[:, None] * further])
+        error, unit = np.where(changing, (error, unit), np.nan)
         return cls(levels, errors, error, unit, (usual_error, usual), table.lengths)
 
     def intervals(self, forecasts, coverages, drift=1.0, n_blocks=1):
@@ -175,7 +183,7 @@ class Calibration:
             if (shift.__name__, level) not in self._shifts:
                 self._shifts[shift.__name__, level] = shift(level)
         shifts = np.stack([self._shifts[shift.__name__, level] for level in at], axis=-1)
-        unit = self._units(forecasts, drift)[:, :, None]
+        unit = (np.asarray(drift).reshape(-1, 1) * self._units(forecasts))[:, :, None]
         center = forecasts.mean[:, :, None]
         if forecasts.quantiles is None:
             found = center + unit * outermost(shifts, at, wanted)
@@ -185,20 +193,18 @@ class Calibration:
         # Distances grow by the root of the number of blocks, as in a random walk.
         return center + np.sqrt(n_blocks) * (found - center)
 
-    def _units(self, forecasts, drift):
+    def _units(self, forecasts):
         """Errors to be expected at the origins; (n_origins, horizon or 1)."""
-        error, unit = (drift * own for own in self._learned(forecasts.origins))
+        origins = forecasts.origins
+        learned = (origins.identity >= 0) & ~np.isnan(self.unit[origins.identity])
+        scale = 1.0
+        if not learned.all():
+            scale = origins.units(np.where(np.isnan(self.unit), np.nan, 1.0), own_scales)
+        error, unit = (
+            np.where(learned, own[origins.identity], scale * usual)
+            for own, usual in zip((self.error, self.unit), self.usual, strict=True)
+        )
         return unit[:, None] * _growth(forecasts, error)
-
-    def _learned(self, origins):
-        """`error` and `unit` at some origins; each (n_origins,)."""
-        identity, scale = origins.identity, 1.0
-        if (identity < 0).any():
-            scale = origins.units(np.ones(len(self.unit)), own_scales)
-        return [
-            np.where(identity >= 0, learned[identity], scale * usual)
-            for learned, usual in zip((self.error, self.unit), self.usual, strict=True)
-        ]
 
     def origins_since(self, origins):
         """Origins since the fit whose errors are known at some origins.
@@ -214,8 +220,9 @@ class Calibration:
         rows : ndarray of int of shape (n_origins, n_since)
             Those before each origin, -1 for none.
         """
-        first = np.full(len(origins.table), np.iinfo(np.int32).max)
-        first[: len(self.until)] = self.until
+        never = np.iinfo(np.int32).max  # of series that units have not been learned of
+        first = np.full(len(origins.table), never)
+        first[: len(self.until)] = np.where(np.isnan(self.unit), never, self.until)
         first = first[origins.series]
         width = np.maximum(origins.known - first - origins.horizon + 1, 0)
         known = np.full((len(origins), _SINCE), -1)
@@ -235,7 +242,7 @@ class Calibration:
         return origins.at(series, known, np.minimum(learned, known)), rows
 
     def drift(self, since, rows):
-        """Factors by which errors since the fit exceed the mean ones, in part.
+        """Factors by which errors since the fit exceed those held out, in part.
 
         Parameters
         ----------
@@ -249,8 +256,9 @@ class Calibration:
         -------
         drift : ndarray of shape (n_origins,)
         """
-        # Not in units that grow with the disagreement, which follows changes only afterwards.
-        size = np.nanmean(np.abs(_missed(since)), axis=(1, 2)) / self._learned(since.origins)[0]
+        errors = _missed(since) / self._units(since)[:, :, None]
+        held_out = np.nanmean(np.abs(self.errors)) or 1.0
+        size = np.nanmean(np.abs(errors), axis=(1, 2)) / held_out
         there, known = rows >= 0, since.origins.known
         count = there.sum(axis=1)
         mean = np.where(there, size[rows], 0.0).sum(axis=1) / np.maximum(count, 1)
@@ -287,12 +295,17 @@ def own_scales(values):
     return np.maximum(steps, np.maximum(_EXACT * np.array(sizes), _TINY))
 
 
-def growth_of_errors(errors, scale):
+def growth_of_walks(horizon, n_steps):
+    """Errors of a random walk, whose drift is the mean of so many steps; (horizon,)."""
+    ahead = np.arange(1, horizon + 1)
+    return np.sqrt(ahead * (1 + ahead / n_steps))
+
+
+def growth_of_errors(errors, scale, walks):
     """Mean errors (n_origins, horizon, n_levels) of each step ahead, 1 on average; (horizon,).
 
-    In part those of a random walk, and nearly these where there are few origins.
+    In part those of random walks, (horizon,), and nearly these where there are few origins.
     """
-    walks = np.sqrt(np.arange(1, errors.shape[1] + 1))
     size = np.abs(errors).mean(axis=2) / scale[:, None]
     there = ~np.isnan(size)
     if there.any():
@@ -316,12 +329,13 @@ def _horizons(origins):
     return span / np.bincount(series, minlength=n)[series]
 
 
-def error_units(errors, series, weight, scale, growth):
+def error_units(errors, series, weight, scale, growth, walk):
     """Size of the errors (n_origins, horizon, n_levels) of each series, in part that of all.
 
     That of all is in part that of a random walk. Errors are NaN where nothing was observed.
     `weight` (n_origins,) is how many horizons an origin counts as, `scale` (n_series,) the
-    errors of naive forecasts, `growth` (horizon,) that of errors with steps ahead.
+    errors of naive forecasts, `growth` (horizon,) that of errors with steps ahead, `walk` the
+    mean error of a random walk.
 
     Positive, (n_series,), with that of a series that nothing is known of, in units of `scale`,
     and whether there are errors of each series beyond rounding, (n_series,).
@@ -338,9 +352,8 @@ def error_units(errors, series, weight, scale, growth):
     # Series that are forecast but for rounding, such as constant ones, say nothing of others.
     clear = (count > 0) & (error > _ROUNDING * max(1, error.max(initial=0.0)))
     said = clear if clear.any() else count > 0
-    walks = np.sqrt(np.arange(1, len(growth) + 1)).mean()
     # Sizes differ by factors: one series of large errors must not widen those of all others.
-    logs = (count[said] * np.log(error[said])).sum() + _WALKS * np.log(walks)
+    logs = (count[said] * np.log(error[said])).sum() + _WALKS * np.log(walk)
     usual = float(np.exp(logs / (count[said].sum() + _WALKS)))
     share = count / (count + _BORROWED)
     return scale * usual * np.where(count > 0, error / usual, 1.0) ** share, usual, clear

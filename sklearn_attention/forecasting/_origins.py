@@ -174,6 +174,7 @@ class Origins:
         Parameters
         ----------
         learned : ndarray of shape (n_training_series,)
+            NaN of those that are measured so far as well.
         measure : callable, default=naive_scales
             Units of a list of series, in the place of their naive errors.
 
@@ -182,7 +183,8 @@ class Origins:
         units : ndarray of shape (n_origins,)
         """
         identity = self.identity
-        units, other = learned[identity], np.flatnonzero(identity < 0)
+        units = learned[identity]
+        other = np.flatnonzero((identity < 0) | np.isnan(units))
         if len(other):
             pairs = np.column_stack([self.series, self.known])[other]
             pairs, place = np.unique(pairs, axis=0, return_inverse=True)

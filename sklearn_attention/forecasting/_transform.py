@@ -15,9 +15,8 @@ _LARGEST = 700.0
 # What is added where there are zeros, or values below the first share of their median: a share
 # of the median of positive values.
 _NEAR_ZERO, _SHIFT = 0.1, 0.2
-# Share of zeros from which on logarithms are not tried: errors of what lies between zeros are
-# none of a scale.
-_MOST_ZEROS = 0.1
+# Share of zeros from which on logarithms are not tried: means of them are far below the mean.
+_MOST_ZEROS = 0.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,10 +116,9 @@ def choose_transform(table, horizon, log, plain, fit):
                 f"value is {flat.min()}: pass log='auto', or add a constant to the series."
             )
         return (logarithms if log else plain), None
-    if not possible or np.mean(flat == 0) > _MOST_ZEROS:
+    if not possible or (flat == 0).mean() > _MOST_ZEROS:
         return plain, None
-    # Absolute errors are least at the median, which of counts with zeros is below the mean:
-    # logarithms, which come close to it, would lose a part of the sum.
+    # Absolute errors are least at the median, which of counts with zeros is below the mean.
     power = 1 if flat.min() > 0 else 2
     rows = evenly_spread(len(values), _MOST_TRIED)
     few = table.take(rows)

@@ -35,10 +35,9 @@ from ._windows import choose_lookback, least_length
 NETWORK = NetworkDefaults(foreign=("validation_fraction", "patience"))
 # Weight of the classical candidates from which on attention over them is learned.
 _LEAST_CLASSICAL = 1 / 3
-# Steps of series from which, beside trees, quick candidates choose whether logarithms are used,
-# and of one from which a transformer is tried; a share of long series is then validated.
+# Steps of series from which, beside trees, a smaller share of long series is validated, and of
+# one from which a transformer is tried.
 _MANY, _LONG, _SHARE_BEHIND = 5000, 20_000, 0.25
-_QUICK = "classical", "seasonal"
 # Candidates that learn effects of features themselves.
 _WHOLE = "trees", "transformer"
 
@@ -372,12 +371,10 @@ class TransformerForecaster(NetworkParameters, Forecaster):
             lookback=None if self.lookback == "auto" else int(self.lookback),
             share=_SHARE_BEHIND if transformer or many else None,
         )  # fmt: skip
-        quick = [one for one in kinds if many and isinstance(one, str) and one in _QUICK]
         self.transform_, fitted = choose_transform(
-            table, self.horizon_, self.log, self.transform_,
-            partial(fit, kinds=quick or kinds or trees),
-        )  # fmt: skip
-        if fitted is None or quick:
+            table, self.horizon_, self.log, self.transform_, partial(fit, kinds=kinds or trees)
+        )
+        if fitted is None:
             fitted = fit(self.transform_.encode(table), logs=self.log_, kinds=kinds or trees)
         further = [*(trees if kinds else ()), *([transformer] if transformer else ())]
         self.combined_, training, every, held_out = reduce(extend, further, fitted)

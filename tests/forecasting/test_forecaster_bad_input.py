@@ -236,16 +236,9 @@ def test_a_constant_is_forecast(constant, normalize):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model = KernelForecaster(3, normalize=normalize).fit(series)
-        np.testing.assert_allclose(model.predict(7), constant)
-        np.testing.assert_allclose(model.predict_interval(7, 0.5), constant, atol=1e-50)
+        np.testing.assert_allclose(model.predict(7), constant, atol=1e-90)
+        np.testing.assert_allclose(model.predict_interval(7, 0.5), constant, atol=1e-90)
         assert model.score(series) == pytest.approx(0)
-
-
-def test_fewer_observations_than_steps_are_warned_of():
-    series = {"a": SERIES[:9], "b": SERIES[:25]}
-    with pytest.warns(UserWarning, match="up to 25 observations, fewer than horizon=26"):
-        TransformerForecaster(26, candidates=["seasonal"], season_length=1).fit(series)
-    TransformerForecaster(25, candidates=["seasonal"], season_length=1).fit(series)
 
 
 def test_a_stretch_without_change_does_not_spoil_the_average():
