@@ -14,7 +14,8 @@ _SLACK = 1e-9
 # share of naive ones, and of the largest of any series.
 _EXACT, _ROUNDING = 1e-9, 1e-6
 _TINY = 1e-100
-# Horizons that the errors of all series count as among those of one, those of a random walk
+# Squared horizons that the errors of all series count as among those of one (a fraction of one
+# tells next to nothing, several almost all), horizons of those of a random walk
 # among those of all series, and origins that its growth counts as.
 _BORROWED, _WALKS, _GROWTH_OF_WALKS = 1.0, 4.0, 10
 # Of fewer origins errors are filled up with those of a t distribution.
@@ -344,7 +345,7 @@ def error_units(errors, series, weight, scale, growth, walk):
     # Sizes differ by factors: one series of large errors must not widen those of all others.
     logs = (count[said] * np.log(error[said])).sum() + _WALKS * np.log(walk)
     usual = float(np.exp(logs / (count[said].sum() + _WALKS)))
-    share = count / (count + _BORROWED)
+    share = count**2 / (count**2 + _BORROWED)
     return scale * usual * np.where(count > 0, error / usual, 1.0) ** share, usual, clear
 
 

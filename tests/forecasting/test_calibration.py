@@ -119,7 +119,7 @@ def test_units_of_series_are_in_part_those_of_all():
     # Mean absolute errors 2, 4 / 1.5 and 2, in units of the series.
     size = [(2 + 4 / 1.5) / 2, 4]
     assert usual == pytest.approx((size[0] ** 1.4 * size[1] * 3**4) ** (1 / 6.4))
-    share = np.array([1.4 / 2.4, 0.0, 1 / 2])
+    share = np.array([1.4**2 / (1.4**2 + 1), 0.0, 1 / 2])
     expected = scale * usual * np.array([size[0] / usual, 1, size[1] / usual]) ** share
     np.testing.assert_allclose(unit, expected)
     np.testing.assert_array_equal(clear, [True, False, True])
