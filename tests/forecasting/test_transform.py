@@ -139,5 +139,14 @@ class TestChooseTransform:
         with pytest.raises(ValueError, match=r"log=True is for .* least value is -?[01].0"):
             choose(series, True)
 
+    def test_there_are_none_where_there_are_zeros(self):
+        values = growing()
+        values[::24] = 0
+        with pytest.raises(ZeroDivisionError):  # few zeros: both are fitted
+            choose([values], fit=lambda table, logs: 1 / 0)
+        values[::12] = 0
+        assert not choose([values], fit=pytest.fail)[0].log
+        assert choose([values], True)[0].log
+
     def test_where_nothing_can_be_validated_logarithms_are_taken(self):
         assert choose([np.array([1.0, 2.0])])[0].log
