@@ -14,7 +14,8 @@ _SLACK = 1e-9
 # share of naive ones, and of the largest of any series.
 _EXACT, _ROUNDING = 1e-9, 1e-6
 _TINY = 1e-100
-# Horizons that the errors of all series count as among those of one, those of a random walk
+# Squared horizons that the errors of all series count as among those of one (a fraction of one
+# tells next to nothing, several almost all), horizons of those of a random walk
 # among those of all series, and origins that its growth counts as.
 _BORROWED, _WALKS, _GROWTH_OF_WALKS = 1.0, 4.0, 10
 # Of fewer origins errors are filled up with those of a t distribution.
@@ -60,10 +61,10 @@ class Calibration:
     --------
     >>> import numpy as np
     >>> from sklearn_attention.forecasting import Calibration, Forecasts, Origins, Table
-    >>> origins = Origins.within(Table.of([np.arange(8.0)]), horizon=1)
+    >>> origins = Origins.within(Table.of([np.arange(80.0)]), horizon=1)
     >>> naive = Forecasts(origins, origins.past(1))
     >>> Calibration.fit(naive).intervals(naive, [0.5])[-1]
-    array([[5., 7.]])
+    array([[77., 79.]])
     """
 
     levels: np.ndarray
@@ -142,7 +143,7 @@ class Calibration:
             Of each coverage the lower end, then the upper.
         """
         ends = [(1 + side * coverage) / 2 for coverage in coverages for side in (-1, 1)]
-        found = self._found(forecasts, ends, self._end, drift, n_blocks)
+        found = self._found(forecasts, ends, interval_end, drift, n_blocks)
         pairs = found.reshape(*found.shape[:2], len(coverages), 2)
         return np.sort(pairs, axis=3).reshape(found.shape)
 
@@ -163,26 +164,15 @@ class Calibration:
         -------
         quantiles : ndarray of shape (n_origins, horizon, n_levels)
         """
-        return self._found(forecasts, levels, self._shift, drift, n_blocks)
-
-    def _end(self, level):
-        """By how much the end of an interval, at a level, is moved; (horizon,)."""
-        if level == 0.5:
-            return np.zeros(self.errors.shape[1])
-        margin = interval_margin(self.errors, self.levels, abs(2 * level - 1))
-        return margin if level > 0.5 else -margin
-
-    def _shift(self, level):
-        """By how much the quantile of a level is moved; (horizon,)."""
-        return quantile_shift(self.errors, self.levels, level)
+        return self._found(forecasts, levels, quantile_shift, drift, n_blocks)
 
     def _found(self, forecasts, wanted, shift, drift, n_blocks):
         """Quantiles, moved by `shift` of their level; none lies within those before it."""
         at = np.unique([*wanted, *_NESTED, 0.5, *(1 - level for level in _NESTED)])
         for level in at:
-            if (shift.__name__, level) not in self._shifts:
-                self._shifts[shift.__name__, level] = shift(level)
-        shifts = np.stack([self._shifts[shift.__name__, level] for level in at], axis=-1)
+            if (shift, level) not in self._shifts:
+                self._shifts[shift, level] = shift(self.errors, self.levels, level)
+        shifts = np.stack([self._shifts[shift, level] for level in at], axis=-1)
         unit = (np.asarray(drift).reshape(-1, 1) * self._units(forecasts))[:, :, None]
         center = forecasts.mean[:, :, None]
         if forecasts.quantiles is None:
@@ -288,10 +278,12 @@ def _growth(forecasts, error):
 
 def own_scales(values):
     """Mean absolute differences between neighbours of series, above rounding; (n_series,)."""
-    steps = [np.abs(np.diff(series)).mean() if len(series) > 1 else 0.0 for series in values]
     sizes = [np.abs(series).max(initial=0.0) for series in values]
-    lone = np.array(list(map(len, values))) == 1  # nothing tells
-    steps = np.where(lone, sizes, steps)
+    # Of a single value nothing tells but its size.
+    steps = [
+        np.abs(np.diff(series)).mean() if len(series) > 1 else size
+        for series, size in zip(values, sizes, strict=True)
+    ]
     return np.maximum(steps, np.maximum(_EXACT * np.array(sizes), _TINY))
 
 
@@ -322,9 +314,8 @@ def _horizons(origins):
     series, n = origins.series, len(origins.table)
     first, last = np.full(n, np.inf), np.zeros(n)
     np.minimum.at(first, series, origins.known)
-    np.maximum.at(
-        last, series, np.minimum(origins.known + origins.horizon, origins.table.lengths[series])
-    )
+    np.maximum.at(last, series, origins.known + origins.horizon)
+    last = np.minimum(last, origins.table.lengths)
     span = (last - first)[series] / origins.horizon
     return span / np.bincount(series, minlength=n)[series]
 
@@ -342,9 +333,8 @@ def error_units(errors, series, weight, scale, growth, walk):
     """
     size = np.abs(errors).mean(axis=2)
     there, n = ~np.isnan(size), len(scale)
-    total = np.where(there, size, 0).sum(axis=1) / np.maximum(
-        (there * growth).sum(axis=1), _TINY
-    )
+    total = np.where(there, size, 0).sum(axis=1)
+    total /= np.maximum((there * growth).sum(axis=1), _TINY)
     weight = np.where(there.any(axis=1), weight, 0)
     count = np.bincount(series, weight, minlength=n)
     error = np.bincount(series, weight * total / scale[series], minlength=n)
@@ -355,32 +345,30 @@ def error_units(errors, series, weight, scale, growth, walk):
     # Sizes differ by factors: one series of large errors must not widen those of all others.
     logs = (count[said] * np.log(error[said])).sum() + _WALKS * np.log(walk)
     usual = float(np.exp(logs / (count[said].sum() + _WALKS)))
-    share = count / (count + _BORROWED)
+    share = count**2 / (count**2 + _BORROWED)
     return scale * usual * np.where(count > 0, error / usual, 1.0) ** share, usual, clear
 
 
 def errors_of_a_distribution(n, levels, n_steps):
     """Quantiles of Student's t less those of levels, of mean size 1; (n, 1, n_levels)."""
-    found = student.ppf((np.arange(n) + 0.5) / n, n_steps)
-    errors = found[:, None, None] - student.ppf(levels, n_steps)
-    size = np.abs(
-        student.ppf((np.arange(1000) + 0.5) / 1000, n_steps)[:, None]
-        - student.ppf(levels, n_steps)
-    )
-    return errors / size.mean()
+
+    def spread(n):
+        found = student.ppf((np.arange(n) + 0.5) / n, n_steps)
+        return found[:, None, None] - student.ppf(levels, n_steps)
+
+    return spread(n) / np.abs(spread(1000)).mean()
 
 
 def outermost(found, at, wanted):
-    """Of levels wanted the value farthest from the median among those up to each, (..., n).
+    """Of each level wanted the value farthest from the median of levels up to it; (..., n).
 
-    `found` (..., n_levels) is of the levels `at`, those between the median and one wanted and
-    the one itself count: no matter what else is wanted.
+    `found` (..., n_levels) is of the levels `at`: usual ones count, no matter what is wanted.
     """
-    nested = np.isin(at, [*_NESTED, 0.5, *(1 - level for level in _NESTED)])
+    usual = np.isin(at, [*_NESTED, 0.5, *(1 - level for level in _NESTED)])
     columns = []
     for level in wanted:
-        above = (at >= 0.5) & (at <= level) if level > 0.5 else (at <= 0.5) & (at >= level)
-        values = found[..., above & (nested | (at == level))]
+        within = (at >= 0.5) & (at <= level) if level > 0.5 else (at <= 0.5) & (at >= level)
+        values = found[..., within & (usual | (at == level))]
         columns.append(values.max(axis=-1) if level > 0.5 else values.min(axis=-1))
     return np.stack(columns, axis=-1)
 
@@ -393,6 +381,12 @@ def errors_at(errors, levels, level):
     return errors[..., below] + (place - below) * (errors[..., above] - errors[..., below])
 
 
+def interval_end(errors, levels, level):
+    """By how much the end of an interval, at a level, is moved; (horizon,)."""
+    margin = interval_margin(errors, levels, abs(2 * level - 1))
+    return np.sign(level - 0.5) * margin
+
+
 def interval_margin(errors, levels, coverage):
     r"""By how much an interval between two quantiles has to be widened; (horizon,).
 
@@ -400,8 +394,7 @@ def interval_margin(errors, levels, coverage):
     outside of the interval, :math:`E_i = \max(\hat q_{lo} - y_i, y_i - \hat q_{hi})`, and the
     margin its :math:`\lceil (n + 1) c \rceil`-th smallest value; negative where quantiles are
     too far apart. With point forecasts it is that of the absolute errors. The fewer scores
-    of a step lie beyond its margin, the more it is that of the scores of all steps, each in
-    units of the root mean square of its step.
+    of a step lie beyond its margin, the more it is that of all steps, in units of their sizes.
 
     References
     ----------

@@ -127,7 +127,7 @@ def test_units_of_series_are_in_part_those_of_all():
     # Mean absolute errors 2, 4 / 1.5 and 2, in units of the series.
     size = [(2 + 4 / 1.5) / 2, 4]
     assert usual == pytest.approx((size[0] ** 1.4 * size[1] * 3**4) ** (1 / 6.4))
-    share = np.array([1.4 / 2.4, 0.0, 1 / 2])
+    share = np.array([1.4**2 / (1.4**2 + 1), 0.0, 1 / 2])
     expected = scale * usual * np.array([size[0] / usual, 1, size[1] / usual]) ** share
     np.testing.assert_allclose(unit, expected)
     np.testing.assert_array_equal(clear, [True, False, True])
@@ -197,7 +197,14 @@ def test_few_errors_are_filled_up_with_those_of_quantiles():
     assert np.abs(found).mean() == pytest.approx(1, rel=0.01)
 
 
-@pytest.mark.parametrize("model", [Last(3, lookback=4), KernelForecaster(3, bandwidth=1.0)])
+@pytest.mark.parametrize(
+    "model",
+    [
+        Last(3, lookback=4),
+        pytest.param(KernelForecaster(3, bandwidth=1.0), marks=pytest.mark.slow),
+    ],
+    ids=["last", "kernel"],
+)
 def test_units_of_a_series_that_did_not_change_are_those_since(model):
     rng, inside, widths = np.random.default_rng(0), [], []
     for _ in range(20):
@@ -510,6 +517,33 @@ def check_coverage_of_candidates(drifting, seeds):
 @pytest.mark.parametrize("drifting", [False, True])
 def test_coverage_of_candidates_on_simulated_series(drifting):
     check_coverage_of_candidates(drifting, [2])
+
+
+def make_short(kind, n, rng):
+    """A random walk, noise, or a trend with noise; of n steps and three."""
+    noise = rng.normal(size=n + 3)
+    return {"walk": noise.cumsum(), "noise": noise, "trend": 0.5 * np.arange(n + 3) + noise}[
+        kind
+    ]
+
+
+def check_coverage_of_short_series(kind, lengths, n_series):
+    inside, widths = [], []
+    for n in lengths:
+        for seed in range(n_series):
+            values = 100 + 10 * make_short(kind, n, np.random.default_rng([n, seed]))
+            lower, upper = TransformerForecaster(3).fit(values[:n]).predict_interval().T
+            inside.append((lower <= values[n:]) & (values[n:] <= upper))
+            widths.append((upper - lower) / 10)
+    assert 0.84 <= np.mean(inside) <= 0.96
+    assert np.min(widths) > 0.05
+    assert np.max(widths) < 100
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["walk", "noise", "trend"])
+def test_coverage_of_short_series(kind):
+    check_coverage_of_short_series(kind, (4, 5, 6, 8, 11, 15), 30)
 
 
 @pytest.mark.slow

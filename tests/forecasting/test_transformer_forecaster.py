@@ -404,6 +404,25 @@ def few_observations(n, horizon):
     return warns if n < horizon else nullcontext()
 
 
+@pytest.mark.parametrize("rate", [0.5, 3.0])
+def test_forecasts_of_counts_have_their_mean(rate):
+    rng, found, ends = np.random.default_rng(0), [], []
+    for _ in range(4):
+        model = TransformerForecaster(12, candidates=["classical", "ridge"])
+        ends.append(model.fit(rng.poisson(rate, 120)).predict(coverage=0.9))
+        found.append(ends[-1][:, 0].mean())
+    assert 0.8 * rate < np.mean(found) < 1.25 * rate
+    ends = np.array(ends)
+    assert (ends >= 0).all()
+    # Ends change little from step to step.
+    assert np.abs(np.diff(ends[:, :, 2], axis=1)).max() < 0.25 * ends[:, :, 2].max()
+
+
+def test_few_observations_for_the_horizon_are_warned_of():
+    with pytest.warns(UserWarning, match="up to 4 observations, fewer than horizon=5"):
+        TransformerForecaster(5).fit(np.array([3.0, 5.0, 4.0, 6.0]))
+
+
 class TestCandidates:
     def test_a_square_wave(self):
         values = np.where(np.sin(0.137 * np.arange(1200)) >= 0, 1.0, -1.0)
@@ -518,7 +537,7 @@ class TestCandidates:
         assert (intervals[:, 0] <= forecasts).all()
         assert (intervals[:, 1] >= forecasts).all()
         if n > 2:
-            assert (np.diff(intervals, axis=1) > 0).any()
+            assert (np.diff(intervals, axis=1) > 0).all()
         np.testing.assert_allclose(model.candidate_weights_.sum(axis=1), 1)
         assert np.isfinite(model.explain()["weight"]).all()
 
