@@ -10,14 +10,7 @@ from scipy.stats import t as student
 from sklearn.base import clone
 
 from sklearn_attention import KernelForecaster, TransformerForecaster
-from sklearn_attention.forecasting import (
-    Calibration,
-    Forecaster,
-    Forecasts,
-    Origins,
-    Table,
-    msis,
-)  # fmt: skip
+from sklearn_attention.forecasting import Calibration, Forecaster, Forecasts, Origins, Table
 from sklearn_attention.forecasting._calibration import (
     error_units,
     errors_at,
@@ -394,16 +387,6 @@ def test_the_outermost_value_up_to_a_level():
     np.testing.assert_array_equal(outermost(found, at, wanted), [4, 9, 4, -3, 0, 0])
 
 
-@pytest.mark.parametrize("value", [0.0, 40.0])
-def test_intervals_after_a_constant_series_begins_to_vary(value):
-    model = TransformerForecaster(3, candidates=["classical", "seasonal"], season_length=1)
-    model.fit(np.full(40, value))
-    model.update(value + np.random.default_rng(0).exponential(size=30))
-    width = np.ptp(model.predict_interval(), axis=1)
-    assert (width > 1).all()
-    assert (width < 20).all()
-
-
 def test_intervals_follow_errors_since_the_fit():
     rng, inside = np.random.default_rng(0), {True: [], False: []}
     calm, wild = rng.normal(size=400), 4 * rng.normal(size=400)
@@ -463,43 +446,6 @@ def simulate(seed, drifting):
         values[t] = values[t - 1] + rng.normal(size=25)
         values[t] += drift[t] if drifting else -0.2 * values[t - 1]
     return {str(i): own for i, own in enumerate(values.T)}
-
-
-def short_series(kind, n, seed):
-    """Series with three further steps, which vary by 10."""
-    rng = np.random.default_rng([seed, n])
-    noise = 10 * rng.normal(size=n + 3)
-    level = {"walk": noise.cumsum(), "noise": noise, "trend": noise + 5 * np.arange(n + 3)}
-    return np.split(100 + level[kind], [n])
-
-
-def coverage_of_short_series(kind, n, seeds):
-    """Share of steps inside of 90 % intervals, and their mean and largest score."""
-    inside, scores = [], []
-    for seed in seeds:
-        past, truth = short_series(kind, n, seed)
-        ends = TransformerForecaster(3).fit(past).predict_interval()
-        inside.append((ends[:, 0] <= truth) & (truth <= ends[:, 1]))
-        scores.append(msis(truth, *ends.T, coverage=0.9, scale=10))
-    return np.mean(inside), np.mean(scores), max(scores)
-
-
-@pytest.mark.parametrize("n", [5, 6])
-def test_coverage_of_intervals_of_a_few_short_series(n):
-    inside, mean, largest = coverage_of_short_series("walk", n, range(10))
-    assert inside >= 0.7
-    assert mean < 15
-    assert largest < 60
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("n", [4, 5, 6, 8, 10, 15])
-@pytest.mark.parametrize("kind", ["walk", "noise", "trend"])
-def test_coverage_of_intervals_of_short_series(kind, n):
-    inside, mean, largest = coverage_of_short_series(kind, n, range(100))
-    assert 0.82 <= inside <= 0.98
-    assert mean < 14
-    assert largest < 90
 
 
 def check_coverage_of_candidates(drifting, seeds):

@@ -148,5 +148,17 @@ class TestChooseTransform:
         assert not choose([values], fit=pytest.fail)[0].log
         assert choose([values], True)[0].log
 
+    @pytest.mark.parametrize("least", [0.0, 1.0])
+    def test_of_series_with_zeros_squared_errors_decide(self, least):
+        # Logarithms have most values right, and the mean wrong.
+        values = np.tile([least, *[1.0] * 18, 30.0], 5)
+
+        def fit(table, logs):
+            fitted = fit_combined(table, HORIZON, [1.0], 12, logs, ["ridge"])
+            mean = np.full(fitted[3].shape, 1.0 if logs else values.mean())
+            return *fitted[:3], np.log(mean + shift_of([values])) if logs else mean
+
+        assert choose([values], fit=fit)[0].log == (least > 0)
+
     def test_where_nothing_can_be_validated_logarithms_are_taken(self):
         assert choose([np.array([1.0, 2.0])])[0].log

@@ -695,29 +695,6 @@ class TestLog:
             model.predict(history=-history.abs())
 
 
-class TestCounts:
-    """Of rare events, most of whose values are 0."""
-
-    @pytest.mark.slow
-    @pytest.mark.parametrize("rate", [0.1, 0.5, 2.0, 20.0])
-    def test_their_sum_is_not_biased_and_intervals_hold(self, rate):
-        ratios, inside = [], []
-        for seed in range(60):
-            values = np.random.default_rng(seed).poisson(rate, 112).astype(float)
-            found = TransformerForecaster(12).fit(values[:100]).predict(coverage=0.9)
-            ratios.append(found[:, 0].mean() / rate)
-            inside.append((found[:, 1] <= values[100:]) & (values[100:] <= found[:, 2]))
-        assert 0.85 < np.mean(ratios) < 1.15
-        assert 0.8 < np.mean(inside) < 0.97
-
-    def test_ends_of_intervals_are_smooth(self):
-        values = np.random.default_rng(1).poisson(0.1, 100).astype(float)
-        found = TransformerForecaster(12).fit(values).predict(coverage=0.9)
-        assert (found >= 0).all()
-        upper = found[:, 2]
-        assert np.abs(np.diff(upper)).max() < 0.2 * upper.max()
-
-
 class TestBounds:
     def test_clip_forecasts_intervals_and_quantiles(self):
         series = make_series()
