@@ -36,9 +36,10 @@ _OWN_SHARE, _POOLED_SHARE = 0.5, 0.75
 _SHORTEST, _LONGEST = 4, 1100
 # Share of the windows that a transformer without others is calibrated on, and how many.
 _HELD_OUT, _MOST_CALIBRATED = 0.2, 250
-# Share of errors that a transformer, briefly trained, has to save to be trained: little, since
+# Share of errors that trees or a transformer have to save: held out among steps that they
+# learn from they do better than after them. A transformer that was briefly trained, little:
 # the whole training saves several times as much.
-_LEAST_SAVED = 1e-3
+_LEAST_SAVED, _LEAST_SAVED_BRIEFLY = 0.02, 1e-3
 CANDIDATES = ("classical", "seasonal", "ridge", "analogs", "features", "trees", "transformer")
 # They learn effects of features themselves, and come after the others.
 _WHOLE = (Trees, TransformerCandidate)
@@ -262,12 +263,12 @@ def extend(fitted, candidate):
     brief = candidate.brief() if isinstance(candidate, TransformerCandidate) else None
     if brief is not None:
         found = brief.fit(training)[1][:, 0]
-        if best_share(training, held_out, found)[1] < _LEAST_SAVED:
+        if best_share(training, held_out, found)[1] < _LEAST_SAVED_BRIEFLY:
             return fitted
     candidate, forecasts = candidate.fit(training)
     found, mixed = forecasts[:, 0], held_out.copy()
-    share, _ = best_share(training, held_out, found)
-    if share < _LEAST_WEIGHT:
+    share, saved = best_share(training, held_out, found)
+    if share < _LEAST_WEIGHT or saved < _LEAST_SAVED:
         return fitted
     for block in range(training.n_blocks):
         rows = training.block == block
