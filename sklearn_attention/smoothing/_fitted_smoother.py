@@ -9,7 +9,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import attention
 from .._partitions import is_partitioned
+from ..attention._solve import Basis
 from ..bandwidth._neighbors import neighbor_distances
+from ._wide_windows import needed_weight, widen
+
+# What is predicted where rows have little weight, or none: "widen" is for estimators.
+EMPTY_POLICIES = ("widen", *attention.EMPTY_POLICIES)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,25 +64,117 @@ class FittedSmoother:
         """Divisor of each column."""
         return self.columns.divisors(self.factor * self.bandwidth)
 
+    @property
+    def widens(self):
+        """Whether windows in which rows have little weight are widened."""
+        fixed = self.n_neighbors is None and self.kernel.decreasing and not self.kernel.signed
+        return self.empty == "widen" and fixed and not is_partitioned(self.keys)
+
+    @property
+    def empty_in_windows(self):
+        """What answers where no row has weight in a window as it is."""
+        return empty_of_windows(self.empty)
+
+    def doubled(self, times):
+        """The smoother of windows that are doubled so often, and not widened any more."""
+        return self.replace(factor=self.factor * 2.0**times, empty="nearest")
+
+    @property
+    def needed(self):
+        """Weight that windows are to have."""
+        if "needed" not in self.memo:
+            size = Basis(self.degree, len(self.columns.numeric)).size
+            self.memo["needed"] = needed_weight(self.keys, self.counts, size)
+        return self.memo["needed"]
+
+    def window_weights(self, X, own=False):
+        """Weights of the rows in windows about queries, in those of a row at the query."""
+        _, log_weights = attention.attend(
+            X, self.keys, self.keys[:, :0], self.kernel, leave_one_out=own,
+            **self._options(X), algorithm=self.algorithm,
+        )  # fmt: skip
+        return self._in_rows(log_weights)
+
+    def reach(self, X):
+        """Largest distance along a feature, of queries and rows, in bandwidths."""
+        columns = self.columns.numeric
+        if not columns or not len(X):
+            return 0.0
+        both = [x[:, columns] for x in (X, self.keys)]
+        low = np.minimum(*(x.min(axis=0).astype(np.float64) for x in both))
+        high = np.maximum(*(x.max(axis=0).astype(np.float64) for x in both))
+        return float(((high - low) / (self.factor * self.bandwidth[columns])).max())
+
     def predict(self, X, values=None):
         """Predictions, of the values or of others in their place."""
         values = self.values if values is None else values
-        return self.local_fit(X, values).values if self.degree else self.average(X, values)
+        return self.local_fit(X, values)[0] if self.degree else self.average(X, values)
 
     def average(self, X, values):
         """Weighted averages of values of the rows, whatever the degree."""
-        options = self._options(X) | {"algorithm": self.algorithm}
-        return attention.attend(X, self.keys, values, self.kernel, **options)[0]
+
+        def average(smoother, X):
+            options = smoother._options(X) | {"algorithm": self.algorithm}
+            averages, log_weights = attention.attend(
+                X, self.keys, values, self.kernel, **options
+            )
+            return log_weights, averages
+
+        (averages,) = self._in_windows(average, X)
+        return averages
 
     def local_fit(self, X, values):
-        """Local polynomials in values of the rows."""
-        options = self._options(X) | {"algorithm": self.algorithm, "degree": self.degree}
-        return attention.attend_local(X, self.keys, values, self.kernel, **options)
+        """Local polynomials in values of the rows: values, slopes and ridges."""
+
+        def fit(smoother, X):
+            options = smoother._options(X) | {"algorithm": self.algorithm}
+            found = attention.attend_local(
+                X, self.keys, values, self.kernel, degree=self.degree, **options
+            )
+            return found.log_normalizers, found.values, found.slopes, found.ridge
+
+        return self._in_windows(fit, X)
+
+    def _in_windows(self, fit, X):
+        """Fields of a fit at queries, in windows that are widened where that is wanted.
+
+        ``fit(smoother, X)`` returns the logarithm of the weights, and the fields.
+        """
+        if not self.widens or is_partitioned(X):
+            _, *fields = fit(self, X)
+            return fields
+
+        def evaluate(smoother, rows):
+            log_weights, *fields = fit(smoother, X[rows])
+            return self._in_rows(log_weights), *fields
+
+        return widen(self, evaluate, self.needed.of_all, self.reach(X))
 
     def local_rows(self, X, more=0):
         """Effect of each row on each prediction, in windows of so many more neighbours."""
         options = self._options(X, more) | {"degree": self.degree}
-        return attention.local_rows(X, self.keys, self.table, self.kernel, **options)
+        found = attention.local_rows(X, self.keys, self.table, self.kernel, **options)
+        if not self.widens:
+            return found
+        plain = self.window_weights(X), found
+
+        def weighed(smoother, rows):
+            if smoother is self:
+                return plain
+            return smoother.window_weights(X[rows]), smoother.local_rows(X[rows])
+
+        def whole(smoother, rows):
+            weight, local = weighed(smoother, rows)
+            return weight, *local[:-1]
+
+        def left_out(smoother, rows):
+            weight, local = weighed(smoother, rows)
+            return weight[:, None] * (1 - local.weights), local.left_out
+
+        # First those without each row, by the weights as they are.
+        reach = self.reach(X)
+        (without,) = widen(self, left_out, self.needed.without, reach)
+        return attention.LocalRows(*widen(self, whole, self.needed.of_all, reach), without)
 
     def weights(self, X):
         """Weights of the rows in averages, (n, n_keys)."""
@@ -85,7 +182,7 @@ class FittedSmoother:
 
     def effects(self, X):
         """Weights of the rows in predictions, (n, n_keys)."""
-        if self.degree:
+        if self.degree or self.widens:
             return self.local_rows(X).smoother.astype(self.keys.dtype)
         return self.weights(X)
 
@@ -103,12 +200,18 @@ class FittedSmoother:
     def gradient(self, X, values):
         """Derivatives in queries, of the smoother of values of the rows."""
         if self.degree:
-            return self.local_fit(X, values).slopes
+            return self.local_fit(X, values)[1]
         if self.n_neighbors is not None:
             raise ValueError(
                 f"n_neighbors={self.n_neighbors!r}: the bandwidth differs from place to "
                 "place, and the derivative of such an average is not implemented: use a fixed "
                 "bandwidth, or a local polynomial and its slope."
+            )
+        if self.widens:
+            raise ValueError(
+                "empty='widen': the bandwidth differs from place to place, and the derivative "
+                "of such an average is not implemented: use empty='nearest', or a local "
+                "polynomial and its slope."
             )
         self.need_rows_in_memory("derivatives of averages")
         return attention.attend_gradient(
@@ -151,14 +254,24 @@ class FittedSmoother:
             "bandwidth": self.divisors,
             "query_scale": self.scale(X, more),
             "sample_weight": self.key_weights,
-            "empty": self.empty,
+            "empty": self.empty_in_windows,
             "device": self.device,
         }
+
+    def _in_rows(self, log_weights):
+        """Sums of weights in those of a row at the query itself."""
+        first = self.keys[:1].astype(np.float64) / self.divisors
+        return np.exp(np.float64(log_weights) - float(self.kernel.log(first, first)[0, 0]))
 
     def _in_spreads(self, X):
         """Rows in units that distances to neighbours are measured in."""
         columns = self.columns.numeric
         return X[:, columns] / self.bandwidth[columns]
+
+
+def empty_of_windows(empty):
+    """What answers where no row has weight, in windows that are not widened."""
+    return "nearest" if empty == "widen" else empty
 
 
 def counts_of(keys, key_weights):

@@ -90,7 +90,7 @@ class LocalPolynomialRegressor(SmootherRegressor):
         per_feature=False,
         categorical_features="from_dtype",
         algorithm="auto",
-        empty="nearest",
+        empty="widen",
         gap=0,
         random_state=0,
         device="auto",
@@ -126,4 +126,4 @@ class LocalPolynomialRegressor(SmootherRegressor):
         X, smoother = self._read_rows(X), FittedSmoother.of(self)
         if self.degree_ == 0:
             return np.zeros(len(X), dtype=self.keys_.dtype)
-        return smoother.local_fit(X, self.values_).ridge
+        return smoother.local_fit(X, self.values_)[2]

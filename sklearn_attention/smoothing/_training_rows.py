@@ -5,6 +5,7 @@ import numpy as np
 from .. import attention
 from .._blocks import IN_MEMORY, blocks
 from .._partitions import is_partitioned
+from ._wide_windows import widen
 
 # Pairs of query and training row at a time, where all of them are needed.
 _BLOCK_PAIRS = IN_MEMORY // 32
@@ -24,11 +25,13 @@ def predict_rows(smoother, measured):
     keys, values = smoother.keys.astype(np.float64), smoother.table
     options = {"bandwidth": smoother.divisors, "degree": smoother.degree}
     options |= {"sample_weight": smoother.key_weights}
-    options |= {"empty": smoother.empty, "device": smoother.device}
+    options |= {"empty": smoother.empty_in_windows, "device": smoother.device}
     leave_one_out = attention.LeaveOneOut(keys, values, smoother.kernel, **options)
     rows = leave_one_out.rows
     if measured.n_neighbors is None:
         found = leave_one_out.predictions()
+        if smoother.widens:
+            found = _in_wide_windows(smoother, rows, found, keys, options)
     else:
         # Left out, a row is no neighbour of itself, and the bandwidth is another.
         further = measured.scale(measured.keys[rows], more=1)
@@ -52,6 +55,32 @@ def predict_rows(smoother, measured):
     return attention.Predictions(*fields)
 
 
+def _in_wide_windows(smoother, rows, found, keys, options):
+    """Predictions of some rows, which windows as they are have found."""
+    own, needed, reach = smoother.counts[rows], smoother.needed, smoother.reach(keys)
+    others = smoother.window_weights(keys[rows], rows)
+
+    def evaluate(wider, some):
+        if wider is smoother:
+            return others, found
+        options["bandwidth"] = wider.divisors
+        again = attention.LeaveOneOut(
+            keys, smoother.table, smoother.kernel, rows=rows[some], **options
+        )
+        return wider.window_weights(keys[rows[some]], rows[some]), again.predictions()
+
+    def left_out(wider, some):
+        weight, predictions = evaluate(wider, some)
+        return weight, predictions.left_out
+
+    def whole(wider, some):
+        weight, predictions = evaluate(wider, some)
+        return weight + own[some], predictions.fitted, predictions.leverage
+
+    without = widen(smoother, left_out, needed.without[rows], reach)
+    return attention.Predictions(*without, *widen(smoother, whole, needed.of_all, reach))
+
+
 def _in_partitions(smoother):
     """Predictions of the rows, by sums that travel."""
     if smoother.degree:
@@ -60,7 +89,7 @@ def _in_partitions(smoother):
             "are not known in partitions of Dask: use degree=0, or fit rows in memory."
         )
     options = {"bandwidth": smoother.divisors, "sample_weight": smoother.key_weights}
-    options |= {"empty": smoother.empty, "device": smoother.device}
+    options |= {"empty": smoother.empty_in_windows, "device": smoother.device}
     tables = smoother.keys, smoother.keys, smoother.table, smoother.kernel
     left_out, log_others = attention.attend(*tables, leave_one_out=True, **options)
     fitted, log_all = attention.attend(*tables, **options)
