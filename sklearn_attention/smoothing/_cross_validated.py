@@ -180,8 +180,9 @@ class LocalPolynomialCV(_CrossValidated):
         The degrees to try.
     criterion : {"loo", "gcv", "aicc"}, default="loo"
         Criterion to minimise.
-    empty : {"nearest", "nan", "mean", "raise"}, default="nearest"
-        As for :class:`LocalPolynomialRegressor`.
+    empty : {"widen", "nearest", "nan", "mean", "raise"}, default="widen"
+        As for :class:`LocalPolynomialRegressor`; candidates are compared in windows that are
+        not widened.
     device : str, default="auto"
         Where to compute; "auto" prefers CUDA.
 
@@ -219,7 +220,7 @@ class LocalPolynomialCV(_CrossValidated):
         *,
         degrees=(0, 1, 2),
         criterion="loo",
-        empty="nearest",
+        empty="widen",
         device="auto",
     ):
         self.kernels = kernels

@@ -8,11 +8,16 @@ from scipy.spatial.distance import cdist
 from sklearn.utils.validation import check_is_fitted
 
 from .. import attention
+from .._blocks import blocks
 from .._partitions import is_partitioned
 from ..attention._solve import Basis
 from ..bandwidth._neighbors import neighbor_distances
-from ._wide_windows import needed_weight, widen
+from ._wide_windows import weight_needed, weight_needed_without, widen
 
+# Beyond so many ranges of the rows nothing changes any more.
+_FURTHEST = 30.0
+# Queries whose kernel with themselves is evaluated at a time.
+_BLOCK_ROWS = 64
 # What is predicted where rows have little weight, or none: "widen" is for estimators.
 EMPTY_POLICIES = ("widen", *attention.EMPTY_POLICIES)
 
@@ -68,7 +73,8 @@ class FittedSmoother:
     def widens(self):
         """Whether windows in which rows have little weight are widened."""
         fixed = self.n_neighbors is None and self.kernel.decreasing and not self.kernel.signed
-        return self.empty == "widen" and fixed and not is_partitioned(self.keys)
+        local = self.degree > 0 and len(self.columns.numeric) > 0
+        return self.empty == "widen" and local and fixed and not is_partitioned(self.keys)
 
     @property
     def empty_in_windows(self):
@@ -79,13 +85,14 @@ class FittedSmoother:
         """The smoother of windows that are doubled so often, and not widened any more."""
         return self.replace(factor=self.factor * 2.0**times, empty="nearest")
 
-    @property
-    def needed(self):
-        """Weight that windows are to have."""
-        if "needed" not in self.memo:
+    def needed(self, without=False):
+        """Weight that windows are to have: of all rows, or (n_samples,) of all but each."""
+        memo = "weight without" if without else "weight"
+        if memo not in self.memo:
+            find = weight_needed_without if without else weight_needed
             size = Basis(self.degree, len(self.columns.numeric)).size
-            self.memo["needed"] = needed_weight(self.keys, self.counts, size)
-        return self.memo["needed"]
+            self.memo[memo] = find(self.keys, self.counts, size)
+        return self.memo[memo]
 
     def window_weights(self, X, own=False):
         """Weights of the rows in windows about queries, in those of a row at the query."""
@@ -93,17 +100,18 @@ class FittedSmoother:
             X, self.keys, self.keys[:, :0], self.kernel, leave_one_out=own,
             **self._options(X), algorithm=self.algorithm,
         )  # fmt: skip
-        return self._in_rows(log_weights)
+        return self._in_rows(X, log_weights)
 
-    def reach(self, X):
-        """Largest distance along a feature, of queries and rows, in bandwidths."""
-        columns = self.columns.numeric
-        if not columns or not len(X):
-            return 0.0
-        both = [x[:, columns] for x in (X, self.keys)]
-        low = np.minimum(*(x.min(axis=0).astype(np.float64) for x in both))
-        high = np.maximum(*(x.max(axis=0).astype(np.float64) for x in both))
-        return float(((high - low) / (self.factor * self.bandwidth[columns])).max())
+    @property
+    def box(self):
+        """Where queries are moved to that are beyond, and its largest side in bandwidths."""
+        if "box" not in self.memo:
+            numeric, keys = self.columns.is_numeric, self.keys
+            low, high = keys.min(axis=0).astype(np.float64), keys.max(axis=0).astype(np.float64)
+            margin = np.where(numeric, _FURTHEST * (high - low), np.inf)
+            reach = ((high - low + 2 * margin) / self.divisors)[numeric].max()
+            self.memo["box"] = low - margin, high + margin, float(reach)
+        return self.memo["box"]
 
     def predict(self, X, values=None):
         """Predictions, of the values or of others in their place."""
@@ -112,46 +120,34 @@ class FittedSmoother:
 
     def average(self, X, values):
         """Weighted averages of values of the rows, whatever the degree."""
-
-        def average(smoother, X):
-            options = smoother._options(X) | {"algorithm": self.algorithm}
-            averages, log_weights = attention.attend(
-                X, self.keys, values, self.kernel, **options
-            )
-            return log_weights, averages
-
-        (averages,) = self._in_windows(average, X)
-        return averages
+        options = self._options(X) | {"algorithm": self.algorithm}
+        return attention.attend(X, self.keys, values, self.kernel, **options)[0]
 
     def local_fit(self, X, values):
         """Local polynomials in values of the rows: values, slopes and ridges."""
 
-        def fit(smoother, X):
-            options = smoother._options(X) | {"algorithm": self.algorithm}
+        def fit(smoother, rows):
+            options = smoother._options(X[rows]) | {"algorithm": self.algorithm}
             found = attention.attend_local(
-                X, self.keys, values, self.kernel, degree=self.degree, **options
+                X[rows], self.keys, values, self.kernel, degree=self.degree, **options
             )
             return found.log_normalizers, found.values, found.slopes, found.ridge
 
-        return self._in_windows(fit, X)
+        def weighed(smoother, rows):
+            log_weights, *fields = fit(smoother, rows)
+            return self._in_rows(X[rows], log_weights), *fields
 
-    def _in_windows(self, fit, X):
-        """Fields of a fit at queries, in windows that are widened where that is wanted.
-
-        ``fit(smoother, X)`` returns the logarithm of the weights, and the fields.
-        """
         if not self.widens or is_partitioned(X):
-            _, *fields = fit(self, X)
-            return fields
-
-        def evaluate(smoother, rows):
-            log_weights, *fields = fit(smoother, X[rows])
-            return self._in_rows(log_weights), *fields
-
-        return widen(self, evaluate, self.needed.of_all, self.reach(X))
+            return fit(self, slice(None))[1:]
+        *box, reach = self.box
+        X = X.clip(*box).astype(X.dtype, copy=False)
+        return widen(self, weighed, self.needed(), reach)
 
     def local_rows(self, X, more=0):
         """Effect of each row on each prediction, in windows of so many more neighbours."""
+        if self.widens:
+            *box, reach = self.box
+            X = X.clip(*box)
         options = self._options(X, more) | {"degree": self.degree}
         found = attention.local_rows(X, self.keys, self.table, self.kernel, **options)
         if not self.widens:
@@ -172,9 +168,8 @@ class FittedSmoother:
             return weight[:, None] * (1 - local.weights), local.left_out
 
         # First those without each row, by the weights as they are.
-        reach = self.reach(X)
-        (without,) = widen(self, left_out, self.needed.without, reach)
-        return attention.LocalRows(*widen(self, whole, self.needed.of_all, reach), without)
+        (without,) = widen(self, left_out, self.needed(without=True), reach)
+        return attention.LocalRows(*widen(self, whole, self.needed(), reach), without)
 
     def weights(self, X):
         """Weights of the rows in averages, (n, n_keys)."""
@@ -182,7 +177,7 @@ class FittedSmoother:
 
     def effects(self, X):
         """Weights of the rows in predictions, (n, n_keys)."""
-        if self.degree or self.widens:
+        if self.degree:
             return self.local_rows(X).smoother.astype(self.keys.dtype)
         return self.weights(X)
 
@@ -206,12 +201,6 @@ class FittedSmoother:
                 f"n_neighbors={self.n_neighbors!r}: the bandwidth differs from place to "
                 "place, and the derivative of such an average is not implemented: use a fixed "
                 "bandwidth, or a local polynomial and its slope."
-            )
-        if self.widens:
-            raise ValueError(
-                "empty='widen': the bandwidth differs from place to place, and the derivative "
-                "of such an average is not implemented: use empty='nearest', or a local "
-                "polynomial and its slope."
             )
         self.need_rows_in_memory("derivatives of averages")
         return attention.attend_gradient(
@@ -258,10 +247,19 @@ class FittedSmoother:
             "device": self.device,
         }
 
-    def _in_rows(self, log_weights):
+    def _in_rows(self, X, log_weights):
         """Sums of weights in those of a row at the query itself."""
-        first = self.keys[:1].astype(np.float64) / self.divisors
-        return np.exp(np.float64(log_weights) - float(self.kernel.log(first, first)[0, 0]))
+        log_own = np.empty(len(X) if self.columns.categorical else min(len(X), 1))
+        X = X[: len(log_own)].astype(np.float64) / self.divisors
+        for rows in blocks(len(X), _BLOCK_ROWS):
+            # Levels that did not occur are as far from all that did.
+            known = X[rows].clip(self._lowest)
+            log_own[rows] = np.diagonal(self.kernel.log(X[rows], known))
+        return np.exp(log_weights.astype(np.float64) - log_own)
+
+    @property
+    def _lowest(self):
+        return np.where(self.columns.is_numeric, -np.inf, 0.0)
 
     def _in_spreads(self, X):
         """Rows in units that distances to neighbours are measured in."""

@@ -28,10 +28,17 @@ class LocalPolynomialRegressor(SmootherRegressor):
     degree : {0, 1, 2}, default=1
         Degree of the polynomials; 0 is :class:`NadarayaWatsonRegressor`, 2 includes the
         products of different features. Categories have no slopes.
-    per_feature, categorical_features, algorithm, empty, gap, random_state, device
+    per_feature, categorical_features, algorithm, gap, random_state, device
         As for :class:`NadarayaWatsonRegressor`: whether each feature has its own bandwidth,
-        which columns of numbers are categories, how averages are computed, what is predicted
-        where no training row has weight, seed of samples and starts, and where to compute.
+        which columns of numbers are categories, how averages are computed, rows that are left
+        out together, seed of samples and starts, and where to compute.
+    empty : {"widen", "nearest", "nan", "mean", "raise"}, default="widen"
+        What is predicted where training rows have little weight. "widen" doubles the
+        bandwidth of a query until they have enough, see Notes; the others, as for
+        :class:`NadarayaWatsonRegressor`, are for queries where no training row has any, and
+        leave all bandwidths as they are. Adaptive bandwidths, averages (degree 0), kernels that
+        do not fall with the distance and rows in partitions of Dask are not widened: "nearest"
+        answers there.
 
     Attributes
     ----------
@@ -60,7 +67,25 @@ class LocalPolynomialRegressor(SmootherRegressor):
 
     A window whose rows do not determine the polynomial (fewer rows than coefficients, a
     feature constant within) gets a ridge that shrinks its slopes and leaves the average
-    alone; :meth:`local_ridge` tells where. Beyond the data lines extrapolate.
+    alone; :meth:`local_ridge` tells where.
+
+    In gaps between the rows, and beyond them, a window that suits most queries may have weight
+    of less than a row. With ``empty="widen"`` the weights of all rows in the window of a query,
+    relative to that of a row at the query itself, sum to 1.5 for each coefficient of the
+    polynomial, 3 for a line along one feature, but at most to half of all rows. Where they would
+    be less, the prediction is in between those of the bandwidths :math:`2^j h` and
+    :math:`2^{j+1} h` whose sums are next to that number, in proportion, so that it is a
+    continuous function of the query. Searches for the bandwidth compare windows as they are.
+
+    Far away polynomials are not followed. With the weighted mean :math:`\bar y(x)` and deviation
+    :math:`s(x)` of the targets in the window and :math:`p` coefficients beside the constant,
+
+    .. math:: |\hat m(x) - \bar y(x)| \le 3 \sqrt p\, s(x),
+
+    since the polynomial is read no further than :math:`3 \sqrt p` deviations of the rows in
+    the window from their mean (:func:`~sklearn_attention.attention.attend_local` has the
+    formula). As windows then are wide, predictions far from all rows approach a constant for
+    each direction: the polynomial of all rows at that distance.
 
     References
     ----------

@@ -57,7 +57,7 @@ def predict_rows(smoother, measured):
 
 def _in_wide_windows(smoother, rows, found, keys, options):
     """Predictions of some rows, which windows as they are have found."""
-    own, needed, reach = smoother.counts[rows], smoother.needed, smoother.reach(keys)
+    own, (*_, reach) = smoother.counts[rows], smoother.box
     others = smoother.window_weights(keys[rows], rows)
 
     def evaluate(wider, some):
@@ -77,8 +77,8 @@ def _in_wide_windows(smoother, rows, found, keys, options):
         weight, predictions = evaluate(wider, some)
         return weight + own[some], predictions.fitted, predictions.leverage
 
-    without = widen(smoother, left_out, needed.without[rows], reach)
-    return attention.Predictions(*without, *widen(smoother, whole, needed.of_all, reach))
+    without = widen(smoother, left_out, smoother.needed(without=True)[rows], reach)
+    return attention.Predictions(*without, *widen(smoother, whole, smoother.needed(), reach))
 
 
 def _in_partitions(smoother):

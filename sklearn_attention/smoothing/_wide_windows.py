@@ -1,44 +1,48 @@
 """Windows that are widened until the weight of enough rows is in them."""
 
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
+
+from .._blocks import blocks
 
 # Weight that a window is to have, in rows for each coefficient of its polynomial, and at most
 # this share of all rows: that of three rows for a line in one feature, of which two would do.
 _ROWS_PER_COEFFICIENT, _MOST = 1.5, 0.5
+# Rows whose places are found at a time.
+_BLOCK_ROWS = 2**14
 # Windows are doubled so often, at most: from there all rows weigh alike.
 _MOST_DOUBLINGS = 64
 
 
-@dataclass(frozen=True)
-class Needed:
-    """Weight that windows are to have: of all rows, and (n_samples,) of all but each."""
-
-    of_all: float
-    without: Any
-
-
-def needed_weight(keys, weights, n_coefficients):
-    """What windows over some rows are to have, in rows of mean weight.
+def weight_needed(keys, weights, n_coefficients):
+    """Weight that windows over some rows are to have, in rows of mean weight.
 
     Rows at one place count as one row, so that repeated rows are like one of larger weight.
     """
-    # The same for rows that are equal, and hardly ever for others.
-    directions = np.random.default_rng(0).uniform(1, 2, keys.shape[1])
+    places = np.sort(_places(keys, weights))
+    n_places = np.count_nonzero(places[1:] != places[:-1]) + 1
+    return _needed(weights.sum(), n_places, n_coefficients)
+
+
+def weight_needed_without(keys, weights, n_coefficients):
+    """The same over all rows but each, (n_samples,)."""
     _, place, counts = np.unique(
-        (keys * directions).sum(axis=1)[weights > 0], return_inverse=True, return_counts=True
+        _places(keys, weights), return_inverse=True, return_counts=True
     )
-    alone = np.zeros(len(keys))
-    alone[weights > 0] = counts[place] == 1
-    most = _ROWS_PER_COEFFICIENT * n_coefficients
+    n_places = np.full(len(keys), len(counts))
+    n_places[weights > 0] -= counts[place] == 1
+    return _needed(weights.sum() - weights, n_places, n_coefficients)
 
-    def needed(weight, n_places):
-        return weight * np.minimum(most / np.maximum(n_places, 1), _MOST)
 
-    total = weights.sum()
-    return Needed(needed(total, len(counts)), needed(total - weights, len(counts) - alone))
+def _needed(weight, n_places, n_coefficients):
+    rows = _ROWS_PER_COEFFICIENT * n_coefficients
+    return weight * np.minimum(rows / np.maximum(n_places, 1), _MOST)
+
+
+def _places(keys, weights):
+    """A number for the place of each row that has weight: others have others, as a rule."""
+    directions = np.random.default_rng(0).uniform(1, 2, keys.shape[1])
+    parts = [(keys[rows] * directions).sum(axis=1) for rows in blocks(len(keys), _BLOCK_ROWS)]
+    return np.concatenate(parts)[weights > 0]
 
 
 def widen(smoother, evaluate, needed, reach):
@@ -59,7 +63,7 @@ def widen(smoother, evaluate, needed, reach):
         if not len(rows):
             break
         wider, *fields = evaluate(smoother.doubled(times), rows)
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             share = (needed[rows] - weight) / (wider - weight)
         share = np.where(short, share.clip(0, 1), 0.0)
         for field, x in zip(found, fields, strict=True):
