@@ -70,8 +70,6 @@ def truth(shape, x):
 
 
 # Estimates: functions of rows that return the density as a function of rows.
-
-
 def ours(**options):
     def fit(X):
         model = ProductKernelDensity(**options).fit(X)
@@ -148,7 +146,9 @@ def on_plane(fit, case, rng):
 
 def given_feature(fit, case, rng):
     noise, outliers = case
-    rows = {"target": slice(0, 1), "feature": slice(1, 2), "both": slice(0, 2)}[outliers or "both"]
+    rows = {"target": slice(0, 1), "feature": slice(1, 2), "both": slice(0, 2)}[
+        outliers or "both"
+    ]
     y, x = clean(noise, 200, rng), rng.uniform(-2, 2, 200)
     far = np.column_stack([rng.normal(size=2), rng.uniform(-2, 2, 2)])
     far[:, rows] = 1e4 * rng.uniform(0.5, 1, (2, 1))
@@ -183,7 +183,8 @@ PARTS = {
               [("normal", None), ("bimodal", None), ("t, 2 degrees", None),
                *(("normal", o) for o in ("target", "feature", "both"))], ("error", "score")),
     "bounds": (at_bound, {"likelihood": ours(), "likelihood, bounds": ours(bounds=(0, None)),
-                          "least_squares, bounds": ours(bandwidth="least_squares", bounds=(0, None)),
+                          "least_squares, bounds": ours(bandwidth="least_squares",
+                                                        bounds=(0, None)),
                           "SciPy": of_scipy},
                [("exponential", None), ("lognormal", None)], ("near 0", "squared")),
 }  # fmt: skip

@@ -84,7 +84,9 @@ class PairSums:
         n = n_keys // self._images
         columns = np.ones((n_keys, 1)) if columns is None else columns
         if self._images > 1:
-            row_blocks = map(np.arange(n).__getitem__, blocks(n, max(1, _BLOCK_PAIRS // n_keys)))
+            row_blocks = map(
+                np.arange(n).__getitem__, blocks(n, max(1, _BLOCK_PAIRS // n_keys))
+            )
         if row_blocks is None and not tables and self._is_symmetric and product.is_small:
             parts.append(_BothWays(product, columns, slopes))
             size = max(1, _BLOCK_PAIRS // n)
@@ -93,7 +95,9 @@ class PairSums:
             todo = self.near(bandwidth, 1)
         else:
             images = n * np.arange(self._images)
-            todo = ((rows, np.arange(n_keys), np.add.outer(images, rows)) for rows in row_blocks)
+            todo = (
+                (rows, np.arange(n_keys), np.add.outer(images, rows)) for rows in row_blocks
+            )
 
         def sum_rows(block):
             rows, keys, places = block
@@ -288,8 +292,12 @@ class _BothWays:
         left = np.column_stack([product.x, -half, ones])
         right = np.vstack([product.x.T, ones, -half])
 
+        rounded = product.far.any()
+
         def tables(rows, keys):
-            yield 0, _exp(left[rows] @ right[:, keys])
+            logs = left[rows] @ right[:, keys]
+            # Rounding may leave a row that is far out anything beside itself.
+            yield 0, _exp(np.minimum(logs, 0.0, out=logs) if rounded else logs)
 
         return tables
 

@@ -68,9 +68,7 @@ class DensitySearch(BandwidthRule):
         kind = DensityLikelihood if self.criterion == "likelihood" else DensityLeastSquares
 
         def make(X, weights, bounds):
-            return kind(
-                X, kernel, columns=rows.columns, sample_weight=weights, bounds=bounds
-            )
+            return kind(X, kernel, columns=rows.columns, sample_weight=weights, bounds=bounds)
 
         return _Search(self.criterion, rows, make, [kernel] * rows.X.shape[1], observe).run()
 
@@ -110,9 +108,9 @@ class ConditionalSearch(BandwidthRule):
 class _Search:
     """Descends over the logarithms of bandwidths and the shares of lambdas.
 
-    ``make(rows, weights, bounds)`` returns the criterion as a function of the bandwidth; `given`
-    has the bandwidths that are not searched, else NaN; `volume` says in which columns the density
-    has a volume.
+    ``make(rows, weights, bounds)`` returns the criterion as a function of the bandwidth;
+    `given` has the bandwidths that are not searched, else NaN; `volume` says in which columns
+    the density has a volume.
     """
 
     def __init__(self, name, rows, make, kernels, observe, given=None, volume=slice(None)):

@@ -27,7 +27,8 @@ def check_bounds(bounds, columns, keys):
             continue
         if not columns.is_numeric[j]:
             raise ValueError(
-                f"bounds={bounds!r} are for numbers and column {j} is a category: use None for it."
+                f"bounds={bounds!r} are for numbers and column {j} is a category: use None "
+                "for it."
             )
         least, largest = in_memory(keys[:, j].min(), keys[:, j].max())
         if least < found[j, 0] or largest > found[j, 1]:
@@ -44,5 +45,5 @@ def _is_pair(given):
         return False
     if not all(x is None or isinstance(x, numbers.Real) for x in given):
         return False
-    low, high = (x if x is not None else end for x, end in zip(given, (-np.inf, np.inf), strict=True))
-    return low < high
+    low, high = given
+    return (-np.inf if low is None else low) < (np.inf if high is None else high)
