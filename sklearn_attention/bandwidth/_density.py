@@ -205,7 +205,7 @@ class DensityLikelihood(_Likelihood):
     >>> X = np.array([[0.0], [1.0], [3.0]])
     >>> likelihood, gradient = DensityLikelihood(X, Gaussian())([1.0], eval_gradient=True)
     >>> round(likelihood, 4), gradient.round(4)
-    (-2.5126, array([1.3568]))
+    (-2.2925, array([0.705]))
     """
 
     def __init__(self, X, kernel, *, columns=None, sample_weight=None, bounds=None):
@@ -267,7 +267,7 @@ class ConditionalLikelihood(_Likelihood):
     >>> from sklearn_attention.kernels import Gaussian
     >>> X, y = np.array([[0.0], [1.0], [3.0]]), np.array([0.0, 1.0, 1.0])
     >>> round(ConditionalLikelihood(X, y, Gaussian(), Gaussian())([1.0, 1.0]), 4)
-    -1.2251
+    -1.0881
     """
 
     in_linear_time = False

@@ -150,9 +150,9 @@ class ProductKernelDensity(DensityMixin, MixedRows):
     >>> X = np.random.default_rng(0).normal(size=(300, 2)) * [1.0, 100.0]
     >>> model = ProductKernelDensity().fit(X)
     >>> model.bandwidth_.round(1)
-    array([ 0.5, 50.9])
+    array([ 0.5, 50.7])
     >>> model.score_samples([[0.0, 0.0], [3.0, 300.0]]).round(1)
-    array([ -6.7, -15.2])
+    array([ -6.7, -15.1])
     """
 
     _keeps_partitions = True
