@@ -84,8 +84,9 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
     target_bandwidth_ : float
         The bandwidth of the target.
     likelihood_score_ : float
-        :class:`sklearn_attention.bandwidth.ConditionalLikelihood` at these bandwidths, the mean
-        leave-one-out log-density with a background; only with "likelihood". In large data that of the sample, before the bandwidths are carried over.
+        :class:`sklearn_attention.bandwidth.ConditionalLikelihood` at these bandwidths, a mean
+        leave-one-out log-density; only with "likelihood". In large data that of the sample,
+        before the bandwidths are carried over.
     kernel_ : Kernel
         The kernel, resolved; with categories the product of all columns' kernels.
     target_kernel_ : SmoothingKernel
