@@ -1,6 +1,6 @@
 """Accuracy of density estimates at their defaults, with outliers and at bounds.
 
-    python benchmarks/densities.py [line] [plane] [given] [bounds] [--seeds N] [--first SEED]
+    python benchmarks/densities.py [line] [plane] [given] [bounds] [--seeds N]
 
 * line: 200 rows of one column, of six shapes, and of a normal one with outliers. The error is
   the integral of the absolute difference from the truth, 2 at most; the score is the mean
@@ -182,7 +182,6 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("parts", nargs="*", metavar="part")
     parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--first", type=int, default=100)
     options = parser.parse_args()
     for part in options.parts or PARTS:
         measure, estimates, cases, names = PARTS[part]
@@ -191,7 +190,7 @@ def main():
         for case in cases:
             cells = []
             for fit in estimates.values():
-                seeds = range(options.first, options.first + options.seeds)
+                seeds = range(200, 200 + options.seeds)
                 found = [measure(fit, case, np.random.default_rng(seed)) for seed in seeds]
                 cells.append("{:.3f} / {:.3f}".format(*np.mean(found, axis=0)))
             print(f"| {', outliers: '.join(filter(None, case))} |", " | ".join(cells), "|")
