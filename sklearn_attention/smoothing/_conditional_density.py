@@ -84,8 +84,9 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
     target_bandwidth_ : float
         The bandwidth of the target.
     likelihood_score_ : float
-        Mean leave-one-out log-density at these bandwidths; only with "likelihood". In large
-        data that of the sample, before the bandwidths are carried over.
+        :class:`sklearn_attention.bandwidth.ConditionalLikelihood` at these bandwidths, a mean
+        leave-one-out log-density; only with "likelihood". In large data that of the sample,
+        before the bandwidths are carried over.
     kernel_ : Kernel
         The kernel, resolved; with categories the product of all columns' kernels.
     target_kernel_ : SmoothingKernel
@@ -143,9 +144,9 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
     >>> model = ConditionalKernelDensity().fit(X, y)
     >>> model.predict_quantiles([[1.0], [2.5]], [0.1, 0.5, 0.9]).round(1)
     array([[0.6, 1. , 1.4],
-           [1.3, 2.6, 3.5]])
+           [1.3, 2.5, 3.5]])
     >>> model.predict_cdf([[1.0], [2.5]], [1.0, 1.0]).round(2)
-    array([0.47, 0.03])
+    array([0.46, 0.03])
     """
 
     def __init__(
