@@ -57,6 +57,10 @@ def with_gap(n, rng):
     return np.where(x > GAP[0], x + GAP[1] - GAP[0], x)
 
 
+def skewed(n, rng):
+    return rng.exponential(size=n)
+
+
 def rounded(n, rng):
     return np.round(rng.uniform(size=n) * 20) / 20
 
@@ -105,7 +109,7 @@ SCENARIOS = {
     "outlier in x": (sine, with_outlier, normal_noise),
     "AR noise": (sine, even, autoregressive_noise),
     "gap": (sine, with_gap, normal_noise),
-    "skewed places": (lambda x: np.sin(1.5 * x), lambda n, rng: rng.exponential(size=n), normal_noise),
+    "skewed places": (lambda x: np.sin(1.5 * x), skewed, normal_noise),
     "rounded places": (sine, rounded, normal_noise),
     "clustered places": (sine, clustered, normal_noise),
     "outside": (lambda x: np.tanh(3 * x - 1.5), uniform, normal_noise),

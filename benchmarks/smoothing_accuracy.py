@@ -15,8 +15,8 @@
 
 Errors of the peers in scenarios are stored in `smoothing_peers.json`, which `--peers` writes:
 R's mgcv, loess, locfit and smooth.spline, and statsmodels' lowess and KernelReg, which the
-part "curves" runs too (dependency group `bench`). Five minutes on one core for each part, as
-many for the peers. Progress goes to stderr.
+part "curves" runs too (dependency group `bench`). On an idle core five minutes for scenarios
+and for their peers, a quarter of an hour for curves. Progress goes to stderr.
 """
 
 import argparse
@@ -182,13 +182,12 @@ def scenario_tables(n_seeds):
         f"{TITLES['scenarios']}, {n_seeds} seeds",
         "",
         "Root mean squared error against the truth at 101 places over the range of the rows, "
-        "relative to that of R's mgcv, `gam(y ~ s(x), method = \"REML\")`: the geometric mean "
+        'relative to that of R\'s mgcv, `gam(y ~ s(x), method = "REML")`: the geometric mean '
         "over data sets, and the ratio of root mean squares, in which the worst count most. "
         "All smoothers at their defaults; `locfit gcv` chooses the share of rows in a window, "
-        "and `gap=3` is for noise with memory alone. `loess robust` has `family=\"symmetric\"`. "
-        "The last rows are of root mean squares: their geometric mean over scenarios, and how "
-        "often the error of the best peer is reached in the worst scenario. KernelReg has up "
-        "to 100 rows.",
+        'and `gap=3` is for noise with memory alone. `loess robust` has `family="symmetric"`. '
+        "The last rows are of root mean squares: the geometric mean of their ratios, and the "
+        "largest ratio to the best peer of a scenario. KernelReg has up to 100 rows.",
         "",
         "All n:",
         "",
