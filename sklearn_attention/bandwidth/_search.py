@@ -12,7 +12,7 @@ from sklearn.utils.random import sample_without_replacement
 
 from .._columns import Columns
 from .._partitions import each, in_memory, is_partitioned, partitions
-from .._spread import feature_spread
+from .._spread import feature_spread, positive_deviation, whole_spread
 from .._validation import check_choice, check_flag, check_positive
 from ..kernels import Gaussian
 from ._criteria import SMOOTHER_CRITERIA
@@ -292,7 +292,8 @@ class ValueSample(Sample):
         self._unit = 2.0 ** int(np.frexp(np.abs(self.values).max())[1])
         self.values = self.values / self._unit
         if standardize and self.values.shape[1] > 1:
-            self.values = self.values / feature_spread(self.values, self.sample_weight)
+            spread = whole_spread(self.values, self.sample_weight)
+            self.values = self.values / positive_deviation(spread)
             self._unit = 1.0
 
     def in_units(self, value, criterion):

@@ -179,6 +179,17 @@ CURVES = {
 }
 
 
+def test_slopes_beyond_all_numbers_do_no_harm():
+    X = np.linspace(0, 1, 30)[:, None]
+    y = np.sin(6 * X[:, 0])
+    one, far = (
+        LocalPolynomialRegressor(bandwidth=0.2 * size).fit(X * size, y)
+        for size in (1, 2.0**-1030)
+    )
+    np.testing.assert_allclose(far.predict(X * 2.0**-1030), one.predict(X), rtol=1e-9)
+    assert np.isinf(far.predict_gradient(X[:1] * 2.0**-1030)).all()
+
+
 class TestBoundary:
     @pytest.mark.parametrize("curve", CURVES)
     def test_lines_beat_averages_at_the_edges(self, curve):
