@@ -15,9 +15,8 @@ THIN = 1e-4
 # A direction is thin, too, whose variance is this many squares of the distance, times the
 # distance: a million times the rounding.
 _ROUNDING = 1e6 * np.finfo(np.float64).eps
-# A query is as far from the mean of a window's rows as so many of their deviations, for each
-# term, at most: beyond, the polynomial is read at that distance. The mean square of a term's own
-# rows is 1, at the end of a window 2 to 3.
+# Deviations of a window's rows, root mean square over terms, from their mean to where their
+# polynomial is read, at most. At the end of the rows a query is about 1.5 away from it.
 _FURTHEST_READ = 3.0
 # Data within so many bandwidths are all at one place: squares of squares would vanish.
 _CONSTANT = 1e-60

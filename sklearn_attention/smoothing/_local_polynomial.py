@@ -69,23 +69,23 @@ class LocalPolynomialRegressor(SmootherRegressor):
     feature constant within) gets a ridge that shrinks its slopes and leaves the average
     alone; :meth:`local_ridge` tells where.
 
-    In gaps between the rows, and beyond them, a window that suits most queries may have weight
-    of less than a row. With ``empty="widen"`` the weights of all rows in the window of a query,
-    relative to that of a row at the query itself, sum to 1.5 for each coefficient of the
-    polynomial, 3 for a line along one feature, but at most to half of all rows. Where they would
-    be less, the prediction is in between those of the bandwidths :math:`2^j h` and
-    :math:`2^{j+1} h` whose sums are next to that number, in proportion, so that it is a
-    continuous function of the query. Searches for the bandwidth compare windows as they are.
+    In gaps between the rows and beyond them, a window may have less than the weight of a row.
+    ``empty="widen"`` demands that weights, relative to that of a row at the query itself, sum
+    to 1.5 for each coefficient (3 for a line along one feature), or to half of the rows if that
+    is less. Where they do not, the prediction lies between those at the bandwidths
+    :math:`2^j h` and :math:`2^{j+1} h` whose sums are next to that number, in proportion: it is
+    a continuous function of the query if the kernel is one. Searches for the bandwidth compare
+    windows as they are.
 
-    Far away polynomials are not followed. With the weighted mean :math:`\bar y(x)` and deviation
-    :math:`s(x)` of the targets in the window and :math:`p` coefficients beside the constant,
+    Extrapolation is bounded (:func:`~sklearn_attention.attention.attend_local` says how).
+    With the weighted mean :math:`\bar y(x)` and standard deviation :math:`s(x)` of the targets
+    in the window, and :math:`p` coefficients beside the constant,
 
-    .. math:: |\hat m(x) - \bar y(x)| \le 3 \sqrt p\, s(x),
+    .. math:: |\hat m(x) - \bar y(x)| \le 3 \sqrt p\, s(x).
 
-    since the polynomial is read no further than :math:`3 \sqrt p` deviations of the rows in
-    the window from their mean (:func:`~sklearn_attention.attention.attend_local` has the
-    formula). As windows then are wide, predictions far from all rows approach a constant for
-    each direction: the polynomial of all rows at that distance.
+    Far from the rows windows are wide, and the prediction approaches the polynomial of all
+    rows, read :math:`3 \sqrt p` of their deviations from their mean. From 30 ranges of the rows
+    on it is constant.
 
     References
     ----------

@@ -41,17 +41,20 @@ def _needed(weight, n_places, n_coefficients):
 def _places(keys, weights):
     """A number for the place of each row that has weight: others have others, as a rule."""
     directions = np.random.default_rng(0).uniform(1, 2, keys.shape[1])
-    parts = [(keys[rows] * directions).sum(axis=1) for rows in blocks(len(keys), _BLOCK_ROWS)]
+    with np.errstate(over="ignore"):
+        parts = [
+            (keys[rows] * directions).sum(axis=1) for rows in blocks(len(keys), _BLOCK_ROWS)
+        ]
     return np.concatenate(parts)[weights > 0]
 
 
 def widen(smoother, evaluate, needed, reach):
-    """Fields (n, ...) at queries, in windows that are doubled until they have the weight needed.
+    """Fields (n, ...) at queries, in windows doubled until they have the weight needed.
 
-    ``evaluate(smoother, rows)`` returns weights (n_rows, ...) of the windows of some queries, and
-    fields of these. Between two windows fields are in between, in proportion with the weight
-    that is missing, so that they are continuous in the query. Windows need not be wider than
-    `reach`, in bandwidths.
+    ``evaluate(smoother, rows)`` returns weights (n_rows, ...) of the windows of some queries,
+    and their fields. These are in between those of the last two windows, in proportion with the
+    weight that is missing, so that they are continuous in the query. No window is wider than
+    `reach` asks for, in bandwidths.
     """
     weight, *found = evaluate(smoother, slice(None))
     rows, needed = np.arange(len(weight)), np.broadcast_to(needed, weight.shape)
