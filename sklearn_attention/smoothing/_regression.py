@@ -13,8 +13,8 @@ from ..bandwidth import corrected_akaike
 from ._estimator import KernelSmoother
 from ._fitted_smoother import FittedSmoother
 from ._summary import explained, summarize
-from ._training_rows import known_errors, training_predictions
-from ._uncertainty import UncertaintyMixin
+from ._training_rows import training_predictions
+from ._uncertainty import UncertaintyMixin, standard_deviations
 
 
 class SmootherRegressor(RegressorMixin, UncertaintyMixin, KernelSmoother):
@@ -108,9 +108,8 @@ class SmootherRegressor(RegressorMixin, UncertaintyMixin, KernelSmoother):
         if not return_std:
             return predictions
         smoother.need_positive_weights("return_std=True")
-        squared = known_errors(smoother, "return_std=True").reshape(self.values_.shape) ** 2
-        # Local polynomials of squares could be negative: an average is not.
-        return predictions, np.sqrt(smoother.average(X, squared)).astype(predictions.dtype)
+        std = standard_deviations(smoother, X).reshape(predictions.shape)
+        return predictions, std.astype(predictions.dtype)
 
     def score(self, X, y, sample_weight=None):
         """R2 of the predictions, the mean over outputs.

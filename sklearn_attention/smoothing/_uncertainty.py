@@ -11,9 +11,11 @@ from .._validation import (
     check_positive,
     check_probabilities,
 )
+from ._error_growth import ErrorGrowth
 from ._fitted_smoother import FittedSmoother
 from ._inference import JackknifeIntervals, weighted_quantiles
 from ._local_errors import ROWS_OF_QUANTILES, ROWS_OF_SPREADS, local_sizes, widened
+from ._noise import noise_of
 from ._significance import feature_significance
 from ._training_rows import known_errors, left_out_errors
 
@@ -68,19 +70,20 @@ class UncertaintyMixin:
         """
         coverage = check_in_open_interval("coverage", coverage, 0, 1)
         X, smoother = self._read_rows(X), FittedSmoother.of(self)
-        errors = np.abs(left_out_errors(smoother))
+        growth, kept = ErrorGrowth.of(smoother), smoother.counts > 0
+        errors = np.abs(left_out_errors(smoother)) / growth.at_rows
         here = np.ones((len(X), errors.shape[1]))
         if heteroscedastic:
             known_errors(smoother, "heteroscedastic=True")
-            here, there = local_sizes(smoother, X, self.random_state)
+            here, there = local_sizes(smoother, X, errors, self.random_state)
             errors = errors / there
         # Of a row that has no prediction nothing can be said.
         errors = np.where(np.isnan(errors), np.inf, errors)
-        intervals = JackknifeIntervals(errors, smoother.counts, coverage)
-        found = [
-            intervals.around(*smoother.left_out(X[rows]), here[rows])
-            for rows in _query_blocks(X, smoother)
-        ]
+        intervals, found = JackknifeIntervals(errors[kept], coverage), []
+        for rows in _query_blocks(X, smoother):
+            values, effects, left_out = smoother.left_out(X[rows])
+            scale = here[rows] * growth.at(X[rows], effects)
+            found.append(intervals.around(values, left_out[:, kept], scale))
         return _like_targets(np.concatenate(found), smoother.values)
 
     def predict_quantiles(self, X, quantiles=(0.1, 0.5, 0.9)):
@@ -115,8 +118,9 @@ class UncertaintyMixin:
         """
         quantiles = check_probabilities("quantiles", quantiles)
 
-        def found(errors, weights, shift):
-            return weighted_quantiles(errors, weights, quantiles) + shift[:, None]
+        def found(errors, weights, shift, scale):
+            places = weighted_quantiles(errors, weights, quantiles)
+            return shift[:, None] + scale[:, None] * places
 
         return _distribution(FittedSmoother.of(self), self._read_rows(X), found)
 
@@ -138,8 +142,8 @@ class UncertaintyMixin:
         """
         thresholds = check_list("y", y)
 
-        def found(errors, weights, shift):
-            places = shift[:, None] + errors
+        def found(errors, weights, shift, scale):
+            places = shift[:, None] + scale[:, None] * errors
             below = [np.sum(weights * (places <= t), axis=1) for t in thresholds]
             return np.stack(below, axis=1) + 0 * shift[:, None]
 
@@ -203,27 +207,25 @@ class UncertaintyMixin:
         X, smoother = self._read_rows(X), FittedSmoother.of(self)
         smoother.need_positive_weights("confidence_band")
         errors = known_errors(smoother, "confidence_band")
-        many = smoother.degree == 1 and len(smoother.columns.numeric) > _MANY_FEATURES
-        degree, share = _BAND_OF_MANY if many else _BANDS[smoother.degree]
-        less_biased = smoother.replace(degree=degree, factor=share)
-        roots = np.sqrt(np.where(smoother.counts > 0, smoother.counts, 1.0))
-        draws = np.zeros((len(roots), 0))
+        noise, less_biased = noise_of(smoother), _less_biased(smoother)
+        growth, deviations, largest = ErrorGrowth.of(less_biased), [], 0.0
+        draws = np.zeros((1, len(errors), 0))
         if simultaneous:
-            shape = len(roots), n_resamples
-            draws = check_random_state(random_state).standard_normal(shape)
-        centers, lengths, largest = [], [], np.zeros(draws.shape[1])
+            draws = noise.draws(n_resamples, check_random_state(random_state))
+        centers = []
         for rows in _query_blocks(X, smoother):
             local = less_biased.local_rows(X[rows])
-            effects = local.smoother / roots
+            target, fit, model = growth.parts(X[rows], local.smoother)
+            moves = np.abs(local.smoother @ draws) / np.sqrt(fit.T)[:, :, None]
+            largest = np.fmax(largest, np.fmax.reduce(moves, axis=1))
             centers.append(local.values)
-            lengths.append(np.linalg.norm(effects, axis=1))
-            moves = np.abs(effects @ draws) / lengths[-1][:, None]
-            largest = np.fmax(largest, np.fmax.reduce(moves))
+            deviations.append(np.sqrt(fit + (target + fit) * (model - 1)))
         factor = norm.ppf((1 + coverage) / 2)
         if simultaneous:
-            factor = np.quantile(largest, coverage, method="higher")
-        variance = widened(smoother, ROWS_OF_SPREADS).average(X, errors**2)
-        width = factor * np.sqrt(variance) * np.concatenate(lengths)[:, None]
+            factor = np.quantile(largest, coverage, axis=1, method="higher")
+        squares = errors**2 / noise.variances[:, None]
+        variance = widened(smoother, ROWS_OF_SPREADS).average(X, squares)
+        width = factor * np.sqrt(variance) * np.concatenate(deviations)
         center = np.concatenate(centers)
         band = np.stack([center - width, center + width], axis=1)
         return _like_targets(band, smoother.values)
@@ -252,18 +254,43 @@ class UncertaintyMixin:
         )
 
 
+def standard_deviations(smoother, X):
+    """Standard deviations of the conditional distribution at each query, (n, n_outputs)."""
+    growth = ErrorGrowth.of(smoother)
+    squares = (known_errors(smoother, "return_std=True") / growth.at_rows) ** 2
+    scales = [
+        growth.at(X[rows], smoother.local_rows(X[rows]).smoother)
+        for rows in _query_blocks(X, smoother)
+    ]
+    # Local polynomials of squares could be negative: an average is not.
+    return np.sqrt(smoother.unweighted.average(X, squares)) * np.concatenate(scales)
+
+
+def _less_biased(smoother):
+    """The smoother that the band is around."""
+    if "less biased" not in smoother.memo:
+        many = smoother.degree == 1 and len(smoother.columns.numeric) > _MANY_FEATURES
+        degree, share = _BAND_OF_MANY if many else _BANDS[smoother.degree]
+        smoother.memo["less biased"] = smoother.replace(degree=degree, factor=share)
+        # Of the same rows; seen from the curve that predicts best.
+        smoother.memo["less biased"].memo["noise"] = noise_of(smoother)
+    return smoother.memo["less biased"]
+
+
 def _distribution(smoother, X, statistic):
     """A statistic of the conditional distribution at each query."""
     smoother.need_positive_weights("a conditional distribution")
-    errors = known_errors(smoother, "a conditional distribution")
+    growth = ErrorGrowth.of(smoother)
+    errors = known_errors(smoother, "a conditional distribution") / growth.at_rows
     wide, found = widened(smoother, ROWS_OF_QUANTILES), []
     for rows in _query_blocks(X, smoother):
         weights = wide.weights(X[rows])
-        centers = smoother.predict(X[rows]).reshape(len(weights), -1)
-        shifts = centers - weights @ errors
+        local = smoother.local_rows(X[rows])
+        scales = growth.at(X[rows], local.smoother)
+        shifts = local.values - scales * (weights @ errors)
         of_outputs = [
-            statistic(own, weights, shift)
-            for own, shift in zip(errors.T, shifts.T, strict=True)
+            statistic(own, weights, shift, scale)
+            for own, shift, scale in zip(errors.T, shifts.T, scales.T, strict=True)
         ]
         found.append(np.stack(of_outputs, axis=2))
     return _like_targets(np.concatenate(found), smoother.values)

@@ -16,6 +16,7 @@ from sklearn_attention import LocalPolynomialRegressor, NadarayaWatsonRegressor
 from sklearn_attention.attention import local_rows
 from sklearn_attention.datasets import make_smoothing_curve
 from sklearn_attention.smoothing import _training_rows, _uncertainty
+from sklearn_attention.smoothing._error_growth import ErrorGrowth
 from sklearn_attention.smoothing._fitted_smoother import FittedSmoother
 
 
@@ -35,11 +36,17 @@ class TestIntervals:
             queries = queries + 0.05
         join = pd.concat if isinstance(X, pd.DataFrame) else np.concatenate
         values, errors = np.empty((len(y), 6)), np.empty(len(y))
+        smoother = FittedSmoother.of(model)
+        growth, rows = ErrorGrowth.of(smoother), model._read_rows(queries)
+        scale = growth.at(rows, smoother.local_rows(rows).smoother)[:, 0]
         for i in range(len(y)):
             found = refit_without(model, X, y, i).predict(join([queries, take(X, [i])]))
-            values[i], errors[i] = found[:6], abs(y[i] - found[6])
+            values[i] = found[:6]
+            errors[i] = abs(y[i] - found[6]) / growth.at_rows[i, 0]
         for coverage in (0.5, 0.8, 0.9):
-            expected = [jackknife_plus(values[:, q], errors, coverage) for q in range(6)]
+            expected = [
+                jackknife_plus(values[:, q], scale[q] * errors, coverage) for q in range(6)
+            ]
             found = model.predict_interval(queries, coverage)
             np.testing.assert_allclose(found, expected, rtol=0, atol=1e-7)
 
@@ -80,28 +87,37 @@ class TestIntervals:
         if not finite:
             np.testing.assert_array_equal(found, [[-np.inf, np.inf]] * n)
 
-    def test_weights_count_rows(self, data):
-        # Twins differ in what leaves with them; far-apart rows do not notice.
+    def test_rows_of_weight_0_are_not_there(self):
         x = np.arange(12.0)
         y = np.sin(x)
         model = NadarayaWatsonRegressor(bandwidth=1.5)
-        zero = np.where(np.arange(12) < 10, 1.0, 0.0)
-        weighted = clone(model).fit(x[:, None], y, zero)
+        weighted = clone(model).fit(x[:, None], y, np.where(x < 10, 1.0, 0.0))
         dropped = clone(model).fit(x[:10, None], y[:10])
         for coverage in (0.5, 0.9):
             np.testing.assert_allclose(
                 weighted.predict_interval([[3.3]], coverage),
                 dropped.predict_interval([[3.3]], coverage),
             )
-        # A row of weight 3 counts as three errors: 0.75 of 12 + 1 are reached there.
-        three = np.where(np.arange(10) == 4, 3.0, 1.0)
-        heavy = clone(model).fit(x[:10, None], y[:10], three)
-        others = [refit_without(heavy, x[:10, None], y[:10], i, three) for i in range(10)]
-        errors = np.abs([y[i] - other.predict([[x[i]]])[0] for i, other in enumerate(others)])
-        values = np.array([other.predict([[3.3]])[0] for other in others])
-        counts = three.astype(int)
-        expected = jackknife_plus(np.repeat(values, counts), np.repeat(errors, counts), 0.75)
-        np.testing.assert_allclose(heavy.predict_interval([[3.3]], 0.75)[0], expected)
+
+    def test_are_as_wide_as_rows_around_them_are_precise(self):
+        # The deviation of the noise is 1 / sqrt(weight), which grows nearly fivefold.
+        def draw(n):
+            x = rng.uniform(size=n)
+            deviations = 0.1 + 0.4 * x
+            return x, np.sin(6 * x) + deviations * rng.normal(size=n), deviations**-2
+
+        widths, inside, rng = [], [], np.random.default_rng(0)
+        for _ in range(4):
+            (x, y, weights), (fresh, new, _) = draw(150), draw(400)
+            model = LocalPolynomialRegressor(bandwidth=0.1).fit(x[:, None], y, weights)
+            lower, upper = model.predict_interval(fresh[:, None]).T
+            held = (lower <= new) & (new <= upper)
+            inside.append([held[fresh < 0.3].mean(), held[fresh > 0.7].mean()])
+            widths.append(np.diff(model.predict_interval([[0.1], [0.9]]), axis=1)[:, 0])
+        quiet, loud = np.mean(widths, axis=0)
+        assert 2.5 < loud / quiet < 4.2
+        assert 0.82 < np.mean(inside, axis=0).min()
+        assert np.mean(inside, axis=0).max() < 0.97
 
     def test_heteroscedastic_ones_follow_the_noise(self):
         def draw(n, rng):
@@ -201,9 +217,12 @@ class TestStandardDeviation:
     def test_is_the_local_average_of_squared_errors(self, kind, degree):
         ((_, model, X, y, weight),) = (case for case in CASES if case[0] == f"{kind}-{degree}")
         model = clone(model).fit(X, y, weight)
-        # The weights of the kernel, whatever polynomial is fitted with them.
-        averages = clone(model).set_params(degree=0).fit(X, y, weight)
-        expected = np.sqrt(averages.smoother_matrix(X) @ model.loo_residuals_**2)
+        # The weights of the kernel, whatever polynomial is fitted with them: rows count alike.
+        averages = clone(model).set_params(degree=0).fit(X, y)
+        growth, scale = growth_at(model, model.keys_)
+        errors = model.loo_residuals_.reshape(len(y), -1) / growth.at_rows
+        expected = scale * np.sqrt(averages.smoother_matrix(X) @ errors**2)
+        expected = expected.reshape(y.shape)
         found, std = model.predict(X, return_std=True)
         np.testing.assert_array_equal(found, model.predict(X))
         assert std.shape == y.shape
@@ -226,14 +245,26 @@ class TestStandardDeviation:
             model.predict(data[0], return_std=True)
 
 
-def rows_at(model, queries, degree, factor):
+def growth_at(model, queries):
+    """Growth of the model's errors, and how much it is at queries."""
+    smoother = FittedSmoother.of(model)
+    growth = ErrorGrowth.of(smoother)
+    return growth, growth.at(queries, smoother.local_rows(queries).smoother)
+
+
+def rows_at(model, queries, degree, factor, weighted=True):
     """What training rows do at a multiple of the model's bandwidth."""
     bandwidth = model.columns_.divisors(factor * model.bandwidth_)
     return local_rows(
         queries, model.keys_, model.values_.reshape(len(model.keys_), -1), model.kernel_,
         degree=degree, bandwidth=bandwidth, query_scale=FittedSmoother.of(model).scale(queries),
-        sample_weight=model.key_weights_,
+        sample_weight=model.key_weights_ if weighted else present(model),
     )  # fmt: skip
+
+
+def present(model):
+    """Weights of rows that count alike where they are at all."""
+    return (FittedSmoother.of(model).counts > 0).astype(float)
 
 
 def window_of(model, n_rows):
@@ -241,20 +272,20 @@ def window_of(model, n_rows):
 
     Cells of categories may be too small for that, however wide the window.
     """
-    counts = FittedSmoother.of(model).counts
-    seen = np.flatnonzero(counts)
+    seen = np.flatnonzero(present(model))
     for factor in 2.0 ** np.arange(0, 10, 0.5):
-        own = rows_at(model, model.keys_, 0, factor).weights[seen, seen]
-        if own.sum() <= counts.sum() / n_rows:
+        own = rows_at(model, model.keys_, 0, factor, weighted=False).weights[seen, seen]
+        if own.sum() <= len(seen) / n_rows:
             break
     return factor
 
 
 def places_and_weights(model, query):
     """The conditional distribution at one query, from the kernel's weights alone."""
-    weights = rows_at(model, query, 0, window_of(model, 40)).weights[0]
-    errors = model.loo_residuals_
-    return model.predict(query)[0] + errors - weights @ errors, weights
+    weights = rows_at(model, query, 0, window_of(model, 40), weighted=False).weights[0]
+    growth, scale = growth_at(model, query)
+    errors = model.loo_residuals_ / growth.at_rows[:, 0]
+    return model.predict(query)[0] + scale[0, 0] * (errors - weights @ errors), weights
 
 
 class TestDistribution:
@@ -360,9 +391,10 @@ class TestDistribution:
             own = (frame["color"] == color).to_numpy()
             # A median is an error of the query's own color, moved by the same for all errors.
             low, high = model.predict_quantiles(frame[own], [0.01, 0.99]).T
-            errors = model.loo_residuals_[own]
-            np.testing.assert_allclose(high - low, np.ptp(errors))
-            rest = (median[own] - low)[:, None] - (errors - errors.min())
+            growth, scale = growth_at(model, model.keys_[own])
+            errors = (model.loo_residuals_ / growth.at_rows[:, 0])[own]
+            np.testing.assert_allclose(high - low, scale[:, 0] * np.ptp(errors))
+            rest = (median[own] - low)[:, None] - scale * (errors - errors.min())
             np.testing.assert_allclose(np.abs(rest).min(axis=1), 0, atol=1e-9)
 
     def test_without_errors_there_is_no_distribution(self, data):
@@ -417,17 +449,23 @@ class TestBands:
         ((_, model, X, y, weight),) = (case for case in CASES if case[0] == f"{kind}-{degree}")
         model = clone(model).fit(X, y, weight)
         counts = np.ones(len(y)) if weight is None else weight
+        unit = counts[counts > 0].mean()
         errors = model.loo_residuals_.reshape(len(y), -1)
         queries = model.keys_[:7]
         factor = window_of(model, 20)
         assert factor > 1 or weight is not None
-        variance = rows_at(model, queries, 0, factor).weights @ errors**2
+        squares = errors**2 * np.where(counts > 0, counts, unit)[:, None] / unit
+        variance = rows_at(model, queries, 0, factor, weighted=False).weights @ squares
         band_degree, share = {0: (1, 0.8), 1: (2, 1.0), 2: (2, 0.6)}[degree]
         local = rows_at(model, queries, band_degree, share)
         effect = np.zeros(7)
         for i in np.flatnonzero(counts):
-            effect += local.smoother[:, i] ** 2 / counts[i]
-        width = norm.ppf(0.975) * np.sqrt(variance * effect[:, None])
+            effect += local.smoother[:, i] ** 2 * unit / counts[i]
+        # Off the rows the error of the model comes to that.
+        smoother = _uncertainty._less_biased(FittedSmoother.of(model))
+        noise, _, grown = ErrorGrowth.of(smoother).parts(queries, local.smoother)
+        effect = effect[:, None] + (noise + effect[:, None]) * (grown - 1)
+        width = norm.ppf(0.975) * np.sqrt(variance * effect)
         expected = np.stack([local.values - width, local.values + width], axis=1)
         found = model.confidence_band(take(X, np.arange(7)), 0.95)
         np.testing.assert_allclose(found.reshape(expected.shape), expected, atol=1e-9)
@@ -550,3 +588,127 @@ def test_blocks_of_queries_change_nothing(case, monkeypatch):
     fresh = clone(model).fit(X, y, weight)
     for ask, expected in zip(asks, whole, strict=True):
         np.testing.assert_allclose(ask(fresh), expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("degree", DEGREES)
+def test_the_unit_of_weights_does_not_matter(data, degree):
+    X, y = data
+    weight = np.random.default_rng(0).uniform(0.2, 3, 40)
+    model = LocalPolynomialRegressor(bandwidth=0.5, degree=degree)
+    queries = np.concatenate([X[:5], [[3.0, 0.0]]])
+    found = [
+        [
+            each.predict_interval(queries, 0.8),
+            each.predict_interval(queries, heteroscedastic=True),
+            each.predict_quantiles(queries),
+            each.predict_cdf(queries, [0.0]),
+            each.confidence_band(queries),
+            each.confidence_band(queries, simultaneous=True, n_resamples=20),
+            each.predict(queries, return_std=True)[1],
+            each.summary().residual_std,
+            each.feature_significance(9).p_values,
+        ]
+        for each in (clone(model).fit(X, y, 1e3**power * weight) for power in (0, 1, -1))
+    ]
+    for first, second, third in zip(*found, strict=True):
+        np.testing.assert_allclose(second, first, rtol=1e-6)
+        np.testing.assert_allclose(third, first, rtol=1e-6)
+
+
+def curve_and_design(kind, n, rng):
+    x = rng.uniform(size=n)
+    x = np.where((kind == "gap") & (x > 0.4), 0.7 + (x - 0.4) / 2, x)
+    return x, np.sin(2 * np.pi * x + 1) + 0.3 * rng.normal(size=n)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kind", "low", "high"),
+    [("gap", 0.42, 0.68), ("outside", 1.03, 1.2), ("outside", 1.2, 1.5)],
+)
+@pytest.mark.parametrize("degree", [0, 1])
+def test_hold_targets_off_the_rows(kind, low, high, degree):
+    found, rng = [], np.random.default_rng(0)
+    for _ in range(16):
+        x, y = curve_and_design(kind, 100, rng)
+        model = LocalPolynomialRegressor(degree=degree).fit(x[:, None], y)
+        queries = np.linspace(low, high, 30)
+        truth = np.sin(2 * np.pi * queries + 1)
+        targets = truth + 0.3 * rng.normal(size=30)
+        lower, upper = model.predict_interval(queries[:, None]).T
+        bottom, top = model.confidence_band(queries[:, None]).T
+        first, last = model.predict_quantiles(queries[:, None], [0.05, 0.95]).T
+        found.append(
+            [
+                np.mean((lower <= targets) & (targets <= upper)),
+                np.mean((bottom <= truth) & (truth <= top)),
+                np.mean((first <= targets) & (targets <= last)),
+            ]
+        )
+    assert np.mean(found, axis=0).min() > 0.7
+
+
+@pytest.mark.parametrize("method", ["predict_interval", "confidence_band", "predict_quantiles"])
+@pytest.mark.parametrize("degree", [0, 1])
+def test_far_away_nothing_is_known(method, degree):
+    rng = np.random.default_rng(0)
+    x, y = curve_and_design("same", 100, rng)
+    model = LocalPolynomialRegressor(bandwidth=0.1, degree=degree).fit(x[:, None], y)
+    ends = getattr(model, method)(np.array([[0.5], [2.0], [4.0], [1e4]]))
+    here, far, further, furthest = ends[:, -1] - ends[:, 0]
+    assert far > 3 * here
+    assert further > 1.5 * far
+    assert furthest > 1000 * far
+
+
+class TestDependentNoise:
+    @staticmethod
+    def fitted(seed, phi, gap, n=120):
+        rng = np.random.default_rng(seed)
+        shocks = rng.normal(size=n + 50) * np.sqrt(1 - phi**2)
+        noise = shocks.copy()
+        for t in range(1, n + 50):
+            noise[t] = phi * noise[t - 1] + shocks[t]
+        x = np.linspace(0, 1, n)
+        y = 1.4 * np.sin(2 * np.pi * x + 1) + 0.5 * noise[50:]
+        return LocalPolynomialRegressor(gap=gap).fit(x[:, None], y)
+
+    def test_errors_are_those_of_rows_predicted_across_the_gap(self):
+        model = self.fitted(0, 0.6, 5, n=60)
+        errors = _training_rows.left_out_errors(FittedSmoother.of(model))[:, 0]
+        fixed = LocalPolynomialRegressor(bandwidth=float(model.bandwidth_[0]))
+        for i in (0, 20, 57):
+            far = np.abs(np.arange(60) - i) > 5
+            fixed.fit(model.keys_[far], model.values_[far])
+            expected = model.values_[i] - fixed.predict(model.keys_[[i]])[0]
+            assert errors[i] == pytest.approx(expected, abs=1e-9)
+
+    def test_bands_are_wider_where_noise_is_alike(self):
+        model = self.fitted(1, 0.6, 5)
+        independent = LocalPolynomialRegressor(bandwidth=float(model.bandwidth_[0]))
+        independent.fit(model.keys_, model.values_)
+        X = model.keys_[10:-10:7]
+        wide, narrow = (
+            np.diff(each.confidence_band(X), axis=1) for each in (model, independent)
+        )
+        assert np.median(wide / narrow) > 1.3
+        together = np.diff(model.confidence_band(X, simultaneous=True), axis=1)
+        factors = together / wide
+        np.testing.assert_allclose(factors, factors[0])
+        assert factors[0] > 1.1
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("phi", [0.0, 0.6])
+    def test_bands_and_intervals_hold(self, phi):
+        rng, found = np.random.default_rng(0), []
+        for seed in range(12):
+            model = self.fitted(seed, phi, 6)
+            X = model.keys_[5:-5:5]
+            truth = 1.4 * np.sin(2 * np.pi * X[:, 0] + 1)
+            target = truth + 0.5 * rng.normal(size=len(X))
+            for ends, there in (
+                (model.confidence_band(X), truth), (model.predict_interval(X), target),
+            ):  # fmt: skip
+                found.append(np.mean((ends[:, 0] <= there) & (there <= ends[:, 1])))
+        assert np.mean(found[::2]) > 0.78
+        assert 0.8 < np.mean(found[1::2]) < 0.98
