@@ -10,12 +10,12 @@ side only. The rates :math:`\beta` are those at which errors grow in regions tha
 
 import numpy as np
 from scipy.spatial import KDTree
-from scipy.spatial.distance import cdist
 
 from .._blocks import IN_MEMORY, blocks
 from ._inference import weighted_quantiles
 from ._local_errors import ROWS_OF_SPREADS, above_rounding, widened
 from ._noise import noise_of, variance_around, variance_around_rows
+from ._remoteness import Remoteness, one_sided
 from ._training_rows import left_out_errors
 
 _BLOCK_PAIRS = IN_MEMORY // 32
@@ -26,11 +26,8 @@ _MOST_ROWS, _ROWS_OF_A_REGION = 2000, 40
 _SHARES, _MIDDLES, _FEWEST_LEFT = (0.1, 0.15, 0.2, 0.3, 0.4, 0.5), (0.15, 0.4, 0.6, 0.85), 8
 # Share of the errors in regions that are to be no larger than the rates say.
 _SHARE = 0.9
-# Distances from the nearest row are usual up to so many times their median, for one feature: of
-# rows spread evenly 19 in 20 are no larger.
-_USUAL = 4.0
-# Pairs by which variances of rows' predictions are known, and rows that directions are to.
-_MOST_PAIRS, _MOST_DIRECTIONS = 2 * 10**7, 500
+# Pairs by which variances of rows' predictions are known.
+_MOST_PAIRS = 2 * 10**7
 # A row that is nearly all of its own prediction leaves nothing to predict it from.
 _SMALLEST_REST = 1e-7
 
@@ -41,7 +38,7 @@ class ErrorGrowth:
     def __init__(self, smoother):
         self._smoother, self._noise = smoother, noise_of(smoother)
         kept = np.flatnonzero(smoother.counts)
-        self._remoteness = Remoteness(smoother.places(smoother.keys[kept]))
+        self._remoteness = Remoteness.of_smoother(smoother)
         self._rates = _rates(smoother, kept, self._remoteness.usual)
         variances = variance_around_rows(smoother, self._noise.variances)[kept]
         variances = variances + _fit_variances(smoother, self._noise, kept)
@@ -70,49 +67,6 @@ class ErrorGrowth:
     def _of_model(self, beyond, one_sided):
         rates = np.stack([1 - one_sided, one_sided], axis=1) @ self._rates
         return 1 + beyond[:, None] ** 2 * rates
-
-
-class Remoteness:
-    """How far places are from rows: beyond what is usual, and how much on one side of them."""
-
-    def __init__(self, places):
-        self._places, self._tree, self.usual = places, None, 0.0
-        self._some = places[:: -(-len(places) // _MOST_DIRECTIONS)]
-        if places.shape[1] and len(places) > 1:
-            self._tree = KDTree(places)
-            distances = self._tree.query(places, k=[2])[0]
-            self.usual = np.median(distances) * _USUAL ** (1 / places.shape[1])
-
-    def of(self, places):
-        """Distances beyond the usual (n,), and from 0 to 1 how much rows are on one side."""
-        return self._found(places, 1)
-
-    def of_rows(self):
-        """The same of the rows, each from the others."""
-        return self._found(self._places, 2)
-
-    def _found(self, places, neighbor):
-        if self._tree is None:
-            return np.zeros(len(places)), np.zeros(len(places))
-        distances = self._tree.query(places, k=[neighbor])[0][:, 0]
-        sides = [
-            one_sided(places[part], self._some)
-            for part in blocks(len(places), _BLOCK_PAIRS // len(self._some))
-        ]
-        return np.maximum(distances - self.usual, 0.0), np.concatenate(sides)
-
-
-def one_sided(places, rows):
-    r"""Length of the mean direction to rows, with weights :math:`d^{-p - 1}` of p features."""
-    distances = cdist(places, rows)
-    distances = np.where(distances > 0, distances, np.inf)
-    nearest = distances.min(axis=1, keepdims=True)
-    nearest = np.where(np.isfinite(nearest), nearest, 1.0)
-    weights = (nearest / distances) ** (places.shape[1] + 1)
-    weights /= np.maximum(weights.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
-    weights /= distances
-    mean = weights @ rows - weights.sum(axis=1, keepdims=True) * places
-    return np.minimum(np.linalg.norm(mean, axis=1), 1.0)
 
 
 def _fit_variances(smoother, noise, rows):

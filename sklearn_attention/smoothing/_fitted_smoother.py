@@ -30,6 +30,8 @@ class FittedSmoother:
     memo: dict  # results that are needed again
     factor: float = 1.0  # on the bandwidth, adaptive or not
     gap: int = 0  # rows before and after each whose noise is like its own
+    # From the rows: windows of queries are wider by it, so that none has a few rows alone.
+    remoteness: Any = None
 
     @classmethod
     def of(cls, model):
@@ -132,7 +134,9 @@ class FittedSmoother:
     def scale(self, X, more=0):
         """Distance to the neighbour that an adaptive bandwidth reaches to, else None."""
         if self.n_neighbors is None:
-            return None
+            if self.remoteness is None:
+                return None
+            return 1 + self.remoteness.beyond(self.places(X)) / self.factor
         if is_partitioned(X):
             raise ValueError(
                 f"n_neighbors={self.n_neighbors!r}: the bandwidth differs from place to place, "

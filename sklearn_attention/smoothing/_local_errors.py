@@ -4,6 +4,7 @@ import numpy as np
 
 from .. import attention
 from ..bandwidth import select_bandwidth
+from ._remoteness import Remoteness
 
 # Spreads and distributions are of so many errors that a row's own error, which has left its
 # mark on its neighbours' errors, hardly matters: the bandwidth is widened until the rows' own
@@ -18,11 +19,11 @@ _SMALLEST_SPREAD = 1e-3
 
 def widened(smoother, n_rows):
     """The smoother with averages over so many rows at least, which count alike."""
-    smoother, memo = smoother.unweighted, smoother.memo
-    name = f"windows of {n_rows}"
+    remoteness, memo = Remoteness.of_smoother(smoother), smoother.memo
+    smoother, name = smoother.unweighted, f"windows of {n_rows}"
     if name not in memo:
         memo[name] = _widening(smoother, smoother.table, n_rows)
-    return smoother.replace(factor=memo[name], empty="nearest")
+    return smoother.replace(factor=memo[name], empty="nearest", remoteness=remoteness)
 
 
 def local_sizes(smoother, X, errors, random_state):
@@ -36,6 +37,7 @@ def local_sizes(smoother, X, errors, random_state):
         window = {"bandwidth": bandwidth, "n_neighbors": None, "empty": "nearest"}
         window["factor"] = _widening(smoother.replace(**window), sizes, ROWS_OF_SPREADS)
         there = left_out_average(smoother.replace(**window), sizes)
+        window["remoteness"] = Remoteness.of_smoother(smoother.replace(**window))
         memo["spread"] = window, there
     window, there = memo["spread"]
     here = smoother.replace(**window).average(X, sizes)

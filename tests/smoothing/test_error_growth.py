@@ -8,14 +8,10 @@ from smoothing_cases import CASES, refit_without, take
 
 from sklearn_attention import LocalPolynomialRegressor, NadarayaWatsonRegressor
 from sklearn_attention.bandwidth import AdaptiveBandwidth
-from sklearn_attention.smoothing import _error_growth
-from sklearn_attention.smoothing._error_growth import (
-    ErrorGrowth,
-    Remoteness,
-    one_sided,
-    regions,
-)
+from sklearn_attention.smoothing import _error_growth, _remoteness
+from sklearn_attention.smoothing._error_growth import ErrorGrowth, regions
 from sklearn_attention.smoothing._fitted_smoother import FittedSmoother
+from sklearn_attention.smoothing._remoteness import one_sided
 
 
 def growth_of(model):
@@ -148,24 +144,6 @@ def test_categories_alone_have_no_distance():
     np.testing.assert_allclose(growth, np.sqrt(1 + (effects**2).sum(axis=1)))
 
 
-def test_sides():
-    rows = np.array([[0.0], [1.0]])
-    found = one_sided(np.array([[0.5], [0.25], [3.0], [-1.0], [0.0]]), rows)
-    # Two rows of weights one over squared distances.
-    np.testing.assert_allclose(found, [0, 0.8, 1, 1, 1], atol=1e-12)
-    circle = np.stack([np.cos(np.arange(8) * np.pi / 4), np.sin(np.arange(8) * np.pi / 4)], 1)
-    assert one_sided(np.zeros((1, 2)), circle)[0] < 1e-12
-    assert one_sided(np.array([[30.0, 0]]), circle)[0] > 0.99
-
-
-@pytest.mark.parametrize("places", [np.zeros((9, 1)), np.zeros((1, 2)), np.zeros((5, 0))])
-def test_rows_in_one_place_are_as_far_as_anything(places):
-    remoteness = Remoteness(places)
-    for distances, sides in (remoteness.of_rows(), remoteness.of(places[:3])):
-        np.testing.assert_array_equal(distances, 0)
-        assert (sides >= 0).all()
-
-
 def test_regions_are_shares_of_the_rows_that_do_not_depend_on_their_order():
     places = np.random.default_rng(0).normal(size=(50, 2))
     found = list(regions(places))
@@ -185,7 +163,7 @@ def test_samples_of_rows_tell_nearly_the_same(data, bandwidth, monkeypatch):
     whole = at(model, 3 * X[:9])
     monkeypatch.setattr(_error_growth, "_MOST_ROWS", 80)
     monkeypatch.setattr(_error_growth, "_MOST_PAIRS", 160 * 100)
-    monkeypatch.setattr(_error_growth, "_MOST_DIRECTIONS", 40)
+    monkeypatch.setattr(_remoteness, "_MOST_DIRECTIONS", 40)
     sampled = at(clone(model).fit(X, y), 3 * X[:9])
     np.testing.assert_allclose(np.log(sampled), np.log(whole), atol=1.0)
     assert not np.array_equal(sampled, whole)

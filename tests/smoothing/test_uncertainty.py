@@ -658,7 +658,7 @@ def test_far_away_nothing_is_known(method, degree):
     here, far, further, furthest = ends[:, -1] - ends[:, 0]
     assert far > 3 * here
     assert further > 1.5 * far
-    assert furthest > 1000 * far
+    assert furthest > 100 * far
 
 
 class TestDependentNoise:
@@ -694,8 +694,8 @@ class TestDependentNoise:
         assert np.median(wide / narrow) > 1.3
         together = np.diff(model.confidence_band(X, simultaneous=True), axis=1)
         factors = together / wide
-        np.testing.assert_allclose(factors, factors[0])
-        assert factors[0] > 1.1
+        np.testing.assert_allclose(factors, factors[0, 0])
+        assert factors[0, 0] > 1.1
 
     @pytest.mark.slow
     @pytest.mark.parametrize("phi", [0.0, 0.6])
