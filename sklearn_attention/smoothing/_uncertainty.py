@@ -54,14 +54,43 @@ class UncertaintyMixin:
         Notes
         -----
         Jackknife+ [1]_: predictions without each training row and that row's leave-one-out
-        error, both in closed form. For rows drawn independently the coverage is at least
-        :math:`1 - 2\alpha` for a nominal :math:`1 - \alpha`, and about :math:`1 - \alpha` as a
-        rule. That holds for a bandwidth chosen beforehand; one chosen on the same rows
-        makes their errors a little smaller than those of new rows, by about the share of
-        the degrees of freedom spent on the choice: one in `n_samples` for each bandwidth.
-        The heteroscedastic form divides every error by the local mean absolute error,
-        itself smoothed with a bandwidth by leave-one-out, widened to windows of twenty rows
-        at least, and multiplies by that at the query.
+        error, both in closed form. Each error is divided by how large errors are expected
+        to be where it was made, and multiplied by how large they are expected to be at the
+        query:
+
+        .. math:: s(x) = \sqrt{u(x)^2 + \textstyle\sum_i l_i(x)^2 / w_i}\;
+                  \sqrt{1 + t(x)^2 \bigl[(1 - a(x))\, \beta_0 + a(x)\, \beta_1\bigr]}
+
+        The first factor is the noise of a target and of the fit, with effective weights
+        :math:`l_i` of the rows and weights :math:`w_i` of mean 1. The second is the error of
+        the model off the rows: :math:`t` is the distance of the query from the nearest row,
+        in bandwidths, less what is usual among rows; :math:`a` is 0 with rows on all sides
+        and 1 with rows on one. Regions of a tenth to half of the rows, at either end of the
+        data and within, are left out and predicted from the others, and :math:`\beta` are
+        the rates at which nine tenths of the errors there are as small as usual. Among the
+        rows the factor is 1. Far away the width is in proportion to the distance, and
+        at least as if errors grew by :math:`\sqrt 2` within the largest distance tried.
+        How a curve goes on where there is no row, rows cannot tell for sure: errors that
+        have no like within the data, as of an exponential or a hidden peak, are larger.
+
+        Weights are precisions: only their ratios matter, and the variance of the noise is
+        in inverse proportion to them. A new target is taken to be as precise as rows around
+        it are: :math:`u(x)^2` is one over the local average of weights of mean 1. Every row
+        of positive weight counts once, whatever its weight.
+
+        For rows drawn independently the coverage is about :math:`1 - \alpha` for a nominal
+        :math:`1 - \alpha`, and at least :math:`1 - 2\alpha` where errors are divided by what
+        does not depend on the targets. That holds for a bandwidth chosen beforehand; one
+        chosen on the same rows makes their errors a little smaller than those of new rows,
+        by about the share of the degrees of freedom spent on the choice: one in `n_samples`
+        for each bandwidth. With the estimator's `gap` errors are those of rows predicted
+        across the gap, and variances of fits allow for autocorrelation, as in
+        :meth:`confidence_band`.
+
+        The heteroscedastic form divides every error further by the local mean absolute
+        error, itself smoothed with a bandwidth by leave-one-out, widened to windows of
+        twenty rows at least, and multiplies by that at the query. All this takes all pairs
+        of queries and rows; what is learned of the rows is computed once.
 
         References
         ----------
@@ -106,10 +135,13 @@ class UncertaintyMixin:
         The distribution is the prediction plus the leave-one-out errors :math:`R_i` around
         the query, less their mean, so that its mean is the prediction:
 
-        .. math:: \sum_i w_i(x)\, \delta\bigl[\hat m(x) + R_i
-                  - \textstyle\sum_j w_j(x) R_j\bigr]
+        .. math:: \sum_i k_i(x)\, \delta\bigl[\hat m(x) + s(x) (R_i
+                  - \textstyle\sum_j k_j(x) R_j)\bigr]
 
-        with kernel weights :math:`w_i(x)` in windows of forty rows at least: the targets in
+        Errors are divided by how large they are expected to be at their row and multiplied
+        by that at the query, :math:`s(x)`, as in :meth:`predict_interval`: off the rows
+        quantiles are further apart. The kernel weights :math:`k_i(x)`, in which rows count
+        alike whatever their weights, are in windows of forty rows at least: the targets in
         the window of the prediction itself are too few, and too near to a prediction made
         from them, to tell how far new ones lie. Of new targets 0.89 to 0.92 lay between the
         quantiles 0.05 and 0.95 in simulations with 100 to 500 rows. Unlike intervals of
@@ -182,13 +214,22 @@ class UncertaintyMixin:
         lines (lines at half of it in more than ten features), parabolas at 0.6 times the
         bandwidth for parabolas. So predictions need not be in the middle of the band.
 
-        .. math:: \tilde m(x) \pm c\, \hat\sigma(x) \sqrt{\textstyle\sum_i l_i(x)^2 / w_i}
+        .. math:: \tilde m(x) \pm c\, \hat\sigma(x) \sqrt{v(x) + (u(x)^2 + v(x)) (g(x) - 1)},
+                  \quad v(x) = \textstyle\sum_i l_i(x)^2 / w_i
 
         with effective weights :math:`l_i`, and :math:`\hat\sigma(x)^2` the local average of
-        squared leave-one-out errors in windows of twenty rows at least, so that the noise may
-        differ from place to place. The factor :math:`c` is the normal quantile, or for a
-        simultaneous band that of the largest deviation over the queries that independent
-        normal errors make.
+        squared leave-one-out errors, times weights, in windows of twenty rows at least, so
+        that the noise may differ from place to place. The term with :math:`g` is the error of
+        the model off the rows, by which :meth:`predict_interval` widens too: :math:`g` is the
+        square of its second factor, for the fit :math:`\tilde m`, and 1 among the rows. The
+        factor :math:`c` is the normal quantile, or for a simultaneous band that of the largest
+        deviation over the queries that normal errors make.
+
+        Weights are precisions, in any unit: the noise of row i has a variance in proportion
+        to :math:`1 / w_i`. Rows are independent, unless the estimator has a `gap`: the noise
+        then is an autoregression of up to so many lags, in the rows' order, as AICc chooses it
+        for the leave-one-out errors across the gap, and with its autocorrelations
+        :math:`\rho` there is :math:`v = \sum_{ij} \rho_{i - j} l_i l_j / \sqrt{w_i w_j}`.
 
         The coverage is approximate. For 0.9, bands of 100 to 500 rows and one feature
         held smooth curves at 0.86 to 0.90 of places and curves with jumps and narrow peaks at
