@@ -51,8 +51,8 @@ _FLAT, _NO_DEPENDENCE = 2.0, 1.05
 _NARROWEST = (
     "bandwidth={!r} ended at the narrowest bandwidth tried, where rows are predicted by their "
     "nearest neighbours: neighbouring rows may be copies of each other, or their noise "
-    "dependent. Drop copies (sample_weight can count them), set gap to about n_samples ** (1 / 3)"
-    " if rows are in order, or pass a number."
+    "dependent. Drop copies (sample_weight can count them), set gap to about n_samples ** "
+    "(1 / 3) if rows are in order, or pass a number."
 )
 _MEAN = (
     "bandwidth={!r} ended where all rows weigh alike and predictions are the mean: no "

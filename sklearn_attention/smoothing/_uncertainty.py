@@ -99,8 +99,9 @@ class UncertaintyMixin:
         """
         coverage = check_in_open_interval("coverage", coverage, 0, 1)
         X, smoother = self._read_rows(X), FittedSmoother.of(self)
-        growth, kept = ErrorGrowth.of(smoother), smoother.counts > 0
-        errors = np.abs(left_out_errors(smoother)) / growth.at_rows
+        errors, kept = np.abs(left_out_errors(smoother)), smoother.counts > 0
+        growth = ErrorGrowth.of(smoother)
+        errors /= growth.at_rows
         here = np.ones((len(X), errors.shape[1]))
         if heteroscedastic:
             known_errors(smoother, "heteroscedastic=True")
@@ -297,8 +298,9 @@ class UncertaintyMixin:
 
 def standard_deviations(smoother, X):
     """Standard deviations of the conditional distribution at each query, (n, n_outputs)."""
+    errors = known_errors(smoother, "return_std=True")
     growth = ErrorGrowth.of(smoother)
-    squares = (known_errors(smoother, "return_std=True") / growth.at_rows) ** 2
+    squares = (errors / growth.at_rows) ** 2
     scales = [
         growth.at(X[rows], smoother.local_rows(X[rows]).smoother)
         for rows in _query_blocks(X, smoother)
@@ -321,8 +323,9 @@ def _less_biased(smoother):
 def _distribution(smoother, X, statistic):
     """A statistic of the conditional distribution at each query."""
     smoother.need_positive_weights("a conditional distribution")
+    errors = known_errors(smoother, "a conditional distribution")
     growth = ErrorGrowth.of(smoother)
-    errors = known_errors(smoother, "a conditional distribution") / growth.at_rows
+    errors = errors / growth.at_rows
     wide, found = widened(smoother, ROWS_OF_QUANTILES), []
     for rows in _query_blocks(X, smoother):
         weights = wide.weights(X[rows])
