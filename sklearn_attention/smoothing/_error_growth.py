@@ -79,8 +79,10 @@ def _fit_variances(smoother, noise, rows):
         effects = smoother.local_rows(smoother.keys[places], more).smoother
         own = effects[np.arange(len(places)), places]
         effects[np.arange(len(places)), places] = 0.0
-        rest = np.where(1 - own > _SMALLEST_REST, 1 - own, np.inf)
-        found.append(noise.of_sums(effects) / rest[:, None] ** 2)
+        some_left = (1 - own > _SMALLEST_REST)[:, None]
+        rest = np.where(some_left, 1 - own[:, None], 1.0)
+        # Else a single other row predicts.
+        found.append(np.where(some_left, noise.of_sums(effects) / rest**2, 1.0))
     found = np.concatenate(found)
     whole = np.tile(np.median(found, axis=0), (len(rows), 1))
     whole[some] = found

@@ -2,18 +2,25 @@
 
 import itertools
 import math
-import random
 
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import norm
 from sklearn.base import clone
 from slow_cases import slow_but
-from smoothing_cases import CASES, DEGREES, frame_of, jackknife_plus, refit_without, take
+from smoothing_cases import (
+    CASES,
+    DEGREES,
+    frame_of,
+    growth_at,
+    jackknife_plus,
+    refit_without,
+    rows_at,
+    take,
+    window_of,
+)
 
 from sklearn_attention import LocalPolynomialRegressor, NadarayaWatsonRegressor
-from sklearn_attention.attention import local_rows
 from sklearn_attention.datasets import make_smoothing_curve
 from sklearn_attention.smoothing import _training_rows, _uncertainty
 from sklearn_attention.smoothing._error_growth import ErrorGrowth
@@ -245,41 +252,6 @@ class TestStandardDeviation:
             model.predict(data[0], return_std=True)
 
 
-def growth_at(model, queries):
-    """Growth of the model's errors, and how much it is at queries."""
-    smoother = FittedSmoother.of(model)
-    growth = ErrorGrowth.of(smoother)
-    return growth, growth.at(queries, smoother.local_rows(queries).smoother)
-
-
-def rows_at(model, queries, degree, factor, weighted=True):
-    """What training rows do at a multiple of the model's bandwidth."""
-    bandwidth = model.columns_.divisors(factor * model.bandwidth_)
-    return local_rows(
-        queries, model.keys_, model.values_.reshape(len(model.keys_), -1), model.kernel_,
-        degree=degree, bandwidth=bandwidth, query_scale=FittedSmoother.of(model).scale(queries),
-        sample_weight=model.key_weights_ if weighted else present(model),
-    )  # fmt: skip
-
-
-def present(model):
-    """Weights of rows that count alike where they are at all."""
-    return (FittedSmoother.of(model).counts > 0).astype(float)
-
-
-def window_of(model, n_rows):
-    """The multiple of the bandwidth at which rows' own shares are one in so many.
-
-    Cells of categories may be too small for that, however wide the window.
-    """
-    seen = np.flatnonzero(present(model))
-    for factor in 2.0 ** np.arange(0, 10, 0.5):
-        own = rows_at(model, model.keys_, 0, factor, weighted=False).weights[seen, seen]
-        if own.sum() <= len(seen) / n_rows:
-            break
-    return factor
-
-
 def places_and_weights(model, query):
     """The conditional distribution at one query, from the kernel's weights alone."""
     weights = rows_at(model, query, 0, window_of(model, 40), weighted=False).weights[0]
@@ -438,136 +410,6 @@ class TestDistribution:
         assert np.isnan(model.predict_cdf([[9.0, 9.0]], [0.0])).all()
 
 
-# Bandwidths at which averages, lines and parabolas are nearest to the curve of the test.
-BEST = {0: 0.029, 1: 0.036, 2: 0.085}
-
-
-class TestBands:
-    @pytest.mark.parametrize("kind", ["plain", "weights", "absent", "outputs", "frame", "knn"])
-    @pytest.mark.parametrize("degree", DEGREES)
-    def test_pointwise_are_the_explicit_sum(self, kind, degree):
-        ((_, model, X, y, weight),) = (case for case in CASES if case[0] == f"{kind}-{degree}")
-        model = clone(model).fit(X, y, weight)
-        counts = np.ones(len(y)) if weight is None else weight
-        unit = counts[counts > 0].mean()
-        errors = model.loo_residuals_.reshape(len(y), -1)
-        queries = model.keys_[:7]
-        factor = window_of(model, 20)
-        assert factor > 1 or weight is not None
-        squares = errors**2 * np.where(counts > 0, counts, unit)[:, None] / unit
-        variance = rows_at(model, queries, 0, factor, weighted=False).weights @ squares
-        band_degree, share = {0: (1, 0.8), 1: (2, 1.0), 2: (2, 0.6)}[degree]
-        local = rows_at(model, queries, band_degree, share)
-        effect = np.zeros(7)
-        for i in np.flatnonzero(counts):
-            effect += local.smoother[:, i] ** 2 * unit / counts[i]
-        # Off the rows the error of the model comes to that.
-        smoother = _uncertainty._less_biased(FittedSmoother.of(model))
-        noise, _, grown = ErrorGrowth.of(smoother).parts(queries, local.smoother)
-        effect = effect[:, None] + (noise + effect[:, None]) * (grown - 1)
-        width = norm.ppf(0.975) * np.sqrt(variance * effect)
-        expected = np.stack([local.values - width, local.values + width], axis=1)
-        found = model.confidence_band(take(X, np.arange(7)), 0.95)
-        np.testing.assert_allclose(found.reshape(expected.shape), expected, atol=1e-9)
-        assert found.shape == (7, 2, *y.shape[1:])
-
-    def test_of_many_features_are_around_lines(self):
-        rng = np.random.default_rng(0)
-        X = rng.uniform(size=(60, 11))
-        y = X @ np.arange(11)
-        model = LocalPolynomialRegressor(bandwidth=2.0).fit(X, y)
-        narrow = clone(model).set_params(bandwidth=1.0).fit(X, y)
-        center = model.confidence_band(X[:5]).mean(axis=1)
-        np.testing.assert_allclose(center, narrow.predict(X[:5]))
-
-    @pytest.mark.parametrize("degree", DEGREES)
-    def test_simultaneous_are_wider_by_one_factor(self, data, degree):
-        X, y = data
-        model = LocalPolynomialRegressor(bandwidth=0.5, degree=degree).fit(X, y)
-        pointwise = np.diff(model.confidence_band(X), axis=1)[:, 0]
-        together = np.diff(model.confidence_band(X, simultaneous=True), axis=1)[:, 0]
-        factors = together / pointwise
-        np.testing.assert_allclose(factors, factors[0])
-        assert factors[0] > 1.2
-        wider = model.confidence_band(X, 0.99, simultaneous=True)
-        assert (np.diff(wider, axis=1)[:, 0] > together).all()
-        # At a single query there is no difference but that of the draws.
-        one = np.diff(model.confidence_band(X[:1], simultaneous=True, n_resamples=20_000))
-        assert one[0, 0] == pytest.approx(pointwise[0], rel=0.03)
-
-    @pytest.mark.parametrize(
-        ("noise", "n_seeds", "n_resamples", "least"),
-        [
-            ("growing", 16, 50, 0.65),  # three deviations of so few curves below .9
-            pytest.param("growing", 40, 200, 0.8, marks=pytest.mark.slow),
-            pytest.param("same", 40, 200, 0.8, marks=pytest.mark.slow),
-        ],
-    )
-    @pytest.mark.parametrize("degree", slow_but([1], DEGREES))
-    def test_hold_the_curve(self, degree, noise, n_seeds, n_resamples, least):
-        x = np.linspace(0, 1, 200)
-        truth, grid = np.sin(9 * x), x[::4, None]
-        scale = 0.3 if noise == "same" else 0.1 + 0.4 * x
-        held, at_points = [], []
-        for seed in range(n_seeds):
-            y = truth + scale * np.random.default_rng(seed).normal(size=200)
-            # The bandwidth that predicts best: with less, there is no bias to correct.
-            model = LocalPolynomialRegressor(bandwidth=BEST[degree], degree=degree)
-            model.fit(x[:, None], y)
-            for found, options in ((at_points, {}), (held, {"simultaneous": True})):
-                lower, upper = model.confidence_band(grid, n_resamples=n_resamples, **options).T
-                found.append((lower <= truth[::4]) & (truth[::4] <= upper))
-        assert 0.87 <= np.mean(at_points) <= 0.96
-        assert least <= np.mean(np.all(held, axis=1)) <= 0.99
-
-    def test_widths_follow_the_noise(self):
-        rng = np.random.default_rng(0)
-        x = np.linspace(0, 1, 400)
-        y = np.sin(6 * x) + np.where(x < 0.5, 0.1, 1.0) * rng.normal(size=400)
-        model = LocalPolynomialRegressor(bandwidth=0.05).fit(x[:, None], y)
-        quiet, loud = np.diff(model.confidence_band([[0.25], [0.75]]), axis=1)[:, 0]
-        assert 5 < loud / quiet < 20
-
-    def test_with_queries_that_no_row_reaches(self):
-        x = np.linspace(0, 1, 50)
-        model = NadarayaWatsonRegressor("epanechnikov", bandwidth=0.2, empty="nan")
-        model.fit(x[:, None], np.sin(9 * x))
-        for simultaneous in (False, True):
-            found = model.confidence_band([[0.5], [3.0]], simultaneous=simultaneous)
-            assert np.isfinite(found[0]).all()
-            assert np.isnan(found[1]).all()
-
-    def test_what_they_are_not_for(self, data):
-        signed = NadarayaWatsonRegressor("silverman", bandwidth=0.8).fit(*data)
-        with pytest.raises(ValueError, match=r"takes negative values, and confidence_band"):
-            signed.confidence_band(data[0])
-        alone = NadarayaWatsonRegressor("boxcar", bandwidth=0.01, empty="nan").fit(*data)
-        with pytest.raises(ValueError, match=r"confidence_band needs every leave-one-out"):
-            alone.confidence_band(data[0])
-
-    def test_draws_are_seeded_and_local(self, data):
-        model = LocalPolynomialRegressor(bandwidth=0.5).fit(*data)
-        before = np.random.get_state()[1].copy(), random.getstate()  # noqa: NPY002
-
-        def band(seed):
-            return model.confidence_band(data[0], simultaneous=True, random_state=seed)
-
-        np.testing.assert_array_equal(band(0), band(0))
-        np.testing.assert_array_equal(
-            band(0), model.confidence_band(data[0], simultaneous=True)
-        )
-        assert not np.array_equal(band(0), band(1))
-        np.testing.assert_array_equal(band(np.random.RandomState(1)), band(1))
-        np.testing.assert_array_equal(np.random.get_state()[1], before[0])  # noqa: NPY002
-        assert random.getstate() == before[1]
-
-    @pytest.mark.parametrize("n_resamples", [0, -1, 1.5, None, True, "many"])
-    def test_n_resamples_is_checked(self, data, n_resamples):
-        model = NadarayaWatsonRegressor(bandwidth=0.5).fit(*data)
-        with pytest.raises(ValueError, match=r"n_resamples=.* pass an integer greater than 0"):
-            model.confidence_band(data[0], simultaneous=True, n_resamples=n_resamples)
-
-
 @pytest.mark.parametrize("case", CASES[::4], ids=[case[0] for case in CASES[::4]])
 def test_blocks_of_queries_change_nothing(case, monkeypatch):
     _, model, X, y, weight = case
@@ -588,127 +430,3 @@ def test_blocks_of_queries_change_nothing(case, monkeypatch):
     fresh = clone(model).fit(X, y, weight)
     for ask, expected in zip(asks, whole, strict=True):
         np.testing.assert_allclose(ask(fresh), expected, rtol=1e-9, atol=1e-9)
-
-
-@pytest.mark.parametrize("degree", DEGREES)
-def test_the_unit_of_weights_does_not_matter(data, degree):
-    X, y = data
-    weight = np.random.default_rng(0).uniform(0.2, 3, 40)
-    model = LocalPolynomialRegressor(bandwidth=0.5, degree=degree)
-    queries = np.concatenate([X[:5], [[3.0, 0.0]]])
-    found = [
-        [
-            each.predict_interval(queries, 0.8),
-            each.predict_interval(queries, heteroscedastic=True),
-            each.predict_quantiles(queries),
-            each.predict_cdf(queries, [0.0]),
-            each.confidence_band(queries),
-            each.confidence_band(queries, simultaneous=True, n_resamples=20),
-            each.predict(queries, return_std=True)[1],
-            each.summary().residual_std,
-            each.feature_significance(9).p_values,
-        ]
-        for each in (clone(model).fit(X, y, 1e3**power * weight) for power in (0, 1, -1))
-    ]
-    for first, second, third in zip(*found, strict=True):
-        np.testing.assert_allclose(second, first, rtol=1e-6)
-        np.testing.assert_allclose(third, first, rtol=1e-6)
-
-
-def curve_and_design(kind, n, rng):
-    x = rng.uniform(size=n)
-    x = np.where((kind == "gap") & (x > 0.4), 0.7 + (x - 0.4) / 2, x)
-    return x, np.sin(2 * np.pi * x + 1) + 0.3 * rng.normal(size=n)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("kind", "low", "high"),
-    [("gap", 0.42, 0.68), ("outside", 1.03, 1.2), ("outside", 1.2, 1.5)],
-)
-@pytest.mark.parametrize("degree", [0, 1])
-def test_hold_targets_off_the_rows(kind, low, high, degree):
-    found, rng = [], np.random.default_rng(0)
-    for _ in range(16):
-        x, y = curve_and_design(kind, 100, rng)
-        model = LocalPolynomialRegressor(degree=degree).fit(x[:, None], y)
-        queries = np.linspace(low, high, 30)
-        truth = np.sin(2 * np.pi * queries + 1)
-        targets = truth + 0.3 * rng.normal(size=30)
-        lower, upper = model.predict_interval(queries[:, None]).T
-        bottom, top = model.confidence_band(queries[:, None]).T
-        first, last = model.predict_quantiles(queries[:, None], [0.05, 0.95]).T
-        found.append(
-            [
-                np.mean((lower <= targets) & (targets <= upper)),
-                np.mean((bottom <= truth) & (truth <= top)),
-                np.mean((first <= targets) & (targets <= last)),
-            ]
-        )
-    assert np.mean(found, axis=0).min() > 0.7
-
-
-@pytest.mark.parametrize("method", ["predict_interval", "confidence_band", "predict_quantiles"])
-@pytest.mark.parametrize("degree", [0, 1])
-def test_far_away_nothing_is_known(method, degree):
-    rng = np.random.default_rng(0)
-    x, y = curve_and_design("same", 100, rng)
-    model = LocalPolynomialRegressor(bandwidth=0.1, degree=degree).fit(x[:, None], y)
-    ends = getattr(model, method)(np.array([[0.5], [2.0], [4.0], [1e4]]))
-    here, far, further, furthest = ends[:, -1] - ends[:, 0]
-    assert far > 3 * here
-    assert further > 1.5 * far
-    assert furthest > 100 * far
-
-
-class TestDependentNoise:
-    @staticmethod
-    def fitted(seed, phi, gap, n=120):
-        rng = np.random.default_rng(seed)
-        shocks = rng.normal(size=n + 50) * np.sqrt(1 - phi**2)
-        noise = shocks.copy()
-        for t in range(1, n + 50):
-            noise[t] = phi * noise[t - 1] + shocks[t]
-        x = np.linspace(0, 1, n)
-        y = 1.4 * np.sin(2 * np.pi * x + 1) + 0.5 * noise[50:]
-        return LocalPolynomialRegressor(gap=gap).fit(x[:, None], y)
-
-    def test_errors_are_those_of_rows_predicted_across_the_gap(self):
-        model = self.fitted(0, 0.6, 5, n=60)
-        errors = _training_rows.left_out_errors(FittedSmoother.of(model))[:, 0]
-        fixed = LocalPolynomialRegressor(bandwidth=float(model.bandwidth_[0]))
-        for i in (0, 20, 57):
-            far = np.abs(np.arange(60) - i) > 5
-            fixed.fit(model.keys_[far], model.values_[far])
-            expected = model.values_[i] - fixed.predict(model.keys_[[i]])[0]
-            assert errors[i] == pytest.approx(expected, abs=1e-9)
-
-    def test_bands_are_wider_where_noise_is_alike(self):
-        model = self.fitted(1, 0.6, 5)
-        independent = LocalPolynomialRegressor(bandwidth=float(model.bandwidth_[0]))
-        independent.fit(model.keys_, model.values_)
-        X = model.keys_[10:-10:7]
-        wide, narrow = (
-            np.diff(each.confidence_band(X), axis=1) for each in (model, independent)
-        )
-        assert np.median(wide / narrow) > 1.3
-        together = np.diff(model.confidence_band(X, simultaneous=True), axis=1)
-        factors = together / wide
-        np.testing.assert_allclose(factors, factors[0, 0])
-        assert factors[0, 0] > 1.1
-
-    @pytest.mark.slow
-    @pytest.mark.parametrize("phi", [0.0, 0.6])
-    def test_bands_and_intervals_hold(self, phi):
-        rng, found = np.random.default_rng(0), []
-        for seed in range(12):
-            model = self.fitted(seed, phi, 6)
-            X = model.keys_[5:-5:5]
-            truth = 1.4 * np.sin(2 * np.pi * X[:, 0] + 1)
-            target = truth + 0.5 * rng.normal(size=len(X))
-            for ends, there in (
-                (model.confidence_band(X), truth), (model.predict_interval(X), target),
-            ):  # fmt: skip
-                found.append(np.mean((ends[:, 0] <= there) & (there <= ends[:, 1])))
-        assert np.mean(found[::2]) > 0.78
-        assert 0.8 < np.mean(found[1::2]) < 0.98
