@@ -39,6 +39,9 @@ class FittedSmoother:
     device: str
     memo: dict  # results that are needed again
     factor: float = 1.0  # on the bandwidth, adaptive or not
+    gap: int = 0  # rows before and after each whose noise is like its own
+    # From the rows: windows of queries are wider by it, so that none has a few rows alone.
+    remoteness: Any = None
 
     @classmethod
     def of(cls, model):
@@ -47,12 +50,24 @@ class FittedSmoother:
         return cls(
             model.keys_, model.values_, model.key_weights_, model.kernel_, model.columns_,
             model.bandwidth_, getattr(model, "n_neighbors_", None), model.degree_, model.empty,
-            model.algorithm, model.device, model._memo,
+            model.algorithm, model.device, model._memo, gap=getattr(model, "gap", 0),
         )  # fmt: skip
 
     def replace(self, **changes):
         """The smoother that differs in some fields."""
         return dataclasses.replace(self, memo={}, **changes)
+
+    def take(self, rows):
+        """The smoother of some of the rows."""
+        weights = None if self.key_weights is None else self.key_weights[rows]
+        return self.replace(keys=self.keys[rows], values=self.values[rows], key_weights=weights)
+
+    @property
+    def unweighted(self):
+        """The smoother to which all rows of positive weight count alike."""
+        if self.key_weights is None:
+            return self
+        return self.replace(key_weights=(self.key_weights > 0).astype(np.float64))
 
     @property
     def counts(self):
@@ -182,15 +197,15 @@ class FittedSmoother:
         return self.weights(X)
 
     def left_out(self, X):
-        """Predictions of queries, and those without each row, (n, n_keys, n_outputs)."""
+        """Predictions, effects (n, n_keys) and predictions without each row (.., n_outputs)."""
         local = self.local_rows(X)
         if self.n_neighbors is None:
-            return local.values, local.left_out
+            return local.values, local.smoother, local.left_out
         # Without one of its neighbours, a query reaches to the next.
         further = self.local_rows(X, more=1).left_out
-        distances = cdist(self._in_spreads(X), self._in_spreads(self.keys))
+        distances = cdist(self.places(X), self.places(self.keys))
         near = (distances <= self.scale(X)[:, None])[:, :, None]
-        return local.values, np.where(near, further, local.left_out)
+        return local.values, local.smoother, np.where(near, further, local.left_out)
 
     def gradient(self, X, values):
         """Derivatives in queries, of the smoother of values of the rows."""
@@ -211,16 +226,23 @@ class FittedSmoother:
     def scale(self, X, more=0):
         """Distance to the neighbour that an adaptive bandwidth reaches to, else None."""
         if self.n_neighbors is None:
-            return None
+            if self.remoteness is None:
+                return None
+            return 1 + self.remoteness.beyond(self.places(X)) / self.factor
         if is_partitioned(X):
             raise ValueError(
                 f"n_neighbors={self.n_neighbors!r}: the bandwidth differs from place to place, "
                 "which does not go with partitions of Dask: let X.map_blocks or "
                 "X.map_partitions predict."
             )
-        queries, keys = self._in_spreads(X), self._in_spreads(self.keys[self.counts > 0])
+        queries, keys = self.places(X), self.places(self.keys[self.counts > 0])
         n_neighbors = min(self.n_neighbors + more, len(keys))
         return neighbor_distances(queries, keys, n_neighbors)[:, -1]
+
+    def places(self, X):
+        """Numbers of rows in units of the bandwidth, in which distances are measured."""
+        columns = self.columns.numeric
+        return X[:, columns] / self.bandwidth[columns]
 
     def need_rows_in_memory(self, what):
         """Raise ValueError if the rows are in partitions."""
@@ -260,11 +282,6 @@ class FittedSmoother:
     @property
     def _lowest(self):
         return np.where(self.columns.is_numeric, -np.inf, 0.0)
-
-    def _in_spreads(self, X):
-        """Rows in units that distances to neighbours are measured in."""
-        columns = self.columns.numeric
-        return X[:, columns] / self.bandwidth[columns]
 
 
 def empty_of_windows(empty):

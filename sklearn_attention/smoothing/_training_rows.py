@@ -100,9 +100,20 @@ def _in_partitions(smoother):
 
 
 def left_out_errors(smoother):
-    """Leave-one-out errors (n_samples, n_outputs)."""
+    """Errors of rows predicted without themselves and the rows of the gap, (n, n_outputs)."""
     smoother.need_rows_in_memory("intervals, bands, quantiles and tests")
-    return smoother.table - training_predictions(smoother).left_out
+    if not smoother.gap:
+        return smoother.table - training_predictions(smoother).left_out
+    if "apart" not in smoother.memo:
+        apart = attention.LeaveOneOut(
+            smoother.keys.astype(np.float64), smoother.table, smoother.kernel,
+            bandwidth=smoother.divisors, degree=smoother.degree, gap=smoother.gap,
+            sample_weight=smoother.key_weights, empty=smoother.empty, device=smoother.device,
+        )  # fmt: skip
+        left_out = training_predictions(smoother).left_out.copy()
+        left_out[apart.rows] = apart.predictions().left_out
+        smoother.memo["apart"] = left_out
+    return smoother.table - smoother.memo["apart"]
 
 
 def known_errors(smoother, what):
