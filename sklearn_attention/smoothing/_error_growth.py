@@ -95,8 +95,9 @@ def _rates(smoother, rows, usual):
         # What rows in an order have in common with those next to them stays.
         some = np.linspace(0, len(rows) - 1, _MOST_ROWS).astype(int)
         rows = rows[-_MOST_ROWS:] if smoother.gap else rows[some]
-    if len(rows) < len(smoother.keys) or smoother.empty != "nearest":
-        smoother = smoother.take(rows).replace(empty="nearest")
+    if len(rows) < len(smoother.keys) or smoother.empty not in ("widen", "nearest"):
+        empty = smoother.empty if smoother.empty == "widen" else "nearest"
+        smoother = smoother.take(rows).replace(empty=empty)
     found = [
         _in_region(smoother, region, usual)
         for region in regions(smoother.places(smoother.keys))

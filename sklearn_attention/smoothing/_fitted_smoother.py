@@ -203,7 +203,7 @@ class FittedSmoother:
             return local.values, local.smoother, local.left_out
         # Without one of its neighbours, a query reaches to the next.
         further = self.local_rows(X, more=1).left_out
-        distances = cdist(self.places(X), self.places(self.keys))
+        distances = cdist(self._in_spreads(X), self._in_spreads(self.keys))
         near = (distances <= self.scale(X)[:, None])[:, :, None]
         return local.values, local.smoother, np.where(near, further, local.left_out)
 
@@ -226,7 +226,7 @@ class FittedSmoother:
     def scale(self, X, more=0):
         """Distance to the neighbour that an adaptive bandwidth reaches to, else None."""
         if self.n_neighbors is None:
-            if self.remoteness is None:
+            if self.remoteness is None or self._radial_form is None:
                 return None
             return 1 + self.remoteness.beyond(self.places(X)) / self.factor
         if is_partitioned(X):
@@ -235,14 +235,17 @@ class FittedSmoother:
                 "which does not go with partitions of Dask: let X.map_blocks or "
                 "X.map_partitions predict."
             )
-        queries, keys = self.places(X), self.places(self.keys[self.counts > 0])
+        queries, keys = self._in_spreads(X), self._in_spreads(self.keys[self.counts > 0])
         n_neighbors = min(self.n_neighbors + more, len(keys))
         return neighbor_distances(queries, keys, n_neighbors)[:, -1]
 
     def places(self, X):
-        """Numbers of rows in units of the bandwidth, in which distances are measured."""
-        columns = self.columns.numeric
-        return X[:, columns] / self.bandwidth[columns]
+        """Rows in units of the bandwidth, with the columns along which the kernel falls."""
+        form = self._radial_form
+        kernel = self.kernel if form is None else form.kernel
+        columns = self.columns.numeric if form is None else form.columns
+        columns = columns if kernel.decreasing else []
+        return np.asarray(X[:, columns], dtype=np.float64) / self.bandwidth[columns]
 
     def need_rows_in_memory(self, what):
         """Raise ValueError if the rows are in partitions."""
@@ -282,6 +285,15 @@ class FittedSmoother:
     @property
     def _lowest(self):
         return np.where(self.columns.is_numeric, -np.inf, 0.0)
+
+    @property
+    def _radial_form(self):
+        return self.kernel.radial_form(self.keys.shape[1])
+
+    def _in_spreads(self, X):
+        """Rows in units that distances to neighbours are measured in."""
+        columns = self.columns.numeric
+        return X[:, columns] / self.bandwidth[columns]
 
 
 def empty_of_windows(empty):

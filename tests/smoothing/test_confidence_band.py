@@ -74,7 +74,8 @@ class TestBands:
     @pytest.mark.parametrize(
         ("noise", "n_seeds", "n_resamples", "least"),
         [
-            ("growing", 16, 50, 0.65),  # three deviations of so few curves below .9
+            # Three deviations of so few curves below .9.
+            pytest.param("growing", 16, 50, 0.65, marks=pytest.mark.slow),
             pytest.param("growing", 40, 200, 0.8, marks=pytest.mark.slow),
             pytest.param("same", 40, 200, 0.8, marks=pytest.mark.slow),
         ],

@@ -61,6 +61,7 @@ def test_among_rows_there_is_the_variance_of_the_fit_alone():
     np.testing.assert_allclose(at(model, queries)[:, 0], expected, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_rates_are_those_at_which_errors_in_regions_are_as_large():
     model = wave()
     smoother, found = FittedSmoother.of(model), growth_of(model)

@@ -81,12 +81,12 @@ def test_variances_of_sums_are_quadratic_forms():
 def test_draws_have_the_covariance():
     variances = np.array([1.0, 4.0, 1.0, 1.0])
     noise = Noise(variances, (np.array([0.6]), np.zeros(0)))
-    drawn = noise.draws(20_000, np.random.RandomState(0))
+    drawn = noise.draws(4000, np.random.RandomState(0))
     assert drawn.shape == (2, 4, 20_000)
     root = np.sqrt(np.outer(variances, variances))
     for own, rho in zip(drawn, (0.6, 0.0), strict=True):
         expected = root * toeplitz(rho ** np.arange(4.0))
-        np.testing.assert_allclose(np.cov(own), expected, atol=0.12)
+        np.testing.assert_allclose(np.cov(own), expected, atol=0.3)
 
 
 def test_noise_by_weights_does_not_depend_on_their_unit(data):
@@ -113,6 +113,7 @@ def test_variance_around_is_one_over_the_mean_weight(data):
     np.testing.assert_array_equal(variance_around(without, X[:5], np.ones(40)), np.ones((5, 1)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("phi", "low", "high"), [(0.6, 0.3, 0.85), (0.0, -0.3, 0.3)])
 def test_a_gap_tells_that_noise_of_neighbours_may_be_alike(phi, low, high):
     x = np.linspace(0, 1, 200)

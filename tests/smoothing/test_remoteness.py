@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from sklearn_attention import LocalPolynomialRegressor, NadarayaWatsonRegressor
+from sklearn_attention.kernels import AitchisonAitken, ProductKernel
 from sklearn_attention.smoothing._fitted_smoother import FittedSmoother
 from sklearn_attention.smoothing._local_errors import widened
 from sklearn_attention.smoothing._remoteness import Remoteness, one_sided
@@ -55,3 +56,24 @@ def test_windows_have_many_rows_everywhere(kernel):
     # Among rows windows are as they are for all.
     alike = wide.replace(remoteness=None).weights(x[:5])
     np.testing.assert_allclose(wide.weights(x[:5]), alike, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "n_columns"), [("gaussian", 2), ("periodic", 0), (ProductKernel("tricube"), 2)]
+)
+def test_distances_are_along_what_the_kernel_falls_along(data, kernel, n_columns):
+    X, y = data
+    model = NadarayaWatsonRegressor(kernel, bandwidth=[0.8, 2.0]).fit(X, y)
+    found = FittedSmoother.of(model).places(X)
+    np.testing.assert_allclose(found, (X / [0.8, 2.0])[:, :n_columns])
+    assert np.isfinite(model.predict_interval(3 * X[:5])).all()
+
+
+def test_codes_of_categories_have_no_distance(data):
+    X, y = data
+    product = ProductKernel(
+        [("x", "gaussian", [0]), ("level", AitchisonAitken(n_levels=3, lam=0.3), [1])]
+    )
+    codes = np.column_stack([X[:, 0], np.arange(40) % 3])
+    model = NadarayaWatsonRegressor(product, bandwidth=[0.5, 1.0]).fit(codes, y)
+    assert FittedSmoother.of(model).places(codes).shape == (40, 1)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from sklearn.base import clone
+from slow_cases import slow_but
 from smoothing_cases import DEGREES
 
 from sklearn_attention import LocalPolynomialRegressor
@@ -10,7 +11,7 @@ from sklearn_attention.smoothing import _training_rows
 from sklearn_attention.smoothing._fitted_smoother import FittedSmoother
 
 
-@pytest.mark.parametrize("degree", DEGREES)
+@pytest.mark.parametrize("degree", slow_but([], DEGREES))
 def test_the_unit_of_weights_does_not_matter(data, degree):
     X, y = data
     weight = np.random.default_rng(0).uniform(0.2, 3, 40)
@@ -33,6 +34,16 @@ def test_the_unit_of_weights_does_not_matter(data, degree):
     for first, second, third in zip(*found, strict=True):
         np.testing.assert_allclose(second, first, rtol=1e-6)
         np.testing.assert_allclose(third, first, rtol=1e-6)
+
+
+def test_the_unit_of_weights_is_none_of_intervals_and_bands(data):
+    X, y = data
+    weight = np.random.default_rng(0).uniform(0.2, 3, 40)
+    found = []
+    for unit in (1, 1e3):
+        model = LocalPolynomialRegressor(bandwidth=0.5).fit(X, y, unit * weight)
+        found.append([model.predict_interval(X[:5]), model.confidence_band(X[:5])])
+    np.testing.assert_allclose(*found, rtol=1e-6)
 
 
 def curve_and_design(kind, n, rng):
@@ -103,6 +114,7 @@ class TestDependentNoise:
             expected = model.values_[i] - fixed.predict(model.keys_[[i]])[0]
             assert errors[i] == pytest.approx(expected, abs=1e-9)
 
+    @pytest.mark.slow
     def test_bands_are_wider_where_noise_is_alike(self):
         model = self.fitted(1, 0.6, 5)
         independent = LocalPolynomialRegressor(bandwidth=float(model.bandwidth_[0]))
