@@ -64,7 +64,8 @@ class DensitySearch(BandwidthRule):
         def make(X, weights):
             return kind(X, kernel, columns=rows.columns, sample_weight=weights)
 
-        return _Search(self.criterion, rows, make, [kernel] * rows.X.shape[1], observe).run()
+        kernels = [kernel] * rows.X.shape[1]
+        return _Search(self.criterion, rows, make, kernels, observe).run().warned()
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +81,10 @@ class ConditionalSearch(BandwidthRule):
     searches = True
 
     def choose(self, rows, kernel, observe=None):
+        return self.find(rows, kernel, observe).warned()
+
+    def find(self, rows, kernel, observe=None):
+        """As :meth:`choose`, without warnings."""
         kernels = [kernel] * rows.X.shape[1] + [self.target_kernel]
         given = np.full(len(kernels), np.nan)
         given[:-1] = np.nan if self.bandwidth is None else self.bandwidth
@@ -137,7 +142,7 @@ class _Search:
         carried = self.sample.carry(found, self.columns)
         bandwidth = np.where(np.isnan(self.fixed), carried, found) * self.spread
         score = self.criterion.rescale(self.criterion.sign * self.trials.value, self.log_volume)
-        return BandwidthChoice(bandwidth, score, doubts=self._doubts(found)).warned()
+        return BandwidthChoice(bandwidth, score, doubts=self._doubts(found))
 
     def _bounds(self):
         high = self.columns.highest_lam

@@ -1,10 +1,12 @@
 """The density of a target given the features."""
 
+from dataclasses import replace
+
 import numpy as np
 from scipy.special import logsumexp
 from sklearn.base import RegressorMixin, clone
 from sklearn.callback import with_callbacks
-from sklearn.utils import check_array, check_random_state
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight
 
 from .. import attention
@@ -17,6 +19,7 @@ from .._validation import (
     check_numeric_target,
     check_positive,
     check_probabilities,
+    check_thresholds,
 )
 from ..bandwidth import rule_bandwidth
 from ..bandwidth._density_search import ConditionalSearch
@@ -24,6 +27,7 @@ from ..bandwidth._search import Rows
 from ..kernels import ProductKernel, as_kernel, mixed_kernel
 from ._density import check_density_kernel
 from ._kernel_distribution import KernelMixture
+from ._local_line import LocalLine, line_bandwidth
 
 _RULES = "likelihood", "scott", "silverman"
 # Pairs of a query, or of a query's quantile, and a key at a time.
@@ -155,6 +159,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         bandwidth="likelihood",
         target_kernel="gaussian",
         target_bandwidth="likelihood",
+        degree=1,
         categorical_features="from_dtype",
         empty="nearest",
         random_state=0,
@@ -164,6 +169,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         self.bandwidth = bandwidth
         self.target_kernel = target_kernel
         self.target_bandwidth = target_bandwidth
+        self.degree = degree
         self.categorical_features = categorical_features
         self.empty = empty
         self.random_state = random_state
@@ -194,7 +200,10 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         ValueError
             If data or parameters are not valid. The estimator then is as it was before.
         """
-        vars(self).pop("likelihood_score_", None)
+        for name in ("likelihood_score_", "line_bandwidth_", "line_kernel_", "residuals_"):
+            vars(self).pop(name, None)
+        if self.degree not in (0, 1) or isinstance(self.degree, bool):
+            raise ValueError(f"degree={self.degree!r} is not valid: pass 0 or 1.")
         check_choice("empty", self.empty, attention.EMPTY_POLICIES)
         self.target_kernel_ = check_density_kernel("target_kernel", self.target_kernel)
         kernel = as_kernel(clone(self.kernel, safe=False))
@@ -209,7 +218,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         return self
 
     def predict(self, X):
-        """Mean of the target for each query: Nadaraya-Watson regression.
+        """Mean of the target for each query.
 
         Parameters
         ----------
@@ -222,7 +231,8 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
             Means.
         """
         X, options = self._read_rows(X, np.float64), self._options()
-        return attention.attend(X, self.keys_, self.values_, self.kernel_, **options)[0]
+        means = attention.attend(X, self.keys_, self._spread_values, self.kernel_, **options)[0]
+        return means + self._centers(X)
 
     def score_samples(self, X, y):
         """Log-density of each target given its row.
@@ -240,6 +250,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
             -inf where the density is 0.
         """
         X, y = self._read_rows(X, np.float64, y=y, y_numeric=True)
+        y = y - self._centers(X)
         log_density, others = np.empty(len(X)), np.arange(len(X))
         if self.kernel_.signed is False:
             of_rows, joint = self._log_sums(X, y)
@@ -249,7 +260,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         for rows, weights in self._blocks(X[others]):
             rows = others[rows]
             with np.errstate(divide="ignore", over="ignore"):
-                squared = ((y[rows, None] - self.values_) / self.target_bandwidth_) ** 2
+                squared = ((y[rows, None] - self._spread_values) / self.target_bandwidth_) ** 2
                 terms = np.log(weights) + self.target_kernel_.log_profile(squared)
             log_density[rows] = logsumexp(terms, axis=1)
         return log_density - np.log(self.target_bandwidth_)
@@ -283,27 +294,21 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         ----------
         X : array-like or data frame of shape (n_queries, n_features)
             Queries.
-        y : array-like of shape (n_queries,), (n_queries, n_thresholds) or (1, n_thresholds)
-            One threshold for each query, several for each, or the same for all.
+        y : array-like of shape (n_thresholds,) or (n_queries, n_thresholds)
+            Thresholds, the same for all queries, or those of each.
 
         Returns
         -------
-        probability : ndarray of shape (n_queries,) or (n_queries, n_thresholds)
+        probability : ndarray of shape (n_queries, n_thresholds)
+            Of every query at all of its thresholds.
         """
         X = self._read_rows(X, np.float64)
-        y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
-        thresholds = y[:, None] if y.ndim == 1 else y
-        if y.ndim > 2 or (len(thresholds) != len(X) and (y.ndim == 1 or len(y) > 1)):
-            raise ValueError(
-                f"y has shape {y.shape} for {len(X)} queries: pass one threshold for each, "
-                "several for each, or several for all as an array of shape (1, n)."
-            )
-        thresholds = np.broadcast_to(thresholds, (len(X), thresholds.shape[1]))
+        thresholds = check_thresholds("y", y, len(X)) - self._centers(X)[:, None]
         mixture = self._mixture()
         probability = np.empty(thresholds.shape)
         for rows, weights in self._blocks(X, thresholds.shape[1]):
             probability[rows] = mixture.cdf(weights, thresholds[rows])
-        return probability[:, 0] if y.ndim == 1 else probability
+        return probability
 
     def predict_quantiles(self, X, quantiles=(0.1, 0.5, 0.9)):
         """Quantiles of the target for each query.
@@ -326,7 +331,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         y = np.empty((len(X), len(probability)))
         for rows, weights in self._blocks(X, len(probability)):
             y[rows] = mixture.quantiles(weights, probability)
-        return y
+        return y + self._centers(X)[:, None]
 
     def sample(self, X, n_samples=1, random_state=None):
         """Draw targets from the estimated density of each query.
@@ -355,8 +360,8 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
             for i, shares in zip(range(rows.start, rows.stop), cumulated, strict=True):
                 drawn = np.searchsorted(shares, places[i] * shares[-1], side="right")
                 known = not np.isnan(shares[-1])
-                y[i] = y[i] + self.values_[drawn] if known else np.nan
-        return y
+                y[i] = y[i] + self._spread_values[drawn] if known else np.nan
+        return y + self._centers(X)[:, None]
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -379,17 +384,41 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
             }
             return self._report_trial(context, data, tried)
 
+        rows = Rows(
+            X=self.keys_, values=self.values_[:, None], columns=self.columns_, empty=self.empty,
+            sample_weight=self.key_weights_, random_state=self.random_state, device=self.device,
+        )  # fmt: skip
+        if self.degree and self.columns_.numeric:
+            self.line_bandwidth_ = bandwidth
+            if bandwidth is None:
+                self.line_bandwidth_ = line_bandwidth(rows, kernel, self.target_kernel_)
+            self.line_kernel_ = mixed_kernel(kernel, self.columns_, self.line_bandwidth_)
+            self.residuals_ = self._line().residuals()
         if searches:
-            rows = Rows(
-                X=self.keys_, values=self.values_[:, None], columns=self.columns_,
-                sample_weight=self.key_weights_, random_state=self.random_state,
-            )  # fmt: skip
+            rows = replace(rows, values=self._spread_values[:, None])
             search = ConditionalSearch(self.target_kernel_, bandwidth, target_bandwidth)
             found, self.likelihood_score_, *_ = search.choose(rows, kernel, observe)
             bandwidth, target_bandwidth = found[:-1], float(found[-1])
         self.bandwidth_, self.target_bandwidth_ = bandwidth, target_bandwidth
         self.kernel_ = mixed_kernel(kernel, self.columns_, bandwidth)
         context.call_on_fit_task_end(estimator=self, **data, reconstruction_attributes={})
+
+    def _line(self):
+        return LocalLine(
+            self.keys_, self.values_, self.key_weights_, self.line_kernel_, self.columns_,
+            self.line_bandwidth_, self.empty, self.device,
+        )  # fmt: skip
+
+    def _centers(self, X):
+        """What the density of each query is moved by: heights of the local line, or 0, (n,)."""
+        if not hasattr(self, "line_bandwidth_"):
+            return np.zeros(len(X))
+        return self._line()(X)
+
+    @property
+    def _spread_values(self):
+        """What the target's kernel spreads: residuals of the local line, or the targets."""
+        return getattr(self, "residuals_", self.values_)
 
     def _rules_or_numbers(self, kernel):
         """Bandwidths of features and target, None where they are to be searched."""
@@ -423,7 +452,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
             ("target", self.target_kernel_, [n_features]),
         ])  # fmt: skip
         options["bandwidth"] = np.append(options["bandwidth"], self.target_bandwidth_)
-        queries, keys = np.column_stack([X, y]), np.column_stack([keys, self.values_])
+        queries, keys = np.column_stack([X, y]), np.column_stack([keys, self._spread_values])
         _, joint = attention.attend(queries, keys, keys[:, :0], kernel, **options)
         return of_rows, joint
 
@@ -450,7 +479,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
             )
 
     def _mixture(self):
-        return KernelMixture(self.values_, self.target_kernel_, self.target_bandwidth_)
+        return KernelMixture(self._spread_values, self.target_kernel_, self.target_bandwidth_)
 
     def _blocks(self, X, n_places=1):
         """The weights of some queries at a time."""
