@@ -85,8 +85,9 @@ def check_thresholds(name, given, n_queries):
     fits = thresholds.ndim == 2 and len(thresholds) == n_queries and thresholds.shape[1] > 0
     if not fits or np.isnan(thresholds).any():
         raise ValueError(
-            f"{name} of shape {np.shape(given)} has no thresholds for {n_queries} queries: pass "
-            "numbers (n_thresholds,), the same for all queries, or (n_queries, n_thresholds)."
+            f"{name} of shape {np.shape(given)} has no thresholds for {n_queries} queries: "
+            "pass numbers (n_thresholds,), the same for all queries, or those of each, "
+            "(n_queries, n_thresholds)."
         )
     return thresholds
 

@@ -37,14 +37,17 @@ _LARGEST_LOG = 1e5
 
 
 class ConditionalKernelDensity(RegressorMixin, MixedRows):
-    r"""Density of a target given the features, by kernel-weighted training targets.
+    r"""Density of a target given the features, by kernel-weighted residuals of a local line.
 
-    .. math:: \hat f(y \mid x) = \sum_i w_i(x)\, \frac{1}{g} K_g\Big(\frac{y - y_i}{g}\Big),
-              \qquad w_i(x) = \frac{K((x - x_i) / h)}{\sum_j K((x - x_j) / h)}
+    .. math:: \hat f(y \mid x) = \sum_i w_i(x)\, \frac{1}{g}
+              K_g\Big(\frac{y - \hat m(x) - e_i}{g}\Big), \qquad
+              w_i(x) = \frac{K((x - x_i) / h)}{\sum_j K((x - x_j) / h)}
 
-    Attention that spreads its values: the weights are those of Nadaraya-Watson regression,
-    and so is the mean. Beside the mean it has the distribution function, quantiles and
-    samples, with no assumption on the shape of the noise.
+    Attention that spreads its values, with no assumption on the shape of the noise: the
+    weights are those of Nadaraya-Watson regression, and the values are residuals
+    :math:`e_i = y_i - \hat m_{-i}(x_i)` of the local line :math:`\hat m` through all other
+    rows [3]_ [4]_. So the spread is that of the noise, without the slope of the line within a
+    window. With `degree` 0 the values are the targets, and there is no line.
 
     Parameters
     ----------
@@ -70,6 +73,9 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         Spreads the targets, :math:`K_g`; a positive one.
     target_bandwidth : {"likelihood", "scott", "silverman"} or float, default="likelihood"
         By how much, :math:`g`, in the target's units; or a rule, as for `bandwidth`.
+    degree : {0, 1}, default=1
+        1 for a density around a local line, unless all columns are categories; 0 for targets
+        that are spread themselves: better beside a jump, wider where the mean has a slope.
     categorical_features : "from_dtype" or list of (str, int or bool), default="from_dtype"
         As for :class:`ProductKernelDensity`.
     empty : {"nearest", "nan", "mean", "raise"}, default="nearest"
@@ -88,8 +94,12 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
     target_bandwidth_ : float
         The bandwidth of the target.
     likelihood_score_ : float
-        Mean leave-one-out log-density at these bandwidths; only with "likelihood". In large
-        data that of the sample, before the bandwidths are carried over.
+        Mean leave-one-out log-density, of residuals as they are, at these bandwidths; only
+        with "likelihood". In large data that of the sample, before they are carried over.
+    line_bandwidth_, line_kernel_ : ndarray of shape (n_features,), Kernel
+        The bandwidths and lambdas of the local line, and its kernel; of degree 1.
+    residuals_ : ndarray of shape (n_samples,)
+        How far each target is from the line through all others; of degree 1.
     kernel_ : Kernel
         The kernel, resolved; with categories the product of all columns' kernels.
     target_kernel_ : SmoothingKernel
@@ -114,18 +124,24 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
 
     Notes
     -----
-    The mean of the estimated density is exactly the Nadaraya-Watson regression. A kernel
-    that is symmetric about 0 has mean 0, so that :math:`K_g` around :math:`y_i` has mean
-    :math:`y_i`, and
+    A kernel that is symmetric about 0 has mean 0, so that the mean of the estimated density is
 
-    .. math:: \int y\, \hat f(y \mid x)\,dy
-              = \sum_i w_i(x) \int y\, \frac{1}{g} K_g\Big(\frac{y - y_i}{g}\Big)\,dy
-              = \sum_i w_i(x)\, y_i.
+    .. math:: \int y\, \hat f(y \mid x)\,dy = \hat m(x) + \sum_i w_i(x)\, e_i,
+
+    the local line, corrected by the average of residuals around the query; of degree 0,
+    exactly Nadaraya-Watson regression.
+
+    The bandwidths of the line are `bandwidth` where that is given or a rule. With "likelihood"
+    they are a multiple of a rule of thumb, or with several features of the bandwidths of
+    the best density of degree 0 on up to 300 rows: that with the least leave-one-out error.
+    Where rows are sparse the line has a wider window, in which the d + 4 nearest of d numbers
+    are within two spreads of the kernel. It ends one standard deviation beyond the smallest
+    and the largest target, so off the data nothing is extrapolated further.
 
     Categories have the kernels of :func:`sklearn_attention.kernels.mixed_kernel`. An
     unordered level that did not occur in training weighs all levels alike.
 
-    The rules of thumb take features and target as one density of :math:`d + 1` dimensions.
+    Rules of thumb take features and residuals as one density of :math:`d + 1` dimensions.
 
     References
     ----------
@@ -134,6 +150,11 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
     .. [2] Hall, P., Racine, J. and Li, Q. (2004). Cross-validation and the estimation of
        conditional probability densities. Journal of the American Statistical Association
        99, 1015-1026.
+    .. [3] Hyndman, R. J., Bashtannyk, D. M. and Grunwald, G. K. (1996). Estimating and
+       visualizing conditional densities. Journal of Computational and Graphical Statistics
+       5, 315-336.
+    .. [4] Hansen, B. E. (2004). Nonparametric conditional density estimation. Working paper,
+       University of Wisconsin.
 
     Examples
     --------
@@ -148,8 +169,9 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
     >>> model.predict_quantiles([[1.0], [2.5]], [0.1, 0.5, 0.9]).round(1)
     array([[0.6, 1. , 1.4],
            [1.3, 2.6, 3.5]])
-    >>> model.predict_cdf([[1.0], [2.5]], [1.0, 1.0]).round(2)
-    array([0.47, 0.03])
+    >>> model.predict_cdf([[1.0], [2.5]], [1.0, 2.0]).round(2)
+    array([[0.47, 1.  ],
+           [0.03, 0.26]])
     """
 
     def __init__(
@@ -187,8 +209,8 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         y : array-like of shape (n_samples,)
             Targets.
         sample_weight : array-like of shape (n_samples,), default=None
-            Non-negative weights: at given bandwidths, weight 2 is the row twice and
-            weight 0 its absence.
+            Non-negative weights; 0 is a row's absence. Of degree 0, at given bandwidths, 2 is
+            the row twice; a residual of a line leaves out a row with all its weight.
 
         Returns
         -------
@@ -218,7 +240,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         return self
 
     def predict(self, X):
-        """Mean of the target for each query.
+        """Mean of the target for each query, that of its density.
 
         Parameters
         ----------
@@ -352,16 +374,12 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         X = self._read_rows(X, np.float64)
         n_samples = check_positive("n_samples", n_samples, integer=True)
         random_state = check_random_state(random_state)
-        noise = self._mixture().distribution
-        y = noise.draw(random_state, (len(X), n_samples)) * self.target_bandwidth_
+        mixture = self._mixture()
+        y = self._centers(X)[:, None] + mixture.noise(random_state, (len(X), n_samples))
         places = random_state.uniform(size=(len(X), n_samples))
         for rows, weights in self._blocks(X):
-            cumulated = np.cumsum(weights, axis=1)
-            for i, shares in zip(range(rows.start, rows.stop), cumulated, strict=True):
-                drawn = np.searchsorted(shares, places[i] * shares[-1], side="right")
-                known = not np.isnan(shares[-1])
-                y[i] = y[i] + self._spread_values[drawn] if known else np.nan
-        return y + self._centers(X)[:, None]
+            y[rows] += mixture.values_at(weights, places[rows])
+        return y
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -375,15 +393,6 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         data = {"X": X, "y": y, "metadata": {"sample_weight": self.key_weights_}}
         context = self._init_callback_context(max_subtasks=None if searches else 0)
         context.call_on_fit_task_begin(estimator=self, **data)
-
-        def observe(value, found):
-            tried = {
-                "bandwidth_": found[:-1],
-                "target_bandwidth_": float(found[-1]),
-                "kernel_": mixed_kernel(kernel, self.columns_, found[:-1]),
-            }
-            return self._report_trial(context, data, tried)
-
         rows = Rows(
             X=self.keys_, values=self.values_[:, None], columns=self.columns_, empty=self.empty,
             sample_weight=self.key_weights_, random_state=self.random_state, device=self.device,
@@ -393,7 +402,18 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
             if bandwidth is None:
                 self.line_bandwidth_ = line_bandwidth(rows, kernel, self.target_kernel_)
             self.line_kernel_ = mixed_kernel(kernel, self.columns_, self.line_bandwidth_)
-            self.residuals_ = self._line().residuals()
+            self.residuals_ = LocalLine.of(self).residuals()
+            # A rule for the target is one for the residuals.
+            _, target_bandwidth = self._rules_or_numbers(kernel)
+
+        def observe(value, found):
+            tried = {
+                "bandwidth_": found[:-1],
+                "target_bandwidth_": float(found[-1]),
+                "kernel_": mixed_kernel(kernel, self.columns_, found[:-1]),
+            }
+            return self._report_trial(context, data, tried)
+
         if searches:
             rows = replace(rows, values=self._spread_values[:, None])
             search = ConditionalSearch(self.target_kernel_, bandwidth, target_bandwidth)
@@ -403,17 +423,10 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         self.kernel_ = mixed_kernel(kernel, self.columns_, bandwidth)
         context.call_on_fit_task_end(estimator=self, **data, reconstruction_attributes={})
 
-    def _line(self):
-        return LocalLine(
-            self.keys_, self.values_, self.key_weights_, self.line_kernel_, self.columns_,
-            self.line_bandwidth_, self.empty, self.device,
-        )  # fmt: skip
-
     def _centers(self, X):
-        """What the density of each query is moved by: heights of the local line, or 0, (n,)."""
-        if not hasattr(self, "line_bandwidth_"):
-            return np.zeros(len(X))
-        return self._line()(X)
+        """Heights of the local line, which the density of each query is around, or 0, (n,)."""
+        has_line = hasattr(self, "line_bandwidth_")
+        return LocalLine.of(self)(X) if has_line else np.zeros(len(X))
 
     @property
     def _spread_values(self):
@@ -422,7 +435,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
 
     def _rules_or_numbers(self, kernel):
         """Bandwidths of features and target, None where they are to be searched."""
-        joint = np.column_stack([self.keys_, self.values_])
+        joint = np.column_stack([self.keys_, self._spread_values])
         columns = self.columns_ + Columns.numbers(1)
 
         def by_rule(name, kernel):

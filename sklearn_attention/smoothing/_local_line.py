@@ -16,6 +16,8 @@ from ..kernels import mixed_kernel
 # The nearest rows, one for each coefficient and three more, are within so many spreads of the
 # kernel: where they are sparse, windows are wider.
 _MORE_ROWS, _SPREADS = 4, 2.0
+# Rows are moved to so many of these: the squares of their squares would overflow.
+_FURTHEST = 1e60
 # Multiples of a rule of thumb, and of bandwidths that were searched, at which lines are tried.
 _OF_RULE, _OF_SEARCHED = np.geomspace(0.1, 20, 10), np.geomspace(0.75, 36, 6)
 # How much each feature matters to the targets shows in a sample of half the rows, within these
@@ -36,6 +38,14 @@ class LocalLine:
     empty: str
     device: str
 
+    @classmethod
+    def of(cls, model):
+        """The line of a fitted estimator."""
+        return cls(
+            model.keys_, model.values_, model.key_weights_, model.line_kernel_, model.columns_,
+            model.line_bandwidth_, model.empty, model.device,
+        )  # fmt: skip
+
     def __call__(self, X):
         """Heights of the line at some rows, (n,)."""
         return self._heights(X, None)
@@ -43,7 +53,9 @@ class LocalLine:
     def residuals(self):
         """How far each target is from the line through all others, (n_keys,); of one row 0."""
         own = np.arange(len(self.keys))
-        return self.targets - self._heights(self.keys, own) if self._kept.sum() > 1 else 0.0 * own
+        return (
+            self.targets - self._heights(self.keys, own) if self._kept.sum() > 1 else 0.0 * own
+        )
 
     @property
     def _kept(self):
@@ -74,7 +86,11 @@ class LocalLine:
             return np.ones(len(X))
         unit = _SPREADS * self.kernel.spread * self.bandwidth[numeric]
         n_neighbors = min(len(numeric) + _MORE_ROWS, kept.sum() - leave_one_out)
-        queries, keys = X[:, numeric] / unit, self.keys[kept][:, numeric] / unit
+        with np.errstate(over="ignore"):
+            queries, keys = (
+                np.clip(rows[:, numeric] / unit, -_FURTHEST, _FURTHEST)
+                for rows in (X, self.keys[kept])
+            )
         nearest = neighbor_distances(queries, keys, n_neighbors + leave_one_out)
         return np.maximum(nearest[:, -1], 1.0)
 
@@ -97,7 +113,7 @@ def line_bandwidth(rows, kernel, target_kernel):
             X=some[0], values=some[1], columns=columns, sample_weight=some[2],
             random_state=rows.random_state,
         )  # fmt: skip
-        found = ConditionalSearch(target_kernel).find(few, kernel).bandwidth[:-1]
+        found = ConditionalSearch(target_kernel, n_best=0).find(few, kernel).bandwidth[:-1]
         widest = np.where(columns.is_numeric, _WIDEST * sample.spread, 1.0)
         bandwidth, scales = np.minimum(found, widest), _OF_SEARCHED
     errors = attention.LeaveOneOut(

@@ -9,7 +9,6 @@ from sklearn.utils import check_random_state
 from .._blocks import IN_MEMORY, blocks
 from .._validation import (
     check_in_open_interval,
-    check_list,
     check_positive,
     check_probabilities,
     check_thresholds,

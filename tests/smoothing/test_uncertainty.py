@@ -391,7 +391,9 @@ class TestDistribution:
         with pytest.raises(ValueError, match=r"y=.* is no list of numbers"):
             model.predict_cdf(data[0], thresholds)
 
-    @pytest.mark.parametrize("thresholds", [[[1.0]], np.zeros((40, 0)), np.full((40, 1), np.nan)])
+    @pytest.mark.parametrize(
+        "thresholds", [[[1.0]], np.zeros((40, 0)), np.full((40, 1), np.nan)]
+    )
     def test_thresholds_of_each_query_are_checked(self, model, data, thresholds):
         with pytest.raises(ValueError, match=r"y of shape .* has no thresholds for 40 queries"):
             model.predict_cdf(data[0], thresholds)
