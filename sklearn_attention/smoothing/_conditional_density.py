@@ -64,8 +64,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
           given the features, jointly with the target's if that is "likelihood" too. It
           smooths away features that do not matter. See
           :class:`sklearn_attention.bandwidth.ConditionalLikelihood`;
-        - "scott" and "silverman" use only the number of rows and the spreads of features
-          and target.
+        - "scott" and "silverman" use only the number of rows and the spreads of all.
 
         With more than 2000 rows the search uses a sample and rescales at the rate
         :math:`n^{-1/(d+5)}`.
@@ -168,7 +167,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
     >>> model = ConditionalKernelDensity().fit(X, y)
     >>> model.predict_quantiles([[1.0], [2.5]], [0.1, 0.5, 0.9]).round(1)
     array([[0.6, 1. , 1.4],
-           [1.3, 2.6, 3.5]])
+           [1.4, 2.5, 3.5]])
     >>> model.predict_cdf([[1.0], [2.5]], [1.0, 2.0]).round(2)
     array([[0.47, 1.  ],
            [0.03, 0.26]])
