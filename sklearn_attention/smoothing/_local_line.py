@@ -52,10 +52,9 @@ class LocalLine:
 
     def residuals(self):
         """How far each target is from the line through all others, (n_keys,); of one row 0."""
-        own = np.arange(len(self.keys))
-        return (
-            self.targets - self._heights(self.keys, own) if self._kept.sum() > 1 else 0.0 * own
-        )
+        if self._kept.sum() < 2:
+            return np.zeros(len(self.keys))
+        return self.targets - self._heights(self.keys, np.arange(len(self.keys)))
 
     @property
     def _kept(self):
