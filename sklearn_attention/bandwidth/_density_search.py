@@ -72,8 +72,8 @@ class DensitySearch(BandwidthRule):
 class ConditionalSearch(BandwidthRule):
     """Bandwidths of features and target, together, whose conditional density is best.
 
-    A bandwidth that is not None is that, and is not searched. Descents are from two rules, and
-    from so many of the best of common scales and of other points.
+    A bandwidth that is not None is that, and is not searched. With `n_best` 0 there is one
+    descent, from a mixture of the rule and no influence.
     """
 
     target_kernel: Any
@@ -228,7 +228,9 @@ class _Search:
 
         rule = bounded(self.ratio * len(self.sample) ** -rate)
         starts = [rule, bounded(np.sqrt(rule * self.high))]
-        if self.n_best and self.is_numeric.any():
+        if not self.n_best:
+            return starts[1:]
+        if self.is_numeric.any():
             ends = self.low[self.is_numeric].min(), self.high[self.is_numeric].max()
             scales = [bounded(scale) for scale in np.geomspace(*ends, _SCALES)]
             values = np.array([self._evaluate(scale)[0] for scale in scales])
@@ -236,7 +238,7 @@ class _Search:
             valleys = (values <= padded[:-2]) & (values <= padded[2:]) & np.isfinite(values)
             best = [k for k in np.argsort(values, kind="stable") if valleys[k]]
             starts += [scales[k] for k in best[: self.n_best]]
-        if self.n_best and np.isnan(self.fixed).sum() > 1:
+        if np.isnan(self.fixed).sum() > 1:
             shares = Halton(len(rule), scramble=False).random(_POINTS + 1)[1:]
             around = rule * np.exp(_AROUND * (2 * shares - 1))
             points = [bounded(*pair) for pair in zip(around, shares * self.high, strict=True)]
