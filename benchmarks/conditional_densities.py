@@ -6,7 +6,7 @@
 `ConditionalKernelDensity` at its defaults, with `degree=0` and `degree=1`, on nine kinds of
 targets at three designs: uniform, normal, and t with three degrees of freedom, whose outer rows
 are sparse. With `--peer` also `KDEMultivariateConditional` of statsmodels with bandwidths by
-"cv_ml", on the uniform design; it takes ten seconds to minutes for a fit.
+"cv_ml", on the uniform design; of two features a fit of 100 rows takes ten seconds.
 
 * Coverage: the true probability of the range from the quantile 0.05 to 0.95, given the
   features, which should be 0.9; averages over the inner 80 % of places, and the outer 20 %.
@@ -14,7 +14,8 @@ are sparse. With `--peer` also `KDEMultivariateConditional` of statsmodels with 
 * Distance of the quantiles 0.05, 0.5 and 0.95 from the true ones.
 
 Expected: degree 1 has its coverage closer to 0.9, and is better by the others, except beside a
-jump. Five minutes on an idle core for the rows and seeds of the results, without the peer.
+jump and where two branches make the line uncertain. A few minutes on an idle core with
+`--seeds 3`, without the peer.
 """
 
 import argparse
