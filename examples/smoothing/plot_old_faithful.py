@@ -65,7 +65,7 @@ plt.show()
 #
 # :class:`~sklearn_attention.ConditionalKernelDensity` turns the picture by a right angle:
 # for every length of an eruption it is a density of the rest that follows. With ``degree=0`` it
-# spreads the rests themselves, rather than their distances from a local line, and its mean is the
+# spreads the rests themselves, not their distances from a local line, and its mean is the
 # regression of Nadaraya and Watson, exactly. But it also has a spread and quantiles. Left,
 # 80 % of the rests are expected in the band. Right, the densities after a short, a middling
 # and a long eruption. One of 3.1 minutes is rare. Few rows speak about it and they disagree,
