@@ -168,9 +168,9 @@ MUTATIONS = [
         "degrees of freedom of the rows that are predicted alone",
     ),
     Mutation(
-        "smoothing/_conditional_density.py",
-        "y = noise.draw(random_state, (len(X), n_samples)) * self.target_bandwidth_",
-        "y = noise.draw(random_state, (len(X), n_samples))",
+        "smoothing/_kernel_distribution.py",
+        "return self.distribution.draw(random_state, shape) * self.bandwidth",
+        "return self.distribution.draw(random_state, shape)",
         "noise of samples without the bandwidth",
     ),
     Mutation(

@@ -74,6 +74,25 @@ def check_probabilities(name, given):
     return checked
 
 
+def check_thresholds(name, given, n_queries):
+    """Thresholds of each query as an array (n_queries, n_thresholds); of one axis for all."""
+    if np.ndim(given) < 2:
+        thresholds = check_list(name, given)
+        return np.broadcast_to(thresholds, (n_queries, len(thresholds)))
+    try:
+        thresholds = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        thresholds = np.empty(0)
+    fits = thresholds.ndim == 2 and len(thresholds) == n_queries and thresholds.shape[1] > 0
+    if not fits or np.isnan(thresholds).any():
+        raise ValueError(
+            f"{name} of shape {np.shape(given)} has no thresholds for {n_queries} queries: "
+            "pass numbers (n_thresholds,), the same for all queries, or those of each, "
+            "(n_queries, n_thresholds)."
+        )
+    return thresholds
+
+
 def check_choice(name, value, choices, other_names=None):
     """One of the choices, as it is; each may have other names, which errors translate."""
     if not isinstance(value, str) or value not in choices:

@@ -71,6 +71,7 @@ DENSITIES = [
     *(ProductKernelDensity(bandwidth=h) for h in ("likelihood", "least_squares", "scott")),
     ProductKernelDensity(bandwidth="silverman", sensitivity=0.5),
     ConditionalKernelDensity(bandwidth=0.7, target_bandwidth=0.5),
+    ConditionalKernelDensity(bandwidth=0.7, target_bandwidth=0.5, degree=0),
     ConditionalKernelDensity(),
     ConditionalKernelDensity(bandwidth="scott", target_bandwidth="scott"),
 ]
@@ -263,7 +264,9 @@ def of_one_minimum(model):
 
 
 def at_given_bandwidth(model):
-    """Where a row of weight two is the row twice."""
+    """Where a row of weight two is the row twice: residuals of lines leave out both."""
+    if isinstance(model, ConditionalKernelDensity) and model.degree:
+        return False
     given = getattr(model, "bandwidth", None), getattr(model, "target_bandwidth", 0.5)
     rules = "scott", "silverman"
     return deterministic(model) and all(isinstance(h, float) or h in rules for h in given)

@@ -145,11 +145,14 @@ EXPECTED = [
         lambda e: (
             isinstance(e, CROSS_VALIDATED)
             or (isinstance(e, AVERAGES) and searches(e, "loo", "knn-loo"))
-            or (isinstance(e, ConditionalKernelDensity) and searches(e, "likelihood"))
+            or (
+                isinstance(e, ConditionalKernelDensity)
+                and (e.degree == 1 or searches(e, "likelihood"))
+            )
         ),
         [WEIGHTS],
         "leave-one-out leaves out a row with all its weight, but only one of two copies: the "
-        "other copy then predicts it, and another bandwidth is chosen",
+        "other copy then predicts it, and another bandwidth or residual is found",
     ),
     (
         lambda e: searches(e, "gcv", "aicc", "penalized-loo"),

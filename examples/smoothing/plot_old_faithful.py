@@ -64,15 +64,16 @@ plt.show()
 # ----------------
 #
 # :class:`~sklearn_attention.ConditionalKernelDensity` turns the picture by a right angle:
-# for every length of an eruption it is a density of the rest that follows. Its mean is the
-# regression of Nadaraya and Watson, exactly, but it also has a spread and quantiles. Left,
+# for every length of an eruption it is a density of the rest that follows. With ``degree=0`` it
+# spreads the rests themselves, not their distances from a local line, and its mean is the
+# regression of Nadaraya and Watson, exactly. But it also has a spread and quantiles. Left,
 # 80 % of the rests are expected in the band. Right, the densities after a short, a middling
 # and a long eruption. One of 3.1 minutes is rare. Few rows speak about it and they disagree,
 # which the mean does not show: the rest may be as after a short eruption, as after a long
 # one, or, as after the one eruption that was most like it, between the two.
 
 X, y = faithful[:, :1], faithful[:, 1]
-model = ConditionalKernelDensity().fit(X, y)
+model = ConditionalKernelDensity(degree=0).fit(X, y)
 queries = np.linspace(1.6, 5.1, 200)[:, None]
 lower, median, upper = model.predict_quantiles(queries, [0.1, 0.5, 0.9]).T
 mean = NadarayaWatsonRegressor(bandwidth=model.bandwidth_).fit(X, y).predict(queries)

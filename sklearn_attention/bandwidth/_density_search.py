@@ -70,22 +70,29 @@ class DensitySearch(BandwidthRule):
         def make(X, weights, bounds):
             return kind(X, kernel, columns=rows.columns, sample_weight=weights, bounds=bounds)
 
-        return _Search(self.criterion, rows, make, [kernel] * rows.X.shape[1], observe).run()
+        kernels = [kernel] * rows.X.shape[1]
+        return _Search(self.criterion, rows, make, kernels, observe).run().warned()
 
 
 @dataclass(frozen=True, eq=False)
 class ConditionalSearch(BandwidthRule):
     """Bandwidths of features and target, together, whose conditional density is best.
 
-    A bandwidth that is not None is that, and is not searched.
+    A bandwidth that is not None is that, and is not searched. With `n_best` 0 there is one
+    descent, from a mixture of the rule and no influence.
     """
 
     target_kernel: Any
     bandwidth: Any = None
     target_bandwidth: Any = None
+    n_best: int = 1
     searches = True
 
     def choose(self, rows, kernel, observe=None):
+        return self.find(rows, kernel, observe).warned()
+
+    def find(self, rows, kernel, observe=None):
+        """As :meth:`choose`, without warnings."""
         kernels = [kernel] * rows.X.shape[1] + [self.target_kernel]
         given = np.full(len(kernels), np.nan)
         given[:-1] = np.nan if self.bandwidth is None else self.bandwidth
@@ -101,8 +108,8 @@ class ConditionalSearch(BandwidthRule):
             rows, X=np.column_stack([rows.X, rows.values]), values=None,
             columns=rows.columns + Columns.numbers(1),
         )  # fmt: skip
-        of_target = slice(-1, None)
-        return _Search("likelihood", joint, make, kernels, observe, given, of_target).run()
+        options = {"volume": slice(-1, None), "n_best": self.n_best}
+        return _Search("likelihood", joint, make, kernels, observe, given, **options).run()
 
 
 class _Search:
@@ -110,10 +117,22 @@ class _Search:
 
     ``make(rows, weights, bounds)`` returns the criterion as a function of the bandwidth;
     `given` has the bandwidths that are not searched, else NaN; `volume` says in which columns
-    the density has a volume.
+    the density has a volume; `n_best` is `_BEST` or another number of starts.
     """
 
-    def __init__(self, name, rows, make, kernels, observe, given=None, volume=slice(None)):
+    def __init__(
+        self,
+        name,
+        rows,
+        make,
+        kernels,
+        observe,
+        given=None,
+        *,
+        volume=slice(None),
+        n_best=_BEST,
+    ):
+        self.n_best = n_best
         self.name, self.columns, self.is_numeric = name, rows.columns, rows.columns.is_numeric
         self.fixed = np.full(len(kernels), np.nan) if given is None else given
         self.ratio = np.array([canonical_ratio(kernel) for kernel in kernels])
@@ -154,7 +173,7 @@ class _Search:
         background = self.background if self.name == "likelihood" else None
         return BandwidthChoice(
             bandwidth, score, doubts=self._doubts(found), background=background
-        ).warned()
+        )
 
     def _bounds(self):
         high = self.columns.highest_lam
@@ -229,6 +248,8 @@ class _Search:
 
         rule = bounded(self.ratio * len(self.sample) ** -rate)
         starts = [rule, bounded(np.sqrt(rule * self.high))]
+        if not self.n_best:
+            return starts[1:]
         if self.is_numeric.any():
             ends = self.low[self.is_numeric].min(), self.high[self.is_numeric].max()
             scales = [bounded(scale) for scale in np.geomspace(*ends, _SCALES)]
@@ -236,12 +257,13 @@ class _Search:
             padded = np.pad(values, 1, constant_values=np.inf)
             valleys = (values <= padded[:-2]) & (values <= padded[2:]) & np.isfinite(values)
             best = [k for k in np.argsort(values, kind="stable") if valleys[k]]
-            starts += [scales[k] for k in best[:_BEST]]
+            starts += [scales[k] for k in best[: self.n_best]]
         if np.isnan(self.fixed).sum() > 1:
             shares = Halton(len(rule), scramble=False).random(_POINTS + 1)[1:]
             around = rule * np.exp(_AROUND * (2 * shares - 1))
             points = [bounded(*pair) for pair in zip(around, shares * self.high, strict=True)]
-            starts += sorted(points, key=lambda point: self._evaluate(point)[0])[:_BEST]
+            points.sort(key=lambda point: self._evaluate(point)[0])
+            starts += points[: self.n_best]
         return starts
 
     def _point(self, bandwidth):

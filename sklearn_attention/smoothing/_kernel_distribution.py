@@ -72,6 +72,19 @@ class KernelMixture:
         density = self.kernel.profile(self._distances(y) ** 2) / self.bandwidth
         return np.einsum("ni,nki->nk", weights, density)
 
+    def noise(self, random_state, shape):
+        """Draws from the kernel alone, to be added to values."""
+        return self.distribution.draw(random_state, shape) * self.bandwidth
+
+    def values_at(self, weights, places):
+        """Values at (n, n_places) shares of the cumulated weights; NaN where these are."""
+        found = np.full(places.shape, np.nan)
+        for i, shares in enumerate(np.cumsum(weights, axis=1)):
+            if not np.isnan(shares[-1]):
+                drawn = np.searchsorted(shares, places[i] * shares[-1], side="right")
+                found[i] = self.values[drawn]
+        return found
+
     def quantiles(self, weights, probability):
         """Where the distribution functions reach (n_places,) probabilities.
 

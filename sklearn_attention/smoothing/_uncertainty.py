@@ -1,5 +1,7 @@
 """Uncertainty of a regression smoother: intervals, bands, quantiles, tests of features."""
 
+import functools
+
 import numpy as np
 from scipy.stats import norm
 from sklearn.utils import check_random_state
@@ -7,9 +9,9 @@ from sklearn.utils import check_random_state
 from .._blocks import IN_MEMORY, blocks
 from .._validation import (
     check_in_open_interval,
-    check_list,
     check_positive,
     check_probabilities,
+    check_thresholds,
 )
 from ._error_growth import ErrorGrowth
 from ._fitted_smoother import FittedSmoother
@@ -165,23 +167,31 @@ class UncertaintyMixin:
         ----------
         X : array-like of shape (n_queries, n_features)
             Queries.
-        y : array-like of shape (n_thresholds,)
-            Thresholds, the same for all queries and outputs.
+        y : array-like of shape (n_thresholds,) or (n_queries, n_thresholds)
+            Thresholds, the same for all queries, or those of each. Those of a query are the
+            same for all outputs.
 
         Returns
         -------
         probabilities : ndarray of shape (n_queries, n_thresholds) or \
 (n_queries, n_thresholds, n_outputs)
-            See :meth:`predict_quantiles` for the distribution.
+            Of every query at all of its thresholds. See :meth:`predict_quantiles` for the
+            distribution.
         """
-        thresholds = check_list("y", y)
+        X, smoother = self._read_rows(X), FittedSmoother.of(self)
+        thresholds = check_thresholds("y", y, len(X))
 
-        def found(errors, weights, shift, scale):
+        def found(errors, weights, shift, scale, rows):
             places = shift[:, None] + scale[:, None] * errors
-            below = [np.sum(weights * (places <= t), axis=1) for t in thresholds]
+            own = thresholds[rows].T[:, :, None]
+            below = [np.sum(weights * (places <= t), axis=1) for t in own]
             return np.stack(below, axis=1) + 0 * shift[:, None]
 
-        return _distribution(FittedSmoother.of(self), self._read_rows(X), found)
+        # Block by block, so that it is known whose thresholds they are.
+        return np.concatenate([
+            _distribution(smoother, X[rows], functools.partial(found, rows=rows))
+            for rows in _query_blocks(X, smoother)
+        ])  # fmt: skip
 
     def confidence_band(
         self, X, coverage=0.9, *, simultaneous=False, n_resamples=1000, random_state=0

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from every_kernel import DENSITIES
 from recorder import Recorder
+from scipy.integrate import cumulative_simpson
 from scipy.special import logsumexp
 from scipy.stats import kstest
 from sklearn.base import clone, is_regressor
@@ -66,8 +67,9 @@ def mixed():
 
 def fixed(kernel="gaussian", target_kernel="gaussian", **params):
     return ConditionalKernelDensity(
-        kernel, bandwidth=0.5, target_kernel=target_kernel, target_bandwidth=0.3, **params
-    )
+        kernel, bandwidth=0.5, target_kernel=target_kernel, target_bandwidth=0.3,
+        **({"degree": 0} | params),
+    )  # fmt: skip
 
 
 def slow_density(model, x, y):
@@ -108,7 +110,7 @@ class TestMean:
 
     def test_of_a_searched_bandwidth_too(self, data):
         X, y = data
-        model = ConditionalKernelDensity().fit(X, y)
+        model = ConditionalKernelDensity(degree=0).fit(X, y)
         regression = NadarayaWatsonRegressor(bandwidth=model.bandwidth_).fit(X, y)
         np.testing.assert_allclose(model.predict(X), regression.predict(X), rtol=1e-12)
 
@@ -133,7 +135,9 @@ class TestDensity:
 
     def test_mixed_columns_are_the_formula(self, mixed):
         X, y = mixed
-        model = ConditionalKernelDensity(bandwidth=[0.2, 0.5, 0.4], target_bandwidth=0.3)
+        model = ConditionalKernelDensity(
+            bandwidth=[0.2, 0.5, 0.4], target_bandwidth=0.3, degree=0
+        )
         model.fit(X, y)
         keys = model.keys_
         for i in range(3):
@@ -151,20 +155,21 @@ class TestDensity:
     def test_statsmodels(self, data):
         nonparametric = pytest.importorskip("statsmodels.nonparametric.api")
         X, y = data
-        model = ConditionalKernelDensity().fit(X, y)
+        model = ConditionalKernelDensity(degree=0).fit(X, y)
         bandwidths = [model.target_bandwidth_, *model.bandwidth_]
         theirs = nonparametric.KDEMultivariateConditional(
             y, X, dep_type="c", indep_type="cc", bw=bandwidths
         )
         found = np.exp(model.score_samples(X, y))
         np.testing.assert_allclose(found, theirs.pdf(y, X), rtol=1e-11)
-        np.testing.assert_allclose(model.predict_cdf(X, y), theirs.cdf(y, X), rtol=1e-9)
+        cdf = model.predict_cdf(X, y[:, None])[:, 0]
+        np.testing.assert_allclose(cdf, theirs.cdf(y, X), rtol=1e-9)
 
     def test_likelihood_is_that_of_refitting(self, data):
         X, y = data[0][:30], data[1][:30]
-        model = ConditionalKernelDensity().fit(X, y)
+        model = ConditionalKernelDensity(degree=0).fit(X, y)
         alike = ConditionalKernelDensity(
-            bandwidth=model.bandwidth_, target_bandwidth=model.target_bandwidth_
+            bandwidth=model.bandwidth_, target_bandwidth=model.target_bandwidth_, degree=0
         )
         left_out = [
             clone(alike)
@@ -257,29 +262,31 @@ class TestDistribution:
         grid = np.linspace(-16, 16, 6401)
         density = np.exp(model.score_samples(np.tile(X[0], (len(grid), 1)), grid))
         integral = np.concatenate([[0], np.cumsum((density[1:] + density[:-1]) / 2)]) * 0.005
-        cdf = model.predict_cdf(X[:1], grid[None])[0]
+        cdf = model.predict_cdf(X[:1], grid)[0]
         tolerance = 5e-3 if target_kernel == "boxcar" else 1e-4
         np.testing.assert_allclose(cdf, integral, atol=tolerance)
         assert cdf[0] == pytest.approx(0, abs=1e-12)
         assert cdf[-1] == pytest.approx(1, abs=1e-12)
         assert (np.diff(cdf) >= -1e-15).all()
 
-    def test_shapes(self, data):
+    @pytest.mark.parametrize("degree", [0, 1])
+    def test_thresholds_of_all_queries_and_of_each(self, data, degree):
         X, y = data
-        model = fixed().fit(X, y)
-        single = model.predict_cdf(X, y)
-        assert single.shape == (50,)
-        several = model.predict_cdf(X, np.column_stack([y, y + 1]))
-        np.testing.assert_array_equal(several[:, 0], single)
-        grid = model.predict_cdf(X, [[0.0, 1.0, 2.0]])
-        assert grid.shape == (50, 3)
-        np.testing.assert_array_equal(grid[:, 1], model.predict_cdf(X, np.ones(50)))
+        model = fixed(degree=degree).fit(X, y)
+        common = model.predict_cdf(X, y)
+        assert common.shape == (50, 50)
+        each = model.predict_cdf(X, np.column_stack([y, y + 1]))
+        assert each.shape == (50, 2)
+        np.testing.assert_allclose(each[:, 0], np.diag(common), rtol=1e-12)
+        assert model.predict_cdf(X, 0.3).shape == (50, 1)
+        np.testing.assert_allclose(
+            model.predict_cdf(X, np.tile(y, (50, 1))), common, rtol=1e-12
+        )
 
-    @pytest.mark.parametrize("shape", [(3,), (3, 2), (50, 2, 1)])
+    @pytest.mark.parametrize("shape", [(3, 2), (1, 4), (50, 0), (50, 2, 1)])
     def test_thresholds_that_do_not_fit(self, data, shape):
-        model = fixed().fit(*data)
-        with pytest.raises(ValueError, match=r"y has shape|Found array with dim 3"):
-            model.predict_cdf(data[0], np.zeros(shape))
+        with pytest.raises(ValueError, match=r"y of shape \(.*pass numbers \(n_thresholds,\)"):
+            fixed().fit(*data).predict_cdf(data[0], np.zeros(shape))
 
     @every_target_kernel
     def test_quantiles_invert_it(self, data, target_kernel):
@@ -296,7 +303,7 @@ class TestDistribution:
         # No density between the targets: bisection has to answer there.
         X, y = np.zeros((4, 1)), np.array([0.0, 0.0, 100.0, 100.0])
         model = ConditionalKernelDensity(
-            bandwidth=1.0, target_kernel="boxcar", target_bandwidth=1.0
+            bandwidth=1.0, target_kernel="boxcar", target_bandwidth=1.0, degree=0
         ).fit(X, y)
         quantiles = model.predict_quantiles([[0.0]], [0.25, 0.5, 0.75])[0]
         np.testing.assert_allclose(quantiles[[0, 2]], [0, 100], atol=1e-9)
@@ -319,15 +326,94 @@ class TestDistribution:
             fixed().fit(*data).predict_quantiles(data[0], quantiles)
 
 
-class TestSample:
+class TestLine:
+    """Of degree 1, the density is that of residuals, around the local line."""
+
     @pytest.mark.parametrize("target_kernel", ["gaussian", "tricube"])
-    def test_follows_the_distribution(self, data, target_kernel):
+    def test_all_answers_are_of_one_density(self, data, target_kernel):
         X, y = data
-        model = fixed(target_kernel=target_kernel).fit(X, y)
+        model = fixed("gaussian", target_kernel, degree=1).fit(X, y)
+        grid = np.linspace(-6, 6, 6001)
+        for x in [X[0], X[1] + 3.0]:
+            density = np.exp(model.score_samples(np.tile(x, (len(grid), 1)), grid))
+            assert np.trapezoid(density, grid) == pytest.approx(1, abs=1e-6)
+            mean = np.trapezoid(grid * density, grid)
+            assert model.predict([x])[0] == pytest.approx(mean, abs=1e-6)
+            below = cumulative_simpson(density, dx=0.002)
+            cdf = model.predict_cdf([x], grid[1::60])[0]
+            np.testing.assert_allclose(cdf, below[::60], atol=1e-6)
+            quantiles = model.predict_quantiles([x], [0.05, 0.5, 0.95])
+            cdf = model.predict_cdf([x], quantiles)[0]
+            np.testing.assert_allclose(cdf, [0.05, 0.5, 0.95], atol=1e-9)
+            assert (np.diff(quantiles) > 0).all()
+
+    @pytest.mark.slow
+    def test_spread_is_without_the_slope(self):
+        rng = np.random.default_rng(0)
+        X, noise = rng.uniform(size=(120, 1)), 0.3 * rng.normal(size=120)
+        queries, widths = [[0.0], [0.5], [1.0]], []
+        for degree in (0, 1):
+            model = ConditionalKernelDensity(degree=degree).fit(X, 60 * X[:, 0] + noise)
+            widths.append(np.diff(model.predict_quantiles(queries, [0.05, 0.95])) / 2)
+        exact = 1.645 * noise.std()
+        assert (widths[0] > 1.4 * exact).all()
+        np.testing.assert_allclose(widths[1], exact, rtol=0.15)
+
+    def test_given_bandwidths_are_those_of_the_line(self, data):
+        model = ConditionalKernelDensity(bandwidth=[0.4, 3.0], target_bandwidth=0.2).fit(*data)
+        np.testing.assert_array_equal(model.line_bandwidth_, [0.4, 3.0])
+        model.set_params(degree=0).fit(*data)
+        assert not hasattr(model, "line_bandwidth_")
+        assert not hasattr(model, "residuals_")
+
+    def test_rules_for_the_target_are_for_residuals(self, data):
+        X, y = data
+        rules = {"bandwidth": "scott", "target_bandwidth": "scott"}
+        found = [
+            ConditionalKernelDensity(**rules).fit(X, t).target_bandwidth_
+            for t in (y, y + 100 * X[:, 0])
+        ]
+        assert found[1] == pytest.approx(found[0], rel=1e-6)
+
+    def test_rows_of_no_weight_are_absent(self, data):
+        X, y = data
+        kept = np.arange(len(X)) % 3 > 0
+        weighted = ConditionalKernelDensity(bandwidth=0.8).fit(X, y, sample_weight=kept)
+        without = ConditionalKernelDensity(bandwidth=0.8).fit(X[kept], y[kept])
+        np.testing.assert_allclose(
+            weighted.score_samples(X, y), without.score_samples(X, y), atol=1e-6
+        )
+
+    @pytest.mark.slow
+    def test_categories(self, mixed):
+        X, y = mixed
+        inside = np.arange(len(y)) % 4 > 0
+        scores = [
+            ConditionalKernelDensity(degree=degree).fit(X[inside], y[inside])
+            .score(X[~inside], y[~inside])
+            for degree in (0, 1)
+        ]  # fmt: skip
+        assert scores[1] > scores[0]
+
+    def test_categories_alone_have_no_line(self, mixed):
+        X, y = mixed[0][["color", "size"]], mixed[1]
+        model = ConditionalKernelDensity(bandwidth=0.2, target_bandwidth=0.3).fit(X, y)
+        assert not hasattr(model, "line_bandwidth_")
+        alike = clone(model).set_params(degree=0).fit(X, y)
+        np.testing.assert_array_equal(model.predict(X), alike.predict(X))
+
+
+class TestSample:
+    @pytest.mark.parametrize(
+        ("target_kernel", "degree"), [("gaussian", 0), ("tricube", 0), ("gaussian", 1)]
+    )
+    def test_follows_the_distribution(self, data, target_kernel, degree):
+        X, y = data
+        model = fixed(target_kernel=target_kernel, degree=degree).fit(X, y)
         sample = model.sample(X[:2], 5000, random_state=0)
         assert sample.shape == (2, 5000)
         for x, drawn in zip(X[:2], sample, strict=True):
-            cdf = lambda y, x=x: model.predict_cdf([x], y[None])[0]  # noqa: E731
+            cdf = lambda y, x=x: model.predict_cdf([x], y)[0]  # noqa: E731
             assert kstest(drawn, cdf).pvalue > 0.01
 
     def test_seeds(self, data):
@@ -340,7 +426,7 @@ class TestSample:
 class TestBandwidths:
     def test_search_is_joint(self, data):
         X, y = data
-        model = ConditionalKernelDensity().fit(X, y)
+        model = ConditionalKernelDensity(degree=0).fit(X, y)
         likelihood, gradient = ConditionalLikelihood(X, y, Gaussian(), Gaussian())(
             [*model.bandwidth_, model.target_bandwidth_], eval_gradient=True
         )
@@ -355,7 +441,7 @@ class TestBandwidths:
         model = ConditionalKernelDensity(
             "tricube", bandwidth=rule, target_kernel="logistic", target_bandwidth=rule
         ).fit(X, y)
-        joint = np.column_stack([X, y])
+        joint = np.column_stack([X, model.residuals_])
         of_features = rule_bandwidth(joint, as_kernel("tricube"), rule)[:2]
         np.testing.assert_allclose(model.bandwidth_, of_features, rtol=1e-15)
         of_target = rule_bandwidth(joint, as_kernel("logistic"), rule)[2]
@@ -364,17 +450,17 @@ class TestBandwidths:
 
     def test_one_given_and_one_searched(self, data):
         X, y = data
-        free = ConditionalKernelDensity().fit(X, y)
-        half = ConditionalKernelDensity(bandwidth=[0.4, 0.6]).fit(X, y)
+        free = ConditionalKernelDensity(degree=0).fit(X, y)
+        half = ConditionalKernelDensity(bandwidth=[0.4, 0.6], degree=0).fit(X, y)
         np.testing.assert_allclose(half.bandwidth_, [0.4, 0.6], rtol=1e-14)
-        other = ConditionalKernelDensity(target_bandwidth=0.3).fit(X, y)
+        other = ConditionalKernelDensity(target_bandwidth=0.3, degree=0).fit(X, y)
         assert other.target_bandwidth_ == pytest.approx(0.3, rel=1e-14)
         assert free.likelihood_score_ > max(half.likelihood_score_, other.likelihood_score_)
 
     def test_lambdas_are_searched_too(self, mixed):
         X, y = mixed[0][:50], mixed[1][:50]
         X = X.assign(noise=np.random.default_rng(1).choice(["a", "b"], len(X)))
-        model = ConditionalKernelDensity(target_bandwidth=0.3).fit(X, y)
+        model = ConditionalKernelDensity(target_bandwidth=0.3, degree=0).fit(X, y)
         assert model.columns_.kinds == ("unordered", "numeric", "ordered", "unordered")
         assert model.bandwidth_[0] < 0.1
         assert model.bandwidth_[2] < 0.2
@@ -411,7 +497,7 @@ class TestEmpty:
         answers = [
             model.predict(queries),
             model.score_samples(queries, [0.0, 0.0]),
-            model.predict_cdf(queries, [0.0, 0.0]),
+            model.predict_cdf(queries, 0.0)[:, 0],
             model.predict_quantiles(queries, 0.5)[:, 0],
             model.sample(queries, random_state=0)[:, 0],
         ]
@@ -425,9 +511,10 @@ class TestEmpty:
 
     def test_unseen_level_weighs_all_levels_alike(self, mixed):
         X, y = mixed
-        model = ConditionalKernelDensity(bandwidth=[0.2, 0.5, 0.4], target_bandwidth=0.3)
+        options = {"target_bandwidth": 0.3, "degree": 0}
+        model = ConditionalKernelDensity(bandwidth=[0.2, 0.5, 0.4], **options)
         model.fit(X, y)
-        without = ConditionalKernelDensity(bandwidth=[0.5, 0.4], target_bandwidth=0.3)
+        without = ConditionalKernelDensity(bandwidth=[0.5, 0.4], **options)
         without.fit(X[["length", "size"]], y)
         np.testing.assert_allclose(
             model.score_samples(X.assign(color="pink"), y),
@@ -472,6 +559,8 @@ class TestBadInput:
             ({"target_bandwidth": "wrong"}, "target_bandwidth='wrong' is unknown"),
             ({"target_bandwidth": 0}, "target_bandwidth=0 is not valid"),
             ({"empty": "zero"}, "empty='zero' is unknown"),
+            ({"degree": 2}, "degree=2 is not valid: pass 0 or 1"),
+            ({"degree": True}, "degree=True is not valid"),
         ],
     )
     def test_parameters(self, data, params, message):

@@ -390,10 +390,29 @@ class TestDistribution:
         with pytest.raises(ValueError, match=message):
             model.predict_quantiles(data[0], quantiles)
 
-    @pytest.mark.parametrize("thresholds", [[], [[1.0]], "low", None, [np.nan]])
+    @pytest.mark.parametrize("thresholds", [[], "low", None, [np.nan]])
     def test_thresholds_are_checked(self, model, data, thresholds):
         with pytest.raises(ValueError, match=r"y=.* is no list of numbers"):
             model.predict_cdf(data[0], thresholds)
+
+    @pytest.mark.parametrize(
+        "thresholds", [[[1.0]], np.zeros((40, 0)), np.full((40, 1), np.nan)]
+    )
+    def test_thresholds_of_each_query_are_checked(self, model, data, thresholds):
+        with pytest.raises(ValueError, match=r"y of shape .* has no thresholds for 40 queries"):
+            model.predict_cdf(data[0], thresholds)
+
+    def test_each_query_may_have_its_own_thresholds(self, model, data, monkeypatch):
+        X, y = data
+        monkeypatch.setattr(_uncertainty, "_BLOCK_PAIRS", 300)
+        own = np.column_stack([y, y - 0.5])
+        common = model.predict_cdf(X, own.T.ravel())
+        found = model.predict_cdf(X, own)
+        assert found.shape == (40, 2)
+        np.testing.assert_allclose(found[:, 0], np.diag(common[:, :40]), rtol=1e-12)
+        np.testing.assert_allclose(found[:, 1], np.diag(common[:, 40:]), rtol=1e-12)
+        both = clone(model).fit(X, np.column_stack([y, -y])).predict_cdf(X, own)
+        np.testing.assert_allclose(both[:, :, 0], found, rtol=1e-9)
 
     def test_signed_kernels_are_refused(self, data):
         model = NadarayaWatsonRegressor("silverman", bandwidth=0.8).fit(*data)
