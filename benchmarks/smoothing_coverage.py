@@ -3,17 +3,13 @@
     python benchmarks/smoothing_coverage.py [places] [weights] [dependence] [curves]
                                             [--seeds N] [--save FILE]
 
-* places: 90 % intervals, pointwise bands and simultaneous bands of local lines by scenario and
-  region: inside, at the edge, in a gap of the design, up to a tenth of the range outside, and
-  up to half of it. Expected: 85 to 97 % of new targets in intervals everywhere, but for what
-  no row can tell (a peak within the gap, an exponential that goes on).
-* weights: noise whose variance is one over the weight and grows along the range; with weights,
-  with the same times 100, and without. Expected: with weights 90 % at either end; the unit does
-  not matter.
-* dependence: 120 rows in order, noise of an autoregression (0.6) and independent noise, with
-  and without a gap. Expected: bands hold far too little without a gap, and about 90 % with.
-* curves: intervals, heteroscedastic ones, quantiles and bands of degrees 0 to 2 inside, of
-  smooth curves and of those with jumps and peaks.
+* places: intervals and bands of local lines by scenario and region. Expected: 85 to 97 % of new
+  targets in 90 % intervals, but for what no row can tell, as a peak within a gap.
+* weights: noise that grows along the range, with weights one over its variance, in two units.
+  Expected: 90 % at either end with weights, whatever the unit.
+* dependence: autoregressive noise (0.6) and independent noise, with and without a gap. Expected:
+  bands hold far too little without a gap, and about 90 % with one.
+* curves: intervals, quantiles and bands of degrees 0 to 2 among the rows.
 
 New targets are drawn at the queries. About an hour on one core; minutes with `--seeds 2`.
 """
