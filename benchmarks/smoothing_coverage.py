@@ -7,11 +7,11 @@
   targets in 90 % intervals, but for what no row can tell, as a peak within a gap.
 * weights: noise that grows along the range, with weights one over its variance, in two units.
   Expected: 90 % at either end with weights, whatever the unit.
-* dependence: autoregressive noise (0.6) and independent noise, with and without a gap. Expected:
-  bands hold far too little without a gap, and about 90 % with one.
+* dependence: autoregressive (0.6) and independent noise, with and without a gap. Expected: bands
+  hold far too little without a gap, and about 90 % with one.
 * curves: intervals, quantiles and bands of degrees 0 to 2 among the rows.
 
-New targets are drawn at the queries. About an hour on one core; minutes with `--seeds 2`.
+About an hour on one core; minutes with `--seeds 2`.
 """
 
 import argparse
@@ -43,8 +43,7 @@ NOISES = {
 }
 REGIONS = "inside", "edge", "gap", "outside .1", "outside .5"
 HARD = "blocks", "bumps", "doppler", "heavisine"
-# Seeds on which nothing was chosen.
-FIRST_SEED = 1000
+FIRST_SEED = 1000  # of those that nothing was chosen on
 
 
 def queries_in(region, x, rng, n=30):
@@ -135,7 +134,7 @@ def weights_table(n_seeds):
             ]))  # fmt: skip
         rows.append([f"{n}", name, *(f"{100 * x:.0f}" for x in np.mean(found, axis=0))])
         print(rows[-1], file=sys.stderr, flush=True)
-    header = ["n", "unit of weights", "interval at .05", "at .5", "at .95", "band"]
+    header = "n", "unit of weights", "interval at .05", "at .5", "at .95", "band"
     return [
         f"## Weights that are precisions, {n_seeds} seeds, in %",
         "",
