@@ -61,8 +61,8 @@ _MEAN = (
 _FLAT_MINIMUM = (
     "bandwidth='penalized-loo': the leave-one-out error is flat. It is smallest at {:.0f} "
     "degrees of freedom, and penalised at {:.0f}: rows next to each other may have dependent "
-    "noise. If they are in their order set gap to about n_samples ** (1 / 3). The attribute "
-    "bandwidth_search_ has the whole curve."
+    "noise. If they are in their order set gap={} to about n_samples ** (1 / 3), or more if it "
+    "is. The attribute bandwidth_search_ has the whole curve."
 )
 
 
@@ -224,7 +224,7 @@ def _search_scale(criterion, rows, kernel, observe):
     if criterion == "penalized-loo" and rows.X.shape[1] == 1:
         plain = freedoms[np.flatnonzero(errors == errors.min())[-1]]
         if plain > _FLAT * max(freedoms[best], 2.0):
-            doubts.append(_FLAT_MINIMUM.format(plain, freedoms[best]))
+            doubts.append(_FLAT_MINIMUM.format(plain, freedoms[best], rows.gap))
     bandwidth = results["bandwidth"][best]
     bandwidth = sample.carry(bandwidth, rows.columns, decreasing=kernel.decreasing)
     return BandwidthChoice(bandwidth, float(results["criterion"][best]), results, doubts)

@@ -82,7 +82,7 @@ def test_draws_have_the_covariance():
     variances = np.array([1.0, 4.0, 1.0, 1.0])
     noise = Noise(variances, (np.array([0.6]), np.zeros(0)))
     drawn = noise.draws(4000, np.random.RandomState(0))
-    assert drawn.shape == (2, 4, 20_000)
+    assert drawn.shape == (2, 4, 4000)
     root = np.sqrt(np.outer(variances, variances))
     for own, rho in zip(drawn, (0.6, 0.0), strict=True):
         expected = root * toeplitz(rho ** np.arange(4.0))

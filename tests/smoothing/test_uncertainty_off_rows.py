@@ -10,6 +10,9 @@ from sklearn_attention import LocalPolynomialRegressor
 from sklearn_attention.smoothing import _training_rows
 from sklearn_attention.smoothing._fitted_smoother import FittedSmoother
 
+# Of curves that are flat by chance.
+pytestmark = pytest.mark.filterwarnings("ignore:bandwidth=")
+
 
 @pytest.mark.parametrize("degree", slow_but([], DEGREES))
 def test_the_unit_of_weights_does_not_matter(data, degree):
