@@ -29,15 +29,19 @@ class FittedSmoother:
     device: str
     memo: dict  # results that are needed again
     factor: float = 1.0  # on the bandwidth, adaptive or not
+    given_weights: Any = None  # without `robustness`, by which the key weights are less
+    robustness: Any = None
 
     @classmethod
     def of(cls, model):
         """The smoother of a fitted estimator."""
         check_is_fitted(model)
+        given, robustness = model.key_weights_, getattr(model, "robustness_weights_", None)
         return cls(
-            model.keys_, model.values_, model.key_weights_, model.kernel_, model.columns_,
-            model.bandwidth_, getattr(model, "n_neighbors_", None), model.degree_, model.empty,
-            model.algorithm, model.device, model._memo,
+            model.keys_, model.values_, weighed(given, robustness), model.kernel_,
+            model.columns_, model.bandwidth_, getattr(model, "n_neighbors_", None),
+            model.degree_, model.empty, model.algorithm, model.device, model._memo,
+            given_weights=given, robustness=robustness,
         )  # fmt: skip
 
     def replace(self, **changes):
@@ -48,6 +52,11 @@ class FittedSmoother:
     def counts(self):
         """Weights of the rows, 1 where none were given."""
         return counts_of(self.keys, self.key_weights)
+
+    @property
+    def given_counts(self):
+        """The same without robustness: outliers are targets too."""
+        return counts_of(self.keys, self.given_weights)
 
     @property
     def table(self):
@@ -159,6 +168,13 @@ class FittedSmoother:
         """Rows in units that distances to neighbours are measured in."""
         columns = self.columns.numeric
         return X[:, columns] / self.bandwidth[columns]
+
+
+def weighed(weights, robustness):
+    """Weights of rows, None for 1, times their robustness, None for 1."""
+    if weights is None or robustness is None:
+        return robustness if weights is None else weights
+    return weights * robustness
 
 
 def counts_of(keys, key_weights):

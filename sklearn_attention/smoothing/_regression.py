@@ -12,6 +12,7 @@ from .._validation import check_numeric_target
 from ..bandwidth import corrected_akaike
 from ._estimator import KernelSmoother
 from ._fitted_smoother import FittedSmoother
+from ._robust import noise_variance
 from ._summary import explained, summarize
 from ._training_rows import known_errors, training_predictions
 from ._uncertainty import UncertaintyMixin
@@ -108,9 +109,10 @@ class SmootherRegressor(RegressorMixin, UncertaintyMixin, KernelSmoother):
         if not return_std:
             return predictions
         smoother.need_positive_weights("return_std=True")
-        squared = known_errors(smoother, "return_std=True").reshape(self.values_.shape) ** 2
+        errors = known_errors(smoother, "return_std=True")
         # Local polynomials of squares could be negative: an average is not.
-        return predictions, np.sqrt(smoother.average(X, squared)).astype(predictions.dtype)
+        deviations = np.sqrt(noise_variance(smoother, X, errors)).reshape(predictions.shape)
+        return predictions, deviations.astype(predictions.dtype)
 
     def score(self, X, y, sample_weight=None):
         """R2 of the predictions, the mean over outputs.

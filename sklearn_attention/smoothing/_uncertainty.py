@@ -14,6 +14,7 @@ from .._validation import (
 from ._fitted_smoother import FittedSmoother
 from ._inference import JackknifeIntervals, weighted_quantiles
 from ._local_errors import ROWS_OF_QUANTILES, ROWS_OF_SPREADS, local_sizes, widened
+from ._robust import noise_variance
 from ._significance import feature_significance
 from ._training_rows import known_errors, left_out_errors
 
@@ -76,7 +77,7 @@ class UncertaintyMixin:
             errors = errors / there
         # Of a row that has no prediction nothing can be said.
         errors = np.where(np.isnan(errors), np.inf, errors)
-        intervals = JackknifeIntervals(errors, smoother.counts, coverage)
+        intervals = JackknifeIntervals(errors, smoother.given_counts, coverage)
         found = [
             intervals.around(*smoother.left_out(X[rows]), here[rows])
             for rows in _query_blocks(X, smoother)
@@ -206,7 +207,8 @@ class UncertaintyMixin:
         many = smoother.degree == 1 and len(smoother.columns.numeric) > _MANY_FEATURES
         degree, share = _BAND_OF_MANY if many else _BANDS[smoother.degree]
         less_biased = smoother.replace(degree=degree, factor=share)
-        roots = np.sqrt(np.where(smoother.counts > 0, smoother.counts, 1.0))
+        counts = smoother.given_counts
+        roots = np.sqrt(np.where(counts > 0, counts, 1.0))
         draws = np.zeros((len(roots), 0))
         if simultaneous:
             shape = len(roots), n_resamples
@@ -222,7 +224,7 @@ class UncertaintyMixin:
         factor = norm.ppf((1 + coverage) / 2)
         if simultaneous:
             factor = np.quantile(largest, coverage, method="higher")
-        variance = widened(smoother, ROWS_OF_SPREADS).average(X, errors**2)
+        variance = noise_variance(widened(smoother, ROWS_OF_SPREADS), X, errors)
         width = factor * np.sqrt(variance) * np.concatenate(lengths)[:, None]
         center = np.concatenate(centers)
         band = np.stack([center - width, center + width], axis=1)
@@ -257,10 +259,12 @@ def _distribution(smoother, X, statistic):
     smoother.need_positive_weights("a conditional distribution")
     errors = known_errors(smoother, "a conditional distribution")
     wide, found = widened(smoother, ROWS_OF_QUANTILES), []
+    # Outliers are targets, but have no say in where the others are.
+    given = wide.replace(key_weights=smoother.given_weights)
     for rows in _query_blocks(X, smoother):
-        weights = wide.weights(X[rows])
+        weights = given.weights(X[rows])
         centers = smoother.predict(X[rows]).reshape(len(weights), -1)
-        shifts = centers - weights @ errors
+        shifts = centers - wide.average(X[rows], errors)
         of_outputs = [
             statistic(own, weights, shift)
             for own, shift in zip(errors.T, shifts.T, strict=True)
