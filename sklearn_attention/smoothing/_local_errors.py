@@ -21,7 +21,7 @@ def widened(smoother, n_rows):
     """The smoother with averages over so many rows at least."""
     memo = f"windows of {n_rows}"
     if memo not in smoother.memo:
-        smoother.memo[memo] = _widening(smoother, left_out_errors(smoother), n_rows)
+        smoother.memo[memo] = _widening(smoother, smoother.table, n_rows)
     return smoother.replace(factor=smoother.memo[memo], empty="nearest")
 
 

@@ -139,7 +139,7 @@ class NadarayaWatsonRegressor(SmootherRegressor):
     .. math:: b_i = \Bigl(1 - \frac{r_i^2}{(5 s_i)^2}\Bigr)_+^2,
 
     where :math:`s_i` is the standard deviation of the errors around the row, in windows of
-    thirty rows at least, estimated so that up to half of the errors may be outliers [4]_. So
+    :math:`3 \sqrt n` rows at least, estimated so that up to half of the errors may be outliers [4]_. So
     the noise may differ from place to place. With several outputs the error that is largest
     in units of its own deviation counts. The first errors are those of the best of eleven
     robust fits, each at one bandwidth; the bandwidth is then chosen up to four times, until

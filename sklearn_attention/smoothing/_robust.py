@@ -18,8 +18,8 @@ _REACH = 5.0
 # normal errors, however large up to half of all errors are: Rousseeuw and Yohai (1984).
 _BEND, _HALF = 1.5476, 0.5
 _MOST_STEPS, _SETTLED = 50, 1e-3
-# Scales are of so many rows at least: local, and hardly moved by a few of them.
-_ROWS_OF_SCALES = 30
+# Scales are of this many rows times the root of all: ever more rows, ever closer to each other.
+_ROWS_OF_SCALES = 3.0
 # Up to so many rows the weights of all pairs are kept.
 _MOST_PAIRED = 2000
 # Searches of the bandwidth; weights that move less in between are settled.
@@ -47,7 +47,6 @@ def robustness(rows, rule, kernel):
             "robust=True compares each row with the others and needs two rows of positive "
             f"weight, got n_samples={n_rows}: pass more rows, or robust=False."
         )
-    _smoother(rows, kernel, np.ones(rows.X.shape[1])).need_positive_weights("robust=True")
     weights = _first_weights(rows, kernel)
     for _ in range(_MOST_SEARCHES):
         some = replace(rows, sample_weight=weighed(rows.sample_weight, weights))
@@ -129,8 +128,10 @@ class _Scales:
     """Local scales of errors of the rows of a smoother, all of which count as given."""
 
     def __init__(self, smoother):
-        wide = widened(smoother, _ROWS_OF_SCALES)
+        smoother.need_positive_weights("robust=True")
         self.counts = smoother.counts
+        n_rows = np.count_nonzero(self.counts)
+        wide = widened(smoother, _ROWS_OF_SCALES * np.sqrt(n_rows))
         self.least = _ROUNDING * np.abs(smoother.table).max() + np.finfo(np.float64).tiny
         self.around = partial(wide.average, smoother.keys)
         if len(self.counts) <= _MOST_PAIRED:
