@@ -139,15 +139,15 @@ class NadarayaWatsonRegressor(SmootherRegressor):
     .. math:: b_i = \Bigl(1 - \frac{r_i^2}{(5 s_i)^2}\Bigr)_+^2,
 
     where :math:`s_i` is the standard deviation of the errors around the row, in windows of
-    :math:`3 \sqrt n` rows at least, estimated so that up to half of the errors may be outliers [4]_. So
-    the noise may differ from place to place. With several outputs the error that is largest
-    in units of its own deviation counts. The first errors are those of the best of eleven
-    robust fits, each at one bandwidth; the bandwidth is then chosen up to four times, until
-    the weights are settled. Of normal targets the average keeps 96 % of its efficiency.
-    Predictions, effective weights, leave-one-out errors and statistics of the fit are those of
-    rows so weighed; `key_weights_` are as given. New targets may be outliers as well: intervals
-    and quantiles contain these at their rate. A curve that is narrower than the rows around
-    it can tell from a few outliers next to each other is taken for such.
+    :math:`3 \sqrt n` rows at least, estimated so that up to half of the errors may be
+    outliers [4]_: the noise may differ from place to place. With several outputs the error that
+    is largest in units of its own deviation counts. The first errors are those of the best of
+    eleven robust fits to at most 1000 rows, each at one bandwidth; the bandwidth is then chosen
+    up to four times, until the weights are settled. Of normal targets an average keeps 96 % of
+    its efficiency. Predictions, effective weights, leave-one-out errors and statistics of the
+    fit are those of rows so weighed; `key_weights_` are as given. New targets may be outliers
+    as well: intervals and quantiles contain these at their rate. A peak of few rows is taken
+    for outliers.
 
     References
     ----------

@@ -17,7 +17,7 @@ _REACH = 5.0
 # Up to where squares are bounded, so that their mean is one half at the standard deviation of
 # normal errors, however large up to half of all errors are: Rousseeuw and Yohai (1984).
 _BEND, _HALF = 1.5476, 0.5
-_MOST_STEPS, _SETTLED = 50, 1e-3
+_MOST_STEPS, _SETTLED = 20, 0.01
 # Scales are of this many rows times the root of all: ever more rows, ever closer to each other.
 _ROWS_OF_SCALES = 3.0
 # Up to so many rows the weights of all pairs are kept.
@@ -26,7 +26,7 @@ _MOST_PAIRED = 2000
 _MOST_SEARCHES, _SAME_WEIGHTS = 3, 0.01
 # The first weights are of the best of so many bandwidths for a sample, after passes at each;
 # larger errors, in standard deviations, count as these.
-_BANDWIDTHS, _SAMPLED_ROWS, _PASSES, _LARGEST_ERROR = 11, 1000, 4, 3.0
+_BANDWIDTHS, _SAMPLED_ROWS, _PASSES, _LARGEST_ERROR = 11, 1000, 2, 3.0
 # Errors this small beside the targets are rounding.
 _ROUNDING = 1e-12
 # Least mean slope of the loss in `noise_variance`; .85 in normal noise.
@@ -159,7 +159,9 @@ class _Scales:
         share = self.around(known)
 
         def around(values):
-            return self.around(known * values) / share
+            # Near rows without an error there may be none that has one.
+            with np.errstate(invalid="ignore"):
+                return self.around(known * values) / share
 
         scales = self._settled(sizes, around, self.deviation(sizes))
         # Where most errors are 0, nothing is known of how large the others may be nearby.
