@@ -1,7 +1,6 @@
 """What does robust=True cure, what does it cost, and how does it compare with R's robust loess?
 
-    python benchmarks/robust_smoothing.py [--rows N,...] [--seeds N] [--first-seed N]
-                                          [--features N] [--save FILE]
+    python benchmarks/robust_smoothing.py [--rows N,...] [--seeds N] [--features N]
 
 Five curves of one feature, with noise of a third of their deviation: normal, normal of a
 deviation that grows or jumps from left to right, heavy-tailed (t with two degrees of freedom,
@@ -21,7 +20,6 @@ and 1.02 (noise that differs from place to place) of those of robust=False. Some
 import argparse
 import shutil
 import subprocess
-import sys
 import tempfile
 import time
 import warnings
@@ -157,13 +155,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", default="30,100")
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--first-seed", type=int, default=100)
     parser.add_argument("--features", type=int, default=1)
-    parser.add_argument("--save", default=None)
     options = parser.parse_args()
-    out = sys.stdout if options.save is None else open(options.save, "a")
     for n in map(int, options.rows.split(",")):
-        seeds = range(options.first_seed, options.first_seed + options.seeds)
+        seeds = range(100, 100 + options.seeds)
         cells = [(curve, noise, s) for curve in CURVES for noise in NOISE for s in seeds]
         samples = [sample(c, noise, n, options.features, s) for c, noise, s in cells]
         found, seconds = ours(samples)
@@ -187,7 +182,7 @@ def main():
             f"{n} rows, {options.features} feature(s), {len(seeds)} seeds; seconds of a fit: "
         )
         head += ", ".join(f"{name} {time:.2f}" for name, time in seconds.items())
-        print(f"\n## {head}\n\n{_markdown(table)}", file=out, flush=True)
+        print(f"\n## {head}\n\n{_markdown(table)}", flush=True)
 
 
 def _markdown(table):

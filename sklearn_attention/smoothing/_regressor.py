@@ -176,7 +176,7 @@ class NadarayaWatsonRegressor(SmootherRegressor):
 
     >>> y[12] += 100
     >>> model.fit(X, y).predict([[1.5]]).round(1)
-    array([15.6])
+    array([19.2])
     >>> robust = NadarayaWatsonRegressor("epanechnikov", bandwidth=0.5, robust=True)
     >>> robust.fit(X, y).predict([[1.5]]).round(1)
     array([1.])

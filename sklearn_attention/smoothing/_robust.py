@@ -157,11 +157,11 @@ class _Scales:
         """Scales (n, n_outputs)."""
         known = known[:, None].astype(np.float64)
         share = self.around(known)
+        # Around a row without an error there may be none that has one.
+        share = np.where(share > 0, share, 1.0)
 
         def around(values):
-            # Near rows without an error there may be none that has one.
-            with np.errstate(invalid="ignore"):
-                return self.around(known * values) / share
+            return self.around(known * values) / share
 
         scales = self._settled(sizes, around, self.deviation(sizes))
         # Where most errors are 0, nothing is known of how large the others may be nearby.
