@@ -118,6 +118,7 @@ CASES = {
         NadarayaWatsonRegressor(Periodic(period=2.0), bandwidth=0.5),
         data_for(EVERY["average"]),
     ),
+    "robust lines": (LocalPolynomialRegressor(robust=True), data_for(EVERY["lines"])),
     "lines of neighbours": (
         LocalPolynomialRegressor(bandwidth=AdaptiveBandwidth(15)),
         data_for(EVERY["lines"]),

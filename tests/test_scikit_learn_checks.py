@@ -108,6 +108,7 @@ SLOW_VARIANTS = [
     ConditionalKernelDensity(),
     LocalPolynomialRegressor(bandwidth="loo"),
     NadarayaWatsonRegressor(per_feature=True),
+    NadarayaWatsonRegressor(robust=True),
     LocalPolynomialRegressor(bandwidth="aicc"),
     *(LocalPolynomialRegressor(bandwidth=h, degree=2) for h in (0.5, "loo", "aicc")),
     *(

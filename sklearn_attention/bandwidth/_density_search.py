@@ -71,7 +71,7 @@ class DensitySearch(BandwidthRule):
             return kind(X, kernel, columns=rows.columns, sample_weight=weights, bounds=bounds)
 
         kernels = [kernel] * rows.X.shape[1]
-        return _Search(self.criterion, rows, make, kernels, observe).run().warned()
+        return _Search(self.criterion, rows, make, kernels, observe).run()
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,10 +89,6 @@ class ConditionalSearch(BandwidthRule):
     searches = True
 
     def choose(self, rows, kernel, observe=None):
-        return self.find(rows, kernel, observe).warned()
-
-    def find(self, rows, kernel, observe=None):
-        """As :meth:`choose`, without warnings."""
         kernels = [kernel] * rows.X.shape[1] + [self.target_kernel]
         given = np.full(len(kernels), np.nan)
         given[:-1] = np.nan if self.bandwidth is None else self.bandwidth

@@ -184,7 +184,7 @@ def select_bandwidth(
         sample_weight=sample_weight, random_state=random_state, standardize=standardize,
         per_feature=per_feature, gap=gap, empty=empty, algorithm=algorithm, device=device,
     )  # fmt: skip
-    return CriterionSearch(criterion).find(rows, kernel, observe)
+    return CriterionSearch(criterion).choose(rows, kernel, observe)
 
 
 @dataclass(frozen=True)
@@ -195,10 +195,6 @@ class CriterionSearch(BandwidthRule):
     searches = True
 
     def choose(self, rows, kernel, observe=None):
-        return self.find(rows, kernel, observe).warned()
-
-    def find(self, rows, kernel, observe=None):
-        """As :meth:`choose`, without warnings."""
         if rows.many_scales:
             rows.refuse_gap()
             return search_bandwidths(self.criterion, rows, kernel, observe)

@@ -137,7 +137,7 @@ class BandwidthRule(ABC):
 
     @abstractmethod
     def choose(self, rows, kernel, observe=None):
-        """Choose the bandwidth for some rows, and warn of doubts.
+        """Choose the bandwidth for some rows.
 
         The kernel compares the numeric columns. ``observe(value, bandwidth)`` is called for
         each bandwidth on trial, with the keyword ``n_neighbors_`` where that is searched;
@@ -281,7 +281,7 @@ class Sample:
 
 
 class ValueSample(Sample):
-    """With values: rows that are copies joined, in units whose squares are finite numbers."""
+    """With values: copies of rows joined, in a `unit` whose squares are finite numbers."""
 
     def __init__(self, name, rows, most, fewest=2, *, standardize=False):
         super().__init__(name, rows, most, fewest)
@@ -289,19 +289,19 @@ class ValueSample(Sample):
             self._join_copies()
         self.limit(most)
         # By a power of two, so that errors neither overflow nor vanish.
-        self._unit = 2.0 ** int(np.frexp(np.abs(self.values).max())[1])
-        self.values = self.values / self._unit
+        self.unit = 2.0 ** int(np.frexp(np.abs(self.values).max())[1])
+        self.values = self.values / self.unit
         if standardize and self.values.shape[1] > 1:
             spread = whole_spread(self.values, self.sample_weight)
             self.values = self.values / positive_deviation(spread)
-            self._unit = 1.0
+            self.unit = 1.0
 
     def in_units(self, value, criterion):
         """A criterion of the values in the search as one of the values as given."""
         if criterion == "aicc":
-            return float(value + 2 * np.log(self._unit))
+            return float(value + 2 * np.log(self.unit))
         with np.errstate(over="ignore", under="ignore"):
-            return float(value * np.square(np.float64(self._unit)))
+            return float(value * np.square(np.float64(self.unit)))
 
     def _join_copies(self):
         """Make rows that repeat others one, with their weight, unless values are classes.

@@ -417,7 +417,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         if searches:
             rows = replace(rows, values=self._spread_values[:, None])
             search = ConditionalSearch(self.target_kernel_, bandwidth, target_bandwidth)
-            found, self.likelihood_score_, *_ = search.choose(rows, kernel, observe)
+            found, self.likelihood_score_, *_ = search.choose(rows, kernel, observe).warned()
             bandwidth, target_bandwidth = found[:-1], float(found[-1])
         self.bandwidth_, self.target_bandwidth_ = bandwidth, target_bandwidth
         self.kernel_ = mixed_kernel(kernel, self.columns_, bandwidth)

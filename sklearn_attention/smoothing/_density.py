@@ -317,7 +317,7 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         def observe(value, bandwidth):
             return self._report_trial(context, data, {"bandwidth_": bandwidth})
 
-        choice = rule.choose(rows, self.kernel_, observe)
+        choice = rule.choose(rows, self.kernel_, observe).warned()
         self.bandwidth_ = choice.bandwidth
         if rule.searches:
             setattr(self, _ATTRIBUTES[self.bandwidth], float(choice.value))

@@ -1,6 +1,7 @@
 """Base class of the regressors and the classifier: training rows, and a bandwidth."""
 
 import numbers
+from dataclasses import replace
 
 import numpy as np
 from sklearn.base import MultiOutputMixin, clone
@@ -11,19 +12,29 @@ from .._blocks import appended, own_copy
 from .._columns import MixedRows
 from .._explanation import Explanation, heaviest
 from .._labels import targets_at
-from .._partitions import in_memory
-from .._validation import check_choice, check_key_weights
+from .._partitions import in_memory, is_partitioned
+from .._validation import check_choice, check_flag, check_key_weights
 from ..attention._smoother import fastest_algorithm
 from ..bandwidth._rules import SMOOTHER_RULES
 from ..bandwidth._search import Rows, bandwidth_rule
 from ..kernels import ProductKernel, as_kernel, mixed_kernel
-from ._fitted_smoother import EMPTY_POLICIES, FittedSmoother, counts_of, empty_of_windows
+from ._fitted_smoother import (
+    EMPTY_POLICIES,
+    FittedSmoother,
+    counts_of,
+    empty_of_windows,
+    weighed,
+)
+from ._robust import robustness
 
 # Rows of which the first is predicted when there was no search for a bandwidth; and those by
 # which `algorithm_` is found.
 _CHECKED_ROWS, _MOST_ROWS = 2**12, 2**20
 # Attributes that depend on how the bandwidth is chosen, and go when it is chosen anew.
-_CHOSEN = {"bandwidth_search_", "criterion_value_", "n_neighbors_", "relevance_"}
+_CHOSEN = {
+    "bandwidth_search_", "criterion_value_", "n_neighbors_", "relevance_",
+    "robustness_weights_",
+}  # fmt: skip
 
 
 class KernelSmoother(MultiOutputMixin, MixedRows):
@@ -32,6 +43,8 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
     _keeps_partitions = True
     # A parameter of those with local polynomials.
     degree = 0
+    # A parameter of regressors with one kernel.
+    robust = False
     # Whether a search lets several outputs count alike, whatever their units.
     _standardizes_outputs = True
 
@@ -152,6 +165,15 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
             gap=self.gap, standardize=self._standardizes_outputs,
             random_state=self.random_state,
         )  # fmt: skip
+        if check_flag("robust", self.robust):
+            if is_partitioned(self.keys_):
+                raise ValueError(
+                    "robust=True needs the error of every row, which partitions of Dask do not "
+                    "know: use robust=False, or fit rows in memory."
+                )
+            self.robustness_weights_ = robustness(rows, rule, kernel)
+            weights = weighed(self.key_weights_, self.robustness_weights_)
+            rows = replace(rows, sample_weight=weights)
         data = self._task_data
         # How many bandwidths a search tries is not known beforehand.
         context = self._init_callback_context(max_subtasks=None if rule.searches else 0)
@@ -165,7 +187,7 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
             tried = {"bandwidth_": bandwidth, "kernel_": kernel_at(bandwidth)} | attributes
             return self._report_trial(context, data, tried)
 
-        vars(self).update(rule.choose(rows, kernel, observe).attributes)
+        vars(self).update(rule.choose(rows, kernel, observe).warned().attributes)
         self.kernel_ = kernel_at(self.bandwidth_)
         context.call_on_fit_task_end(estimator=self, **data, reconstruction_attributes={})
 

@@ -42,15 +42,19 @@ class FittedSmoother:
     gap: int = 0  # rows before and after each whose noise is like its own
     # From the rows: windows of queries are wider by it, so that none has a few rows alone.
     remoteness: Any = None
+    given_weights: Any = None  # without `robustness`, by which the key weights are less
+    robustness: Any = None
 
     @classmethod
     def of(cls, model):
         """The smoother of a fitted estimator."""
         check_is_fitted(model)
+        given, robustness = model.key_weights_, getattr(model, "robustness_weights_", None)
         return cls(
-            model.keys_, model.values_, model.key_weights_, model.kernel_, model.columns_,
-            model.bandwidth_, getattr(model, "n_neighbors_", None), model.degree_, model.empty,
-            model.algorithm, model.device, model._memo, gap=getattr(model, "gap", 0),
+            model.keys_, model.values_, weighed(given, robustness), model.kernel_,
+            model.columns_, model.bandwidth_, getattr(model, "n_neighbors_", None),
+            model.degree_, model.empty, model.algorithm, model.device, model._memo,
+            gap=getattr(model, "gap", 0), given_weights=given, robustness=robustness,
         )  # fmt: skip
 
     def replace(self, **changes):
@@ -59,8 +63,11 @@ class FittedSmoother:
 
     def take(self, rows):
         """The smoother of some of the rows."""
-        weights = None if self.key_weights is None else self.key_weights[rows]
-        return self.replace(keys=self.keys[rows], values=self.values[rows], key_weights=weights)
+        names = "keys", "values", "key_weights", "given_weights", "robustness"
+        fields = {name: getattr(self, name) for name in names}
+        return self.replace(
+            **{name: None if x is None else x[rows] for name, x in fields.items()}
+        )
 
     @property
     def unweighted(self):
@@ -73,6 +80,13 @@ class FittedSmoother:
     def counts(self):
         """Weights of the rows, 1 where none were given."""
         return counts_of(self.keys, self.key_weights)
+
+    @property
+    def given_counts(self):
+        """The same without robustness: outliers are targets too."""
+        return (
+            self.counts if self.robustness is None else counts_of(self.keys, self.given_weights)
+        )
 
     @property
     def table(self):
@@ -299,6 +313,13 @@ class FittedSmoother:
 def empty_of_windows(empty):
     """What answers where no row has weight, in windows that are not widened."""
     return "nearest" if empty == "widen" else empty
+
+
+def weighed(weights, robustness):
+    """Weights of rows, None for 1, times their robustness, None for 1."""
+    if weights is None or robustness is None:
+        return robustness if weights is None else weights
+    return weights * robustness
 
 
 def counts_of(keys, key_weights):

@@ -28,6 +28,9 @@ class LocalPolynomialRegressor(SmootherRegressor):
     degree : {0, 1, 2}, default=1
         Degree of the polynomials; 0 is :class:`NadarayaWatsonRegressor`, 2 includes the
         products of different features. Categories have no slopes.
+    robust : bool, default=False
+        Whether outliers among the targets count less, or not at all, as for
+        :class:`NadarayaWatsonRegressor`.
     per_feature, categorical_features, algorithm, gap, random_state, device
         As for :class:`NadarayaWatsonRegressor`: whether each feature has its own bandwidth,
         which columns of numbers are categories, how averages are computed, rows that are left
@@ -44,7 +47,8 @@ class LocalPolynomialRegressor(SmootherRegressor):
     ----------
     degree_ : int
         Degree of the polynomials.
-    bandwidth_, n_neighbors_, criterion_value_, bandwidth_search_, relevance_
+    bandwidth_, n_neighbors_, criterion_value_, bandwidth_search_, relevance_, \
+robustness_weights_
         As for :class:`NadarayaWatsonRegressor`, like all that follow.
     effective_dof_, fitted_values_, residuals_, loo_residuals_, loo_score_, aicc_
         Statistics of the fit to the training rows.
@@ -112,6 +116,7 @@ class LocalPolynomialRegressor(SmootherRegressor):
         *,
         bandwidth="penalized-loo",
         degree=1,
+        robust=False,
         per_feature=False,
         categorical_features="from_dtype",
         algorithm="auto",
@@ -132,6 +137,7 @@ class LocalPolynomialRegressor(SmootherRegressor):
             device=device,
         )
         self.degree = degree
+        self.robust = robust
 
     def local_ridge(self, X):
         """Ridge that is added where a window does not determine its polynomial.

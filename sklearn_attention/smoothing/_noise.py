@@ -52,7 +52,7 @@ class Noise:
 def noise_of(smoother):
     """Noise of the rows; autocorrelated if the smoother has a gap, from errors across it."""
     if "noise" not in smoother.memo:
-        counts = smoother.counts
+        counts = smoother.given_counts
         present = counts > 0
         variances = np.where(present, counts[present].mean() / np.where(present, counts, 1), 1)
         autoregressions = (None,)
@@ -67,16 +67,22 @@ def noise_of(smoother):
 
 def variance_around(smoother, X, variances):
     """Variance of the noise of new targets, as rows around them have, (n, 1)."""
-    if smoother.key_weights is None:
+    if not has_weights(smoother):
         return np.ones((len(X), 1))
     return smoother.replace(empty="nearest").average(X, variances[:, None])
 
 
 def variance_around_rows(smoother, variances):
     """The same at the rows, without their own, (n, 1)."""
-    if smoother.key_weights is None:
+    if not has_weights(smoother):
         return np.ones((len(variances), 1))
     return left_out_average(smoother, variances[:, None])
+
+
+def has_weights(smoother):
+    """Whether rows differ in their noise, by weights as given."""
+    weights = smoother.key_weights if smoother.robustness is None else smoother.given_weights
+    return weights is not None
 
 
 def autoregression(series, most):

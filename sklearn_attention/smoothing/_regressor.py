@@ -37,6 +37,9 @@ class NadarayaWatsonRegressor(SmootherRegressor):
         - an :class:`~sklearn_attention.bandwidth.AdaptiveBandwidth`: the distance to a
           nearest neighbour, so that it differs from place to place; "knn-loo" chooses the
           number of neighbours by leave-one-out.
+    robust : bool, default=False
+        Whether outliers among the targets count less, or not at all: rows are weighed by
+        their errors, and the bandwidth is chosen with these weights. See the notes.
     per_feature : bool, default=False
         Whether the searches by a criterion choose a bandwidth for each feature on its own, by
         gradients; features that do not help then get bandwidths so large that they have no
@@ -83,6 +86,8 @@ class NadarayaWatsonRegressor(SmootherRegressor):
         How much each feature matters to the kernel, from 0 (differences make no
         difference) to 1; only if bandwidths were searched for each feature or category.
         See :func:`~sklearn_attention.bandwidth.select_bandwidth`.
+    robustness_weights_ : ndarray of shape (n_samples,)
+        By how much rows count for their errors, from 0 to 1; only if `robust` is True.
     effective_dof_ : float
         Trace of the smoother matrix over the training rows.
     fitted_values_, residuals_ : ndarray of shape (n_samples,) or (n_samples, n_outputs)
@@ -129,11 +134,32 @@ class NadarayaWatsonRegressor(SmootherRegressor):
     but for a lambda of 0, at which no row has weight; of an ordered category it is an
     error.
 
+    With ``robust=True`` the weight of a row is multiplied by Tukey's bisquare of its
+    leave-one-out error [3]_,
+
+    .. math:: b_i = \Bigl(1 - \frac{r_i^2}{(5 s_i)^2}\Bigr)_+^2,
+
+    where :math:`s_i` is the standard deviation of the errors around the row, in windows of
+    :math:`3 \sqrt n` rows at least, estimated so that up to half of the errors may be
+    outliers [4]_: the noise may differ from place to place. With several outputs the error that
+    is largest in units of its own deviation counts. The first errors are those of the best of
+    eleven robust fits to at most 1000 rows, each at one bandwidth; the bandwidth is then chosen
+    up to four times, until the weights are settled. Of normal targets an average keeps 96 % of
+    its efficiency. Predictions, effective weights, leave-one-out errors and statistics of the
+    fit are those of rows so weighed; `key_weights_` are as given. New targets may be outliers
+    as well: intervals and quantiles contain these at their rate. A peak of few rows is taken
+    for outliers.
+
     References
     ----------
     .. [1] Nadaraya, E. A. (1964). On estimating regression. Theory of Probability and its
        Applications 9, 141-142.
     .. [2] Watson, G. S. (1964). Smooth regression analysis. Sankhya A 26, 359-372.
+
+    .. [3] Cleveland, W. S. (1979). Robust locally weighted regression and smoothing
+       scatterplots. Journal of the American Statistical Association 74, 829-836.
+    .. [4] Rousseeuw, P. and Yohai, V. (1984). Robust regression by means of S-estimators. In
+       Robust and Nonlinear Time Series Analysis, Springer, 256-272.
 
     Examples
     --------
@@ -146,4 +172,40 @@ class NadarayaWatsonRegressor(SmootherRegressor):
     array([0.973, 0.138])
     >>> model.explain([[1.5]], k=2).indices
     array([[12, 13]])
+
+    One target is wrong by 100:
+
+    >>> y[12] += 100
+    >>> model.fit(X, y).predict([[1.5]]).round(1)
+    array([19.2])
+    >>> robust = NadarayaWatsonRegressor("epanechnikov", bandwidth=0.5, robust=True)
+    >>> robust.fit(X, y).predict([[1.5]]).round(1)
+    array([1.])
     """
+
+    def __init__(
+        self,
+        kernel="gaussian",
+        *,
+        bandwidth="penalized-loo",
+        robust=False,
+        per_feature=False,
+        categorical_features="from_dtype",
+        algorithm="auto",
+        empty="nearest",
+        gap=0,
+        random_state=0,
+        device="auto",
+    ):
+        super().__init__(
+            kernel,
+            bandwidth=bandwidth,
+            per_feature=per_feature,
+            categorical_features=categorical_features,
+            algorithm=algorithm,
+            empty=empty,
+            gap=gap,
+            random_state=random_state,
+            device=device,
+        )
+        self.robust = robust

@@ -108,7 +108,8 @@ def left_out_errors(smoother):
         apart = attention.LeaveOneOut(
             smoother.keys.astype(np.float64), smoother.table, smoother.kernel,
             bandwidth=smoother.divisors, degree=smoother.degree, gap=smoother.gap,
-            sample_weight=smoother.key_weights, empty=smoother.empty, device=smoother.device,
+            sample_weight=smoother.key_weights, empty=smoother.empty_in_windows,
+            device=smoother.device,
         )  # fmt: skip
         left_out = training_predictions(smoother).left_out.copy()
         left_out[apart.rows] = apart.predictions().left_out

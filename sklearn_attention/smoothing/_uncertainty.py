@@ -18,6 +18,7 @@ from ._fitted_smoother import FittedSmoother
 from ._inference import JackknifeIntervals, weighted_quantiles
 from ._local_errors import ROWS_OF_QUANTILES, ROWS_OF_SPREADS, local_sizes, widened
 from ._noise import noise_of
+from ._robust import noise_variance
 from ._significance import feature_significance
 from ._training_rows import known_errors, left_out_errors
 
@@ -102,7 +103,7 @@ class UncertaintyMixin:
         """
         coverage = check_in_open_interval("coverage", coverage, 0, 1)
         X, smoother = self._read_rows(X), FittedSmoother.of(self)
-        errors, kept = np.abs(left_out_errors(smoother)), smoother.counts > 0
+        errors, kept = np.abs(left_out_errors(smoother)), smoother.given_counts > 0
         growth = ErrorGrowth.of(smoother)
         errors /= growth.at_rows
         here = np.ones((len(X), errors.shape[1]))
@@ -276,8 +277,8 @@ class UncertaintyMixin:
         factor = norm.ppf((1 + coverage) / 2)
         if simultaneous:
             factor = np.quantile(largest, coverage, axis=1, method="higher")
-        squares = errors**2 / noise.variances[:, None]
-        variance = widened(smoother, ROWS_OF_SPREADS).average(X, squares)
+        wide = widened(smoother, ROWS_OF_SPREADS)
+        variance = noise_variance(wide, X, errors / np.sqrt(noise.variances)[:, None])
         width = factor * np.sqrt(variance) * np.concatenate(deviations)
         center = np.concatenate(centers)
         band = np.stack([center - width, center + width], axis=1)
@@ -311,13 +312,14 @@ def standard_deviations(smoother, X):
     """Standard deviations of the conditional distribution at each query, (n, n_outputs)."""
     errors = known_errors(smoother, "return_std=True")
     growth = ErrorGrowth.of(smoother)
-    squares = (errors / growth.at_rows) ** 2
+    errors = errors / growth.at_rows
     scales = [
         growth.at(X[rows], smoother.local_rows(X[rows]).smoother)
         for rows in _query_blocks(X, smoother)
     ]
     # Local polynomials of squares could be negative: an average is not.
-    return np.sqrt(smoother.unweighted.average(X, squares)) * np.concatenate(scales)
+    variance = noise_variance(smoother.unweighted, X, errors)
+    return np.sqrt(variance) * np.concatenate(scales)
 
 
 def _less_biased(smoother):
@@ -338,11 +340,14 @@ def _distribution(smoother, X, statistic):
     growth = ErrorGrowth.of(smoother)
     errors = errors / growth.at_rows
     wide, found = widened(smoother, ROWS_OF_QUANTILES), []
+    # Outliers are targets, but have no say in where the others are.
+    given = wide.replace(key_weights=(smoother.given_counts > 0).astype(np.float64))
     for rows in _query_blocks(X, smoother):
-        weights = wide.weights(X[rows])
+        weights = given.weights(X[rows])
+        centers = weights if smoother.robustness is None else wide.weights(X[rows])
         local = smoother.local_rows(X[rows])
         scales = growth.at(X[rows], local.smoother)
-        shifts = local.values - scales * (weights @ errors)
+        shifts = local.values - scales * (centers @ errors)
         of_outputs = [
             statistic(own, weights, shift, scale)
             for own, shift, scale in zip(errors.T, shifts.T, scales.T, strict=True)

@@ -1,0 +1,189 @@
+"""Weights of rows by their residuals, with which outliers among the targets do not count."""
+
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from ..bandwidth._search import ValueSample, canonical_ratio, rate_lambdas, search_range
+from ..kernels import mixed_kernel
+from ._fitted_smoother import FittedSmoother, counts_of, weighed
+from ._local_errors import widened
+from ._training_rows import left_out_errors, training_predictions
+
+# A row has no weight from so many local standard deviations on: averages of normal targets then
+# keep 96 % of their efficiency.
+_REACH = 5.0
+# Up to where squares are bounded, so that their mean is one half at the standard deviation of
+# normal errors, however large up to half of all errors are: Rousseeuw and Yohai (1984).
+_BEND, _HALF = 1.5476, 0.5
+_MOST_STEPS, _SETTLED = 20, 0.01
+# Scales are of this many rows times the root of all: ever more rows, ever closer to each other.
+_ROWS_OF_SCALES = 3.0
+# Up to so many rows the weights of all pairs are kept.
+_MOST_PAIRED = 2000
+# Searches of the bandwidth; weights that move less in between are settled.
+_MOST_SEARCHES, _SAME_WEIGHTS = 3, 0.01
+# The first weights are of the best of so many bandwidths for a sample, after passes at each;
+# larger errors, in standard deviations, count as these.
+_BANDWIDTHS, _SAMPLED_ROWS, _PASSES, _LARGEST_ERROR = 11, 1000, 2, 3.0
+# Errors this small beside the targets are rounding.
+_ROUNDING = 1e-12
+# Least mean slope of the loss in `noise_variance`; .85 in normal noise.
+_LEAST_SLOPE = 0.25
+
+
+def robustness(rows, rule, kernel):
+    r"""Weights :math:`b_i` of rows (n_samples,), with which their bandwidth is to be chosen.
+
+    .. math:: b_i = \Bigl(1 - \frac{r_i^2}{c^2 s_i^2}\Bigr)_+^2
+
+    with leave-one-out errors :math:`r_i` of the rows so weighed and their local scale
+    :math:`s_i`. The rule chooses the bandwidth; the kernel compares numeric columns.
+    """
+    n_rows = np.count_nonzero(counts_of(rows.X, rows.sample_weight))
+    if n_rows < 2:
+        raise ValueError(
+            "robust=True compares each row with the others and needs two rows of positive "
+            f"weight, got n_samples={n_rows}: pass more rows, or robust=False."
+        )
+    weights = _first_weights(rows, kernel)
+    for _ in range(_MOST_SEARCHES):
+        some = replace(rows, sample_weight=weighed(rows.sample_weight, weights))
+        choice = rule.choose(some, kernel)
+        smoother = _smoother(some, kernel, choice.bandwidth, choice.n_neighbors)
+        given = smoother.replace(key_weights=rows.sample_weight)
+        before, weights = weights, _Scales(given).weights(left_out_errors(smoother))
+        if np.abs(weights - before).max() < _SAME_WEIGHTS:
+            break
+    return weights
+
+
+def noise_variance(smoother, X, errors):
+    r"""Variance (n, n_outputs) that, spread over the effective weights, is that of predictions.
+
+    With errors :math:`r_i` and robustness :math:`b_i = b(r_i)` it is the local average of
+    :math:`\psi(r_i)^2 = (b_i r_i)^2` over the square of that of :math:`\psi'(r_i)`, where
+    :math:`\psi' = b\,(5 - 4 / \sqrt b)` [1]_. To the smoother all rows count alike.
+
+    References
+    ----------
+    .. [1] Huber, P. J. (1973). Robust regression: asymptotics, conjectures and Monte Carlo.
+       Annals of Statistics 1, 799-821.
+    """
+    if smoother.robustness is None:
+        return smoother.average(X, errors**2)
+    weights = smoother.robustness[:, None]
+    slopes = 5 * weights - 4 * np.sqrt(weights)
+    tables = np.hstack([(weights * errors) ** 2, weights**2, slopes, weights])
+    *squares, kept, slope, total = smoother.average(X, tables).T
+    slope = np.maximum(slope / total, _LEAST_SLOPE)
+    return (squares / (kept * slope**2)).T
+
+
+def _first_weights(rows, kernel):
+    """Weights of rows by how far they are from the best of robust fits to a sample."""
+    lines = replace(rows, degree=min(rows.degree, 1), gap=0, empty="nearest")
+    sample = ValueSample("robust", lines, _SAMPLED_ROWS)
+    drawn = replace(
+        lines, X=sample.X, values=sample.values * sample.unit,
+        sample_weight=sample.sample_weight,
+    )  # fmt: skip
+    numbers = rows.columns.is_numeric
+    lambdas = rate_lambdas(len(sample), rows.columns, sample.sample_weight)
+    ratio = canonical_ratio(kernel)
+    low, high = search_range((sample.X / sample.spread)[:, numbers], ratio)
+    fits = [
+        _RobustFit(drawn, kernel, np.where(numbers, scale * sample.spread, lambdas))
+        for scale in np.geomspace(low, high, _BANDWIDTHS)
+    ]
+    unit = np.min([fit.deviation for fit in fits], axis=0)
+    best = min(fits, key=lambda fit: fit.criterion(unit))
+    smoother = _smoother(lines, kernel, best.smoother.bandwidth)
+    return _Scales(smoother).weights(smoother.table - best.smoother.predict(rows.X))
+
+
+class _RobustFit:
+    """Rows weighed by their residuals in passes at one bandwidth."""
+
+    def __init__(self, rows, kernel, bandwidth):
+        plain = self.smoother = _smoother(rows, kernel, bandwidth)
+        self.scales = _Scales(plain)
+        for _ in range(_PASSES):
+            weights = self.scales.weights(left_out_errors(self.smoother))
+            self.smoother = plain.replace(key_weights=weighed(rows.sample_weight, weights))
+        self.sizes = np.abs(left_out_errors(self.smoother))
+        self.deviation = self.scales.deviation(self.sizes)
+        self.n_kept = np.count_nonzero(weights)
+
+    def criterion(self, unit):
+        """Penalised leave-one-out error, as of the search, of errors that are bounded."""
+        bounded = np.minimum(self.sizes / unit, _LARGEST_ERROR)
+        freedom = training_predictions(self.smoother).leverage.sum() / self.n_kept
+        return self.scales.overall(bounded**2).mean() * np.exp(freedom**2)
+
+
+class _Scales:
+    """Local scales of errors of the rows of a smoother, all of which count as given."""
+
+    def __init__(self, smoother):
+        smoother.need_positive_weights("robust=True")
+        self.counts = smoother.counts
+        n_rows = np.count_nonzero(self.counts)
+        # Scales are of rows, none of which is far from all.
+        wide = widened(smoother, _ROWS_OF_SCALES * np.sqrt(n_rows)).replace(remoteness=None)
+        self.least = _ROUNDING * np.abs(smoother.table).max() + np.finfo(np.float64).tiny
+        self.around = partial(wide.average, smoother.keys)
+        if len(self.counts) <= _MOST_PAIRED:
+            self.around = wide.weights(smoother.keys).__matmul__
+
+    def weights(self, errors):
+        """Robustness of rows that have such errors; 1 where an error is not known."""
+        known = ~np.isnan(errors).any(axis=1)
+        sizes = np.where(known[:, None], np.abs(errors), 0.0)
+        scales = self._local(np.where(sizes > self.least, sizes, 0.0), known)
+        furthest = np.minimum((sizes / (_REACH * scales)).max(axis=1), 1.0)
+        return np.where(known, np.square(1 - np.square(furthest)), 1.0)
+
+    def overall(self, sizes):
+        """Their mean over all rows."""
+        return np.average(sizes, axis=0, weights=self.counts)
+
+    def deviation(self, sizes):
+        """One scale for all rows, (n_outputs,)."""
+        return self._settled(sizes, self.overall, np.maximum(self.overall(sizes), self.least))
+
+    def _local(self, sizes, known):
+        """Scales (n, n_outputs)."""
+        known = known[:, None].astype(np.float64)
+        share = self.around(known)
+        # Around a row without an error there may be none that has one.
+        share = np.where(share > 0, share, 1.0)
+
+        def around(values):
+            return self.around(known * values) / share
+
+        scales = self._settled(sizes, around, self.deviation(sizes))
+        # Where most errors are 0, nothing is known of how large the others may be nearby.
+        exact = around((sizes == 0).astype(np.float64)) > _HALF
+        return np.maximum(np.where(exact, self.overall(sizes), scales), self.least)
+
+    def _settled(self, sizes, average, scales):
+        """Scales at which the average of bounded squares is one half."""
+        for _ in range(_MOST_STEPS):
+            squares = np.square(np.minimum(sizes / (_BEND * scales), 1.0))
+            factor = np.sqrt(average(1 - (1 - squares) ** 3) / _HALF)
+            scales = np.maximum(scales * factor, self.least)
+            if np.abs(factor - 1).max() < _SETTLED:
+                break
+        return scales
+
+
+def _smoother(rows, kernel, bandwidth, n_neighbors=None):
+    """The smoother of some rows at a bandwidth."""
+    if rows.columns.categorical:
+        kernel = mixed_kernel(kernel, rows.columns, bandwidth)
+    return FittedSmoother(
+        rows.X, rows.values, rows.sample_weight, kernel, rows.columns, bandwidth, n_neighbors,
+        rows.degree, rows.empty, rows.algorithm, rows.device, {},
+    )  # fmt: skip

@@ -1,0 +1,351 @@
+"""Outliers among the targets: weights of rows against loops, and what they cure and cost."""
+
+import pickle
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+from sklearn.base import clone
+
+from sklearn_attention import (
+    LocalPolynomialCV,
+    LocalPolynomialRegressor,
+    NadarayaWatsonClassifier,
+    NadarayaWatsonCV,
+    NadarayaWatsonRegressor,
+)
+from sklearn_attention.bandwidth import AdaptiveBandwidth
+from sklearn_attention.smoothing._fitted_smoother import FittedSmoother
+from sklearn_attention.smoothing._robust import _Scales, noise_variance
+from sklearn_attention.smoothing._training_rows import left_out_errors
+
+REGRESSORS = NadarayaWatsonRegressor, LocalPolynomialRegressor
+each_regressor = pytest.mark.parametrize("kind", REGRESSORS)
+
+
+def curve(n=100, seed=0, outliers=(), size=10.0, noise=0.2):
+    """A sine with noise, outliers at some rows, and the truth."""
+    rng = np.random.default_rng(seed)
+    x = np.sort(rng.uniform(size=n))
+    truth = np.sin(2 * np.pi * x)
+    y = truth + noise * rng.normal(size=n)
+    y[list(outliers)] += size
+    return x[:, None], y, truth
+
+
+def error(model, X, truth):
+    return np.sqrt(np.mean((model.predict(X) - truth) ** 2))
+
+
+def bisquare(errors, scales):
+    return np.square(np.clip(1 - np.square(errors / (5 * scales)), 0, None))
+
+
+def bounded(sizes):
+    return 1 - (1 - np.minimum(np.square(sizes / 1.5476), 1)) ** 3
+
+
+def slow_scales(sizes, kernel):
+    """Scales at which bounded squares of relative errors are one half around each row."""
+    scales = np.full(len(sizes), sizes.mean())
+    for _ in range(20):
+        relative = bounded(sizes / scales)
+        around = [np.average(relative, weights=weights) for weights in kernel]
+        scales = scales * np.sqrt(2 * np.array(around))
+    return scales
+
+
+def slow_weights(X, y, bandwidth, weights, degree):
+    """Robustness of rows by loops, from their errors when they are weighed so."""
+    errors, distances = np.empty(len(y)), np.abs(X - X.T)
+    for i in range(len(y)):
+        own = weights * norm.pdf(distances[i] / bandwidth)
+        own[i] = 0
+        fit = np.polynomial.polynomial.polyfit(X[:, 0] - X[i, 0], y, degree, w=np.sqrt(own))
+        errors[i] = y[i] - fit[0]
+    wide = bandwidth
+    while True:
+        kernel = norm.pdf(distances / wide)
+        if np.sum(norm.pdf(0) / kernel.sum(axis=1)) <= len(y) / (3 * np.sqrt(len(y))):
+            return bisquare(errors, slow_scales(np.abs(errors), kernel))
+        wide *= np.sqrt(2)
+
+
+class TestWeights:
+    @pytest.mark.parametrize("degree", [0, 1])
+    def test_are_those_of_loops(self, degree):
+        X, y, _ = curve(60, outliers=[10, 30, 31])
+        model = LocalPolynomialRegressor(bandwidth=0.08, degree=degree, robust=True).fit(X, y)
+        found = model.robustness_weights_
+        expected = slow_weights(X, y, 0.08, found, degree)
+        np.testing.assert_allclose(found, expected, rtol=0, atol=0.03)
+        np.testing.assert_array_equal(found[[10, 30, 31]], 0)
+
+    def test_scales_are_where_bounded_squares_are_one_half(self):
+        X, y, _ = curve(80, outliers=[5, 40])
+        weight = np.random.default_rng(0).integers(0, 3, 80).astype(float)
+        smoother = FittedSmoother.of(NadarayaWatsonRegressor(bandwidth=0.5).fit(X, y, weight))
+        sizes = np.abs(left_out_errors(smoother))
+        found = _Scales(smoother)._local(sizes, np.ones(80, dtype=bool))
+        kernel = weight * norm.pdf((X - X.T) / 0.5)
+        halves = kernel @ bounded(sizes / found) / kernel.sum(axis=1, keepdims=True)
+        np.testing.assert_allclose(halves, 0.5, atol=0.02)
+
+    @pytest.mark.slow
+    def test_make_the_fit_that_they_are_passed_to(self):
+        X, y, _ = curve(outliers=[20, 50])
+        weight = np.random.default_rng(1).uniform(0.5, 2, len(y))
+        robust = LocalPolynomialRegressor(robust=True).fit(X, y, weight)
+        product = weight * robust.robustness_weights_
+        plain = LocalPolynomialRegressor().fit(X, y, product)
+        np.testing.assert_array_equal(robust.key_weights_, weight)
+        np.testing.assert_array_equal(robust.bandwidth_, plain.bandwidth_)
+        np.testing.assert_array_equal(robust.predict(X), plain.predict(X))
+        np.testing.assert_array_equal(robust.smoother_matrix(X), plain.smoother_matrix(X))
+        np.testing.assert_allclose(robust.smoother_matrix(X) @ y, robust.predict(X))
+        np.testing.assert_array_equal(robust.loo_residuals_, plain.loo_residuals_)
+        assert robust.summary().residual_std == plain.summary().residual_std < 0.3
+        assert robust.loo_score_ == plain.loo_score_ > 0.8
+        assert not np.isin([20, 50], robust.explain(X[[20]]).indices).any()
+
+    @pytest.mark.slow
+    def test_are_the_largest_over_outputs(self):
+        X, y, _ = curve(outliers=[20])
+        Y = np.column_stack([y, 1e4 * curve(seed=1, outliers=[60])[1]])
+        model = NadarayaWatsonRegressor(robust=True).fit(X, Y)
+        np.testing.assert_array_equal(model.robustness_weights_[[20, 60]], 0)
+        assert np.mean(model.robustness_weights_ > 0.5) > 0.9
+
+    @pytest.mark.slow
+    @each_regressor
+    def test_follow_units_of_the_targets(self, kind):
+        X, y, _ = curve(outliers=[20, 50])
+        one, other = (kind(robust=True).fit(X, z) for z in (y, 1e3 * y - 50))
+        np.testing.assert_allclose(one.bandwidth_, other.bandwidth_)
+        np.testing.assert_allclose(
+            one.robustness_weights_, other.robustness_weights_, atol=1e-6
+        )
+        np.testing.assert_allclose(other.predict(X), 1e3 * one.predict(X) - 50, rtol=1e-6)
+
+    @pytest.mark.slow
+    def test_weight_0_is_absence(self):
+        X, y, _ = curve(outliers=[20])
+        weight = np.ones(len(y))
+        weight[::7] = 0
+        kept = weight > 0
+        one = LocalPolynomialRegressor(robust=True).fit(X, y, weight)
+        other = LocalPolynomialRegressor(robust=True).fit(X[kept], y[kept])
+        np.testing.assert_allclose(
+            one.robustness_weights_[kept], other.robustness_weights_, atol=1e-8
+        )
+        np.testing.assert_allclose(one.predict(X), other.predict(X), atol=1e-8)
+
+    def test_are_exact_where_most_rows_are(self):
+        X = np.linspace(0, 1, 50)[:, None]
+        y = 2 * X[:, 0]
+        y[[7, 33]] += 1
+        model = LocalPolynomialRegressor(bandwidth=0.1, robust=True).fit(X, y)
+        np.testing.assert_allclose(model.predict(X), 2 * X[:, 0], atol=1e-9)
+        assert model.robustness_weights_[[7, 33]].max() == 0
+
+    @pytest.mark.slow
+    def test_are_one_where_all_rows_are_alike(self):
+        X = np.arange(10.0)[:, None]
+        model = NadarayaWatsonRegressor(bandwidth=1.0, robust=True).fit(X, np.ones(10))
+        np.testing.assert_array_equal(model.robustness_weights_, 1)
+
+    @pytest.mark.slow
+    def test_of_rows_without_neighbours_are_one(self):
+        X, y, _ = curve(60, outliers=[20])
+        X = np.vstack([X, [[9.0]]])
+        model = NadarayaWatsonRegressor("boxcar", bandwidth=0.2, empty="nan", robust=True)
+        model.fit(X, np.append(y, 50.0))
+        assert model.robustness_weights_[-1] == 1
+        assert model.robustness_weights_[20] == 0
+
+
+class TestCure:
+    @pytest.mark.slow
+    @each_regressor
+    @pytest.mark.parametrize("size", [3.0, 200.0])
+    @pytest.mark.filterwarnings("ignore:bandwidth='penalized-loo'")
+    def test_of_few_outliers(self, kind, size):
+        X, y, truth = curve(outliers=[20, 50, 90], size=size)
+        best = error(kind().fit(X, curve()[1]), X, truth)
+        assert error(kind(robust=True).fit(X, y), X, truth) < 1.3 * best
+        assert error(kind().fit(X, y), X, truth) > 1.7 * best
+
+    @pytest.mark.slow
+    def test_of_outliers_next_to_each_other(self):
+        X, y, truth = curve(outliers=range(40, 45), size=200.0)
+        assert error(LocalPolynomialRegressor(robust=True).fit(X, y), X, truth) < 0.12
+
+    @pytest.mark.slow
+    def test_costs_little_in_normal_noise(self):
+        ratios = []
+        for seed in range(6):
+            X, y, truth = curve(seed=seed)
+            robust, usual = (
+                LocalPolynomialRegressor(robust=r).fit(X, y) for r in (True, False)
+            )
+            ratios.append(np.log(error(robust, X, truth) / error(usual, X, truth)))
+        assert np.exp(np.mean(ratios)) < 1.15
+
+    @pytest.mark.slow
+    def test_leaves_noise_that_differs_from_place_to_place(self):
+        X, _, truth = curve(200)
+        noise = np.random.default_rng(3).normal(size=200)
+        y = truth + noise * np.where(X[:, 0] < 0.5, 0.05, 0.6)
+        model = LocalPolynomialRegressor(robust=True).fit(X, y)
+        assert np.mean(model.robustness_weights_ > 0.5) > 0.9
+        assert error(model, X, truth) < 1.02 * error(
+            LocalPolynomialRegressor().fit(X, y), X, truth
+        )
+
+    @pytest.mark.slow
+    def test_of_several_features(self):
+        rng = np.random.default_rng(0)
+        X = rng.uniform(size=(150, 3))
+        truth = np.sin(3 * X[:, 0]) + X[:, 1]
+        y = truth + 0.2 * rng.normal(size=150)
+        y[:8] += 30
+        usual, robust = (LocalPolynomialRegressor(robust=r).fit(X, y) for r in (False, True))
+        assert error(robust, X, truth) < 0.15 < 1 < error(usual, X, truth)
+
+    @pytest.mark.slow
+    def test_of_categories(self):
+        pd = pytest.importorskip("pandas")
+        rng = np.random.default_rng(0)
+        X = pd.DataFrame({"x": rng.uniform(size=80), "side": rng.choice(["a", "b"], 80)})
+        truth = X["x"].to_numpy() + 2.0 * (X["side"] == "a").to_numpy()
+        y = truth + 0.1 * rng.normal(size=80)
+        y[:4] += 30
+        model = NadarayaWatsonRegressor(robust=True, bandwidth=[0.1, 0.05]).fit(X, y)
+        assert error(model, X, truth) < 0.15
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("bandwidth", ["scott", "knn-loo", AdaptiveBandwidth(15), 0.1])
+    def test_at_any_bandwidth(self, bandwidth):
+        X, y, truth = curve(outliers=[20, 50], size=200.0)
+        model = NadarayaWatsonRegressor(bandwidth=bandwidth, robust=True).fit(X, y)
+        assert error(model, X, truth) < 0.3
+
+    @pytest.mark.slow
+    def test_of_more_rows_than_are_sampled(self):
+        X, y, truth = curve(2500, outliers=range(0, 2500, 50), size=50.0)
+        model = LocalPolynomialRegressor(robust=True).fit(X, y)
+        assert error(model, X, truth) < 0.05
+
+
+class TestUncertainty:
+    @pytest.mark.slow
+    def test_intervals_contain_new_targets_outliers_included(self):
+        rng = np.random.default_rng(0)
+        X, y, truth = curve(300, outliers=rng.choice(300, 9, replace=False), size=100.0)
+        model = LocalPolynomialRegressor(robust=True).fit(X, y)
+        new = truth + 0.2 * rng.normal(size=300)
+        new[rng.choice(300, 9, replace=False)] += 100
+        for options in ({}, {"heteroscedastic": True}):
+            low, high = model.predict_interval(X, **options).T
+            assert 0.86 < np.mean((low <= new) & (new <= high)) < 0.96
+            assert np.median(high - low) < 0.9
+
+    @pytest.mark.slow
+    def test_quantiles_contain_outliers_at_their_rate(self):
+        X, y, truth = curve(300, outliers=range(0, 300, 10), size=100.0)
+        model = LocalPolynomialRegressor(robust=True).fit(X, y)
+        middle = slice(50, 250)
+        low, median, high = model.predict_quantiles(X[middle], [0.05, 0.5, 0.98]).T
+        assert np.abs(median - truth[middle]).mean() < 0.15
+        assert low.min() > -3
+        assert np.median(high) > 50
+        above = 1 - model.predict_cdf(X[middle], [50.0])
+        assert 0.05 < above.mean() < 0.15
+
+    @pytest.mark.slow
+    def test_variance_is_that_of_huber(self):
+        rng = np.random.default_rng(0)
+        X, y = rng.uniform(size=(2000, 1)), rng.normal(size=2000)
+        model = LocalPolynomialRegressor(robust=True, bandwidth=0.3).fit(X, y)
+        errors = model.loo_residuals_[:, None]
+        model.bandwidth_ = np.array([1e3])
+        smoother = FittedSmoother.of(model).replace()
+        b, r = model.robustness_weights_, errors[:, 0]
+        share = 1 - np.sqrt(b)
+        slope = np.mean((1 - share) * (1 - 5 * share))
+        expected = np.mean((b * r) ** 2) / slope**2 * np.mean(b) ** 2 / np.mean(b**2)
+        np.testing.assert_allclose(
+            noise_variance(smoother, X[:1], errors), [[expected]], rtol=1e-5
+        )
+        assert expected == pytest.approx(1.03, abs=0.08)
+
+    @pytest.mark.slow
+    def test_bands_hold_the_curve(self):
+        held, widths = [], []
+        for seed in range(12):
+            X, y, truth = curve(150, seed, outliers=range(5, 150, 30), size=100.0)
+            model = LocalPolynomialRegressor(robust=True).fit(X, y)
+            low, high = model.confidence_band(X).T
+            held.append(np.mean((low < truth) & (truth < high)))
+            widths.append(np.mean(high - low))
+        assert 0.8 < np.mean(held) < 0.97
+        assert np.mean(widths) < 0.5
+
+    @pytest.mark.slow
+    def test_deviations_are_those_without_outliers(self):
+        X, y, _ = curve(200, outliers=[20, 90, 150], size=1000.0)
+        _, std = LocalPolynomialRegressor(robust=True).fit(X, y).predict(X, return_std=True)
+        assert 0.15 < np.median(std) < 0.3
+
+
+class TestEstimator:
+    @pytest.mark.slow
+    @each_regressor
+    def test_partial_fit_is_fit(self, kind):
+        X, y, _ = curve(outliers=[20, 50])
+        some = np.arange(100) % 2 == 0
+        parts = kind(robust=True).fit(X[some], y[some]).partial_fit(X[~some], y[~some])
+        order = np.concatenate([np.flatnonzero(some), np.flatnonzero(~some)])
+        whole = kind(robust=True).fit(X[order], y[order])
+        np.testing.assert_array_equal(parts.robustness_weights_, whole.robustness_weights_)
+        np.testing.assert_array_equal(parts.predict(X), whole.predict(X))
+
+    @pytest.mark.slow
+    def test_weights_go_when_it_is_fitted_without(self):
+        X, y, _ = curve(outliers=[20])
+        model = LocalPolynomialRegressor(robust=True).fit(X, y)
+        model.set_params(robust=False).fit(X, y)
+        assert not hasattr(model, "robustness_weights_")
+        np.testing.assert_array_equal(
+            model.predict(X), LocalPolynomialRegressor().fit(X, y).predict(X)
+        )
+
+    @each_regressor
+    def test_pickles_and_clones(self, kind):
+        X, y, _ = curve(outliers=[20])
+        model = kind(robust=True, bandwidth=0.1).fit(X, y)
+        again = pickle.loads(pickle.dumps(model))
+        np.testing.assert_array_equal(again.predict_interval(X), model.predict_interval(X))
+        assert clone(model).robust is True
+
+    @each_regressor
+    def test_errors(self, kind):
+        X, y, _ = curve(20)
+        with pytest.raises(ValueError, match="robust='yes' is not valid: pass True or False"):
+            kind(robust="yes").fit(X, y)
+        with pytest.raises(ValueError, match="two rows of positive weight, got n_samples=1"):
+            kind(robust=True, bandwidth=1.0).fit(X[:1], y[:1])
+        da = pytest.importorskip("dask.array")
+        parts = da.from_array(X, chunks=10), da.from_array(y, chunks=10)
+        with pytest.raises(ValueError, match=r"robust=True .* partitions of Dask"):
+            kind(robust=True, bandwidth=1.0).fit(*parts)
+
+    def test_signed_kernels_are_refused(self):
+        X, y, _ = curve(20)
+        with pytest.raises(ValueError, match="robust=True needs weights"):
+            NadarayaWatsonRegressor("silverman", bandwidth=0.5, robust=True).fit(X, y)
+
+    def test_others_have_none(self):
+        for kind in (NadarayaWatsonCV, LocalPolynomialCV, NadarayaWatsonClassifier):
+            assert "robust" not in kind().get_params()
+            assert kind().robust is False
