@@ -137,8 +137,9 @@ class FittedSmoother:
         if "box" not in self.memo:
             numeric, keys = self.columns.is_numeric, self.keys
             low, high = keys.min(axis=0).astype(np.float64), keys.max(axis=0).astype(np.float64)
-            margin = np.where(numeric, _FURTHEST * (high - low), np.inf)
-            reach = ((high - low + 2 * margin) / self.divisors)[numeric].max()
+            with np.errstate(over="ignore"):
+                margin = np.where(numeric, _FURTHEST * (high - low), np.inf)
+                reach = ((high - low + 2 * margin) / self.divisors)[numeric].max()
             self.memo["box"] = low - margin, high + margin, float(reach)
         return self.memo["box"]
 

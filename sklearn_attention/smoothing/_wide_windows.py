@@ -58,7 +58,7 @@ def widen(smoother, evaluate, needed, reach):
     """
     weight, *found = evaluate(smoother, slice(None))
     rows, needed = np.arange(len(weight)), np.broadcast_to(needed, weight.shape)
-    most = min(_MOST_DOUBLINGS, 2 + int(np.ceil(np.log2(max(reach, 1.0)))))
+    most = 2 + int(np.ceil(np.log2(np.clip(reach, 1.0, 2.0**_MOST_DOUBLINGS))))
     for times in range(1, most + 1):
         short = weight < needed[rows]
         some = short.reshape(len(rows), -1).any(axis=1)
