@@ -1,33 +1,37 @@
-"""Accuracy of smoothers at their defaults, and whether intervals cover what they say.
+"""Accuracy of smoothers at their defaults, on one feature.
 
-    python benchmarks/smoothing_accuracy.py [error] [coverage] [bands] [boundary]
-                                            [--seeds N] [--save FILE]
+    python benchmarks/smoothing_accuracy.py [scenarios] [curves] [--seeds N] [--save FILE]
+    python benchmarks/smoothing_accuracy.py --peers [--seeds N]
 
-* error: mean squared error against the truth on eight curves, four with jumps, peaks or
-  ever faster oscillation and four smooth ones, for n = 256 rows, and the mean rank over
-  all of them. Expected: no smoother with one bandwidth follows jumps and peaks; a Gaussian
-  process leads on smooth curves, and chosen degrees come near it.
-* coverage: share of new targets in 90 % prediction intervals. Expected: 90 %.
-* bands: share of the truth in 90 % confidence bands, and between the conditional quantiles
-  0.05 and 0.95 of new targets, for 100, 256 and 500 rows. Expected: about 90 % of places; of
-  simultaneous bands those of smooth curves alone, since no smoother follows a jump.
-* boundary: how often local lines are nearer to the truth than local averages at the ends
-  of the range. Expected: nearly always where the signal is strong and the curve has a slope
-  there; less often in strong noise, which a line follows more than an average does.
+* scenarios: root mean squared error over the range of the rows, relative to that of R's
+  mgcv, for 30, 100 and 500 rows: smooth curves, a bump, a jump, noise that grows, has heavy
+  tails, outliers or memory, and places with an outlier, a gap, ties, clusters or a thin tail.
+  Apart from that the worst error inside of the gap and beyond the rows. Expected: local lines
+  at 1.00 of mgcv in the geometric mean, and nowhere more than 1.5 times the best peer.
+* curves: mean squared error on eight curves, four with jumps, peaks or ever faster
+  oscillation and four smooth ones, for n = 256 rows, and the mean rank over all of them.
+  Expected: no smoother with one bandwidth follows jumps and peaks; a Gaussian process leads
+  on smooth curves, and chosen degrees come near it.
 
-Peers are statsmodels (dependency group `bench`; left out where it is missing), SciPy and
-scikit-learn. More than an hour on one core for all parts, most of it coverage and bands;
-minutes with `--seeds 2`. Progress goes to stderr.
+Errors of the peers in scenarios are stored in `smoothing_peers.json`, which `--peers` writes:
+R's mgcv, loess, locfit and smooth.spline, and statsmodels' lowess and KernelReg, which the
+part "curves" runs too (dependency group `bench`). On an idle core five minutes for scenarios
+and for their peers, a quarter of an hour for curves. Progress goes to stderr.
 """
 
 import argparse
-import math
+import inspect
+import json
+import re
 import sys
 import warnings
 from functools import partial
 from itertools import product
+from pathlib import Path
 
 import numpy as np
+from _smoothing_data import CURVES, SCENARIOS, curve, scenario
+from _smoothing_peers import PEERS, predictions
 from scipy.interpolate import make_smoothing_spline
 from scipy.stats import rankdata
 from sklearn.gaussian_process import GaussianProcessRegressor
@@ -38,7 +42,6 @@ from sklearn_attention import (
     LocalPolynomialRegressor,
     NadarayaWatsonRegressor,
 )
-from sklearn_attention.datasets import make_smoothing_curve
 
 try:
     from statsmodels.nonparametric.kernel_regression import KernelReg
@@ -46,73 +49,176 @@ try:
 except ImportError:
     KernelReg = lowess = None
 
-N = 256
-NOISE_RATIOS = (3, 7)
-SMOOTH = {
-    "line": lambda t: t,
-    "exponential": lambda t: np.exp(3 * t),
-    "sine": lambda t: np.sin(2 * math.pi * t + 1),
-    "bump": lambda t: np.exp(-(((t - 0.5) / 0.12) ** 2) / 2),
+ROWS = 30, 100, 500
+SEEDS = {"scenarios": 10, "curves": 20}
+STORED = Path(__file__).with_name("smoothing_peers.json")
+BASE = "mgcv"
+IN_SCENARIOS = {
+    "lines": LocalPolynomialRegressor(),
+    "Nadaraya-Watson": NadarayaWatsonRegressor(),
+    "LocalPolynomialCV": LocalPolynomialCV(),
 }
-CURVES = ("blocks", "bumps", "doppler", "heavisine", *SMOOTH)
-BAND_ROWS = (100, 256, 500)
-BOUNDARY_CURVES = ("line", "exponential", "sine", "heavisine")
-MODELS = {
-    "local lines": LocalPolynomialRegressor,
-    "Nadaraya-Watson": NadarayaWatsonRegressor,
+if "robust" in inspect.signature(LocalPolynomialRegressor).parameters:
+    IN_SCENARIOS["lines, robust"] = LocalPolynomialRegressor(robust=True)
+WITH_MEMORY, IN_MEMORY = "lines, gap=3", LocalPolynomialRegressor(gap=3)
+# Worst errors apart from that over the range of the rows.
+REGIONS = {"gap": ["gap"], "outside": ["near", "far"]}
+ABOUT_REGIONS = {
+    "gap": "in the gap of 0.3",
+    "near": "up to 0.1 of the range beyond",
+    "far": "0.1 to 1 range beyond",
 }
 
 
-def noise_scale(t):
-    """Standard deviation that grows along the range more than fivefold; mean square 1."""
-    scale = 0.3 + 1.4 * t
-    return scale / math.sqrt((1.7**3 - 0.3**3) / 4.2)
+# Scenarios. Errors are {(scenario, n, measure): {smoother: [one for each seed]}}.
 
 
-def truth_of(curve, t, signal_to_noise):
-    """A smooth curve, scaled as `make_smoothing_curve` scales the others."""
-    middles = (np.arange(10_000) + 0.5) / 10_000
-    return SMOOTH[curve](t) * (signal_to_noise / SMOOTH[curve](middles).std())
+def measures(data, found):
+    """Errors of predictions at the places of a data set, by their name."""
+    wrong = np.abs(found - data.truth)
+    inside = np.isin(data.region, ("range", "gap"))
+    errors = {"range": np.sqrt(np.mean(wrong[inside] ** 2))}
+    others = sorted(set(data.region) - {"range"})
+    return errors | {region: wrong[data.region == region].max() for region in others}
 
 
-def sample(curve, signal_to_noise, seed, design="grid", heteroscedastic=False, n=N):
-    """Places, targets and truth."""
-    X, y, truth = make_smoothing_curve(
-        "blocks" if curve in SMOOTH else curve,
-        n,
-        signal_to_noise=signal_to_noise,
-        design=design,
-        random_state=seed,
-        return_truth=True,
+def collect(cells):
+    """Errors by scenario, n and measure from those of each smoother and data set."""
+    errors = {}
+    for name, n, smoother, found in cells:
+        for measure, error in found.items():
+            errors.setdefault((name, n, measure), {}).setdefault(smoother, []).append(error)
+    return errors
+
+
+def our_errors(n_seeds):
+    def cells():
+        for name, n in product(SCENARIOS, ROWS):
+            print(name, n, file=sys.stderr)
+            models = dict(IN_SCENARIOS)
+            if name == "AR noise":
+                models[WITH_MEMORY] = IN_MEMORY
+            for seed, (smoother, model) in product(range(n_seeds), models.items()):
+                data = scenario(name, n, seed)
+                found = model.fit(data.x[:, None], data.y).predict(data.places[:, None])
+                yield name, n, smoother, measures(data, found)
+
+    return collect(cells())
+
+
+def store_peers(n_seeds):
+    cases = list(product(SCENARIOS, ROWS, range(n_seeds)))
+    data_sets = [scenario(*case) for case in cases]
+    cells = (
+        (name, n, peer, measures(data, column))
+        for (name, n, _), data, found in zip(
+            cases, data_sets, predictions(data_sets), strict=True
+        )
+        for peer, column in zip(PEERS, found.T, strict=True)
     )
-    noise = y - truth
-    if curve in SMOOTH:
-        truth = truth_of(curve, X[:, 0], signal_to_noise)
-    if heteroscedastic:
-        noise = noise * noise_scale(X[:, 0])
-    return X, truth + noise, truth
+    lines = [
+        json.dumps({"scenario": name, "n": n, "measure": measure} | rounded(errors))
+        for (name, n, measure), errors in collect(cells).items()
+    ]
+    STORED.write_text("[\n" + ",\n".join(lines) + "\n]\n")
 
 
-def true_curve(curve, t, signal_to_noise):
-    """The curve at any places, without noise."""
-    if curve in SMOOTH:
-        return truth_of(curve, t, signal_to_noise)
-    # The generator knows its curves on a grid alone: take one so fine that it includes t.
-    fine = make_smoothing_curve(
-        curve, FINE, signal_to_noise=signal_to_noise, random_state=0, return_truth=True
-    )[2]
-    return fine[np.rint(t * FINE).astype(int) - 1]
+def rounded(errors):
+    return {
+        peer: [float(f"{error:.4g}") if np.isfinite(error) else None for error in found]
+        for peer, found in errors.items()
+    }
 
 
-FINE = 20_000
+def stored_errors(n_seeds):
+    """As `our_errors`, of the peers."""
+    errors = {}
+    for line in json.loads(STORED.read_text()):
+        key = tuple(line.pop(name) for name in ("scenario", "n", "measure"))
+        errors[key] = {peer: found[:n_seeds] for peer, found in line.items()}
+        if len(errors[key][BASE]) < n_seeds:
+            sys.exit(f"{STORED.name} has fewer seeds than {n_seeds}: run --peers --seeds.")
+    return errors
 
 
-def places(n):
-    """Places in the middle of n equal parts of the range, that lie on the fine grid."""
-    return np.rint((np.arange(n) + 0.5) / n * FINE) / FINE
+def scenario_tables(n_seeds):
+    peers, own = stored_errors(n_seeds), our_errors(n_seeds)
+    names = [*IN_SCENARIOS, WITH_MEMORY, *PEERS]
+    errors = {
+        key: np.array([(peers[key] | own[key]).get(name, [np.nan] * n_seeds) for name in names])
+        for key in peers
+    }  # (n_smoothers, n_seeds), NaN where a smoother has no prediction
+    errors = {key: found.astype(float) for key, found in errors.items()}
+    base, others = names.index(BASE), [names.index(peer) for peer in PEERS]
+    header = ["scenario", *names]
+    lines, all_ratios, all_worst = [], [], []
+    for n in ROWS:
+        rows, ratios, worst = [], [], []
+        for name in SCENARIOS:
+            found = errors[name, n, "range"]
+            size = np.sqrt(np.mean(found**2, axis=1))
+            typical = np.exp(np.mean(np.log(found / found[base]), axis=1))
+            ratios.append(size / size[base])
+            worst.append(size / np.nanmin(size[others]))
+            cells = [
+                "" if np.isnan(b) else f"{a:.2f}, {b:.2f}"
+                for a, b in zip(typical, ratios[-1], strict=True)
+            ]
+            best = np.nanargmin(ratios[-1])
+            cells[best] = f"**{cells[best]}**"
+            rows.append([name, *cells])
+        rows += [
+            ["geometric mean", *numbers(geometric(ratios))],
+            ["worst, of the best peer", *numbers(np.max(worst, axis=0))],
+        ]
+        lines += ["", f"n = {n}:", "", *table(header, rows)]
+        all_ratios += ratios
+        all_worst += worst
+    rows = [
+        ["geometric mean", *numbers(geometric(all_ratios))],
+        ["worst, of the best peer", *numbers(np.max(all_worst, axis=0))],
+    ]
+    return [
+        f"{TITLES['scenarios']}, {n_seeds} seeds",
+        "",
+        "Root mean squared error against the truth at 101 places over the range of the rows, "
+        'relative to that of R\'s mgcv, `gam(y ~ s(x), method = "REML")`: the geometric mean '
+        "over data sets, and the ratio of root mean squares, in which the worst count most. "
+        "All smoothers at their defaults; `locfit gcv` chooses the share of rows in a window, "
+        'and `gap=3` is for noise with memory alone. `loess robust` has `family="symmetric"`. '
+        "The last rows are of root mean squares: the geometric mean of their ratios, and the "
+        "largest ratio to the best peer of a scenario. KernelReg has up to 100 rows.",
+        "",
+        "All n:",
+        "",
+        *table(["", *names], rows),
+        *lines,
+        "",
+        "Worst absolute error where there are no rows, at the 90th percentile of data sets:",
+        "",
+        *region_table(errors, names),
+    ]
 
 
-# Smoothers: functions of places and targets that return the curve at the same places.
+def region_table(errors, names):
+    rows = []
+    for name, n in product(REGIONS, ROWS):
+        for region in REGIONS[name]:
+            high = np.quantile(errors[name, n, region], 0.9, axis=1)
+            rows.append([ABOUT_REGIONS[region], f"{n}", *numbers(high)])
+    rows.sort(key=lambda row: list(ABOUT_REGIONS.values()).index(row[0]))
+    return table(["where", "n", *names], rows)
+
+
+def geometric(ratios):
+    return np.exp(np.mean(np.log(ratios), axis=0))
+
+
+def numbers(values):
+    return ["" if np.isnan(value) else f"{value:.2f}" for value in values]
+
+
+# Curves. Smoothers are functions of places and targets that return the curve there.
 
 
 def ours(model, X, y):
@@ -137,173 +243,46 @@ def gaussian_process(X, y):
     return GaussianProcessRegressor(kernel, normalize_y=True).fit(X, y).predict(X)
 
 
-OURS = {
+N, NOISE_RATIOS = 256, (3, 7)
+ON_CURVES = {
     "Nadaraya-Watson": NadarayaWatsonRegressor(),
     "local lines": LocalPolynomialRegressor(),
     "lines, knn-loo": LocalPolynomialRegressor(bandwidth="knn-loo"),
     "LocalPolynomialCV": LocalPolynomialCV(),
 }
-PEERS = {
+SMOOTHERS = {name: partial(ours, model) for name, model in ON_CURVES.items()}
+if KernelReg is not None:
+    SMOOTHERS |= {"KernelReg ll": kernel_regression, "lowess": robust_lines}
+SMOOTHERS |= {
     "spline (SciPy)": smoothing_spline,
     "Gaussian process (scikit-learn)": gaussian_process,
 }
-if KernelReg is not None:
-    PEERS = {"KernelReg ll": kernel_regression, "lowess": robust_lines} | PEERS
-SMOOTHERS = {name: partial(ours, model) for name, model in OURS.items()} | PEERS
 
 
-def error_table(n_seeds):
+def curve_table(n_seeds):
     """Mean squared errors, a row for each curve and noise; ranks in the last row."""
     rows, all_errors = [], []
-    for signal_to_noise in NOISE_RATIOS:
-        for curve in CURVES:
-            errors = np.zeros(len(SMOOTHERS))
-            for seed in range(n_seeds):
-                X, y, truth = sample(curve, signal_to_noise, seed)
-                for j, smooth in enumerate(SMOOTHERS.values()):
-                    errors[j] += np.mean((smooth(X, y) - truth) ** 2) / n_seeds
-            all_errors.append(errors)
-            cells = [f"{error:.3f}" for error in errors]
-            cells[errors.argmin()] = f"**{cells[errors.argmin()]}**"
-            rows.append([curve, f"{signal_to_noise}", *cells])
-            print(" ".join(rows[-1]), file=sys.stderr)
+    for signal_to_noise, name in product(NOISE_RATIOS, CURVES):
+        errors = np.zeros(len(SMOOTHERS))
+        for seed in range(n_seeds):
+            X, y, truth = curve(name, N, signal_to_noise, seed)
+            for j, smooth in enumerate(SMOOTHERS.values()):
+                errors[j] += np.mean((smooth(X, y) - truth) ** 2) / n_seeds
+        all_errors.append(errors)
+        cells = [f"{error:.3f}" for error in errors]
+        cells[errors.argmin()] = f"**{cells[errors.argmin()]}**"
+        rows.append([name, f"{signal_to_noise}", *cells])
+        print(" ".join(rows[-1]), file=sys.stderr)
     ranks = rankdata(all_errors, axis=1).mean(axis=0)
     rows.append(["mean rank", "", *(f"{rank:.2f}" for rank in ranks)])
     return [
-        f"## Mean squared error against the truth, {n_seeds} seeds",
+        f"{TITLES['curves']}, {n_seeds} seeds",
         "",
-        f"n = {N} rows on a grid, noise of variance 1: 1 is what no smoothing gives. All "
-        "smoothers at their defaults; the Gaussian process has `ConstantKernel() * RBF() + "
-        "WhiteKernel()` and `normalize_y=True`.",
+        f"Mean squared error against the truth. n = {N} rows on a grid, noise of variance 1: "
+        "1 is what no smoothing gives. All smoothers at their defaults; the Gaussian process "
+        "has `ConstantKernel() * RBF() + WhiteKernel()` and `normalize_y=True`.",
         "",
         *table(["curve", "signal to noise", *SMOOTHERS], rows),
-    ]
-
-
-def coverage_table(n_seeds):
-    """Shares that intervals and bands contain, a row for each model, curve and noise."""
-    grid = places(100)
-    rows = []
-    for name, model in MODELS.items():
-        for heteroscedastic in (False, True):
-            for curve in CURVES:
-                truth = true_curve(curve, grid, 3)
-                shares = np.zeros(2)
-                for seed in range(n_seeds):
-                    shares += covered(model(), curve, heteroscedastic, seed, grid, truth)
-                noise = "growing" if heteroscedastic else "constant"
-                cells = [f"{100 * share / n_seeds:.0f}" for share in shares]
-                rows.append([name, noise, curve, *cells])
-                print(" ".join(rows[-1]), file=sys.stderr)
-    header = ["model", "noise", "curve", "interval", "interval, heteroscedastic"]
-    return [
-        f"## Coverage at 90 %, {n_seeds} seeds, in %",
-        "",
-        f"n = {N} rows at random places, signal to noise 3. Intervals of `predict_interval`: "
-        "share of new targets inside, over places spread over the whole range. The growing "
-        "noise has a standard deviation more than five times larger at the right end than "
-        "at the left.",
-        "",
-        *table(header, rows),
-    ]
-
-
-def covered(model, curve, heteroscedastic, seed, grid, truth):
-    """Shares of new targets in both intervals, of one data set."""
-    X, y, _ = sample(curve, 3, seed, "uniform", heteroscedastic)
-    model.fit(X, y)
-    new = new_targets(truth, seed, noise_scale(grid) if heteroscedastic else 1)
-    queries = grid[:, None]
-    return (
-        inside(model.predict_interval(queries), new).mean(),
-        inside(model.predict_interval(queries, heteroscedastic=True), new).mean(),
-    )
-
-
-def new_targets(truth, seed, scale=1):
-    return truth + np.random.default_rng(10_000 + seed).standard_normal(len(truth)) * scale
-
-
-def inside(band, values):
-    return (band[:, 0] <= values) & (values <= band[:, 1])
-
-
-def bands_table(n_seeds):
-    """What bands and quantiles contain, a row for each degree and number of rows."""
-    grid, rows = places(100), []
-    for degree, n in product((0, 1, 2), BAND_ROWS):
-        cells = []
-        for curves in (SMOOTH, set(CURVES) - set(SMOOTH)):
-            found = [
-                banded(degree, curve, signal_to_noise, seed, grid, n)
-                for curve, signal_to_noise in product(sorted(curves), NOISE_RATIOS)
-                for seed in range(n_seeds)
-            ]
-            *shares, width = np.mean(found, axis=0)
-            cells += [f"{100 * share:.0f}" for share in shares] + [f"{width:.2f}"]
-        rows.append([f"{degree}", f"{n}", *cells])
-        print(" ".join(rows[-1]), file=sys.stderr)
-    names = ["pointwise", "simultaneous", "quantiles", "width"]
-    header = ["degree", "n", *(f"smooth: {name}" for name in names)]
-    header += [f"jumps and peaks: {name}" for name in names]
-    return [
-        f"## Bands and quantiles at 90 %, {n_seeds} seeds, in %",
-        "",
-        "Rows at random places, noise of variance 1, signal to noise 3 and 7. Bands of "
-        "`confidence_band`: share of places at which the truth is inside, and, "
-        "simultaneously, share of data sets with the truth inside at all 100 places. "
-        "Quantiles: share of new targets between the quantiles 0.05 and 0.95 of "
-        "`predict_quantiles`. Width of the pointwise band. Smooth: "
-        f"{', '.join(SMOOTH)}; jumps and peaks: the other four curves.",
-        "",
-        *table(header, rows),
-    ]
-
-
-def banded(degree, curve, signal_to_noise, seed, grid, n):
-    """Shares and the band's width, of one data set."""
-    X, y, _ = sample(curve, signal_to_noise, seed, "uniform", n=n)
-    truth, queries = true_curve(curve, grid, signal_to_noise), grid[:, None]
-    model = LocalPolynomialRegressor(degree=degree).fit(X, y)
-    band = model.confidence_band(queries)
-    return (
-        inside(band, truth).mean(),
-        inside(model.confidence_band(queries, simultaneous=True), truth).all(),
-        inside(model.predict_quantiles(queries, [0.05, 0.95]), new_targets(truth, seed)).mean(),
-        np.diff(band).mean(),
-    )
-
-
-def boundary_table(n_seeds):
-    """How often degree 1 beats degree 0 at the ends."""
-    rows = []
-    for curve in BOUNDARY_CURVES:
-        cells = []
-        for signal_to_noise in NOISE_RATIOS:
-            errors = np.empty((n_seeds, 2))
-            for seed in range(n_seeds):
-                X, y, truth = sample(curve, signal_to_noise, seed, "uniform")
-                outer = (X[:, 0] < 0.1) | (X[:, 0] > 0.9)
-                for degree in (0, 1):
-                    model = LocalPolynomialRegressor(degree=degree).fit(X, y)
-                    error = model.predict(X[outer]) - truth[outer]
-                    errors[seed, degree] = np.mean(error**2)
-            wins = np.mean(errors[:, 1] < errors[:, 0])
-            averages, lines = errors.mean(axis=0)
-            cells += [f"{100 * wins:.0f} %", f"{averages:.3f}", f"{lines:.3f}"]
-        rows.append([curve, *cells])
-        print(" ".join(rows[-1]), file=sys.stderr)
-    header = ["curve"]
-    for signal_to_noise in NOISE_RATIOS:
-        header += [f"lines win, signal to noise {signal_to_noise}", "averages", "lines"]
-    return [
-        f"## The ends of the range, {n_seeds} seeds",
-        "",
-        f"n = {N} rows at random places, bandwidths by leave-one-out. Share of data sets in "
-        "which local lines have a smaller squared error than local averages at the rows in "
-        "the outer 10 % of the range at either end, and both mean squared errors there.",
-        "",
-        *table(header, rows),
     ]
 
 
@@ -312,37 +291,40 @@ def table(header, rows):
     return ["| " + " | ".join(line) + " |" for line in lines]
 
 
-PARTS = {
-    "error": error_table,
-    "coverage": coverage_table,
-    "bands": bands_table,
-    "boundary": boundary_table,
-}
-SEEDS = {"error": 20, "coverage": 200, "bands": 50, "boundary": 50}
+PARTS = {"scenarios": scenario_tables, "curves": curve_table}
+TITLES = {"scenarios": "## Scenarios", "curves": "## Eight curves"}
 
 
-def report(parts, n_seeds=None):
-    lines = ["# Accuracy of smoothers at their defaults"]
-    with warnings.catch_warnings():
-        # Peers divide by zero and reach the bounds of their searches, which is their affair.
-        warnings.simplefilter("ignore")
-        for part in parts:
-            lines += ["", *PARTS[part](n_seeds or SEEDS[part])]
-    return "\n".join(lines)
+def report(parts, n_seeds, saved=""):
+    """All parts: those asked for, and the others as they are saved."""
+    sections = re.split(r"\n(?=## )", saved)[1:]
+    found = []
+    for part in PARTS:
+        if part in parts:
+            found.append("\n".join(PARTS[part](n_seeds or SEEDS[part])) + "\n")
+        else:
+            found += [section for section in sections if section.startswith(TITLES[part])]
+    return "\n".join(["# Accuracy of smoothers at their defaults\n", *found])
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("parts", nargs="*", help=f"some of {', '.join(PARTS)}; default all")
-    parser.add_argument(
-        "--seeds", type=int, metavar="N", help="data sets, instead of the above"
-    )
-    parser.add_argument("--save", metavar="FILE", help="also write the tables to this file")
+    parser.add_argument("--seeds", type=int, metavar="N", help="data sets, instead of 10, 20")
+    parser.add_argument("--save", metavar="FILE", type=Path, help="write tables there too")
+    parser.add_argument("--peers", action="store_true", help=f"only write {STORED.name}")
     arguments = parser.parse_args()
     if unknown := set(arguments.parts) - set(PARTS):
         parser.error(f"no parts: {', '.join(sorted(unknown))}")
-    text = report(arguments.parts or PARTS, arguments.seeds)
+    with warnings.catch_warnings():
+        # Peers divide by zero and reach the bounds of their searches, which is their affair.
+        warnings.simplefilter("ignore")
+        if arguments.peers:
+            store_peers(arguments.seeds or SEEDS["scenarios"])
+            sys.exit()
+        path = arguments.save
+        saved = path.read_text() if path and path.exists() else ""
+        text = report(arguments.parts or PARTS, arguments.seeds, saved)
     print(text)
-    if arguments.save:
-        with open(arguments.save, "w") as file:
-            file.write(text + "\n")
+    if path:
+        path.write_text(text)

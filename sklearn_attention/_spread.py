@@ -33,7 +33,7 @@ def mean_and_deviation(X, weights=None):
 
 def feature_spread(X, weights=None):
     """Positive standard deviation of each feature, (n_features,)."""
-    return positive_deviation(whole_spread(X, weights))
+    return feature_deviation(whole_spread(X, weights))
 
 
 def spread(X, weights=None):
@@ -69,6 +69,18 @@ def positive_deviation(spread):
     """Standard deviations, and 1 for a constant feature, which tells no rows apart."""
     deviation = deviation_of(spread)
     return np.where(deviation > 0, deviation, 1.0)
+
+
+def feature_deviation(spread):
+    """As `positive_deviation`, of features X; refuses what is too small for bandwidths."""
+    deviation = positive_deviation(spread)
+    small = np.flatnonzero(deviation < np.finfo(np.float64).tiny)
+    if len(small):
+        raise ValueError(
+            f"X has a standard deviation of {deviation[small[0]]:.3g} in the columns "
+            f"{small.tolist()}, too small for a bandwidth: multiply them by a large number."
+        )
+    return deviation
 
 
 def _of_block(X, weights):

@@ -1,5 +1,6 @@
 """Checks of what users pass: each error names the parameter, the value and the remedy."""
 
+import difflib
 import math
 import numbers
 
@@ -92,11 +93,25 @@ def check_thresholds(name, given, n_queries):
     return thresholds
 
 
-def check_choice(name, value, choices):
-    """One of the choices, as it is."""
+def check_choice(name, value, choices, other_names=None):
+    """One of the choices, as it is; each may have other names, which errors translate."""
     if not isinstance(value, str) or value not in choices:
-        raise ValueError(f"{name}={value!r} is unknown: choose from {sorted(choices)}.")
+        hint = _hint(value, choices, other_names or {}) if isinstance(value, str) else ""
+        raise ValueError(f"{name}={value!r} is unknown: {hint}choose from {sorted(choices)}.")
     return value
+
+
+def _hint(value, choices, other_names):
+    """Which of the choices is meant by an unknown name, as the start of a remedy."""
+    plain = {_plain(choice): choice for choice in choices}
+    meant = [known for known, names in other_names.items() if _plain(value) in names.split()]
+    close = difflib.get_close_matches(_plain(value), plain, n=1)
+    meant = meant or [plain[name] for name in close]
+    return f"did you mean {' or '.join(map(repr, meant))}? " if meant else ""
+
+
+def _plain(name):
+    return name.lower().replace("-", "_").replace(" ", "_")
 
 
 def check_flag(name, value):

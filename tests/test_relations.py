@@ -396,7 +396,7 @@ def test_relation_of_series(model, name):
 # Numbers of features, and sizes of numbers in X and in the targets: where the numbers are at
 # their ends, where ten squares of them are, and more of both.
 EXTREMES = [(1, 1e-300, 1.0), (1, 1e300, 1.0), (10, 1e-160, 1.0), (10, 1e160, 1.0)]
-EXTREMES += [(2, 1.0, 1e-300), (2, 1.0, 1e300)]
+EXTREMES += [(2, 1.0, 1e-300), (2, 1.0, 1e300), (1, 1e-310, 1.0)]
 FAR = 1e-160, 1e-10, 1e10, 1e100, 1e160
 LESS_EXTREME = [(1, size, 1.0) for size in FAR] + [(2, 1.0, size) for size in FAR]
 LESS_EXTREME += [(10, size, 1.0) for size in (1e-300, 1e300)]
@@ -406,6 +406,7 @@ REFUSED = (
     "y has values as large as",
     r"(?s)features divided by bandwidth.* overflow",
     "have squares that are infinite",
+    "too small for a bandwidth",
 )
 
 

@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 
 from sklearn_attention import _blocks
-from sklearn_attention._spread import deviation_of, join_spreads, mean_and_deviation, spread
+from sklearn_attention._spread import (
+    deviation_of,
+    feature_spread,
+    join_spreads,
+    mean_and_deviation,
+    spread,
+)
 
 
 @pytest.fixture
@@ -32,6 +38,15 @@ def test_blocks_change_nothing(rows, weighted, size, monkeypatch):
 def test_a_column_that_is_constant_but_for_rounding_has_no_deviation():
     X = np.column_stack([np.full(9, 0.1), np.arange(9.0)])
     assert (mean_and_deviation(X)[1] > 0).tolist() == [False, True]
+
+
+def test_features_too_small_for_a_bandwidth_are_refused(rows):
+    X = rows * [1.0, 1e-165, 1e-155]
+    with pytest.raises(
+        ValueError, match=r"X has a standard dev.* in the columns \[1\], too small"
+    ):
+        feature_spread(X)
+    assert (feature_spread(X[:, [0, 2]]) > 0).all()
 
 
 def test_rows_without_weight_have_no_spread(rows):

@@ -269,8 +269,9 @@ def with_own_key(moments, share, rows, *, values):
         fitted = xp.where(share[:, None] != 1, fitted, own_values)
         return Predictions(left_out, fitted, share)
     without = solve(gram, cross)
-    # A row is a rank-one update of the fit without it, unless a ridge comes with it or goes.
-    is_update = without.ridge == 0
+    # A row is a rank-one update of the fit without it, unless a ridge comes with it or goes, or
+    # the fit without it is not read at the row itself.
+    is_update = (without.ridge == 0) & (without.read == 1)
     (rows,) = xp.nonzero(is_update)
     is_update[rows] = is_determined(gram[rows], 1 - share[rows])
     odds = share / xp.where(is_update, 1 - share, 1.0)

@@ -86,6 +86,12 @@ def attend_local(
     single row thus answers with its value. For a query so far from all rows that the
     covariance is mostly rounding, the eigenvalue is lifted above that.
 
+    Extrapolation is bounded. Let :math:`\mu` and :math:`C` be the weighted mean and covariance
+    of the :math:`p` terms about the query. Where :math:`\mu^\top C^{-1} \mu > 9 p`, the
+    polynomial is read on the way from the rows' mean to the query, where equality holds. So a
+    value is within :math:`3 \sqrt p` weighted standard deviations of the values in the window
+    from their weighted mean; slopes are those of the polynomial.
+
     Nearest keys that answer for an empty neighbourhood answer by their average, with slope 0.
     Over partitions of Dask, and more than a million keys, sums of all powers of distances are
     held for every query: 20 numbers for a line in three features, 70 for a parabola.

@@ -11,7 +11,7 @@ from ._algorithms._blocks_of_queries import RADIUS
 from ._algorithms._compact_blocks import compact_blocks, in_order
 from ._read import read
 from ._reduce import Reduction
-from ._solve import Basis, extent_of, local_unit, refuse_signed, solve
+from ._solve import Basis, extent_of, local_unit, refuse_signed, share_read, solve
 from ._threads import threads_for
 from ._weights import IN_PARTS, normalized
 
@@ -80,7 +80,8 @@ def local_rows(
     Leaving a key out of a least-squares fit changes it by a rank-one update: with the
     residual :math:`e_i` and the leverage :math:`s_i` of the key in the fit at the query and
     its effective weight :math:`l_i`, the fit without it is
-    :math:`\hat m - l_i e_i / (1 - s_i)`.
+    :math:`\hat m - l_i e_i / (1 - s_i)`, unless the polynomial is not read at the query
+    (:func:`attend_local`). How far that then is from the rows is such an update as well.
 
     Examples
     --------
@@ -139,20 +140,37 @@ def _rows(problem, basis, columns, extent, rows, empty):
     # From terms about the middle to those about each query, less their mean there.
     about = about[:, 1:].clone()  # (b, P - 1, P)
     about[:, :, 0] -= solution.mean
-    smoother = weights * (1 - (solution.pull[:, None] @ about)[:, 0] @ terms.T)
+    pull = (solution.pull[:, None] @ about)[:, 0] @ terms.T  # (b, m)
     slope = (solution.coefficients.transpose(1, 2) @ about) @ terms.T  # (b, p, m)
     residuals = values - cross[:, :1] - slope.transpose(1, 2)
     root = torch.linalg.cholesky_ex(solution.covariance).L
     form = about.transpose(1, 2) @ torch.cholesky_solve(about, root)  # (b, P, P)
     rest = 1 - weights * (1 + basis.quadratic(form, products))
     heaviest = rest < _HEAVIEST
-    change = smoother / torch.where(heaviest, 1.0, rest)
-    left_out = solution.value[:, None] - change[:, :, None] * residuals
+    rest = torch.where(heaviest, 1.0, rest)
+    left_out = _left_out(solution, cross[:, 0], weights, pull, rest, values, residuals)
     for query, key in heaviest.nonzero().tolist():
         left_out[query, key] = _without(
             problem.take(slice(query, query + 1)), basis.degree, key
         )
-    return solution.value, weights, smoother, residuals, left_out
+    return solution.value, weights, weights * (1 - pull), residuals, left_out
+
+
+def _left_out(solution, average, weights, pull, rest, values, residuals):
+    """The fits (b, m, p) at queries without each key, by updates of rank one."""
+    share = solution.read[:, None]
+    # Of the polynomial at the query, read there or not: its value and effects of the keys.
+    whole = average + (solution.value - average) / share
+    ratio = 1 - pull / share
+    without = whole[:, None] - (weights * ratio / rest)[:, :, None] * residuals
+    odds = (1 + (solution.pull * solution.mean).sum(dim=1, keepdim=True) / share) + (
+        weights * ratio**2 / rest
+    )
+    read = share_read((1 - weights) * odds - 1, solution.pull.shape[1])
+    averages = average[:, None] + (weights / (1 - weights).clip(_HEAVIEST))[:, :, None] * (
+        average[:, None] - values
+    )
+    return without - (1 - read)[:, :, None] * (without - averages)
 
 
 def _without(problem, degree, key):

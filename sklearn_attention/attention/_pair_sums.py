@@ -34,13 +34,15 @@ class PairSums:
               \prod_j T_j(l_{ij}, l_{kj})
 
     `kernel` compares the numbers x (n, d). Columns v and tables T, which compare the codes l
-    (n, n_categories), are given with each call. `share` maps a function over blocks.
+    (n, n_categories), are given with each call. `share` maps a function over blocks. Where
+    there are several `images`, the rows are so many tables in turn, all images of the first:
+    sums are about rows of the first, and these are left out with their images.
     """
 
-    def __init__(self, numbers, codes, kernel, weights, *, leave_out=True, share=map):
+    def __init__(self, numbers, codes, kernel, weights, *, leave_out=True, share=map, images=1):
         # From the middle, so that no digits are lost to where the rows are.
         self.numbers = numbers - (np.median(numbers, axis=0) if kernel.stationary else 0.0)
-        self.codes, self.leave_out, self.share = codes, leave_out, share
+        self.codes, self.leave_out, self.share, self._images = codes, leave_out, share, images
         d = numbers.shape[1]
         self.weights, self.log_scale = weights / weights.max(), math.log(weights.max())
         self.factors, self.rest = kernel.radial_factors(d) if d else ([], None)
@@ -77,8 +79,14 @@ class PairSums:
         of_log_own)``, derivatives of something along log-bandwidths and parameters of tables,
         from those along the sums. Once only.
         """
-        product, parts, n = _Product(self, bandwidth, tables), [], len(self.numbers)
-        columns = np.ones((n, 1)) if columns is None else columns
+        product, parts = _Product(self, bandwidth, tables), []
+        n_keys = len(self.numbers)
+        n = n_keys // self._images
+        columns = np.ones((n_keys, 1)) if columns is None else columns
+        if self._images > 1:
+            row_blocks = map(
+                np.arange(n).__getitem__, blocks(n, max(1, _BLOCK_PAIRS // n_keys))
+            )
         if row_blocks is None and not tables and self._is_symmetric and product.is_small:
             parts.append(_BothWays(product, columns, slopes))
             size = max(1, _BLOCK_PAIRS // n)
@@ -86,7 +94,10 @@ class PairSums:
         if row_blocks is None:
             todo = self.near(bandwidth, 1)
         else:
-            todo = ((rows, np.arange(n), rows) for rows in row_blocks)
+            images = n * np.arange(self._images)
+            todo = (
+                (rows, np.arange(n_keys), np.add.outer(images, rows)) for rows in row_blocks
+            )
 
         def sum_rows(block):
             rows, keys, places = block
@@ -281,8 +292,12 @@ class _BothWays:
         left = np.column_stack([product.x, -half, ones])
         right = np.vstack([product.x.T, ones, -half])
 
+        rounded = product.far.any()
+
         def tables(rows, keys):
-            yield 0, _exp(left[rows] @ right[:, keys])
+            logs = left[rows] @ right[:, keys]
+            # Rounding may leave a row that is far out anything beside itself.
+            yield 0, _exp(np.minimum(logs, 0.0, out=logs) if rounded else logs)
 
         return tables
 

@@ -182,7 +182,9 @@ class Smoother:
         slopes = xp.zeros(shape, dtype=xp.float64, device=values.device)
         columns = self.kernel.numeric_columns(n_features)
         unit = np.broadcast_to(check_bandwidth(self.bandwidth, n_features), n_features)[columns]
-        slopes[:, :, columns] = linear / xp.asarray(unit, device=values.device)
+        # Along features in very large units a slope may be beyond all numbers: infinite.
+        with np.errstate(over="ignore"):
+            slopes[:, :, columns] = linear / xp.asarray(unit, device=values.device)
         return values, slopes
 
 

@@ -15,6 +15,9 @@ THIN = 1e-4
 # A direction is thin, too, whose variance is this many squares of the distance, times the
 # distance: a million times the rounding.
 _ROUNDING = 1e6 * np.finfo(np.float64).eps
+# Deviations of a window's rows, root mean square over terms, from their mean to where their
+# polynomial is read, at most. At the end of the rows a query is about 1.5 away from it.
+_FURTHEST_READ = 3.0
 # Data within so many bandwidths are all at one place: squares of squares would vanish.
 _CONSTANT = 1e-60
 # Keys further away have products of terms that overflow.
@@ -34,7 +37,8 @@ class LocalSolution(NamedTuple):
 
     value: Any  # (n, p)
     coefficients: Any  # (n, P - 1, p) of the terms beyond the constant
-    pull: Any  # (n, P - 1) how the terms' mean moves the value: C^-1 mean
+    pull: Any  # (n, P - 1) how the terms' mean moves the value: C^-1 mean, times what is read
+    read: Any  # (n,) share of the way from the rows' mean to the query at which it is read
     mean: Any  # (n, P - 1) of the terms
     covariance: Any  # (n, P - 1, P - 1) of the terms, ridge included
     ridge: Any  # (n,)
@@ -230,6 +234,11 @@ def solve(gram, cross):
     :math:`\bar v - \mu^\top \beta`. The ridge is
     :math:`\rho = \max(0, \tau - \lambda_{\min}(C))`, so that nothing but a thin design feels
     it, and it leaves the mean alone.
+
+    Where the centre's squared distance from the rows, :math:`\mu^\top C^{-1} \mu`, is more than
+    :math:`b^2`, 9 for each term, the value is :math:`\bar v - r \mu^\top \beta` with
+    :math:`r^2 = b^2 / \mu^\top C^{-1} \mu`. It is within :math:`b` deviations of the values in
+    the window from their mean, by the Cauchy-Schwarz inequality.
     """
     xp = array_namespace(gram)
     mean, average = gram[:, 0, 1:], cross[:, 0]
@@ -240,8 +249,17 @@ def solve(gram, cross):
     covariance = covariance + ridge[:, None, None] * eye
     solved = _solve(covariance, xp.concat([with_values, mean[:, :, None]], axis=2))
     coefficients, pull = solved[:, :, :-1], solved[:, :, -1]
-    value = average - (mean[:, None, :] @ coefficients)[:, 0]
-    return LocalSolution(value, coefficients, pull, mean, covariance, ridge)
+    read = share_read((pull * mean).sum(axis=1), covariance.shape[1])
+    value = average - read[:, None] * (mean[:, None, :] @ coefficients)[:, 0]
+    return LocalSolution(
+        value, coefficients, read[:, None] * pull, read, mean, covariance, ridge
+    )
+
+
+def share_read(squared_distance, n_terms):
+    """Share of the way from the mean of some rows at which their polynomial is read."""
+    furthest = _FURTHEST_READ**2 * max(n_terms, 1)
+    return (furthest / squared_distance.clip(furthest)) ** 0.5
 
 
 def local_fit(moments):

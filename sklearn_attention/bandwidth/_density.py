@@ -1,17 +1,15 @@
 """How well a density estimate describes each row by all others."""
 
-import math
-import sys
-
 import numpy as np
 
 from .._columns import Columns
 from ..attention import Line, PairSums, serves
 from ..kernels import Gaussian, ProductKernel, level_table
+from ._background import Background, background_share, bulk, reflections
 from ._convolution import self_convolution
 
-# The log-density of a row that no other row reaches.
-LOG_OF_NOTHING = math.log(sys.float_info.min)
+# Beside its own mirror image, which is left out, others that weigh less than this are nothing.
+_LOST = 1e-12
 
 
 class _LogSums:
@@ -19,17 +17,22 @@ class _LogSums:
 
     A kernel compares the numbers, and ``table(kind, n_levels, lam)`` has values and slopes for
     categories. Along one column of numbers, sums take linear time where there is an algorithm.
+    Within bounds (n_features, 2) they are of the rows and their mirror images.
     """
 
-    def __init__(self, X, kernel, columns, weights, *, table=level_table, leave_out=True):
+    def __init__(
+        self, X, kernel, columns, weights, *, table=level_table, leave_out=True, bounds=None
+    ):
         self._columns, self._table, self._leave_out = columns, table, leave_out
-        self._line, self._with_slopes = self._lines(X, kernel, weights)
+        images = [X] if bounds is None else list(reflections(X, bounds))
+        self._line, self._with_slopes = self._lines(X, kernel, weights, images[1:])
         self.in_linear_time = self._line is not None
         if self._with_slopes is None:
-            codes = X[:, columns.categorical].astype(np.intp)
+            rows = np.concatenate(images)
             self._pairs = PairSums(
-                X[:, columns.numeric], codes, kernel, weights, leave_out=leave_out
-            )
+                rows[:, columns.numeric], rows[:, columns.categorical].astype(np.intp), kernel,
+                np.tile(weights, len(images)), leave_out=leave_out, images=len(images),
+            )  # fmt: skip
 
     def __call__(self, bandwidth, eval_gradient):
         """The logarithms, -inf of 0, and ``pull``, from slopes along them to a gradient."""
@@ -51,7 +54,7 @@ class _LogSums:
 
         return log_sums, pull
 
-    def _lines(self, X, kernel, weights):
+    def _lines(self, X, kernel, weights, images):
         """The rows along a line, without slopes and with them, or None."""
         if self._columns.kinds != ("numeric",):
             return None, None
@@ -59,17 +62,23 @@ class _LogSums:
         if rest is not None:
             return None, None
         ((kernel, _),) = factors
-        x, no_values = X[:, 0] - np.median(X), np.empty((len(X), 0))
+        center, no_values = np.median(X), np.empty((len(X), 0))
+        x = X[:, 0] - center
         line = Line(x, weights, no_values, kernel) if serves(kernel) else None
+        if line is not None:
+            self._images = [image[line.order, 0] - center for image in images]
         # The Gaussian's derivative is its second moment.
-        is_gaussian = isinstance(kernel, Gaussian)
-        return line, Line(x, weights, no_values, kernel, 1) if is_gaussian else None
+        with_slopes = isinstance(kernel, Gaussian) and not images
+        return line, Line(x, weights, no_values, kernel, 1) if with_slopes else None
 
     def _along(self, line, scale):
         own = np.arange(len(line.order)) if self._leave_out else None
         found = line.sums(line.points, scale, own)
         log_sums, some = np.empty(len(line.order)), np.isfinite(found.shift)
-        log_sums[line.order] = found.log_total
+        log_total = found.log_total
+        for image in self._images:
+            log_total = np.logaddexp(log_total, self._of_image(line, image, scale))
+        log_sums[line.order] = log_total
         moments, rows = found.sums[:, 0, some], line.order[some]
 
         def pull(slopes):
@@ -77,9 +86,25 @@ class _LogSums:
 
         return log_sums, pull
 
+    def _of_image(self, line, image, scale):
+        """Logarithms of the sums about mirror images of the rows."""
+        order = np.argsort(image)
+        log_sums = np.empty(len(image))
+        log_sums[order] = line.sums(image[order, None], scale).log_total
+        if self._leave_out:
+            distance = (image - line.x) / scale
+            with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+                own = line.kernel.log_profile(distance**2) + np.log(line.columns[0])
+                others = -np.expm1(own - log_sums)
+                log_sums += np.log(np.where(others > _LOST, others, 0.0))
+        return np.where(np.isnan(log_sums), -np.inf, log_sums)
+
 
 class _Likelihood:
-    """Mean of log-densities that a subclass has for each row by all others."""
+    """Mean of log-densities that a subclass has for each row by all others.
+
+    It sets `_weights`, and `_background` to what :func:`_background` returns.
+    """
 
     sign = -1.0  # times which it is to be minimised
 
@@ -101,9 +126,13 @@ class _Likelihood:
         """
         bandwidth = np.asarray(bandwidth, dtype=np.float64)
         log_density, pull = self._log_density(bandwidth, eval_gradient)
-        found, shares = np.isfinite(log_density), self._weights / self._weights.sum()
-        value = float(shares @ np.where(found, log_density, LOG_OF_NOTHING))
-        return (value, pull(shares * found)) if eval_gradient else value
+        log_share, log_background = self._background
+        shares = self._weights / self._weights.sum()
+        # NaN, of no density at all, where no other row is like the features of this one.
+        others = np.where(np.isnan(log_density), -np.inf, log_density) + log_share
+        mixed = np.logaddexp(others, log_background)
+        value = float(shares @ mixed)
+        return (value, pull(shares * np.exp(others - mixed))) if eval_gradient else value
 
     def rescale(self, value, log_volume):
         """The value in units whose volume has the given logarithm."""
@@ -113,11 +142,13 @@ class _Likelihood:
 class DensityLikelihood(_Likelihood):
     r"""Mean log-density of each row under the estimate from all others.
 
-    .. math:: \frac{1}{\sum_i w_i} \sum_i w_i \log \hat f_{-i}(x_i), \qquad
+    .. math:: \frac{1}{\sum_i w_i} \sum_i w_i \log\Big(
+              \frac{n}{n + 1} \hat f_{-i}(x_i) + \frac{1}{n + 1} g(x_i)\Big), \qquad
               \hat f_{-i}(x) = \frac{1}{\sum_{j \ne i} w_j} \sum_{j \ne i} w_j
               \prod_k \frac{1}{h_k} K\Big(\frac{x_k - x_{jk}}{h_k}\Big)
 
-    Its maximum is likelihood cross-validation [1]_ [2]_.
+    Its maximum is likelihood cross-validation [1]_ [2]_, with a wide background :math:`g` that
+    counts as one row more. See Notes.
 
     Parameters
     ----------
@@ -130,6 +161,9 @@ class DensityLikelihood(_Likelihood):
         What each column is; None for numbers throughout.
     sample_weight : ndarray of shape (n_samples,), default=None
         Weights :math:`w`, all positive.
+    bounds : ndarray of shape (n_features, 2), default=None
+        Lowest and highest value of each column, infinite where there is none. Kernels are
+        reflected there; of bandwidths that reach across the whole range only once.
 
     Attributes
     ----------
@@ -139,10 +173,16 @@ class DensityLikelihood(_Likelihood):
 
     Notes
     -----
-    Kernels of bounded support leave rows that no other row reaches with density 0. Such a
-    row counts with the logarithm of the smallest normal number, -708.4, and has no part in
-    the gradient. One suffices to make a bandwidth worse than any that leaves none, so that
-    outliers decide the bandwidth: a known weakness of the criterion with such kernels.
+    Without a background one row that is far from all others decides the bandwidth: the
+    Gaussian kernel's logarithm falls with the square of the distance, which nothing but a
+    wide kernel helps against, and kernels of bounded support have to reach every row. Where
+    tails are as heavy as those of an exponential distribution, bandwidths do not even shrink
+    as rows become more [3]_ [4]_. Here a row that no other reaches counts with about the
+    logarithm of :math:`g(x) / n`, at any bandwidth. The background is a product over
+    the columns: Student's t with 2 degrees of freedom for numbers, about their median and
+    with half the distance between their quantiles .1 and .9 as scale, truncated to bounds;
+    of categories one over the number of levels. Of weighted rows,
+    :math:`n = (\sum_i w_i)^2 / \sum_i w_i^2`.
 
     References
     ----------
@@ -151,6 +191,11 @@ class DensityLikelihood(_Likelihood):
     .. [2] Duin, R. P. W. (1976). On the choice of smoothing parameters for Parzen
        estimators of probability density functions. IEEE Transactions on Computers 25,
        1175-1179.
+    .. [3] Schuster, E. F. and Gregory, G. G. (1981). On the nonconsistency of maximum
+       likelihood nonparametric density estimators. In: Computer Science and Statistics:
+       Proceedings of the 13th Symposium on the Interface, 295-298.
+    .. [4] Hall, P. (1987). On Kullback-Leibler loss and density estimation. Annals of
+       Statistics 15, 1491-1519.
 
     Examples
     --------
@@ -160,13 +205,14 @@ class DensityLikelihood(_Likelihood):
     >>> X = np.array([[0.0], [1.0], [3.0]])
     >>> likelihood, gradient = DensityLikelihood(X, Gaussian())([1.0], eval_gradient=True)
     >>> round(likelihood, 4), gradient.round(4)
-    (-2.5126, array([1.3568]))
+    (-2.2925, array([0.705]))
     """
 
-    def __init__(self, X, kernel, *, columns=None, sample_weight=None):
+    def __init__(self, X, kernel, *, columns=None, sample_weight=None, bounds=None):
         columns = columns or Columns.numbers(X.shape[1])
         self._weights, self._numeric = _weights(X, sample_weight), columns.is_numeric
-        self._sums = _LogSums(X, ProductKernel(kernel), columns, self._weights)
+        self._background = _background(X, columns, self._weights, bounds)
+        self._sums = _LogSums(X, ProductKernel(kernel), columns, self._weights, bounds=bounds)
         self.in_linear_time = self._sums.in_linear_time
 
     def _log_density(self, bandwidth, eval_gradient):
@@ -183,9 +229,12 @@ class DensityLikelihood(_Likelihood):
 class ConditionalLikelihood(_Likelihood):
     r"""Mean log-density of each target, given its row, under the estimate from all others.
 
-    .. math:: \frac{1}{\sum_i w_i} \sum_i w_i \log
+    .. math:: \frac{1}{\sum_i w_i} \sum_i w_i \log\Big( \frac{n}{n + 1}
               \frac{\sum_{j \ne i} w_j K(x_i, x_j)\, K_g(y_i - y_j)}
-                   {\sum_{j \ne i} w_j K(x_i, x_j)}
+                   {\sum_{j \ne i} w_j K(x_i, x_j)} + \frac{1}{n + 1} g(y_i)\Big)
+
+    With the background :math:`g` of :class:`DensityLikelihood` for the targets, whatever the
+    features: a row whose target is unlike those of its neighbours does not decide alone.
 
     Parameters
     ----------
@@ -203,8 +252,7 @@ class ConditionalLikelihood(_Likelihood):
     Notes
     -----
     The criterion smooths features away on which the target does not depend: their best
-    bandwidth is infinite [1]_. Where a target is not reached by any other, it counts with
-    the logarithm of the smallest normal number, as in :class:`DensityLikelihood`.
+    bandwidth is infinite [1]_.
 
     References
     ----------
@@ -219,7 +267,7 @@ class ConditionalLikelihood(_Likelihood):
     >>> from sklearn_attention.kernels import Gaussian
     >>> X, y = np.array([[0.0], [1.0], [3.0]]), np.array([0.0, 1.0, 1.0])
     >>> round(ConditionalLikelihood(X, y, Gaussian(), Gaussian())([1.0, 1.0]), 4)
-    -1.2251
+    -1.0881
     """
 
     in_linear_time = False
@@ -227,6 +275,7 @@ class ConditionalLikelihood(_Likelihood):
     def __init__(self, X, y, kernel, target_kernel, *, columns=None, sample_weight=None):
         columns = columns or Columns.numbers(X.shape[1])
         self._weights = weights = _weights(X, sample_weight)
+        self._background = _background(y[:, None], Columns.numbers(1), weights)
         self._given = _LogSums(X, kernel, columns, weights, table=_plain_table)
         numeric = len(columns.numeric)
         parts = [("features", kernel, list(range(numeric)))] if numeric else []
@@ -259,7 +308,7 @@ class DensityLeastSquares:
 
     Parameters
     ----------
-    X, kernel, columns, sample_weight
+    X, kernel, columns, sample_weight, bounds
         As for :class:`DensityLikelihood`.
 
     References
@@ -281,18 +330,19 @@ class DensityLeastSquares:
 
     sign = 1.0
 
-    def __init__(self, X, kernel, *, columns=None, sample_weight=None):
+    def __init__(self, X, kernel, *, columns=None, sample_weight=None, bounds=None):
         columns = columns or Columns.numbers(X.shape[1])
         self._numeric, weights = columns.is_numeric, _weights(X, sample_weight)
         total = weights.sum()
-        left_out = _LogSums(X, ProductKernel(kernel), columns, weights)
+        left_out = _LogSums(X, ProductKernel(kernel), columns, weights, bounds=bounds)
         self._terms = [(-2.0, left_out, 1.0, weights / (total - weights) / total)]
         # What has two parts has no product over columns that is a sum of few.
         parts = self_convolution(kernel, n_parts=2 if columns.kinds == ("numeric",) else 1)
         for factor, part, widening in parts:
             sums = _LogSums(
-                X, ProductKernel(part), columns, weights, table=_squared_table, leave_out=False
-            )
+                X, ProductKernel(part), columns, weights,
+                table=_squared_table, leave_out=False, bounds=bounds,
+            )  # fmt: skip
             factor **= len(columns.numeric)
             self._terms.append((factor, sums, widening, weights / total**2))
         self.in_linear_time = all(sums.in_linear_time for _, sums, *_ in self._terms)
@@ -323,6 +373,13 @@ def _weights(X, sample_weight):
     if sample_weight is None:
         return np.ones(len(X))
     return np.asarray(sample_weight, dtype=np.float64)
+
+
+def _background(X, columns, weights, bounds=None):
+    """Logarithms: of the share of the kernels, and of the background at each row."""
+    share = background_share(len(X), weights)
+    background = Background(*bulk(X, columns, weights), columns, bounds)
+    return np.log1p(-share), np.log(share) + background.log_density(X)
 
 
 def _volume_slopes(is_numeric, bandwidth):

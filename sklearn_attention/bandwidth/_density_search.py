@@ -9,6 +9,7 @@ from scipy.optimize import minimize
 from scipy.stats.qmc import Halton
 
 from .._columns import Columns
+from ._background import NORMAL_BULK, bulk, reflections
 from ._density import ConditionalLikelihood, DensityLeastSquares, DensityLikelihood
 from ._minimize import minimize_scale
 from ._search import (
@@ -42,6 +43,11 @@ MAX_LINE_ROWS = 100_000
 # The smallest lambda, as a share of the largest: at 0 itself another level would rule a
 # row out altogether.
 _LOWEST_LAM = 1e-6
+# Rows further from most others than this many deviations are moved to here.
+_FURTHEST = 1e150
+# Between two bounds Gaussian bandwidths end at this share of the range: up to there, mirror
+# images of mirror images, which criteria do without, have no mass.
+_WIDEST = 0.2
 
 
 @dataclass(frozen=True)
@@ -61,8 +67,8 @@ class DensitySearch(BandwidthRule):
     def choose(self, rows, kernel, observe=None):
         kind = DensityLikelihood if self.criterion == "likelihood" else DensityLeastSquares
 
-        def make(X, weights):
-            return kind(X, kernel, columns=rows.columns, sample_weight=weights)
+        def make(X, weights, bounds):
+            return kind(X, kernel, columns=rows.columns, sample_weight=weights, bounds=bounds)
 
         kernels = [kernel] * rows.X.shape[1]
         return _Search(self.criterion, rows, make, kernels, observe).run().warned()
@@ -92,7 +98,7 @@ class ConditionalSearch(BandwidthRule):
         given[:-1] = np.nan if self.bandwidth is None else self.bandwidth
         given[-1] = np.nan if self.target_bandwidth is None else self.target_bandwidth
 
-        def make(Z, weights):
+        def make(Z, weights, _):
             return ConditionalLikelihood(
                 Z[:, :-1], Z[:, -1], kernel, self.target_kernel,
                 columns=rows.columns, sample_weight=weights,
@@ -109,9 +115,9 @@ class ConditionalSearch(BandwidthRule):
 class _Search:
     """Descends over the logarithms of bandwidths and the shares of lambdas.
 
-    ``make(rows, weights)`` returns the criterion as a function of the bandwidth; `given` has
-    the bandwidths that are not searched, else NaN; `volume` says in which columns the density
-    has a volume; `n_best` is `_BEST` or another number of starts.
+    ``make(rows, weights, bounds)`` returns the criterion as a function of the bandwidth;
+    `given` has the bandwidths that are not searched, else NaN; `volume` says in which columns
+    the density has a volume; `n_best` is `_BEST` or another number of starts.
     """
 
     def __init__(
@@ -133,15 +139,23 @@ class _Search:
         self.is_rough = any(math.isfinite(kernel.support) for kernel in kernels)
         self.trials = Trials(name, rows, observe)
         self.sample = sample = Sample(name, rows, MAX_LINE_ROWS)
-        self.spread = np.where(self.is_numeric, sample.spread, 1.0)
-        # In units of the spread, and from the middle, nothing overflows or is rounded off.
-        center = np.where(self.is_numeric, sample.X.mean(axis=0), 0.0)
-        sample.X = (sample.X - center) / self.spread
+        center, scale = bulk(sample.X, self.columns, sample.sample_weight)
+        self.background = np.array([center, scale])
+        # In units of the spread of most rows, and from their middle, nothing is rounded off.
+        self.spread = np.where(self.is_numeric, 2 * scale / NORMAL_BULK, 1.0)
+        with np.errstate(over="ignore"):
+            sample.X = ((sample.X - center) / self.spread).clip(-_FURTHEST, _FURTHEST)
         self.log_volume = np.log(self.spread[volume]).sum()
+        self.bounds, n_images = None, 1
+        if rows.bounds is not None:
+            self.bounds = (rows.bounds - center[:, None]) / self.spread[:, None]
+            n_images = len(list(reflections(sample.X[:1], self.bounds)))
         weights = sample.sample_weight
-        of_two = make(sample.X[:2], None if weights is None else weights[:2])
-        sample.limit(MAX_LINE_ROWS if of_two.in_linear_time else MAX_SEARCH_ROWS)
-        self.criterion = make(sample.X, sample.sample_weight)
+        of_two = make(sample.X[:2], None if weights is None else weights[:2], self.bounds)
+        # So many rows that pairs with all images take no longer than without.
+        most = int(MAX_SEARCH_ROWS / math.sqrt(n_images))
+        sample.limit(MAX_LINE_ROWS if of_two.in_linear_time else most)
+        self.criterion = make(sample.X, sample.sample_weight, self.bounds)
         self.low, self.high = self._bounds()
         # Where lambdas are shares of the largest; a single level's is 0.
         self.unit = np.where(self.is_numeric | (self.high == 0), 1.0, self.high)
@@ -156,7 +170,10 @@ class _Search:
         carried = self.sample.carry(found, self.columns)
         bandwidth = np.where(np.isnan(self.fixed), carried, found) * self.spread
         score = self.criterion.rescale(self.criterion.sign * self.trials.value, self.log_volume)
-        return BandwidthChoice(bandwidth, score, doubts=self._doubts(found))
+        background = self.background if self.name == "likelihood" else None
+        return BandwidthChoice(
+            bandwidth, score, doubts=self._doubts(found), background=background
+        )
 
     def _bounds(self):
         high = self.columns.highest_lam
@@ -164,6 +181,9 @@ class _Search:
         for j in self.columns.numeric:
             column, ratio = self.sample.X[:, [j]], self.ratio[j]
             low[j], high[j] = search_range(column, ratio, of_density=True)
+            if self.bounds is not None:
+                high[j] = min(high[j], _WIDEST * ratio * np.ptp(self.bounds[j]))
+                low[j] = min(low[j], high[j])
         given = ~np.isnan(self.fixed)
         low[given] = high[given] = (self.fixed / self.spread)[given]
         return low, high

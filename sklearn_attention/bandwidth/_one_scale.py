@@ -51,7 +51,8 @@ _FLAT, _NO_DEPENDENCE = 2.0, 1.05
 _NARROWEST = (
     "bandwidth={!r} ended at the narrowest bandwidth tried, where rows are predicted by their "
     "nearest neighbours: neighbouring rows may be copies of each other, or their noise "
-    "dependent. Drop copies (sample_weight can count them), or pass a number."
+    "dependent. Drop copies (sample_weight can count them), set gap to about n_samples ** "
+    "(1 / 3) if rows are in order, or pass a number."
 )
 _MEAN = (
     "bandwidth={!r} ended where all rows weigh alike and predictions are the mean: no "
@@ -60,7 +61,8 @@ _MEAN = (
 _FLAT_MINIMUM = (
     "bandwidth='penalized-loo': the leave-one-out error is flat. It is smallest at {:.0f} "
     "degrees of freedom, and penalised at {:.0f}: rows next to each other may have dependent "
-    "noise. The attribute bandwidth_search_ has the whole curve."
+    "noise. If they are in their order set gap to about n_samples ** (1 / 3). The attribute "
+    "bandwidth_search_ has the whole curve."
 )
 
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from .._columns import Columns
-from .._spread import positive_deviation, whole_spread
+from .._spread import feature_deviation, whole_spread
 from .._validation import check_choice
 from ._criteria import SMOOTHER_CRITERIA
 from ._density_search import CRITERIA, DensitySearch
@@ -80,7 +80,7 @@ def rule_bandwidth(X, kernel, rule="scott", sample_weight=None, *, columns=None)
         X = X[:, numeric] if columns.categorical else X
         spread = whole_spread(X, sample_weight)
         factor = canonical_ratio(kernel) * _FACTORS[rule](spread.mass, len(numeric))
-        bandwidth[numeric] = factor * positive_deviation(spread)
+        bandwidth[numeric] = factor * feature_deviation(spread)
     return bandwidth
 
 

@@ -12,7 +12,7 @@ from sklearn.utils.random import sample_without_replacement
 
 from .._columns import Columns
 from .._partitions import each, in_memory, is_partitioned, partitions
-from .._spread import feature_spread
+from .._spread import feature_spread, positive_deviation, whole_spread
 from .._validation import check_choice, check_flag, check_positive
 from ..kernels import Gaussian
 from ._criteria import SMOOTHER_CRITERIA
@@ -28,8 +28,9 @@ MANY_ROWS = 10_000_000
 # row is predicted by its nearest neighbour, and ends where all rows weigh alike, at this
 # many times the extent of the data.
 _LOWEST, _HIGHEST = 0.2, 3.0
-# For a density it starts at this share of the width of the data at least.
-_NARROWEST = 1e-6
+# For a density it starts at this share of the width of most of the data at least, and ends as
+# if the extent were so many times that width at most: what lies further out are outliers.
+_NARROWEST, _LARGEST_EXTENT = 1e-6, 20.0
 # Rows that are equal are copies if so large a share of the different ones have values of
 # their own.
 _DISTINCT, _FEWEST_DIFFERENT = 0.9, 10
@@ -55,6 +56,8 @@ class BandwidthChoice(NamedTuple):
         to 1; of searches of a bandwidth for each feature or category.
     n_neighbors : int or None
         The neighbour that an adaptive bandwidth reaches to.
+    background : ndarray of shape (2, n_features) or None
+        Centers and scales of the columns; of likelihoods of densities.
     """
 
     bandwidth: Any
@@ -63,6 +66,7 @@ class BandwidthChoice(NamedTuple):
     doubts: Any = ()
     relevance: Any = None
     n_neighbors: Any = None
+    background: Any = None
 
     @property
     def attributes(self):
@@ -97,6 +101,7 @@ class Rows:
     device: str = "auto"
     per_feature: bool = False
     gap: int = 0
+    bounds: Any = None  # (n_features, 2); of densities
     standardize: bool = False
     random_state: Any = None
 
@@ -287,7 +292,8 @@ class ValueSample(Sample):
         self._unit = 2.0 ** int(np.frexp(np.abs(self.values).max())[1])
         self.values = self.values / self._unit
         if standardize and self.values.shape[1] > 1:
-            self.values = self.values / feature_spread(self.values, self.sample_weight)
+            spread = whole_spread(self.values, self.sample_weight)
+            self.values = self.values / positive_deviation(spread)
             self._unit = 1.0
 
     def in_units(self, value, criterion):
@@ -376,8 +382,8 @@ def search_range(Z, ratio, *, of_density=False):
         # Where most rows share their places these are a grid, and what is narrower than its
         # steps describes the grid.
         share = _LOWEST if len(places) > len(Z) / 2 else 1.0
-        # Most of the extent may be that of outliers.
-        floor = _NARROWEST * (np.subtract(*np.quantile(Z, [0.9, 0.1])) or extent)
+        width = np.subtract(*np.quantile(Z, [0.9, 0.1])) or extent
+        floor, extent = _NARROWEST * width, min(extent, _LARGEST_EXTENT * width)
     low = max(share * ratio * np.quantile(gaps, 0.25), floor)
     return low, _HIGHEST * ratio * extent
 

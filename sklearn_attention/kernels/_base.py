@@ -1,6 +1,5 @@
 """Kernels: the base class, their sums and products, and the names they go by."""
 
-import difflib
 import math
 import numbers
 
@@ -8,7 +7,7 @@ import numpy as np
 from array_api_compat import array_namespace, is_torch_array
 from sklearn.base import BaseEstimator
 
-from .._validation import check_in_interval
+from .._validation import check_choice, check_in_interval
 from ._numerics import log
 
 # Classes by name. A class registers itself: ``class Linear(Kernel, name="linear")``.
@@ -551,11 +550,7 @@ def as_kernel(kernel):
     if isinstance(kernel, Kernel):
         return kernel
     if isinstance(kernel, str):
-        if kernel in KERNELS:
-            return KERNELS[kernel]()
-        raise ValueError(
-            f"kernel={kernel!r} is unknown: {_hint(kernel)}choose from {sorted(KERNELS)}."
-        )
+        return KERNELS[check_choice("kernel", kernel, KERNELS, _OTHER_NAMES)]()
     is_class = isinstance(kernel, type)
     if callable(kernel) and not is_class:
         return FunctionKernel(kernel)
@@ -564,14 +559,6 @@ def as_kernel(kernel):
         f"kernel={kernel!r} must be a name, a Kernel, a function f(X, Y), or a kernel of "
         f"sklearn.gaussian_process: {remedy}."
     )
-
-
-def _hint(name):
-    """Which known name is meant by an unknown one, as the start of a remedy."""
-    name = name.lower().replace("-", "_").replace(" ", "_")
-    meant = [known for known, others in _OTHER_NAMES.items() if name in others.split()]
-    meant = meant or difflib.get_close_matches(name, KERNELS, n=1)
-    return f"did you mean {' or '.join(map(repr, meant))}? " if meant else ""
 
 
 def _same(mine, theirs):

@@ -9,6 +9,7 @@ from ..bandwidth import SMOOTHER_CRITERIA
 from ..bandwidth._candidates import criterion_of_candidates, default_bandwidths
 from ..kernels import as_kernel
 from ._estimator import valid_degree
+from ._fitted_smoother import empty_of_windows
 from ._regression import SmootherRegressor
 
 
@@ -57,8 +58,8 @@ class _CrossValidated(SmootherRegressor):
         for kernel, candidates in searches:
             found = -criterion_of_candidates(
                 keys, values, kernel, [one["bandwidth"] for one in candidates], self.criterion,
-                degree=candidates[0].get("degree", 0), sample_weight=weights, empty=self.empty,
-                device=self.device,
+                degree=candidates[0].get("degree", 0), sample_weight=weights,
+                empty=empty_of_windows(self.empty), device=self.device,
             )  # fmt: skip
             params += candidates
             scores.extend(found)
@@ -179,8 +180,9 @@ class LocalPolynomialCV(_CrossValidated):
         The degrees to try.
     criterion : {"loo", "gcv", "aicc"}, default="loo"
         Criterion to minimise.
-    empty : {"nearest", "nan", "mean", "raise"}, default="nearest"
-        As for :class:`LocalPolynomialRegressor`.
+    empty : {"widen", "nearest", "nan", "mean", "raise"}, default="widen"
+        As for :class:`LocalPolynomialRegressor`; candidates are compared in windows that are
+        not widened.
     device : str, default="auto"
         Where to compute; "auto" prefers CUDA.
 
@@ -218,7 +220,7 @@ class LocalPolynomialCV(_CrossValidated):
         *,
         degrees=(0, 1, 2),
         criterion="loo",
-        empty="nearest",
+        empty="widen",
         device="auto",
     ):
         self.kernels = kernels

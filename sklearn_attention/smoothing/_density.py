@@ -1,5 +1,7 @@
 """Kernel density estimation for numbers and categories."""
 
+import functools
+
 import numpy as np
 from sklearn.base import DensityMixin, clone
 from sklearn.callback import with_callbacks
@@ -12,9 +14,12 @@ from .._blocks import IN_CACHE, blocks, own_copy
 from .._columns import MixedRows
 from .._partitions import in_memory, is_partitioned
 from .._validation import check_in_interval, check_key_weights, check_positive
+from ..bandwidth._background import Background, background_share, fold, reflections
+from ..bandwidth._convolution import kernel_reach
 from ..bandwidth._rules import DENSITY_RULES
 from ..bandwidth._search import Rows, bandwidth_rule
 from ..kernels import ProductKernel, SmoothingKernel, as_kernel, level_table, mixed_kernel
+from ._bounds import check_bounds
 from ._kernel_distribution import KernelDistribution
 
 # Pairs at a time where every row has a bandwidth of its own.
@@ -42,8 +47,8 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         a categorical column has its lambda (see Notes). Or a rule:
 
         - "likelihood" chooses all of them by leave-one-out likelihood, see
-          :class:`sklearn_attention.bandwidth.DensityLikelihood`. A kernel of bounded
-          support has to reach every row, outliers too: it is made for others.
+          :class:`sklearn_attention.bandwidth.DensityLikelihood`, and adds a wide background
+          to the estimate, which stands for rows unlike all others (see Notes);
         - "least_squares" chooses all of them by the integrated squared error, see
           :class:`sklearn_attention.bandwidth.DensityLeastSquares`;
         - "scott" and "silverman" use only the number of rows and the spreads, see
@@ -57,6 +62,11 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         Columns of numbers that are unordered categories: their names or positions, or one
         bool for each column. In data frames, columns of a categorical dtype and of strings
         are categories in any case.
+    bounds : None, pair or list of (pair or None), default=None
+        Lowest and highest value that a number can have, None or infinite where there is none,
+        such as ``(0, None)`` for what is not negative: of all numeric columns, or for each
+        column. Outside the density is 0; inside, kernels are reflected at the bounds, so
+        that it integrates to 1 and does not fall towards them as it would otherwise.
     random_state : int, RandomState instance or None, default=0
         Draws the sample that a search uses in large data.
 
@@ -72,6 +82,10 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         data that of the sample, before the bandwidth is carried over.
     least_squares_error_ : float
         The criterion of "least_squares", likewise.
+    background_ : ndarray of shape (2, n_features)
+        Center and scale of the background in each column; only with "likelihood".
+    bounds_ : ndarray of shape (n_features, 2) or None
+        The bounds of each column, infinite where there is none; None without any.
     kernel_ : SmoothingKernel
         The kernel, resolved.
     keys_ : ndarray of shape (n_samples, n_features)
@@ -98,6 +112,20 @@ class ProductKernelDensity(DensityMixin, MixedRows):
     all levels and numbers. A query with an unordered level that did not occur in training has
     density 0, since no probability was left for it.
 
+    With "likelihood" the estimate is
+
+    .. math:: \frac{n}{n + 1} \hat f(x) + \frac{1}{n + 1} g(x),
+
+    the same of which leave-one-out chooses the bandwidth: the background :math:`g` of
+    :class:`sklearn_attention.bandwidth.DensityLikelihood`, as wide as the bulk of the rows and
+    with heavy tails, has the mass of one row more. So one outlier does not decide the
+    bandwidth, and rows far from all others have a small density rather than next to none.
+    Of weighted rows :math:`n` is :math:`(\sum_i w_i)^2 / \sum_i w_i^2`.
+
+    Within bounds :math:`a \le x \le b` the estimate is :math:`\hat f(x) + \hat f(2a - x) +
+    \hat f(2b - x)`, and so on for images of images, whose slope at the bounds is 0; the
+    criteria choose the bandwidth for this estimate.
+
     The local factors [1]_ [2]_ are
 
     .. math:: s_i = \Big(\frac{\tilde f(x_i)}{g}\Big)^{-\alpha}, \qquad
@@ -122,9 +150,9 @@ class ProductKernelDensity(DensityMixin, MixedRows):
     >>> X = np.random.default_rng(0).normal(size=(300, 2)) * [1.0, 100.0]
     >>> model = ProductKernelDensity().fit(X)
     >>> model.bandwidth_.round(1)
-    array([ 0.5, 50.9])
+    array([ 0.5, 50.7])
     >>> model.score_samples([[0.0, 0.0], [3.0, 300.0]]).round(1)
-    array([ -6.7, -15.2])
+    array([ -6.7, -15.1])
     """
 
     _keeps_partitions = True
@@ -136,12 +164,14 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         bandwidth="likelihood",
         sensitivity=0.0,
         categorical_features="from_dtype",
+        bounds=None,
         random_state=0,
     ):
         self.kernel = kernel
         self.bandwidth = bandwidth
         self.sensitivity = sensitivity
         self.categorical_features = categorical_features
+        self.bounds = bounds
         self.random_state = random_state
 
     @keeps_state_on_failure
@@ -170,12 +200,13 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         ValueError
             If data or parameters are not valid. The estimator then is as it was before.
         """
-        for name in _ATTRIBUTES.values():
+        for name in ("background_", *_ATTRIBUTES.values()):
             vars(self).pop(name, None)
         self.kernel_ = check_density_kernel("kernel", self.kernel)
         sensitivity = check_in_interval("sensitivity", self.sensitivity, 0, 1)
         self.keys_ = own_copy(self._learn_rows(X, np.float64))
         self.key_weights_ = check_key_weights(sample_weight, self.keys_)
+        self.bounds_ = check_bounds(self.bounds, self.columns_, self.keys_)
         # Samples come back as what was passed.
         self._from_pandas = hasattr(X, "iloc")
         # Takes no room as long as all are the same.
@@ -203,7 +234,13 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         log_density : ndarray of shape (n_queries,)
             -inf where the density is 0.
         """
-        return self._log_density(self._read_rows(X, np.float64))
+        X = self._read_rows(X, np.float64)
+        if self._bounds is None:
+            return self._log_density(X)
+        low, high = self._bounds.T
+        inside, log_density = ((low <= X) & (X <= high)).all(axis=1), np.full(len(X), -np.inf)
+        log_density[inside] = self._log_density(X[inside])
+        return log_density
 
     def score(self, X, y=None):
         """Total log-likelihood of rows.
@@ -250,12 +287,18 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         noise = KernelDistribution(self.kernel_).draw(random_state, (n_samples, len(numeric)))
         widths = self.local_factors_[rows, None] * self.bandwidth_[numeric]
         sample[:, numeric] += noise * widths
+        if self._bounds is not None:
+            for j in numeric:
+                sample[:, j] = fold(sample[:, j], *self._bounds[j])
         for j in self.columns_.categorical:
             kind, n_levels = self.columns_.kinds[j], self.columns_.n_levels[j]
             table, _ = level_table(kind, n_levels, self.bandwidth_[j])
             cumulated = np.cumsum(table, axis=0)[:, sample[:, j].astype(np.intp)]
             places = random_state.uniform(size=n_samples) * cumulated[-1]
             sample[:, j] = (cumulated <= places).sum(axis=0)
+        if hasattr(self, "background_"):
+            others = np.flatnonzero(random_state.uniform(size=n_samples) < self._share)
+            sample[others] = self._background.draw(random_state, len(others))
         decoded = self.columns_.decode(sample, as_frame=self._from_pandas)
         if not self._from_pandas:
             return decoded
@@ -265,7 +308,7 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         rule = bandwidth_rule("bandwidth", self.bandwidth, DENSITY_RULES)
         rows = Rows(
             X=self.keys_, columns=self.columns_, sample_weight=self.key_weights_,
-            random_state=self.random_state,
+            bounds=self.bounds_, random_state=self.random_state,
         )  # fmt: skip
         data = {"X": X, "y": None, "metadata": {"sample_weight": self.key_weights_}}
         context = self._init_callback_context(max_subtasks=None if rule.searches else 0)
@@ -274,9 +317,12 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         def observe(value, bandwidth):
             return self._report_trial(context, data, {"bandwidth_": bandwidth})
 
-        self.bandwidth_, score, *_ = rule.choose(rows, self.kernel_, observe)
+        choice = rule.choose(rows, self.kernel_, observe)
+        self.bandwidth_ = choice.bandwidth
         if rule.searches:
-            setattr(self, _ATTRIBUTES[self.bandwidth], float(score))
+            setattr(self, _ATTRIBUTES[self.bandwidth], float(choice.value))
+        if choice.background is not None:
+            self.background_ = choice.background
         context.call_on_fit_task_end(estimator=self, **data, reconstruction_attributes={})
 
     def _factors(self, sensitivity):
@@ -287,17 +333,48 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         weights = found if self.key_weights_ is None else np.where(found, self.key_weights_, 0)
         return np.exp(-sensitivity * (pilot - np.average(pilot, weights=weights)))
 
+    @property
+    def _bounds(self):
+        return getattr(self, "bounds_", None)  # estimators of earlier versions have none
+
+    @property
+    def _background(self):
+        return Background(*self.background_, self.columns_, self._bounds)
+
+    @property
+    def _share(self):
+        (weights,) = in_memory(self.key_weights_)
+        return background_share(len(self.keys_), weights)
+
     def _log_density(self, X):
-        weights, factors = self.key_weights_, self.local_factors_
-        if factors.min() == factors.max() == 1:
-            log_sums = self._fixed_log_sums(X)
-        else:
-            log_sums = np.full(len(X), -np.inf)
-            for rows in blocks(len(self.keys_)):
-                log_sums = np.logaddexp(log_sums, self._adaptive_log_sums(X, rows))
+        """Logarithms of the density of rows within bounds."""
+        log_density = self._log_density_of_kernels(X)
+        if not hasattr(self, "background_"):
+            return log_density
+        log_background = self._background.log_density(X)
+        # No probability is left for levels that did not occur.
+        log_background[(X[:, self.columns_.categorical] < 0).any(axis=1)] = -np.inf
+        share = self._share
+        return np.logaddexp(log_density + np.log1p(-share), log_background + np.log(share))
+
+    def _log_density_of_kernels(self, X):
+        weights, widths = self.key_weights_, self.bandwidth_ * self.local_factors_.max()
         mass = len(self.keys_) if weights is None else in_memory(weights.sum())[0]
         log_volume = np.log(self.bandwidth_[self.columns_.is_numeric]).sum()
+        if self._bounds is None:
+            log_sums = self._log_sums(X)
+        else:
+            images = reflections(X, self._bounds, kernel_reach(self.kernel_) * widths)
+            log_sums = functools.reduce(np.logaddexp, map(self._log_sums, images))
         return log_sums - np.log(mass) - log_volume
+
+    def _log_sums(self, X):
+        if self.local_factors_.min() == self.local_factors_.max() == 1:
+            return self._fixed_log_sums(X)
+        log_sums = np.full(len(X), -np.inf)
+        for rows in blocks(len(self.keys_)):
+            log_sums = np.logaddexp(log_sums, self._adaptive_log_sums(X, rows))
+        return log_sums
 
     def _fixed_log_sums(self, X):
         """Logarithms of the sums of the kernels of one bandwidth."""

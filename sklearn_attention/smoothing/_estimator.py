@@ -17,7 +17,7 @@ from ..attention._smoother import fastest_algorithm
 from ..bandwidth._rules import SMOOTHER_RULES
 from ..bandwidth._search import Rows, bandwidth_rule
 from ..kernels import ProductKernel, as_kernel, mixed_kernel
-from ._fitted_smoother import FittedSmoother, counts_of
+from ._fitted_smoother import EMPTY_POLICIES, FittedSmoother, counts_of, empty_of_windows
 
 # Rows of which the first is predicted when there was no search for a bandwidth; and those by
 # which `algorithm_` is found.
@@ -128,7 +128,7 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
             X, values = own_copy(X), own_copy(values)
         if not valid_degree(self.degree):
             raise ValueError(f"degree={self.degree!r} is not valid: pass 0, 1 or 2.")
-        check_choice("empty", self.empty, attention.EMPTY_POLICIES)
+        check_choice("empty", self.empty, EMPTY_POLICIES)
         check_choice("algorithm", self.algorithm, attention.ALGORITHMS)
         self.degree_ = int(self.degree)
         self._memo = {}  # computed from the training rows when first needed
@@ -146,7 +146,8 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
         rule = bandwidth_rule("bandwidth", self.bandwidth, SMOOTHER_RULES)
         rows = Rows(
             X=self.keys_, values=self._columns_of_values, columns=self.columns_,
-            sample_weight=self.key_weights_, degree=self.degree_, empty=self.empty,
+            sample_weight=self.key_weights_, degree=self.degree_,
+            empty=empty_of_windows(self.empty),
             algorithm=self.algorithm, device=self.device, per_feature=self.per_feature,
             gap=self.gap, standardize=self._standardizes_outputs,
             random_state=self.random_state,

@@ -8,8 +8,18 @@ from scipy.spatial.distance import cdist
 from sklearn.utils.validation import check_is_fitted
 
 from .. import attention
+from .._blocks import blocks
 from .._partitions import is_partitioned
+from ..attention._solve import Basis
 from ..bandwidth._neighbors import neighbor_distances
+from ._wide_windows import weight_needed, weight_needed_without, widen
+
+# Beyond so many ranges of the rows nothing changes any more.
+_FURTHEST = 30.0
+# Queries whose kernel with themselves is evaluated at a time.
+_BLOCK_ROWS = 64
+# What is predicted where rows have little weight, or none: "widen" is for estimators.
+EMPTY_POLICIES = ("widen", *attention.EMPTY_POLICIES)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,6 +39,9 @@ class FittedSmoother:
     device: str
     memo: dict  # results that are needed again
     factor: float = 1.0  # on the bandwidth, adaptive or not
+    gap: int = 0  # rows before and after each whose noise is like its own
+    # From the rows: windows of queries are wider by it, so that none has a few rows alone.
+    remoteness: Any = None
 
     @classmethod
     def of(cls, model):
@@ -37,12 +50,24 @@ class FittedSmoother:
         return cls(
             model.keys_, model.values_, model.key_weights_, model.kernel_, model.columns_,
             model.bandwidth_, getattr(model, "n_neighbors_", None), model.degree_, model.empty,
-            model.algorithm, model.device, model._memo,
+            model.algorithm, model.device, model._memo, gap=getattr(model, "gap", 0),
         )  # fmt: skip
 
     def replace(self, **changes):
         """The smoother that differs in some fields."""
         return dataclasses.replace(self, memo={}, **changes)
+
+    def take(self, rows):
+        """The smoother of some of the rows."""
+        weights = None if self.key_weights is None else self.key_weights[rows]
+        return self.replace(keys=self.keys[rows], values=self.values[rows], key_weights=weights)
+
+    @property
+    def unweighted(self):
+        """The smoother to which all rows of positive weight count alike."""
+        if self.key_weights is None:
+            return self
+        return self.replace(key_weights=(self.key_weights > 0).astype(np.float64))
 
     @property
     def counts(self):
@@ -59,10 +84,54 @@ class FittedSmoother:
         """Divisor of each column."""
         return self.columns.divisors(self.factor * self.bandwidth)
 
+    @property
+    def widens(self):
+        """Whether windows in which rows have little weight are widened."""
+        fixed = self.n_neighbors is None and self.kernel.decreasing and not self.kernel.signed
+        local = self.degree > 0 and len(self.columns.numeric) > 0
+        return self.empty == "widen" and local and fixed and not is_partitioned(self.keys)
+
+    @property
+    def empty_in_windows(self):
+        """What answers where no row has weight in a window as it is."""
+        return empty_of_windows(self.empty)
+
+    def doubled(self, times):
+        """The smoother of windows that are doubled so often, and not widened any more."""
+        return self.replace(factor=self.factor * 2.0**times, empty="nearest")
+
+    def needed(self, without=False):
+        """Weight that windows are to have: of all rows, or (n_samples,) of all but each."""
+        memo = "weight without" if without else "weight"
+        if memo not in self.memo:
+            find = weight_needed_without if without else weight_needed
+            size = Basis(self.degree, len(self.columns.numeric)).size
+            self.memo[memo] = find(self.keys, self.counts, size)
+        return self.memo[memo]
+
+    def window_weights(self, X, own=False):
+        """Weights of the rows in windows about queries, in those of a row at the query."""
+        _, log_weights = attention.attend(
+            X, self.keys, self.keys[:, :0], self.kernel, leave_one_out=own,
+            **self._options(X), algorithm=self.algorithm,
+        )  # fmt: skip
+        return self._in_rows(X, log_weights)
+
+    @property
+    def box(self):
+        """Where queries are moved to that are beyond, and its largest side in bandwidths."""
+        if "box" not in self.memo:
+            numeric, keys = self.columns.is_numeric, self.keys
+            low, high = keys.min(axis=0).astype(np.float64), keys.max(axis=0).astype(np.float64)
+            margin = np.where(numeric, _FURTHEST * (high - low), np.inf)
+            reach = ((high - low + 2 * margin) / self.divisors)[numeric].max()
+            self.memo["box"] = low - margin, high + margin, float(reach)
+        return self.memo["box"]
+
     def predict(self, X, values=None):
         """Predictions, of the values or of others in their place."""
         values = self.values if values is None else values
-        return self.local_fit(X, values).values if self.degree else self.average(X, values)
+        return self.local_fit(X, values)[0] if self.degree else self.average(X, values)
 
     def average(self, X, values):
         """Weighted averages of values of the rows, whatever the degree."""
@@ -70,14 +139,52 @@ class FittedSmoother:
         return attention.attend(X, self.keys, values, self.kernel, **options)[0]
 
     def local_fit(self, X, values):
-        """Local polynomials in values of the rows."""
-        options = self._options(X) | {"algorithm": self.algorithm, "degree": self.degree}
-        return attention.attend_local(X, self.keys, values, self.kernel, **options)
+        """Local polynomials in values of the rows: values, slopes and ridges."""
+
+        def fit(smoother, rows):
+            options = smoother._options(X[rows]) | {"algorithm": self.algorithm}
+            found = attention.attend_local(
+                X[rows], self.keys, values, self.kernel, degree=self.degree, **options
+            )
+            return found.log_normalizers, found.values, found.slopes, found.ridge
+
+        def weighed(smoother, rows):
+            log_weights, *fields = fit(smoother, rows)
+            return self._in_rows(X[rows], log_weights), *fields
+
+        if not self.widens or is_partitioned(X):
+            return fit(self, slice(None))[1:]
+        *box, reach = self.box
+        X = X.clip(*box).astype(X.dtype, copy=False)
+        return widen(self, weighed, self.needed(), reach)
 
     def local_rows(self, X, more=0):
         """Effect of each row on each prediction, in windows of so many more neighbours."""
+        if self.widens:
+            *box, reach = self.box
+            X = X.clip(*box)
         options = self._options(X, more) | {"degree": self.degree}
-        return attention.local_rows(X, self.keys, self.table, self.kernel, **options)
+        found = attention.local_rows(X, self.keys, self.table, self.kernel, **options)
+        if not self.widens:
+            return found
+        plain = self.window_weights(X), found
+
+        def weighed(smoother, rows):
+            if smoother is self:
+                return plain
+            return smoother.window_weights(X[rows]), smoother.local_rows(X[rows])
+
+        def whole(smoother, rows):
+            weight, local = weighed(smoother, rows)
+            return weight, *local[:-1]
+
+        def left_out(smoother, rows):
+            weight, local = weighed(smoother, rows)
+            return weight[:, None] * (1 - local.weights), local.left_out
+
+        # First those without each row, by the weights as they are.
+        (without,) = widen(self, left_out, self.needed(without=True), reach)
+        return attention.LocalRows(*widen(self, whole, self.needed(), reach), without)
 
     def weights(self, X):
         """Weights of the rows in averages, (n, n_keys)."""
@@ -90,20 +197,20 @@ class FittedSmoother:
         return self.weights(X)
 
     def left_out(self, X):
-        """Predictions of queries, and those without each row, (n, n_keys, n_outputs)."""
+        """Predictions, effects (n, n_keys) and predictions without each row (.., n_outputs)."""
         local = self.local_rows(X)
         if self.n_neighbors is None:
-            return local.values, local.left_out
+            return local.values, local.smoother, local.left_out
         # Without one of its neighbours, a query reaches to the next.
         further = self.local_rows(X, more=1).left_out
-        distances = cdist(self._in_spreads(X), self._in_spreads(self.keys))
+        distances = cdist(self.places(X), self.places(self.keys))
         near = (distances <= self.scale(X)[:, None])[:, :, None]
-        return local.values, np.where(near, further, local.left_out)
+        return local.values, local.smoother, np.where(near, further, local.left_out)
 
     def gradient(self, X, values):
         """Derivatives in queries, of the smoother of values of the rows."""
         if self.degree:
-            return self.local_fit(X, values).slopes
+            return self.local_fit(X, values)[1]
         if self.n_neighbors is not None:
             raise ValueError(
                 f"n_neighbors={self.n_neighbors!r}: the bandwidth differs from place to "
@@ -119,16 +226,23 @@ class FittedSmoother:
     def scale(self, X, more=0):
         """Distance to the neighbour that an adaptive bandwidth reaches to, else None."""
         if self.n_neighbors is None:
-            return None
+            if self.remoteness is None:
+                return None
+            return 1 + self.remoteness.beyond(self.places(X)) / self.factor
         if is_partitioned(X):
             raise ValueError(
                 f"n_neighbors={self.n_neighbors!r}: the bandwidth differs from place to place, "
                 "which does not go with partitions of Dask: let X.map_blocks or "
                 "X.map_partitions predict."
             )
-        queries, keys = self._in_spreads(X), self._in_spreads(self.keys[self.counts > 0])
+        queries, keys = self.places(X), self.places(self.keys[self.counts > 0])
         n_neighbors = min(self.n_neighbors + more, len(keys))
         return neighbor_distances(queries, keys, n_neighbors)[:, -1]
+
+    def places(self, X):
+        """Numbers of rows in units of the bandwidth, in which distances are measured."""
+        columns = self.columns.numeric
+        return X[:, columns] / self.bandwidth[columns]
 
     def need_rows_in_memory(self, what):
         """Raise ValueError if the rows are in partitions."""
@@ -151,14 +265,28 @@ class FittedSmoother:
             "bandwidth": self.divisors,
             "query_scale": self.scale(X, more),
             "sample_weight": self.key_weights,
-            "empty": self.empty,
+            "empty": self.empty_in_windows,
             "device": self.device,
         }
 
-    def _in_spreads(self, X):
-        """Rows in units that distances to neighbours are measured in."""
-        columns = self.columns.numeric
-        return X[:, columns] / self.bandwidth[columns]
+    def _in_rows(self, X, log_weights):
+        """Sums of weights in those of a row at the query itself."""
+        log_own = np.empty(len(X) if self.columns.categorical else min(len(X), 1))
+        X = X[: len(log_own)].astype(np.float64) / self.divisors
+        for rows in blocks(len(X), _BLOCK_ROWS):
+            # Levels that did not occur are as far from all that did.
+            known = X[rows].clip(self._lowest)
+            log_own[rows] = np.diagonal(self.kernel.log(X[rows], known))
+        return np.exp(log_weights.astype(np.float64) - log_own)
+
+    @property
+    def _lowest(self):
+        return np.where(self.columns.is_numeric, -np.inf, 0.0)
+
+
+def empty_of_windows(empty):
+    """What answers where no row has weight, in windows that are not widened."""
+    return "nearest" if empty == "widen" else empty
 
 
 def counts_of(keys, key_weights):

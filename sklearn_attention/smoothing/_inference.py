@@ -1,8 +1,10 @@
 """Quantiles behind intervals: jackknife+, and weighted quantiles of values."""
 
+import math
+
 import numpy as np
 
-# Rounding in sums of weights must not push a quantile to the next value.
+# Rounding must not push a quantile to the next value.
 _SLACK = 1e-12
 
 
@@ -18,12 +20,11 @@ class JackknifeIntervals:
     others alone are sorted for each query. The coverage is :math:`1 - \alpha`.
     """
 
-    def __init__(self, errors, weights, coverage):
+    def __init__(self, errors, coverage):
         self._order = np.argsort(errors, axis=0)
         self._errors = np.take_along_axis(errors, self._order, axis=0)
-        self._weights = weights[self._order]
-        self._reached = np.cumsum(self._weights, axis=0)
-        self._needed = coverage * (weights.sum() + 1) * (1 - _SLACK)
+        # The end is at this error, counted from 0.
+        self._place = math.ceil(coverage * (len(errors) + 1) * (1 - _SLACK)) - 1
 
     def around(self, values, left_out, scale):
         """Intervals (n, 2, n_outputs) of queries; infinite where rows are too few.
@@ -32,39 +33,31 @@ class JackknifeIntervals:
         what errors are multiplied, :math:`s(x)`, (n, n_outputs).
         """
         intervals = np.empty((len(values), 2, values.shape[1]))
+        if self._place >= len(self._errors):
+            intervals[:, 0], intervals[:, 1] = -np.inf, np.inf
+            return intervals
         for output in range(values.shape[1]):
             without, factor = left_out[:, :, output], scale[:, output, None]
             moves = np.abs(without - values[:, output, None]).max(axis=1)
             furthest = np.max((moves + _SLACK * np.abs(values[:, output])) / factor[:, 0])
-            rows, errors, weights, needed = self._near_the_end(output, furthest)
+            rows, errors, place = self._near_the_end(output, furthest)
             without, errors = without[:, rows], errors * factor
-            intervals[:, 0, output] = -_reaching(errors - without, weights, needed)
-            intervals[:, 1, output] = _reaching(errors + without, weights, needed)
+            for end, ends in enumerate((errors - without, errors + without)):
+                intervals[:, end, output] = np.partition(ends, place, axis=1)[:, place]
+        intervals[:, 0] *= -1
         return intervals
 
     def _near_the_end(self, output, furthest):
-        """Rows that an end may be at, their errors and weights, and the weight needed."""
-        errors, reached = self._errors[:, output], self._reached[:, output]
-        near = slice(0, len(errors))
-        place = np.searchsorted(reached, self._needed)
-        if np.isfinite(furthest) and place < len(errors) and np.isfinite(errors[place]):
-            reach = (2 + _SLACK) * furthest + _SLACK * errors[place]
+        """Rows that an end may be at, their errors, and the end's place among them."""
+        errors = self._errors[:, output]
+        near, end = slice(0, len(errors)), errors[self._place]
+        if np.isfinite(furthest) and np.isfinite(end):
+            reach = (2 + _SLACK) * furthest + _SLACK * end
             near = slice(
-                np.searchsorted(errors, errors[place] - reach),
-                np.searchsorted(errors, errors[place] + reach, side="right"),
+                np.searchsorted(errors, end - reach),
+                np.searchsorted(errors, end + reach, side="right"),
             )
-        before = reached[near.start - 1] if near.start else 0.0
-        rows, weights = self._order[near, output], self._weights[near, output]
-        return rows, errors[near], weights, self._needed - before
-
-
-def _reaching(values, weights, needed):
-    """Smallest value up to which the weights of each query's values reach what is needed."""
-    order = np.argsort(values, axis=1)
-    reached = np.cumsum(weights[order], axis=1)
-    first = (reached >= needed).argmax(axis=1)[:, None]
-    found = np.take_along_axis(np.take_along_axis(values, order, axis=1), first, axis=1)
-    return np.where(reached[:, -1] >= needed, found[:, 0], np.inf)
+        return self._order[near, output], errors[near], self._place - near.start
 
 
 def weighted_quantiles(values, weights, quantiles):

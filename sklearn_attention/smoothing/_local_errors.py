@@ -4,7 +4,7 @@ import numpy as np
 
 from .. import attention
 from ..bandwidth import select_bandwidth
-from ._training_rows import left_out_errors
+from ._remoteness import Remoteness
 
 # Spreads and distributions are of so many errors that a row's own error, which has left its
 # mark on its neighbours' errors, hardly matters: the bandwidth is widened until the rows' own
@@ -18,46 +18,56 @@ _SMALLEST_SPREAD = 1e-3
 
 
 def widened(smoother, n_rows):
-    """The smoother with averages over so many rows at least."""
-    memo = f"windows of {n_rows}"
-    if memo not in smoother.memo:
-        smoother.memo[memo] = _widening(smoother, left_out_errors(smoother), n_rows)
-    return smoother.replace(factor=smoother.memo[memo], empty="nearest")
+    """The smoother with averages over so many rows at least, which count alike."""
+    remoteness, memo = Remoteness.of_smoother(smoother), smoother.memo
+    smoother, name = smoother.unweighted, f"windows of {n_rows}"
+    if name not in memo:
+        memo[name] = _widening(smoother, smoother.table, n_rows)
+    return smoother.replace(factor=memo[name], empty="nearest", remoteness=remoteness)
 
 
-def local_sizes(smoother, X, random_state):
+def local_sizes(smoother, X, errors, random_state):
     """Local mean absolute errors: at queries, and at training rows without themselves."""
-    errors = left_out_errors(smoother)
-    sizes = np.abs(errors)
-    if "spread" not in smoother.memo:
+    smoother, memo, sizes = smoother.unweighted, smoother.memo, np.abs(errors)
+    if "spread" not in memo:
         bandwidth, *_ = select_bandwidth(
             smoother.keys, sizes, smoother.kernel, sample_weight=smoother.key_weights,
             random_state=random_state, empty="nearest", device=smoother.device,
         )  # fmt: skip
         window = {"bandwidth": bandwidth, "n_neighbors": None, "empty": "nearest"}
-        window["factor"] = _widening(smoother.replace(**window), errors, ROWS_OF_SPREADS)
-        leave_one_out = _leave_one_out(smoother.replace(**window), sizes)
-        there = np.broadcast_to(sizes.mean(axis=0), sizes.shape).copy()
-        there[leave_one_out.rows] = leave_one_out.predictions().left_out
-        smoother.memo["spread"] = window, there
-    window, there = smoother.memo["spread"]
+        window["factor"] = _widening(smoother.replace(**window), sizes, ROWS_OF_SPREADS)
+        there = left_out_average(smoother.replace(**window), sizes)
+        window["remoteness"] = Remoteness.of_smoother(smoother.replace(**window))
+        memo["spread"] = window, there
+    window, there = memo["spread"]
     here = smoother.replace(**window).average(X, sizes)
-    smallest = _SMALLEST_SPREAD * sizes.mean(axis=0) + np.finfo(np.float64).tiny
-    return np.maximum(here, smallest), np.maximum(there, smallest)
+    return above_rounding(here, sizes), above_rounding(there, sizes)
 
 
-def _widening(smoother, errors, n_rows):
+def above_rounding(spreads, errors):
+    """Spreads that may be divided by, of errors (n, outputs) that may all be 0."""
+    sizes = np.abs(errors).mean(axis=0)
+    return np.maximum(spreads, _SMALLEST_SPREAD * sizes + np.finfo(np.float64).tiny)
+
+
+def left_out_average(smoother, values):
+    """Averages of values around each row without its own; the mean where it has no weight."""
+    leave_one_out = _leave_one_out(smoother, values)
+    found = np.broadcast_to(values.mean(axis=0), values.shape).copy()
+    found[leave_one_out.rows] = leave_one_out.predictions().left_out
+    return found
+
+
+def _widening(smoother, values, n_rows):
     """Factor on the bandwidth at which a row's own share is one in so many."""
-    counts = smoother.counts
-    rows = np.flatnonzero(counts)
+    rows = np.flatnonzero(smoother.counts)
     few = np.linspace(0, len(rows) - 1, min(len(rows), _SAMPLED_ROWS)).astype(int)
     rows = rows[few]
-    leave_one_out = _leave_one_out(smoother, errors, rows)
+    leave_one_out = _leave_one_out(smoother, values, rows)
     scale = smoother.scale(smoother.keys[rows])
-    most = counts[rows].sum() / n_rows
     for wider in _WIDENINGS:
         scales = [wider] if scale is None else [wider * scale]
-        if leave_one_out.scores(scales).trace[0] <= most:
+        if leave_one_out.scores(scales).trace[0] <= len(rows) / n_rows:
             break
     return wider
 

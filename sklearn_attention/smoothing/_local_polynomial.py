@@ -28,10 +28,17 @@ class LocalPolynomialRegressor(SmootherRegressor):
     degree : {0, 1, 2}, default=1
         Degree of the polynomials; 0 is :class:`NadarayaWatsonRegressor`, 2 includes the
         products of different features. Categories have no slopes.
-    per_feature, categorical_features, algorithm, empty, gap, random_state, device
+    per_feature, categorical_features, algorithm, gap, random_state, device
         As for :class:`NadarayaWatsonRegressor`: whether each feature has its own bandwidth,
-        which columns of numbers are categories, how averages are computed, what is predicted
-        where no training row has weight, seed of samples and starts, and where to compute.
+        which columns of numbers are categories, how averages are computed, rows that are left
+        out together, seed of samples and starts, and where to compute.
+    empty : {"widen", "nearest", "nan", "mean", "raise"}, default="widen"
+        What is predicted where training rows have little weight. "widen" doubles the
+        bandwidth of a query until they have enough, see Notes; the others, as for
+        :class:`NadarayaWatsonRegressor`, are for queries where no training row has any, and
+        leave all bandwidths as they are. Adaptive bandwidths, averages (degree 0), kernels that
+        do not fall with the distance and rows in partitions of Dask are not widened: "nearest"
+        answers there.
 
     Attributes
     ----------
@@ -60,7 +67,25 @@ class LocalPolynomialRegressor(SmootherRegressor):
 
     A window whose rows do not determine the polynomial (fewer rows than coefficients, a
     feature constant within) gets a ridge that shrinks its slopes and leaves the average
-    alone; :meth:`local_ridge` tells where. Beyond the data lines extrapolate.
+    alone; :meth:`local_ridge` tells where.
+
+    In gaps between the rows and beyond them, a window may have less than the weight of a row.
+    ``empty="widen"`` demands that weights, relative to that of a row at the query itself, sum
+    to 1.5 for each coefficient (3 for a line along one feature), or to half of the rows if that
+    is less. Where they do not, the prediction lies between those at the bandwidths
+    :math:`2^j h` and :math:`2^{j+1} h` whose sums are next to that number, in proportion: it is
+    a continuous function of the query if the kernel is one. Searches for the bandwidth compare
+    windows as they are.
+
+    Extrapolation is bounded (:func:`~sklearn_attention.attention.attend_local` says how).
+    With the weighted mean :math:`\bar y(x)` and standard deviation :math:`s(x)` of the targets
+    in the window, and :math:`p` coefficients beside the constant,
+
+    .. math:: |\hat m(x) - \bar y(x)| \le 3 \sqrt p\, s(x).
+
+    Far from the rows windows are wide, and the prediction approaches the polynomial of all
+    rows, read :math:`3 \sqrt p` of their deviations from their mean. From 30 ranges of the rows
+    on it is constant.
 
     References
     ----------
@@ -90,7 +115,7 @@ class LocalPolynomialRegressor(SmootherRegressor):
         per_feature=False,
         categorical_features="from_dtype",
         algorithm="auto",
-        empty="nearest",
+        empty="widen",
         gap=0,
         random_state=0,
         device="auto",
@@ -126,4 +151,4 @@ class LocalPolynomialRegressor(SmootherRegressor):
         X, smoother = self._read_rows(X), FittedSmoother.of(self)
         if self.degree_ == 0:
             return np.zeros(len(X), dtype=self.keys_.dtype)
-        return smoother.local_fit(X, self.values_).ridge
+        return smoother.local_fit(X, self.values_)[2]

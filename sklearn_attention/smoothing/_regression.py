@@ -13,8 +13,8 @@ from ..bandwidth import corrected_akaike
 from ._estimator import KernelSmoother
 from ._fitted_smoother import FittedSmoother
 from ._summary import explained, summarize
-from ._training_rows import known_errors, training_predictions
-from ._uncertainty import UncertaintyMixin
+from ._training_rows import training_predictions
+from ._uncertainty import UncertaintyMixin, standard_deviations
 
 
 class SmootherRegressor(RegressorMixin, UncertaintyMixin, KernelSmoother):
@@ -34,8 +34,10 @@ class SmootherRegressor(RegressorMixin, UncertaintyMixin, KernelSmoother):
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Targets.
         sample_weight : array-like of shape (n_samples,), default=None
-            Non-negative weights: at a given bandwidth, weight 2 is the row twice and
-            weight 0 its absence.
+            Non-negative weights: at a given bandwidth, weight 2 is the row twice for
+            predictions, and weight 0 its absence. Intervals, bands and standard errors take
+            the variance of the noise to be in inverse proportion to weights, whatever their
+            unit.
 
         Returns
         -------
@@ -101,16 +103,18 @@ class SmootherRegressor(RegressorMixin, UncertaintyMixin, KernelSmoother):
             Predictions; a Dask array if `X` is a Dask collection.
         std : ndarray of the same shape
             Only returned if `return_std` is True: the root of the local average of squared
-            leave-one-out errors, :math:`\hat\sigma(x)^2 = \sum_i w_i(x) R_i^2`.
+            leave-one-out errors, :math:`\hat\sigma(x)^2 = s(x)^2 \sum_i k_i(x) R_i^2`,
+            each divided by how large errors are expected to be at its row, and multiplied
+            by that at the query, :math:`s(x)`: see :meth:`predict_interval`. Takes all pairs
+            of queries and rows.
         """
         X, smoother = self._read_rows(X), FittedSmoother.of(self)
         predictions = smoother.predict(X)
         if not return_std:
             return predictions
         smoother.need_positive_weights("return_std=True")
-        squared = known_errors(smoother, "return_std=True").reshape(self.values_.shape) ** 2
-        # Local polynomials of squares could be negative: an average is not.
-        return predictions, np.sqrt(smoother.average(X, squared)).astype(predictions.dtype)
+        std = standard_deviations(smoother, X).reshape(predictions.shape)
+        return predictions, std.astype(predictions.dtype)
 
     def score(self, X, y, sample_weight=None):
         """R2 of the predictions, the mean over outputs.

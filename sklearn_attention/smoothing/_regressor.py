@@ -57,7 +57,8 @@ class NadarayaWatsonRegressor(SmootherRegressor):
         How many rows before and after each are left out with it by the searches of one
         factor, for rows in an order, such as that of time, in which their noise is
         autocorrelated: it should be as long as the noise remembers. About
-        :math:`n^{1/3}` is a safe start with "penalized-loo". Takes all pairs of rows.
+        :math:`n^{1/3}` is a safe start with "penalized-loo". Intervals and bands then allow
+        for autocorrelation over so many rows. Takes all pairs of rows.
     random_state : int, RandomState instance or None, default=0
         Draws the sample that bandwidths are searched on in large data, and starts of the
         search for one each feature.

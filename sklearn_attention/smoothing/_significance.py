@@ -46,31 +46,42 @@ class Significance(NamedTuple):
 def feature_significance(smoother, n_resamples, random_state):
     """Test every feature of the smoother of a regressor."""
     errors = known_errors(smoother, "feature_significance")
+    # In units that are powers of two, so that squares neither overflow nor vanish.
+    exponent = np.frexp(np.abs(smoother.table).max())[1]
+    table, errors = np.ldexp(smoother.table, -exponent), np.ldexp(errors, -exponent)
     statistics, p_values = [], []
     for j in range(len(smoother.columns.kinds)):
-        observed = _statistic(smoother, smoother.table, j).sum()
-        null = predict_rows(_without(smoother, j), smoother).fitted
+        observed = _statistic(smoother, table, j).sum()
+        null = np.ldexp(predict_rows(_without(smoother, j), smoother).fitted, -exponent)
         drawn = np.zeros(n_resamples)
         signs = random_state.choice([-1.0, 1.0], size=(len(errors), n_resamples))
         for fitted, error in zip(null.T, errors.T, strict=True):
             drawn += _statistic(smoother, fitted[:, None] + error[:, None] * signs, j)
-        statistics.append(observed)
+        with np.errstate(over="ignore", under="ignore"):
+            statistics.append(np.ldexp(observed, 2 * (exponent - _exponent_of(smoother, j))))
         p_values.append((1 + np.sum(drawn >= observed)) / (1 + n_resamples))
     return Significance(np.array(statistics), np.array(p_values))
 
 
 def _statistic(smoother, values, j):
-    """Dependence on feature j of the smoother of each column of values."""
+    """Dependence on feature j, in a unit of its size, of the smoother of each column."""
     numeric, found = smoother.columns.kinds[j] == "numeric", []
     for start in range(0, values.shape[1], _VALUES_AT_ONCE):
         part = values[:, start : start + _VALUES_AT_ONCE]
         if numeric:
-            change = [smoother.gradient(smoother.keys, part)[:, :, j]]
+            slopes = smoother.gradient(smoother.keys, part)[:, :, j]
+            change = [np.ldexp(slopes, _exponent_of(smoother, j))]
         else:
             change = _between_levels(smoother, part, j)
         squares = sum(step**2 for step in change) / len(change)
         found.append(np.average(squares, axis=0, weights=smoother.counts))
     return np.concatenate(found)
+
+
+def _exponent_of(smoother, j):
+    """Of the power of two that slopes along feature j are per; 0 for a category."""
+    numeric = smoother.columns.kinds[j] == "numeric"
+    return np.frexp(smoother.bandwidth[j])[1] if numeric else 0
 
 
 def _between_levels(smoother, values, j):

@@ -33,7 +33,8 @@ class SmootherSummary:
         Trace of the smoother matrix.
     residual_std : float or ndarray of shape (n_outputs,)
         Root of the squared residuals' sum over the rows less the degrees of freedom; NaN
-        where none are left.
+        where none are left. With weights, of a row of mean weight: squares count by weights
+        of mean 1.
     r2, loo_r2 : float
         Share of the variance that fitted values and leave-one-out predictions explain, the
         mean over outputs.
@@ -99,7 +100,8 @@ def summarize(model, weights, p_values=None):
     squares = np.tensordot(weights, model.residuals_.astype(np.float64) ** 2, axes=1)
     n_samples = np.count_nonzero(weights)
     squares, total, n_samples = in_memory(squares, weights.sum(), n_samples)
-    left = total - model.effective_dof_
+    # In any unit weights say the same.
+    squares, left = squares * (n_samples / total), n_samples - model.effective_dof_
     unnamed = [f"x{j}" for j in range(model.n_features_in_)]
     return SmootherSummary(
         model=type(model).__name__,

@@ -5,6 +5,7 @@ import numpy as np
 from .. import attention
 from .._blocks import IN_MEMORY, blocks
 from .._partitions import is_partitioned
+from ._wide_windows import widen
 
 # Pairs of query and training row at a time, where all of them are needed.
 _BLOCK_PAIRS = IN_MEMORY // 32
@@ -24,11 +25,13 @@ def predict_rows(smoother, measured):
     keys, values = smoother.keys.astype(np.float64), smoother.table
     options = {"bandwidth": smoother.divisors, "degree": smoother.degree}
     options |= {"sample_weight": smoother.key_weights}
-    options |= {"empty": smoother.empty, "device": smoother.device}
+    options |= {"empty": smoother.empty_in_windows, "device": smoother.device}
     leave_one_out = attention.LeaveOneOut(keys, values, smoother.kernel, **options)
     rows = leave_one_out.rows
     if measured.n_neighbors is None:
         found = leave_one_out.predictions()
+        if smoother.widens:
+            found = _in_wide_windows(smoother, rows, found, keys, options)
     else:
         # Left out, a row is no neighbour of itself, and the bandwidth is another.
         further = measured.scale(measured.keys[rows], more=1)
@@ -52,6 +55,32 @@ def predict_rows(smoother, measured):
     return attention.Predictions(*fields)
 
 
+def _in_wide_windows(smoother, rows, found, keys, options):
+    """Predictions of some rows, which windows as they are have found."""
+    own, (*_, reach) = smoother.counts[rows], smoother.box
+    others = smoother.window_weights(keys[rows], rows)
+
+    def evaluate(wider, some):
+        if wider is smoother:
+            return others, found
+        options["bandwidth"] = wider.divisors
+        again = attention.LeaveOneOut(
+            keys, smoother.table, smoother.kernel, rows=rows[some], **options
+        )
+        return wider.window_weights(keys[rows[some]], rows[some]), again.predictions()
+
+    def left_out(wider, some):
+        weight, predictions = evaluate(wider, some)
+        return weight, predictions.left_out
+
+    def whole(wider, some):
+        weight, predictions = evaluate(wider, some)
+        return weight + own[some], predictions.fitted, predictions.leverage
+
+    without = widen(smoother, left_out, smoother.needed(without=True)[rows], reach)
+    return attention.Predictions(*without, *widen(smoother, whole, smoother.needed(), reach))
+
+
 def _in_partitions(smoother):
     """Predictions of the rows, by sums that travel."""
     if smoother.degree:
@@ -60,7 +89,7 @@ def _in_partitions(smoother):
             "are not known in partitions of Dask: use degree=0, or fit rows in memory."
         )
     options = {"bandwidth": smoother.divisors, "sample_weight": smoother.key_weights}
-    options |= {"empty": smoother.empty, "device": smoother.device}
+    options |= {"empty": smoother.empty_in_windows, "device": smoother.device}
     tables = smoother.keys, smoother.keys, smoother.table, smoother.kernel
     left_out, log_others = attention.attend(*tables, leave_one_out=True, **options)
     fitted, log_all = attention.attend(*tables, **options)
@@ -71,9 +100,20 @@ def _in_partitions(smoother):
 
 
 def left_out_errors(smoother):
-    """Leave-one-out errors (n_samples, n_outputs)."""
+    """Errors of rows predicted without themselves and the rows of the gap, (n, n_outputs)."""
     smoother.need_rows_in_memory("intervals, bands, quantiles and tests")
-    return smoother.table - training_predictions(smoother).left_out
+    if not smoother.gap:
+        return smoother.table - training_predictions(smoother).left_out
+    if "apart" not in smoother.memo:
+        apart = attention.LeaveOneOut(
+            smoother.keys.astype(np.float64), smoother.table, smoother.kernel,
+            bandwidth=smoother.divisors, degree=smoother.degree, gap=smoother.gap,
+            sample_weight=smoother.key_weights, empty=smoother.empty, device=smoother.device,
+        )  # fmt: skip
+        left_out = training_predictions(smoother).left_out.copy()
+        left_out[apart.rows] = apart.predictions().left_out
+        smoother.memo["apart"] = left_out
+    return smoother.table - smoother.memo["apart"]
 
 
 def known_errors(smoother, what):

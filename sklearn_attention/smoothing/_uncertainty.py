@@ -13,9 +13,11 @@ from .._validation import (
     check_probabilities,
     check_thresholds,
 )
+from ._error_growth import ErrorGrowth
 from ._fitted_smoother import FittedSmoother
 from ._inference import JackknifeIntervals, weighted_quantiles
 from ._local_errors import ROWS_OF_QUANTILES, ROWS_OF_SPREADS, local_sizes, widened
+from ._noise import noise_of
 from ._significance import feature_significance
 from ._training_rows import known_errors, left_out_errors
 
@@ -54,14 +56,43 @@ class UncertaintyMixin:
         Notes
         -----
         Jackknife+ [1]_: predictions without each training row and that row's leave-one-out
-        error, both in closed form. For rows drawn independently the coverage is at least
-        :math:`1 - 2\alpha` for a nominal :math:`1 - \alpha`, and about :math:`1 - \alpha` as a
-        rule. That holds for a bandwidth chosen beforehand; one chosen on the same rows
-        makes their errors a little smaller than those of new rows, by about the share of
-        the degrees of freedom spent on the choice: one in `n_samples` for each bandwidth.
-        The heteroscedastic form divides every error by the local mean absolute error,
-        itself smoothed with a bandwidth by leave-one-out, widened to windows of twenty rows
-        at least, and multiplies by that at the query.
+        error, both in closed form. Each error is divided by how large errors are expected
+        to be where it was made, and multiplied by how large they are expected to be at the
+        query:
+
+        .. math:: s(x) = \sqrt{u(x)^2 + \textstyle\sum_i l_i(x)^2 / w_i}\;
+                  \sqrt{1 + t(x)^2 \bigl[(1 - a(x))\, \beta_0 + a(x)\, \beta_1\bigr]}
+
+        The first factor is the noise of a target and of the fit, with effective weights
+        :math:`l_i` of the rows and weights :math:`w_i` of mean 1. The second is the error of
+        the model off the rows: :math:`t` is the distance of the query from the nearest row,
+        in bandwidths, less what is usual among rows; :math:`a` is 0 with rows on all sides
+        and 1 with rows on one. Regions of a tenth to half of the rows, at either end of the
+        data and within, are left out and predicted from the others, and :math:`\beta` are
+        the rates at which nine tenths of the errors there are as small as usual. Among the
+        rows the factor is 1. Far away the width is in proportion to the distance, and
+        at least as if errors grew by :math:`\sqrt 2` within the largest distance tried.
+        How a curve goes on where there is no row, rows cannot tell for sure: errors that
+        have no like within the data, as of an exponential or a hidden peak, are larger.
+
+        Weights are precisions: only their ratios matter, and the variance of the noise is
+        in inverse proportion to them. A new target is taken to be as precise as rows around
+        it are: :math:`u(x)^2` is one over the local average of weights of mean 1. Every row
+        of positive weight counts once, whatever its weight.
+
+        For rows drawn independently the coverage is about :math:`1 - \alpha` for a nominal
+        :math:`1 - \alpha`, and at least :math:`1 - 2\alpha` where errors are divided by what
+        does not depend on the targets. That holds for a bandwidth chosen beforehand; one
+        chosen on the same rows makes their errors a little smaller than those of new rows,
+        by about the share of the degrees of freedom spent on the choice: one in `n_samples`
+        for each bandwidth. With the estimator's `gap` errors are those of rows predicted
+        across the gap, and variances of fits allow for autocorrelation, as in
+        :meth:`confidence_band`.
+
+        The heteroscedastic form divides every error further by the local mean absolute
+        error, itself smoothed with a bandwidth by leave-one-out, widened to windows of
+        twenty rows at least, and multiplies by that at the query. All this takes all pairs
+        of queries and rows; what is learned of the rows is computed once.
 
         References
         ----------
@@ -70,19 +101,21 @@ class UncertaintyMixin:
         """
         coverage = check_in_open_interval("coverage", coverage, 0, 1)
         X, smoother = self._read_rows(X), FittedSmoother.of(self)
-        errors = np.abs(left_out_errors(smoother))
+        errors, kept = np.abs(left_out_errors(smoother)), smoother.counts > 0
+        growth = ErrorGrowth.of(smoother)
+        errors /= growth.at_rows
         here = np.ones((len(X), errors.shape[1]))
         if heteroscedastic:
             known_errors(smoother, "heteroscedastic=True")
-            here, there = local_sizes(smoother, X, self.random_state)
+            here, there = local_sizes(smoother, X, errors, self.random_state)
             errors = errors / there
         # Of a row that has no prediction nothing can be said.
         errors = np.where(np.isnan(errors), np.inf, errors)
-        intervals = JackknifeIntervals(errors, smoother.counts, coverage)
-        found = [
-            intervals.around(*smoother.left_out(X[rows]), here[rows])
-            for rows in _query_blocks(X, smoother)
-        ]
+        intervals, found = JackknifeIntervals(errors[kept], coverage), []
+        for rows in _query_blocks(X, smoother):
+            values, effects, left_out = smoother.left_out(X[rows])
+            scale = here[rows] * growth.at(X[rows], effects)
+            found.append(intervals.around(values, left_out[:, kept], scale))
         return _like_targets(np.concatenate(found), smoother.values)
 
     def predict_quantiles(self, X, quantiles=(0.1, 0.5, 0.9)):
@@ -105,10 +138,13 @@ class UncertaintyMixin:
         The distribution is the prediction plus the leave-one-out errors :math:`R_i` around
         the query, less their mean, so that its mean is the prediction:
 
-        .. math:: \sum_i w_i(x)\, \delta\bigl[\hat m(x) + R_i
-                  - \textstyle\sum_j w_j(x) R_j\bigr]
+        .. math:: \sum_i k_i(x)\, \delta\bigl[\hat m(x) + s(x) (R_i
+                  - \textstyle\sum_j k_j(x) R_j)\bigr]
 
-        with kernel weights :math:`w_i(x)` in windows of forty rows at least: the targets in
+        Errors are divided by how large they are expected to be at their row and multiplied
+        by that at the query, :math:`s(x)`, as in :meth:`predict_interval`: off the rows
+        quantiles are further apart. The kernel weights :math:`k_i(x)`, in which rows count
+        alike whatever their weights, are in windows of forty rows at least: the targets in
         the window of the prediction itself are too few, and too near to a prediction made
         from them, to tell how far new ones lie. Of new targets 0.89 to 0.92 lay between the
         quantiles 0.05 and 0.95 in simulations with 100 to 500 rows. Unlike intervals of
@@ -117,8 +153,9 @@ class UncertaintyMixin:
         """
         quantiles = check_probabilities("quantiles", quantiles)
 
-        def found(errors, weights, shift):
-            return weighted_quantiles(errors, weights, quantiles) + shift[:, None]
+        def found(errors, weights, shift, scale):
+            places = weighted_quantiles(errors, weights, quantiles)
+            return shift[:, None] + scale[:, None] * places
 
         return _distribution(FittedSmoother.of(self), self._read_rows(X), found)
 
@@ -143,8 +180,8 @@ class UncertaintyMixin:
         X, smoother = self._read_rows(X), FittedSmoother.of(self)
         thresholds = check_thresholds("y", y, len(X))
 
-        def found(errors, weights, shift, rows):
-            places = shift[:, None] + errors
+        def found(errors, weights, shift, scale, rows):
+            places = shift[:, None] + scale[:, None] * errors
             own = thresholds[rows].T[:, :, None]
             below = [np.sum(weights * (places <= t), axis=1) for t in own]
             return np.stack(below, axis=1) + 0 * shift[:, None]
@@ -188,13 +225,22 @@ class UncertaintyMixin:
         lines (lines at half of it in more than ten features), parabolas at 0.6 times the
         bandwidth for parabolas. So predictions need not be in the middle of the band.
 
-        .. math:: \tilde m(x) \pm c\, \hat\sigma(x) \sqrt{\textstyle\sum_i l_i(x)^2 / w_i}
+        .. math:: \tilde m(x) \pm c\, \hat\sigma(x) \sqrt{v(x) + (u(x)^2 + v(x)) (g(x) - 1)},
+                  \quad v(x) = \textstyle\sum_i l_i(x)^2 / w_i
 
         with effective weights :math:`l_i`, and :math:`\hat\sigma(x)^2` the local average of
-        squared leave-one-out errors in windows of twenty rows at least, so that the noise may
-        differ from place to place. The factor :math:`c` is the normal quantile, or for a
-        simultaneous band that of the largest deviation over the queries that independent
-        normal errors make.
+        squared leave-one-out errors, times weights, in windows of twenty rows at least, so
+        that the noise may differ from place to place. The term with :math:`g` is the error of
+        the model off the rows, by which :meth:`predict_interval` widens too: :math:`g` is the
+        square of its second factor, for the fit :math:`\tilde m`, and 1 among the rows. The
+        factor :math:`c` is the normal quantile, or for a simultaneous band that of the largest
+        deviation over the queries that normal errors make.
+
+        Weights are precisions, in any unit: the noise of row i has a variance in proportion
+        to :math:`1 / w_i`. Rows are independent, unless the estimator has a `gap`: the noise
+        then is an autoregression of up to so many lags, in the rows' order, as AICc chooses it
+        for the leave-one-out errors across the gap, and with its autocorrelations
+        :math:`\rho` there is :math:`v = \sum_{ij} \rho_{i - j} l_i l_j / \sqrt{w_i w_j}`.
 
         The coverage is approximate. For 0.9, bands of 100 to 500 rows and one feature
         held smooth curves at 0.86 to 0.90 of places and curves with jumps and narrow peaks at
@@ -213,27 +259,25 @@ class UncertaintyMixin:
         X, smoother = self._read_rows(X), FittedSmoother.of(self)
         smoother.need_positive_weights("confidence_band")
         errors = known_errors(smoother, "confidence_band")
-        many = smoother.degree == 1 and len(smoother.columns.numeric) > _MANY_FEATURES
-        degree, share = _BAND_OF_MANY if many else _BANDS[smoother.degree]
-        less_biased = smoother.replace(degree=degree, factor=share)
-        roots = np.sqrt(np.where(smoother.counts > 0, smoother.counts, 1.0))
-        draws = np.zeros((len(roots), 0))
+        noise, less_biased = noise_of(smoother), _less_biased(smoother)
+        growth, deviations, largest = ErrorGrowth.of(less_biased), [], 0.0
+        draws = np.zeros((1, len(errors), 0))
         if simultaneous:
-            shape = len(roots), n_resamples
-            draws = check_random_state(random_state).standard_normal(shape)
-        centers, lengths, largest = [], [], np.zeros(draws.shape[1])
+            draws = noise.draws(n_resamples, check_random_state(random_state))
+        centers = []
         for rows in _query_blocks(X, smoother):
             local = less_biased.local_rows(X[rows])
-            effects = local.smoother / roots
+            target, fit, model = growth.parts(X[rows], local.smoother)
+            moves = np.abs(local.smoother @ draws) / np.sqrt(fit.T)[:, :, None]
+            largest = np.fmax(largest, np.fmax.reduce(moves, axis=1))
             centers.append(local.values)
-            lengths.append(np.linalg.norm(effects, axis=1))
-            moves = np.abs(effects @ draws) / lengths[-1][:, None]
-            largest = np.fmax(largest, np.fmax.reduce(moves))
+            deviations.append(np.sqrt(fit + (target + fit) * (model - 1)))
         factor = norm.ppf((1 + coverage) / 2)
         if simultaneous:
-            factor = np.quantile(largest, coverage, method="higher")
-        variance = widened(smoother, ROWS_OF_SPREADS).average(X, errors**2)
-        width = factor * np.sqrt(variance) * np.concatenate(lengths)[:, None]
+            factor = np.quantile(largest, coverage, axis=1, method="higher")
+        squares = errors**2 / noise.variances[:, None]
+        variance = widened(smoother, ROWS_OF_SPREADS).average(X, squares)
+        width = factor * np.sqrt(variance) * np.concatenate(deviations)
         center = np.concatenate(centers)
         band = np.stack([center - width, center + width], axis=1)
         return _like_targets(band, smoother.values)
@@ -262,18 +306,45 @@ class UncertaintyMixin:
         )
 
 
+def standard_deviations(smoother, X):
+    """Standard deviations of the conditional distribution at each query, (n, n_outputs)."""
+    errors = known_errors(smoother, "return_std=True")
+    growth = ErrorGrowth.of(smoother)
+    squares = (errors / growth.at_rows) ** 2
+    scales = [
+        growth.at(X[rows], smoother.local_rows(X[rows]).smoother)
+        for rows in _query_blocks(X, smoother)
+    ]
+    # Local polynomials of squares could be negative: an average is not.
+    return np.sqrt(smoother.unweighted.average(X, squares)) * np.concatenate(scales)
+
+
+def _less_biased(smoother):
+    """The smoother that the band is around."""
+    if "less biased" not in smoother.memo:
+        many = smoother.degree == 1 and len(smoother.columns.numeric) > _MANY_FEATURES
+        degree, share = _BAND_OF_MANY if many else _BANDS[smoother.degree]
+        smoother.memo["less biased"] = smoother.replace(degree=degree, factor=share)
+        # Of the same rows; seen from the curve that predicts best.
+        smoother.memo["less biased"].memo["noise"] = noise_of(smoother)
+    return smoother.memo["less biased"]
+
+
 def _distribution(smoother, X, statistic):
     """A statistic of the conditional distribution at each query."""
     smoother.need_positive_weights("a conditional distribution")
     errors = known_errors(smoother, "a conditional distribution")
+    growth = ErrorGrowth.of(smoother)
+    errors = errors / growth.at_rows
     wide, found = widened(smoother, ROWS_OF_QUANTILES), []
     for rows in _query_blocks(X, smoother):
         weights = wide.weights(X[rows])
-        centers = smoother.predict(X[rows]).reshape(len(weights), -1)
-        shifts = centers - weights @ errors
+        local = smoother.local_rows(X[rows])
+        scales = growth.at(X[rows], local.smoother)
+        shifts = local.values - scales * (weights @ errors)
         of_outputs = [
-            statistic(own, weights, shift)
-            for own, shift in zip(errors.T, shifts.T, strict=True)
+            statistic(own, weights, shift, scale)
+            for own, shift, scale in zip(errors.T, shifts.T, scales.T, strict=True)
         ]
         found.append(np.stack(of_outputs, axis=2))
     return _like_targets(np.concatenate(found), smoother.values)

@@ -202,8 +202,9 @@ def test_empty_windows(degree):
     assert np.isnan(fit.slopes[:, 0]).tolist() == [False, True, True]
     fit = attend_local(queries, keys, values, "epanechnikov", **options, empty="mean")
     assert np.isfinite(fit.values).all()
-    if degree == 1:  # over all rows alike: the global line
-        np.testing.assert_allclose(fit.values, 2 + 3 * queries[:, 0], rtol=1e-6, atol=1e-6)
+    if degree == 1:  # over all rows alike: the global line, to three deviations of the rows
+        furthest = np.clip(queries[:, 0], *(0.5 + np.array([-3, 3]) * keys.std()))
+        np.testing.assert_allclose(fit.values, 2 + 3 * furthest, rtol=1e-6, atol=1e-6)
     with pytest.raises(ValueError, match="empty='raise': 2 of 3 queries"):
         attend_local(queries, keys, values, "epanechnikov", **options, empty="raise")
 
@@ -239,8 +240,30 @@ def test_far_from_the_data_is_not_zero():
     theirs = KernelReg(values, keys, "c", reg_type="ll", bw=[0.05]).fit(queries)[0]
     np.testing.assert_allclose(theirs[1:], 0, atol=1e-12)
     fit = attend_local(queries, keys, values, bandwidth=0.05)
-    assert fit.values[0] == pytest.approx(5 + 2 * 1.3, rel=1e-6)  # the line goes on
+    assert 7 < fit.values[0] < 5 + 2 * 1.3  # the line goes on for three deviations
     np.testing.assert_allclose(fit.values[1:], 7, atol=0.05)  # the nearest row's value
+    wide = attend_local(queries, keys, values, bandwidth=10.0)
+    assert wide.values[0] == pytest.approx(5 + 2 * 1.3, rel=1e-6)
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "laplacian", "epanechnikov"])
+@pytest.mark.parametrize("d", [1, 3])
+@pytest.mark.parametrize("degree", [1, 2])
+def test_bound_of_extrapolation(kernel, d, degree):
+    """Values are within 3 deviations for each term of the mean in their window."""
+    rng = np.random.default_rng(0)
+    keys, values = rng.standard_t(2, size=(40, d)), rng.standard_t(2, size=(40, 1))
+    queries = np.append(rng.normal(size=(40, d)) * 10.0 ** rng.uniform(-1, 6, (40, 1)), keys)
+    queries = queries.reshape(-1, d)
+    for bandwidth in (0.1, 1.0, 10.0):
+        options = dict(kernel=kernel, bandwidth=bandwidth)
+        found = attend_local(queries, keys, values, degree=degree, **options).values
+        columns = np.hstack([values, values**2])
+        mean, squares = attend(queries, keys, columns, **options)[0].T
+        deviation = np.sqrt((squares - mean**2).clip(0))
+        n_terms = d if degree == 1 else d + d * (d + 1) // 2
+        bound = 3 * np.sqrt(n_terms) * deviation
+        assert (np.abs(found[:, 0] - mean) <= bound * (1 + 1e-9) + 1e-6).all()
 
 
 @pytest.mark.filterwarnings("ignore:After 0.17:FutureWarning")

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from every_kernel import DENSITIES
 from scipy.integrate import quad
+from slow_background import slow_background
 
 from sklearn_attention import Columns
 from sklearn_attention import bandwidth as bw
@@ -71,7 +72,8 @@ class TestLikelihood:
         for i, row in enumerate(rows):
             others = np.arange(len(rows)) != i
             density = slow_density(kernel, row, rows[others], weights[others], BANDWIDTH)
-            log_density = math.log(density) if density > 0 else math.log(np.finfo(float).tiny)
+            share, background = slow_background(rows, row, COLUMNS, weights)
+            log_density = math.log((1 - share) * density + share * background)
             expected += weights[i] * log_density / weights.sum()
         value = bw.DensityLikelihood(rows, kernel, columns=COLUMNS, sample_weight=weights)(
             BANDWIDTH
@@ -94,20 +96,19 @@ class TestLikelihood:
         assert parts[0] == pytest.approx(whole[0], rel=1e-13)
         np.testing.assert_allclose(parts[1], whole[1], rtol=1e-12)
 
-    def test_a_row_out_of_reach(self):
-        X = np.array([[0.0], [0.1], [0.2], [100.0]])
-        value, gradient = bw.DensityLikelihood(X, Epanechnikov())([1.0], eval_gradient=True)
-        near, slope = bw.DensityLikelihood(X[:3], Epanechnikov())([1.0], eval_gradient=True)
-        # Its absence changes the others by the factor 2 / 3, and not their slope.
-        tiny = math.log(np.finfo(float).tiny)
-        assert value == pytest.approx((3 * (near + math.log(2 / 3)) + tiny) / 4)
-        assert gradient == pytest.approx(slope * 3 / 4)
+    @pytest.mark.parametrize("kernel", [Gaussian(), Epanechnikov()])
+    def test_rows_out_of_reach_have_the_background(self, kernel):
+        X = np.array([[0.0], [1.0], [50.0]])
+        value, gradient = bw.DensityLikelihood(X, kernel)([1e-3], eval_gradient=True)
+        densities = [share * g for share, g in (slow_background(X, x) for x in X)]
+        assert value == pytest.approx(np.mean(np.log(densities)), rel=1e-12)
+        assert gradient == 0
 
-    def test_far_beyond_underflow(self):
-        likelihood = bw.DensityLikelihood(np.array([[0.0], [1.0]]), Gaussian())
-        value, gradient = likelihood([1e-3], eval_gradient=True)
-        assert value == pytest.approx(-0.5e6 - math.log(1e-3) - 0.5 * math.log(2 * math.pi))
-        assert gradient == pytest.approx([1e9 - 1e3])
+    def test_an_outlier_costs_about_what_the_background_does(self):
+        x = np.random.default_rng(0).normal(size=(100, 1))
+        near = bw.DensityLikelihood(x, Gaussian())([0.5])
+        far = bw.DensityLikelihood(np.append(x, [[1e8]], axis=0), Gaussian())([0.5])
+        assert near - 0.7 < far < near
 
 
 class TestLeastSquares:
@@ -247,19 +248,25 @@ class TestConditionalLikelihood:
             others = np.arange(len(rows)) != i
             w = weights[others] * K[i, others]
             spread = Gaussian()([[y[i] / 0.7]], y[others, None] / 0.7)[0] / 0.7
-            density = w @ spread / w.sum() if w.sum() > 0 else np.finfo(float).tiny
-            total += weights[i] * math.log(density)
+            density = w @ spread / w.sum() if w.sum() > 0 else 0.0
+            share, background = slow_background(y[:, None], y[[i]], weights=weights)
+            total += weights[i] * math.log((1 - share) * density + share * background)
         value = bw.ConditionalLikelihood(
             rows, y, kernel, Gaussian(), columns=COLUMNS, sample_weight=weights
         )([*BANDWIDTH, 0.7])
         assert value == pytest.approx(total / weights.sum(), rel=1e-11)
 
     def test_targets_in_reach_may_be_of_rows_far_away(self):
-        X, y = np.array([[0.0], [1.0], [50.0]]), np.array([0.0, 10.0, 0.5])
+        X, y = np.array([[0.0], [1.0], [7.0]]), np.array([0.0, 10.0, 0.5])
         value = bw.ConditionalLikelihood(X, y, Gaussian(), Epanechnikov())([1.0, 1.0])
-        spread = math.log(0.75 * (1 - 0.5**2))
-        first, last = spread - 1250 + 0.5, spread - 1250 + 1200.5
-        assert value == pytest.approx((first + last + math.log(np.finfo(float).tiny)) / 3)
+        spread = 0.75 * (1 - 0.5**2)
+        densities = [spread * math.exp(-24.5) / (math.exp(-24.5) + math.exp(-0.5)), 0.0]
+        densities.append(spread * math.exp(-24.5) / (math.exp(-24.5) + math.exp(-18)))
+        expected = 0.0
+        for target, density in zip(y, densities, strict=True):
+            share, background = slow_background(y[:, None], [target])
+            expected += math.log((1 - share) * density + share * background) / 3
+        assert value == pytest.approx(expected, rel=1e-11)
 
     @pytest.mark.parametrize("kernel", ["laplacian", "matern32", "gaussian"])
     def test_one_feature_given(self, kernel, rows):

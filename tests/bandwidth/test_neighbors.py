@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from slow_local import slow_local
 
 from sklearn_attention import Columns
 from sklearn_attention._spread import feature_spread
@@ -33,11 +34,8 @@ def brute_force(X, values, kernel, k, weight, columns=None, degree=0):
         scaled = X.copy()
         scaled[:, columns] = Z[:, columns] / h
         w = kernel(scaled[[i]], scaled[others])[0] * weight[others]
-        design = np.ones((len(w), 1))
-        if degree:
-            design = np.column_stack([design, (Z[others] - Z[i])[:, columns]])
-        root = np.sqrt(w)[:, None]
-        fit = np.linalg.lstsq(root * design, root * values[others])[0][0]
+        scale = np.ones(X.shape[1])
+        fit, _ = slow_local(Z[i], Z[others], values[others], w, degree, scale)
         total += weight[i] * ((values[i] - fit) ** 2).mean()
     return total / weight.sum()
 

@@ -219,6 +219,7 @@ class TestLeaveOneOut:
         values = (np.sin(3 * X[:, 0]) + noise)[:, None]
         _, _, results, doubts, *_ = select_bandwidth(X, values, Gaussian(), "penalized-loo")
         assert "leave-one-out error is flat" in doubts[0]
+        assert "set gap to about n_samples ** (1 / 3)" in doubts[0]
         freedom = results["degrees_of_freedom"]
         assert (np.diff(results["bandwidth"][:, 0]) > 0).all()
         assert freedom[0] > freedom[-1]
@@ -236,6 +237,7 @@ class TestLeaveOneOut:
         )
         found = select_bandwidth(X, values, Gaussian())
         assert "ended at the narrowest bandwidth" in found.doubts[0]
+        assert "set gap to about n_samples ** (1 / 3) if rows are in order" in found.doubts[0]
 
     @pytest.mark.slow
     def test_a_period_is_not_carried_over(self):

@@ -9,7 +9,7 @@ from leave_one_out import leave_one_out_error
 from slow_cases import one_in
 
 from sklearn_attention import Columns
-from sklearn_attention.attention import Scores, local_rows
+from sklearn_attention.attention import LeaveOneOut, Scores
 from sklearn_attention.bandwidth import (
     corrected_akaike,
     generalized_cross_validation,
@@ -119,18 +119,10 @@ def test_value_is_the_criterion_at_the_bandwidths(criterion, degree, weighted):
         sample_weight=weight, random_state=0,
     )  # fmt: skip
     kernel = mixed_kernel(Gaussian(), COLUMNS, h)
-    w = np.ones(60) if weight is None else weight
-    kept = w > 0
-    rows = local_rows(
-        X, X, values, kernel, bandwidth=np.where([True, False, False, False], h, 1),
-        degree=degree, sample_weight=w,
-    )  # fmt: skip
-    left_out = rows.left_out[np.arange(60), np.arange(60)]
-    errors = [((fit - values)[kept] ** 2).mean(axis=1) for fit in (left_out, rows.values)]
-    scores = Scores(
-        *(np.average(error, weights=w[kept]) for error in errors),
-        np.diag(rows.smoother)[kept].sum(),
-    )
+    bandwidth = np.where([True, False, False, False], h, 1)
+    options = dict(bandwidth=bandwidth, degree=degree, sample_weight=weight)
+    scores = Scores(*np.ravel(LeaveOneOut(X, values, kernel, **options).scores([1.0])))
+    kept = np.ones(60) if weight is None else weight > 0
     expected = {
         "loo": scores.left_out,
         "gcv": generalized_cross_validation(scores, kept.sum()),

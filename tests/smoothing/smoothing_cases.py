@@ -7,8 +7,11 @@ import pandas as pd
 from sklearn.base import clone
 
 from sklearn_attention import LocalPolynomialRegressor, NadarayaWatsonRegressor
+from sklearn_attention.attention import local_rows
 from sklearn_attention.bandwidth import AdaptiveBandwidth
 from sklearn_attention.kernels import ProductKernel
+from sklearn_attention.smoothing._error_growth import ErrorGrowth
+from sklearn_attention.smoothing._fitted_smoother import FittedSmoother
 
 DEGREES = [0, 1, 2]
 LEVELS = ["small", "medium", "large"]
@@ -84,3 +87,38 @@ def jackknife_plus(values, errors, coverage):
         return -math.inf, math.inf
     lower, upper = np.sort(values - errors), np.sort(values + errors)
     return lower[n - rank], upper[rank - 1]
+
+
+def growth_at(model, queries):
+    """Growth of the model's errors, and how much it is at queries."""
+    smoother = FittedSmoother.of(model)
+    growth = ErrorGrowth.of(smoother)
+    return growth, growth.at(queries, smoother.local_rows(queries).smoother)
+
+
+def rows_at(model, queries, degree, factor, weighted=True):
+    """What training rows do at a multiple of the model's bandwidth."""
+    bandwidth = model.columns_.divisors(factor * model.bandwidth_)
+    return local_rows(
+        queries, model.keys_, model.values_.reshape(len(model.keys_), -1), model.kernel_,
+        degree=degree, bandwidth=bandwidth, query_scale=FittedSmoother.of(model).scale(queries),
+        sample_weight=model.key_weights_ if weighted else present(model),
+    )  # fmt: skip
+
+
+def present(model):
+    """Weights of rows that count alike where they are at all."""
+    return (FittedSmoother.of(model).counts > 0).astype(float)
+
+
+def window_of(model, n_rows):
+    """The multiple of the bandwidth at which rows' own shares are one in so many.
+
+    Cells of categories may be too small for that, however wide the window.
+    """
+    seen = np.flatnonzero(present(model))
+    for factor in 2.0 ** np.arange(0, 10, 0.5):
+        own = rows_at(model, model.keys_, 0, factor, weighted=False).weights[seen, seen]
+        if own.sum() <= len(seen) / n_rows:
+            break
+    return factor

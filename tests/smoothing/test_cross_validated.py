@@ -66,7 +66,9 @@ class TestSearch:
         scores = []
         for kernel in ("gaussian", "tricube"):
             for degree in (0, 1, 2):
-                model = LocalPolynomialRegressor(kernel, bandwidth=0.8, degree=degree)
+                model = LocalPolynomialRegressor(
+                    kernel, bandwidth=0.8, degree=degree, empty="nearest"
+                )
                 errors = [
                     y[i] - model.fit(np.delete(X, i, 0), np.delete(y, i)).predict(X[[i]])[0]
                     for i in range(12)
@@ -76,6 +78,7 @@ class TestSearch:
         assert ours.best_index_ == np.argmax(scores)
         assert ours.degree_ == ours.best_params_["degree"]
         winner = LocalPolynomialRegressor(**ours.best_params_).fit(X, y)
+        assert ours.empty == winner.empty == "widen"
         np.testing.assert_allclose(ours.predict(X), winner.predict(X), rtol=1e-12)
 
     @pytest.mark.parametrize("weighted", [False, True])
@@ -90,7 +93,7 @@ class TestSearch:
         for params, score in zip(
             model.cv_results_["params"], model.cv_results_["mean_test_score"], strict=True
         ):
-            one = LocalPolynomialRegressor(**params).fit(X, y, weight)
+            one = LocalPolynomialRegressor(**params, empty="nearest").fit(X, y, weight)
             if criterion == "loo":
                 squares = (one.loo_residuals_**2).mean(axis=1)
                 expected = np.average(squares, weights=counts)
@@ -171,8 +174,8 @@ class TestCompany:
     @pytest.mark.parametrize("estimator", CLASSES)
     def test_knows_what_the_regressors_know(self, data, estimator):
         X, y = data
-        model = estimator(["gaussian"], [0.3, 0.6]).fit(X, y)
-        given = LocalPolynomialRegressor(**model.best_params_)
+        model = estimator(["gaussian"], [0.3, 0.6], empty="nearest").fit(X, y)
+        given = LocalPolynomialRegressor(**model.best_params_, empty=model.empty)
         if estimator is NadarayaWatsonCV:
             given.set_params(degree=0)
         given.fit(X, y)

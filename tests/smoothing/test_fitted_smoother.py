@@ -27,7 +27,8 @@ def test_effects_make_the_predictions(case):
 def test_left_out_is_what_models_without_a_row_predict(kind):
     ((_, model, X, y, weight),) = (case for case in CASES if case[0] == kind)
     model = clone(model).fit(X, y, weight)
-    here, left_out = FittedSmoother.of(model).left_out(X[:4])
+    here, effects, left_out = FittedSmoother.of(model).left_out(X[:4])
+    np.testing.assert_allclose(effects, model.smoother_matrix(X[:4]), atol=1e-9)
     np.testing.assert_allclose(here.reshape(model.predict(X[:4]).shape), model.predict(X[:4]))
     for i in (0, 7):
         expected = refit_without(model, X, y, i, weight).predict(take(X, range(4)))
@@ -50,6 +51,19 @@ def test_a_factor_widens_windows_of_any_kind(data, adaptive):
     weights /= weights.sum(axis=1, keepdims=True)
     wide = smoother.replace(factor=3.0)
     np.testing.assert_allclose(wide.weights(X[:6]), weights, rtol=1e-9)
+
+
+def test_some_of_the_rows(data):
+    X, y = data
+    weight = np.arange(40.0)
+    model = LocalPolynomialRegressor(bandwidth=0.5).fit(X, y, weight)
+    part = LocalPolynomialRegressor(bandwidth=0.5).fit(X[5:], y[5:], weight[5:])
+    smoother = FittedSmoother.of(model)
+    np.testing.assert_allclose(smoother.take(weight > 4).predict(X), part.predict(X))
+    np.testing.assert_array_equal(smoother.unweighted.key_weights, weight > 0)
+    whole = FittedSmoother.of(LocalPolynomialRegressor(bandwidth=0.5).fit(X, y))
+    assert whole.take(slice(5)).key_weights is None
+    assert whole.unweighted is whole
 
 
 def test_nothing_computed_goes_to_another_smoother(data):

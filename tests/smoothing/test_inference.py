@@ -16,7 +16,7 @@ def test_rows_not_looked_at_do_not_matter(moved):
         values, scale = rng.normal(size=(5, 2)), rng.uniform(0.1, 3, size=(5, 2))
         left_out = values[:, None] + moved * rng.normal(size=(5, n, 2))
         for coverage in (0.02, 0.5, 0.77, 0.9):
-            intervals = JackknifeIntervals(sizes, np.ones(n), coverage)
+            intervals = JackknifeIntervals(sizes, coverage)
             found = intervals.around(values, left_out, scale)
             for q, output in np.ndindex(5, 2):
                 errors = scale[q, output] * sizes[:, output]
@@ -26,10 +26,11 @@ def test_rows_not_looked_at_do_not_matter(moved):
 
 def test_few_rows_are_looked_at_where_none_moves_the_prediction_far():
     rng = np.random.default_rng(0)
-    intervals = JackknifeIntervals(np.abs(rng.normal(size=(10_000, 1))), np.ones(10_000), 0.9)
-    rows, errors, _, _ = intervals._near_the_end(0, 1e-4)
+    intervals = JackknifeIntervals(np.abs(rng.normal(size=(10_000, 1))), 0.9)
+    rows, errors, place = intervals._near_the_end(0, 1e-4)
     assert 1 <= len(rows) < 20
     assert np.ptp(errors) < 5e-4
+    assert 0 <= place < len(rows)
 
 
 def test_weighted_quantiles_by_walking_through_the_values():

@@ -26,13 +26,26 @@ def test_sizes_are_large_where_errors_are():
     x = np.linspace(0, 1, 120)
     y = np.where(x < 0.5, 0.05, 1.0) * rng.normal(size=120)
     model = NadarayaWatsonRegressor(bandwidth=0.1).fit(x[:, None], y)
-    here, there = local_sizes(FittedSmoother.of(model), np.array([[0.1], [0.9]]), 0)
-    assert here[1] > 5 * here[0] > 0
+    smoother, queries = FittedSmoother.of(model), np.array([[0.1], [0.9]])
     errors = np.abs(model.loo_residuals_)
+    here, there = local_sizes(smoother, queries, errors[:, None], 0)
+    assert here[1] > 5 * here[0] > 0
     np.testing.assert_allclose(there.mean(), errors.mean(), rtol=0.2)
     # A row's own error has no say in its own size.
     window, _ = model._memo["spread"]
-    weights = FittedSmoother.of(model).replace(**window).weights(x[:, None])
+    weights = smoother.replace(**window).weights(x[:, None])
     np.fill_diagonal(weights, 0)
     expected = weights @ errors / weights.sum(axis=1)
     np.testing.assert_allclose(there[:, 0], expected, rtol=1e-7)
+
+
+def test_rows_count_alike_whatever_their_weights(data):
+    X, y = data
+    weight = np.random.default_rng(0).uniform(0.1, 10, 40) * (np.arange(40) > 5)
+    model = NadarayaWatsonRegressor(bandwidth=0.2).fit(X, y, weight)
+    kept = NadarayaWatsonRegressor(bandwidth=0.2).fit(X[6:], y[6:])
+    weighted, alike = (FittedSmoother.of(each) for each in (model, kept))
+    assert widened(weighted, 10).factor == widened(alike, 10).factor
+    found = widened(weighted, 10).weights(X[:3])
+    np.testing.assert_allclose(found[:, 6:], widened(alike, 10).weights(X[:3]), rtol=1e-9)
+    np.testing.assert_array_equal(found[:, :6], 0)

@@ -61,8 +61,9 @@ class TestPrediction:
             ("size", LiRacine(lam=0.4), [2]),
         ])  # fmt: skip
         weight = np.random.default_rng(1).uniform(0.5, 2, N)
-        ours = LocalPolynomialRegressor(kernel, bandwidth=LAMBDAS, degree=degree)
-        theirs = LocalPolynomialRegressor(product, bandwidth=[0.7, 1.0, 1.0], degree=degree)
+        options = dict(degree=degree, empty="nearest")
+        ours = LocalPolynomialRegressor(kernel, bandwidth=LAMBDAS, **options)
+        theirs = LocalPolynomialRegressor(product, bandwidth=[0.7, 1.0, 1.0], **options)
         ours.fit(frame, y, weight)
         theirs.fit(as_codes(frame), y, weight)
         codes = as_codes(frame)
@@ -165,11 +166,12 @@ class TestChoice:
     @pytest.mark.parametrize("degree", DEGREES)
     def test_loo_score(self, data, degree):
         frame, y = data
-        model = LocalPolynomialRegressor(bandwidth="loo", degree=degree).fit(frame, y)
+        model = LocalPolynomialRegressor(bandwidth="loo", degree=degree, empty="nearest")
+        model.fit(frame, y)
         assert model.criterion_value_ == pytest.approx(
             np.mean(model.loo_residuals_**2), rel=1e-8
         )
-        given = LocalPolynomialRegressor(bandwidth=model.bandwidth_, degree=degree)
+        given = clone(model).set_params(bandwidth=model.bandwidth_)
         np.testing.assert_allclose(given.fit(frame, y).predict(frame), model.predict(frame))
 
     @pytest.mark.parametrize("bandwidth", [0.5, "scott", "silverman"])

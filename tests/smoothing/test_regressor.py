@@ -349,7 +349,10 @@ class TestBadInput:
             ({"bandwidth": 0}, "bandwidth=0 is not valid.*greater than 0"),
             ({"bandwidth": -1.0}, "bandwidth=-1.0 is not valid"),
             ({"bandwidth": [1.0, 2.0]}, r"shape \(2,\), but there are 3 features"),
-            ({"bandwidth": "lool"}, r"bandwidth='lool' is unknown: choose from \['aicc', "),
+            (
+                {"bandwidth": "lool"},
+                r"bandwidth='lool' is unknown: did you mean 'loo'\? choose from \['aicc', ",
+            ),
             ({"bandwidth": None}, "bandwidth=None is not valid"),
             ({"bandwidth": True}, "bandwidth=True is not valid"),
             ({"kernel": "gauss"}, r"kernel='gauss' is unknown: did you mean 'gaussian'"),

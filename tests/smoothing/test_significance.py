@@ -94,6 +94,20 @@ def test_several_outputs_and_weights(frame):
     np.testing.assert_allclose(found.statistics, expected, rtol=1e-9)
 
 
+@pytest.mark.parametrize(("size", "target_size"), [(1, 1e300), (1, 1e-300), (1e-300, 1)])
+def test_units_do_not_matter(frame, size, target_size):
+    X = frame[["length", "color"]]
+    y = np.sin(X["length"].to_numpy()) + (X["color"] == "red").to_numpy()
+    tests = [
+        NadarayaWatsonRegressor(bandwidth=[0.8 * size, 0.2])
+        .fit(X.assign(length=X["length"] * size), y * target_size)
+        .feature_significance(9)
+        for size, target_size in [(1, 1), (size, target_size), (1, 1e-50)]
+    ]
+    np.testing.assert_array_equal(tests[1].p_values, tests[0].p_values)
+    np.testing.assert_allclose(tests[2].statistics, tests[0].statistics / 1e100, rtol=1e-9)
+
+
 def test_rows_of_weight_0_are_not_there():
     rng = np.random.default_rng(4)
     X, y = rng.normal(size=(40, 2)), rng.normal(size=40)

@@ -2,20 +2,28 @@
 
 import itertools
 import math
-import random
 
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import norm
 from sklearn.base import clone
 from slow_cases import slow_but
-from smoothing_cases import CASES, DEGREES, frame_of, jackknife_plus, refit_without, take
+from smoothing_cases import (
+    CASES,
+    DEGREES,
+    frame_of,
+    growth_at,
+    jackknife_plus,
+    refit_without,
+    rows_at,
+    take,
+    window_of,
+)
 
 from sklearn_attention import LocalPolynomialRegressor, NadarayaWatsonRegressor
-from sklearn_attention.attention import local_rows
 from sklearn_attention.datasets import make_smoothing_curve
 from sklearn_attention.smoothing import _training_rows, _uncertainty
+from sklearn_attention.smoothing._error_growth import ErrorGrowth
 from sklearn_attention.smoothing._fitted_smoother import FittedSmoother
 
 
@@ -35,11 +43,17 @@ class TestIntervals:
             queries = queries + 0.05
         join = pd.concat if isinstance(X, pd.DataFrame) else np.concatenate
         values, errors = np.empty((len(y), 6)), np.empty(len(y))
+        smoother = FittedSmoother.of(model)
+        growth, rows = ErrorGrowth.of(smoother), model._read_rows(queries)
+        scale = growth.at(rows, smoother.local_rows(rows).smoother)[:, 0]
         for i in range(len(y)):
             found = refit_without(model, X, y, i).predict(join([queries, take(X, [i])]))
-            values[i], errors[i] = found[:6], abs(y[i] - found[6])
+            values[i] = found[:6]
+            errors[i] = abs(y[i] - found[6]) / growth.at_rows[i, 0]
         for coverage in (0.5, 0.8, 0.9):
-            expected = [jackknife_plus(values[:, q], errors, coverage) for q in range(6)]
+            expected = [
+                jackknife_plus(values[:, q], scale[q] * errors, coverage) for q in range(6)
+            ]
             found = model.predict_interval(queries, coverage)
             np.testing.assert_allclose(found, expected, rtol=0, atol=1e-7)
 
@@ -80,28 +94,37 @@ class TestIntervals:
         if not finite:
             np.testing.assert_array_equal(found, [[-np.inf, np.inf]] * n)
 
-    def test_weights_count_rows(self, data):
-        # Twins differ in what leaves with them; far-apart rows do not notice.
+    def test_rows_of_weight_0_are_not_there(self):
         x = np.arange(12.0)
         y = np.sin(x)
         model = NadarayaWatsonRegressor(bandwidth=1.5)
-        zero = np.where(np.arange(12) < 10, 1.0, 0.0)
-        weighted = clone(model).fit(x[:, None], y, zero)
+        weighted = clone(model).fit(x[:, None], y, np.where(x < 10, 1.0, 0.0))
         dropped = clone(model).fit(x[:10, None], y[:10])
         for coverage in (0.5, 0.9):
             np.testing.assert_allclose(
                 weighted.predict_interval([[3.3]], coverage),
                 dropped.predict_interval([[3.3]], coverage),
             )
-        # A row of weight 3 counts as three errors: 0.75 of 12 + 1 are reached there.
-        three = np.where(np.arange(10) == 4, 3.0, 1.0)
-        heavy = clone(model).fit(x[:10, None], y[:10], three)
-        others = [refit_without(heavy, x[:10, None], y[:10], i, three) for i in range(10)]
-        errors = np.abs([y[i] - other.predict([[x[i]]])[0] for i, other in enumerate(others)])
-        values = np.array([other.predict([[3.3]])[0] for other in others])
-        counts = three.astype(int)
-        expected = jackknife_plus(np.repeat(values, counts), np.repeat(errors, counts), 0.75)
-        np.testing.assert_allclose(heavy.predict_interval([[3.3]], 0.75)[0], expected)
+
+    def test_are_as_wide_as_rows_around_them_are_precise(self):
+        # The deviation of the noise is 1 / sqrt(weight), which grows nearly fivefold.
+        def draw(n):
+            x = rng.uniform(size=n)
+            deviations = 0.1 + 0.4 * x
+            return x, np.sin(6 * x) + deviations * rng.normal(size=n), deviations**-2
+
+        widths, inside, rng = [], [], np.random.default_rng(0)
+        for _ in range(4):
+            (x, y, weights), (fresh, new, _) = draw(150), draw(400)
+            model = LocalPolynomialRegressor(bandwidth=0.1).fit(x[:, None], y, weights)
+            lower, upper = model.predict_interval(fresh[:, None]).T
+            held = (lower <= new) & (new <= upper)
+            inside.append([held[fresh < 0.3].mean(), held[fresh > 0.7].mean()])
+            widths.append(np.diff(model.predict_interval([[0.1], [0.9]]), axis=1)[:, 0])
+        quiet, loud = np.mean(widths, axis=0)
+        assert 2.5 < loud / quiet < 4.2
+        assert 0.82 < np.mean(inside, axis=0).min()
+        assert np.mean(inside, axis=0).max() < 0.97
 
     def test_heteroscedastic_ones_follow_the_noise(self):
         def draw(n, rng):
@@ -201,9 +224,12 @@ class TestStandardDeviation:
     def test_is_the_local_average_of_squared_errors(self, kind, degree):
         ((_, model, X, y, weight),) = (case for case in CASES if case[0] == f"{kind}-{degree}")
         model = clone(model).fit(X, y, weight)
-        # The weights of the kernel, whatever polynomial is fitted with them.
-        averages = clone(model).set_params(degree=0).fit(X, y, weight)
-        expected = np.sqrt(averages.smoother_matrix(X) @ model.loo_residuals_**2)
+        # The weights of the kernel, whatever polynomial is fitted with them: rows count alike.
+        averages = clone(model).set_params(degree=0).fit(X, y)
+        growth, scale = growth_at(model, model.keys_)
+        errors = model.loo_residuals_.reshape(len(y), -1) / growth.at_rows
+        expected = scale * np.sqrt(averages.smoother_matrix(X) @ errors**2)
+        expected = expected.reshape(y.shape)
         found, std = model.predict(X, return_std=True)
         np.testing.assert_array_equal(found, model.predict(X))
         assert std.shape == y.shape
@@ -226,35 +252,12 @@ class TestStandardDeviation:
             model.predict(data[0], return_std=True)
 
 
-def rows_at(model, queries, degree, factor):
-    """What training rows do at a multiple of the model's bandwidth."""
-    bandwidth = model.columns_.divisors(factor * model.bandwidth_)
-    return local_rows(
-        queries, model.keys_, model.values_.reshape(len(model.keys_), -1), model.kernel_,
-        degree=degree, bandwidth=bandwidth, query_scale=FittedSmoother.of(model).scale(queries),
-        sample_weight=model.key_weights_,
-    )  # fmt: skip
-
-
-def window_of(model, n_rows):
-    """The multiple of the bandwidth at which rows' own shares are one in so many.
-
-    Cells of categories may be too small for that, however wide the window.
-    """
-    counts = FittedSmoother.of(model).counts
-    seen = np.flatnonzero(counts)
-    for factor in 2.0 ** np.arange(0, 10, 0.5):
-        own = rows_at(model, model.keys_, 0, factor).weights[seen, seen]
-        if own.sum() <= counts.sum() / n_rows:
-            break
-    return factor
-
-
 def places_and_weights(model, query):
     """The conditional distribution at one query, from the kernel's weights alone."""
-    weights = rows_at(model, query, 0, window_of(model, 40)).weights[0]
-    errors = model.loo_residuals_
-    return model.predict(query)[0] + errors - weights @ errors, weights
+    weights = rows_at(model, query, 0, window_of(model, 40), weighted=False).weights[0]
+    growth, scale = growth_at(model, query)
+    errors = model.loo_residuals_ / growth.at_rows[:, 0]
+    return model.predict(query)[0] + scale[0, 0] * (errors - weights @ errors), weights
 
 
 class TestDistribution:
@@ -360,9 +363,10 @@ class TestDistribution:
             own = (frame["color"] == color).to_numpy()
             # A median is an error of the query's own color, moved by the same for all errors.
             low, high = model.predict_quantiles(frame[own], [0.01, 0.99]).T
-            errors = model.loo_residuals_[own]
-            np.testing.assert_allclose(high - low, np.ptp(errors))
-            rest = (median[own] - low)[:, None] - (errors - errors.min())
+            growth, scale = growth_at(model, model.keys_[own])
+            errors = (model.loo_residuals_ / growth.at_rows[:, 0])[own]
+            np.testing.assert_allclose(high - low, scale[:, 0] * np.ptp(errors))
+            rest = (median[own] - low)[:, None] - scale * (errors - errors.min())
             np.testing.assert_allclose(np.abs(rest).min(axis=1), 0, atol=1e-9)
 
     def test_without_errors_there_is_no_distribution(self, data):
@@ -423,130 +427,6 @@ class TestDistribution:
         model = NadarayaWatsonRegressor("boxcar", bandwidth=0.7, empty="nan").fit(*data)
         assert np.isnan(model.predict_quantiles([[9.0, 9.0]])).all()
         assert np.isnan(model.predict_cdf([[9.0, 9.0]], [0.0])).all()
-
-
-# Bandwidths at which averages, lines and parabolas are nearest to the curve of the test.
-BEST = {0: 0.029, 1: 0.036, 2: 0.085}
-
-
-class TestBands:
-    @pytest.mark.parametrize("kind", ["plain", "weights", "absent", "outputs", "frame", "knn"])
-    @pytest.mark.parametrize("degree", DEGREES)
-    def test_pointwise_are_the_explicit_sum(self, kind, degree):
-        ((_, model, X, y, weight),) = (case for case in CASES if case[0] == f"{kind}-{degree}")
-        model = clone(model).fit(X, y, weight)
-        counts = np.ones(len(y)) if weight is None else weight
-        errors = model.loo_residuals_.reshape(len(y), -1)
-        queries = model.keys_[:7]
-        factor = window_of(model, 20)
-        assert factor > 1 or weight is not None
-        variance = rows_at(model, queries, 0, factor).weights @ errors**2
-        band_degree, share = {0: (1, 0.8), 1: (2, 1.0), 2: (2, 0.6)}[degree]
-        local = rows_at(model, queries, band_degree, share)
-        effect = np.zeros(7)
-        for i in np.flatnonzero(counts):
-            effect += local.smoother[:, i] ** 2 / counts[i]
-        width = norm.ppf(0.975) * np.sqrt(variance * effect[:, None])
-        expected = np.stack([local.values - width, local.values + width], axis=1)
-        found = model.confidence_band(take(X, np.arange(7)), 0.95)
-        np.testing.assert_allclose(found.reshape(expected.shape), expected, atol=1e-9)
-        assert found.shape == (7, 2, *y.shape[1:])
-
-    def test_of_many_features_are_around_lines(self):
-        rng = np.random.default_rng(0)
-        X = rng.uniform(size=(60, 11))
-        y = X @ np.arange(11)
-        model = LocalPolynomialRegressor(bandwidth=2.0).fit(X, y)
-        narrow = clone(model).set_params(bandwidth=1.0).fit(X, y)
-        center = model.confidence_band(X[:5]).mean(axis=1)
-        np.testing.assert_allclose(center, narrow.predict(X[:5]))
-
-    @pytest.mark.parametrize("degree", DEGREES)
-    def test_simultaneous_are_wider_by_one_factor(self, data, degree):
-        X, y = data
-        model = LocalPolynomialRegressor(bandwidth=0.5, degree=degree).fit(X, y)
-        pointwise = np.diff(model.confidence_band(X), axis=1)[:, 0]
-        together = np.diff(model.confidence_band(X, simultaneous=True), axis=1)[:, 0]
-        factors = together / pointwise
-        np.testing.assert_allclose(factors, factors[0])
-        assert factors[0] > 1.2
-        wider = model.confidence_band(X, 0.99, simultaneous=True)
-        assert (np.diff(wider, axis=1)[:, 0] > together).all()
-        # At a single query there is no difference but that of the draws.
-        one = np.diff(model.confidence_band(X[:1], simultaneous=True, n_resamples=20_000))
-        assert one[0, 0] == pytest.approx(pointwise[0], rel=0.03)
-
-    @pytest.mark.parametrize(
-        ("noise", "n_seeds", "n_resamples", "least"),
-        [
-            ("growing", 16, 50, 0.65),  # three deviations of so few curves below .9
-            pytest.param("growing", 40, 200, 0.8, marks=pytest.mark.slow),
-            pytest.param("same", 40, 200, 0.8, marks=pytest.mark.slow),
-        ],
-    )
-    @pytest.mark.parametrize("degree", slow_but([1], DEGREES))
-    def test_hold_the_curve(self, degree, noise, n_seeds, n_resamples, least):
-        x = np.linspace(0, 1, 200)
-        truth, grid = np.sin(9 * x), x[::4, None]
-        scale = 0.3 if noise == "same" else 0.1 + 0.4 * x
-        held, at_points = [], []
-        for seed in range(n_seeds):
-            y = truth + scale * np.random.default_rng(seed).normal(size=200)
-            # The bandwidth that predicts best: with less, there is no bias to correct.
-            model = LocalPolynomialRegressor(bandwidth=BEST[degree], degree=degree)
-            model.fit(x[:, None], y)
-            for found, options in ((at_points, {}), (held, {"simultaneous": True})):
-                lower, upper = model.confidence_band(grid, n_resamples=n_resamples, **options).T
-                found.append((lower <= truth[::4]) & (truth[::4] <= upper))
-        assert 0.87 <= np.mean(at_points) <= 0.96
-        assert least <= np.mean(np.all(held, axis=1)) <= 0.99
-
-    def test_widths_follow_the_noise(self):
-        rng = np.random.default_rng(0)
-        x = np.linspace(0, 1, 400)
-        y = np.sin(6 * x) + np.where(x < 0.5, 0.1, 1.0) * rng.normal(size=400)
-        model = LocalPolynomialRegressor(bandwidth=0.05).fit(x[:, None], y)
-        quiet, loud = np.diff(model.confidence_band([[0.25], [0.75]]), axis=1)[:, 0]
-        assert 5 < loud / quiet < 20
-
-    def test_with_queries_that_no_row_reaches(self):
-        x = np.linspace(0, 1, 50)
-        model = NadarayaWatsonRegressor("epanechnikov", bandwidth=0.2, empty="nan")
-        model.fit(x[:, None], np.sin(9 * x))
-        for simultaneous in (False, True):
-            found = model.confidence_band([[0.5], [3.0]], simultaneous=simultaneous)
-            assert np.isfinite(found[0]).all()
-            assert np.isnan(found[1]).all()
-
-    def test_what_they_are_not_for(self, data):
-        signed = NadarayaWatsonRegressor("silverman", bandwidth=0.8).fit(*data)
-        with pytest.raises(ValueError, match=r"takes negative values, and confidence_band"):
-            signed.confidence_band(data[0])
-        alone = NadarayaWatsonRegressor("boxcar", bandwidth=0.01, empty="nan").fit(*data)
-        with pytest.raises(ValueError, match=r"confidence_band needs every leave-one-out"):
-            alone.confidence_band(data[0])
-
-    def test_draws_are_seeded_and_local(self, data):
-        model = LocalPolynomialRegressor(bandwidth=0.5).fit(*data)
-        before = np.random.get_state()[1].copy(), random.getstate()  # noqa: NPY002
-
-        def band(seed):
-            return model.confidence_band(data[0], simultaneous=True, random_state=seed)
-
-        np.testing.assert_array_equal(band(0), band(0))
-        np.testing.assert_array_equal(
-            band(0), model.confidence_band(data[0], simultaneous=True)
-        )
-        assert not np.array_equal(band(0), band(1))
-        np.testing.assert_array_equal(band(np.random.RandomState(1)), band(1))
-        np.testing.assert_array_equal(np.random.get_state()[1], before[0])  # noqa: NPY002
-        assert random.getstate() == before[1]
-
-    @pytest.mark.parametrize("n_resamples", [0, -1, 1.5, None, True, "many"])
-    def test_n_resamples_is_checked(self, data, n_resamples):
-        model = NadarayaWatsonRegressor(bandwidth=0.5).fit(*data)
-        with pytest.raises(ValueError, match=r"n_resamples=.* pass an integer greater than 0"):
-            model.confidence_band(data[0], simultaneous=True, n_resamples=n_resamples)
 
 
 @pytest.mark.parametrize("case", CASES[::4], ids=[case[0] for case in CASES[::4]])

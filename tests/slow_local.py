@@ -15,7 +15,10 @@ def slow_terms(U, degree):
 
 
 def slow_local(query, keys, values, weights, degree, scale, columns=None):
-    """Value and slopes of the weighted least-squares polynomial at one query."""
+    """Value and slopes of the weighted least-squares polynomial at one query.
+
+    It is read at the query, or where its terms are three deviations each from their mean.
+    """
     columns = list(range(keys.shape[1])) if columns is None else columns
     offset = ((keys - query) / scale)[:, columns]
     root = np.sqrt(weights / weights.max())[:, None]
@@ -24,7 +27,12 @@ def slow_local(query, keys, values, weights, degree, scale, columns=None):
     slopes = np.zeros((values.shape[1], keys.shape[1]))
     if degree:
         slopes[:, columns] = found[1 : 1 + len(columns)].T
-    return found[0], slopes / scale
+    terms, share = design[:, 1:], weights / weights.sum()
+    mean, average = share @ terms, share @ values
+    covariance = (terms - mean).T @ (share[:, None] * (terms - mean))
+    distance = np.sqrt(max(mean @ np.linalg.pinv(covariance, hermitian=True) @ mean, 1e-300))
+    read = min(1.0, 3 * np.sqrt(len(mean)) / distance)
+    return average + read * (found[0] - average), slopes / scale
 
 
 def slow_fit(query, keys, values, weights, degree, scale):

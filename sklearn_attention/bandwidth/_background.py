@@ -1,0 +1,128 @@
+"""What a density estimate has beside its kernels: a wide background, and bounds."""
+
+import itertools
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._spread import feature_spread
+
+# Quantiles between which the bulk of a column lies, which is 2.56 deviations of a normal one.
+_BULK = 0.1, 0.9
+NORMAL_BULK = 2.563
+
+
+class Background(NamedTuple):
+    r"""Products of Student's t with 2 degrees of freedom, as wide as the bulk of the rows.
+
+    .. math:: g(x) = \prod_k \frac{1}{s_k} \Big(2 + \frac{(x_k - m_k)^2}{s_k^2}\Big)^{-3/2}
+
+    Numbers have a center m and a scale s. All levels of a category are alike. Within `bounds`
+    (n_features, 2) the mass is 1.
+    """
+
+    center: Any
+    scale: Any
+    columns: Any
+    bounds: Any = None
+
+    def log_density(self, X):
+        """Logarithms of the density of rows, (n,)."""
+        log_density = np.full(len(X), -np.log(self._n_levels()).sum())
+        for j in self.columns.numeric:
+            center, scale = self.center[j], self.scale[j]
+            # By halves, which do not overflow; nor does this root of the square.
+            with np.errstate(over="ignore"):
+                distance = np.hypot(np.sqrt(2), 2 * ((X[:, j] / 2 - center / 2) / scale))
+            low, high = self._ends(j)
+            log_density -= 3 * np.log(distance) + np.log(scale) + np.log((high - low) / 2)
+        return log_density
+
+    def draw(self, random_state, n):
+        """Rows drawn from the density, (n, n_features)."""
+        X = np.empty((n, len(self.columns.kinds)))
+        for j, n_levels in zip(self.columns.categorical, self._n_levels(), strict=True):
+            X[:, j] = random_state.randint(n_levels, size=n)
+        for j in self.columns.numeric:
+            low, high = self._ends(j)
+            v = random_state.uniform(low, high, size=n)
+            z = v * np.sqrt(2 / np.maximum((1 - v) * (1 + v), np.finfo(np.float64).tiny))
+            X[:, j] = self.center[j] + self.scale[j] * z
+            if self.bounds is not None:
+                X[:, j] = X[:, j].clip(*self.bounds[j])
+        return X
+
+    def _n_levels(self):
+        return [self.columns.n_levels[j] for j in self.columns.categorical]
+
+    def _ends(self, j):
+        """Where in (-1, 1), which the density is spread over alike, the bounds are."""
+        ends = np.array([-np.inf, np.inf]) if self.bounds is None else self.bounds[j]
+        z = (ends - self.center[j]) / self.scale[j]
+        return np.tanh(np.arcsinh(z / np.sqrt(2)))
+
+
+def bulk(X, columns, sample_weight=None):
+    """Center and scale of each column: its median, and half of what most of its rows span.
+
+    Where most rows are equal, the deviation; of categories 0 and 1.
+    """
+    center, scale = np.zeros(X.shape[1]), np.ones(X.shape[1])
+    if columns.numeric:
+        X = np.asarray(X[:, columns.numeric], dtype=np.float64)
+        levels, options = (_BULK[0], 0.5, _BULK[1]), {"axis": 0, "method": "inverted_cdf"}
+        if sample_weight is not None:
+            options["weights"] = sample_weight
+        # From either side, so that a column and its negative have the same.
+        found = np.quantile(X, levels, **options) / 2
+        found -= np.quantile(-X, levels[::-1], **options) / 2
+        half = found[2] / 2 - found[0] / 2
+        rounding = 4 * np.finfo(np.float64).eps * np.abs(X).max(axis=0)
+        center[columns.numeric] = found[1]
+        scale[columns.numeric] = np.where(
+            half > rounding, half, feature_spread(X, sample_weight)
+        )
+    return center, scale
+
+
+def background_share(n_samples, sample_weight=None):
+    """Mass of the background: of one row beside the others, 1 / (n + 1).
+
+    Of weighted rows as many count as have the same variance with equal weights.
+    """
+    if sample_weight is not None:
+        shares = sample_weight / sample_weight.max()
+        n_samples = np.square(shares.sum()) / np.square(shares).sum()
+    return 1 / (1 + float(n_samples))
+
+
+def reflections(X, bounds, reach=0.0):
+    """Rows, and then their mirror images in bounds (n_features, 2), as tables like X.
+
+    Between two bounds there are as many images of images as lie within `reach` (n_features,)
+    of the bounds, and the first in any case.
+    """
+    reach, of_columns = np.broadcast_to(reach, X.shape[1]), []
+    for x, (low, high), far in zip(X.T, bounds, reach, strict=True):
+        images, extent = [x], high - low
+        if np.isfinite(extent):
+            for k in range(1, int(far / extent) + 2):
+                across = [2 * low - x, 2 * high - x] if k % 2 else [x, x]
+                shift = (k - k % 2) * extent
+                images += [across[0] - shift, across[1] + shift]
+        elif np.isfinite(low) or np.isfinite(high):
+            images.append(2 * (low if np.isfinite(low) else high) - x)
+        of_columns.append(images)
+    for images in itertools.product(*of_columns):
+        yield np.column_stack(images)
+
+
+def fold(x, low, high):
+    """Numbers moved to where their mirror images lie within bounds."""
+    if np.isfinite(high - low):
+        x = low + np.abs((x - high) % (2 * (high - low)) - (high - low))
+    elif np.isfinite(low):
+        x = low + np.abs(x - low)
+    elif np.isfinite(high):
+        x = high - np.abs(high - x)
+    return np.clip(x, low, high)

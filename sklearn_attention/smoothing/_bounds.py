@@ -1,0 +1,49 @@
+"""Bounds of columns, as users pass them."""
+
+import numbers
+
+import numpy as np
+
+from .._partitions import in_memory
+
+
+def check_bounds(bounds, columns, keys):
+    """Bounds of each column, (n_features, 2), or None where no column has any."""
+    n_features, found = len(columns.kinds), np.tile([-np.inf, np.inf], (len(columns.kinds), 1))
+    pairs = [None] * n_features if bounds is None else bounds
+    if _is_pair(bounds):
+        pairs = [bounds if is_numeric else None for is_numeric in columns.is_numeric]
+    valid = isinstance(pairs, (tuple, list)) and len(pairs) == n_features
+    if not valid or not all(own is None or _is_pair(own) for own in pairs):
+        raise ValueError(
+            f"bounds={bounds!r} is not valid: pass None, a pair such as (0, None) for all "
+            "numeric columns, whose first number is the smaller, or a list with a pair or None "
+            f"for each of the {n_features} columns."
+        )
+    for j, own in enumerate(pairs):
+        for end, given in enumerate(own or ()):
+            found[j, end] = found[j, end] if given is None else given
+        if np.isinf(found[j]).all():
+            continue
+        if not columns.is_numeric[j]:
+            raise ValueError(
+                f"bounds={bounds!r} are for numbers and column {j} is a category: use None "
+                "for it."
+            )
+        least, largest = in_memory(keys[:, j].min(), keys[:, j].max())
+        if least < found[j, 0] or largest > found[j, 1]:
+            raise ValueError(
+                f"bounds={bounds!r} leave out rows of column {j}, whose values are from "
+                f"{least:g} to {largest:g}: remove these rows, or pass wider bounds."
+            )
+    return None if np.isinf(found).all() else found
+
+
+def _is_pair(given):
+    """Whether this is (low, high), either of them None or the lower one less."""
+    if not isinstance(given, (tuple, list)) or len(given) != 2:
+        return False
+    if not all(x is None or isinstance(x, numbers.Real) for x in given):
+        return False
+    low, high = given
+    return (-np.inf if low is None else low) < (np.inf if high is None else high)

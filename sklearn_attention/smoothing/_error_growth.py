@@ -1,0 +1,162 @@
+r"""How much larger errors are at queries than noise, where rows are few and where none is near.
+
+.. math:: \sqrt{u^2 + v}\, \sqrt{1 + t^2 \bigl[(1 - a)\, \beta_0 + a\, \beta_1\bigr]}
+
+The first factor is the noise of a target, with :math:`u = 1` but for weights, and of the fit,
+:math:`v`. The second is the error of the model off the rows: :math:`t` is how much further the
+nearest row is than is usual among rows, and :math:`a`, from 0 to 1, whether rows are on one
+side only. The rates :math:`\beta` are those at which errors grow in regions that are left out.
+"""
+
+import numpy as np
+from scipy.spatial import KDTree
+
+from .._blocks import IN_MEMORY, blocks
+from ._inference import weighted_quantiles
+from ._local_errors import ROWS_OF_SPREADS, above_rounding, widened
+from ._noise import noise_of, variance_around, variance_around_rows
+from ._remoteness import Remoteness, one_sided
+from ._training_rows import left_out_errors
+
+_BLOCK_PAIRS = IN_MEMORY // 32
+# Regions are taken from so many rows, and so many rows of each are predicted.
+_MOST_ROWS, _ROWS_OF_A_REGION = 2000, 40
+# Shares of the rows in regions, where the middles of round ones are along a direction, and how
+# many rows have to be left.
+_SHARES, _MIDDLES, _FEWEST_LEFT = (0.1, 0.15, 0.2, 0.3, 0.4, 0.5), (0.15, 0.4, 0.6, 0.85), 8
+# Share of the errors in regions that are to be no larger than the rates say.
+_SHARE = 0.9
+# Pairs by which variances of rows' predictions are known.
+_MOST_PAIRS = 2 * 10**7
+# A row that is nearly all of its own prediction leaves nothing to predict it from.
+_SMALLEST_REST = 1e-7
+
+
+class ErrorGrowth:
+    """Growth of a smoother's errors; `at_rows` (n, outputs) has that of rows left out."""
+
+    def __init__(self, smoother):
+        self._smoother, self._noise = smoother, noise_of(smoother)
+        kept = np.flatnonzero(smoother.counts)
+        self._remoteness = Remoteness.of_smoother(smoother)
+        self._rates = _rates(smoother, kept, self._remoteness.usual)
+        variances = variance_around_rows(smoother, self._noise.variances)[kept]
+        variances = variances + _fit_variances(smoother, self._noise, kept)
+        growth = np.sqrt(variances * self._of_model(*self._remoteness.of_rows()))
+        self.at_rows = np.ones((len(smoother.keys), growth.shape[1]))
+        self.at_rows[kept] = growth
+
+    @classmethod
+    def of(cls, smoother):
+        """That of a smoother, computed once."""
+        if "growth" not in smoother.memo:
+            smoother.memo["growth"] = cls(smoother)
+        return smoother.memo["growth"]
+
+    def at(self, X, effects):
+        """Growth at queries at which rows have these effects, (n, outputs)."""
+        noise, fit, model = self.parts(X, effects)
+        return np.sqrt((noise + fit) * model)
+
+    def parts(self, X, effects):
+        """Variances of a target's noise and of the fit; by what the model multiplies both."""
+        noise = variance_around(self._smoother, X, self._noise.variances)
+        model = self._of_model(*self._remoteness.of(self._smoother.places(X)))
+        return noise, self._noise.of_sums(effects), model
+
+    def _of_model(self, beyond, one_sided):
+        rates = np.stack([1 - one_sided, one_sided], axis=1) @ self._rates
+        return 1 + beyond[:, None] ** 2 * rates
+
+
+def _fit_variances(smoother, noise, rows):
+    """Variances of predictions of rows without themselves; of most of very many the median."""
+    some = np.linspace(0, len(rows) - 1, min(len(rows), max(100, _MOST_PAIRS // len(rows))))
+    some = np.unique(some.astype(int))
+    more, found = 0 if smoother.n_neighbors is None else 1, []
+    for part in blocks(len(some), max(1, _BLOCK_PAIRS // len(smoother.keys))):
+        places = rows[some[part]]
+        effects = smoother.local_rows(smoother.keys[places], more).smoother
+        own = effects[np.arange(len(places)), places]
+        effects[np.arange(len(places)), places] = 0.0
+        some_left = (1 - own > _SMALLEST_REST)[:, None]
+        rest = np.where(some_left, 1 - own[:, None], 1.0)
+        # Else a single other row predicts.
+        found.append(np.where(some_left, noise.of_sums(effects) / rest**2, 1.0))
+    found = np.concatenate(found)
+    whole = np.tile(np.median(found, axis=0), (len(rows), 1))
+    whole[some] = found
+    return whole
+
+
+def _rates(smoother, rows, usual):
+    """Rates of growth where rows are on all sides and on one side, (2, outputs)."""
+    if len(rows) > _MOST_ROWS:
+        # What rows in an order have in common with those next to them stays.
+        some = np.linspace(0, len(rows) - 1, _MOST_ROWS).astype(int)
+        rows = rows[-_MOST_ROWS:] if smoother.gap else rows[some]
+    if len(rows) < len(smoother.keys) or smoother.empty != "nearest":
+        smoother = smoother.take(rows).replace(empty="nearest")
+    found = [
+        _in_region(smoother, region, usual)
+        for region in regions(smoother.places(smoother.keys))
+    ]
+    nothing = np.zeros((2, smoother.table.shape[1]))
+    if not found:
+        return nothing
+    beyond, sided, squares = (np.concatenate(field) for field in zip(*found, strict=True))
+    far = beyond > 0
+    if not far.any():
+        return nothing
+    beyond, sided, squares = beyond[far], sided[far], squares[far]
+    growth = (squares - 1) / beyond[:, None] ** 2
+    levels = [_SHARE]
+    rates = [
+        [weighted_quantiles(own, weights[None], levels)[0, 0] for own in growth.T]
+        for weights in (1 - sided, sided)
+    ]
+    # Nothing was tried further away than this.
+    return np.maximum(rates, [[0.0], [1 / beyond.max() ** 2]])
+
+
+def _in_region(smoother, region, usual):
+    """Remoteness of rows of a region that is left out, and squared errors beside usual ones."""
+    noise, places = noise_of(smoother), smoother.places(smoother.keys)
+    errors, spreads = _errors_and_spreads(smoother, noise)
+    rows, left = np.flatnonzero(region), ~region
+    rows = rows[np.linspace(0, len(rows) - 1, min(len(rows), _ROWS_OF_A_REGION)).astype(int)]
+    part, X = smoother.take(left), smoother.keys[rows]
+    local = part.local_rows(X)
+    variances = variance_around(part, X, noise.variances[left])
+    variances = variances + noise.of_sums(local.smoother, left)
+    largest = np.quantile(errors / spreads, _SHARE, axis=0) * spreads[rows]
+    squares = (smoother.table[rows] - local.values) ** 2 / variances / largest**2
+    distances = KDTree(places[left]).query(places[rows])[0]
+    return np.maximum(distances - usual, 0.0), one_sided(places[rows], places[left]), squares
+
+
+def _errors_and_spreads(smoother, noise):
+    """Sizes of the rows' errors in units of their growth, and how large they are around."""
+    if "spreads" not in smoother.memo:
+        variances = variance_around_rows(smoother, noise.variances)
+        variances = variances + _fit_variances(smoother, noise, np.arange(len(variances)))
+        errors = np.abs(left_out_errors(smoother)) / np.sqrt(variances)
+        around = widened(smoother, ROWS_OF_SPREADS).average(smoother.keys, errors**2)
+        smoother.memo["spreads"] = errors, above_rounding(np.sqrt(around), errors)
+    return smoother.memo["spreads"]
+
+
+def regions(places):
+    """Regions of rows at the ends of some directions, and round ones, as masks (n,)."""
+    n, n_features = places.shape
+    directions = np.random.default_rng(0).normal(size=(len(_SHARES), n_features))
+    for share, direction in zip(_SHARES, directions, strict=True):
+        size = round(share * n)
+        if not n_features or not size or n - size < _FEWEST_LEFT:
+            continue
+        along = places @ direction
+        order = np.argsort(along, kind="stable")
+        middles = places[order[[int(middle * n) for middle in _MIDDLES]]]
+        round_ones = [np.linalg.norm(places - middle, axis=1) for middle in middles]
+        for distance in (along, -along, *round_ones):
+            yield np.isin(np.arange(n), np.argsort(distance, kind="stable")[:size])

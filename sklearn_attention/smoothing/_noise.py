@@ -1,0 +1,111 @@
+"""Noise of rows: its size, by their weights, and its autocorrelation, by their errors."""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+from scipy.linalg import matmul_toeplitz
+from scipy.signal import lfilter
+
+from ._local_errors import ROWS_OF_SPREADS, above_rounding, left_out_average, widened
+from ._training_rows import left_out_errors
+
+# Autoregressions have forgotten a shock after so many rows.
+_MEMORY = 1000
+
+
+@dataclasses.dataclass(frozen=True)
+class Noise:
+    """Noise of rows, in units of the noise of a row of mean weight."""
+
+    variances: Any  # (n,), one over relative weights; 1 for rows without weight
+    autoregressions: tuple = (None,)  # coefficients for each output; None for independent rows
+
+    def of_sums(self, effects, rows=None):
+        """Variance of sums with effects (m, n) of all or some rows, (m, outputs)."""
+        if self.autoregressions[0] is None:
+            variances = self.variances if rows is None else self.variances[rows]
+            return (effects**2 @ variances)[:, None]
+        whole = np.zeros((len(effects), len(self.variances)))
+        whole[:, slice(None) if rows is None else rows] = effects
+        whole *= np.sqrt(self.variances)
+        found = []
+        for coefficients in self.autoregressions:
+            correlations = autocorrelation(coefficients, whole.shape[1])
+            found.append(np.sum(whole * matmul_toeplitz(correlations, whole.T).T, axis=1))
+        return np.maximum(np.stack(found, axis=1), 0.0)
+
+    def draws(self, n_draws, random_state):
+        """Normal noise of all rows, drawn so many times, (outputs, n, n_draws)."""
+        n, found = len(self.variances), []
+        for coefficients in self.autoregressions:
+            if coefficients is None:
+                drawn = random_state.standard_normal((n, n_draws))
+            else:
+                shocks = random_state.standard_normal((_MEMORY + n, n_draws))
+                drawn = lfilter([1.0], np.append(1.0, -coefficients), shocks, axis=0)[_MEMORY:]
+                drawn /= np.linalg.norm(_response(coefficients))
+            found.append(drawn * np.sqrt(self.variances)[:, None])
+        return np.stack(found)
+
+
+def noise_of(smoother):
+    """Noise of the rows; autocorrelated if the smoother has a gap, from errors across it."""
+    if "noise" not in smoother.memo:
+        counts = smoother.counts
+        present = counts > 0
+        variances = np.where(present, counts[present].mean() / np.where(present, counts, 1), 1)
+        autoregressions = (None,)
+        if smoother.gap:
+            errors = np.where(present, left_out_errors(smoother).T / np.sqrt(variances), 0).T
+            spreads = widened(smoother, ROWS_OF_SPREADS).average(smoother.keys, errors**2)
+            series = errors / above_rounding(np.sqrt(spreads), errors)
+            autoregressions = tuple(autoregression(own, smoother.gap) for own in series.T)
+        smoother.memo["noise"] = Noise(variances, autoregressions)
+    return smoother.memo["noise"]
+
+
+def variance_around(smoother, X, variances):
+    """Variance of the noise of new targets, as rows around them have, (n, 1)."""
+    if smoother.key_weights is None:
+        return np.ones((len(X), 1))
+    return smoother.replace(empty="nearest").average(X, variances[:, None])
+
+
+def variance_around_rows(smoother, variances):
+    """The same at the rows, without their own, (n, 1)."""
+    if smoother.key_weights is None:
+        return np.ones((len(variances), 1))
+    return left_out_average(smoother, variances[:, None])
+
+
+def autoregression(series, most):
+    """Coefficients of the autoregression, with up to so many lags, that AICc likes best."""
+    n = len(series)
+    covariances = np.array([series[: n - k] @ series[k:] for k in range(most + 1)]) / n
+    coefficients, variance = np.zeros(0), covariances[0]
+    best, lowest = coefficients, np.inf
+    if not variance:
+        return best
+    for order in range(min(most, n - 3) + 1):
+        if order:  # one step of Levinson's recursion
+            last = covariances[order] - coefficients @ covariances[order - 1 : 0 : -1]
+            last /= variance
+            coefficients = np.append(coefficients - last * coefficients[::-1], last)
+            variance *= 1 - last**2
+        criterion = n * np.log(variance) + 2 * (order + 1) * n / (n - order - 2)
+        if criterion < lowest:
+            best, lowest = coefficients, criterion
+    return best
+
+
+def autocorrelation(coefficients, n):
+    """Autocorrelations at lags 0 to n - 1 of an autoregression."""
+    response = _response(coefficients)
+    found = np.correlate(response, response, "full")[_MEMORY - 1 :][:n]
+    return np.pad(found / found[0], (0, n - len(found)))
+
+
+def _response(coefficients):
+    """What a shock leaves in the rows after it, (_MEMORY,)."""
+    return lfilter([1.0], np.append(1.0, -coefficients), np.eye(1, _MEMORY)[0])

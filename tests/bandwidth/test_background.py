@@ -1,0 +1,171 @@
+"""The background of densities, images in bounds, and criteria with both."""
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.stats import kstest
+from scipy.stats import t as student
+from slow_background import slow_background
+
+from sklearn_attention import Columns
+from sklearn_attention import bandwidth as bw
+from sklearn_attention.bandwidth import _background
+from sklearn_attention.bandwidth._background import Background, bulk, fold, reflections
+from sklearn_attention.kernels import Epanechnikov, Gaussian, Logistic, level_table
+
+BOUNDS = np.array([[0.0, np.inf], [-1.0, 4.0], [-np.inf, np.inf]])
+COLUMNS = Columns(("numeric", "numeric", "unordered"), (None, None, range(3)))
+
+
+@pytest.fixture
+def bounded():
+    rng = np.random.default_rng(0)
+    numbers = rng.exponential(size=14), rng.uniform(-1, 4, size=14)
+    return np.column_stack([*numbers, rng.integers(3, size=14)])
+
+
+def one_column(low, high, center=0.3, scale=2.0):
+    columns, bounds = Columns.numbers(1), np.array([[low, high]], dtype=float)
+    return Background(np.array([center]), np.array([scale]), columns, bounds)
+
+
+INTERVALS = [(-np.inf, np.inf), (0.0, np.inf), (-np.inf, 1.0), (0.0, 1.0)]
+
+
+class TestBackground:
+    @pytest.mark.parametrize("ends", INTERVALS)
+    def test_mass_is_one(self, ends):
+        background = one_column(*ends)
+        mass, _ = quad(lambda x: np.exp(background.log_density(np.array([[x]])))[0], *ends)
+        assert mass == pytest.approx(1, abs=1e-8)
+
+    @pytest.mark.parametrize("ends", INTERVALS)
+    def test_draws(self, ends):
+        background = one_column(*ends)
+        drawn = background.draw(np.random.RandomState(0), 2000)
+        assert ((ends[0] <= drawn) & (drawn <= ends[1])).all()
+        share = student(2, 0.3, 2.0).cdf
+        uniform = (share(drawn[:, 0]) - share(ends[0])) / (share(ends[1]) - share(ends[0]))
+        assert kstest(uniform, "uniform").pvalue > 0.01
+
+    def test_of_rows(self, bounded, weights):
+        found = Background(*bulk(bounded, COLUMNS, weights[:14]), COLUMNS, BOUNDS)
+        expected = [
+            slow_background(bounded, x, COLUMNS, weights[:14], BOUNDS)[1] for x in bounded
+        ]
+        np.testing.assert_allclose(np.exp(found.log_density(bounded)), expected, rtol=1e-11)
+
+    def test_of_far_rows(self):
+        far = one_column(-np.inf, np.inf).log_density(np.array([[-1e300], [1e308]]))
+        np.testing.assert_allclose(far, 2 * np.log(2) - 3 * np.log([1e300, 1e308]), atol=1e-9)
+
+    def test_weights_are_rows(self):
+        X = np.random.default_rng(0).normal(size=(30, 2))
+        counts = np.random.default_rng(1).integers(1, 4, size=30)
+        columns = Columns.numbers(2)
+        weighted, repeated = bulk(X, columns, counts), bulk(np.repeat(X, counts, 0), columns)
+        np.testing.assert_allclose(weighted, repeated, rtol=1e-12)
+
+    def test_most_rows_are_equal(self):
+        X = np.append(np.zeros(95), np.arange(1, 6))[:, None]
+        center, scale = bulk(X, Columns.numbers(1))
+        assert center == 0
+        assert scale == pytest.approx(X.std())
+
+    def test_share(self):
+        assert _background.background_share(9) == pytest.approx(0.1)
+        assert _background.background_share(4, np.array([5.0, 5, 0, 0])) == pytest.approx(1 / 3)
+
+
+class TestReflections:
+    @pytest.mark.parametrize("ends", INTERVALS[1:])
+    def test_places_are_folded_to_where_their_images_are(self, ends):
+        x = np.random.default_rng(0).uniform(0, 1, size=(1, 1))
+        images = np.array([*reflections(x, np.array([ends]), 3.5)]).ravel()
+        np.testing.assert_allclose(fold(images, *ends), x.ravel().repeat(len(images)))
+        assert images[0] == x
+        assert len(np.unique(images.round(9))) == len(images)
+        if ends == (0.0, 1.0):  # all that are up to 3.5 from it
+            assert len(images) == 9
+            assert images.min() < -3
+            assert images.max() > 4
+
+    def test_columns_are_combined(self):
+        X, bounds = np.array([[1.0, 2.0, 7.0]]), [(0, np.inf), (-np.inf, 3), (-np.inf, np.inf)]
+        images = np.concatenate([*reflections(X, bounds)]).tolist()
+        assert images == [[1, 2, 7], [1, 4, 7], [-1, 2, 7], [-1, 4, 7]]
+
+
+def slow_sum(kernel, x, keys, weights, bandwidth):
+    """Density at a row within `BOUNDS`, of keys and their nearest images."""
+    table, _ = level_table("unordered", 3, bandwidth[2])
+    total = 0.0
+    for w, key in zip(weights, keys, strict=True):
+        images = (
+            (key[0], -key[0]),
+            (key[1], -2 - key[1], 8 - key[1]),
+        )
+        for place in itertools.product(*images):
+            term = w * table[int(x[2]), int(key[2])]
+            for j in (0, 1):
+                h = bandwidth[j]
+                term *= kernel([[x[j] / h]], [[place[j] / h]])[0, 0] / h
+            total += term
+    return total / weights.sum()
+
+
+class TestCriteriaInBounds:
+    @pytest.mark.parametrize("kernel", [Gaussian(), Logistic(), Epanechnikov()])
+    def test_likelihood(self, bounded, weights, kernel):
+        point, expected, w = np.array([0.7, 0.9, 0.3]), 0.0, weights[:14]
+        for i, x in enumerate(bounded):
+            others = np.arange(14) != i
+            density = slow_sum(kernel, x, bounded[others], w[others], point)
+            share, background = slow_background(bounded, x, COLUMNS, w, BOUNDS)
+            mixed = (1 - share) * density + share * background
+            expected += w[i] * np.log(mixed) / w.sum()
+        criterion = bw.DensityLikelihood(
+            bounded, kernel, columns=COLUMNS, sample_weight=w, bounds=BOUNDS
+        )
+        assert criterion(point) == pytest.approx(expected, rel=1e-11)
+
+    def test_least_squares(self, bounded, weights):
+        # Bounds on one side, where the criterion has all images that there are.
+        X, w, h = bounded[:, :1], weights[:14], 0.7
+        bounds = BOUNDS[:1]
+
+        def density(x, others=slice(None)):
+            terms = Gaussian()([[x / h]], X[others] / h) + Gaussian()([[x / h]], -X[others] / h)
+            return float(terms[0] @ w[others]) / w[others].sum() / h
+
+        left_out = [density(X[i, 0], np.arange(14) != i) for i in range(14)]
+        expected = quad(lambda x: density(x) ** 2, 0, 15)[0] - 2 * np.average(
+            left_out, weights=w
+        )
+        criterion = bw.DensityLeastSquares(X, Gaussian(), sample_weight=w, bounds=bounds)
+        assert criterion([h]) == pytest.approx(expected, rel=1e-7)
+
+    @pytest.mark.parametrize("kind", [bw.DensityLikelihood, bw.DensityLeastSquares])
+    @pytest.mark.parametrize("kernel", [Gaussian(), Logistic(), Epanechnikov()])
+    def test_gradient(self, bounded, weights, kind, kernel):
+        criterion = kind(
+            bounded, kernel, columns=COLUMNS, sample_weight=weights[:14], bounds=BOUNDS
+        )
+        point = np.array([0.71, 0.93, 0.3])
+        _, gradient = criterion(point, eval_gradient=True)
+        steps = 1e-6 * np.diag(point)
+        slopes = [(criterion(point + s) - criterion(point - s)) / (2 * s.max()) for s in steps]
+        np.testing.assert_allclose(gradient, slopes, atol=2e-6)
+
+    @pytest.mark.parametrize("kernel", [Gaussian(), Epanechnikov(), Logistic()])
+    @pytest.mark.parametrize("kind", [bw.DensityLikelihood, bw.DensityLeastSquares])
+    def test_along_a_line_as_by_pairs(self, kernel, kind):
+        rng = np.random.default_rng(0)
+        X = np.concatenate([rng.exponential(size=(150, 1)), [[0.0], [0.0], [40.0]]])
+        for bounds in ([[0.0, np.inf]], [[-np.inf, 40.0]], [[0.0, 60.0]]):
+            criterion = kind(X, kernel, bounds=np.array(bounds))
+            for h in (1e-4, 0.03, 0.4, 3.0):
+                pairs, _ = criterion([h], eval_gradient=True)
+                assert criterion([h]) == pytest.approx(pairs, rel=1e-8)

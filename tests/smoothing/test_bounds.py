@@ -1,0 +1,145 @@
+"""Densities in bounds: mass 1 within, none outside, and right near the bounds."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from sklearn_attention import ProductKernelDensity
+
+GRID = np.linspace(0, 1, 4001)[:, None]
+
+
+@pytest.fixture
+def x():
+    return np.random.default_rng(0).beta(1, 2, size=(60, 1))
+
+
+def mass(model, grid=GRID):
+    return np.trapezoid(np.exp(model.score_samples(grid)), grid[:, 0])
+
+
+class TestEstimate:
+    @pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "logistic"])
+    @pytest.mark.parametrize("sensitivity", [0, 0.5])
+    @pytest.mark.parametrize("bandwidth", [0.02, 0.5])
+    def test_mass_is_one(self, x, kernel, sensitivity, bandwidth):
+        model = ProductKernelDensity(
+            kernel, bandwidth=bandwidth, sensitivity=sensitivity, bounds=(0, 1)
+        )
+        # The grid does not have the kinks of the kernel.
+        tolerance = 1e-5 if kernel == "epanechnikov" else 1e-6
+        assert mass(model.fit(x)) == pytest.approx(1, abs=tolerance)
+
+    @pytest.mark.parametrize("rule", ["likelihood", "least_squares", "scott"])
+    def test_mass_is_one_by_rules(self, x, rule):
+        model = ProductKernelDensity(bandwidth=rule, bounds=(0, 1)).fit(x)
+        assert mass(model) == pytest.approx(1, abs=1e-6)
+
+    @pytest.mark.parametrize("bounds", [(0, None), (None, 1)])
+    def test_mass_is_one_with_one_bound(self, x, bounds):
+        model = ProductKernelDensity(bandwidth=0.1, bounds=bounds).fit(x)
+        grid = np.linspace(-2, 3, 50_001)[:, None]
+        inside = grid[(grid[:, 0] >= 0) if bounds[0] == 0 else (grid[:, 0] <= 1)]
+        assert mass(model, inside) == pytest.approx(1, abs=1e-6)
+        outside = [[-0.1]] if bounds[0] == 0 else [[1.1]]
+        assert model.score_samples(outside) == -np.inf
+
+    def test_is_the_sum_of_images(self, x):
+        weights = np.random.default_rng(1).uniform(size=60)
+        options = {"bandwidth": 0.1, "sensitivity": 0.5}
+        model = ProductKernelDensity(**options, bounds=(0, None)).fit(x, sample_weight=weights)
+        alike = ProductKernelDensity(**options).fit(x, sample_weight=weights)
+        # The same local factors, which are those of the density in bounds.
+        alike.local_factors_ = model.local_factors_
+        expected = sum(np.exp(alike.score_samples(side * x)) for side in (1, -1))
+        np.testing.assert_allclose(np.exp(model.score_samples(x)), expected, rtol=1e-10)
+
+    def test_bounds_without_rows_near_change_nothing(self, x):
+        model = ProductKernelDensity(bandwidth="least_squares").fit(x)
+        within = ProductKernelDensity(bandwidth="least_squares", bounds=(-50, 90)).fit(x)
+        assert within.bandwidth_ == pytest.approx(model.bandwidth_, rel=1e-6)
+        np.testing.assert_allclose(within.score_samples(x), model.score_samples(x), rtol=1e-6)
+
+    @pytest.mark.slow
+    def test_columns_have_their_own(self, x):
+        frame = pd.DataFrame(
+            {"share": x[:, 0], "size": 5 - x[::-1, 0], "kind": list("abc") * 20}
+        )
+        bounds = [(0, 1), (None, 5), None]
+        model = ProductKernelDensity(bounds=bounds).fit(frame)
+        assert model.bounds_[:2].tolist() == [[0, 1], [-np.inf, 5]]
+        place = np.linspace(0, 1, 101)
+        along, across = np.meshgrid(place, 5 - 20 * place**3)
+        total = 0.0
+        for kind in "abc":
+            cells = pd.DataFrame({"share": along.ravel(), "size": across.ravel(), "kind": kind})
+            density = np.exp(model.score_samples(cells)).reshape(along.shape)
+            total -= np.trapezoid(np.trapezoid(density, place, axis=1), across[:, 0])
+        assert total == pytest.approx(1, abs=0.01)
+        sample = model.sample(2000, random_state=0)
+        assert sample["share"].between(0, 1).all()
+        assert (sample["size"] <= 5).all()
+        assert np.isfinite(model.score_samples(sample)).all()
+
+    def test_units_do_not_matter(self, x):
+        model = ProductKernelDensity(bounds=(0, None)).fit(x)
+        scaled = ProductKernelDensity(bounds=(7, None)).fit(7 + 1e5 * x)
+        assert scaled.bandwidth_ == pytest.approx(1e5 * model.bandwidth_, rel=1e-4)
+        found = scaled.score_samples(7 + 1e5 * x) + np.log(1e5)
+        np.testing.assert_allclose(found, model.score_samples(x), atol=1e-4)
+
+    def test_samples_have_the_density(self, x):
+        model = ProductKernelDensity(bandwidth=0.3, bounds=(0, 1)).fit(x)
+        sample = model.sample(20_000, random_state=0)
+        found, _ = np.histogram(sample, 10, (0, 1), density=True)
+        middles = np.linspace(0.05, 0.95, 10)[:, None]
+        np.testing.assert_allclose(found, np.exp(model.score_samples(middles)), atol=0.08)
+
+
+class TestAccuracy:
+    @pytest.mark.parametrize("rule", ["likelihood", "least_squares"])
+    def test_near_the_bound_of_an_exponential(self, rule):
+        rows = np.random.default_rng(1).exponential(size=(400, 1))
+        near = np.linspace(0, 0.1, 11)[:, None]
+        errors = []
+        for bounds in (None, (0, None)):
+            model = ProductKernelDensity(bandwidth=rule, bounds=bounds).fit(rows)
+            errors.append(
+                np.abs(np.exp(model.score_samples(near)) - np.exp(-near[:, 0])).mean()
+            )
+        assert errors[1] < 0.5 * errors[0]
+
+    def test_uniform_rows_have_a_wide_bandwidth(self):
+        X = np.random.default_rng(0).uniform(size=(300, 1))
+        model = ProductKernelDensity(bounds=(0, 1)).fit(X)
+        assert model.bandwidth_ > 0.15
+        assert np.abs(np.exp(model.score_samples(GRID)) - 1).max() < 0.3
+
+
+class TestBadInput:
+    @pytest.mark.parametrize(
+        "bounds",
+        [(1, 0), (0, 0), 3, "positive", (0, 1, 2), [(0, 1)], [(0, None), "x"], (0, np.nan)],
+    )
+    def test_no_bounds(self, bounds):
+        X = np.random.default_rng(0).uniform(size=(20, 2))
+        with pytest.raises(ValueError, match=r"bounds=.* is not valid: pass None, a pair"):
+            ProductKernelDensity(bounds=bounds).fit(X)
+
+    def test_rows_outside(self, x):
+        message = r"bounds=\(0.5, None\) leave out rows of column 0, .*: remove these rows, or"
+        with pytest.raises(ValueError, match=message):
+            ProductKernelDensity(bounds=(0.5, None)).fit(x)
+
+    def test_categories(self, x):
+        frame = pd.DataFrame({"share": x[:, 0], "kind": list("ab") * 30})
+        with pytest.raises(ValueError, match=r"column 1 is a category: use None"):
+            ProductKernelDensity(bounds=[None, (0, 1)]).fit(frame)
+        assert ProductKernelDensity(bounds=(0, 1)).fit(frame).bounds_[1].tolist() == [
+            -np.inf,
+            np.inf,
+        ]
+
+    def test_no_bounds_at_all(self, x):
+        for bounds in (None, (None, None), [None], [(-np.inf, None)]):
+            assert ProductKernelDensity(bandwidth=1, bounds=bounds).fit(x).bounds_ is None

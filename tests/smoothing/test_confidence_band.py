@@ -1,0 +1,144 @@
+"""Bands of the curve: against sums written out, and whether they hold it."""
+
+import random
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+from sklearn.base import clone
+from slow_cases import slow_but
+from smoothing_cases import CASES, DEGREES, rows_at, take, window_of
+
+from sklearn_attention import LocalPolynomialRegressor, NadarayaWatsonRegressor
+from sklearn_attention.smoothing import _uncertainty
+from sklearn_attention.smoothing._error_growth import ErrorGrowth
+from sklearn_attention.smoothing._fitted_smoother import FittedSmoother
+
+# Bandwidths at which averages, lines and parabolas are nearest to the curve of the test.
+BEST = {0: 0.029, 1: 0.036, 2: 0.085}
+
+
+class TestBands:
+    @pytest.mark.parametrize("kind", ["plain", "weights", "absent", "outputs", "frame", "knn"])
+    @pytest.mark.parametrize("degree", DEGREES)
+    def test_pointwise_are_the_explicit_sum(self, kind, degree):
+        ((_, model, X, y, weight),) = (case for case in CASES if case[0] == f"{kind}-{degree}")
+        model = clone(model).set_params(empty="nearest").fit(X, y, weight)
+        counts = np.ones(len(y)) if weight is None else weight
+        unit = counts[counts > 0].mean()
+        errors = model.loo_residuals_.reshape(len(y), -1)
+        queries = model.keys_[:7]
+        factor = window_of(model, 20)
+        assert factor > 1 or weight is not None
+        squares = errors**2 * np.where(counts > 0, counts, unit)[:, None] / unit
+        variance = rows_at(model, queries, 0, factor, weighted=False).weights @ squares
+        band_degree, share = {0: (1, 0.8), 1: (2, 1.0), 2: (2, 0.6)}[degree]
+        local = rows_at(model, queries, band_degree, share)
+        effect = np.zeros(7)
+        for i in np.flatnonzero(counts):
+            effect += local.smoother[:, i] ** 2 * unit / counts[i]
+        # Off the rows the error of the model comes to that.
+        smoother = _uncertainty._less_biased(FittedSmoother.of(model))
+        noise, _, grown = ErrorGrowth.of(smoother).parts(queries, local.smoother)
+        effect = effect[:, None] + (noise + effect[:, None]) * (grown - 1)
+        width = norm.ppf(0.975) * np.sqrt(variance * effect)
+        expected = np.stack([local.values - width, local.values + width], axis=1)
+        found = model.confidence_band(take(X, np.arange(7)), 0.95)
+        np.testing.assert_allclose(found.reshape(expected.shape), expected, atol=1e-9)
+        assert found.shape == (7, 2, *y.shape[1:])
+
+    def test_of_many_features_are_around_lines(self):
+        rng = np.random.default_rng(0)
+        X = rng.uniform(size=(60, 11))
+        y = X @ np.arange(11)
+        model = LocalPolynomialRegressor(bandwidth=2.0).fit(X, y)
+        narrow = clone(model).set_params(bandwidth=1.0).fit(X, y)
+        center = model.confidence_band(X[:5]).mean(axis=1)
+        np.testing.assert_allclose(center, narrow.predict(X[:5]))
+
+    @pytest.mark.parametrize("degree", DEGREES)
+    def test_simultaneous_are_wider_by_one_factor(self, data, degree):
+        X, y = data
+        model = LocalPolynomialRegressor(bandwidth=0.5, degree=degree).fit(X, y)
+        pointwise = np.diff(model.confidence_band(X), axis=1)[:, 0]
+        together = np.diff(model.confidence_band(X, simultaneous=True), axis=1)[:, 0]
+        factors = together / pointwise
+        np.testing.assert_allclose(factors, factors[0])
+        assert factors[0] > 1.2
+        wider = model.confidence_band(X, 0.99, simultaneous=True)
+        assert (np.diff(wider, axis=1)[:, 0] > together).all()
+        # At a single query there is no difference but that of the draws.
+        one = np.diff(model.confidence_band(X[:1], simultaneous=True, n_resamples=20_000))
+        assert one[0, 0] == pytest.approx(pointwise[0], rel=0.03)
+
+    @pytest.mark.parametrize(
+        ("noise", "n_seeds", "n_resamples", "least"),
+        [
+            ("growing", 16, 50, 0.65),  # three deviations of so few curves below .9
+            pytest.param("growing", 40, 200, 0.8, marks=pytest.mark.slow),
+            pytest.param("same", 40, 200, 0.8, marks=pytest.mark.slow),
+        ],
+    )
+    @pytest.mark.parametrize("degree", slow_but([1], DEGREES))
+    def test_hold_the_curve(self, degree, noise, n_seeds, n_resamples, least):
+        x = np.linspace(0, 1, 200)
+        truth, grid = np.sin(9 * x), x[::4, None]
+        scale = 0.3 if noise == "same" else 0.1 + 0.4 * x
+        held, at_points = [], []
+        for seed in range(n_seeds):
+            y = truth + scale * np.random.default_rng(seed).normal(size=200)
+            # The bandwidth that predicts best: with less, there is no bias to correct.
+            model = LocalPolynomialRegressor(bandwidth=BEST[degree], degree=degree)
+            model.fit(x[:, None], y)
+            for found, options in ((at_points, {}), (held, {"simultaneous": True})):
+                lower, upper = model.confidence_band(grid, n_resamples=n_resamples, **options).T
+                found.append((lower <= truth[::4]) & (truth[::4] <= upper))
+        assert 0.87 <= np.mean(at_points) <= 0.96
+        assert least <= np.mean(np.all(held, axis=1)) <= 0.99
+
+    def test_widths_follow_the_noise(self):
+        rng = np.random.default_rng(0)
+        x = np.linspace(0, 1, 400)
+        y = np.sin(6 * x) + np.where(x < 0.5, 0.1, 1.0) * rng.normal(size=400)
+        model = LocalPolynomialRegressor(bandwidth=0.05).fit(x[:, None], y)
+        quiet, loud = np.diff(model.confidence_band([[0.25], [0.75]]), axis=1)[:, 0]
+        assert 5 < loud / quiet < 20
+
+    def test_with_queries_that_no_row_reaches(self):
+        x = np.linspace(0, 1, 50)
+        model = NadarayaWatsonRegressor("epanechnikov", bandwidth=0.2, empty="nan")
+        model.fit(x[:, None], np.sin(9 * x))
+        for simultaneous in (False, True):
+            found = model.confidence_band([[0.5], [3.0]], simultaneous=simultaneous)
+            assert np.isfinite(found[0]).all()
+            assert np.isnan(found[1]).all()
+
+    def test_what_they_are_not_for(self, data):
+        signed = NadarayaWatsonRegressor("silverman", bandwidth=0.8).fit(*data)
+        with pytest.raises(ValueError, match=r"takes negative values, and confidence_band"):
+            signed.confidence_band(data[0])
+        alone = NadarayaWatsonRegressor("boxcar", bandwidth=0.01, empty="nan").fit(*data)
+        with pytest.raises(ValueError, match=r"confidence_band needs every leave-one-out"):
+            alone.confidence_band(data[0])
+
+    def test_draws_are_seeded_and_local(self, data):
+        model = LocalPolynomialRegressor(bandwidth=0.5).fit(*data)
+        before = np.random.get_state()[1].copy(), random.getstate()  # noqa: NPY002
+
+        def band(seed):
+            return model.confidence_band(data[0], simultaneous=True, random_state=seed)
+
+        np.testing.assert_array_equal(band(0), band(0))
+        np.testing.assert_array_equal(
+            band(0), model.confidence_band(data[0], simultaneous=True)
+        )
+        assert not np.array_equal(band(0), band(1))
+        np.testing.assert_array_equal(band(np.random.RandomState(1)), band(1))
+        np.testing.assert_array_equal(np.random.get_state()[1], before[0])  # noqa: NPY002
+        assert random.getstate() == before[1]
+
+    @pytest.mark.parametrize("n_resamples", [0, -1, 1.5, None, True, "many"])
+    def test_n_resamples_is_checked(self, data, n_resamples):
+        model = NadarayaWatsonRegressor(bandwidth=0.5).fit(*data)
+        with pytest.raises(ValueError, match=r"n_resamples=.* pass an integer greater than 0"):
+            model.confidence_band(data[0], simultaneous=True, n_resamples=n_resamples)

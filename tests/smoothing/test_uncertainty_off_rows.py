@@ -1,0 +1,134 @@
+"""Intervals, bands and quantiles off the rows, with weights, and in dependent noise."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from smoothing_cases import DEGREES
+
+from sklearn_attention import LocalPolynomialRegressor
+from sklearn_attention.smoothing import _training_rows
+from sklearn_attention.smoothing._fitted_smoother import FittedSmoother
+
+
+@pytest.mark.parametrize("degree", DEGREES)
+def test_the_unit_of_weights_does_not_matter(data, degree):
+    X, y = data
+    weight = np.random.default_rng(0).uniform(0.2, 3, 40)
+    model = LocalPolynomialRegressor(bandwidth=0.5, degree=degree)
+    queries = np.concatenate([X[:5], [[3.0, 0.0]]])
+    found = [
+        [
+            each.predict_interval(queries, 0.8),
+            each.predict_interval(queries, heteroscedastic=True),
+            each.predict_quantiles(queries),
+            each.predict_cdf(queries, [0.0]),
+            each.confidence_band(queries),
+            each.confidence_band(queries, simultaneous=True, n_resamples=20),
+            each.predict(queries, return_std=True)[1],
+            each.summary().residual_std,
+            each.feature_significance(9).p_values,
+        ]
+        for each in (clone(model).fit(X, y, 1e3**power * weight) for power in (0, 1, -1))
+    ]
+    for first, second, third in zip(*found, strict=True):
+        np.testing.assert_allclose(second, first, rtol=1e-6)
+        np.testing.assert_allclose(third, first, rtol=1e-6)
+
+
+def curve_and_design(kind, n, rng):
+    x = rng.uniform(size=n)
+    x = np.where((kind == "gap") & (x > 0.4), 0.7 + (x - 0.4) / 2, x)
+    return x, np.sin(2 * np.pi * x + 1) + 0.3 * rng.normal(size=n)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kind", "low", "high"),
+    [("gap", 0.42, 0.68), ("outside", 1.03, 1.2), ("outside", 1.2, 1.5)],
+)
+@pytest.mark.parametrize("degree", [0, 1])
+def test_hold_targets_off_the_rows(kind, low, high, degree):
+    found, rng = [], np.random.default_rng(0)
+    for _ in range(16):
+        x, y = curve_and_design(kind, 100, rng)
+        model = LocalPolynomialRegressor(degree=degree).fit(x[:, None], y)
+        queries = np.linspace(low, high, 30)
+        truth = np.sin(2 * np.pi * queries + 1)
+        targets = truth + 0.3 * rng.normal(size=30)
+        lower, upper = model.predict_interval(queries[:, None]).T
+        bottom, top = model.confidence_band(queries[:, None]).T
+        first, last = model.predict_quantiles(queries[:, None], [0.05, 0.95]).T
+        found.append(
+            [
+                np.mean((lower <= targets) & (targets <= upper)),
+                np.mean((bottom <= truth) & (truth <= top)),
+                np.mean((first <= targets) & (targets <= last)),
+            ]
+        )
+    assert np.mean(found, axis=0).min() > 0.7
+
+
+@pytest.mark.parametrize("method", ["predict_interval", "confidence_band", "predict_quantiles"])
+@pytest.mark.parametrize("degree", [0, 1])
+def test_far_away_nothing_is_known(method, degree):
+    rng = np.random.default_rng(0)
+    x, y = curve_and_design("same", 100, rng)
+    model = LocalPolynomialRegressor(bandwidth=0.1, degree=degree).fit(x[:, None], y)
+    ends = getattr(model, method)(np.array([[0.5], [2.0], [4.0], [1e4]]))
+    here, far, further, furthest = ends[:, -1] - ends[:, 0]
+    assert far > 3 * here
+    assert further > 1.5 * far
+    assert furthest > 100 * far
+
+
+class TestDependentNoise:
+    @staticmethod
+    def fitted(seed, phi, gap, n=120):
+        rng = np.random.default_rng(seed)
+        shocks = rng.normal(size=n + 50) * np.sqrt(1 - phi**2)
+        noise = shocks.copy()
+        for t in range(1, n + 50):
+            noise[t] = phi * noise[t - 1] + shocks[t]
+        x = np.linspace(0, 1, n)
+        y = 1.4 * np.sin(2 * np.pi * x + 1) + 0.5 * noise[50:]
+        return LocalPolynomialRegressor(gap=gap).fit(x[:, None], y)
+
+    def test_errors_are_those_of_rows_predicted_across_the_gap(self):
+        model = self.fitted(0, 0.6, 5, n=60)
+        errors = _training_rows.left_out_errors(FittedSmoother.of(model))[:, 0]
+        fixed = LocalPolynomialRegressor(bandwidth=float(model.bandwidth_[0]))
+        for i in (0, 20, 57):
+            far = np.abs(np.arange(60) - i) > 5
+            fixed.fit(model.keys_[far], model.values_[far])
+            expected = model.values_[i] - fixed.predict(model.keys_[[i]])[0]
+            assert errors[i] == pytest.approx(expected, abs=1e-9)
+
+    def test_bands_are_wider_where_noise_is_alike(self):
+        model = self.fitted(1, 0.6, 5)
+        independent = LocalPolynomialRegressor(bandwidth=float(model.bandwidth_[0]))
+        independent.fit(model.keys_, model.values_)
+        X = model.keys_[10:-10:7]
+        wide, narrow = (
+            np.diff(each.confidence_band(X), axis=1) for each in (model, independent)
+        )
+        assert np.median(wide / narrow) > 1.3
+        together = np.diff(model.confidence_band(X, simultaneous=True), axis=1)
+        factors = together / wide
+        np.testing.assert_allclose(factors, factors[0, 0])
+        assert factors[0, 0] > 1.1
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("phi", [0.0, 0.6])
+    def test_bands_and_intervals_hold(self, phi):
+        rng, found = np.random.default_rng(0), []
+        for seed in range(12):
+            model = self.fitted(seed, phi, 6)
+            X = model.keys_[5:-5:5]
+            truth = 1.4 * np.sin(2 * np.pi * X[:, 0] + 1)
+            target = truth + 0.5 * rng.normal(size=len(X))
+            for ends, there in (
+                (model.confidence_band(X), truth), (model.predict_interval(X), target),
+            ):  # fmt: skip
+                found.append(np.mean((ends[:, 0] <= there) & (there <= ends[:, 1])))
+        assert np.mean(found[::2]) > 0.78
+        assert 0.8 < np.mean(found[1::2]) < 0.98

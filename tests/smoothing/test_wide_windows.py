@@ -1,0 +1,184 @@
+"""Windows that are widened where rows are few, against what they are said to be."""
+
+import numpy as np
+import pytest
+
+from sklearn_attention import LocalPolynomialRegressor
+from sklearn_attention.attention import attend, attend_local
+from sklearn_attention.smoothing._fitted_smoother import FittedSmoother
+
+
+def rows_with_a_gap(n=60, seed=0):
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(0, 0.7, n)
+    x = np.where(x > 0.35, x + 0.3, x)
+    return x[:, None], np.sin(2 * np.pi * x) * 1.2 + 0.3 * rng.normal(size=n)
+
+
+def slow_widened(query, X, y, weight, bandwidth, needed, degree=1):
+    """The prediction at a query, doubling by doubling."""
+    before = None
+    for times in range(40):
+        h = bandwidth * 2.0**times
+        total = (weight * np.exp(-(((query - X[:, 0]) / h) ** 2) / 2)).sum()
+        fit = attend_local(
+            np.array([[query]]), X, y, degree=degree, bandwidth=h, sample_weight=weight
+        ).values[0]
+        if total >= needed:
+            if before is None:
+                return fit
+            share = (needed - before[0]) / (total - before[0])
+            return (1 - share) * before[1] + share * fit
+        before = total, fit
+    raise AssertionError
+
+
+@pytest.mark.parametrize("degree", [1, 2])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_equals_doubling_until_there_is_weight(degree, weighted):
+    X, y = rows_with_a_gap()
+    weight = np.random.default_rng(1).uniform(0.2, 3, 60) if weighted else np.ones(60)
+    model = LocalPolynomialRegressor(bandwidth=0.02, degree=degree).fit(X, y, weight)
+    queries = np.linspace(-1, 3, 41)
+    needed = 1.5 * (1 + degree) * weight.mean()
+    expected = [slow_widened(q, X, y, weight, 0.02, needed, degree) for q in queries]
+    np.testing.assert_allclose(model.predict(queries[:, None]), expected, atol=1e-9)
+
+
+def test_as_they_are_where_rows_are_many():
+    X, y = rows_with_a_gap(400)
+    model = LocalPolynomialRegressor(bandwidth=0.03).fit(X, y)
+    plain = LocalPolynomialRegressor(bandwidth=0.03, empty="nearest").fit(X, y)
+    among = np.linspace(0.05, 0.3, 50)[:, None]
+    np.testing.assert_array_equal(model.predict(among), plain.predict(among))
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "laplacian"])
+@pytest.mark.parametrize("degree", [1, 2])
+def test_all_that_is_known_agrees(kernel, degree):
+    X, y = rows_with_a_gap(40)
+    model = LocalPolynomialRegressor(kernel, bandwidth=0.05, degree=degree).fit(X, y)
+    queries = np.linspace(-0.5, 1.5, 60)[:, None]
+    predictions = model.predict(queries)
+    np.testing.assert_allclose(model.smoother_matrix(queries) @ y, predictions, atol=1e-8)
+    np.testing.assert_allclose(model.fitted_values_, model.predict(X), atol=1e-9)
+    trace = np.trace(model.smoother_matrix(X))
+    assert model.effective_dof_ == pytest.approx(trace, abs=1e-8)
+    values, _, left_out = FittedSmoother.of(model).left_out(queries)
+    np.testing.assert_allclose(values[:, 0], predictions, atol=1e-8)
+    for i in (0, 7, 20):
+        rest = np.arange(40) != i
+        without = LocalPolynomialRegressor(kernel, bandwidth=0.05, degree=degree)
+        without.fit(X[rest], y[rest])
+        assert y[i] - model.loo_residuals_[i] == pytest.approx(
+            without.predict(X[[i]])[0], abs=1e-8
+        )
+        if kernel == "gaussian":  # others have windows whose rows do not determine the fit
+            np.testing.assert_allclose(left_out[:, i, 0], without.predict(queries), atol=1e-7)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_without_each_row_equals_refitting_with_weights_and_copies(weighted):
+    X, y = rows_with_a_gap(30)
+    X, y = np.append(X, X[:5], axis=0), np.append(y, y[:5] + 1)
+    weight = np.random.default_rng(2).uniform(0.2, 3, 35) if weighted else None
+    model = LocalPolynomialRegressor(bandwidth=0.03).fit(X, y, weight)
+    queries = np.linspace(-0.3, 1.3, 30)[:, None]
+    *_, left_out = FittedSmoother.of(model).left_out(queries)
+    for i in (0, 3, 17, 33):
+        rest = np.arange(35) != i
+        without = LocalPolynomialRegressor(bandwidth=0.03)
+        without.fit(X[rest], y[rest], None if weight is None else weight[rest])
+        np.testing.assert_allclose(left_out[:, i, 0], without.predict(queries), atol=1e-7)
+        expected = without.predict(X[[i]])[0]
+        assert y[i] - model.loo_residuals_[i] == pytest.approx(expected, abs=1e-8)
+
+
+def test_repeated_rows_are_weights_and_units_of_weights_do_not_matter():
+    X, y = rows_with_a_gap(30)
+    counts = np.random.default_rng(3).integers(0, 4, 30)
+    queries = np.linspace(-1, 2, 50)[:, None]
+    model = LocalPolynomialRegressor(bandwidth=0.03)
+    repeated = model.fit(np.repeat(X, counts, axis=0), np.repeat(y, counts)).predict(queries)
+    for unit in (1.0, 1e-6, 1e6):
+        weighted = model.fit(X, y, counts * unit).predict(queries)
+        np.testing.assert_allclose(weighted, repeated, atol=1e-8)
+
+
+@pytest.mark.parametrize("degree", [1, 2])
+@pytest.mark.parametrize("kernel", ["gaussian", "laplacian"])
+def test_continuous(kernel, degree):
+    X, y = rows_with_a_gap(30)
+    model = LocalPolynomialRegressor(kernel, bandwidth=0.03, degree=degree).fit(X, y)
+    fine = np.linspace(-0.5, 1.6, 20_001)[:, None]
+    steps = np.abs(np.diff(model.predict(fine)))
+    assert steps.max() < 0.05
+
+
+def test_far_away():
+    """Within a bound everywhere, and a constant at last."""
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        x = rng.uniform(0, 1, 100)
+        y = 1.2 * np.sin(6 * x) + 0.3 * rng.normal(size=100)
+        model = LocalPolynomialRegressor().fit(x[:, None], y)
+        far = model.predict([[2.0], [5.0], [100.0], [1e6], [1e9]])
+        assert np.abs(far - y.mean()).max() < 3 * y.std()
+        assert far[-1] == far[-2]
+        line = np.polynomial.Polynomial.fit(x, y, 1)
+        assert far[-1] == pytest.approx(line(x.mean() + 3 * x.std()), rel=0.1)
+
+
+def test_bound():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_t(2, size=(50, 2)), rng.standard_t(2, size=50)
+    model = LocalPolynomialRegressor(bandwidth=0.2).fit(X, y)
+    far = rng.normal(size=(200, 2)) * 10.0 ** rng.uniform(0, 8, (200, 1))
+    assert np.abs(model.predict(far)).max() <= np.abs(y).max() + 3 * np.sqrt(2) * np.ptp(y) / 2
+
+
+@pytest.mark.filterwarnings("ignore:bandwidth='penalized-loo'")
+@pytest.mark.slow
+def test_worst_error_in_a_gap():
+    """At the 90th percentile a third of that of windows as they are."""
+    t = np.linspace(0.37, 0.63, 40)
+    worst = []
+    for seed in range(40):
+        X, y = rows_with_a_gap(60, seed)
+        row = []
+        for empty in ("widen", "nearest"):
+            model = LocalPolynomialRegressor(empty=empty).fit(X, y)
+            row.append(np.abs(model.predict(t[:, None]) - 1.2 * np.sin(2 * np.pi * t)).max())
+        worst.append(row)
+    widened, plain = np.quantile(worst, 0.9, axis=0)
+    assert widened < 0.7 < plain
+
+
+def test_levels_and_numbers():
+    """Rows of a level that is rare have wider windows along the numbers."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.uniform(size=80), np.arange(80) < 4])
+    y = X[:, 0] + 3 * X[:, 1] + 0.1 * rng.normal(size=80)
+    model = LocalPolynomialRegressor(
+        bandwidth=[0.05, 1e-4], categorical_features=[False, True]
+    ).fit(X, y)
+    rare = np.column_stack([np.linspace(0, 1, 20), np.ones(20)])
+    assert np.abs(model.predict(rare) - rare[:, 0] - 3).max() < 0.5
+
+
+def test_kernels_that_do_not_fall_are_not_widened():
+    X, y = rows_with_a_gap(30)
+    models = [
+        LocalPolynomialRegressor("periodic", bandwidth=0.1, empty=empty).fit(X, y)
+        for empty in ("widen", "nearest")
+    ]
+    queries = np.linspace(-1, 2, 20)[:, None]
+    np.testing.assert_array_equal(*(model.predict(queries) for model in models))
+
+
+def test_unknown_policy():
+    X, y = rows_with_a_gap(30)
+    with pytest.raises(ValueError, match=r"empty='wide'.*widen"):
+        LocalPolynomialRegressor(empty="wide").fit(X, y)
+    with pytest.raises(ValueError, match="empty='widen'"):
+        attend(X, X, y, empty="widen")
