@@ -27,7 +27,7 @@ from ..bandwidth._search import Rows
 from ..kernels import ProductKernel, as_kernel, mixed_kernel
 from ._density import check_density_kernel
 from ._kernel_distribution import KernelMixture
-from ._local_line import LocalLine, line_bandwidth
+from ._local_line import line_bandwidth, line_residuals, local_line
 
 _RULES = "likelihood", "scott", "silverman"
 # Pairs of a query, or of a query's quantile, and a key at a time.
@@ -93,9 +93,9 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
     target_bandwidth_ : float
         The bandwidth of the target.
     likelihood_score_ : float
-        :class:`sklearn_attention.bandwidth.ConditionalLikelihood` at these bandwidths, a mean
-        leave-one-out log-density of residuals as they are; only with "likelihood". In large
-        data that of the sample, before the bandwidths are carried over.
+        :class:`sklearn_attention.bandwidth.ConditionalLikelihood` of targets or residuals at
+        these bandwidths; only with "likelihood". In large data that of the sample, before the
+        bandwidths are carried over.
     line_bandwidth_, line_kernel_ : ndarray of shape (n_features,), Kernel
         The bandwidths and lambdas of the local line, and its kernel; of degree 1.
     residuals_ : ndarray of shape (n_samples,)
@@ -134,9 +134,8 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
     The bandwidths of the line are `bandwidth` where that is given or a rule. With "likelihood"
     they are a multiple of a rule of thumb, or with several features of the bandwidths of
     the best density of degree 0 on up to 300 rows: that with the least leave-one-out error.
-    Where rows are sparse the line has a wider window, in which the d + 4 nearest of d numbers
-    are within two spreads of the kernel. It ends one standard deviation beyond the smallest
-    and the largest target, so off the data nothing is extrapolated further.
+    The line is that of :class:`LocalPolynomialRegressor`: its windows are widened where rows
+    are sparse, and off the rows it is bounded by the targets within them.
 
     Categories have the kernels of :func:`sklearn_attention.kernels.mixed_kernel`. An
     unordered level that did not occur in training weighs all levels alike.
@@ -402,7 +401,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
             if bandwidth is None:
                 self.line_bandwidth_ = line_bandwidth(rows, kernel, self.target_kernel_)
             self.line_kernel_ = mixed_kernel(kernel, self.columns_, self.line_bandwidth_)
-            self.residuals_ = LocalLine.of(self).residuals()
+            self.residuals_ = line_residuals(local_line(self))
             # A rule for the target is one for the residuals.
             _, target_bandwidth = self._rules_or_numbers(kernel)
 
@@ -426,7 +425,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
     def _centers(self, X):
         """Heights of the local line, which the density of each query is around, or 0, (n,)."""
         has_line = hasattr(self, "line_bandwidth_")
-        return LocalLine.of(self)(X) if has_line else np.zeros(len(X))
+        return local_line(self).predict(X) if has_line else np.zeros(len(X))
 
     @property
     def _spread_values(self):

@@ -1,9 +1,14 @@
-"""LocalLine: weighted least squares around each query, of all other rows for residuals."""
+"""The line of a conditional density: that of LocalPolynomialRegressor, and its bandwidths."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from sklearn_attention import ConditionalKernelDensity, attention_weights
+from sklearn_attention import (
+    ConditionalKernelDensity,
+    LocalPolynomialRegressor,
+    attention_weights,
+)
 from sklearn_attention.kernels import Gaussian
 
 
@@ -14,26 +19,6 @@ def data():
     return X, np.sin(X[:, 0]) + 0.2 * rng.normal(size=50)
 
 
-def slow_line(model, X, left_out=()):
-    """Heights of the local line by weighted least squares, one row at a time."""
-    h, y = model.line_bandwidth_, model.values_
-    others = ~np.isin(np.arange(len(y)), left_out)
-    counts = np.ones(len(y)) if model.key_weights_ is None else model.key_weights_
-    kept = y[counts > 0]
-    deviation = np.sqrt(np.cov(y, aweights=counts, ddof=0))
-    heights = []
-    for x in X:
-        distances = np.linalg.norm((model.keys_ - x) / h, axis=1)
-        nearest = np.sort(distances[others & (counts > 0)])[3 + X.shape[1]]
-        wider = max(1.0, nearest / (2 * model.kernel_.spread))
-        weights = others * counts * model.kernel_.profile((distances / wider) ** 2)
-        design = np.column_stack([np.ones(len(y)), model.keys_ - x])
-        root = np.sqrt(weights)[:, None]
-        height = np.linalg.lstsq(root * design, root[:, 0] * y, rcond=None)[0][0]
-        heights.append(np.clip(height, kept.min() - deviation, kept.max() + deviation))
-    return np.array(heights)
-
-
 class TestLine:
     @pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov"])
     def test_is_the_formula(self, data, kernel):
@@ -41,27 +26,37 @@ class TestLine:
         weights = np.random.default_rng(1).integers(0, 3, len(X)).astype(float)
         model = ConditionalKernelDensity(kernel, bandwidth=0.8, target_bandwidth=0.3)
         model.fit(X, y, sample_weight=weights)
-        kept = np.flatnonzero(weights)
-        residuals = [y[i] - slow_line(model, X[[i]], [i])[0] for i in kept]
-        np.testing.assert_allclose(model.residuals_[kept], residuals, atol=1e-8)
+        line = LocalPolynomialRegressor(kernel, bandwidth=0.8).fit(X, y, weights)
+        np.testing.assert_allclose(model.residuals_, line.loo_residuals_, atol=1e-9)
         queries = np.vstack([X[:6] + 0.1, [[4.0, 4.0], [30.0, -30.0]]])
-        center = slow_line(model, queries)
+        center = line.predict(queries)
         shares = attention_weights(queries, X, kernel, bandwidth=0.8, sample_weight=weights)
-        distances = y[:8, None] - center[:, None] - model.residuals_
+        distances = y[:8, None] - center[:, None] - line.loo_residuals_
         spread = Gaussian()(distances.reshape(-1, 1) / 0.3, np.zeros((1, 1)))[:, 0] / 0.3
         density = (shares * spread.reshape(distances.shape)).sum(axis=1)
         np.testing.assert_allclose(
             np.exp(model.score_samples(queries, y[:8])), density, rtol=1e-7, atol=1e-12
         )
-        mean = center + shares @ model.residuals_
-        np.testing.assert_allclose(model.predict(queries), mean, atol=1e-8)
+        mean = center + shares @ line.loo_residuals_
+        np.testing.assert_allclose(model.predict(queries), mean, atol=1e-9)
+
+    def test_categories(self, data):
+        X, y = data
+        frame = pd.DataFrame({"x": X[:, 0], "color": np.where(X[:, 1] > 0, "red", "blue")})
+        model = ConditionalKernelDensity(bandwidth=[0.8, 0.2], target_bandwidth=0.3)
+        line = LocalPolynomialRegressor(bandwidth=[0.8, 0.2])
+        residuals = line.fit(frame, y).loo_residuals_
+        np.testing.assert_allclose(model.fit(frame, y).residuals_, residuals, atol=1e-9)
 
     def test_own_target_is_left_out(self, data):
         X, y = data
         moved = y.copy()
         moved[7] += 0.1
         before, after = (
-            ConditionalKernelDensity(bandwidth=0.8).fit(X, t).residuals_[7] for t in (y, moved)
+            ConditionalKernelDensity(bandwidth=0.8, target_bandwidth=0.3)
+            .fit(X, t)
+            .residuals_[7]
+            for t in (y, moved)
         )
         assert after - before == pytest.approx(0.1, abs=1e-12)
 
@@ -71,19 +66,31 @@ class TestLine:
         directions = np.random.default_rng(0).normal(size=(10, 2))
         for distance in (1, 1e3, 1e8):
             found = model.predict_quantiles(X[0] + distance * directions, [0.01, 0.99])
-            around = np.abs(model.residuals_).max() + 3 * model.target_bandwidth_
-            assert found.min() > y.min() - y.std() - around
-            assert found.max() < y.max() + y.std() + around
-
-    @pytest.mark.slow
-    def test_line_is_wide_along_what_does_not_matter(self):
-        rng = np.random.default_rng(0)
-        X = rng.uniform(size=(100, 2))
-        y = np.sin(6 * X[:, 0]) + 0.2 * rng.normal(size=100)
-        model = ConditionalKernelDensity().fit(X, y)
-        assert model.line_bandwidth_[1] > 3 * model.line_bandwidth_[0]
+            # The bound of lines, with the largest deviation that targets can have.
+            margin = 3 * np.sqrt(2) * np.ptp(y) / 2 + np.abs(model.residuals_).max() + 1
+            assert found.min() > y.min() - margin
+            assert found.max() < y.max() + margin
 
     def test_one_row(self):
         model = ConditionalKernelDensity(bandwidth=1.0, target_bandwidth=0.5)
         model.fit([[1.0]], [3.0])
         np.testing.assert_allclose(model.predict([[1.0], [9.0]]), 3.0)
+
+
+class TestBandwidth:
+    def test_of_one_feature_is_near_that_with_the_least_error(self):
+        rng = np.random.default_rng(0)
+        X = rng.uniform(size=(100, 1))
+        y = np.sin(9 * X[:, 0]) + 0.2 * rng.normal(size=100)
+        found = ConditionalKernelDensity(target_bandwidth=0.1).fit(X, y)
+        best = LocalPolynomialRegressor(bandwidth="loo").fit(X, y)
+        errors = np.mean(found.residuals_**2), np.mean(best.loo_residuals_**2)
+        assert errors[0] < 1.1 * errors[1]
+
+    @pytest.mark.slow
+    def test_is_wide_along_what_does_not_matter(self):
+        rng = np.random.default_rng(0)
+        X = rng.uniform(size=(100, 2))
+        y = np.sin(6 * X[:, 0]) + 0.2 * rng.normal(size=100)
+        model = ConditionalKernelDensity().fit(X, y)
+        assert model.line_bandwidth_[1] > 3 * model.line_bandwidth_[0]
