@@ -181,8 +181,8 @@ MUTATIONS = [
     ),
     Mutation(
         "smoothing/_inference.py",
-        "reach = (2 + _SLACK) * furthest + _SLACK * errors[place]",
-        "reach = (0.5 + _SLACK) * furthest + _SLACK * errors[place]",
+        "reach = (2 + _SLACK) * furthest + _SLACK * end",
+        "reach = (0.5 + _SLACK) * furthest + _SLACK * end",
         "errors that may be the end of an interval are not looked at",
     ),
     Mutation(
@@ -198,15 +198,15 @@ MUTATIONS = [
         "statistic without the rows' weights",
     ),
     Mutation(
-        "smoothing/_uncertainty.py",
-        "effects = local.smoother / roots",
-        "effects = local.smoother",
+        "smoothing/_noise.py",
+        "return (effects**2 @ variances)[:, None]",
+        "return (effects**2).sum(axis=1)[:, None]",
         "standard error without the rows' weights",
     ),
     Mutation(
         "smoothing/_uncertainty.py",
-        "shifts = centers - weights @ errors",
-        "shifts = centers",
+        "shifts = local.values - scales * (centers @ errors)",
+        "shifts = local.values",
         "mean of the distribution is not the prediction",
     ),
     Mutation(

@@ -28,14 +28,16 @@ class Background(NamedTuple):
 
     def log_density(self, X):
         """Logarithms of the density of rows, (n,)."""
-        log_density = np.full(len(X), -np.log(self._n_levels()).sum())
+        # In partitions where the rows are.
+        log_density = 0.0 * X[:, 0] - np.log(self._n_levels()).sum()
         for j in self.columns.numeric:
             center, scale = self.center[j], self.scale[j]
             # By halves, which do not overflow; nor does this root of the square.
             with np.errstate(over="ignore"):
                 distance = np.hypot(np.sqrt(2), 2 * ((X[:, j] / 2 - center / 2) / scale))
             low, high = self._ends(j)
-            log_density -= 3 * np.log(distance) + np.log(scale) + np.log((high - low) / 2)
+            mass = np.log(scale) + np.log((high - low) / 2)
+            log_density = log_density - 3 * np.log(distance) - mass
         return log_density
 
     def draw(self, random_state, n):

@@ -352,8 +352,9 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         if not hasattr(self, "background_"):
             return log_density
         log_background = self._background.log_density(X)
-        # No probability is left for levels that did not occur.
-        log_background[(X[:, self.columns_.categorical] < 0).any(axis=1)] = -np.inf
+        for j in self.columns_.categorical:
+            # No probability is left for levels that did not occur.
+            log_background = np.where(X[:, j] < 0, -np.inf, log_background)
         share = self._share
         return np.logaddexp(log_density + np.log1p(-share), log_background + np.log(share))
 

@@ -25,7 +25,8 @@ from sklearn_attention.kernels import Gaussian, as_kernel
 def density_bandwidth(X, kernel, criterion="likelihood", observe=None, **options):
     """Bandwidths and the criterion there."""
     options = {"columns": Columns.numbers(X.shape[1])} | options
-    return DensitySearch(criterion).choose(Rows(X=X, **options), kernel, observe)[:2]
+    rows = Rows(X=X, **options)
+    return DensitySearch(criterion).choose(rows, kernel, observe).warned()[:2]
 
 
 def conditional_bandwidth(X, y, columns=None, **given):

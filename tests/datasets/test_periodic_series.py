@@ -47,7 +47,10 @@ def test_one_misplaced_edge_step_costs_what_the_docstring_says():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"name": "cosine"}, r"name='cosine' is unknown: choose from \['growing_sine', 'sine'"),
+        (
+            {"name": "cosine"},
+            r"name='cosine' is unknown: did you mean 'sine'",
+        ),
         ({"n_steps": -1}, "n_steps=-1 is not valid: pass an integer greater than 0"),
         ({"n_steps": 1e3}, r"n_steps=1000\.0 is not valid: pass an integer"),
         ({"step": 0.0}, r"step=0\.0 is not valid: pass a finite number greater than 0"),

@@ -157,7 +157,10 @@ def test_one_sample(name):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"name": "dopler"}, r"name='dopler' is unknown: choose from \['blocks', 'bumps'"),
+        (
+            {"name": "dopler"},
+            r"name='dopler' is unknown: did you mean 'doppler'",
+        ),
         ({"name": None}, "name=None is unknown"),
         ({"n_samples": 0}, "n_samples=0 is not valid: pass an integer greater than 0"),
         ({"n_samples": 10.5}, r"n_samples=10\.5 is not valid: pass an integer"),

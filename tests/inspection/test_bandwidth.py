@@ -28,14 +28,13 @@ def test_a_bandwidth_search_is_drawn_with_its_choice(smoother):
 
 
 def test_a_bandwidth_search_shows_its_valley():
-    # Lines in nearly empty windows have errors without bounds.
     X = np.sort(np.random.default_rng(0).uniform(0, 10, (400, 1)), axis=0)
     y = np.sin(X[:, 0]) + 0.4 * np.random.default_rng(1).normal(size=400)
     model = LocalPolynomialRegressor().fit(X, y)
     tried = model.bandwidth_search_
     low, high = BandwidthDisplay.from_estimator(model).ax_.get_ylim()
     plain = tried["criterion"][np.argmax(tried["bandwidth"][:, 0])]
-    assert low < tried["criterion"].min() < plain < high < 2 * plain < tried["criterion"].max()
+    assert low < tried["criterion"].min() < plain < high < 2 * plain
 
 
 def test_degrees_of_freedom_are_along_the_top(smoother):

@@ -189,7 +189,7 @@ class TestBadParameters:
         [
             (
                 {"readout": "averages"},
-                r"readout='averages' is unknown: choose from \['average'",
+                r"readout='averages' is unknown: did you mean 'average'",
             ),
             ({"readout": "blend"}, "readout='blend' is unknown"),
             ({"readout": None}, "readout=None is unknown"),
