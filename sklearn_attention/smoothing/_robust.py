@@ -93,33 +93,43 @@ def _first_weights(rows, kernel):
     lambdas = rate_lambdas(len(sample), rows.columns, sample.sample_weight)
     ratio = canonical_ratio(kernel)
     low, high = search_range((sample.X / sample.spread)[:, numbers], ratio)
-    fits = [
-        _RobustFit(drawn, kernel, np.where(numbers, scale * sample.spread, lambdas))
-        for scale in np.geomspace(low, high, _BANDWIDTHS)
-    ]
+    # From wide to narrow. Narrow windows may be full of outliers that wide ones have left out,
+    # and wide ones leave out what narrow ones follow: each begins with the weights of the one
+    # before, and with all rows.
+    fits, weights = [], None
+    for scale in np.geomspace(high, low, _BANDWIDTHS):
+        bandwidth = np.where(numbers, scale * sample.spread, lambdas)
+        fits.append(_RobustFit(drawn, kernel, bandwidth))
+        if weights is not None:
+            fits.append(_RobustFit(drawn, kernel, bandwidth, weights))
+        weights = fits[-1].weights
     unit = np.min([fit.deviation for fit in fits], axis=0)
     best = min(fits, key=lambda fit: fit.criterion(unit))
     smoother = _smoother(lines, kernel, best.smoother.bandwidth)
-    return _Scales(smoother).weights(smoother.table - best.smoother.predict(rows.X))
+    scales = _Scales(smoother)
+    # Of all rows, by the fit to some of them, and then by their own.
+    weights = scales.weights(smoother.table - best.smoother.predict(rows.X))
+    return scales.weights(left_out_errors(_weighed(smoother, weights)))
 
 
 class _RobustFit:
     """Rows weighed by their residuals in passes at one bandwidth."""
 
-    def __init__(self, rows, kernel, bandwidth):
-        plain = self.smoother = _smoother(rows, kernel, bandwidth)
+    def __init__(self, rows, kernel, bandwidth, weights=None):
+        plain = _smoother(rows, kernel, bandwidth)
         self.scales = _Scales(plain)
+        self.smoother = plain if weights is None else _weighed(plain, weights)
         for _ in range(_PASSES):
-            weights = self.scales.weights(left_out_errors(self.smoother))
-            self.smoother = plain.replace(key_weights=weighed(rows.sample_weight, weights))
+            self.weights = self.scales.weights(left_out_errors(self.smoother))
+            self.smoother = _weighed(plain, self.weights)
         self.sizes = np.abs(left_out_errors(self.smoother))
         self.deviation = self.scales.deviation(self.sizes)
-        self.n_kept = np.count_nonzero(weights)
 
     def criterion(self, unit):
         """Penalised leave-one-out error, as of the search, of errors that are bounded."""
         bounded = np.minimum(self.sizes / unit, _LARGEST_ERROR)
-        freedom = training_predictions(self.smoother).leverage.sum() / self.n_kept
+        leverage = training_predictions(self.smoother).leverage
+        freedom = leverage.sum() / np.count_nonzero(self.weights)
         return self.scales.overall(bounded**2).mean() * np.exp(freedom**2)
 
 
@@ -177,6 +187,11 @@ class _Scales:
             if np.abs(factor - 1).max() < _SETTLED:
                 break
         return scales
+
+
+def _weighed(smoother, weights):
+    """The smoother whose rows have these weights besides their own."""
+    return smoother.replace(key_weights=weighed(smoother.key_weights, weights))
 
 
 def _smoother(rows, kernel, bandwidth, n_neighbors=None):
