@@ -143,7 +143,7 @@ class NadarayaWatsonRegressor(SmootherRegressor):
     :math:`3 \sqrt n` rows at least, estimated so that up to half of the errors may be
     outliers [4]_: the noise may differ from place to place. With several outputs the error that
     is largest in units of its own deviation counts. The first errors are those of the best of
-    eleven robust fits to at most 1000 rows, each at one bandwidth; the bandwidth is then chosen
+    robust fits to at most 1000 rows at eleven bandwidths; the bandwidth is then chosen
     up to four times, until the weights are settled. Of normal targets an average keeps 96 % of
     its efficiency. Predictions, effective weights, leave-one-out errors and statistics of the
     fit are those of rows so weighed; `key_weights_` are as given. New targets may be outliers

@@ -269,7 +269,7 @@ class TestUncertainty:
         model = LocalPolynomialRegressor(robust=True, bandwidth=0.3).fit(X, y)
         errors = model.loo_residuals_[:, None]
         model.bandwidth_ = np.array([1e3])
-        smoother = FittedSmoother.of(model).replace()
+        smoother = FittedSmoother.of(model).unweighted
         b, r = model.robustness_weights_, errors[:, 0]
         share = 1 - np.sqrt(b)
         slope = np.mean((1 - share) * (1 - 5 * share))
