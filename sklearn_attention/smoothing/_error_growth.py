@@ -40,8 +40,7 @@ class ErrorGrowth:
         kept = np.flatnonzero(smoother.counts)
         self._remoteness = Remoteness.of_smoother(smoother)
         self._rates = _rates(smoother, kept, self._remoteness.usual)
-        variances = variance_around_rows(smoother, self._noise.variances)[kept]
-        variances = variances + _fit_variances(smoother, self._noise, kept)
+        variances = _variances_left_out(smoother, self._noise)
         growth = np.sqrt(variances * self._of_model(*self._remoteness.of_rows()))
         self.at_rows = np.ones((len(smoother.keys), growth.shape[1]))
         self.at_rows[kept] = growth
@@ -67,6 +66,15 @@ class ErrorGrowth:
     def _of_model(self, beyond, one_sided):
         rates = np.stack([1 - one_sided, one_sided], axis=1) @ self._rates
         return 1 + beyond[:, None] ** 2 * rates
+
+
+def _variances_left_out(smoother, noise):
+    """Variances of errors of rows of positive weight that are left out, computed once."""
+    if "variances left out" not in smoother.memo:
+        rows = np.flatnonzero(smoother.counts)
+        of_targets = variance_around_rows(smoother, noise.variances)[rows]
+        smoother.memo["variances left out"] = of_targets + _fit_variances(smoother, noise, rows)
+    return smoother.memo["variances left out"]
 
 
 def _fit_variances(smoother, noise, rows):
@@ -95,8 +103,9 @@ def _rates(smoother, rows, usual):
         # What rows in an order have in common with those next to them stays.
         some = np.linspace(0, len(rows) - 1, _MOST_ROWS).astype(int)
         rows = rows[-_MOST_ROWS:] if smoother.gap else rows[some]
-    if len(rows) < len(smoother.keys) or smoother.empty not in ("widen", "nearest"):
-        empty = smoother.empty if smoother.empty == "widen" else "nearest"
+    # Every row of a region is predicted.
+    empty = smoother.empty if smoother.empty == "widen" else "nearest"
+    if len(rows) < len(smoother.keys) or empty != smoother.empty:
         smoother = smoother.take(rows).replace(empty=empty)
     found = [
         _in_region(smoother, region, usual)
@@ -139,8 +148,7 @@ def _in_region(smoother, region, usual):
 def _errors_and_spreads(smoother, noise):
     """Sizes of the rows' errors in units of their growth, and how large they are around."""
     if "spreads" not in smoother.memo:
-        variances = variance_around_rows(smoother, noise.variances)
-        variances = variances + _fit_variances(smoother, noise, np.arange(len(variances)))
+        variances = _variances_left_out(smoother, noise)
         errors = np.abs(left_out_errors(smoother)) / np.sqrt(variances)
         around = widened(smoother, ROWS_OF_SPREADS).average(smoother.keys, errors**2)
         smoother.memo["spreads"] = errors, above_rounding(np.sqrt(around), errors)

@@ -84,9 +84,12 @@ class FittedSmoother:
     @property
     def given_counts(self):
         """The same without robustness: outliers are targets too."""
-        return (
-            self.counts if self.robustness is None else counts_of(self.keys, self.given_weights)
-        )
+        return counts_of(self.keys, self.weights_as_given)
+
+    @property
+    def weights_as_given(self):
+        """Weights of the rows without robustness, None for 1."""
+        return self.key_weights if self.robustness is None else self.given_weights
 
     @property
     def table(self):
@@ -173,8 +176,11 @@ class FittedSmoother:
         X = X.clip(*box).astype(X.dtype, copy=False)
         return widen(self, weighed, self.needed(), reach)
 
-    def local_rows(self, X, more=0):
-        """Effect of each row on each prediction, in windows of so many more neighbours."""
+    def local_rows(self, X, more=0, *, without_each=False):
+        """Effect of each row on each prediction, in windows of so many more neighbours.
+
+        Predictions without each row, of windows that are widened, only where asked for.
+        """
         if self.widens:
             *box, reach = self.box
             X = X.clip(*box)
@@ -187,7 +193,8 @@ class FittedSmoother:
         def weighed(smoother, rows):
             if smoother is self:
                 return plain
-            return smoother.window_weights(X[rows]), smoother.local_rows(X[rows])
+            local = smoother.local_rows(X[rows], without_each=without_each)
+            return smoother.window_weights(X[rows]), local
 
         def whole(smoother, rows):
             weight, local = weighed(smoother, rows)
@@ -197,8 +204,9 @@ class FittedSmoother:
             weight, local = weighed(smoother, rows)
             return weight[:, None] * (1 - local.weights), local.left_out
 
-        # First those without each row, by the weights as they are.
-        (without,) = widen(self, left_out, self.needed(without=True), reach)
+        without = None
+        if without_each:  # by weights as they are, before the others are widened in place
+            (without,) = widen(self, left_out, self.needed(without=True), reach)
         return attention.LocalRows(*widen(self, whole, self.needed(), reach), without)
 
     def weights(self, X):
@@ -213,7 +221,7 @@ class FittedSmoother:
 
     def left_out(self, X):
         """Predictions, effects (n, n_keys) and predictions without each row (.., n_outputs)."""
-        local = self.local_rows(X)
+        local = self.local_rows(X, without_each=True)
         if self.n_neighbors is None:
             return local.values, local.smoother, local.left_out
         # Without one of its neighbours, a query reaches to the next.

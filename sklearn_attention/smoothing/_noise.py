@@ -67,22 +67,16 @@ def noise_of(smoother):
 
 def variance_around(smoother, X, variances):
     """Variance of the noise of new targets, as rows around them have, (n, 1)."""
-    if not has_weights(smoother):
+    if smoother.weights_as_given is None:
         return np.ones((len(X), 1))
     return smoother.replace(empty="nearest").average(X, variances[:, None])
 
 
 def variance_around_rows(smoother, variances):
     """The same at the rows, without their own, (n, 1)."""
-    if not has_weights(smoother):
+    if smoother.weights_as_given is None:
         return np.ones((len(variances), 1))
     return left_out_average(smoother, variances[:, None])
-
-
-def has_weights(smoother):
-    """Whether rows differ in their noise, by weights as given."""
-    weights = smoother.key_weights if smoother.robustness is None else smoother.given_weights
-    return weights is not None
 
 
 def autoregression(series, most):
