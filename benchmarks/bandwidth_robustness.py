@@ -38,7 +38,7 @@ import numpy as np
 from sklearn_attention import LocalPolynomialRegressor, NadarayaWatsonRegressor
 from sklearn_attention.attention import LeaveOneOut
 from sklearn_attention.bandwidth import penalized_leave_one_out
-from sklearn_attention.kernels import as_kernel
+from sklearn_attention.kernels._base import as_kernel
 
 ROWS = 150, 1000, 10_000, 100_000
 KERNELS = "gaussian", "epanechnikov", "tricube", "laplacian"

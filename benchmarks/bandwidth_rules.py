@@ -49,14 +49,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import betaincinv, ndtri
 
+from sklearn_attention import attend
 from sklearn_attention._spread import feature_spread
-from sklearn_attention.attention import LeaveOneOut, attend, attend_local
+from sklearn_attention.attention import LeaveOneOut, attend_local
 from sklearn_attention.bandwidth import (
     corrected_akaike,
     generalized_cross_validation,
 )
 from sklearn_attention.bandwidth._candidates import default_bandwidths
-from sklearn_attention.kernels import Gaussian, as_kernel
+from sklearn_attention.kernels import Gaussian
+from sklearn_attention.kernels._base import as_kernel
 
 N_SCALES, N_QUERIES, QUERIES_PER_SIDE = 60, 200, 20
 SIZES, SIGNAL_TO_NOISE = (80, 150, 300), (1.5, 4, 10)

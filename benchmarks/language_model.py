@@ -37,7 +37,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from sklearn_attention import Architecture, Training, TransformerLanguageModel
-from sklearn_attention.attention import torch_threads
+from sklearn_attention.attention._threads import torch_threads
 from sklearn_attention.sequence._language_network import LanguageNetwork
 
 LENGTH, BATCH, WIDTH, HEADS, LAYERS = 64, 12, 128, 4, 4

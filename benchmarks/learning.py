@@ -42,8 +42,9 @@ from sklearn_attention import (
     TransformerRegressor,
     TransformerSeq2Seq,
 )
-from sklearn_attention.attention import torch_threads
-from sklearn_attention.training import _network, torch_seed
+from sklearn_attention.attention._threads import torch_threads
+from sklearn_attention.training import _network
+from sklearn_attention.training._random import torch_seed
 from sklearn_attention.training._settings import NetworkSettings
 
 RESULTS = Path(__file__).with_name("learning.jsonl")

@@ -41,11 +41,8 @@ from sklearn_attention import (
     ProductKernelDensity,
     attention,
 )
-from sklearn_attention.bandwidth import (
-    DensityLeastSquares,
-    DensityLikelihood,
-)
-from sklearn_attention.kernels import as_kernel
+from sklearn_attention.bandwidth import DensityLeastSquares, DensityLikelihood
+from sklearn_attention.kernels._base import as_kernel
 
 try:
     import statsmodels

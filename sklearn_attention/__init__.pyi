@@ -3,37 +3,39 @@ from . import bandwidth as bandwidth
 from . import datasets as datasets
 from . import forecasting as forecasting
 from . import inspection as inspection
-from . import kernel_approximation as kernel_approximation
-from . import kernel_attention as kernel_attention
 from . import kernels as kernels
 from . import nn as nn
-from . import sequence as sequence
-from . import smoothing as smoothing
 from . import text as text
 from . import training as training
-from . import transformer as transformer
 from ._columns import Columns as Columns
-from .attention import attend as attend
-from .attention import attention_weights as attention_weights
-from .bandwidth import AdaptiveBandwidth as AdaptiveBandwidth
-from .forecasting import KernelForecaster as KernelForecaster
-from .forecasting import TransformerForecaster as TransformerForecaster
-from .kernel_approximation import PositiveRandomFeatures as PositiveRandomFeatures
-from .kernel_approximation import RandomFourierFeatures as RandomFourierFeatures
-from .kernel_attention import KernelAttentionClassifier as KernelAttentionClassifier
-from .kernel_attention import KernelAttentionRegressor as KernelAttentionRegressor
-from .sequence import TransformerLanguageModel as TransformerLanguageModel
-from .sequence import TransformerSeq2Seq as TransformerSeq2Seq
-from .smoothing import ConditionalKernelDensity as ConditionalKernelDensity
-from .smoothing import LocalPolynomialCV as LocalPolynomialCV
-from .smoothing import LocalPolynomialRegressor as LocalPolynomialRegressor
-from .smoothing import NadarayaWatsonClassifier as NadarayaWatsonClassifier
-from .smoothing import NadarayaWatsonCV as NadarayaWatsonCV
-from .smoothing import NadarayaWatsonRegressor as NadarayaWatsonRegressor
-from .smoothing import ProductKernelDensity as ProductKernelDensity
-from .training import Architecture as Architecture
-from .training import Training as Training
-from .transformer import TransformerClassifier as TransformerClassifier
-from .transformer import TransformerRegressor as TransformerRegressor
+from ._explanation import Explanation as Explanation
+from .attention._average import attend as attend
+from .attention._weights import attention_weights as attention_weights
+from .bandwidth._neighbors import AdaptiveBandwidth as AdaptiveBandwidth
+from .forecasting._kernel_forecaster import KernelForecaster as KernelForecaster
+from .forecasting._transformer_forecaster import TransformerForecaster as TransformerForecaster
+from .kernel_approximation._fourier_features import (
+    RandomFourierFeatures as RandomFourierFeatures,
+)
+from .kernel_approximation._positive_features import (
+    PositiveRandomFeatures as PositiveRandomFeatures,
+)
+from .kernel_attention._classifier import KernelAttentionClassifier as KernelAttentionClassifier
+from .kernel_attention._regressor import KernelAttentionRegressor as KernelAttentionRegressor
+from .sequence._language_model import TransformerLanguageModel as TransformerLanguageModel
+from .sequence._seq2seq import TransformerSeq2Seq as TransformerSeq2Seq
+from .smoothing._classifier import NadarayaWatsonClassifier as NadarayaWatsonClassifier
+from .smoothing._conditional_density import ConditionalKernelDensity as ConditionalKernelDensity
+from .smoothing._cross_validated import LocalPolynomialCV as LocalPolynomialCV
+from .smoothing._cross_validated import NadarayaWatsonCV as NadarayaWatsonCV
+from .smoothing._density import ProductKernelDensity as ProductKernelDensity
+from .smoothing._local_polynomial import LocalPolynomialRegressor as LocalPolynomialRegressor
+from .smoothing._regressor import NadarayaWatsonRegressor as NadarayaWatsonRegressor
+from .smoothing._significance import Significance as Significance
+from .smoothing._summary import SmootherSummary as SmootherSummary
+from .training._architecture import Architecture as Architecture
+from .training._training import Training as Training
+from .transformer._classifier import TransformerClassifier as TransformerClassifier
+from .transformer._regressor import TransformerRegressor as TransformerRegressor
 
 __version__: str

@@ -1,6 +1,7 @@
 """Names of kernels by what they have in common, for tests of what holds for all of these."""
 
-from sklearn_attention.kernels import KERNELS, SmoothingKernel
+from sklearn_attention.kernels import SmoothingKernel
+from sklearn_attention.kernels._base import KERNELS
 
 # Smoothing kernels that are densities, as no value is negative.
 DENSITIES = [

@@ -2,6 +2,7 @@
 
 import ast
 import graphlib
+import importlib
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,27 @@ FLOORS = {
     "smoothing": 4,
     "transformer": 4,
     "inspection": 5,
+}
+# What folders need of each other beyond public names, folder by folder: the modules that they
+# may import from others. A module that no other folder imports from does not belong here.
+INTERNAL = {
+    "attention": """
+        _algorithms._line _average _leave_one_out _leave_one_out_gradient _local _pair_sums
+        _read _reduce _smoother _solve _sums _threads _weights
+    """,
+    "bandwidth": """
+        _background _candidates _convolution _criteria _density_search _neighbors _rules
+        _search
+    """,
+    "kernels": """
+        _base _categorical _compact _feature_kernels _frequencies _importance_sampling
+        _numerics _product_kernel
+    """,
+    "nn": "_heads _initialize _instance_norm _random",
+    "text": "_check _learn _special",
+    "training": """
+        _architecture _fit_network _network _order _random _report _settings
+    """,
 }
 # Two folders of one floor that are truly one concept: the first may import the second.
 SIDEWAYS = set()
@@ -76,11 +98,18 @@ def module_name(path):
 
 FILES = {module_name(path): path for path in sorted(ROOT.rglob("*.py"))}
 FOLDERS = sorted(path.parent.name for path in ROOT.glob("*/__init__.py"))
-EXCEPTIONS = {
-    f"{folder}.{name}".removeprefix(".")
-    for folder, names in WITHOUT_TESTS.items()
-    for name in names.split()
-}
+
+
+def modules_of(listed):
+    """Full names of modules that are listed by folder."""
+    return {
+        f"{folder}.{name}".removeprefix(".")
+        for folder, names in listed.items()
+        for name in names.split()
+    }
+
+
+EXCEPTIONS, SHARED = modules_of(WITHOUT_TESTS), modules_of(INTERNAL)
 every_module = pytest.mark.parametrize("module", FILES, ids=lambda name: name or PACKAGE)
 
 
@@ -130,6 +159,18 @@ def house_imports(module):
             yield name.removeprefix(PACKAGE).removeprefix("."), loading
 
 
+def borrowed(module):
+    """(folder or module, name) of what a module imports from other folders."""
+    path = FILES[module]
+    for statement, _ in import_statements(ast.parse(path.read_text("utf-8"))):
+        if isinstance(statement, ast.ImportFrom):
+            sources = imported_names(module, path, statement)
+            for alias, source in zip(statement.names, sources, strict=True):
+                source = source.removeprefix(PACKAGE).removeprefix(".")
+                if folder_of(source) not in (None, folder_of(module)):
+                    yield source, alias.name
+
+
 def complaint(module, target):
     """What is wrong with a module importing another, or None."""
     mine, other = folder_of(module), folder_of(target)
@@ -155,6 +196,19 @@ def test_every_folder_has_a_floor(folder):
 def test_imports_go_down(module):
     wrong = {target: complaint(module, target) for target, _ in house_imports(module)}
     assert not {target: why for target, why in wrong.items() if why}
+
+
+@every_module
+def test_folders_share_public_names_and_a_stated_set_of_modules(module):
+    for source, name in borrowed(module):
+        if source in FOLDERS and name != source:
+            assert name in importlib.import_module(f"{PACKAGE}.{source}").__all__
+        else:
+            assert source in SHARED | set(FOLDERS)
+
+
+def test_every_module_that_is_shared_is_used_by_another_folder():
+    assert {source for module in FILES for source, _ in borrowed(module)} >= SHARED
 
 
 def test_no_circles():

@@ -22,6 +22,7 @@ from slow_cases import slow_but
 
 import sklearn_attention
 from sklearn_attention import (
+    AdaptiveBandwidth,
     Architecture,
     ConditionalKernelDensity,
     KernelAttentionClassifier,
@@ -40,7 +41,6 @@ from sklearn_attention import (
     TransformerRegressor,
     TransformerSeq2Seq,
 )
-from sklearn_attention.bandwidth import AdaptiveBandwidth
 from sklearn_attention.kernels import Periodic
 
 pytestmark = [

@@ -12,6 +12,7 @@ import pytest
 from sklearn.base import clone, is_classifier, is_regressor
 
 from sklearn_attention import (
+    AdaptiveBandwidth,
     ConditionalKernelDensity,
     KernelAttentionClassifier,
     KernelAttentionRegressor,
@@ -28,7 +29,6 @@ from sklearn_attention import (
     TransformerForecaster,
     TransformerRegressor,
 )
-from sklearn_attention.bandwidth import AdaptiveBandwidth
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:bandwidth="),

@@ -8,6 +8,7 @@ from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sklearn_attention import (
+    AdaptiveBandwidth,
     Architecture,
     ConditionalKernelDensity,
     KernelAttentionClassifier,
@@ -28,7 +29,6 @@ from sklearn_attention import (
     TransformerRegressor,
     TransformerSeq2Seq,
 )
-from sklearn_attention.bandwidth import AdaptiveBandwidth
 
 # Many checks are on noise, or on a handful of rows, of which searches and forecasters warn.
 pytestmark = [

@@ -30,9 +30,9 @@ from sklearn_attention.nn import (
     MultiHeadAttention,
     SinusoidalPositions,
     attention,
-    initialize,
     sinusoidal_encoding,
 )
+from sklearn_attention.nn._initialize import initialize
 
 INK, GREY, BLUE, ORANGE = "#25313d", "#8a949e", "C0", "C1"
 plt.rcParams.update(STYLE)

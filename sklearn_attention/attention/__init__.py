@@ -9,9 +9,5 @@ the weights. :func:`attention_sums` are what the average over some of the keys i
 
 import lazy_loader
 
-from ._algorithms._line import Line, serves  # noqa: F401 (for searches of bandwidths)
-from ._pair_sums import PairSums  # noqa: F401 (for criteria of densities)
-from ._sums import EMPTY_POLICIES, Sums  # noqa: F401
-
-# The rest computes with torch, which takes a second to load: not before it is asked for.
+# Most of it computes with torch, which takes a second to load: not before it is asked for.
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -49,7 +49,7 @@ class LeaveOneOutGradient:
     Examples
     --------
     >>> import numpy as np
-    >>> from sklearn_attention.attention import LeaveOneOutGradient
+    >>> from sklearn_attention.attention._leave_one_out_gradient import LeaveOneOutGradient
     >>> from sklearn_attention.kernels import Gaussian
     >>> X = np.random.default_rng(0).uniform(size=(50, 2))
     >>> errors = LeaveOneOutGradient(X, X[:, :1], Gaussian(), ["numeric", "numeric"])

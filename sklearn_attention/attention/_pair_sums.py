@@ -6,7 +6,8 @@ import numpy as np
 
 from .._blas_threads import one_blas_thread
 from .._blocks import IN_CACHE, blocks
-from ..kernels import Gaussian, squared_distances
+from ..kernels import Gaussian
+from ..kernels._numerics import squared_distances
 
 # Pairs at a time: the temporaries stay in the processor's cache, and are small enough for
 # memory to be reused rather than handed back to the system. One kernel of all numbers has few,

@@ -10,7 +10,8 @@ from scipy.sparse import issparse
 
 from .._partitions import is_partitioned
 from .._validation import check_bandwidth
-from ..kernels import Kernel, as_kernel
+from ..kernels import Kernel
+from ..kernels._base import as_kernel
 
 # How many bandwidths from the middle keys may be for squares that do not overflow.
 _FURTHEST_KEY = 1e152

@@ -11,7 +11,7 @@ from .._blocks import IN_MEMORY, blocks
 from .._partitions import merged
 from .._spread import deviation_of, join_spreads, spread
 from .._validation import check_bandwidth, check_choice
-from ..kernels import as_kernel
+from ..kernels._base import as_kernel
 from ._read import check_own_keys, read
 from ._reduce import ALGORITHMS, Reduction, form_along
 from ._solve import Basis, local_fit, local_unit

@@ -100,7 +100,7 @@ def torch_threads(n_threads):
     Examples
     --------
     >>> import torch
-    >>> from sklearn_attention.attention import torch_threads
+    >>> from sklearn_attention.attention._threads import torch_threads
     >>> with torch_threads(1):
     ...     torch.get_num_threads()
     1

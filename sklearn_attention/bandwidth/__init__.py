@@ -1,21 +1,13 @@
 """Bandwidths: how far a kernel reaches, by rule or by leave-one-out, on plain arrays."""
 
-from ._criteria import (
-    SMOOTHER_CRITERIA,
-    corrected_akaike,
-    generalized_cross_validation,
-    penalized_leave_one_out,
-)
+from ._criteria import corrected_akaike, generalized_cross_validation, penalized_leave_one_out
 from ._density import ConditionalLikelihood, DensityLeastSquares, DensityLikelihood
-from ._neighbors import AdaptiveBandwidth
 from ._one_scale import select_bandwidth
 from ._plug_in import plug_in_bandwidth
 from ._rules import rule_bandwidth
 from ._search import BandwidthChoice
 
 __all__ = [
-    "SMOOTHER_CRITERIA",
-    "AdaptiveBandwidth",
     "BandwidthChoice",
     "ConditionalLikelihood",
     "DensityLeastSquares",

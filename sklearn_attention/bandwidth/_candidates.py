@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from .. import attention
 from .._spread import feature_spread
+from ..attention._leave_one_out import LeaveOneOut
 from ._criteria import SMOOTHER_CRITERIA
 from ._search import canonical_ratio, search_range
 
@@ -27,7 +27,7 @@ def criterion_of_candidates(
     n = len(X) if sample_weight is None else np.count_nonzero(sample_weight)
     found = np.empty(len(bandwidths))
     for unit, members in _multiples(bandwidths):
-        smoother = attention.LeaveOneOut(
+        smoother = LeaveOneOut(
             X, values, kernel, bandwidth=unit, sample_weight=sample_weight, **options,
         )  # fmt: skip
         positions, scales = zip(*members, strict=True)

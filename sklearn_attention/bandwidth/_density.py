@@ -3,8 +3,10 @@
 import numpy as np
 
 from .._columns import Columns
-from ..attention import Line, PairSums, serves
-from ..kernels import Gaussian, ProductKernel, level_table
+from ..attention._algorithms._line import Line, serves
+from ..attention._pair_sums import PairSums
+from ..kernels import Gaussian, ProductKernel
+from ..kernels._categorical import level_table
 from ._background import Background, background_share, bulk, reflections
 from ._convolution import self_convolution
 
@@ -155,8 +157,8 @@ class DensityLikelihood(_Likelihood):
     X : ndarray of shape (n_samples, n_features)
         Rows; categories as codes from 0.
     kernel : SmoothingKernel
-        Compares each numeric column. Categories have the normalised kernels of
-        :func:`sklearn_attention.kernels.level_table`.
+        Compares each numeric column. Categories have the Aitchison-Aitken or Li-Racine
+        kernel, normalised over their levels.
     columns : sklearn_attention.Columns, default=None
         What each column is; None for numbers throughout.
     sample_weight : ndarray of shape (n_samples,), default=None

@@ -4,11 +4,11 @@ import numpy as np
 from scipy.spatial import KDTree
 from sklearn.base import BaseEstimator
 
-from .. import attention
 from .._partitions import is_partitioned
 from .._spread import feature_spread
 from .._validation import check_positive
-from ..kernels import mixed_kernel
+from ..attention._leave_one_out import LeaveOneOut
+from ..kernels._product_kernel import mixed_kernel
 from ._criteria import SMOOTHER_CRITERIA
 from ._search import (
     MAX_KEYS,
@@ -94,7 +94,7 @@ class AdaptiveBandwidth(_ByNeighbors, BaseEstimator):
     --------
     >>> import numpy as np
     >>> from sklearn_attention import NadarayaWatsonRegressor
-    >>> from sklearn_attention.bandwidth import AdaptiveBandwidth
+    >>> from sklearn_attention import AdaptiveBandwidth
     >>> X = np.array([[0.0], [1.0], [2.0], [10.0], [20.0]])
     >>> model = NadarayaWatsonRegressor("boxcar", bandwidth=AdaptiveBandwidth(2))
     >>> model.fit(X, X[:, 0]).predict([[0.4], [13.0]])
@@ -130,7 +130,7 @@ class NeighborSearch(_ByNeighbors):
 
     def _neighbors(self, rows, kernel, observe):
         sample = ValueSample("knn-loo", rows, MAX_KEYS, fewest=3)
-        smoother = attention.LeaveOneOut(
+        smoother = LeaveOneOut(
             sample.X, sample.values, kernel, bandwidth=sample.spread,
             sample_weight=sample.sample_weight, rows=sample.positions(MAX_SEARCH_ROWS),
             **rows.smoother,

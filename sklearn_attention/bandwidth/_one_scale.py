@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .. import attention
 from .._columns import Columns
 from .._validation import check_choice
+from ..attention._leave_one_out import LeaveOneOut
 from ..attention._reduce import form_along
-from ..kernels import CompactKernel
+from ..kernels._compact import CompactKernel
 from ._criteria import SMOOTHER_CRITERIA
 from ._minimize import minimize_scale
 from ._per_feature import search_bandwidths
@@ -293,7 +293,7 @@ class _Curve:
         return {"approximate": approximate, "error": _NEAR}
 
     def _smoother(self, X, values, sample_weight, rows=None):
-        return attention.LeaveOneOut(
+        return LeaveOneOut(
             X, values, self.kernel, bandwidth=self.sample.spread, sample_weight=sample_weight,
             rows=rows, gap=self.rows.gap, **self.rows.smoother,
         )  # fmt: skip

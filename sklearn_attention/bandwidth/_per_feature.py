@@ -5,8 +5,8 @@ import math
 import numpy as np
 from scipy.optimize import minimize
 
-from .. import attention
-from ..kernels import CompactKernel, Gaussian
+from ..kernels import Gaussian
+from ..kernels._compact import CompactKernel
 from ._criteria import SMOOTHER_CRITERIA, criterion_slopes
 from ._search import (
     MAX_SEARCH_ROWS,
@@ -125,9 +125,11 @@ class _Descents:
     """Descents from several starts, with a criterion and its gradient at every point."""
 
     def __init__(self, criterion, rows, kernel, space, trials):
+        from ..attention._leave_one_out_gradient import LeaveOneOutGradient  # loads torch
+
         self.criterion, self.rows, self.kernel = criterion, rows, kernel
         self.space, self.trials, self.sample = space, trials, space.sample
-        self.smoother = attention.LeaveOneOutGradient(
+        self.smoother = LeaveOneOutGradient(
             self.sample.X, self.sample.values, kernel, rows.columns.kinds, degree=rows.degree,
             sample_weight=self.sample.sample_weight, empty=rows.empty,
         )  # fmt: skip

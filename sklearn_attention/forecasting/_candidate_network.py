@@ -5,7 +5,7 @@ import torch
 from torch import nn
 from torch.nn.functional import gelu
 
-from ..training import torch_seed
+from ..training._random import torch_seed
 
 _HIDDEN = 128, 64
 _DROPOUT = 0.1

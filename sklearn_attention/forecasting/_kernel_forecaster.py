@@ -6,7 +6,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from .._validation import check_choice, check_in_open_interval
-from ..kernels import as_kernel
+from ..kernels._base import as_kernel
 from ._analogs import Analogs, choose_analogs, refuse_negative
 from ._calibration import Calibration
 from ._forecaster import Forecaster

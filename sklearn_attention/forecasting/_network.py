@@ -3,8 +3,11 @@
 import torch
 from torch import nn
 
-from ..nn import InstanceNorm, Patches, PointHead, TokenEncoder, initialize
-from ..training import threads_of_pass
+from ..nn import Patches, TokenEncoder
+from ..nn._heads import PointHead
+from ..nn._initialize import initialize
+from ..nn._instance_norm import InstanceNorm
+from ..training._network import threads_of_pass
 
 # Windows at once where nothing is learned.
 _BLOCK = 2048

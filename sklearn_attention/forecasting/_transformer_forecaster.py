@@ -102,10 +102,10 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         How often every window is seen. "auto" is enough for 1000 steps, but at most 64.
     architecture : Architecture, default=None
         What the network is made of besides; None is
-        :class:`Architecture() <sklearn_attention.training.Architecture>`.
+        :class:`Architecture() <sklearn_attention.Architecture>`.
     training : Training, default=None
         How it is trained besides; None is
-        :class:`Training() <sklearn_attention.training.Training>`.
+        :class:`Training() <sklearn_attention.Training>`.
     warm_start : bool, default=False
         Whether `fit` goes on from the weights of the last one.
     random_state : int, RandomState instance or None, default=0

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from ..text import END, START, Vocabulary
+from ..text import Vocabulary
+from ..text._special import END, START
 from ._grid import feature_names
 from ._pipelines import last_step
 from ._style import SIGNED, WEIGHTS, canvas

@@ -3,7 +3,7 @@
 import numpy as np
 
 from .._validation import check_positive
-from ..kernels import as_kernel
+from ..kernels._base import as_kernel
 from ._grid import feature_names
 from ._pipelines import last_step
 from ._style import canvas

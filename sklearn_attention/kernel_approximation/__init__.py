@@ -4,8 +4,3 @@
 * :class:`PositiveRandomFeatures` approximate the Gaussian, or the kernel of transformers, by
   features that are positive.
 """
-
-from ._fourier_features import RandomFourierFeatures
-from ._positive_features import PositiveRandomFeatures
-
-__all__ = ["PositiveRandomFeatures", "RandomFourierFeatures"]

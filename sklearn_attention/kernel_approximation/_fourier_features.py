@@ -4,7 +4,8 @@ import math
 
 import numpy as np
 
-from ..kernels import as_kernel, wave_pairs
+from ..kernels._base import as_kernel
+from ..kernels._feature_kernels import wave_pairs
 from ._random_features import RandomFeatures, peak
 
 
@@ -59,7 +60,7 @@ class RandomFourierFeatures(RandomFeatures):
     By Rahimi and Recht (2007) [1]_, orthogonal directions by Yu et al. (2016) [2]_. The
     features of a :class:`~sklearn_attention.kernels.Gaussian` contain its constant,
     :math:`K(0) = 1 / \sqrt{2 \pi}`; other kernels have :math:`K(0) = 1`.
-    :func:`~sklearn_attention.kernels.random_frequencies` draws the directions.
+    Directions are drawn from the spectral density of the kernel.
 
     References
     ----------

@@ -5,7 +5,9 @@ import math
 import numpy as np
 
 from .._validation import check_choice
-from ..kernels import Gaussian, opposite_pairs, spread_directions
+from ..kernels import Gaussian
+from ..kernels._feature_kernels import opposite_pairs
+from ..kernels._importance_sampling import spread_directions
 from ._random_features import RandomFeatures, peak
 
 _KERNELS = ("gaussian", "scaled_dot_product")
@@ -71,10 +73,10 @@ class PositiveRandomFeatures(RandomFeatures):
     Notes
     -----
     The hyperbolic features of Choromanski et al. (2021) [1]_, with directions from the normal
-    distribution that makes the relative variance of a product of two rows smallest [2]_, see
-    :func:`~sklearn_attention.kernels.spread_directions`. Of rows that are several bandwidths
-    from the center they still say little. For Gaussians, :class:`RandomFourierFeatures` have
-    the smaller error where rows lie near to each other, and these where the kernel is small.
+    distribution that makes the relative variance of a product of two rows smallest [2]_. Of
+    rows several bandwidths from the center they still say little. For Gaussians,
+    :class:`RandomFourierFeatures` have the smaller error where rows lie near to each other, and
+    these where the kernel is small.
 
     References
     ----------

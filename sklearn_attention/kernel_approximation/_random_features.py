@@ -15,7 +15,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .._base import OwnInit, keeps_state_on_failure
 from .._columns import check_numeric, refuse_times
 from .._validation import check_bandwidth, check_flag, check_positive
-from ..kernels import as_kernel, random_frequencies
+from ..kernels._base import as_kernel
+from ..kernels._frequencies import random_frequencies
 
 _DTYPES = (np.float64, np.float32)
 

@@ -9,7 +9,8 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from .._validation import check_bandwidth, check_choice, check_positive
-from ..kernels import RadialKernel, as_kernel
+from ..kernels import RadialKernel
+from ..kernels._base import as_kernel
 from ._encodings import ENCODINGS
 
 READOUTS = ("average", "local_linear", "solve")

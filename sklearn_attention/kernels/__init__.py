@@ -16,18 +16,9 @@ once, for NumPy arrays and for torch tensors.
 :data:`KERNELS` has all that go by a name.
 """
 
-from ._base import KERNELS, Constant, FunctionKernel, Kernel, Product, Sum, as_kernel
-from ._categorical import AitchisonAitken, LiRacine, WangVanRyzin, level_table
-from ._compact import (
-    Biweight,
-    Boxcar,
-    CompactKernel,
-    Cosine,
-    Epanechnikov,
-    Triangular,
-    Tricube,
-    Triweight,
-)
+from ._base import Constant, FunctionKernel, Kernel, Product, Sum
+from ._categorical import AitchisonAitken, LiRacine, WangVanRyzin
+from ._compact import Biweight, Boxcar, Cosine, Epanechnikov, Triangular, Tricube, Triweight
 from ._covariance import (
     Exponential,
     Laplacian,
@@ -38,30 +29,46 @@ from ._covariance import (
     RationalQuadratic,
 )
 from ._dot_product import CosineSimilarity, Linear, Polynomial, ScaledDotProduct
-from ._feature_kernels import (
-    FeatureForm,
-    FeatureKernel,
-    PositiveFeatures,
-    TrigonometricFeatures,
-    opposite_pairs,
-    wave_pairs,
-)
-from ._frequencies import random_frequencies
-from ._gaussian import DotProductForm, Gaussian
-from ._importance_sampling import spread_directions
-from ._numerics import squared_distances
-from ._product_kernel import ProductKernel, mixed_kernel
+from ._feature_kernels import PositiveFeatures, TrigonometricFeatures
+from ._gaussian import Gaussian
+from ._product_kernel import ProductKernel
 from ._radial import RadialKernel, SmoothingKernel
 from ._unbounded import Logistic, Sigmoid, Silverman
 
 __all__ = [
-    "KERNELS", "AitchisonAitken", "Biweight", "Boxcar", "CompactKernel", "Constant",
-    "Cosine", "CosineSimilarity", "DotProductForm", "Epanechnikov", "Exponential",
-    "FeatureForm", "FeatureKernel", "FunctionKernel", "Gaussian", "Kernel", "Laplacian",
-    "LiRacine", "Linear", "LocallyPeriodic", "Logistic", "Matern32", "Matern52", "Periodic",
-    "Polynomial", "PositiveFeatures", "Product", "ProductKernel", "RadialKernel",
-    "RationalQuadratic", "ScaledDotProduct", "Sigmoid", "Silverman", "SmoothingKernel",
-    "Sum", "Triangular", "Tricube", "TrigonometricFeatures", "Triweight", "WangVanRyzin",
-    "as_kernel", "level_table", "mixed_kernel", "opposite_pairs",
-    "random_frequencies", "spread_directions", "squared_distances", "wave_pairs",
-]  # fmt: skip
+    "AitchisonAitken",
+    "Biweight",
+    "Boxcar",
+    "Constant",
+    "Cosine",
+    "CosineSimilarity",
+    "Epanechnikov",
+    "Exponential",
+    "FunctionKernel",
+    "Gaussian",
+    "Kernel",
+    "Laplacian",
+    "LiRacine",
+    "Linear",
+    "LocallyPeriodic",
+    "Logistic",
+    "Matern32",
+    "Matern52",
+    "Periodic",
+    "Polynomial",
+    "PositiveFeatures",
+    "Product",
+    "ProductKernel",
+    "RadialKernel",
+    "RationalQuadratic",
+    "ScaledDotProduct",
+    "Sigmoid",
+    "Silverman",
+    "SmoothingKernel",
+    "Sum",
+    "Triangular",
+    "Tricube",
+    "TrigonometricFeatures",
+    "Triweight",
+    "WangVanRyzin",
+]

@@ -543,7 +543,7 @@ def as_kernel(kernel):
 
     Examples
     --------
-    >>> from sklearn_attention.kernels import as_kernel
+    >>> from sklearn_attention.kernels._base import as_kernel
     >>> as_kernel("tricube")
     Tricube()
     """

@@ -170,7 +170,7 @@ def level_table(kind, n_levels, lam, *, normalized=True):
 
     Examples
     --------
-    >>> from sklearn_attention.kernels import level_table
+    >>> from sklearn_attention.kernels._categorical import level_table
     >>> level_table("ordered", 3, 0.5)[0].round(3)
     array([[0.571, 0.25 , 0.143],
            [0.286, 0.5  , 0.286],

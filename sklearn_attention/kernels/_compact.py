@@ -16,7 +16,7 @@ class CompactKernel(SmoothingKernel):
     """Base class of the smoothing kernels that vanish outside the unit ball.
 
     All are polynomials of the distance. A query without any key within one bandwidth has no
-    weights; the ``empty`` policy of :func:`sklearn_attention.attention.attend` says what
+    weights; the ``empty`` policy of :func:`sklearn_attention.attend` says what
     happens then.
     """
 

@@ -69,7 +69,8 @@ def random_frequencies(kernel, n_directions, n_features, *, orthogonal=True, ran
     Examples
     --------
     >>> import numpy as np
-    >>> from sklearn_attention.kernels import Gaussian, random_frequencies
+    >>> from sklearn_attention.kernels import Gaussian
+    >>> from sklearn_attention.kernels._frequencies import random_frequencies
     >>> random_state = np.random.RandomState(0)
     >>> directions = random_frequencies(Gaussian(), 2, 3, random_state=random_state)
     >>> directions.shape

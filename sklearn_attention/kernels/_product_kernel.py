@@ -185,7 +185,8 @@ def mixed_kernel(kernel, columns, lam):
     Examples
     --------
     >>> from sklearn_attention import Columns
-    >>> from sklearn_attention.kernels import Gaussian, mixed_kernel
+    >>> from sklearn_attention.kernels import Gaussian
+    >>> from sklearn_attention.kernels._product_kernel import mixed_kernel
     >>> columns = Columns(("numeric", "unordered"), (None, ("blue", "green", "red")))
     >>> mixed_kernel(Gaussian(), columns, [0, 0.1])
     ProductKernel(kernels=[('numbers', Gaussian(), [0]),

@@ -7,7 +7,9 @@ from torch.nn.functional import pad, scaled_dot_product_attention
 from torch.utils.checkpoint import checkpoint
 
 from .._validation import check_in_interval
-from ..kernels import FeatureKernel, Gaussian, ScaledDotProduct, as_kernel
+from ..kernels import Gaussian, ScaledDotProduct
+from ..kernels._base import as_kernel
+from ..kernels._feature_kernels import FeatureKernel
 from ._compare import at_least_single, compare, expands_accurately
 from ._linear_attention import feature_weights, linear_attention
 from ._masks import causal_mask, check_mask, empty_rows, join_masks, open_rows
@@ -43,7 +45,7 @@ def attention(
     keys : Tensor of shape (B, n_heads, T_k, head_dim)
     values : Tensor of shape (B, n_heads, T_k, d_value)
     kernel : str, Kernel or callable, default="scaled_dot_product"
-        As for :func:`sklearn_attention.kernels.as_kernel`.
+        Its name, the kernel, or a function of queries and keys.
     mask : Tensor of bool or float, default=None
         Broadcastable to (B, n_heads, T_q, T_k), with two or four dimensions. True where a
         key may be attended; floats are added to the logits, the logarithm of the kernel.
@@ -78,7 +80,7 @@ def attention(
     a term that cancels. Where rounding would show in that (rows far from the origin),
     differences are squared instead.
 
-    A :class:`~sklearn_attention.kernels.FeatureKernel` takes time and memory linear in length,
+    A kernel of random features takes time and memory linear in length,
     causal or not, as long as no weights are asked for and the mask, if there is one, is the
     same for all queries (padding). Other masks take all pairs, with the same result.
 

@@ -26,7 +26,7 @@ class PointHead(nn.Module):
     Examples
     --------
     >>> import torch
-    >>> from sklearn_attention.nn import PointHead
+    >>> from sklearn_attention.nn._heads import PointHead
     >>> PointHead(16, horizon=5, n_tokens=10)(torch.randn(4, 10, 16)).shape
     torch.Size([4, 5])
     """
@@ -83,7 +83,7 @@ class QuantileHead(nn.Module):
     Examples
     --------
     >>> import torch
-    >>> from sklearn_attention.nn import QuantileHead
+    >>> from sklearn_attention.nn._heads import QuantileHead
     >>> head = QuantileHead(16, horizon=5, quantiles=[0.1, 0.5, 0.9], n_tokens=10)
     >>> quantiles = head(torch.randn(4, 10, 16))
     >>> quantiles.shape, bool((quantiles.diff(dim=-1) > 0).all())
@@ -149,7 +149,7 @@ def pinball_loss(predictions, targets, quantiles, *, reduction="mean"):
     Examples
     --------
     >>> import torch
-    >>> from sklearn_attention.nn import pinball_loss
+    >>> from sklearn_attention.nn._heads import pinball_loss
     >>> pinball_loss(torch.tensor([[1.0]]), torch.tensor([3.0]), [0.9])
     tensor(1.8000)
     """

@@ -40,7 +40,8 @@ def initialize(module, generator=None, *, output_gain=1.0):
     Examples
     --------
     >>> import torch
-    >>> from sklearn_attention.nn import Encoder, initialize
+    >>> from sklearn_attention.nn import Encoder
+    >>> from sklearn_attention.nn._initialize import initialize
     >>> encoder = Encoder(2, 8, 2, 16)
     >>> encoder = initialize(encoder, torch.Generator().manual_seed(0))
     """

@@ -42,7 +42,7 @@ class InstanceNorm(nn.Module):
     Examples
     --------
     >>> import torch
-    >>> from sklearn_attention.nn import InstanceNorm
+    >>> from sklearn_attention.nn._instance_norm import InstanceNorm
     >>> norm = InstanceNorm(center="last")
     >>> windows = torch.tensor([[1.0], [2.0], [3.0]])[None]  # (B, T, n_channels)
     >>> inner, units = norm(windows)

@@ -42,7 +42,7 @@ def linear_attention(queries, keys, values, kernel, *, mask=None, causal=False):
 
     Notes
     -----
-    Features are kept on a logarithmic scale (:class:`~sklearn_attention.kernels.FeatureForm`):
+    Features are kept on a logarithmic scale (``FeatureForm`` of ``kernels/``):
     of the exponents of each feature the largest among the keys so far is taken, and added in
     the queries, where the largest of all features is taken. Both cancel in the average, and
     without a causal mask the sum of positive weights is then at least 1.

@@ -5,7 +5,7 @@ from torch import nn
 from torch.nn.functional import linear
 
 from .._validation import check_choice, check_in_interval, check_positive
-from ..kernels import as_kernel
+from ..kernels._base import as_kernel
 from ._attention import attention
 from ._initialize import OutputProjection, initialize
 from ._masks import causal_mask, check_mask, check_padding, join_masks

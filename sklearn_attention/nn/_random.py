@@ -31,7 +31,7 @@ def draw_from(generators):
     Examples
     --------
     >>> import torch
-    >>> from sklearn_attention.nn import Dropout, draw_from
+    >>> from sklearn_attention.nn._random import Dropout, draw_from
     >>> with draw_from([torch.Generator().manual_seed(0)]):
     ...     kept = Dropout(0.5)(torch.ones(3))
     """

@@ -3,7 +3,7 @@
 import torch
 
 from ..nn import KeyValueCache
-from ..text import END, PADDING, START, UNKNOWN
+from ..text._special import END, PADDING, START, UNKNOWN
 
 # Tokens that are read, never written.
 _NEVER = [PADDING, START, UNKNOWN]

@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from ..text import PADDING
+from ..text._special import PADDING
 
 # So many tokens say a priori that both count alike.
 _PRECISION = 10.0

@@ -5,7 +5,9 @@ from sklearn.callback import with_callbacks
 
 from .._base import keeps_state_on_failure
 from .._validation import check_choice, check_positive
-from ..text import TOKENIZERS, Vocabulary, check_sequences, learn_vocabulary
+from ..text import Vocabulary, learn_vocabulary
+from ..text._check import check_sequences
+from ..text._learn import TOKENIZERS
 from ..training._fit_network import fit_network
 from ..training._report import reported
 from ..training._settings import NetworkDefaults
@@ -62,10 +64,10 @@ class TransformerLanguageModel(TokenPredictor):
         How often every window is seen. "auto" is enough for 1000 steps, but at most 64.
     architecture : Architecture, default=None
         What the network is made of besides; None is
-        :class:`Architecture() <sklearn_attention.training.Architecture>`.
+        :class:`Architecture() <sklearn_attention.Architecture>`.
     training : Training, default=None
         How it is trained besides; None is
-        :class:`Training() <sklearn_attention.training.Training>`. Texts are held out at random;
+        :class:`Training() <sklearn_attention.Training>`. Texts are held out at random;
         of fewer than 40 up to ten stretches that are spread evenly over all their tokens.
     warm_start : bool, default=False
         Whether `fit` goes on from the last one: from its weights, with its vocabulary.

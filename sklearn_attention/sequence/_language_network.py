@@ -3,7 +3,8 @@
 from torch import nn
 from torch.nn.functional import linear
 
-from ..nn import TokenEncoder, initialize
+from ..nn import TokenEncoder
+from ..nn._initialize import initialize
 
 # Blocks add little at first, and all learn at once: a tenth is about as good as 0 in long
 # trainings, and better in short ones (benchmarks/learning.md).

@@ -4,9 +4,11 @@ import numpy as np
 import torch
 from torch.nn.functional import log_softmax, nll_loss
 
-from ..nn import KeyValueCache, generator_for
-from ..text import END, PADDING, START, pad
-from ..training import threads_of_pass
+from ..nn import KeyValueCache
+from ..nn._random import generator_for
+from ..text import pad
+from ..text._special import END, PADDING, START
+from ..training._network import threads_of_pass
 from ._token_windows import context_start
 
 # Tokens that the network sees at once.

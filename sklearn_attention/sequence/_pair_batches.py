@@ -3,9 +3,11 @@
 import numpy as np
 import torch
 
-from ..attention import resolve_device
-from ..text import PADDING, pad
-from ..training import blocks_by_length, threads_of_pass
+from ..attention._read import resolve_device
+from ..text import pad
+from ..text._special import PADDING
+from ..training._network import threads_of_pass
+from ..training._order import blocks_by_length
 from ._seq2seq_network import pair_loss
 
 # Tokens that are seen at once where nothing is learned; each has a score for all tokens.

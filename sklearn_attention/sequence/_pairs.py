@@ -5,7 +5,9 @@ from collections import Counter
 import numpy as np
 
 from .._base import warn_user
-from ..text import END, START, check_sequences, learn_vocabulary
+from ..text import learn_vocabulary
+from ..text._check import check_sequences
+from ..text._special import END, START
 
 # Words are no tokens where more of them occur only once.
 _MOST_SEEN_ONCE = 0.5

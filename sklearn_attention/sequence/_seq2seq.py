@@ -14,7 +14,9 @@ from .._validation import (
     check_positive,
     has_validation_set,
 )
-from ..text import END, START, Vocabulary, check_sequences
+from ..text import Vocabulary
+from ..text._check import check_sequences
+from ..text._special import END, START
 from ..training._fit_network import FittedNetwork, NetworkParameters, fit_network
 from ..training._report import reported
 from ..training._settings import NetworkDefaults
@@ -81,10 +83,10 @@ class TransformerSeq2Seq(NetworkParameters, AttentionEstimator):
         at most.
     architecture : Architecture, default=None
         What the network is made of besides; None is
-        :class:`Architecture() <sklearn_attention.training.Architecture>`.
+        :class:`Architecture() <sklearn_attention.Architecture>`.
     training : Training, default=None
         How it is trained besides; None is
-        :class:`Training() <sklearn_attention.training.Training>`.
+        :class:`Training() <sklearn_attention.Training>`.
     warm_start : bool, default=False
         Whether `fit` goes on from the last one: from its weights, with its vocabularies.
     random_state : int, RandomState instance or None, default=0

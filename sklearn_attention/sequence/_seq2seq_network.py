@@ -4,8 +4,9 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy, linear
 
-from ..nn import TokenDecoder, TokenEncoder, initialize
-from ..text import PADDING
+from ..nn import TokenDecoder, TokenEncoder
+from ..nn._initialize import initialize
+from ..text._special import PADDING
 from ._language_network import OUTPUT_GAIN
 
 

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..text import PADDING, START
+from ..text._special import PADDING, START
 
 # Pairs that are looked up at once.
 _BLOCK = 2**16

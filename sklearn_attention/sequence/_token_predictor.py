@@ -9,7 +9,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._base import AttentionEstimator
 from .._validation import check_positive
-from ..text import START, UNKNOWN, Vocabulary, check_sequences
+from ..text import Vocabulary
+from ..text._check import check_sequences
+from ..text._special import START, UNKNOWN
 from ..training._fit_network import FittedNetwork, NetworkParameters
 from ._blend import Blend
 from ._sampling import check_sampling, draw, sampling_proba

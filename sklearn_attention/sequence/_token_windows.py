@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..text import END, PADDING, START
+from ..text._special import END, PADDING, START
 
 # Of a stream that is held out in part.
 _MOST_STRETCHES = 10

@@ -9,7 +9,6 @@ from sklearn.callback import with_callbacks
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight
 
-from .. import attention
 from .._base import keeps_state_on_failure
 from .._blocks import IN_CACHE, blocks, own_copy
 from .._columns import Columns, MixedRows
@@ -21,10 +20,14 @@ from .._validation import (
     check_probabilities,
     check_thresholds,
 )
+from ..attention._average import attend
+from ..attention._sums import EMPTY_POLICIES
 from ..bandwidth import rule_bandwidth
 from ..bandwidth._density_search import ConditionalSearch
 from ..bandwidth._search import Rows
-from ..kernels import ProductKernel, as_kernel, mixed_kernel
+from ..kernels import ProductKernel
+from ..kernels._base import as_kernel
+from ..kernels._product_kernel import mixed_kernel
 from ._density import check_density_kernel
 from ._kernel_distribution import KernelMixture
 from ._local_line import line_bandwidth, line_residuals, local_line
@@ -137,8 +140,8 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
     The line is that of :class:`LocalPolynomialRegressor`: its windows are widened where rows
     are sparse, and off the rows it is bounded by the targets within them.
 
-    Categories have the kernels of :func:`sklearn_attention.kernels.mixed_kernel`. An
-    unordered level that did not occur in training weighs all levels alike.
+    Unordered categories have the Aitchison-Aitken kernel, ordered ones the Li-Racine kernel.
+    An unordered level that did not occur in training weighs all levels alike.
 
     Rules of thumb take features and residuals as one density of :math:`d + 1` dimensions.
 
@@ -225,7 +228,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
             vars(self).pop(name, None)
         if self.degree not in (0, 1) or isinstance(self.degree, bool):
             raise ValueError(f"degree={self.degree!r} is not valid: pass 0 or 1.")
-        check_choice("empty", self.empty, attention.EMPTY_POLICIES)
+        check_choice("empty", self.empty, EMPTY_POLICIES)
         self.target_kernel_ = check_density_kernel("target_kernel", self.target_kernel)
         kernel = as_kernel(clone(self.kernel, safe=False))
         self._refuse_negative(kernel.signed, "takes negative values")
@@ -252,7 +255,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
             Means.
         """
         X, options = self._read_rows(X, np.float64), self._options()
-        means = attention.attend(X, self.keys_, self._spread_values, self.kernel_, **options)[0]
+        means = attend(X, self.keys_, self._spread_values, self.kernel_, **options)[0]
         return means + self._centers(X)
 
     def score_samples(self, X, y):
@@ -457,7 +460,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         """Logarithms of the sums of the kernel, and of its products with the target's."""
         options = self._options() | {"empty": "nan"}
         keys = self.keys_
-        _, of_rows = attention.attend(X, keys, keys[:, :0], self.kernel_, **options)
+        _, of_rows = attend(X, keys, keys[:, :0], self.kernel_, **options)
         n_features = X.shape[1]
         kernel = ProductKernel([
             ("features", self.kernel_, list(range(n_features))),
@@ -465,7 +468,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         ])  # fmt: skip
         options["bandwidth"] = np.append(options["bandwidth"], self.target_bandwidth_)
         queries, keys = np.column_stack([X, y]), np.column_stack([keys, self._spread_values])
-        _, joint = attention.attend(queries, keys, keys[:, :0], kernel, **options)
+        _, joint = attend(queries, keys, keys[:, :0], kernel, **options)
         return of_rows, joint
 
     def _options(self):
@@ -477,9 +480,9 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         }
 
     def _weights(self, X, **options):
-        weights = attention.attention_weights(
-            X, self.keys_, self.kernel_, **(self._options() | options)
-        )
+        from ..attention._weights import attention_weights  # torch takes a second to load
+
+        weights = attention_weights(X, self.keys_, self.kernel_, **(self._options() | options))
         self._refuse_negative((weights < 0).any(), "gave negative weights")
         return weights
 

@@ -5,9 +5,9 @@ from scipy.stats import rankdata
 from sklearn.base import clone
 
 from .._validation import check_bandwidth, check_choice
-from ..bandwidth import SMOOTHER_CRITERIA
 from ..bandwidth._candidates import criterion_of_candidates, default_bandwidths
-from ..kernels import as_kernel
+from ..bandwidth._criteria import SMOOTHER_CRITERIA
+from ..kernels._base import as_kernel
 from ._estimator import valid_degree
 from ._fitted_smoother import empty_of_windows
 from ._regression import SmootherRegressor

@@ -8,17 +8,20 @@ from sklearn.callback import with_callbacks
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from .. import attention
 from .._base import keeps_state_on_failure
 from .._blocks import IN_CACHE, blocks, own_copy
 from .._columns import MixedRows
 from .._partitions import in_memory, is_partitioned
 from .._validation import check_in_interval, check_key_weights, check_positive
+from ..attention._average import attend
 from ..bandwidth._background import Background, background_share, fold, reflections
 from ..bandwidth._convolution import kernel_reach
 from ..bandwidth._rules import DENSITY_RULES
 from ..bandwidth._search import Rows, bandwidth_rule
-from ..kernels import ProductKernel, SmoothingKernel, as_kernel, level_table, mixed_kernel
+from ..kernels import ProductKernel, SmoothingKernel
+from ..kernels._base import as_kernel
+from ..kernels._categorical import level_table
+from ..kernels._product_kernel import mixed_kernel
 from ._bounds import check_bounds
 from ._kernel_distribution import KernelDistribution
 
@@ -108,7 +111,7 @@ class ProductKernelDensity(DensityMixin, MixedRows):
     -----
     Unordered categories have the Aitchison-Aitken kernel over the levels that occur in
     training, ordered ones the Li-Racine kernel divided by its sum over all levels of the
-    dtype (see :func:`sklearn_attention.kernels.level_table`), so the estimate sums to 1 over
+    dtype, so the estimate sums to 1 over
     all levels and numbers. A query with an unordered level that did not occur in training has
     density 0, since no probability was left for it.
 
@@ -389,7 +392,7 @@ class ProductKernelDensity(DensityMixin, MixedRows):
                 mass = table.sum(axis=0)[self.keys_[:, j].astype(np.intp)]
                 weights = (1.0 if weights is None else weights) / mass
         kernel = mixed_kernel(ProductKernel(self.kernel_), columns, self.bandwidth_)
-        _, log_sums = attention.attend(
+        _, log_sums = attend(
             X, self.keys_, self.keys_[:, :0], kernel, sample_weight=weights, empty="nan",
             bandwidth=columns.divisors(self.bandwidth_),
         )  # fmt: skip

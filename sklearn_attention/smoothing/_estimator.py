@@ -7,19 +7,21 @@ import numpy as np
 from sklearn.base import MultiOutputMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from .. import attention
 from .._blocks import appended, own_copy
 from .._columns import MixedRows
 from .._explanation import Explanation, heaviest
 from .._labels import targets_at
 from .._partitions import in_memory, is_partitioned
 from .._validation import check_choice, check_flag, check_key_weights
+from ..attention._reduce import ALGORITHMS
 from ..attention._smoother import fastest_algorithm
 from ..bandwidth._rules import SMOOTHER_RULES
 from ..bandwidth._search import Rows, bandwidth_rule
-from ..kernels import ProductKernel, as_kernel, mixed_kernel
+from ..kernels import ProductKernel
+from ..kernels._base import as_kernel
+from ..kernels._product_kernel import mixed_kernel
 from ._fitted_smoother import (
-    EMPTY_POLICIES,
+    WITH_WIDENING,
     FittedSmoother,
     counts_of,
     empty_of_windows,
@@ -141,8 +143,8 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
             X, values = own_copy(X), own_copy(values)
         if not valid_degree(self.degree):
             raise ValueError(f"degree={self.degree!r} is not valid: pass 0, 1 or 2.")
-        check_choice("empty", self.empty, EMPTY_POLICIES)
-        check_choice("algorithm", self.algorithm, attention.ALGORITHMS)
+        check_choice("empty", self.empty, WITH_WIDENING)
+        check_choice("algorithm", self.algorithm, ALGORITHMS)
         self.degree_ = int(self.degree)
         self._memo = {}  # computed from the training rows when first needed
         self.keys_, self.values_, self.key_weights_ = X, values, weights

@@ -10,7 +10,10 @@ from sklearn.utils.validation import check_is_fitted
 from .. import attention
 from .._blocks import blocks
 from .._partitions import is_partitioned
+from ..attention._average import attend
+from ..attention._local import attend_local
 from ..attention._solve import Basis
+from ..attention._sums import EMPTY_POLICIES
 from ..bandwidth._neighbors import neighbor_distances
 from ._wide_windows import weight_needed, weight_needed_without, widen
 
@@ -19,7 +22,7 @@ _FURTHEST = 30.0
 # Queries whose kernel with themselves is evaluated at a time.
 _BLOCK_ROWS = 64
 # What is predicted where rows have little weight, or none: "widen" is for estimators.
-EMPTY_POLICIES = ("widen", *attention.EMPTY_POLICIES)
+WITH_WIDENING = ("widen", *EMPTY_POLICIES)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -128,7 +131,7 @@ class FittedSmoother:
 
     def window_weights(self, X, own=False):
         """Weights of the rows in windows about queries, in those of a row at the query."""
-        _, log_weights = attention.attend(
+        _, log_weights = attend(
             X, self.keys, self.keys[:, :0], self.kernel, leave_one_out=own,
             **self._options(X), algorithm=self.algorithm,
         )  # fmt: skip
@@ -154,14 +157,14 @@ class FittedSmoother:
     def average(self, X, values):
         """Weighted averages of values of the rows, whatever the degree."""
         options = self._options(X) | {"algorithm": self.algorithm}
-        return attention.attend(X, self.keys, values, self.kernel, **options)[0]
+        return attend(X, self.keys, values, self.kernel, **options)[0]
 
     def local_fit(self, X, values):
         """Local polynomials in values of the rows: values, slopes and ridges."""
 
         def fit(smoother, rows):
             options = smoother._options(X[rows]) | {"algorithm": self.algorithm}
-            found = attention.attend_local(
+            found = attend_local(
                 X[rows], self.keys, values, self.kernel, degree=self.degree, **options
             )
             return found.log_normalizers, found.values, found.slopes, found.ridge
@@ -211,7 +214,9 @@ class FittedSmoother:
 
     def weights(self, X):
         """Weights of the rows in averages, (n, n_keys)."""
-        return attention.attention_weights(X, self.keys, self.kernel, **self._options(X))
+        from ..attention._weights import attention_weights  # torch takes a second to load
+
+        return attention_weights(X, self.keys, self.kernel, **self._options(X))
 
     def effects(self, X):
         """Weights of the rows in predictions, (n, n_keys)."""

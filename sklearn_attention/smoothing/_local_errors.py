@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .. import attention
+from ..attention._leave_one_out import LeaveOneOut
 from ..bandwidth import select_bandwidth
 from ._remoteness import Remoteness
 
@@ -73,7 +73,7 @@ def _widening(smoother, values, n_rows):
 
 
 def _leave_one_out(smoother, values, rows=None):
-    return attention.LeaveOneOut(
+    return LeaveOneOut(
         smoother.keys.astype(np.float64), values, smoother.kernel, bandwidth=smoother.divisors,
         sample_weight=smoother.key_weights, rows=rows, device=smoother.device,
     )  # fmt: skip

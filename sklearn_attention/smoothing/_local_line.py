@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from .. import attention
+from ..attention._leave_one_out import LeaveOneOut
 from ..bandwidth import rule_bandwidth
 from ..bandwidth._density_search import ConditionalSearch
 from ..bandwidth._search import MAX_SEARCH_ROWS, Rows, Sample, draw
-from ..kernels import mixed_kernel
+from ..kernels._product_kernel import mixed_kernel
 from ._fitted_smoother import FittedSmoother
 from ._training_rows import left_out_errors
 
@@ -54,7 +54,7 @@ def line_bandwidth(rows, kernel, target_kernel):
         found = ConditionalSearch(target_kernel, n_best=0).choose(few, kernel).bandwidth[:-1]
         widest = np.where(columns.is_numeric, _WIDEST * sample.spread, 1.0)
         bandwidth, scales = np.minimum(found, widest), _OF_SEARCHED
-    errors = attention.LeaveOneOut(
+    errors = LeaveOneOut(
         X, sample.values, mixed_kernel(kernel, columns, bandwidth),
         bandwidth=columns.divisors(bandwidth), degree=1, sample_weight=weights,
         device=rows.device,

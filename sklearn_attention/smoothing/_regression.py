@@ -5,10 +5,10 @@ from sklearn.base import RegressorMixin
 from sklearn.callback import with_callbacks
 from sklearn.metrics import r2_score
 
-from .. import attention
 from .._base import keeps_state_on_failure
 from .._partitions import in_memory
 from .._validation import check_numeric_target
+from ..attention._leave_one_out import Scores
 from ..bandwidth import corrected_akaike
 from ._estimator import KernelSmoother
 from ._fitted_smoother import FittedSmoother
@@ -238,7 +238,7 @@ class SmootherRegressor(RegressorMixin, UncertaintyMixin, KernelSmoother):
         residuals = training_predictions(smoother).fitted - smoother.table
         squared = np.average(np.mean(residuals**2, axis=1), weights=smoother.counts)
         squared, n_samples = in_memory(squared, np.count_nonzero(smoother.counts))
-        scores = attention.Scores(np.nan, squared, self.effective_dof_)
+        scores = Scores(np.nan, squared, self.effective_dof_)
         return float(corrected_akaike(scores, n_samples))
 
 

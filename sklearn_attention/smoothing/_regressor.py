@@ -34,7 +34,7 @@ class NadarayaWatsonRegressor(SmootherRegressor):
           bandwidth to the Gaussian's. :math:`n` is the sum of the weights;
         - "plug-in": the direct plug-in of Ruppert, Sheather and Wand, for one feature and
           one output (:func:`~sklearn_attention.bandwidth.plug_in_bandwidth`);
-        - an :class:`~sklearn_attention.bandwidth.AdaptiveBandwidth`: the distance to a
+        - an :class:`~sklearn_attention.AdaptiveBandwidth`: the distance to a
           nearest neighbour, so that it differs from place to place; "knn-loo" chooses the
           number of neighbours by leave-one-out.
     robust : bool, default=False

@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 
 from ..bandwidth._search import ValueSample, canonical_ratio, rate_lambdas, search_range
-from ..kernels import mixed_kernel
+from ..kernels._product_kernel import mixed_kernel
 from ._fitted_smoother import FittedSmoother, counts_of, weighed
 from ._local_errors import widened
 from ._training_rows import left_out_errors, training_predictions

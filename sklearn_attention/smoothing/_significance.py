@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..kernels import mixed_kernel
+from ..kernels._product_kernel import mixed_kernel
 from ._training_rows import known_errors, predict_rows
 
 # A feature whose bandwidth is this many times its extent has no say.

@@ -5,6 +5,8 @@ import numpy as np
 from .. import attention
 from .._blocks import IN_MEMORY, blocks
 from .._partitions import is_partitioned
+from ..attention._average import attend
+from ..attention._leave_one_out import LeaveOneOut, Predictions
 from ._wide_windows import widen
 
 # Pairs of query and training row at a time, where all of them are needed.
@@ -26,7 +28,7 @@ def predict_rows(smoother, measured):
     options = {"bandwidth": smoother.divisors, "degree": smoother.degree}
     options |= {"sample_weight": smoother.key_weights}
     options |= {"empty": smoother.empty_in_windows, "device": smoother.device}
-    leave_one_out = attention.LeaveOneOut(keys, values, smoother.kernel, **options)
+    leave_one_out = LeaveOneOut(keys, values, smoother.kernel, **options)
     rows = leave_one_out.rows
     if measured.n_neighbors is None:
         found = leave_one_out.predictions()
@@ -44,7 +46,7 @@ def predict_rows(smoother, measured):
             )  # fmt: skip
             own.append((local.values, local.smoother[np.arange(len(places)), places]))
         fitted, leverage = (np.concatenate(field) for field in zip(*own, strict=True))
-        found = attention.Predictions(left_out, fitted, leverage)
+        found = Predictions(left_out, fitted, leverage)
     if len(rows) == len(keys):
         return found
     # Rows of weight 0 are left out anyway.
@@ -52,7 +54,7 @@ def predict_rows(smoother, measured):
     fields = everywhere.copy(), everywhere, np.zeros(len(keys))
     for field, known in zip(fields, found, strict=True):
         field[rows] = known
-    return attention.Predictions(*fields)
+    return Predictions(*fields)
 
 
 def _in_wide_windows(smoother, rows, found, keys, options):
@@ -64,9 +66,7 @@ def _in_wide_windows(smoother, rows, found, keys, options):
         if wider is smoother:
             return others, found
         options["bandwidth"] = wider.divisors
-        again = attention.LeaveOneOut(
-            keys, smoother.table, smoother.kernel, rows=rows[some], **options
-        )
+        again = LeaveOneOut(keys, smoother.table, smoother.kernel, rows=rows[some], **options)
         return wider.window_weights(keys[rows[some]], rows[some]), again.predictions()
 
     def left_out(wider, some):
@@ -78,7 +78,7 @@ def _in_wide_windows(smoother, rows, found, keys, options):
         return weight + own[some], predictions.fitted, predictions.leverage
 
     without = widen(smoother, left_out, smoother.needed(without=True)[rows], reach)
-    return attention.Predictions(*without, *widen(smoother, whole, smoother.needed(), reach))
+    return Predictions(*without, *widen(smoother, whole, smoother.needed(), reach))
 
 
 def _in_partitions(smoother):
@@ -91,12 +91,12 @@ def _in_partitions(smoother):
     options = {"bandwidth": smoother.divisors, "sample_weight": smoother.key_weights}
     options |= {"empty": smoother.empty_in_windows, "device": smoother.device}
     tables = smoother.keys, smoother.keys, smoother.table, smoother.kernel
-    left_out, log_others = attention.attend(*tables, leave_one_out=True, **options)
-    fitted, log_all = attention.attend(*tables, **options)
+    left_out, log_others = attend(*tables, leave_one_out=True, **options)
+    fitted, log_all = attend(*tables, **options)
     # A row of weight 0 that no other reaches has no share in nothing.
     reached = log_all > -np.inf
     log_rest = np.where(reached, log_others, 0.0) - np.where(reached, log_all, 0.0)
-    return attention.Predictions(left_out, fitted, -np.expm1(log_rest))
+    return Predictions(left_out, fitted, -np.expm1(log_rest))
 
 
 def left_out_errors(smoother):
@@ -105,7 +105,7 @@ def left_out_errors(smoother):
     if not smoother.gap:
         return smoother.table - training_predictions(smoother).left_out
     if "apart" not in smoother.memo:
-        apart = attention.LeaveOneOut(
+        apart = LeaveOneOut(
             smoother.keys.astype(np.float64), smoother.table, smoother.kernel,
             bandwidth=smoother.divisors, degree=smoother.degree, gap=smoother.gap,
             sample_weight=smoother.key_weights, empty=smoother.empty_in_windows,

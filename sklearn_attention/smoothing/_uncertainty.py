@@ -287,7 +287,7 @@ class UncertaintyMixin:
     def feature_significance(self, n_resamples=199, random_state=0):
         """Test for every feature whether the prediction depends on it.
 
-        See :class:`~sklearn_attention.smoothing.Significance` for what is returned, and
+        See :class:`~sklearn_attention.Significance` for what is returned, and
         for the method.
 
         Parameters

@@ -6,20 +6,12 @@
   vocabulary.
 """
 
-from ._check import check_sequences
-from ._learn import TOKENIZERS, learn_vocabulary
+from ._learn import learn_vocabulary
 from ._pad import pad
-from ._special import END, PADDING, START, UNKNOWN
 from ._vocabulary import Vocabulary
 
 __all__ = [
-    "END",
-    "PADDING",
-    "START",
-    "TOKENIZERS",
-    "UNKNOWN",
     "Vocabulary",
-    "check_sequences",
     "learn_vocabulary",
     "pad",
 ]

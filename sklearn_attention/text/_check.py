@@ -38,7 +38,7 @@ shape (n, T) of int
 
     Examples
     --------
-    >>> from sklearn_attention.text import check_sequences
+    >>> from sklearn_attention.text._check import check_sequences
     >>> check_sequences("X", ("to be", "or not"))
     ('text', ['to be', 'or not'])
     >>> check_sequences("X", [[5, 7], [7]])

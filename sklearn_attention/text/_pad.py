@@ -17,7 +17,7 @@ def pad(sequences, *, length=None):
     Returns
     -------
     ids : ndarray of int64 of shape (n_sequences, length)
-        With :data:`PADDING` where sequences have ended.
+        With 0, the id of padding, where sequences have ended.
     real : ndarray of bool of shape (n_sequences, length)
         False where there is padding.
 

@@ -28,9 +28,8 @@ _BETWEEN = {"characters": "", "words": " ", "lower_words": " "}
 class Vocabulary:
     """The tokens of texts, or of sequences of ids, and their numbers.
 
-    The numbers 0 to 3 are those of the special tokens, :data:`PADDING`, :data:`UNKNOWN`,
-    :data:`START` and :data:`END`, the same in every vocabulary. :func:`learn_vocabulary` makes
-    one.
+    The ids 0 to 3 are those of the special tokens for padding, unknown pieces, start and end,
+    the same in every vocabulary. :func:`learn_vocabulary` makes one.
 
     Parameters
     ----------
@@ -41,11 +40,11 @@ class Vocabulary:
 
     Examples
     --------
-    >>> from sklearn_attention.text import END, START, learn_vocabulary
+    >>> from sklearn_attention.text import learn_vocabulary
     >>> vocabulary = learn_vocabulary("characters", ["banana"])
     >>> vocabulary.encode("nab")
     array([5, 4, 6])
-    >>> vocabulary.decode([START, 6, 4, END])
+    >>> vocabulary.decode([2, 6, 4, 3])  # start and end are left out
     'ba'
     """
 

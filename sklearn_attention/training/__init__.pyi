@@ -1,14 +1,4 @@
-from ._architecture import Architecture as Architecture
-from ._fit_network import FittedNetwork as FittedNetwork
 from ._history import History as History
 from ._hold_out import hold_out as hold_out
-from ._network import threads_of_pass as threads_of_pass
-from ._optimizer import decay_groups as decay_groups
-from ._order import blocks_by_length as blocks_by_length
 from ._plan import Plan as Plan
-from ._plan import batch_sizes as batch_sizes
-from ._plan import pace as pace
-from ._random import torch_seed as torch_seed
-from ._report import Report as Report
 from ._train import train as train
-from ._training import Training as Training

@@ -3,7 +3,7 @@
 from sklearn.base import BaseEstimator
 
 from .._validation import check_choice, check_in_interval, check_positive
-from ..kernels import as_kernel
+from ..kernels._base import as_kernel
 
 NORMS, ACTIVATIONS = ("lecture", "post", "pre"), ("gelu", "relu")
 POSITIONS = ("learned", "rotary", "sinusoidal")

@@ -64,7 +64,7 @@ class FittedNetwork:
         module : torch.nn.Module
             In evaluation mode; the same at each call for one device.
         """
-        from ..attention import resolve_device  # torch takes a second to load
+        from ..attention._read import resolve_device
         from ._network import build_network, load_weights
 
         device = resolve_device(device)
@@ -158,7 +158,7 @@ def fit_network(
     -------
     network : FittedNetwork
     """
-    from ..attention import resolve_device  # torch takes a second to load
+    from ..attention._read import resolve_device
     from ._network import build_network, digest, load_weights, weights_of, worthwhile_threads
     from ._train import train
 

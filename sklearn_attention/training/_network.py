@@ -5,7 +5,7 @@ import hashlib
 import numpy as np
 import torch
 
-from ..attention import torch_threads
+from ..attention._threads import torch_threads
 from ._random import torch_seed
 
 # Multiplications in one pass below which waiting for threads costs more than they save.

@@ -33,7 +33,7 @@ def torch_seed(seed):
     Examples
     --------
     >>> import torch
-    >>> from sklearn_attention.training import torch_seed
+    >>> from sklearn_attention.training._random import torch_seed
     >>> with torch_seed(0):
     ...     layer = torch.nn.Linear(3, 1)
     """

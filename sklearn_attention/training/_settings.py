@@ -112,7 +112,7 @@ class NetworkSettings:
             return np.arange(n_rows), np.arange(0)
         import torch  # takes a second to load
 
-        from ..attention import torch_threads
+        from ..attention._threads import torch_threads
         from ._hold_out import hold_out
 
         with torch_threads(1):

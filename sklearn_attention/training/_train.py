@@ -9,8 +9,8 @@ import warnings
 
 import torch
 
-from ..attention import torch_threads
-from ..nn import draw_from
+from ..attention._threads import torch_threads
+from ..nn._random import draw_from
 from ._bfloat16 import computes_bfloat16
 from ._checkpoint import Checkpoint, fingerprint
 from ._history import History
@@ -47,8 +47,8 @@ def train(
         How many rows there are.
     plan : Plan
     random_state : int
-        Seeds the order of the rows, and what :func:`~sklearn_attention.nn.generator_for` gives
-        to dropout and to `batch_loss` while the training lasts.
+        Seeds the order of the rows, and the draws of :class:`~sklearn_attention.nn.Dropout`
+        while the training lasts.
     validation_loss : callable, default=None
         ``validation_loss(module)`` returns a number, the smaller the better, after each epoch,
         in evaluation mode and without gradients. If given, the module ends with the
@@ -102,7 +102,8 @@ def train(
     Examples
     --------
     >>> import torch
-    >>> from sklearn_attention.training import Plan, torch_seed, train
+    >>> from sklearn_attention.training import Plan, train
+    >>> from sklearn_attention.training._random import torch_seed
     >>> x = torch.linspace(-1, 1, 64)[:, None]
     >>> with torch_seed(0):
     ...     line = torch.nn.Linear(1, 1)

@@ -8,7 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._base import AttentionEstimator
 from .._columns import Columns
 from .._validation import check_choice, check_positive
-from ..text import TOKENIZERS
+from ..text._learn import TOKENIZERS
 from ..training._architecture import check_series_parts
 from ..training._fit_network import FittedNetwork, NetworkParameters, fit_network
 from ..training._report import reported

@@ -5,8 +5,9 @@ import torch
 from torch.nn.functional import cross_entropy, huber_loss, mse_loss, pad
 
 from .._memory import check_memory
-from ..nn import pinball_loss
-from ..training import blocks_by_length, threads_of_pass
+from ..nn._heads import pinball_loss
+from ..training._network import threads_of_pass
+from ..training._order import blocks_by_length
 from ._output_shares import overall
 
 # Tokens, and pairs of them, that are seen at once where nothing is learned.

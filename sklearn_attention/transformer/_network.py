@@ -3,8 +3,9 @@
 import torch
 from torch import nn
 
-from ..nn import TokenEncoder, initialize
-from ..text import UNKNOWN
+from ..nn import TokenEncoder
+from ..nn._initialize import initialize
+from ..text._special import UNKNOWN
 
 
 class NumericTokens(nn.Module):

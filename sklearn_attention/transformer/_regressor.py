@@ -88,10 +88,10 @@ class TransformerRegressor(RegressorMixin, TransformerEstimator):
         at most.
     architecture : Architecture, default=None
         What the encoder is made of besides; None is
-        :class:`Architecture() <sklearn_attention.training.Architecture>`.
+        :class:`Architecture() <sklearn_attention.Architecture>`.
     training : Training, default=None
         How it is trained besides, and what is held out; None is
-        :class:`Training() <sklearn_attention.training.Training>`.
+        :class:`Training() <sklearn_attention.Training>`.
     warm_start : bool, default=False
         Whether `fit` goes on from the last one: from its weights, with its vocabulary, levels
         and scales.

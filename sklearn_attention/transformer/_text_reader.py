@@ -5,7 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.utils.validation import check_consistent_length
 
-from ..text import UNKNOWN, Vocabulary, check_sequences, learn_vocabulary
+from ..text import Vocabulary, learn_vocabulary
+from ..text._check import check_sequences
+from ..text._special import UNKNOWN
 from ._forms import texts_of
 from ._lengths import cut, learn_length
 from ._rows import SequenceRows

@@ -6,10 +6,10 @@ import torch
 from sklearn.gaussian_process.kernels import RBF
 from sklearn.metrics.pairwise import laplacian_kernel
 
-from sklearn_attention.attention import _derivatives, attend, attend_gradient
+from sklearn_attention import attend
+from sklearn_attention.attention import _derivatives, attend_gradient
 from sklearn_attention.attention._algorithms import _tiles
 from sklearn_attention.kernels import (
-    KERNELS,
     AitchisonAitken,
     Boxcar,
     Epanechnikov,
@@ -23,6 +23,7 @@ from sklearn_attention.kernels import (
     ProductKernel,
     ScaledDotProduct,
 )
+from sklearn_attention.kernels._base import KERNELS
 
 STEP = 1e-5
 

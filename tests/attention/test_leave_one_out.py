@@ -18,9 +18,9 @@ from sklearn_attention.kernels import (
     ProductKernel,
     RationalQuadratic,
     Silverman,
-    as_kernel,
-    mixed_kernel,
 )
+from sklearn_attention.kernels._base import as_kernel
+from sklearn_attention.kernels._product_kernel import mixed_kernel
 
 POSITIVE = [
     Gaussian(),

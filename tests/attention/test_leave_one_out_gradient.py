@@ -5,13 +5,9 @@ import pytest
 from slow_cases import one_in
 
 from sklearn_attention import Columns
-from sklearn_attention.attention import (
-    LeaveOneOut,
-    LeaveOneOutGradient,
-    Scores,
-)
-from sklearn_attention.bandwidth import SMOOTHER_CRITERIA
-from sklearn_attention.bandwidth._criteria import criterion_slopes
+from sklearn_attention.attention import LeaveOneOut, Scores
+from sklearn_attention.attention._leave_one_out_gradient import LeaveOneOutGradient
+from sklearn_attention.bandwidth._criteria import SMOOTHER_CRITERIA, criterion_slopes
 from sklearn_attention.kernels import (
     Epanechnikov,
     Exponential,
@@ -23,8 +19,8 @@ from sklearn_attention.kernels import (
     ScaledDotProduct,
     Silverman,
     Triweight,
-    mixed_kernel,
 )
+from sklearn_attention.kernels._product_kernel import mixed_kernel
 
 KERNELS = [
     Gaussian(),

@@ -6,7 +6,7 @@ from slow_cases import one_in
 
 from sklearn_attention.attention._algorithms import _line
 from sklearn_attention.attention._algorithms._line import Line, serves
-from sklearn_attention.kernels import as_kernel
+from sklearn_attention.kernels._base import as_kernel
 
 N = 200
 KERNELS = [

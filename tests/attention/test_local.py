@@ -11,14 +11,9 @@ from sklearn_attention.attention._algorithms._compact_blocks import (
     compact_blocks,
     median_blocks,
 )
-from sklearn_attention.kernels import (
-    AitchisonAitken,
-    Epanechnikov,
-    Gaussian,
-    ProductKernel,
-    as_kernel,
-    mixed_kernel,
-)
+from sklearn_attention.kernels import AitchisonAitken, Epanechnikov, Gaussian, ProductKernel
+from sklearn_attention.kernels._base import as_kernel
+from sklearn_attention.kernels._product_kernel import mixed_kernel
 
 KERNELS = ["gaussian", "epanechnikov", "tricube", "matern52", "laplacian", "rational_quadratic"]
 

@@ -9,11 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from slow_cases import slow_but
 
-from sklearn_attention.attention import LeaveOneOut, attend, attend_local
+from sklearn_attention import attend
+from sklearn_attention.attention import LeaveOneOut, attend_local
 from sklearn_attention.attention._algorithms import _near_keys
 from sklearn_attention.attention._algorithms._near_keys import NearKeys, near_keys
 from sklearn_attention.attention._read import read
-from sklearn_attention.kernels import AitchisonAitken, LiRacine, ProductKernel, as_kernel
+from sklearn_attention.kernels import AitchisonAitken, LiRacine, ProductKernel
+from sklearn_attention.kernels._base import as_kernel
 
 N = 240
 PLACES = {

@@ -11,13 +11,8 @@ import pytest
 from counted_partitions import SCHEDULERS, Counted
 from slow_cases import one_in
 
-from sklearn_attention.attention import (
-    attend,
-    attend_gradient,
-    attend_local,
-    attention_sums,
-    attention_weights,
-)
+from sklearn_attention import attend, attention_weights
+from sklearn_attention.attention import attend_gradient, attend_local, attention_sums
 
 dask = pytest.importorskip("dask")
 arrays = pytest.importorskip("dask.array")

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from slow_cases import one_in
 
-from sklearn_attention.attention import PairSums, _pair_sums
+from sklearn_attention.attention import _pair_sums
+from sklearn_attention.attention._pair_sums import PairSums
 from sklearn_attention.kernels import (
     Epanechnikov,
     Gaussian,
@@ -16,8 +17,8 @@ from sklearn_attention.kernels import (
     ProductKernel,
     Silverman,
     Triangular,
-    level_table,
 )
+from sklearn_attention.kernels._categorical import level_table
 
 KERNELS = {
     "gaussian": Gaussian(),

@@ -6,7 +6,7 @@ from slow_cases import one_in
 
 from sklearn_attention.attention._algorithms import _boxes, _chebyshev, _keys, _plane
 from sklearn_attention.attention._algorithms._plane import Plane, serves_plane
-from sklearn_attention.kernels import as_kernel
+from sklearn_attention.kernels._base import as_kernel
 
 N = 150
 GAUSSIAN = as_kernel("gaussian")

@@ -5,10 +5,11 @@ import pytest
 from slow_cases import one_in
 from slow_local import slow_local
 
-from sklearn_attention.attention import LeaveOneOut, _smoother, attend, attend_local
+from sklearn_attention import attend
+from sklearn_attention.attention import LeaveOneOut, _smoother, attend_local
 from sklearn_attention.attention._read import read
 from sklearn_attention.attention._reduce import Reduction
-from sklearn_attention.kernels import as_kernel
+from sklearn_attention.kernels._base import as_kernel
 
 N = 90
 KERNELS = {

@@ -5,7 +5,8 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from sklearn_attention.attention import _smoother, attend, attend_local, attention_sums
+from sklearn_attention import attend
+from sklearn_attention.attention import _smoother, attend_local, attention_sums
 
 KERNELS = ["gaussian", "epanechnikov", "laplacian", "boxcar", "logistic"]
 

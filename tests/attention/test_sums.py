@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sklearn_attention.attention import attention_sums
-from sklearn_attention.kernels import as_kernel
+from sklearn_attention.kernels._base import as_kernel
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "silverman"])

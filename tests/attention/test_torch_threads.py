@@ -7,7 +7,8 @@ import threading
 import pytest
 import torch
 
-from sklearn_attention.attention import _threads, threads_for, torch_threads
+from sklearn_attention.attention import _threads
+from sklearn_attention.attention._threads import threads_for, torch_threads
 
 
 @pytest.mark.usefixtures("four_threads_of_torch")

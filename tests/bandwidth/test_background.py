@@ -13,7 +13,8 @@ from sklearn_attention import Columns
 from sklearn_attention import bandwidth as bw
 from sklearn_attention.bandwidth import _background
 from sklearn_attention.bandwidth._background import Background, bulk, fold, reflections
-from sklearn_attention.kernels import Epanechnikov, Gaussian, Logistic, level_table
+from sklearn_attention.kernels import Epanechnikov, Gaussian, Logistic
+from sklearn_attention.kernels._categorical import level_table
 
 BOUNDS = np.array([[0.0, np.inf], [-1.0, 4.0], [-np.inf, np.inf]])
 COLUMNS = Columns(("numeric", "numeric", "unordered"), (None, None, range(3)))

@@ -8,13 +8,12 @@ from slow_cases import one_in
 
 from sklearn_attention.attention import LeaveOneOut, Scores
 from sklearn_attention.bandwidth import (
-    SMOOTHER_CRITERIA,
     corrected_akaike,
     generalized_cross_validation,
     select_bandwidth,
 )
 from sklearn_attention.bandwidth._candidates import criterion_of_candidates
-from sklearn_attention.bandwidth._criteria import criterion_slopes
+from sklearn_attention.bandwidth._criteria import SMOOTHER_CRITERIA, criterion_slopes
 from sklearn_attention.kernels import Epanechnikov, Gaussian
 
 

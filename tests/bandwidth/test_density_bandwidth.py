@@ -11,7 +11,8 @@ from slow_background import slow_background
 
 from sklearn_attention import Columns
 from sklearn_attention import bandwidth as bw
-from sklearn_attention.attention import _pair_sums, serves
+from sklearn_attention.attention import _pair_sums
+from sklearn_attention.attention._algorithms._line import serves
 from sklearn_attention.bandwidth import _convolution, _density
 from sklearn_attention.kernels import (
     AitchisonAitken,
@@ -22,9 +23,9 @@ from sklearn_attention.kernels import (
     Logistic,
     SmoothingKernel,
     Tricube,
-    as_kernel,
-    mixed_kernel,
 )
+from sklearn_attention.kernels._base import as_kernel
+from sklearn_attention.kernels._product_kernel import mixed_kernel
 
 COLUMNS = Columns(
     ("numeric", "unordered", "numeric", "ordered"), (None, range(3), None, range(4))

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from sklearn_attention import Columns
-from sklearn_attention.bandwidth import (
+from sklearn_attention.bandwidth import _density_search
+from sklearn_attention.bandwidth._density import (
     ConditionalLikelihood,
     DensityLeastSquares,
     DensityLikelihood,
-    _density_search,
 )
 from sklearn_attention.bandwidth._density_search import (
     CRITERIA,
@@ -19,7 +19,8 @@ from sklearn_attention.bandwidth._density_search import (
     DensitySearch,
 )
 from sklearn_attention.bandwidth._search import Rows
-from sklearn_attention.kernels import Gaussian, as_kernel
+from sklearn_attention.kernels import Gaussian
+from sklearn_attention.kernels._base import as_kernel
 
 
 def density_bandwidth(X, kernel, criterion="likelihood", observe=None, **options):

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from slow_local import slow_local
 
-from sklearn_attention import Columns
+from sklearn_attention import AdaptiveBandwidth, Columns
 from sklearn_attention._spread import feature_spread
-from sklearn_attention.bandwidth import AdaptiveBandwidth
 from sklearn_attention.bandwidth._neighbors import NeighborSearch, neighbor_distances
 from sklearn_attention.bandwidth._search import Rows
-from sklearn_attention.kernels import Boxcar, Epanechnikov, Gaussian, mixed_kernel
+from sklearn_attention.kernels import Boxcar, Epanechnikov, Gaussian
+from sklearn_attention.kernels._product_kernel import mixed_kernel
 
 
 def select_neighbors(X, values, kernel, *, columns=None, observe=None, **options):

@@ -9,10 +9,11 @@ from leave_one_out import leave_one_out_error
 
 from sklearn_attention import LocalPolynomialRegressor, NadarayaWatsonRegressor
 from sklearn_attention._spread import feature_spread
-from sklearn_attention.bandwidth import SMOOTHER_CRITERIA, rule_bandwidth, select_bandwidth
+from sklearn_attention.bandwidth import rule_bandwidth, select_bandwidth
 from sklearn_attention.bandwidth._candidates import (
     criterion_of_candidates,
 )
+from sklearn_attention.bandwidth._criteria import SMOOTHER_CRITERIA
 from sklearn_attention.bandwidth._search import MAX_SEARCH_ROWS
 from sklearn_attention.kernels import (
     Boxcar,

@@ -20,14 +20,8 @@ from sklearn_attention.bandwidth._candidates import (
 )
 from sklearn_attention.bandwidth._per_feature import search_bandwidths
 from sklearn_attention.bandwidth._search import Rows
-from sklearn_attention.kernels import (
-    Boxcar,
-    Epanechnikov,
-    Gaussian,
-    Matern32,
-    ProductKernel,
-    mixed_kernel,
-)
+from sklearn_attention.kernels import Boxcar, Epanechnikov, Gaussian, Matern32, ProductKernel
+from sklearn_attention.kernels._product_kernel import mixed_kernel
 
 COLUMNS = Columns(
     ("numeric", "unordered", "ordered", "unordered"), (None, range(3), range(4), range(5))

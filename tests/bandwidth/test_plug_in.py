@@ -9,7 +9,6 @@ from scipy.stats import norm
 
 from sklearn_attention.bandwidth import _plug_in, plug_in_bandwidth
 from sklearn_attention.kernels import (
-    KERNELS,
     Boxcar,
     Epanechnikov,
     Gaussian,
@@ -18,6 +17,7 @@ from sklearn_attention.kernels import (
     Silverman,
     SmoothingKernel,
 )
+from sklearn_attention.kernels._base import KERNELS
 
 OF_SECOND_ORDER = [
     cls()

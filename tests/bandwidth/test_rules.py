@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 
 from sklearn_attention import (
+    AdaptiveBandwidth,
     Columns,
     LocalPolynomialRegressor,
     NadarayaWatsonRegressor,
     ProductKernelDensity,
 )
 from sklearn_attention._spread import feature_spread
-from sklearn_attention.bandwidth import AdaptiveBandwidth, rule_bandwidth
+from sklearn_attention.bandwidth import rule_bandwidth
 from sklearn_attention.bandwidth._rules import DENSITY_RULES, SMOOTHER_RULES
 from sklearn_attention.kernels import Epanechnikov, Gaussian, Matern32, Silverman, Tricube
 

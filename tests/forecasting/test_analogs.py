@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from forecasting_data import lag_matrix, make_values
 
-from sklearn_attention.attention import attend, attention_weights
+from sklearn_attention import attend, attention_weights
 from sklearn_attention.forecasting import Origins, Table
 from sklearn_attention.forecasting._analogs import (
     Analogs,
@@ -12,7 +12,8 @@ from sklearn_attention.forecasting._analogs import (
     left_out,
     search_bandwidth,
 )
-from sklearn_attention.kernels import ProductKernel, as_kernel
+from sklearn_attention.kernels import ProductKernel
+from sklearn_attention.kernels._base import as_kernel
 
 LOOKBACK, HORIZON = 3, 2
 KERNELS = {

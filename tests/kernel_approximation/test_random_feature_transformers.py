@@ -12,8 +12,8 @@ from sklearn_attention.kernels import (
     PositiveFeatures,
     RationalQuadratic,
     ScaledDotProduct,
-    as_kernel,
 )
+from sklearn_attention.kernels._base import as_kernel
 
 STATIONARY = [
     "gaussian", "laplacian", "exponential", "matern32", "matern52", "rational_quadratic",

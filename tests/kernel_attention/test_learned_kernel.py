@@ -7,7 +7,7 @@ import pytest
 
 from sklearn_attention.kernel_attention import _kernel
 from sklearn_attention.kernel_attention._kernel import LearnedKernel, Pairs
-from sklearn_attention.kernels import as_kernel
+from sklearn_attention.kernels._base import as_kernel
 
 # Three features in the first encoding; in the second two have two columns each.
 FEATURES = [np.array([0, 1, 2]), np.array([0, 0, 1, 1, 2])]

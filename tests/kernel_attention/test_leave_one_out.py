@@ -14,7 +14,7 @@ from sklearn_attention.kernel_attention._leave_one_out import (
     log_loss_of_shares,
     squared_loss,
 )
-from sklearn_attention.kernels import as_kernel
+from sklearn_attention.kernels._base import as_kernel
 
 FEATURES = [np.array([0, 1, 2]), np.array([0, 0, 1, 1, 2])]
 FREQUENCIES = np.array([0.3, 0.3, 0.4])

@@ -17,7 +17,7 @@ from sklearn_attention.kernel_attention._members import (
     descend,
 )
 from sklearn_attention.kernel_attention._options import Options
-from sklearn_attention.kernels import as_kernel
+from sklearn_attention.kernels._base import as_kernel
 
 LEARNED = Options(as_kernel("gaussian"), max_steps=8)
 every_member = pytest.mark.parametrize(

@@ -7,7 +7,8 @@ from sklearn_attention.kernel_attention import _ridge
 from sklearn_attention.kernel_attention._encodings import ENCODINGS, Encoding, TrainingRows
 from sklearn_attention.kernel_attention._kernel import LearnedKernel
 from sklearn_attention.kernel_attention._ridge import RidgeMember, System
-from sklearn_attention.kernels import Tricube, as_kernel
+from sklearn_attention.kernels import Tricube
+from sklearn_attention.kernels._base import as_kernel
 
 every_part = pytest.mark.parametrize(("rough", "linear"), [(True, False), (False, True)])
 

@@ -26,7 +26,6 @@ from sklearn.preprocessing import StandardScaler
 
 from sklearn_attention import kernels
 from sklearn_attention.kernels import (
-    KERNELS,
     AitchisonAitken,
     Boxcar,
     Constant,
@@ -48,9 +47,8 @@ from sklearn_attention.kernels import (
     Sum,
     Triangular,
     WangVanRyzin,
-    as_kernel,
 )
-from sklearn_attention.kernels._base import _OTHER_NAMES, as_floats
+from sklearn_attention.kernels._base import _OTHER_NAMES, KERNELS, as_floats, as_kernel
 
 BASES = {
     "CompactKernel", "FeatureKernel", "Kernel", "RadialKernel", "SmoothingKernel",

@@ -8,7 +8,8 @@ import torch
 from kernel_contracts import KernelContract, WithoutGradient, in_libraries, to_library, to_numpy
 
 from sklearn_attention import Columns
-from sklearn_attention.kernels import AitchisonAitken, LiRacine, WangVanRyzin, level_table
+from sklearn_attention.kernels import AitchisonAitken, LiRacine, WangVanRyzin
+from sklearn_attention.kernels._categorical import level_table
 
 
 class CategoricalContract(WithoutGradient, KernelContract):

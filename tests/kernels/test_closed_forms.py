@@ -8,16 +8,15 @@ from numpy.polynomial import chebyshev
 from numpy.polynomial.polynomial import polyval
 
 from sklearn_attention.kernels import (
-    KERNELS,
-    CompactKernel,
     Constant,
     Epanechnikov,
     Gaussian,
     Laplacian,
     ProductKernel,
     RationalQuadratic,
-    as_kernel,
 )
+from sklearn_attention.kernels._base import KERNELS, as_kernel
+from sklearn_attention.kernels._compact import CompactKernel
 
 NAMED = [as_kernel(name) for name in sorted(KERNELS)]
 POLYNOMIALS = [kernel for kernel in NAMED if kernel.polynomial]

@@ -4,14 +4,13 @@ import numpy as np
 import pytest
 
 from sklearn_attention.kernels import (
-    KERNELS,
     AitchisonAitken,
     FunctionKernel,
     Gaussian,
     Periodic,
     ProductKernel,
-    as_kernel,
 )
+from sklearn_attention.kernels._base import KERNELS, as_kernel
 
 RAY = np.linspace(0, 6, 200)[:, None]
 

@@ -13,8 +13,8 @@ from sklearn_attention.kernels import (
     PositiveFeatures,
     ScaledDotProduct,
     TrigonometricFeatures,
-    spread_directions,
 )
+from sklearn_attention.kernels._importance_sampling import spread_directions
 
 EXACT = {"gaussian": Gaussian(), "scaled_dot_product": ScaledDotProduct()}
 

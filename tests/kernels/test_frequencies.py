@@ -11,8 +11,8 @@ from sklearn_attention.kernels import (
     Matern52,
     RationalQuadratic,
     ScaledDotProduct,
-    random_frequencies,
 )
+from sklearn_attention.kernels._frequencies import random_frequencies
 
 KNOWN = [
     Gaussian(), Exponential(), Laplacian(), Matern32(), Matern52(), RationalQuadratic(0.7),

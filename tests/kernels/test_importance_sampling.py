@@ -10,7 +10,8 @@ from scipy.optimize import minimize_scalar
 from scipy.stats import multivariate_normal
 from sklearn.base import clone
 
-from sklearn_attention.kernels import PositiveFeatures, ScaledDotProduct, spread_directions
+from sklearn_attention.kernels import PositiveFeatures, ScaledDotProduct
+from sklearn_attention.kernels._importance_sampling import spread_directions
 
 
 def log_second_moment(precision, s):

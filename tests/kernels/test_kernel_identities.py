@@ -11,7 +11,6 @@ from sklearn.gaussian_process import kernels as gaussian_process
 from sklearn.metrics import pairwise
 
 from sklearn_attention.kernels import (
-    KERNELS,
     AitchisonAitken,
     Constant,
     CosineSimilarity,
@@ -28,8 +27,8 @@ from sklearn_attention.kernels import (
     ProductKernel,
     RationalQuadratic,
     ScaledDotProduct,
-    as_kernel,
 )
+from sklearn_attention.kernels._base import KERNELS, as_kernel
 
 
 @pytest.fixture(params=[1, 2, 3, 8, 20])

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from sklearn_attention.kernels import (
-    KERNELS,
     AitchisonAitken,
     Constant,
     CosineSimilarity,
@@ -23,8 +22,8 @@ from sklearn_attention.kernels import (
     Polynomial,
     ProductKernel,
     WangVanRyzin,
-    as_kernel,
 )
+from sklearn_attention.kernels._base import KERNELS, as_kernel
 
 modest = settings(max_examples=20, deadline=None)
 

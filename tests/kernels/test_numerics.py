@@ -8,7 +8,7 @@ import torch
 from kernel_contracts import each_pair, in_libraries, to_library, to_numpy
 
 from sklearn_attention.kernels import _numerics as module
-from sklearn_attention.kernels import squared_distances
+from sklearn_attention.kernels._numerics import squared_distances
 
 # Differences by feature, torch's differences, and the matrix product with repairs.
 in_dimensions = pytest.mark.parametrize("d", [1, 2, 3, 4, 16, 17, 64])

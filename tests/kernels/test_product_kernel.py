@@ -29,8 +29,8 @@ from sklearn_attention.kernels import (
     ProductKernel,
     Triangular,
     WangVanRyzin,
-    mixed_kernel,
 )
+from sklearn_attention.kernels._product_kernel import mixed_kernel
 
 
 class TestOneKernelForEachColumn(KernelContract):

@@ -8,7 +8,6 @@ import torch
 from sklearn.metrics.pairwise import laplacian_kernel
 
 from sklearn_attention.kernels import (
-    KERNELS,
     AitchisonAitken,
     Boxcar,
     Epanechnikov,
@@ -25,8 +24,8 @@ from sklearn_attention.kernels import (
     Silverman,
     Triangular,
     WangVanRyzin,
-    as_kernel,
 )
+from sklearn_attention.kernels._base import KERNELS, as_kernel
 
 KERNEL_NAMES = [name for name, kind in KERNELS.items() if issubclass(kind, RadialKernel)]
 RADIAL = [

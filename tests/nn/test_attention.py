@@ -15,8 +15,8 @@ from sklearn_attention.kernels import (
     LocallyPeriodic,
     Periodic,
     RationalQuadratic,
-    as_kernel,
 )
+from sklearn_attention.kernels._base import as_kernel
 from sklearn_attention.nn import _attention, attention
 
 POSITIVE = [

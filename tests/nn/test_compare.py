@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch_weights import tokens
 
-from sklearn_attention.kernels import as_kernel
+from sklearn_attention.kernels._base import as_kernel
 from sklearn_attention.nn import _compare as module
 
 # Of the distance, with a kink and without; the dot product; heads one after the other.

@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch_weights import padding_of, scatter, tokens
 
-from sklearn_attention.nn import PointHead, QuantileHead, pinball_loss
+from sklearn_attention.nn._heads import PointHead, QuantileHead, pinball_loss
 
 QUANTILES = [[0.1, 0.5, 0.9], [0.05, 0.2, 0.4, 0.6, 0.95], [0.5], [0.7, 0.9], [0.1, 0.2]]
 

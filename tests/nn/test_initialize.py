@@ -6,14 +6,9 @@ import pytest
 import torch
 from torch_weights import scatter
 
-from sklearn_attention.nn import (
-    Decoder,
-    Encoder,
-    LearnedPositions,
-    MultiHeadAttention,
-    PointHead,
-    initialize,
-)
+from sklearn_attention.nn import Decoder, Encoder, LearnedPositions, MultiHeadAttention
+from sklearn_attention.nn._heads import PointHead
+from sklearn_attention.nn._initialize import initialize
 
 
 def make_model():

@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch_weights import tokens
 
-from sklearn_attention.nn import InstanceNorm
+from sklearn_attention.nn._instance_norm import InstanceNorm
 
 DTYPES = {torch.float32: 1e-5, torch.float64: 1e-12}
 

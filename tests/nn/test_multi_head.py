@@ -5,7 +5,8 @@ import pytest
 import torch
 from torch_weights import copy_attention, padding_of, scatter, tokens
 
-from sklearn_attention.kernels import Matern32, as_kernel
+from sklearn_attention.kernels import Matern32
+from sklearn_attention.kernels._base import as_kernel
 from sklearn_attention.nn import MultiHeadAttention, attention
 
 DTYPES = {torch.float32: 1e-6, torch.float64: 1e-12}

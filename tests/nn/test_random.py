@@ -5,8 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import torch
 
-from sklearn_attention.nn import Dropout, attention, draw_from, generator_for
-from sklearn_attention.nn._random import seeded_fused_kernel
+from sklearn_attention.nn import attention
+from sklearn_attention.nn._random import Dropout, draw_from, generator_for, seeded_fused_kernel
 
 
 def dropped():

@@ -4,7 +4,7 @@ import collections
 
 import numpy as np
 
-from sklearn_attention.text import END, START
+from sklearn_attention.text._special import END, START
 
 
 def kneser_ney(texts, context, token, n_tokens, longest):

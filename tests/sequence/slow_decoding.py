@@ -2,7 +2,7 @@
 
 import torch
 
-from sklearn_attention.text import END, PADDING, START, UNKNOWN
+from sklearn_attention.text._special import END, PADDING, START, UNKNOWN
 
 FORBIDDEN = {PADDING, START, UNKNOWN}
 

@@ -19,7 +19,7 @@ from slow_counts import kneser_ney, witten_bell
 from sklearn_attention import Architecture, Training, TransformerLanguageModel
 from sklearn_attention.sequence._language_network import LanguageNetwork
 from sklearn_attention.sequence._token_windows import context_start
-from sklearn_attention.text import END, PADDING, START, UNKNOWN
+from sklearn_attention.text._special import END, PADDING, START, UNKNOWN
 
 QUICK = {
     "max_length": 8,

@@ -7,7 +7,7 @@ import torch
 from sklearn_attention.sequence import _pair_batches
 from sklearn_attention.sequence._pair_batches import PairBatches
 from sklearn_attention.sequence._seq2seq_network import Seq2SeqNetwork, log_likelihoods
-from sklearn_attention.text import END, START
+from sklearn_attention.text._special import END, START
 
 
 @pytest.mark.parametrize("most_tokens", [1, 30, 10_000])

@@ -12,7 +12,8 @@ from sklearn_attention.sequence._seq2seq_network import (
     log_likelihoods,
     pair_loss,
 )
-from sklearn_attention.text import END, PADDING, START, pad
+from sklearn_attention.text import pad
+from sklearn_attention.text._special import END, PADDING, START
 
 SHAPE = {"d_model": 16, "n_heads": 4, "n_layers": 2, "d_feedforward": 24}
 SOURCES = [[5, 6, 7, 8, END], [9, 5, END], [7, END]]

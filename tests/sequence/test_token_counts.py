@@ -6,7 +6,7 @@ from slow_counts import kneser_ney
 
 from sklearn_attention.sequence._token_counts import TokenCounts
 from sklearn_attention.sequence._token_windows import TokenStream
-from sklearn_attention.text import END, PADDING, START
+from sklearn_attention.text._special import END, PADDING, START
 
 N_TOKENS = 9
 

@@ -11,7 +11,7 @@ from sklearn_attention.sequence._token_windows import (
     context_start,
     context_stride,
 )
-from sklearn_attention.text import END, PADDING, START
+from sklearn_attention.text._special import END, PADDING, START
 
 LENGTHS = (3, 0, 17, 1, 40)
 

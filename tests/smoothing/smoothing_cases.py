@@ -6,9 +6,12 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
-from sklearn_attention import LocalPolynomialRegressor, NadarayaWatsonRegressor
+from sklearn_attention import (
+    AdaptiveBandwidth,
+    LocalPolynomialRegressor,
+    NadarayaWatsonRegressor,
+)
 from sklearn_attention.attention import local_rows
-from sklearn_attention.bandwidth import AdaptiveBandwidth
 from sklearn_attention.kernels import ProductKernel
 from sklearn_attention.smoothing._error_growth import ErrorGrowth
 from sklearn_attention.smoothing._fitted_smoother import FittedSmoother

@@ -8,17 +8,14 @@ from sklearn.model_selection import GridSearchCV
 from slow_cases import one_in
 
 from sklearn_attention import (
+    AdaptiveBandwidth,
     LocalPolynomialRegressor,
     NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
 )
-from sklearn_attention.bandwidth import (
-    AdaptiveBandwidth,
-    _one_scale,
-    plug_in_bandwidth,
-    rule_bandwidth,
-)
-from sklearn_attention.kernels import ProductKernel, as_kernel
+from sklearn_attention.bandwidth import _one_scale, plug_in_bandwidth, rule_bandwidth
+from sklearn_attention.kernels import ProductKernel
+from sklearn_attention.kernels._base import as_kernel
 
 RULES = ["scott", "silverman", "loo", "gcv", "aicc", "knn-loo", "plug-in"]
 REGRESSORS = [

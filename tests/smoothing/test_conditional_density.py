@@ -23,7 +23,8 @@ from sklearn_attention import (
 from sklearn_attention.attention._algorithms import _near_keys
 from sklearn_attention.bandwidth import ConditionalLikelihood, rule_bandwidth
 from sklearn_attention.bandwidth._background import Background, bulk
-from sklearn_attention.kernels import AitchisonAitken, Gaussian, LiRacine, as_kernel
+from sklearn_attention.kernels import AitchisonAitken, Gaussian, LiRacine
+from sklearn_attention.kernels._base import as_kernel
 from sklearn_attention.smoothing import _conditional_density
 
 SIZES = ["small", "medium", "large"]

@@ -21,12 +21,9 @@ from slow_cases import one_in
 
 from sklearn_attention import ProductKernelDensity
 from sklearn_attention.attention._algorithms import _near_keys
-from sklearn_attention.bandwidth import (
-    DensityLeastSquares,
-    DensityLikelihood,
-    rule_bandwidth,
-)
-from sklearn_attention.kernels import Gaussian, Tricube, level_table
+from sklearn_attention.bandwidth import DensityLeastSquares, DensityLikelihood, rule_bandwidth
+from sklearn_attention.kernels import Gaussian, Tricube
+from sklearn_attention.kernels._categorical import level_table
 from sklearn_attention.smoothing import _density
 from sklearn_attention.smoothing._kernel_distribution import KernelDistribution
 

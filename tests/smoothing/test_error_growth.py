@@ -6,8 +6,11 @@ import pytest
 from sklearn.base import clone
 from smoothing_cases import CASES, refit_without, take
 
-from sklearn_attention import LocalPolynomialRegressor, NadarayaWatsonRegressor
-from sklearn_attention.bandwidth import AdaptiveBandwidth
+from sklearn_attention import (
+    AdaptiveBandwidth,
+    LocalPolynomialRegressor,
+    NadarayaWatsonRegressor,
+)
 from sklearn_attention.smoothing import _error_growth, _remoteness
 from sklearn_attention.smoothing._error_growth import ErrorGrowth, regions
 from sklearn_attention.smoothing._fitted_smoother import FittedSmoother

@@ -9,7 +9,7 @@ from sklearn_attention import (
     NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
 )
-from sklearn_attention.kernels import as_kernel
+from sklearn_attention.kernels._base import as_kernel
 
 
 @pytest.fixture

@@ -6,8 +6,11 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from smoothing_cases import CASES, refit_without, take
 
-from sklearn_attention import LocalPolynomialRegressor, NadarayaWatsonRegressor
-from sklearn_attention.bandwidth import AdaptiveBandwidth
+from sklearn_attention import (
+    AdaptiveBandwidth,
+    LocalPolynomialRegressor,
+    NadarayaWatsonRegressor,
+)
 from sklearn_attention.smoothing._fitted_smoother import FittedSmoother
 
 

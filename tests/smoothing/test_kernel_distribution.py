@@ -5,7 +5,7 @@ import pytest
 from every_kernel import DENSITIES
 from scipy.stats import kstest, norm
 
-from sklearn_attention.kernels import as_kernel
+from sklearn_attention.kernels._base import as_kernel
 from sklearn_attention.smoothing._kernel_distribution import KernelDistribution, KernelMixture
 
 

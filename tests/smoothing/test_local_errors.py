@@ -3,8 +3,11 @@
 import numpy as np
 import pytest
 
-from sklearn_attention import LocalPolynomialRegressor, NadarayaWatsonRegressor
-from sklearn_attention.bandwidth import AdaptiveBandwidth
+from sklearn_attention import (
+    AdaptiveBandwidth,
+    LocalPolynomialRegressor,
+    NadarayaWatsonRegressor,
+)
 from sklearn_attention.smoothing._fitted_smoother import FittedSmoother
 from sklearn_attention.smoothing._local_errors import local_sizes, widened
 

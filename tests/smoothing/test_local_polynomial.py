@@ -5,10 +5,13 @@ import pytest
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
-from sklearn_attention import LocalPolynomialRegressor, NadarayaWatsonRegressor
-from sklearn_attention.bandwidth import AdaptiveBandwidth
+from sklearn_attention import (
+    AdaptiveBandwidth,
+    LocalPolynomialRegressor,
+    NadarayaWatsonRegressor,
+)
 from sklearn_attention.datasets import make_smoothing_curve
-from sklearn_attention.kernels import as_kernel
+from sklearn_attention.kernels._base import as_kernel
 
 
 @pytest.fixture

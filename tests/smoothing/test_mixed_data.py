@@ -8,6 +8,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 
 from sklearn_attention import (
+    AdaptiveBandwidth,
     Columns,
     ConditionalKernelDensity,
     LocalPolynomialRegressor,
@@ -15,7 +16,6 @@ from sklearn_attention import (
     NadarayaWatsonRegressor,
     ProductKernelDensity,
 )
-from sklearn_attention.bandwidth import AdaptiveBandwidth
 from sklearn_attention.kernels import AitchisonAitken, LiRacine, ProductKernel
 
 SIZES = ["small", "medium", "large"]

@@ -11,13 +11,13 @@ from sklearn.exceptions import NotFittedError
 from slow_cases import slow_but
 
 from sklearn_attention import (
+    AdaptiveBandwidth,
     LocalPolynomialRegressor,
     NadarayaWatsonClassifier,
     NadarayaWatsonCV,
     NadarayaWatsonRegressor,
     ProductKernelDensity,
 )
-from sklearn_attention.bandwidth import AdaptiveBandwidth
 from sklearn_attention.kernels import Epanechnikov
 
 arrays = pytest.importorskip("dask.array")

@@ -7,8 +7,11 @@ import pytest
 from sklearn.base import clone
 from smoothing_cases import CASES, DEGREES, frame_of, refit_without, take
 
-from sklearn_attention import LocalPolynomialRegressor, NadarayaWatsonRegressor
-from sklearn_attention.bandwidth import AdaptiveBandwidth
+from sklearn_attention import (
+    AdaptiveBandwidth,
+    LocalPolynomialRegressor,
+    NadarayaWatsonRegressor,
+)
 from sklearn_attention.datasets import make_smoothing_curve
 
 each_case = pytest.mark.parametrize("case", CASES, ids=[case[0] for case in CASES])

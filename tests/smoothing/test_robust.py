@@ -8,13 +8,13 @@ from scipy.stats import norm
 from sklearn.base import clone
 
 from sklearn_attention import (
+    AdaptiveBandwidth,
     LocalPolynomialCV,
     LocalPolynomialRegressor,
     NadarayaWatsonClassifier,
     NadarayaWatsonCV,
     NadarayaWatsonRegressor,
 )
-from sklearn_attention.bandwidth import AdaptiveBandwidth
 from sklearn_attention.smoothing._fitted_smoother import FittedSmoother
 from sklearn_attention.smoothing._robust import _Scales, noise_variance
 from sklearn_attention.smoothing._training_rows import left_out_errors

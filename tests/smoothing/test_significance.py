@@ -9,9 +9,13 @@ import pytest
 from scipy.stats import kstest
 from sklearn.base import clone
 
-from sklearn_attention import LocalPolynomialRegressor, NadarayaWatsonRegressor
-from sklearn_attention.bandwidth import AdaptiveBandwidth
-from sklearn_attention.smoothing import Significance, _significance
+from sklearn_attention import (
+    AdaptiveBandwidth,
+    LocalPolynomialRegressor,
+    NadarayaWatsonRegressor,
+    Significance,
+)
+from sklearn_attention.smoothing import _significance
 
 SIZES = ["small", "medium", "large", "huge"]
 

@@ -8,12 +8,12 @@ from sklearn.metrics import r2_score
 from sklearn.model_selection import LeaveOneOut, cross_val_predict
 
 from sklearn_attention import (
+    AdaptiveBandwidth,
     LocalPolynomialCV,
     LocalPolynomialRegressor,
     NadarayaWatsonCV,
     NadarayaWatsonRegressor,
 )
-from sklearn_attention.bandwidth import AdaptiveBandwidth
 
 
 @pytest.fixture

@@ -5,8 +5,11 @@ import pytest
 from sklearn.base import clone
 from smoothing_cases import CASES
 
-from sklearn_attention import LocalPolynomialRegressor, NadarayaWatsonRegressor
-from sklearn_attention.bandwidth import AdaptiveBandwidth
+from sklearn_attention import (
+    AdaptiveBandwidth,
+    LocalPolynomialRegressor,
+    NadarayaWatsonRegressor,
+)
 from sklearn_attention.smoothing._fitted_smoother import FittedSmoother
 from sklearn_attention.smoothing._training_rows import (
     known_errors,

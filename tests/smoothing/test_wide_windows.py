@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from sklearn_attention import LocalPolynomialRegressor
-from sklearn_attention.attention import attend, attend_local
+from sklearn_attention import LocalPolynomialRegressor, attend
+from sklearn_attention.attention import attend_local
 from sklearn_attention.smoothing._fitted_smoother import FittedSmoother
 
 

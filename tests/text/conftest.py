@@ -2,7 +2,8 @@
 
 import pytest
 
-from sklearn_attention.text import TOKENIZERS, learn_vocabulary
+from sklearn_attention.text import learn_vocabulary
+from sklearn_attention.text._learn import TOKENIZERS
 
 TEXTS = ["the cat sat on the mat", "a cat is a cat", "  tabs\tand\nlines "]
 IDS = [[700, 3, 3], [3, 12], [700, 700, 9]]

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sklearn_attention.text import END, learn_vocabulary
+from sklearn_attention.text import learn_vocabulary
+from sklearn_attention.text._special import END
 
 TEXTS = ["the cat sat on the mat", "a cat is a cat"]
 BYTE_PAIRS = learn_vocabulary("byte_pairs", TEXTS)

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy.sparse import csr_array
 
-from sklearn_attention.text import check_sequences
+from sklearn_attention.text._check import check_sequences
 
 TEXTS = ["to be", "or not"]
 IDS = [[5, 0, 7], [7, 2, 1]]

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from sklearn_attention.text import PADDING, pad
+from sklearn_attention.text import pad
+from sklearn_attention.text._special import PADDING
 
 
 @pytest.mark.parametrize("length", [None, 3, 5])

@@ -2,8 +2,14 @@
 
 import unicodedata
 
-from sklearn_attention.text import END, PADDING, START, UNKNOWN
-from sklearn_attention.text._special import REPLACEMENT, SPECIAL_TOKENS
+from sklearn_attention.text._special import (
+    END,
+    PADDING,
+    REPLACEMENT,
+    SPECIAL_TOKENS,
+    START,
+    UNKNOWN,
+)
 
 
 def test_numbers_are_the_positions_of_the_names():

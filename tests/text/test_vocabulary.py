@@ -6,14 +6,8 @@ import re
 import numpy as np
 import pytest
 
-from sklearn_attention.text import (
-    END,
-    PADDING,
-    START,
-    UNKNOWN,
-    Vocabulary,
-    learn_vocabulary,
-)
+from sklearn_attention.text import Vocabulary, learn_vocabulary
+from sklearn_attention.text._special import END, PADDING, START, UNKNOWN
 
 SPECIAL = ["<padding>", "<unknown>", "<start>", "<end>"]
 

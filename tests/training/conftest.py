@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from sklearn_attention.nn import Dropout
-from sklearn_attention.training import torch_seed, train
+from sklearn_attention.training import train
+from sklearn_attention.training._random import torch_seed
 
 
 @dataclasses.dataclass

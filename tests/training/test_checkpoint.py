@@ -16,8 +16,10 @@ from sklearn_attention.training import Plan
 SCRIPT = """
 import os, signal, sys
 import torch
-from sklearn_attention.nn import Dropout, Encoder
-from sklearn_attention.training import Plan, torch_seed, train
+from sklearn_attention.nn import Encoder
+from sklearn_attention.nn import Dropout
+from sklearn_attention.training import Plan, train
+from sklearn_attention.training._random import torch_seed
 
 root, cases = sys.argv[1], eval(sys.argv[2])
 generator = torch.Generator().manual_seed(7)

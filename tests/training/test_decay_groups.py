@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from sklearn_attention.training import Plan, decay_groups, train
+from sklearn_attention.training import Plan, train
+from sklearn_attention.training._optimizer import decay_groups
 
 
 class Everything(torch.nn.Module):

@@ -10,7 +10,8 @@ import pytest
 import torch
 
 from sklearn_attention import Training, TransformerRegressor
-from sklearn_attention.training import FittedNetwork, History
+from sklearn_attention.training import History
+from sklearn_attention.training._fit_network import FittedNetwork
 
 X = np.random.default_rng(0).normal(size=(60, 3))
 SMALL = {

@@ -6,10 +6,12 @@ import copy
 import pytest
 import torch
 
-from sklearn_attention.nn import Encoder, initialize
-from sklearn_attention.training import Plan, batch_sizes, pace, train
+from sklearn_attention.nn import Encoder
+from sklearn_attention.nn._initialize import initialize
+from sklearn_attention.training import Plan, train
 from sklearn_attention.training._muon import Muon, orthogonalize
 from sklearn_attention.training._optimizer import make_optimizers
+from sklearn_attention.training._plan import batch_sizes, pace
 
 
 class Network(torch.nn.Module):

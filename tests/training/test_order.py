@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from sklearn_attention.training import Plan, blocks_by_length, train
-from sklearn_attention.training._order import shuffled_batches
+from sklearn_attention.training import Plan, train
+from sklearn_attention.training._order import blocks_by_length, shuffled_batches
 
 SIZES = [8] * 11 + [7] * 60
 

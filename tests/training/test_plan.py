@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from sklearn_attention.training import Plan, batch_sizes, pace
+from sklearn_attention.training import Plan
+from sklearn_attention.training._plan import batch_sizes, pace
 
 
 @pytest.mark.parametrize(

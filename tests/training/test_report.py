@@ -16,16 +16,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from sklearn_attention import Training, TransformerClassifier
-from sklearn_attention.training import (
-    History,
-    Plan,
-    Report,
-    _report,
-    batch_sizes,
-    torch_seed,
-    train,
-)
-from sklearn_attention.training._report import Progress
+from sklearn_attention.training import History, Plan, _report, train
+from sklearn_attention.training._plan import batch_sizes
+from sklearn_attention.training._random import torch_seed
+from sklearn_attention.training._report import Progress, Report
 
 X = np.random.default_rng(0).normal(size=(48, 3))
 Y = X[:, 0] > 0

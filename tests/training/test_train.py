@@ -7,8 +7,10 @@ import pytest
 import torch
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
-from sklearn_attention.nn import Dropout, generator_for
-from sklearn_attention.training import Plan, batch_sizes, pace, torch_seed, train
+from sklearn_attention.nn._random import Dropout, generator_for
+from sklearn_attention.training import Plan, train
+from sklearn_attention.training._plan import batch_sizes, pace
+from sklearn_attention.training._random import torch_seed
 
 PLAN = Plan(learning_rate=0.01, batch_size=(4, 16), max_epochs=6)
 

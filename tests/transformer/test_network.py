@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from sklearn_attention.text import UNKNOWN
+from sklearn_attention.text._special import UNKNOWN
 from sklearn_attention.transformer._learning import (
     HeldOutRows,
     attention_maps,

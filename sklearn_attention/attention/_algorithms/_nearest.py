@@ -6,7 +6,7 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from ..._blocks import IN_MEMORY, blocks
-from ...kernels import squared_distances
+from ...kernels._numerics import squared_distances
 
 # Keys whose squared distances are the smallest but for rounding are equally near.
 AS_NEAR = 1 + 1e-14
