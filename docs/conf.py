@@ -45,7 +45,14 @@ sphinx_gallery_conf = {
     "ignore_pattern": r"demo\.py",
     "subsection_order": [
         f"../examples/{folder}"
-        for folder in ["foundations", "smoothing", "tables", "sequences", "forecasting"]
+        for folder in [
+            "first_steps",
+            "foundations",
+            "smoothing",
+            "tables",
+            "sequences",
+            "forecasting",
+        ]
     ],
     "backreferences_dir": "gallery/backreferences",
     "doc_module": "sklearn_attention",
