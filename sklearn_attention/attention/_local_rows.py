@@ -34,7 +34,7 @@ class LocalRows(NamedTuple):
     residuals : ndarray of shape (n_queries, n_keys, n_values)
         How far each key's value lies from the polynomial of each query.
     left_out : ndarray of shape (n_queries, n_keys, n_values)
-        The fit at the query without that key.
+        The fit at the query without that key; None without ``without_each``.
     """
 
     values: Any
@@ -55,6 +55,7 @@ def local_rows(
     query_scale=None,
     sample_weight=None,
     empty="nearest",
+    without_each=True,
     device="auto",
 ):
     r"""What each key does to the fit at each query, as matrices.
@@ -69,6 +70,8 @@ def local_rows(
         What is averaged.
     degree : {0, 1, 2}, default=0
         Degree of the polynomials; 0 is the weighted average.
+    without_each : bool, default=True
+        Whether to compute ``left_out``, which takes most of the time where windows are narrow.
 
     Returns
     -------
@@ -109,22 +112,27 @@ def local_rows(
     row_blocks = [part for box in boxes for part in box.split(size)]
     extent = extent_of(problem.keys[:, columns], problem.weights)
     with threads_for(problem.n_pairs):
-        found = [_rows(problem, basis, columns, extent, rows, empty) for rows in row_blocks]
-        fitted, weights, smoother, residuals, left_out = in_order(found, row_blocks)
-    fitted, left_out = fitted + center, left_out + center
+        found = [
+            _rows(problem, basis, columns, extent, rows, empty, without_each)
+            for rows in row_blocks
+        ]
+        fitted, weights, smoother, residuals, *left_out = in_order(found, row_blocks)
+    fitted, left_out = fitted + center, [field + center for field in left_out]
     if kept is not None:
         # Keys without weight do nothing: the fit without them is the fit.
         weights, smoother, residuals = (
             _with_others(field, kept, len(keys), 0.0)
             for field in (weights, smoother, residuals)
         )
-        left_out = _with_others(left_out, kept, len(keys), fitted[:, None])
-    fields = fitted, weights, smoother, residuals, left_out
-    return LocalRows(*(field.cpu().numpy() for field in fields))
+        left_out = [_with_others(x, kept, len(keys), fitted[:, None]) for x in left_out]
+    fields = [
+        field.cpu().numpy() for field in (fitted, weights, smoother, residuals, *left_out)
+    ]
+    return LocalRows(*fields, *() if without_each else (None,))
 
 
-def _rows(problem, basis, columns, extent, rows, empty):
-    """The fields of `LocalRows` for some of the queries."""
+def _rows(problem, basis, columns, extent, rows, empty, without_each):
+    """The fields of `LocalRows` for some of the queries, the last only where asked for."""
     values, keys = problem.values, problem.keys[:, columns]
     queries, problem = problem.queries[rows][:, columns], problem.take(rows)
     weights = normalized(problem, empty)
@@ -143,6 +151,9 @@ def _rows(problem, basis, columns, extent, rows, empty):
     pull = (solution.pull[:, None] @ about)[:, 0] @ terms.T  # (b, m)
     slope = (solution.coefficients.transpose(1, 2) @ about) @ terms.T  # (b, p, m)
     residuals = values - cross[:, :1] - slope.transpose(1, 2)
+    fields = solution.value, weights, weights * (1 - pull), residuals
+    if not without_each:
+        return fields
     root = torch.linalg.cholesky_ex(solution.covariance).L
     form = about.transpose(1, 2) @ torch.cholesky_solve(about, root)  # (b, P, P)
     rest = 1 - weights * (1 + basis.quadratic(form, products))
@@ -153,7 +164,7 @@ def _rows(problem, basis, columns, extent, rows, empty):
         left_out[query, key] = _without(
             problem.take(slice(query, query + 1)), basis.degree, key
         )
-    return solution.value, weights, weights * (1 - pull), residuals, left_out
+    return *fields, left_out
 
 
 def _left_out(solution, average, weights, pull, rest, values, residuals):

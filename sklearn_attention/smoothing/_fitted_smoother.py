@@ -182,12 +182,13 @@ class FittedSmoother:
     def local_rows(self, X, more=0, *, without_each=False):
         """Effect of each row on each prediction, in windows of so many more neighbours.
 
-        Predictions without each row, of windows that are widened, only where asked for.
+        Predictions without each row only where asked for.
         """
         if self.widens:
             *box, reach = self.box
             X = X.clip(*box)
-        options = self._options(X, more) | {"degree": self.degree}
+        options = self._options(X, more)
+        options |= {"degree": self.degree, "without_each": without_each}
         found = attention.local_rows(X, self.keys, self.table, self.kernel, **options)
         if not self.widens:
             return found
@@ -230,7 +231,7 @@ class FittedSmoother:
         if self.n_neighbors is None:
             return local.values, local.smoother, local.left_out
         # Without one of its neighbours, a query reaches to the next.
-        further = self.local_rows(X, more=1).left_out
+        further = self.local_rows(X, more=1, without_each=True).left_out
         distances = cdist(self._in_spreads(X), self._in_spreads(self.keys))
         near = (distances <= self.scale(X)[:, None])[:, :, None]
         return local.values, local.smoother, np.where(near, further, local.left_out)

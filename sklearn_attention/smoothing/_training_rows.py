@@ -42,7 +42,8 @@ def predict_rows(smoother, measured):
             places = rows[part]
             local = attention.local_rows(
                 keys[places], keys, values, smoother.kernel,
-                query_scale=measured.scale(measured.keys[places]), **options,
+                query_scale=measured.scale(measured.keys[places]), without_each=False,
+                **options,
             )  # fmt: skip
             own.append((local.values, local.smoother[np.arange(len(places)), places]))
         fitted, leverage = (np.concatenate(field) for field in zip(*own, strict=True))
