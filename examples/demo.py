@@ -1,8 +1,8 @@
-"""The three jobs of the package, on data that need no download.
+"""Four tasks of the package, on data that need no download.
 
-A pipeline with a kernel smoother under a search, kernel attention on a table beside boosted
-trees, and a forecast of a pandas series with its intervals and a backtest. The script prints
-one table, and leaves it and three pictures in a folder, its one argument. It needs the extra
+A pipeline with a kernel smoother under a search, a curve, a table beside boosted trees, and a
+pandas series with intervals and a backtest. The script prints scores beside those of other
+models, and writes them and four pictures to a folder, its one argument. It needs the extra
 ``plot``.
 """
 
@@ -15,16 +15,19 @@ import numpy as np
 import pandas as pd
 from sklearn.datasets import load_diabetes, load_wine
 from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.linear_model import RidgeCV
 from sklearn.model_selection import GridSearchCV, KFold, cross_validate, train_test_split
 from sklearn.neighbors import KNeighborsRegressor
-from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import SplineTransformer, StandardScaler
 
 from sklearn_attention import (
     KernelAttentionRegressor,
+    LocalPolynomialRegressor,
     NadarayaWatsonRegressor,
     TransformerForecaster,
 )
+from sklearn_attention.datasets import make_smoothing_curve
 from sklearn_attention.forecasting import mase, naive_scale, seasonal_naive
 from sklearn_attention.inspection import (
     STYLE,
@@ -33,6 +36,7 @@ from sklearn_attention.inspection import (
     ExplanationDisplay,
     ForecastDisplay,
     LengthScaleDisplay,
+    SmoothDisplay,
 )
 
 FOLDS = KFold(5, shuffle=True, random_state=0)
@@ -52,7 +56,7 @@ def compare(job, models, X, y):
 
 
 def search_a_pipeline(figures):
-    """Tell the proline in a wine from twelve other measurements, by the wines alike."""
+    """Predict the proline in a wine from twelve other measurements, by similar wines."""
     wine = load_wine(as_frame=True).data
     X, y = wine.drop(columns="proline"), wine["proline"]
 
@@ -80,14 +84,29 @@ def search_a_pipeline(figures):
         left.semilogx(base=2)
         left.xaxis.set_major_formatter("{x:g}")
         left.set(xlabel="bandwidth (standard deviations)", ylabel="R²", ylim=(0, None))
-        left.set(title="the search")
+        left.set(title="The search")
         left.legend()
         labels = [f"wine {number}" for number in X_train.index]
         ExplanationDisplay.from_estimator(
             found.best_estimator_, X_test[:1], k=7, labels=labels, ax=right
         )
-        right.set_title("the wines behind one prediction of proline (mg/l)")
+        right.set_title("The wines behind one prediction of proline (mg/l)")
     figures["search"] = figure
+
+
+def smooth_a_curve(figures):
+    """A curve with a jump, under noise."""
+    X, y = make_smoothing_curve("heavisine", 200, signal_to_noise=3, random_state=0)
+    splines = make_pipeline(SplineTransformer(20), RidgeCV(np.geomspace(1e-3, 1e3, 13)))
+    models = {
+        "LocalPolynomialRegressor": LocalPolynomialRegressor(),
+        "splines, RidgeCV": splines,
+    }
+    yield from compare("heavisine: curve", models, X, y)
+    with plt.rc_context(STYLE):
+        model = LocalPolynomialRegressor().fit(X, y)
+        SmoothDisplay.from_estimator(model, X, y, ax=figures["overview"].axes[1])
+        figures["overview"].axes[1].set_title("A curve with its confidence band")
 
 
 def learn_a_kernel(figures):
@@ -105,7 +124,11 @@ def learn_a_kernel(figures):
         figure, axes = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
         LengthScaleDisplay.from_estimator(model, ax=axes[0])
         CoverageDisplay.from_estimator(model, X_test, y_test, ax=axes[1])
-        axes[1].set_title("intervals keep their promise")
+        axes[1].set_title("Share of targets in intervals")
+        ExplanationDisplay.from_estimator(
+            model, X_test[:1], k=7, ax=figures["overview"].axes[0]
+        )
+        figures["overview"].axes[0].set_title("A prediction and the rows it averages")
     figures["table"] = figure
 
 
@@ -143,6 +166,9 @@ def forecast_a_series(figures):
         figure, axes = plt.subplots(1, 2, figsize=(13, 4.2), layout="constrained")
         ForecastDisplay.from_estimator(model, actual=visitors[-28:], ax=axes[0])
         BacktestDisplay.from_predictions(table, ax=axes[1])
+        shown = figures["overview"].axes[2]
+        ForecastDisplay.from_estimator(model, actual=visitors[-28:], ax=shown)
+        shown.set_title("A forecast with its intervals")
     figures["forecast"] = figure
 
 
@@ -151,8 +177,10 @@ def main():
     parser.add_argument("folder", type=Path, help="where the table and the pictures go")
     folder = parser.parse_args().folder
     folder.mkdir(parents=True, exist_ok=True)
-    figures, rows = {}, []
-    for job in (search_a_pipeline, learn_a_kernel, forecast_a_series):
+    with plt.rc_context(STYLE):
+        figures = {"overview": plt.subplots(1, 3, figsize=(16, 4.4), layout="constrained")[0]}
+    rows = []
+    for job in (search_a_pipeline, smooth_a_curve, learn_a_kernel, forecast_a_series):
         rows += job(figures)
     table = pd.DataFrame(rows).round({"error": 3, "seconds": 2})
     print(table.to_string(index=False))
