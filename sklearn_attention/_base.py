@@ -40,6 +40,8 @@ class AttentionEstimator(OwnInit, CallbackSupportMixin, BaseEstimator):
     # Dataclasses in the fitted attributes, themselves, in lists or in one another. Pickles and
     # files have their fields in a dict, so that there is no type to be trusted.
     _held = ()
+    # A fitted attribute and its type, without which a stored state is of an earlier form.
+    _form = None
 
     def __getstate__(self):
         state = super().__getstate__()
@@ -50,6 +52,14 @@ class AttentionEstimator(OwnInit, CallbackSupportMixin, BaseEstimator):
     def __setstate__(self, state):
         kinds = {kind.__name__: kind for kind in self._held}
         super().__setstate__({name: _build(value, kinds) for name, value in state.items()})
+        fitted = any(name.endswith("_") and not name.startswith("_") for name in state)
+        if self._form is not None and fitted:
+            name, kind = self._form
+            if not isinstance(vars(self).get(name), kind):
+                raise ValueError(
+                    f"{type(self).__name__} was stored by a development version before 0.1.0, "
+                    "whose fitted attributes were others: fit it again with this version."
+                )
 
     def _get_fitted_attr_html(self, doc_link=""):
         # scikit-learn would read properties too, some of which pass over all pairs of rows.

@@ -37,6 +37,7 @@ class Holder(AttentionEstimator):
     """An estimator whose fitted attributes are dataclasses."""
 
     _held = (Inner, Outer)
+    _form = "one_", Inner
 
     def __init__(self, parameter=1):
         self.parameter = parameter
@@ -94,6 +95,14 @@ def test_skops_trusts_what_is_held():
     unknown = skops.get_untrusted_types(data=binary)
     assert len(unknown) == 1
     assert unknown[0].endswith(".Holder")
+
+
+def test_a_state_of_another_form_is_refused():
+    state = Holder().fit().__getstate__()
+    for one in ({}, {"one_": {"values": [0.0, 1.0, 2.0]}}):
+        earlier = {name: value for name, value in state.items() if name != "one_"} | one
+        with pytest.raises(ValueError, match=r"Holder was stored .* fit it again"):
+            Holder().__setstate__(earlier)
 
 
 def test_an_estimator_that_is_not_fitted():

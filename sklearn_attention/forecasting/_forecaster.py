@@ -451,6 +451,7 @@ class Forecaster(AttentionEstimator, ABC):
     _max_subtasks = 0
 
     _held = Table, TimeIndex, Form, Calibration, Transform, Columns
+    _form = "observed_", Table
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

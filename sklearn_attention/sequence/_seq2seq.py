@@ -188,6 +188,7 @@ class TransformerSeq2Seq(NetworkParameters, AttentionEstimator):
         return tags
 
     _held = (FittedNetwork,)
+    _form = "network_", FittedNetwork
 
     @keeps_state_on_failure
     @with_callbacks
