@@ -141,7 +141,7 @@ def forecast_a_series(figures):
     model.fit(visitors[:-28])
     with plt.rc_context(STYLE):
         figure, axes = plt.subplots(1, 2, figsize=(13, 4.2), layout="constrained")
-        ForecastDisplay.from_estimator(model, actual=visitors[-28:], ax=axes[0])
+        ForecastDisplay.from_estimator(model, y=visitors[-28:], ax=axes[0])
         BacktestDisplay.from_predictions(table, ax=axes[1])
     figures["forecast"] = figure
 

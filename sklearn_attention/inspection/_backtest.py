@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 
+from ._errors import named
 from ._series import place_of, plain_times
 from ._style import BLUE, GREY, INK, canvas, write_dates
 
@@ -46,31 +47,44 @@ class BacktestDisplay:
         self.errors_ = missed.groupby(table["fold"]).mean()
 
     @classmethod
+    @named
     def from_estimator(
-        cls, forecaster, X, y=None, *, cv=5, refit=False, coverage=0.9, series=None, ax=None
-    ):
+        cls, estimator, X=None, y=None, *, cv=5, refit=False, coverage=0.9, series=None,
+        ax=None, **kwargs,
+    ):  # fmt: skip
         """Draw a backtest of a forecaster, which need not be fitted.
 
         Parameters
         ----------
-        forecaster : KernelForecaster or TransformerForecaster
+        estimator : KernelForecaster or TransformerForecaster
             Is not changed.
         X, y, cv, refit, coverage
-            As for `backtest`.
+            As for `backtest`. A series, or features and a series, are needed.
         series : object, default=None
             Which series, by its name; None is for the only one.
         ax : Axes, default=None
             Where to draw; None makes a figure.
+        **kwargs
+            For :meth:`plot`.
 
         Returns
         -------
         display : BacktestDisplay
         """
-        table = forecaster.backtest(X, y, cv=cv, refit=refit, coverage=coverage)
-        return cls.from_predictions(table, series=series, ax=ax)
+        if not hasattr(estimator, "backtest") or isinstance(estimator, type):
+            kind = estimator if isinstance(estimator, type) else type(estimator)
+            raise ValueError(
+                f"estimator is {kind.__name__}, which has no backtest: pass a forecaster, "
+                "KernelForecaster(...) or TransformerForecaster(...)."
+            )
+        if X is None:
+            raise ValueError("X=None: pass the series, or its features as X and it as y.")
+        table = estimator.backtest(X, y, cv=cv, refit=refit, coverage=coverage)
+        return cls.from_predictions(table, series=series, ax=ax, **kwargs)
 
     @classmethod
-    def from_predictions(cls, table, *, series=None, ax=None):
+    @named
+    def from_predictions(cls, table, *, series=None, ax=None, **kwargs):
         """Draw what `backtest` has returned.
 
         Parameters
@@ -81,6 +95,8 @@ class BacktestDisplay:
             Which series, by its name; None is for the only one.
         ax : Axes, default=None
             Where to draw; None makes a figure.
+        **kwargs
+            For :meth:`plot`.
 
         Returns
         -------
@@ -90,8 +106,9 @@ class BacktestDisplay:
             names = table["series"].unique().tolist()
             series = names[place_of(series, names)]
             table = table[table["series"] == series]
-        return cls(table, name=series).plot(ax=ax)
+        return cls(table, name=series).plot(ax=ax, **kwargs)
 
+    @named
     def plot(self, ax=None):
         """Draw.
 

@@ -3,6 +3,7 @@
 import numpy as np
 
 from .._validation import check_positive
+from ._errors import named
 from ._pipelines import last_step
 from ._style import BLUE, GREY, INK, canvas, write_plainly
 
@@ -53,7 +54,8 @@ class BandwidthDisplay:
         self.criterion = criterion
 
     @classmethod
-    def from_estimator(cls, estimator, *, ax=None, **options):
+    @named
+    def from_estimator(cls, estimator, X=None, y=None, *, ax=None, **kwargs):
         """Draw the search of a fitted smoother.
 
         Parameters
@@ -61,9 +63,11 @@ class BandwidthDisplay:
         estimator : NadarayaWatsonRegressor, LocalPolynomialRegressor, \
 NadarayaWatsonClassifier, NadarayaWatsonCV or LocalPolynomialCV
             It has searched one factor for all features.
+        X, y : None
+            Ignored; all displays have them.
         ax : Axes, default=None
             Where to draw; None makes a figure.
-        **options
+        **kwargs
             For :meth:`plot`.
 
         Returns
@@ -84,14 +88,17 @@ NadarayaWatsonClassifier, NadarayaWatsonCV or LocalPolynomialCV
             searches = {estimator.bandwidth: tried | {"bandwidth": bandwidths}}
             criterion = estimator.bandwidth
         else:
+            given = getattr(estimator, "bandwidth", None)
+            given = "" if given is None else f"(bandwidth={given!r})"
             raise ValueError(
-                f"{type(estimator).__name__}(bandwidth={estimator.bandwidth!r}) has not "
-                "searched one factor for all features: use bandwidth='penalized-loo', 'loo', "
-                "'gcv' or 'aicc', and per_feature=False."
+                f"{type(estimator).__name__}{given} has not searched one factor for all "
+                "features: pass a smoother with bandwidth='penalized-loo', 'loo', 'gcv' or "
+                "'aicc', and per_feature=False."
             )
         display = cls(searches, bandwidth=float(estimator.bandwidth_[0]), criterion=criterion)
-        return display.plot(ax=ax, **options)
+        return display.plot(ax=ax, **kwargs)
 
+    @named
     def plot(self, ax=None, *, tolerance=0.01):
         """Draw.
 

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 
 from .._validation import check_positive
+from ._errors import named
 from ._pipelines import last_step
 from ._style import BLUE, INK, canvas
 
@@ -39,7 +40,8 @@ class BlendDisplay:
         self.weights = weights
 
     @classmethod
-    def from_estimator(cls, estimator, *, ax=None, **options):
+    @named
+    def from_estimator(cls, estimator, X=None, y=None, *, ax=None, **kwargs):
         """Draw the weights of a fitted estimator.
 
         Parameters
@@ -47,9 +49,11 @@ class BlendDisplay:
         estimator : TransformerForecaster, TransformerRegressor, TransformerClassifier, \
 KernelAttentionRegressor or KernelAttentionClassifier
             Fitted.
+        X, y : None
+            Ignored; all displays have them.
         ax : Axes, default=None
             Where to draw; None makes a figure.
-        **options
+        **kwargs
             For :meth:`plot`.
 
         Returns
@@ -78,8 +82,9 @@ KernelAttentionRegressor or KernelAttentionClassifier
                 f"{type(estimator).__name__} blends nothing: pass TransformerForecaster, "
                 "TransformerRegressor, KernelAttentionRegressor or a classifier of these."
             )
-        return cls(weights).plot(ax=ax, **options)
+        return cls(weights).plot(ax=ax, **kwargs)
 
+    @named
     def plot(self, ax=None, *, most=15):
         """Draw.
 

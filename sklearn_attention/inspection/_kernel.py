@@ -4,6 +4,7 @@ import numpy as np
 
 from .._validation import check_positive
 from ..kernels import as_kernel
+from ._errors import named
 from ._grid import feature_names
 from ._pipelines import last_step
 from ._style import canvas
@@ -40,6 +41,7 @@ class KernelDisplay:
         self.keys, self.values, self.xlabel = keys, values, xlabel
 
     @classmethod
+    @named
     def from_kernels(cls, kernels, *, bandwidth=1.0, reach=3.0, query=0.0, ax=None):
         """Draw kernels of one feature.
 
@@ -72,15 +74,20 @@ class KernelDisplay:
         return cls(bandwidth * places, values).plot(ax=ax)
 
     @classmethod
-    def from_estimator(cls, estimator, *, ax=None):
+    @named
+    def from_estimator(cls, estimator, X=None, y=None, *, ax=None, **kwargs):
         """Draw the kernel of a fitted smoother or density along each numeric feature.
 
         Parameters
         ----------
         estimator : smoother or ProductKernelDensity
             Fitted, with `kernel_`, `bandwidth_` and `keys_`.
+        X, y : None
+            Ignored; all displays have them.
         ax : Axes, default=None
             Where to draw; None makes a figure.
+        **kwargs
+            For :meth:`plot`.
 
         Returns
         -------
@@ -88,7 +95,8 @@ class KernelDisplay:
             Differences are in standard deviations of each feature, the others being equal.
         """
         estimator, _ = last_step(estimator)
-        lacking = [n for n in ("kernel_", "bandwidth_") if not hasattr(estimator, n)]
+        needed = "kernel_", "bandwidth_", "keys_", "columns_"
+        lacking = [name for name in needed if not hasattr(estimator, name)]
         if lacking or hasattr(estimator, "members_"):
             raise ValueError(
                 f"{type(estimator).__name__} has not one kernel with a bandwidth: pass a "
@@ -108,8 +116,9 @@ class KernelDisplay:
             found = np.asarray(estimator.kernel_(query[None], keys))[0]
             values[f"{names[j]}, h = {estimator.bandwidth_[j]:.3g}"] = found / np.max(found)
         label = "key - query (standard deviations)"
-        return cls(places, values, xlabel=label).plot(ax=ax)
+        return cls(places, values, xlabel=label).plot(ax=ax, **kwargs)
 
+    @named
     def plot(self, ax=None):
         """Draw.
 

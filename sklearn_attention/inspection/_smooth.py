@@ -1,10 +1,13 @@
 """A curve with what is uncertain about it."""
 
 import numpy as np
+from sklearn.base import is_regressor
 
 from .._validation import check_choice, check_positive
+from ..smoothing._uncertainty import UncertaintyMixin
+from ._errors import named
 from ._grid import column_of, name_of, rows_along
-from ._pipelines import last_step
+from ._pipelines import last_step, remembered_rows
 from ._style import BLUE, GREY, canvas
 
 _BANDS = ("auto", "pointwise", "simultaneous")
@@ -28,11 +31,19 @@ class SmoothDisplay:
         Of both.
     names : tuple of str, default=("x", "y")
         Of the feature and of the target.
+    bias_corrected : bool, default=False
+        Whether the band is around a fit with less bias than the curve.
 
     Attributes
     ----------
     figure_ : Figure
     ax_ : Axes
+
+    Notes
+    -----
+    The band of a smoother is around another fit, which has less bias than the one that
+    predicts best: see :meth:`~sklearn_attention.LocalPolynomialRegressor.confidence_band`. So
+    the prediction is not in its middle, and may leave it where it is most biased.
 
     Examples
     --------
@@ -41,33 +52,36 @@ class SmoothDisplay:
     >>> from sklearn_attention.inspection import SmoothDisplay
     >>> X, y = make_smoothing_curve("heavisine", 200, signal_to_noise=3, random_state=0)
     >>> model = LocalPolynomialRegressor().fit(X, y)
-    >>> display = SmoothDisplay.from_estimator(model, X, y, band="simultaneous")
+    >>> display = SmoothDisplay.from_estimator(model, band="simultaneous")
     >>> display.band.shape
     (200, 2)
     """
 
     def __init__(
-        self, x, y, grid, curve, *, band=None, interval=None, coverage=0.9, names=("x", "y")
-    ):
+        self, x, y, grid, curve, *, band=None, interval=None, coverage=0.9, names=("x", "y"),
+        bias_corrected=False,
+    ):  # fmt: skip
         self.x, self.y, self.grid, self.curve = x, y, grid, curve
         self.band, self.interval, self.coverage, self.names = band, interval, coverage, names
+        self.bias_corrected = bias_corrected
 
     @classmethod
+    @named
     def from_estimator(
-        cls, estimator, X, y, *, feature=0, band="auto", interval="auto", coverage=0.9,
-        grid_resolution=200, ax=None, **options,
+        cls, estimator, X=None, y=None, *, feature=0, band="auto", interval="auto",
+        coverage=0.9, grid_resolution=200, ax=None, **kwargs,
     ):  # fmt: skip
         """Draw the predictions of a fitted regressor along a feature.
 
         Parameters
         ----------
         estimator : regressor
-            Fitted, or a fitted pipeline that ends with one.
-        X : array-like or data frame of shape (n_samples, n_features)
-            Rows. With several features, the others are at their medians, categories at the
-            most frequent one, along the curve.
-        y : array-like of shape (n_samples,)
-            Targets.
+            Fitted, or a fitted pipeline or search that ends with one.
+        X : array-like or data frame of shape (n_samples, n_features), default=None
+            Rows; None is for those that the estimator remembers. With several features, the
+            others are at their medians, categories at the most frequent one, along the curve.
+        y : array-like of shape (n_samples,), default=None
+            Targets; None is for those of the rows that the estimator remembers.
         feature : int or str, default=0
             A numeric feature, by position or by name.
         band : {"auto", "pointwise", "simultaneous", None}, default="auto"
@@ -83,7 +97,7 @@ class SmoothDisplay:
             Number of places.
         ax : Axes, default=None
             Where to draw; None makes a figure.
-        **options
+        **kwargs
             For :meth:`plot`.
 
         Returns
@@ -95,26 +109,52 @@ class SmoothDisplay:
         if not isinstance(interval, bool):
             check_choice("interval", interval, _INTERVALS)
         check_positive("grid_resolution", grid_resolution, integer=True)
+        model, _ = last_step(estimator)
+        if not is_regressor(model) or hasattr(model, "backtest"):
+            raise ValueError(
+                f"{type(model).__name__} is no regressor of rows: pass one, such as a smoother."
+            )
+        if (X is None) != (y is None):
+            given, lacking = ("y", "X") if X is None else ("X", "y")
+            raise ValueError(f"{lacking}=None, but {given} is given: pass both, or none.")
+        target_name = str(getattr(y, "name", None) or "y")
+        if X is None:
+            X, y = remembered_rows(estimator)
         x, target = column_of(X, feature), np.asarray(y)
         if target.ndim != 1:
-            raise ValueError(f"y has shape {target.shape}: pass one output, (n_samples,).")
-        grid = np.linspace(x.min(), x.max(), grid_resolution)
+            raise ValueError(
+                f"y has shape {target.shape}: pass targets, and a model, of one output, "
+                "(n_samples,)."
+            )
+        if len(target) != len(x):
+            raise ValueError(f"y has {len(target)} targets, but X {len(x)} rows: pass as many.")
+        grid = np.linspace(np.nanmin(x), np.nanmax(x), grid_resolution)
         model, rows = last_step(estimator, rows_along(X, feature, grid))
+        curve = np.asarray(model.predict(rows))
+        if curve.ndim != 1:
+            raise ValueError(
+                f"{type(model).__name__} has {curve.shape[1]} outputs: draw a model of one."
+            )
+        # Weights of both signs have no band and no distribution.
+        signed = getattr(getattr(model, "kernel_", None), "signed", False)
         if band == "auto":
-            band = "pointwise" if hasattr(model, "confidence_band") else None
+            band = "pointwise" if hasattr(model, "confidence_band") and not signed else None
         if interval == "auto":
-            interval = hasattr(model, "predict_interval")
+            interval = hasattr(model, "predict_interval") and not signed
         found = {"coverage": coverage}
         if band is not None:
+            _require(model, "confidence_band", "band", band, None)
             together = band == "simultaneous"
             found["band"] = model.confidence_band(rows, coverage, simultaneous=together)
+            found["bias_corrected"] = isinstance(model, UncertaintyMixin)
         if interval:
+            _require(model, "predict_interval", "interval", interval, False)
             follow = {"heteroscedastic": True} if interval == "heteroscedastic" else {}
             found["interval"] = model.predict_interval(rows, coverage, **follow)
-        names = name_of(X, feature), getattr(y, "name", None) or "y"
-        display = cls(x, target, grid, model.predict(rows), names=names, **found)
-        return display.plot(ax=ax, **options)
+        names = name_of(X, feature), target_name
+        return cls(x, target, grid, curve, names=names, **found).plot(ax=ax, **kwargs)
 
+    @named
     def plot(self, ax=None):
         """Draw.
 
@@ -135,7 +175,7 @@ class SmoothDisplay:
                     self.grid, *self.interval.T, color=BLUE, alpha=0.12, lw=0, label=label
                 )
             if self.band is not None:
-                label = f"curve, {percent}"
+                label = f"curve, {percent}" + ", bias-corrected" * self.bias_corrected
                 ax.fill_between(
                     self.grid, *self.band.T, color=BLUE, alpha=0.35, lw=0, label=label
                 )
@@ -147,3 +187,12 @@ class SmoothDisplay:
             if self.interval is not None or self.band is not None:
                 ax.legend()
         return self
+
+
+def _require(model, method, name, value, remedy):
+    """Raise an error if an option asks for what a model does not have."""
+    if not hasattr(model, method):
+        raise ValueError(
+            f"{name}={value!r} needs {method}, which {type(model).__name__} has not: pass "
+            f"{remedy}."
+        )

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from ._errors import named
 from ._pipelines import last_step
 from ._style import BLUE, GREY, INK, ORANGE, canvas
 
@@ -36,16 +37,19 @@ class TrainingDisplay:
         self.history = history
 
     @classmethod
-    def from_estimator(cls, estimator, *, ax=None, **options):
+    @named
+    def from_estimator(cls, estimator, X=None, y=None, *, ax=None, **kwargs):
         """Draw the training of a fitted estimator.
 
         Parameters
         ----------
         estimator : estimator
             One with `training_history_`.
+        X, y : None
+            Ignored; all displays have them.
         ax : Axes, default=None
             Where to draw; None makes a figure.
-        **options
+        **kwargs
             For :meth:`plot`.
 
         Returns
@@ -61,10 +65,12 @@ class TrainingDisplay:
         history = getattr(estimator, "training_history_", None)
         if not history or not len(history["loss"]):
             raise ValueError(
-                f"{type(estimator).__name__} has trained no network: there is nothing to draw."
+                f"{type(estimator).__name__} has trained no network: pass an estimator with "
+                "training_history_, such as TransformerClassifier."
             )
-        return cls(history).plot(ax=ax, **options)
+        return cls(history).plot(ax=ax, **kwargs)
 
+    @named
     def plot(self, ax=None, *, log=False):
         """Draw.
 
