@@ -2,11 +2,12 @@
 
 import numpy as np
 
+from .._validation import check_flag
 from ..text import END, START, Vocabulary
 from ._errors import named
 from ._grid import feature_names, row_names
 from ._pipelines import last_step
-from ._style import SIGNED, WEIGHTS, canvas, write_names
+from ._style import SIGNED, WEIGHTS, canvas, write_names, write_title
 
 
 def attention_rollout(weights):
@@ -74,8 +75,8 @@ class AttentionMapDisplay:
     -----
     Names do not touch, whatever the size of the axes. Along keys they stand upright where there
     is no room for them side by side; where there is none even so, as along queries, every
-    second, third ... is written. Names of more than twenty characters are shortened in the
-    middle. `queries` and `keys` have all of them.
+    second, third ... is written. Names of more than 20 characters, in a small figure 8, are
+    shortened in the middle. `queries` and `keys` have all of them.
 
     Examples
     --------
@@ -155,7 +156,8 @@ and n_heads before them
             return cls.from_weights(weights, queries=row_names(X), ax=ax, **kwargs)
         if not hasattr(model, "attention_maps"):
             raise ValueError(
-                f"{type(model).__name__} has no attention: pass a smoother or a transformer."
+                f"estimator is {type(model).__name__}, which has no attention: pass a "
+                "smoother or a transformer."
             )
         if not hasattr(model, "observed_"):
             _need(X, "pass the row, sequence or text whose attention is drawn")
@@ -192,6 +194,7 @@ and n_heads before them
         -------
         self : AttentionMapDisplay
         """
+        check_flag("rollout", rollout)
         shown, named = self._shown(layer, head, rollout)
         n_rows, n_columns = len(shown), len(shown[0])
         alone = n_rows == n_columns == 1
@@ -210,7 +213,7 @@ and n_heads before them
                     image = own.imshow(weights, aspect="auto", interpolation="none", **colors)
                     own.spines[:].set_visible(False)
                     if named and not alone:
-                        own.set_title(named[i][j], fontsize="small", fontweight="normal")
+                        write_title(own, named[i][j])
                     _label(own.xaxis, self.keys, weights.shape[1], "key" if last else None)
                     _label(own.yaxis, self.queries, len(weights), None if j else "query")
             if alone and named:
@@ -246,7 +249,7 @@ def _label(axis, names, size, title):
         axis.set_ticks([])
         return
     axis.set_label_text(title)
-    write_names(axis, range(size) if names is None else names)
+    write_names(axis, size if names is None else names)
 
 
 def _tokens(state, sequence, *, first=None, last=None):

@@ -5,7 +5,7 @@ import pandas as pd
 
 from ._errors import named
 from ._series import place_of, plain_times
-from ._style import BLUE, GREY, INK, canvas, write_dates
+from ._style import BLUE, GREY, INK, canvas, write_dates, write_legend
 
 
 class BacktestDisplay:
@@ -102,6 +102,14 @@ class BacktestDisplay:
         -------
         display : BacktestDisplay
         """
+        lacking = {"fold", "time", "forecast", "actual"}.difference(
+            getattr(table, "columns", [])
+        )
+        if lacking:
+            raise ValueError(
+                f"table of type {type(table).__name__} has no columns {sorted(lacking)}: pass "
+                "what backtest returns."
+            )
         if "series" in table:
             names = table["series"].unique().tolist()
             series = names[place_of(series, names)]
@@ -111,6 +119,8 @@ class BacktestDisplay:
     @named
     def plot(self, ax=None):
         """Draw.
+
+        Above the beginning of each fold is its mean absolute error.
 
         Parameters
         ----------
@@ -122,6 +132,7 @@ class BacktestDisplay:
         self : BacktestDisplay
         """
         ends = [name for name in self.table if str(name).startswith("lower_")]
+        starts = []
         with canvas(self, ax, size=(7.6, 3.8)) as ax:
             for number, (fold, own) in enumerate(self.table.groupby("fold")):
                 own = own.sort_values("time")
@@ -136,15 +147,16 @@ class BacktestDisplay:
                 named = [None, None] if number else ["what happened", "forecast"]
                 ax.plot(time, own["actual"], color=INK, lw=1.2, label=named[0])
                 ax.plot(time, own["forecast"], color=BLUE, lw=2, label=named[1])
+                starts.append((fold, time[0]))
+            top = ax.get_ylim()[1]
+            for fold, start in starts:
                 ax.annotate(
-                    f"{self.errors_[fold]:.3g}", (time[0], 1), (3, -2), color=GREY, va="top",
-                    xycoords=("data", "axes fraction"), textcoords="offset points",
-                    fontsize="small",
+                    f"{self.errors_[fold]:.3g}", (start, top), (3, 1), color=GREY,
+                    textcoords="offset points", fontsize="small",
                 )  # fmt: skip
-            mean = float(np.mean(self.errors_))
-            ax.set_title(f"mean absolute error {mean:.3g}, and of each fold")
+            ax.set_title(f"mean absolute error {float(np.mean(self.errors_)):.3g}")
             ax.set_ylabel("" if self.name is None else str(self.name))
             ax.margins(x=0.01)
-            ax.legend(loc="best")
+            write_legend(ax, lines=1)
             write_dates(ax, time)
         return self

@@ -6,7 +6,7 @@ import pandas as pd
 from .._validation import check_positive
 from ._errors import named
 from ._pipelines import last_step
-from ._style import BLUE, INK, canvas
+from ._style import BLUE, INK, canvas, write_bars
 
 
 class BlendDisplay:
@@ -79,8 +79,9 @@ KernelAttentionRegressor or KernelAttentionClassifier
             )
         else:
             raise ValueError(
-                f"{type(estimator).__name__} blends nothing: pass TransformerForecaster, "
-                "TransformerRegressor, KernelAttentionRegressor or a classifier of these."
+                f"estimator is {type(estimator).__name__}, which blends nothing: pass "
+                "TransformerForecaster, TransformerRegressor, KernelAttentionRegressor or a "
+                "classifier of these."
             )
         return cls(weights).plot(ax=ax, **kwargs)
 
@@ -108,9 +109,7 @@ KernelAttentionRegressor or KernelAttentionClassifier
                 for place, name in enumerate(means.index):
                     own = self.weights[name]
                     ax.plot(own, np.full(len(own), place), "|", color=INK, alpha=0.4, ms=9)
-            ax.set_yticks(range(len(means)), means.index)
-            ax.tick_params(axis="y", length=0)
-            ax.invert_yaxis()
+            write_bars(ax, [str(name) for name in means.index])
             ax.axvline(0, color=INK, lw=0.8)
             ax.set_xlabel("weight")
         return self

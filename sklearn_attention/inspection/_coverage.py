@@ -88,8 +88,8 @@ class CoverageDisplay:
         check_fitted(estimator)
         if not hasattr(estimator, "predict_interval"):
             raise ValueError(
-                f"{type(estimator).__name__} has no intervals: pass an estimator with "
-                "predict_interval, or use CoverageDisplay.from_predictions."
+                f"estimator is {type(estimator).__name__}, which has no intervals: pass one "
+                "with predict_interval, or use CoverageDisplay.from_predictions."
             )
         if y is None:
             raise ValueError("y=None: pass the targets of X.")
@@ -120,10 +120,12 @@ class CoverageDisplay:
         """
         levels = check_probabilities("coverage", coverage)
         y, intervals = np.asarray(y), np.asarray(intervals)
-        if intervals.shape != (len(levels), *y.shape, 2) or y.ndim != 1:
+        if y.ndim != 1:
+            raise ValueError(f"y has shape {y.shape}: pass one output, (n_samples,).")
+        if intervals.shape != (len(levels), len(y), 2):
             raise ValueError(
                 f"intervals has shape {intervals.shape}: pass (n_levels, n_samples, 2), here "
-                f"({len(levels)}, {len(y)}, 2), for y of one output."
+                f"({len(levels)}, {len(y)}, 2)."
             )
         return cls(levels, _shares(y, intervals), n_samples=len(y)).plot(ax=ax, **kwargs)
 

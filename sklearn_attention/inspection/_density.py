@@ -104,13 +104,13 @@ class DensityDisplay:
         conditional = hasattr(estimator, "target_bandwidth_")
         if not hasattr(estimator, "score_samples") or not hasattr(estimator, "columns_"):
             raise ValueError(
-                f"{type(estimator).__name__} is no density: pass ProductKernelDensity or "
-                "ConditionalKernelDensity."
+                f"estimator is {type(estimator).__name__}, which is no density: pass "
+                "ProductKernelDensity or ConditionalKernelDensity."
             )
         n_features = estimator.n_features_in_
         if estimator.columns_.categorical or n_features > 2 - conditional:
             raise ValueError(
-                f"The density has {n_features} features, {len(estimator.columns_.categorical)} "
+                f"estimator has {n_features} features, {len(estimator.columns_.categorical)} "
                 f"of them categories: pass one of {2 - conditional} numeric features at most."
             )
         if conditional:

@@ -9,7 +9,7 @@ from .._validation import check_positive
 from ._errors import named
 from ._grid import row_names
 from ._pipelines import last_step
-from ._style import BLUE, GREY, INK, ORANGE, canvas
+from ._style import BLUE, GREY, INK, ORANGE, canvas, write_bars
 
 
 class ExplanationDisplay:
@@ -129,8 +129,9 @@ class ExplanationDisplay:
             return cls._of_forecaster(model, rows, k, step).plot(ax=ax, **kwargs)
         if not hasattr(model, "explain") or is_classifier(model) or hasattr(model, "horizon"):
             raise ValueError(
-                f"{type(model).__name__} does not explain a number by the rows it comes from: "
-                "pass a smoother, KernelAttentionRegressor or TransformerForecaster."
+                f"estimator is {type(model).__name__}, which does not explain a number by the "
+                "rows it comes from: pass a smoother, KernelAttentionRegressor or "
+                "TransformerForecaster."
             )
         if X is None:
             raise ValueError("X=None: pass the row that is explained, such as X_test[:1].")
@@ -138,8 +139,8 @@ class ExplanationDisplay:
             raise ValueError(f"X has {_num_samples(rows)} rows: pass one row, such as X[:1].")
         if model.values_.ndim != 1:
             raise ValueError(
-                f"{type(model).__name__} has {model.values_.shape[1]} outputs: pass a model of "
-                "one output."
+                f"estimator is {type(model).__name__} with {model.values_.shape[1]} outputs: "
+                "pass one of one output."
             )
         (indices,), (weights,), (values,) = model.explain(rows, k=len(model.keys_))
         mean = float(np.average(model.values_, weights=model.key_weights_))
@@ -191,8 +192,8 @@ class ExplanationDisplay:
     def plot(self, ax=None):
         """Draw.
 
-        Names say how much weight each has. Of averages these add up to 100 %. The second line
-        of the title is `weight_share_`.
+        Names say how much weight each has. Of averages these add up to 100 %. Below the axis is
+        `weight_share_`.
 
         Parameters
         ----------
@@ -227,16 +228,15 @@ class ExplanationDisplay:
             ax.vlines(ends[:-1], places[:-1], places[1:], color=GREY, lw=0.8)
             ax.axvline(self.baseline, color=GREY, lw=1, ls=":", label="baseline")
             ax.axvline(self.prediction, color=INK, lw=1, ls="--", label="prediction")
-            ax.set_yticks(places, names)
-            ax.invert_yaxis()
+            write_bars(ax, names)
             ax.use_sticky_edges = False
-            ax.margins(x=0.05, y=0.02)
-            share = f"{self.weight_share_:.0%} of all weight is in named rows"
-            ax.set(
-                xlabel=self.name,
-                title=f"{self.baseline:.4g} → {self.prediction:.4g}\n{share}",
-            )
-            ax.tick_params(axis="y", length=0)
+            ax.margins(x=0.05)
+            ax.set_title(f"{self.baseline:.4g} → {self.prediction:.4g}")
+            # To the left there is room below the names.
+            ax.set_xlabel(
+                f"{self.name}\n{self.weight_share_:.0%} of absolute weight is named",
+                x=1, ha="right",
+            )  # fmt: skip
         return self
 
 

@@ -7,7 +7,7 @@ from .._validation import check_positive, check_probabilities
 from ._errors import named
 from ._pipelines import check_fitted
 from ._series import place_of, plain_times
-from ._style import BLUE, GREY, INK, ORANGE, canvas, write_dates
+from ._style import BLUE, GREY, INK, ORANGE, canvas, write_dates, write_legend
 
 
 class ForecastDisplay:
@@ -92,8 +92,8 @@ class ForecastDisplay:
         check_fitted(estimator)
         if not hasattr(estimator, "observed_"):
             raise ValueError(
-                f"{type(estimator).__name__} is no forecaster: pass KernelForecaster or "
-                "TransformerForecaster."
+                f"estimator is {type(estimator).__name__}, which is no forecaster: pass "
+                "KernelForecaster or TransformerForecaster."
             )
         levels = []
         if np.size(coverage):
@@ -152,7 +152,7 @@ class ForecastDisplay:
             ax.plot(self.forecast, color=BLUE, lw=2, label=label)
             ax.set_ylabel("" if self.name is None else str(self.name))
             ax.margins(x=0.01)
-            ax.legend(loc="best")
+            write_legend(ax)
             write_dates(ax, self.forecast.index)
         return self
 

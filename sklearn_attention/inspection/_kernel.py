@@ -3,11 +3,13 @@
 import numpy as np
 
 from .._validation import check_positive
-from ..kernels import as_kernel
+from ..kernels import Kernel, as_kernel
 from ._errors import named
 from ._grid import feature_names
 from ._pipelines import last_step
-from ._style import canvas
+from ._style import COLORS, canvas, write_legend
+
+_LINES = "-", "--", ":", "-."
 
 
 class KernelDisplay:
@@ -64,6 +66,8 @@ class KernelDisplay:
         """
         check_positive("bandwidth", bandwidth)
         check_positive("reach", reach)
+        if isinstance(kernels, str | Kernel):
+            raise ValueError(f"kernels={kernels!r} is no list: pass [{kernels!r}].")
         places = np.linspace(-reach, reach, 401)
         values = {}
         for given in kernels:
@@ -99,8 +103,8 @@ class KernelDisplay:
         lacking = [name for name in needed if not hasattr(estimator, name)]
         if lacking or hasattr(estimator, "members_"):
             raise ValueError(
-                f"{type(estimator).__name__} has not one kernel with a bandwidth: pass a "
-                "smoother or a density."
+                f"estimator is {type(estimator).__name__}, which has not one kernel with a "
+                "bandwidth: pass a smoother or a density."
             )
         numeric = estimator.columns_.numeric
         names = feature_names(estimator)
@@ -132,8 +136,11 @@ class KernelDisplay:
         self : KernelDisplay
         """
         with canvas(self, ax) as ax:
-            for name, values in self.values.items():
-                ax.plot(self.keys, values, lw=1.8, label=name)
+            # Of more curves than colours, and of those that lie on others, the lines differ.
+            for number, (name, values) in enumerate(self.values.items()):
+                again, place = divmod(number, len(COLORS))
+                style = {"color": COLORS[place], "ls": _LINES[again % len(_LINES)]}
+                ax.plot(self.keys, values, lw=1.8, label=name, **style)
             ax.set(xlabel=self.xlabel, ylabel="kernel, relative")
-            ax.legend()
+            write_legend(ax)
         return self

@@ -119,12 +119,12 @@ class LayerNormDisplay:
         """
         solid = self.keys.shape[1] == 4
         options = {"projection": "3d"} if solid else {}
-        with canvas(self, ax, size=(8.4, 4.6), grid=(1, 2), **options) as ax:
+        with canvas(self, ax, size=(8.4, 5.0), grid=(1, 2), **options) as ax:
             left, right = ax.flat
             _draw(left, self.projected, self.unselectable[0], "projected")
             _draw(right, self.scaled, self.unselectable[1], "projected and scaled")
             (_draw_sphere if solid else _draw_circle)(right)
-            left.legend(loc="lower left")
+            left.legend(loc="upper center", bbox_to_anchor=(0.5, 0.1 if solid else 0), ncols=2)
         return self
 
 
@@ -132,7 +132,10 @@ def _draw(ax, places, lost, title):
     ax.scatter(*places[~lost].T, color=BLUE, s=36, label="can win")
     ax.scatter(*places[lost].T, color=RED, marker="x", s=48, label="cannot win")
     ax.plot(*np.zeros((places.shape[1], 1)), "+", color=INK, ms=8)
-    ax.set(aspect="equal", title=f"{title}: {lost.sum()} cannot win")
+    ax.set(aspect="equal")
+    # Layouts leave no room above and below a space, which has enough of it.
+    place = {"y": 0.9} if places.shape[1] == 3 else {}
+    ax.set_title(f"{title}\n{lost.sum()} cannot win", fontsize="small", **place)
     ax.set_axis_off()
 
 

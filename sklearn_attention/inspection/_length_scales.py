@@ -6,7 +6,7 @@ from .._validation import check_positive
 from ._errors import named
 from ._grid import feature_names
 from ._pipelines import last_step
-from ._style import BLUE, INK, canvas
+from ._style import BLUE, INK, canvas, write_bars
 
 
 class LengthScaleDisplay:
@@ -71,8 +71,8 @@ class LengthScaleDisplay:
         estimator, _ = last_step(estimator)
         if not hasattr(estimator, "bandwidth_") or not hasattr(estimator, "keys_"):
             raise ValueError(
-                f"{type(estimator).__name__} has no bandwidths of features: pass kernel "
-                "attention, a smoother or a density."
+                f"estimator is {type(estimator).__name__}, which has no bandwidths of "
+                "features: pass kernel attention, a smoother or a density."
             )
         names = feature_names(estimator)
         scales = np.asarray(estimator.bandwidth_, dtype=np.float64)
@@ -108,10 +108,8 @@ class LengthScaleDisplay:
                 scale = self.length_scales[j]
                 text = f"  {scale:.3g}" if np.isfinite(scale) else "  ∞"
                 ax.text(self.relevance[j], place, text, va="center", color=INK, size="small")
-            ax.set_yticks(range(len(shown)), [self.names[j] for j in shown])
-            ax.tick_params(axis="y", length=0)
-            ax.margins(x=0.12)
+            write_bars(ax, [self.names[j] for j in shown])
+            ax.margins(x=0.2)
             ax.set_xlim(left=0)
-            ax.invert_yaxis()
             ax.set(xlabel=self.label, title="relevance, and length-scale")
         return self

@@ -8,7 +8,7 @@ from ..smoothing._uncertainty import UncertaintyMixin
 from ._errors import named
 from ._grid import column_of, name_of, rows_along
 from ._pipelines import last_step, remembered_rows
-from ._style import BLUE, GREY, canvas
+from ._style import BLUE, GREY, canvas, write_legend
 
 _BANDS = ("auto", "pointwise", "simultaneous")
 _INTERVALS = ("auto", "heteroscedastic")
@@ -112,7 +112,8 @@ class SmoothDisplay:
         model, _ = last_step(estimator)
         if not is_regressor(model) or hasattr(model, "backtest"):
             raise ValueError(
-                f"{type(model).__name__} is no regressor of rows: pass one, such as a smoother."
+                f"estimator is {type(model).__name__}, which is no regressor of rows: "
+                "pass one, such as a smoother."
             )
         if (X is None) != (y is None):
             given, lacking = ("y", "X") if X is None else ("X", "y")
@@ -133,7 +134,8 @@ class SmoothDisplay:
         curve = np.asarray(model.predict(rows))
         if curve.ndim != 1:
             raise ValueError(
-                f"{type(model).__name__} has {curve.shape[1]} outputs: draw a model of one."
+                f"estimator is {type(model).__name__} with {curve.shape[1]} outputs: pass one "
+                "of one output."
             )
         # Weights of both signs have no band and no distribution.
         signed = getattr(getattr(model, "kernel_", None), "signed", False)
@@ -149,7 +151,14 @@ class SmoothDisplay:
             found["bias_corrected"] = isinstance(model, UncertaintyMixin)
         if interval:
             _require(model, "predict_interval", "interval", interval, False)
-            follow = {"heteroscedastic": True} if interval == "heteroscedastic" else {}
+            follow = {}
+            if interval == "heteroscedastic":
+                if not isinstance(model, UncertaintyMixin):
+                    raise ValueError(
+                        f"interval={interval!r} is of smoothers, but estimator is "
+                        f"{type(model).__name__}: pass True."
+                    )
+                follow = {"heteroscedastic": True}
             found["interval"] = model.predict_interval(rows, coverage, **follow)
         names = name_of(X, feature), target_name
         return cls(x, target, grid, curve, names=names, **found).plot(ax=ax, **kwargs)
@@ -185,7 +194,7 @@ class SmoothDisplay:
             ax.plot(self.grid, self.curve, color=BLUE, lw=2, label="prediction")
             ax.set(xlabel=self.names[0], ylabel=self.names[1])
             if self.interval is not None or self.band is not None:
-                ax.legend()
+                write_legend(ax)
         return self
 
 

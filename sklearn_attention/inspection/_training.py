@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from .._validation import check_flag
 from ._errors import named
 from ._pipelines import last_step
 from ._style import BLUE, GREY, INK, ORANGE, canvas
@@ -65,8 +66,8 @@ class TrainingDisplay:
         history = getattr(estimator, "training_history_", None)
         if not history or not len(history["loss"]):
             raise ValueError(
-                f"{type(estimator).__name__} has trained no network: pass an estimator with "
-                "training_history_, such as TransformerClassifier."
+                f"estimator is {type(estimator).__name__}, which has trained no network: pass "
+                "one with training_history_, such as TransformerClassifier."
             )
         return cls(history).plot(ax=ax, **kwargs)
 
@@ -85,6 +86,7 @@ class TrainingDisplay:
         -------
         self : TrainingDisplay
         """
+        check_flag("log", log)
         loss, validation = self.history["loss"], self.history.get("validation_loss")
         epochs, best = np.arange(1, len(loss) + 1), self.history.get("best_epoch")
         with canvas(self, ax) as ax:
