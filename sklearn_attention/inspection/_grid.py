@@ -41,7 +41,7 @@ def name_of(X, feature):
     """Name of a feature of a table; "x" for that of an array with a single one."""
     frame = _frame(X)
     place = _place(frame, feature)
-    if isinstance(X, pd.DataFrame):
+    if not isinstance(frame.columns, pd.RangeIndex):
         return str(frame.columns[place])
     return "x" if frame.shape[1] == 1 else f"x{place}"
 

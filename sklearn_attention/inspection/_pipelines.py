@@ -59,4 +59,4 @@ def remembered_rows(estimator):
     if names is None and not columns.categorical:
         return np.asarray(keys), values
     frame = columns.decode(keys, as_frame=True)
-    return frame if names is None else frame.set_axis(names, axis=1), values
+    return frame.set_axis(range(frame.shape[1]) if names is None else names, axis=1), values

@@ -3,6 +3,7 @@
 import numpy as np
 from sklearn.base import is_regressor
 
+from .._partitions import is_partitioned
 from .._validation import check_choice, check_positive
 from ..smoothing._uncertainty import UncertaintyMixin
 from ._errors import named
@@ -86,11 +87,12 @@ class SmoothDisplay:
             A numeric feature, by position or by name.
         band : {"auto", "pointwise", "simultaneous", None}, default="auto"
             Which band of the curve: one that contains it at each place, or everywhere at once,
-            with the probability `coverage`. "auto" is the first where there is one.
+            with the probability `coverage`. "auto" is the first where there is one: not of
+            kernels that take both signs, nor of rows in Dask.
         interval : bool, "auto" or "heteroscedastic", default="auto"
             Whether to draw intervals that contain a new target with that probability. "auto"
-            is where there are any; "heteroscedastic" draws those of smoothers whose width
-            follows the noise.
+            is where there are any: not of rows in Dask; "heteroscedastic" draws those of
+            smoothers whose width follows the noise.
         coverage : float, default=0.9
             Probability, between 0 and 1.
         grid_resolution : int, default=200
@@ -137,12 +139,13 @@ class SmoothDisplay:
                 f"estimator is {type(model).__name__} with {curve.shape[1]} outputs: pass one "
                 "of one output."
             )
-        # Weights of both signs have no band and no distribution.
-        signed = getattr(getattr(model, "kernel_", None), "signed", False)
+        in_memory = not is_partitioned(getattr(model, "keys_", None))
         if band == "auto":
-            band = "pointwise" if hasattr(model, "confidence_band") and not signed else None
+            signed = getattr(getattr(model, "kernel_", None), "signed", False)
+            possible = in_memory and not signed and hasattr(model, "confidence_band")
+            band = "pointwise" if possible else None
         if interval == "auto":
-            interval = hasattr(model, "predict_interval") and not signed
+            interval = in_memory and hasattr(model, "predict_interval")
         found = {"coverage": coverage}
         if band is not None:
             _require(model, "confidence_band", "band", band, None)

@@ -228,6 +228,8 @@ def _apart(n, level, upright, numbers):
     from matplotlib.ticker import Locator
 
     class Apart(Locator):
+        turned = False
+
         def __call__(self):
             low, high = sorted(self.axis.get_view_interval())
             along_x = self.axis.axis_name == "x"
@@ -236,7 +238,9 @@ def _apart(n, level, upright, numbers):
             if along_x and not numbers:
                 turned = n > 1 and level > cell
                 needed = upright if turned else level
-                self.axis.set_tick_params(labelrotation=90 if turned else 0)
+                if turned != self.turned:  # setting it again would take time
+                    self.turned = turned
+                    self.axis.set_tick_params(labelrotation=90 if turned else 0)
             step = max(1, math.ceil(needed / max(cell, 1e-9)))
             if numbers:
                 tens = 10 ** math.floor(math.log10(step))
