@@ -9,6 +9,7 @@ from .._validation import check_positive
 from ._errors import named
 from ._grid import row_names
 from ._pipelines import last_step
+from ._series import forecast_of, place_of
 from ._style import BLUE, GREY, INK, ORANGE, canvas, write_bars
 
 
@@ -65,7 +66,7 @@ class ExplanationDisplay:
     >>> display.contributions_.round(1)
     array([-28. , -10.6,  -2.1, -25.1])
     >>> display.others_.round(1)
-    array([  5.6, -30.7])
+    array([  2.3, -27.4])
     """
 
     def __init__(
@@ -87,8 +88,9 @@ class ExplanationDisplay:
     @classmethod
     @named
     def from_estimator(
-        cls, estimator, X=None, y=None, *, k=10, step=1, labels=None, ax=None, **kwargs
-    ):
+        cls, estimator, X=None, y=None, *, k=10, step=1, series=None, labels=None, ax=None,
+        **kwargs,
+    ):  # fmt: skip
         """Draw the explanation of one prediction.
 
         Parameters
@@ -97,13 +99,15 @@ class ExplanationDisplay:
             Fitted, with a method `explain`, or a fitted pipeline that ends with one.
         X : array-like or data frame of shape (1, n_features), default=None
             The row that is explained, which the index of a data frame names. Of a forecaster
-            what `explain` takes; one series, and None for the steps after its end.
+            what `explain` takes, None for the steps after the end of the series.
         y : None
             Ignored; all displays have it.
         k : int, default=10
             How many rows or candidates to show; at most all there are.
         step : int, default=1
             Of a forecaster, the step ahead that is explained.
+        series : object, default=None
+            Of a forecaster of several series, which, by its name.
         labels : array-like of shape (n_samples,) or data frame, default=None
             Names of the training rows, or a data frame of them, whose index names them; their
             numbers if None.
@@ -126,7 +130,7 @@ class ExplanationDisplay:
         if hasattr(model, "candidate_weights_"):
             if labels is not None:
                 raise ValueError("labels are of rows, which a forecaster has not: pass None.")
-            return cls._of_forecaster(model, rows, k, step).plot(ax=ax, **kwargs)
+            return cls._of_forecaster(model, rows, k, step, series).plot(ax=ax, **kwargs)
         if not hasattr(model, "explain") or is_classifier(model) or hasattr(model, "horizon"):
             raise ValueError(
                 f"estimator is {type(model).__name__}, which does not explain a number by the "
@@ -164,27 +168,25 @@ class ExplanationDisplay:
         ).plot(ax=ax, **kwargs)  # fmt: skip
 
     @classmethod
-    def _of_forecaster(cls, forecaster, X, k, step):
+    def _of_forecaster(cls, forecaster, X, k, step, series):
         horizon = forecaster.horizon_
         if not 1 <= check_positive("step", step, integer=True) <= horizon:
             raise ValueError(f"step={step} is not within the horizon: pass 1 to {horizon}.")
+        panel = forecaster.observed_
+        place = place_of(series, panel.names)
         table = forecaster.explain(X)
-        if "series" in table and table["series"].nunique() > 1:
-            raise ValueError(
-                "X asks for several series: pass a series, or steps of one, to explain one."
-            )
+        if "series" in table:
+            table = table[table["series"] == panel.names[place]]
         values, weights = table[step].to_numpy(), table["weight"].to_numpy()
-        forecast = forecaster.predict(X)
+        forecast = forecast_of(forecaster.predict(X), panel, place).iloc[:, 0]
         if len(forecast) < step:
             raise ValueError(f"step={step} is after the last of X: pass 1 to {len(forecast)}.")
-        name = f"forecast {step} {'step' if step == 1 else 'steps'} ahead"
-        if hasattr(forecast, "iloc"):
-            name = f"forecast of {row_names(forecast)[step - 1]}, {name[9:]}"
-            forecast = forecast.iloc
+        when = row_names(forecast)[step - 1]
         return cls(
             table["candidate"].tolist()[:k], weights[:k], values[:k],
-            others=(weights[k:], values[k:]), baseline=float(values.mean()), name=name,
-            prediction=float(np.ravel(forecast[step - 1])[0]),
+            others=(weights[k:], values[k:]), baseline=float(values.mean()),
+            prediction=float(forecast.iloc[step - 1]),
+            name=f"forecast of {when}, {step} {'step' if step == 1 else 'steps'} ahead",
             remainder="averages of logarithms" if forecaster.log_ else "remainder",
         )  # fmt: skip
 

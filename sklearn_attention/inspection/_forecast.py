@@ -6,7 +6,7 @@ import pandas as pd
 from .._validation import check_positive, check_probabilities
 from ._errors import named
 from ._pipelines import check_fitted
-from ._series import place_of, plain_times
+from ._series import forecast_of, place_of, plain_times
 from ._style import BLUE, GREY, INK, ORANGE, canvas, write_dates, write_legend
 
 
@@ -101,7 +101,7 @@ class ForecastDisplay:
         panel = estimator.observed_
         place = place_of(series, panel.names)
         told = estimator.predict(X, coverage=levels) if levels else estimator.predict(X)
-        table = _table(told, panel, place, levels)
+        table = forecast_of(told, panel, place)
         past = _observed(panel, place)
         n_past = 4 * len(table) if n_past is None else n_past
         check_positive("n_past", n_past, integer=True)
@@ -178,25 +178,6 @@ def _happened(y, name, index):
 def _observed(panel, place):
     start, values = panel.starts[place], panel.values[place]
     return pd.Series(values, plain_times(panel.time.between(start, start + len(values))))
-
-
-def _table(told, panel, place, levels):
-    """Forecasts of one series, and ends of its intervals, in columns, at plain times."""
-    name, several = panel.names[place], len(panel.names) > 1
-    if isinstance(told, np.ndarray):
-        end = panel.starts[place] + len(panel.values[place])
-        index = panel.time.between(end, end + len(told))
-        told = pd.DataFrame(told[..., place] if several else told, index)
-    elif "unique_id" in told:
-        told = told[told["unique_id"] == name].set_index("ds").drop(columns="unique_id")
-    elif isinstance(told, dict):
-        told = told[name]
-    elif isinstance(told.index, pd.MultiIndex):
-        told = told.xs(name, level=0)
-    elif several or isinstance(told.columns, pd.MultiIndex):
-        told = told[name]
-    told = pd.DataFrame(told)
-    return told.set_axis(plain_times(told.index), axis=0)
 
 
 def _analogs(forecaster, X, panel, place, k):

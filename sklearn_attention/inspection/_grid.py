@@ -14,7 +14,11 @@ def feature_names(estimator):
 
 def row_names(X):
     """Names of rows by the index of a frame or a series; None of what has no index."""
-    return X.index.astype(str).tolist() if isinstance(X, pd.DataFrame | pd.Series) else None
+    if not isinstance(X, pd.DataFrame | pd.Series):
+        return None
+    if isinstance(X.index, pd.MultiIndex):
+        return [", ".join(map(str, levels)) for levels in X.index]
+    return X.index.astype(str).tolist()
 
 
 def _frame(X):

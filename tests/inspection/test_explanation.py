@@ -145,3 +145,22 @@ def test_candidates_have_no_labels(candidates):
         ExplanationDisplay.from_estimator(candidates, labels=["a"])
     with pytest.raises(ValueError, match="step=5 is after the last of X: pass 1 to 3"):
         ExplanationDisplay.from_estimator(candidates, 3, step=5)
+
+
+@pytest.mark.parametrize("form", ["frame", "long", "dict"])
+def test_one_of_several_series_is_explained(form, series):
+    frame = pd.DataFrame({"a": series, "b": 10 - series})[:-12]
+    model = TransformerForecaster(6, candidates=["seasonal", "ridge"])
+    expected = model.fit(frame).predict()["b"].iloc[2]
+    forms = {"frame": frame, "dict": dict(frame)}
+    forms["long"] = (
+        frame.rename_axis("ds").reset_index().melt("ds", ["a", "b"], "unique_id", "y")
+    )
+    if form != "frame":
+        model.fit(forms[form])
+    display = ExplanationDisplay.from_estimator(model, step=3, series="b")
+    assert_allclose(display.prediction, expected)
+    assert_allclose(display.baseline + parts(display).sum(), expected)
+    assert abs(display.remainder_) < 1e-9
+    with pytest.raises(ValueError, match=r"series=None is none of the series: pass one of \["):
+        ExplanationDisplay.from_estimator(model)

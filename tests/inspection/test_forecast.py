@@ -95,3 +95,8 @@ def test_what_happened_is_a_column_of_a_frame(series):
         ForecastDisplay.from_estimator(model, y=other, series="b", coverage=[])
     with pytest.raises(ValueError, match=r"y has shape \(6, 2\)"):
         ForecastDisplay.from_estimator(model, y=frame[-6:].to_numpy(), series="b", coverage=[])
+
+
+def test_without_intervals(analogs):
+    display = ForecastDisplay.from_estimator(analogs, coverage=[])
+    assert_allclose(display.forecast, analogs.predict())

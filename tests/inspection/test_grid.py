@@ -49,6 +49,7 @@ def test_a_name_goes_before_a_position():
 def test_an_index_names_rows():
     assert row_names(ARRAY) is None
     assert row_names(FRAME) == ["0", "1", "2"]
+    assert row_names(FRAME.set_index(["kind", "size"])) == ["b, 1", "a, 2", "b, 6"]
     days = pd.date_range("2024-01-01", periods=3)
     assert row_names(FRAME.set_index(days))[1] == row_names(FRAME["size"].set_axis(days))[1]
     assert row_names(FRAME.set_index(days))[1] == "2024-01-02"
