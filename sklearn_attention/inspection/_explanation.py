@@ -207,14 +207,18 @@ class ExplanationDisplay:
         self : ExplanationDisplay
         """
         names = [
-            f"{label}   {weight:.0%} of {value:.4g}"
+            f"{label}   {_written(weight, '.0%')} of {_written(value, '.4g')}"
             for label, weight, value in zip(self.labels, self.weights, self.values, strict=True)
         ]
         weights, values = np.asarray(self.others, dtype=np.float64)
-        moves, up = self.contributions_[:-1].tolist(), weights * (values - self.baseline) > 0
-        for part, move, way in ((up, self.others_[0], "up"), (~up, self.others_[1], "down")):
+        signs = np.sign(weights * (values - self.baseline))
+        moves = self.contributions_[:-1].tolist()
+        for sign, move, way in ((1, self.others_[0], "up"), (-1, self.others_[1], "down")):
+            part = signs == sign
             if part.any():
-                names.append(f"{part.sum()} others {way}   {weights[part].sum():.0%}")
+                names.append(
+                    f"{part.sum()} others {way}   {_written(weights[part].sum(), '.0%')}"
+                )
                 moves.append(move)
         # Sums of many numbers, maybe of single precision, are not exact.
         if abs(self.remainder_) > 1e-5 * (abs(self.prediction) + np.abs(moves).sum()):
@@ -233,13 +237,19 @@ class ExplanationDisplay:
             write_bars(ax, names)
             ax.use_sticky_edges = False
             ax.margins(x=0.05)
-            ax.set_title(f"{self.baseline:.4g} → {self.prediction:.4g}")
+            ends = _written(self.baseline, ".4g"), _written(self.prediction, ".4g")
+            ax.set_title(" → ".join(ends))
             # To the left there is room below the names.
             ax.set_xlabel(
                 f"{self.name}\n{self.weight_share_:.0%} of absolute weight is named",
                 x=1, ha="right",
             )  # fmt: skip
         return self
+
+
+def _written(number, form):
+    """A number with a minus as long as a plus."""
+    return f"{number:{form}}".replace("-", "\u2212")
 
 
 def _names_of_rows(labels, model, indices, k):

@@ -122,6 +122,17 @@ def test_logarithms_are_no_candidates(series):
     assert f"forecast of {series.index[-11]:%Y-%m-%d}, 2 steps" in display.ax_.get_xlabel()
 
 
+def test_rows_without_weight_are_not_counted(curve):
+    model = NadarayaWatsonRegressor("epanechnikov", bandwidth=0.05).fit(*curve)
+    display = ExplanationDisplay.from_estimator(model, [[0.5]], k=2)
+    counts = [
+        int(text.get_text().split()[0])
+        for text in display.ax_.get_yticklabels()
+        if " others " in text.get_text()
+    ]
+    assert sum(counts) == np.count_nonzero(model.smoother_matrix([[0.5]])) - 2
+
+
 def test_an_index_names_rows(averages, table):
     X = table[0].set_axis([f"house {i}" for i in range(80)])
     display = ExplanationDisplay.from_estimator(averages, X[7:8], k=1, labels=X)
