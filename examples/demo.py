@@ -164,10 +164,10 @@ def forecast_a_series(figures):
     model.fit(visitors[:-28])
     with plt.rc_context(STYLE):
         figure, axes = plt.subplots(1, 2, figsize=(13, 4.2), layout="constrained")
-        ForecastDisplay.from_estimator(model, actual=visitors[-28:], ax=axes[0])
+        ForecastDisplay.from_estimator(model, y=visitors[-28:], ax=axes[0])
         BacktestDisplay.from_predictions(table, ax=axes[1])
         shown = figures["overview"].axes[2]
-        ForecastDisplay.from_estimator(model, actual=visitors[-28:], ax=shown)
+        ForecastDisplay.from_estimator(model, y=visitors[-28:], ax=shown)
         shown.set_title("A forecast with its intervals")
     figures["forecast"] = figure
 

@@ -46,6 +46,7 @@ INTERNAL = {
         _numerics _product_kernel
     """,
     "nn": "_heads _initialize _instance_norm _random",
+    "smoothing": "_uncertainty",
     "text": "_check _learn _special",
     "training": """
         _architecture _fit_network _network _order _random _report _settings

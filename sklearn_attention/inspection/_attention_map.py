@@ -2,14 +2,13 @@
 
 import numpy as np
 
+from .._validation import check_flag
 from ..text import Vocabulary
 from ..text._special import END, START
-from ._grid import feature_names
+from ._errors import named
+from ._grid import feature_names, row_names
 from ._pipelines import last_step
-from ._style import SIGNED, WEIGHTS, canvas
-
-# More labels than this cannot be read.
-_MOST_LABELS = 40
+from ._style import SIGNED, WEIGHTS, canvas, write_names, write_title
 
 
 def attention_rollout(weights):
@@ -73,6 +72,13 @@ class AttentionMapDisplay:
     figure_ : Figure
     ax_ : Axes, or ndarray of Axes of shape (n_layers, n_heads)
 
+    Notes
+    -----
+    Names do not touch, whatever the size of the axes. Along keys they stand upright where there
+    is no room for them side by side; where there is none even so, as along queries, every
+    second, third ... is written. Names of more than 20 characters, in a small figure 8, are
+    shortened in the middle. `queries` and `keys` have all of them.
+
     Examples
     --------
     >>> from sklearn_attention import attention_weights
@@ -87,7 +93,8 @@ class AttentionMapDisplay:
         self.weights, self.queries, self.keys = weights, queries, keys
 
     @classmethod
-    def from_weights(cls, weights, *, queries=None, keys=None, ax=None, **options):
+    @named
+    def from_weights(cls, weights, *, queries=None, keys=None, ax=None, **kwargs):
         """Draw weights.
 
         Parameters
@@ -99,7 +106,7 @@ and n_heads before them
             Names of rows and columns.
         ax : Axes or array of Axes, default=None
             Where to draw; None makes a figure.
-        **options
+        **kwargs
             For :meth:`plot`.
 
         Returns
@@ -107,7 +114,7 @@ and n_heads before them
         display : AttentionMapDisplay
         """
         weights = np.asarray(weights)
-        if not 2 <= weights.ndim <= 4:
+        if not 2 <= weights.ndim <= 4 or not weights.size:
             raise ValueError(
                 f"weights has shape {weights.shape}: pass (n_queries, n_keys), with n_heads "
                 "before, or n_layers and n_heads."
@@ -118,10 +125,11 @@ and n_heads before them
         ):
             if names is not None and len(names) != size:
                 raise ValueError(f"{name} has {len(names)} names for {size}: pass one each.")
-        return cls(weights, queries=queries, keys=keys).plot(ax=ax, **options)
+        return cls(weights, queries=queries, keys=keys).plot(ax=ax, **kwargs)
 
     @classmethod
-    def from_estimator(cls, estimator, X=None, y=None, *, ax=None, **options):
+    @named
+    def from_estimator(cls, estimator, X=None, y=None, *, ax=None, **kwargs):
         """Draw the weights of a fitted estimator.
 
         Parameters
@@ -129,13 +137,13 @@ and n_heads before them
         estimator : estimator
             With `attention_maps` or `smoother_matrix`, or a pipeline that ends with one.
         X : array-like, default=None
-            Of a smoother the queries. Of others one row, sequence or text, as a list of it, or
-            what a forecaster takes.
+            Of a smoother the queries, which the index of a data frame names. Of others one
+            row, sequence or text, as a list of it. A forecaster alone can do without.
         y : list, default=None
-            Of a translator the one target; None stands for its prediction.
+            Of a translator the one target; None stands for its prediction. Else ignored.
         ax : Axes or array of Axes, default=None
             Where to draw; None makes a figure.
-        **options
+        **kwargs
             For :meth:`plot`.
 
         Returns
@@ -144,11 +152,16 @@ and n_heads before them
         """
         model, rows = last_step(estimator, X)
         if hasattr(model, "smoother_matrix"):
-            return cls.from_weights(model.smoother_matrix(rows), ax=ax, **options)
+            _need(X, "pass queries, such as the training rows")
+            weights = model.smoother_matrix(rows)
+            return cls.from_weights(weights, queries=row_names(X), ax=ax, **kwargs)
         if not hasattr(model, "attention_maps"):
             raise ValueError(
-                f"{type(model).__name__} has no attention: pass a smoother or a transformer."
+                f"estimator is {type(model).__name__}, which has no attention: pass a "
+                "smoother or a transformer."
             )
+        if not hasattr(model, "observed_"):
+            _need(X, "pass the row, sequence or text whose attention is drawn")
         if hasattr(model, "target_vocabulary_"):
             y = model.predict(rows) if y is None else y
             weights = model.attention_maps(rows, y)
@@ -163,8 +176,9 @@ and n_heads before them
             queries = keys = _names_of_tokens(model, rows, weights)
         if len(weights) != 1:
             raise ValueError(f"X has {len(weights)} rows: pass one, to draw its attention.")
-        return cls.from_weights(weights[0], queries=queries, keys=keys, ax=ax, **options)
+        return cls.from_weights(weights[0], queries=queries, keys=keys, ax=ax, **kwargs)
 
+    @named
     def plot(self, ax=None, *, layer=None, head=None, rollout=False):
         """Draw.
 
@@ -181,6 +195,7 @@ and n_heads before them
         -------
         self : AttentionMapDisplay
         """
+        check_flag("rollout", rollout)
         shown, named = self._shown(layer, head, rollout)
         n_rows, n_columns = len(shown), len(shown[0])
         alone = n_rows == n_columns == 1
@@ -199,9 +214,9 @@ and n_heads before them
                     image = own.imshow(weights, aspect="auto", interpolation="none", **colors)
                     own.spines[:].set_visible(False)
                     if named and not alone:
-                        own.set_title(named[i][j], fontsize="small", fontweight="normal")
-                    _label(own.xaxis, self.keys, "key" if last else None)
-                    _label(own.yaxis, self.queries, None if j else "query")
+                        write_title(own, named[i][j])
+                    _label(own.xaxis, self.keys, weights.shape[1], "key" if last else None)
+                    _label(own.yaxis, self.queries, len(weights), None if j else "query")
             if alone and named:
                 axes[0, 0].set_title(named[0][0])
             bar = axes[0, 0].figure.colorbar(image, ax=axes, label="weight")
@@ -224,20 +239,18 @@ and n_heads before them
         return weights[np.ix_(*numbers)], names
 
 
-def _label(axis, names, title):
-    """Names along an axis where there is room for them; nothing along inner ones."""
-    axis.set_tick_params(length=0)
+def _need(X, remedy):
+    if X is None:
+        raise ValueError(f"X=None: {remedy}.")
+
+
+def _label(axis, names, size, title):
+    """Names, or numbers, along an axis; nothing along inner ones."""
     if title is None:
         axis.set_ticks([])
         return
     axis.set_label_text(title)
-    if names is None or len(names) > _MOST_LABELS:
-        return
-    room = len(names) * (max(map(len, names)) + 1)
-    long = axis.axis_name == "x" and room > _MOST_LABELS
-    axis.set_ticks(
-        range(len(names)), names, fontsize="small", rotation="vertical" if long else None
-    )
+    write_names(axis, size if names is None else names)
 
 
 def _tokens(state, sequence, *, first=None, last=None):

@@ -3,8 +3,9 @@
 import numpy as np
 import pandas as pd
 
+from ._errors import named
 from ._series import place_of, plain_times
-from ._style import BLUE, GREY, INK, canvas, write_dates
+from ._style import BLUE, GREY, INK, canvas, write_dates, write_legend
 
 
 class BacktestDisplay:
@@ -46,31 +47,44 @@ class BacktestDisplay:
         self.errors_ = missed.groupby(table["fold"]).mean()
 
     @classmethod
+    @named
     def from_estimator(
-        cls, forecaster, X, y=None, *, cv=5, refit=False, coverage=0.9, series=None, ax=None
-    ):
+        cls, estimator, X=None, y=None, *, cv=5, refit=False, coverage=0.9, series=None,
+        ax=None, **kwargs,
+    ):  # fmt: skip
         """Draw a backtest of a forecaster, which need not be fitted.
 
         Parameters
         ----------
-        forecaster : KernelForecaster or TransformerForecaster
+        estimator : KernelForecaster or TransformerForecaster
             Is not changed.
         X, y, cv, refit, coverage
-            As for `backtest`.
+            As for `backtest`. A series, or features and a series, are needed.
         series : object, default=None
             Which series, by its name; None is for the only one.
         ax : Axes, default=None
             Where to draw; None makes a figure.
+        **kwargs
+            For :meth:`plot`.
 
         Returns
         -------
         display : BacktestDisplay
         """
-        table = forecaster.backtest(X, y, cv=cv, refit=refit, coverage=coverage)
-        return cls.from_predictions(table, series=series, ax=ax)
+        if not hasattr(estimator, "backtest") or isinstance(estimator, type):
+            kind = estimator if isinstance(estimator, type) else type(estimator)
+            raise ValueError(
+                f"estimator is {kind.__name__}, which has no backtest: pass a forecaster, "
+                "KernelForecaster(...) or TransformerForecaster(...)."
+            )
+        if X is None:
+            raise ValueError("X=None: pass the series, or its features as X and it as y.")
+        table = estimator.backtest(X, y, cv=cv, refit=refit, coverage=coverage)
+        return cls.from_predictions(table, series=series, ax=ax, **kwargs)
 
     @classmethod
-    def from_predictions(cls, table, *, series=None, ax=None):
+    @named
+    def from_predictions(cls, table, *, series=None, ax=None, **kwargs):
         """Draw what `backtest` has returned.
 
         Parameters
@@ -81,19 +95,32 @@ class BacktestDisplay:
             Which series, by its name; None is for the only one.
         ax : Axes, default=None
             Where to draw; None makes a figure.
+        **kwargs
+            For :meth:`plot`.
 
         Returns
         -------
         display : BacktestDisplay
         """
+        lacking = {"fold", "time", "forecast", "actual"}.difference(
+            getattr(table, "columns", [])
+        )
+        if lacking:
+            raise ValueError(
+                f"table of type {type(table).__name__} has no columns {sorted(lacking)}: pass "
+                "what backtest returns."
+            )
         if "series" in table:
             names = table["series"].unique().tolist()
             series = names[place_of(series, names)]
             table = table[table["series"] == series]
-        return cls(table, name=series).plot(ax=ax)
+        return cls(table, name=series).plot(ax=ax, **kwargs)
 
+    @named
     def plot(self, ax=None):
         """Draw.
+
+        Above the beginning of each fold is its mean absolute error.
 
         Parameters
         ----------
@@ -105,6 +132,7 @@ class BacktestDisplay:
         self : BacktestDisplay
         """
         ends = [name for name in self.table if str(name).startswith("lower_")]
+        starts = []
         with canvas(self, ax, size=(7.6, 3.8)) as ax:
             for number, (fold, own) in enumerate(self.table.groupby("fold")):
                 own = own.sort_values("time")
@@ -119,15 +147,16 @@ class BacktestDisplay:
                 named = [None, None] if number else ["what happened", "forecast"]
                 ax.plot(time, own["actual"], color=INK, lw=1.2, label=named[0])
                 ax.plot(time, own["forecast"], color=BLUE, lw=2, label=named[1])
+                starts.append((fold, time[0]))
+            top = ax.get_ylim()[1]
+            for fold, start in starts:
                 ax.annotate(
-                    f"{self.errors_[fold]:.3g}", (time[0], 1), (3, -2), color=GREY, va="top",
-                    xycoords=("data", "axes fraction"), textcoords="offset points",
-                    fontsize="small",
+                    f"{self.errors_[fold]:.3g}", (start, top), (3, 1), color=GREY,
+                    textcoords="offset points", fontsize="small",
                 )  # fmt: skip
-            mean = float(np.mean(self.errors_))
-            ax.set_title(f"mean absolute error {mean:.3g}, and of each fold")
+            ax.set_title(f"mean absolute error {float(np.mean(self.errors_)):.3g}")
             ax.set_ylabel("" if self.name is None else str(self.name))
             ax.margins(x=0.01)
-            ax.legend(loc="best")
+            write_legend(ax, lines=1)
             write_dates(ax, time)
         return self

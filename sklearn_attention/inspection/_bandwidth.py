@@ -3,8 +3,9 @@
 import numpy as np
 
 from .._validation import check_positive
+from ._errors import named
 from ._pipelines import last_step
-from ._style import BLUE, GREY, INK, canvas, write_plainly
+from ._style import BLUE, COLORS, GREY, INK, canvas, write_legend, write_plainly
 
 # Degrees of freedom that are marked where the axis has room for them.
 _MARKS = np.outer(10.0 ** np.arange(7), [1, 2, 5]).ravel()
@@ -53,7 +54,8 @@ class BandwidthDisplay:
         self.criterion = criterion
 
     @classmethod
-    def from_estimator(cls, estimator, *, ax=None, **options):
+    @named
+    def from_estimator(cls, estimator, X=None, y=None, *, ax=None, **kwargs):
         """Draw the search of a fitted smoother.
 
         Parameters
@@ -61,9 +63,11 @@ class BandwidthDisplay:
         estimator : NadarayaWatsonRegressor, LocalPolynomialRegressor, \
 NadarayaWatsonClassifier, NadarayaWatsonCV or LocalPolynomialCV
             It has searched one factor for all features.
+        X, y : None
+            Ignored; all displays have them.
         ax : Axes, default=None
             Where to draw; None makes a figure.
-        **options
+        **kwargs
             For :meth:`plot`.
 
         Returns
@@ -84,14 +88,17 @@ NadarayaWatsonClassifier, NadarayaWatsonCV or LocalPolynomialCV
             searches = {estimator.bandwidth: tried | {"bandwidth": bandwidths}}
             criterion = estimator.bandwidth
         else:
+            given = getattr(estimator, "bandwidth", None)
+            given = "" if given is None else f"(bandwidth={given!r})"
             raise ValueError(
-                f"{type(estimator).__name__}(bandwidth={estimator.bandwidth!r}) has not "
-                "searched one factor for all features: use bandwidth='penalized-loo', 'loo', "
-                "'gcv' or 'aicc', and per_feature=False."
+                f"estimator is {type(estimator).__name__}{given}, which has not searched one "
+                "factor for all features: pass a smoother with bandwidth='penalized-loo', "
+                "'loo', 'gcv' or 'aicc', and per_feature=False."
             )
         display = cls(searches, bandwidth=float(estimator.bandwidth_[0]), criterion=criterion)
-        return display.plot(ax=ax, **options)
+        return display.plot(ax=ax, **kwargs)
 
+    @named
     def plot(self, ax=None, *, tolerance=0.01):
         """Draw.
 
@@ -111,24 +118,26 @@ NadarayaWatsonClassifier, NadarayaWatsonCV or LocalPolynomialCV
         with canvas(self, ax) as ax:
             alone = len(self.searches) == 1
             lowest = min(np.nanmin(own["criterion"]) for own in self.searches.values())
-            for name, own in self.searches.items():
+            for number, (name, own) in enumerate(self.searches.items()):
                 order = np.argsort(own["bandwidth"])
                 h, values = own["bandwidth"][order], np.asarray(own["criterion"])[order]
-                ax.plot(h, values, marker=".", ms=4, lw=1.8, label=None if alone else name)
+                style = {"color": COLORS[number % len(COLORS)], "marker": ".", "ms": 4}
+                ax.plot(h, values, lw=1.8, label=None if alone else name, **style)
             self.flat_ = self._shade(ax, lowest, tolerance)
             ax.axvline(self.bandwidth, color=INK, lw=1, ls="--")
+            low, high = self._limits(lowest)
             ax.annotate(
-                f"h = {self.bandwidth:.3g}", (self.bandwidth, 0.97), rotation=90, ha="right",
-                va="top", xycoords=("data", "axes fraction"), xytext=(-3, 0),
-                textcoords="offset points", color=INK, fontsize="small",
+                f"h = {self.bandwidth:.3g}", (self.bandwidth, high), rotation=90, ha="right",
+                va="top", xytext=(-3, -3), textcoords="offset points", color=INK,
+                fontsize="small",
             )  # fmt: skip
             ax.set(xscale="log", xlabel="bandwidth", ylabel=f"{self.criterion} criterion")
-            ax.set_ylim(*self._limits(lowest))
+            ax.set_ylim(low, high)
             write_plainly(ax.xaxis)
             if alone:
                 _mark_degrees_of_freedom(ax, *self.searches.values())
             else:
-                ax.legend()
+                write_legend(ax)
         return self
 
     def _shade(self, ax, lowest, tolerance):

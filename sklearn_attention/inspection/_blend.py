@@ -4,8 +4,9 @@ import numpy as np
 import pandas as pd
 
 from .._validation import check_positive
+from ._errors import named
 from ._pipelines import last_step
-from ._style import BLUE, INK, canvas
+from ._style import BLUE, INK, canvas, write_bars
 
 
 class BlendDisplay:
@@ -39,7 +40,8 @@ class BlendDisplay:
         self.weights = weights
 
     @classmethod
-    def from_estimator(cls, estimator, *, ax=None, **options):
+    @named
+    def from_estimator(cls, estimator, X=None, y=None, *, ax=None, **kwargs):
         """Draw the weights of a fitted estimator.
 
         Parameters
@@ -47,9 +49,11 @@ class BlendDisplay:
         estimator : TransformerForecaster, TransformerRegressor, TransformerClassifier, \
 KernelAttentionRegressor or KernelAttentionClassifier
             Fitted.
+        X, y : None
+            Ignored; all displays have them.
         ax : Axes, default=None
             Where to draw; None makes a figure.
-        **options
+        **kwargs
             For :meth:`plot`.
 
         Returns
@@ -75,11 +79,13 @@ KernelAttentionRegressor or KernelAttentionClassifier
             )
         else:
             raise ValueError(
-                f"{type(estimator).__name__} blends nothing: pass TransformerForecaster, "
-                "TransformerRegressor, KernelAttentionRegressor or a classifier of these."
+                f"estimator is {type(estimator).__name__}, which blends nothing: pass "
+                "TransformerForecaster, TransformerRegressor, KernelAttentionRegressor or a "
+                "classifier of these."
             )
-        return cls(weights).plot(ax=ax, **options)
+        return cls(weights).plot(ax=ax, **kwargs)
 
+    @named
     def plot(self, ax=None, *, most=15):
         """Draw.
 
@@ -103,9 +109,7 @@ KernelAttentionRegressor or KernelAttentionClassifier
                 for place, name in enumerate(means.index):
                     own = self.weights[name]
                     ax.plot(own, np.full(len(own), place), "|", color=INK, alpha=0.4, ms=9)
-            ax.set_yticks(range(len(means)), means.index)
-            ax.tick_params(axis="y", length=0)
-            ax.invert_yaxis()
+            write_bars(ax, [str(name) for name in means.index])
             ax.axvline(0, color=INK, lw=0.8)
             ax.set_xlabel("weight")
         return self

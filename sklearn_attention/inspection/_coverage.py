@@ -2,9 +2,10 @@
 
 import numpy as np
 from scipy.stats import binom
-from sklearn.utils.validation import check_is_fitted
 
 from .._validation import check_probabilities
+from ._errors import named
+from ._pipelines import check_fitted
 from ._style import BLUE, GREY, canvas
 
 _LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
@@ -47,7 +48,8 @@ class CoverageDisplay:
         self.coverage, self.actual, self.n_samples = coverage, actual, n_samples
 
     @classmethod
-    def from_estimator(cls, estimator, X, y=None, *, coverage=_LEVELS, ax=None):
+    @named
+    def from_estimator(cls, estimator, X=None, y=None, *, coverage=_LEVELS, ax=None, **kwargs):
         """Draw the coverage of the intervals of an estimator.
 
         Parameters
@@ -62,30 +64,41 @@ class CoverageDisplay:
             Probabilities, between 0 and 1.
         ax : Axes, default=None
             Where to draw; None makes a figure.
+        **kwargs
+            For :meth:`plot`.
 
         Returns
         -------
         display : CoverageDisplay
         """
         levels = check_probabilities("coverage", coverage)
-        if hasattr(estimator, "backtest"):
+        if X is None:
+            raise ValueError(
+                "X=None: pass rows that were not fitted, and y, their targets; of a forecaster "
+                "its series."
+            )
+        if hasattr(estimator, "backtest") and not isinstance(estimator, type):
             table = estimator.backtest(X, y, coverage=levels.tolist())
             ends = [
                 table[[f"lower_{100 * level:g}", f"upper_{100 * level:g}"]].to_numpy()
                 for level in levels
             ]
-            return cls(levels, _shares(table["actual"].to_numpy(), ends)).plot(ax=ax)
-        check_is_fitted(estimator)
+            shares = _shares(table["actual"].to_numpy(), ends)
+            return cls(levels, shares).plot(ax=ax, **kwargs)
+        check_fitted(estimator)
         if not hasattr(estimator, "predict_interval"):
             raise ValueError(
-                f"{type(estimator).__name__} has no intervals: pass an estimator with "
-                "predict_interval, or use CoverageDisplay.from_predictions."
+                f"estimator is {type(estimator).__name__}, which has no intervals: pass one "
+                "with predict_interval, or use CoverageDisplay.from_predictions."
             )
+        if y is None:
+            raise ValueError("y=None: pass the targets of X.")
         intervals = [estimator.predict_interval(X, coverage=level) for level in levels]
-        return cls.from_predictions(y, intervals, levels, ax=ax)
+        return cls.from_predictions(y, intervals, levels, ax=ax, **kwargs)
 
     @classmethod
-    def from_predictions(cls, y, intervals, coverage, *, ax=None):
+    @named
+    def from_predictions(cls, y, intervals, coverage, *, ax=None, **kwargs):
         """Draw the coverage of given intervals.
 
         Parameters
@@ -98,6 +111,8 @@ class CoverageDisplay:
             What they promise, between 0 and 1.
         ax : Axes, default=None
             Where to draw; None makes a figure.
+        **kwargs
+            For :meth:`plot`.
 
         Returns
         -------
@@ -105,13 +120,16 @@ class CoverageDisplay:
         """
         levels = check_probabilities("coverage", coverage)
         y, intervals = np.asarray(y), np.asarray(intervals)
-        if intervals.shape != (len(levels), *y.shape, 2) or y.ndim != 1:
+        if y.ndim != 1:
+            raise ValueError(f"y has shape {y.shape}: pass one output, (n_samples,).")
+        if intervals.shape != (len(levels), len(y), 2):
             raise ValueError(
                 f"intervals has shape {intervals.shape}: pass (n_levels, n_samples, 2), here "
-                f"({len(levels)}, {len(y)}, 2), for y of one output."
+                f"({len(levels)}, {len(y)}, 2)."
             )
-        return cls(levels, _shares(y, intervals), n_samples=len(y)).plot(ax=ax)
+        return cls(levels, _shares(y, intervals), n_samples=len(y)).plot(ax=ax, **kwargs)
 
+    @named
     def plot(self, ax=None):
         """Draw.
 

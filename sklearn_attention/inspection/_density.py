@@ -3,7 +3,9 @@
 import numpy as np
 import pandas as pd
 
+from .._partitions import is_partitioned
 from .._validation import check_positive
+from ._errors import named
 from ._grid import feature_names
 from ._pipelines import last_step
 from ._style import BLUE, GREY, INK, WEIGHTS, canvas
@@ -27,7 +29,7 @@ class DensityDisplay:
     density : ndarray of shape (n_places,) or (n_places_y, n_places_x)
         The density there.
     points : ndarray of shape (n_samples, 1) or (n_samples, 2)
-        The data.
+        Rows to mark.
     names : list of str
         Of the axes.
     levels : ndarray or None, default=None
@@ -43,7 +45,8 @@ class DensityDisplay:
     Notes
     -----
     A region of highest density that holds a share of the distribution is where the density is
-    at least the quantile, at one less that share, of the densities at the training rows [1]_.
+    at least the quantile, at one less that share, of the densities at the training rows [1]_,
+    or at those of X where the training rows are in Dask.
 
     References
     ----------
@@ -66,17 +69,26 @@ class DensityDisplay:
         self.levels, self.quantiles = levels, quantiles
 
     @classmethod
-    def from_estimator(cls, estimator, *, grid_resolution=100, ax=None):
+    @named
+    def from_estimator(
+        cls, estimator, X=None, y=None, *, grid_resolution=100, ax=None, **kwargs
+    ):
         """Draw a fitted density.
 
         Parameters
         ----------
         estimator : ProductKernelDensity or ConditionalKernelDensity
             Of one or two numeric features; conditional of one.
+        X : array-like or data frame of shape (n_samples, n_features), default=None
+            Rows to mark, and the range to draw; None is for the training rows.
+        y : array-like of shape (n_samples,), default=None
+            Of a conditional density the targets of X, else ignored.
         grid_resolution : int, default=100
             Places along each axis.
         ax : Axes, default=None
             Where to draw; None makes a figure.
+        **kwargs
+            For :meth:`plot`.
 
         Returns
         -------
@@ -87,23 +99,28 @@ class DensityDisplay:
         ValueError
             If there are more features, or categories.
         """
-        estimator, _ = last_step(estimator)
+        estimator, rows = last_step(estimator, X)
         check_positive("grid_resolution", grid_resolution, integer=True)
         conditional = hasattr(estimator, "target_bandwidth_")
-        n_features = estimator.n_features_in_
-        if not hasattr(estimator, "score_samples"):
+        if not hasattr(estimator, "score_samples") or not hasattr(estimator, "columns_"):
             raise ValueError(
-                f"{type(estimator).__name__} is no density: pass ProductKernelDensity or "
-                "ConditionalKernelDensity."
+                f"estimator is {type(estimator).__name__}, which is no density: pass "
+                "ProductKernelDensity or ConditionalKernelDensity."
             )
+        n_features = estimator.n_features_in_
         if estimator.columns_.categorical or n_features > 2 - conditional:
             raise ValueError(
-                f"The density has {n_features} features, {len(estimator.columns_.categorical)} "
+                f"estimator has {n_features} features, {len(estimator.columns_.categorical)} "
                 f"of them categories: pass one of {2 - conditional} numeric features at most."
             )
-        draw = _conditional if conditional else _joint
-        return cls(*draw(estimator, grid_resolution)).plot(ax=ax)
+        if conditional:
+            points, name = _pairs(estimator, rows, y)
+            found = _conditional(estimator, points, name, grid_resolution)
+        else:
+            found = _joint(estimator, _points(estimator, rows), grid_resolution)
+        return cls(*found).plot(ax=ax, **kwargs)
 
+    @named
     def plot(self, ax=None):
         """Draw.
 
@@ -153,26 +170,53 @@ class DensityDisplay:
         ax.legend()
 
 
-def _joint(estimator, n_places):
+def _points(estimator, rows):
+    """Rows to mark, (n, n_features), of training where none are passed."""
+    if rows is not None:
+        return estimator._read_rows(rows, np.float64)
+    if is_partitioned(estimator.keys_):
+        raise ValueError(
+            f"X=None, but {type(estimator).__name__} has its rows in Dask: pass those to be "
+            "marked, such as a sample."
+        )
+    return estimator.keys_.astype(np.float64)
+
+
+def _pairs(estimator, rows, y):
+    """Rows of one feature to mark beside their targets, (n, 2), and what these are called."""
+    if (rows is None) != (y is None):
+        given, lacking = ("y", "X") if rows is None else ("X", "y")
+        raise ValueError(f"{lacking}=None, but {given} is given: pass both, or none.")
+    x = _points(estimator, rows)[:, 0]
+    values = np.asarray(estimator.values_ if y is None else y, dtype=np.float64)
+    if values.shape != x.shape:
+        raise ValueError(
+            f"y has shape {values.shape}, but X has {len(x)} rows: pass a target for each."
+        )
+    return np.column_stack([x, values]), str(getattr(y, "name", None) or "y")
+
+
+def _joint(estimator, points, n_places):
     """Grid, density, points, names and levels of the density of features."""
-    keys, widths = estimator.keys_.astype(np.float64), 3 * estimator.bandwidth_
-    ends = zip(keys.min(axis=0) - widths, keys.max(axis=0) + widths, strict=True)
+    widths = 3 * estimator.bandwidth_
+    ends = zip(points.min(axis=0) - widths, points.max(axis=0) + widths, strict=True)
     grid = [np.linspace(*own, n_places) for own in ends]
     places = np.column_stack([own.ravel() for own in np.meshgrid(*grid)])
     density = np.exp(estimator.score_samples(_like(estimator, places)))
     names = feature_names(estimator)
     if len(grid) == 1:
-        return grid, density, keys, [*names, "density"]
+        return grid, density, points, [*names, "density"]
+    keys, weights = points, None
+    if not is_partitioned(estimator.keys_):
+        keys, weights = estimator.keys_.astype(np.float64), estimator.key_weights_
     own = np.exp(estimator.score_samples(_like(estimator, keys)))
-    levels = np.quantile(
-        own, 1 - np.array(_SHARES), weights=estimator.key_weights_, method="inverted_cdf"
-    )
-    return grid, density.reshape(n_places, n_places), keys, names, levels
+    levels = np.quantile(own, 1 - np.array(_SHARES), weights=weights, method="inverted_cdf")
+    return grid, density.reshape(n_places, n_places), points, names, levels
 
 
-def _conditional(estimator, n_places):
+def _conditional(estimator, points, name, n_places):
     """Grid, density, points, names, levels and quantiles of a conditional density."""
-    x, y = estimator.keys_[:, 0].astype(np.float64), estimator.values_.astype(np.float64)
+    x, y = points.T
     width = 3 * float(np.max(estimator.target_bandwidth_))
     grid = [
         np.linspace(x.min(), x.max(), n_places),
@@ -181,9 +225,9 @@ def _conditional(estimator, n_places):
     along, across = np.meshgrid(*grid)
     found = estimator.score_samples(_like(estimator, along.reshape(-1, 1)), across.ravel())
     quantiles = estimator.predict_quantiles(_like(estimator, grid[0][:, None]), _QUANTILES)
-    names = [*getattr(estimator, "feature_names_in_", ["x"]), "y"]
+    names = [*getattr(estimator, "feature_names_in_", ["x"]), name]
     density = np.exp(found).reshape(n_places, n_places)
-    return grid, density, np.column_stack([x, y]), names, None, quantiles
+    return grid, density, points, names, None, quantiles
 
 
 def _like(estimator, places):

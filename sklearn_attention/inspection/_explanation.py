@@ -1,11 +1,16 @@
 """Where a prediction comes from."""
 
 import numpy as np
+import pandas as pd
 from sklearn.base import is_classifier
+from sklearn.utils.validation import _num_samples
 
 from .._validation import check_positive
+from ._errors import named
+from ._grid import row_names
 from ._pipelines import last_step
-from ._style import BLUE, GREY, INK, ORANGE, canvas
+from ._series import forecast_of, place_of
+from ._style import BLUE, GREY, INK, ORANGE, canvas, write_bars
 
 
 class ExplanationDisplay:
@@ -13,7 +18,8 @@ class ExplanationDisplay:
 
     Make one by :meth:`from_estimator`. A prediction is a baseline and the sum of what each row
     adds to it: its weight times the difference of its target from the baseline. Each bar begins
-    where the one above ends.
+    where the one above ends. Those that are not named have two bars, for all that raise the
+    prediction and all that lower it, since they may move it much and cancel.
 
     Parameters
     ----------
@@ -27,14 +33,25 @@ class ExplanationDisplay:
         What is explained.
     baseline : float
         Where the bars begin, such as the mean of all targets.
+    others : tuple of two ndarray of shape (n_others,), default=((), ())
+        Weights and values of those that are not named.
     name : str, default="prediction"
         What the axis is called.
+    remainder : str, default="remainder"
+        What the part of no row is called.
 
     Attributes
     ----------
     contributions_ : ndarray of shape (k + 1,)
-        What each adds to the baseline, and last what all others add: with the baseline they
-        sum to the prediction.
+        What each adds to the baseline, and last what everything else adds: with the baseline
+        they sum to the prediction.
+    others_ : ndarray of shape (2,)
+        What those that are not named add upwards, and downwards.
+    remainder_ : float
+        What no row adds, such as boosted trees, or logarithms that are averaged in the place
+        of forecasts: the last contribution is the sum of `others_` and this.
+    weight_share_ : float
+        Share of those named in the sum of all absolute weights.
     figure_ : Figure
     ax_ : Axes
 
@@ -48,16 +65,32 @@ class ExplanationDisplay:
     >>> display = ExplanationDisplay.from_estimator(model, X[-1:], k=3)
     >>> display.contributions_.round(1)
     array([-28. , -10.6,  -2.1, -25.1])
+    >>> display.others_.round(1)
+    array([  2.3, -27.4])
     """
 
-    def __init__(self, labels, weights, values, *, prediction, baseline, name="prediction"):
+    def __init__(
+        self, labels, weights, values, *, prediction, baseline, others=((), ()),
+        name="prediction", remainder="remainder",
+    ):  # fmt: skip
         self.labels, self.weights, self.values = labels, weights, values
-        self.prediction, self.baseline, self.name = prediction, baseline, name
+        self.prediction, self.baseline, self.others = prediction, baseline, others
+        self.name, self.remainder = name, remainder
         known = np.asarray(weights) * (np.asarray(values) - baseline)
         self.contributions_ = np.append(known, prediction - baseline - known.sum())
+        rest = np.asarray(others, dtype=np.float64)
+        moves = rest[0] * (rest[1] - baseline)
+        self.others_ = np.array([moves[moves > 0].sum(), moves[moves < 0].sum()])
+        self.remainder_ = float(self.contributions_[-1] - self.others_.sum())
+        size, total = np.abs(weights).sum(), np.abs(rest[0]).sum() + np.abs(weights).sum()
+        self.weight_share_ = float(size / total) if total > 0 else 0.0
 
     @classmethod
-    def from_estimator(cls, estimator, X=None, *, k=10, step=1, labels=None, ax=None):
+    @named
+    def from_estimator(
+        cls, estimator, X=None, y=None, *, k=10, step=1, series=None, labels=None, ax=None,
+        **kwargs,
+    ):  # fmt: skip
         """Draw the explanation of one prediction.
 
         Parameters
@@ -65,15 +98,23 @@ class ExplanationDisplay:
         estimator : regressor or TransformerForecaster
             Fitted, with a method `explain`, or a fitted pipeline that ends with one.
         X : array-like or data frame of shape (1, n_features), default=None
-            The row that is explained. Of a forecaster what `explain` takes; one series.
+            The row that is explained, which the index of a data frame names. Of a forecaster
+            what `explain` takes, None for the steps after the end of the series.
+        y : None
+            Ignored; all displays have it.
         k : int, default=10
             How many rows or candidates to show; at most all there are.
         step : int, default=1
             Of a forecaster, the step ahead that is explained.
-        labels : array-like of shape (n_samples,), default=None
-            Names of the training rows; their numbers if None.
+        series : object, default=None
+            Of a forecaster of several series, which, by its name.
+        labels : array-like of shape (n_samples,) or data frame, default=None
+            Names of the training rows, or a data frame of them, whose index names them; their
+            numbers if None.
         ax : Axes, default=None
             Where to draw; None makes a figure.
+        **kwargs
+            For :meth:`plot`.
 
         Returns
         -------
@@ -87,45 +128,74 @@ class ExplanationDisplay:
         check_positive("k", k, integer=True)
         model, rows = last_step(estimator, X)
         if hasattr(model, "candidate_weights_"):
-            return cls._of_forecaster(model, rows, k, step).plot(ax=ax)
+            if labels is not None:
+                raise ValueError("labels are of rows, which a forecaster has not: pass None.")
+            return cls._of_forecaster(model, rows, k, step, series).plot(ax=ax, **kwargs)
         if not hasattr(model, "explain") or is_classifier(model) or hasattr(model, "horizon"):
             raise ValueError(
-                f"{type(model).__name__} does not explain a number by the rows it comes from: "
-                "pass a smoother, KernelAttentionRegressor or TransformerForecaster."
+                f"estimator is {type(model).__name__}, which does not explain a number by the "
+                "rows it comes from: pass a smoother, KernelAttentionRegressor or "
+                "TransformerForecaster."
             )
-        indices, weights, values = model.explain(rows, k=k)
-        if values.shape[0] != 1 or values.ndim != 2:
+        if X is None:
+            raise ValueError("X=None: pass the row that is explained, such as X_test[:1].")
+        if _num_samples(rows) != 1:
+            raise ValueError(f"X has {_num_samples(rows)} rows: pass one row, such as X[:1].")
+        if model.values_.ndim != 1:
             raise ValueError(
-                f"the explanation has shape {values.shape}: pass one row as X, and a model of "
-                "one output."
+                f"estimator is {type(model).__name__} with {model.values_.shape[1]} outputs: "
+                "pass one of one output."
             )
+        (indices,), (weights,), (values,) = model.explain(rows, k=len(model.keys_))
         mean = float(np.average(model.values_, weights=model.key_weights_))
-        named = [f"row {i}" if labels is None else str(labels[i]) for i in indices[0]]
+        options = {}
+        if getattr(model, "boosting_share_", 0):
+            # What trees are stacked with is a multiple of the kernel part.
+            weights = weights * model._stacking[0, 0]
+            options["remainder"] = "boosted trees"
+        row = row_names(X)
+        if row is not None:
+            options["name"] = f"prediction of {row[0]}"
         prediction = float(np.ravel(model.predict(rows))[0])
-        display = cls(named, weights[0], values[0], prediction=prediction, baseline=mean)
-        return display.plot(ax=ax)
+        if not np.isfinite(prediction):
+            raise ValueError(
+                f"the prediction of X is {prediction}, since no training row is near: pass "
+                "another row, or fit with empty='nearest'."
+            )
+        return cls(
+            _names_of_rows(labels, model, indices, k), weights[:k], values[:k],
+            others=(weights[k:], values[k:]), prediction=prediction, baseline=mean, **options,
+        ).plot(ax=ax, **kwargs)  # fmt: skip
 
     @classmethod
-    def _of_forecaster(cls, forecaster, X, k, step):
+    def _of_forecaster(cls, forecaster, X, k, step, series):
         horizon = forecaster.horizon_
         if not 1 <= check_positive("step", step, integer=True) <= horizon:
             raise ValueError(f"step={step} is not within the horizon: pass 1 to {horizon}.")
+        panel = forecaster.observed_
+        place = place_of(series, panel.names)
         table = forecaster.explain(X)
-        if "series" in table and table["series"].nunique() > 1:
-            raise ValueError(
-                "X asks for several series: pass a series, or steps of one, to explain one."
-            )
+        if "series" in table:
+            table = table[table["series"] == panel.names[place]]
         values, weights = table[step].to_numpy(), table["weight"].to_numpy()
-        forecast = forecaster.predict(X)
-        ahead = forecast.iloc[step - 1] if hasattr(forecast, "iloc") else forecast[step - 1]
+        forecast = forecast_of(forecaster.predict(X), panel, place).iloc[:, 0]
+        if len(forecast) < step:
+            raise ValueError(f"step={step} is after the last of X: pass 1 to {len(forecast)}.")
+        when = row_names(forecast)[step - 1]
         return cls(
             table["candidate"].tolist()[:k], weights[:k], values[:k],
-            prediction=float(np.ravel(ahead)[0]), baseline=float(values.mean()),
-            name=f"forecast {step} {'step' if step == 1 else 'steps'} ahead",
+            others=(weights[k:], values[k:]), baseline=float(values.mean()),
+            prediction=float(forecast.iloc[step - 1]),
+            name=f"forecast of {when}, {step} {'step' if step == 1 else 'steps'} ahead",
+            remainder="averages of logarithms" if forecaster.log_ else "remainder",
         )  # fmt: skip
 
+    @named
     def plot(self, ax=None):
         """Draw.
+
+        Names say how much weight each has. Of averages these add up to 100 %. Below the axis is
+        `weight_share_`.
 
         Parameters
         ----------
@@ -137,15 +207,26 @@ class ExplanationDisplay:
         self : ExplanationDisplay
         """
         names = [
-            f"{label}   {weight:.0%} of {value:.4g}"
+            f"{label}   {_written(weight, '.0%')} of {_written(value, '.4g')}"
             for label, weight, value in zip(self.labels, self.weights, self.values, strict=True)
         ]
-        rest = 1 - np.sum(self.weights)
-        if abs(rest) > 1e-6 or abs(self.contributions_[-1]) > 1e-6 * abs(self.prediction):
-            names.append(f"all others   {rest:.0%}")
-        moves = self.contributions_[: len(names)]
+        weights, values = np.asarray(self.others, dtype=np.float64)
+        signs = np.sign(weights * (values - self.baseline))
+        moves = self.contributions_[:-1].tolist()
+        for sign, move, way in ((1, self.others_[0], "up"), (-1, self.others_[1], "down")):
+            part = signs == sign
+            if part.any():
+                names.append(
+                    f"{part.sum()} others {way}   {_written(weights[part].sum(), '.0%')}"
+                )
+                moves.append(move)
+        # Sums of many numbers, maybe of single precision, are not exact.
+        if abs(self.remainder_) > 1e-5 * (abs(self.prediction) + np.abs(moves).sum()):
+            names.append(self.remainder)
+            moves.append(self.remainder_)
+        moves = np.array(moves)
         begins = self.baseline + np.cumsum(moves) - moves
-        with canvas(self, ax, size=(6.4, 1.3 + 0.32 * len(names))) as ax:
+        with canvas(self, ax, size=(6.4, 1.5 + 0.32 * len(names))) as ax:
             places = np.arange(len(names))
             colors = [BLUE if move >= 0 else ORANGE for move in moves]
             ax.barh(places, moves, left=begins, color=colors, height=0.7)
@@ -153,10 +234,34 @@ class ExplanationDisplay:
             ax.vlines(ends[:-1], places[:-1], places[1:], color=GREY, lw=0.8)
             ax.axvline(self.baseline, color=GREY, lw=1, ls=":", label="baseline")
             ax.axvline(self.prediction, color=INK, lw=1, ls="--", label="prediction")
-            ax.set_yticks(places, names)
-            ax.invert_yaxis()
+            write_bars(ax, names)
             ax.use_sticky_edges = False
-            ax.margins(x=0.05, y=0.02)
-            ax.set(xlabel=self.name, title=f"{self.baseline:.4g} → {self.prediction:.4g}")
-            ax.tick_params(axis="y", length=0)
+            ax.margins(x=0.05)
+            ends = _written(self.baseline, ".4g"), _written(self.prediction, ".4g")
+            ax.set_title(" → ".join(ends))
+            # To the left there is room below the names.
+            ax.set_xlabel(
+                f"{self.name}\n{self.weight_share_:.0%} of absolute weight is named",
+                x=1, ha="right",
+            )  # fmt: skip
         return self
+
+
+def _written(number, form):
+    """A number with a minus as long as a plus."""
+    return f"{number:{form}}".replace("-", "\u2212")
+
+
+def _names_of_rows(labels, model, indices, k):
+    """Names of the k heaviest training rows, of which `indices` has all."""
+    if labels is None:
+        return [f"row {i}" for i in indices[:k]]
+    names = row_names(labels) if isinstance(labels, pd.DataFrame) else list(labels)
+    # Kernel attention remembers no copies, nor rows without weight.
+    exact = len(names) == len(indices) or hasattr(model, "members_")
+    if not exact or len(names) <= indices.max():
+        raise ValueError(
+            f"labels has {len(names)} names, but {indices.max() + 1} rows were fitted: pass a "
+            "name for each of these."
+        )
+    return [str(names[i]) for i in indices[:k]]

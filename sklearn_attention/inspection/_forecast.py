@@ -2,11 +2,12 @@
 
 import numpy as np
 import pandas as pd
-from sklearn.utils.validation import check_is_fitted
 
 from .._validation import check_positive, check_probabilities
-from ._series import place_of, plain_times
-from ._style import BLUE, GREY, INK, ORANGE, canvas, write_dates
+from ._errors import named
+from ._pipelines import check_fitted
+from ._series import forecast_of, place_of, plain_times
+from ._style import BLUE, GREY, INK, ORANGE, canvas, write_dates, write_legend
 
 
 class ForecastDisplay:
@@ -42,7 +43,7 @@ class ForecastDisplay:
     >>> from sklearn_attention.inspection import ForecastDisplay
     >>> series = make_periodic_series("sine", 400)
     >>> model = KernelForecaster(horizon=60, lookback=60).fit(series[:340])
-    >>> display = ForecastDisplay.from_estimator(model, actual=series[340:], n_analogs=3)
+    >>> display = ForecastDisplay.from_estimator(model, y=series[340:], n_analogs=3)
     >>> len(display.forecast), list(display.intervals), len(display.analogs)
     (60, [0.5, 0.8, 0.95], 3)
     """
@@ -54,22 +55,24 @@ class ForecastDisplay:
         self.actual, self.analogs, self.name = actual, analogs, name
 
     @classmethod
+    @named
     def from_estimator(
-        cls, forecaster, X=None, *, series=None, actual=None, coverage=(0.5, 0.8, 0.95),
-        n_past=None, n_analogs=0, ax=None,
+        cls, estimator, X=None, y=None, *, series=None, coverage=(0.5, 0.8, 0.95),
+        n_past=None, n_analogs=0, ax=None, **kwargs,
     ):  # fmt: skip
         """Draw the forecast of a fitted forecaster.
 
         Parameters
         ----------
-        forecaster : KernelForecaster or TransformerForecaster
+        estimator : KernelForecaster or TransformerForecaster
             Fitted.
         X : object, default=None
             What to forecast, as for `predict`.
+        y : Series, DataFrame or array-like, default=None
+            What happened, of a frame in the column of the series. An array begins with the
+            first step of the forecast.
         series : object, default=None
             Which series, by its name; None is for the only one.
-        actual : Series or array-like, default=None
-            What happened. An array begins with the first step of the forecast.
         coverage : float or list of float, default=(0.5, 0.8, 0.95)
             Probabilities of the intervals; an empty list for none.
         n_past : int, default=None
@@ -79,39 +82,45 @@ class ForecastDisplay:
             heaviest of those that end at least `lookback` steps from one another.
         ax : Axes, default=None
             Where to draw; None makes a figure.
+        **kwargs
+            For :meth:`plot`.
 
         Returns
         -------
         display : ForecastDisplay
         """
-        check_is_fitted(forecaster)
+        check_fitted(estimator)
+        if not hasattr(estimator, "observed_"):
+            raise ValueError(
+                f"estimator is {type(estimator).__name__}, which is no forecaster: pass "
+                "KernelForecaster or TransformerForecaster."
+            )
         levels = []
         if np.size(coverage):
             levels = check_probabilities("coverage", coverage).tolist()
-        panel = forecaster.observed_
+        panel = estimator.observed_
         place = place_of(series, panel.names)
-        told = forecaster.predict(X, coverage=levels) if levels else forecaster.predict(X)
-        table = _table(told, panel, place, levels)
+        told = estimator.predict(X, coverage=levels) if levels else estimator.predict(X)
+        table = forecast_of(told, panel, place)
         past = _observed(panel, place)
         n_past = 4 * len(table) if n_past is None else n_past
         check_positive("n_past", n_past, integer=True)
-        if actual is not None and not isinstance(actual, pd.Series):
-            actual = np.ravel(actual)[: len(table)]
-            actual = pd.Series(actual, table.index[: len(actual)])
+        actual = None if y is None else _happened(y, panel.names[place], table.index)
         intervals = {
             level: table.iloc[:, 1 + 2 * i : 3 + 2 * i].set_axis(["lower", "upper"], axis=1)
             for i, level in enumerate(levels)
         }
         analogs = None
         if n_analogs:
-            analogs = _analogs(forecaster, X, panel, place, n_analogs)
+            analogs = _analogs(estimator, X, panel, place, n_analogs)
             n_past = len(past)
         display = cls(
             past.iloc[-n_past:], table.iloc[:, 0], intervals=intervals, actual=actual,
             analogs=analogs, name=panel.names[place],
         )  # fmt: skip
-        return display.plot(ax=ax)
+        return display.plot(ax=ax, **kwargs)
 
+    @named
     def plot(self, ax=None):
         """Draw.
 
@@ -143,33 +152,32 @@ class ForecastDisplay:
             ax.plot(self.forecast, color=BLUE, lw=2, label=label)
             ax.set_ylabel("" if self.name is None else str(self.name))
             ax.margins(x=0.01)
-            ax.legend(loc="best")
+            write_legend(ax)
             write_dates(ax, self.forecast.index)
         return self
+
+
+def _happened(y, name, index):
+    """What happened, as a series at plain times."""
+    if isinstance(y, pd.DataFrame):
+        if y.shape[1] > 1 and name not in y.columns:
+            raise ValueError(
+                f"y has the columns {list(y.columns)[:5]}, none of them the series {name!r}: "
+                "pass a Series."
+            )
+        y = y[name] if name in y.columns else y.iloc[:, 0]
+    if isinstance(y, pd.Series):
+        return y.set_axis(plain_times(y.index))
+    y = np.asarray(y, dtype=np.float64)
+    if y.size != max(y.shape, default=0):
+        raise ValueError(f"y has shape {y.shape}: pass the steps of one series.")
+    y = y.ravel()[: len(index)]
+    return pd.Series(y, index[: len(y)])
 
 
 def _observed(panel, place):
     start, values = panel.starts[place], panel.values[place]
     return pd.Series(values, plain_times(panel.time.between(start, start + len(values))))
-
-
-def _table(told, panel, place, levels):
-    """Forecasts of one series, and ends of its intervals, in columns, at plain times."""
-    name, several = panel.names[place], len(panel.names) > 1
-    if isinstance(told, np.ndarray):
-        end = panel.starts[place] + len(panel.values[place])
-        index = panel.time.between(end, end + len(told))
-        told = pd.DataFrame(told[..., place] if several else told, index)
-    elif "unique_id" in told:
-        told = told[told["unique_id"] == name].set_index("ds").drop(columns="unique_id")
-    elif isinstance(told, dict):
-        told = told[name]
-    elif isinstance(told.index, pd.MultiIndex):
-        told = told.xs(name, level=0)
-    elif several or isinstance(told.columns, pd.MultiIndex):
-        told = told[name]
-    told = pd.DataFrame(told)
-    return told.set_axis(plain_times(told.index), axis=0)
 
 
 def _analogs(forecaster, X, panel, place, k):

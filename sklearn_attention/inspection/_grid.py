@@ -1,4 +1,6 @@
-"""Features of a table by name, and rows that differ in nothing else."""
+"""Features and rows of a table by name, and rows that differ in one feature alone."""
+
+import numbers
 
 import numpy as np
 import pandas as pd
@@ -6,67 +8,50 @@ from sklearn.utils.validation import _check_feature_names_in
 
 
 def feature_names(estimator):
-    """Names of the features of an estimator, "x0", "x1" ... where it was given none.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Fitted.
-
-    Returns
-    -------
-    names : list of str
-    """
+    """Names of the features of a fitted estimator, "x0", "x1" ... where it was given none."""
     return list(map(str, _check_feature_names_in(estimator)))
 
 
+def row_names(X):
+    """Names of rows by the index of a frame or a series; None of what has no index."""
+    if not isinstance(X, pd.DataFrame | pd.Series):
+        return None
+    if isinstance(X.index, pd.MultiIndex):
+        return [", ".join(map(str, levels)) for levels in X.index]
+    return X.index.astype(str).tolist()
+
+
 def _frame(X):
-    return X if isinstance(X, pd.DataFrame) else pd.DataFrame(np.asarray(X))
+    if isinstance(X, pd.DataFrame):
+        return X
+    table = np.asarray(X)
+    if table.ndim != 2:
+        raise ValueError(f"X has shape {table.shape}: pass a table, (n_samples, n_features).")
+    return pd.DataFrame(table)
 
 
 def _place(frame, feature):
-    if feature in frame.columns:
+    if isinstance(feature, str | numbers.Integral) and feature in frame.columns:
         return frame.columns.get_loc(feature)
-    if isinstance(feature, int) and 0 <= feature < frame.shape[1]:
-        return feature
-    raise ValueError(f"feature={feature!r} is not a column of X: pass a position or a name.")
+    if isinstance(feature, numbers.Integral) and 0 <= feature < frame.shape[1]:
+        return int(feature)
+    raise ValueError(
+        f"feature={feature!r} is not a column of X: pass a position, 0 to "
+        f"{frame.shape[1] - 1}, or a name."
+    )
 
 
 def name_of(X, feature):
-    """Name of a feature; "x" for that of an array with a single one.
-
-    Parameters
-    ----------
-    X : array-like or data frame of shape (n_samples, n_features)
-    feature : int or str
-
-    Returns
-    -------
-    name : str
-    """
+    """Name of a feature of a table; "x" for that of an array with a single one."""
     frame = _frame(X)
-    if isinstance(X, pd.DataFrame):
-        return str(frame.columns[_place(frame, feature)])
-    return "x" if frame.shape[1] == 1 else f"x{_place(frame, feature)}"
+    place = _place(frame, feature)
+    if not isinstance(frame.columns, pd.RangeIndex):
+        return str(frame.columns[place])
+    return "x" if frame.shape[1] == 1 else f"x{place}"
 
 
 def column_of(X, feature):
-    """A numeric feature as an array.
-
-    Parameters
-    ----------
-    X : array-like or data frame of shape (n_samples, n_features)
-    feature : int or str
-
-    Returns
-    -------
-    x : ndarray of shape (n_samples,)
-
-    Raises
-    ------
-    ValueError
-        If it is not there, or no number.
-    """
+    """A numeric feature of a table as an array (n_samples,)."""
     column = _frame(X).iloc[:, _place(_frame(X), feature)]
     if not pd.api.types.is_numeric_dtype(column):
         raise ValueError(f"feature={feature!r} is not numeric: pass one that is.")
@@ -74,18 +59,9 @@ def column_of(X, feature):
 
 
 def rows_along(X, feature, grid):
-    """Rows with a feature at given values and the others as usual.
+    """Rows like those of X, with a feature at the places of a grid.
 
-    Parameters
-    ----------
-    X : array-like or data frame of shape (n_samples, n_features)
-    feature : int or str
-    grid : ndarray of shape (n_places,)
-
-    Returns
-    -------
-    rows : array or data frame of shape (n_places, n_features)
-        Like X; others at their medians, categories at the most frequent one.
+    Others are at their medians, categories at the most frequent one.
     """
     frame = _frame(X)
     usual = {}

@@ -3,10 +3,14 @@
 import numpy as np
 
 from .._validation import check_positive
+from ..kernels import Kernel
 from ..kernels._base import as_kernel
+from ._errors import named
 from ._grid import feature_names
 from ._pipelines import last_step
-from ._style import canvas
+from ._style import COLORS, canvas, write_legend
+
+_LINES = "-", "--", ":", "-."
 
 
 class KernelDisplay:
@@ -40,6 +44,7 @@ class KernelDisplay:
         self.keys, self.values, self.xlabel = keys, values, xlabel
 
     @classmethod
+    @named
     def from_kernels(cls, kernels, *, bandwidth=1.0, reach=3.0, query=0.0, ax=None):
         """Draw kernels of one feature.
 
@@ -62,6 +67,8 @@ class KernelDisplay:
         """
         check_positive("bandwidth", bandwidth)
         check_positive("reach", reach)
+        if isinstance(kernels, str | Kernel):
+            raise ValueError(f"kernels={kernels!r} is no list: pass [{kernels!r}].")
         places = np.linspace(-reach, reach, 401)
         values = {}
         for given in kernels:
@@ -72,15 +79,20 @@ class KernelDisplay:
         return cls(bandwidth * places, values).plot(ax=ax)
 
     @classmethod
-    def from_estimator(cls, estimator, *, ax=None):
+    @named
+    def from_estimator(cls, estimator, X=None, y=None, *, ax=None, **kwargs):
         """Draw the kernel of a fitted smoother or density along each numeric feature.
 
         Parameters
         ----------
         estimator : smoother or ProductKernelDensity
             Fitted, with `kernel_`, `bandwidth_` and `keys_`.
+        X, y : None
+            Ignored; all displays have them.
         ax : Axes, default=None
             Where to draw; None makes a figure.
+        **kwargs
+            For :meth:`plot`.
 
         Returns
         -------
@@ -88,11 +100,12 @@ class KernelDisplay:
             Differences are in standard deviations of each feature, the others being equal.
         """
         estimator, _ = last_step(estimator)
-        lacking = [n for n in ("kernel_", "bandwidth_") if not hasattr(estimator, n)]
+        needed = "kernel_", "bandwidth_", "keys_", "columns_"
+        lacking = [name for name in needed if not hasattr(estimator, name)]
         if lacking or hasattr(estimator, "members_"):
             raise ValueError(
-                f"{type(estimator).__name__} has not one kernel with a bandwidth: pass a "
-                "smoother or a density."
+                f"estimator is {type(estimator).__name__}, which has not one kernel with a "
+                "bandwidth: pass a smoother or a density."
             )
         numeric = estimator.columns_.numeric
         names = feature_names(estimator)
@@ -108,8 +121,9 @@ class KernelDisplay:
             found = np.asarray(estimator.kernel_(query[None], keys))[0]
             values[f"{names[j]}, h = {estimator.bandwidth_[j]:.3g}"] = found / np.max(found)
         label = "key - query (standard deviations)"
-        return cls(places, values, xlabel=label).plot(ax=ax)
+        return cls(places, values, xlabel=label).plot(ax=ax, **kwargs)
 
+    @named
     def plot(self, ax=None):
         """Draw.
 
@@ -123,8 +137,11 @@ class KernelDisplay:
         self : KernelDisplay
         """
         with canvas(self, ax) as ax:
-            for name, values in self.values.items():
-                ax.plot(self.keys, values, lw=1.8, label=name)
+            # Of more curves than colours, and of those that lie on others, the lines differ.
+            for number, (name, values) in enumerate(self.values.items()):
+                again, place = divmod(number, len(COLORS))
+                style = {"color": COLORS[place], "ls": _LINES[again % len(_LINES)]}
+                ax.plot(self.keys, values, lw=1.8, label=name, **style)
             ax.set(xlabel=self.xlabel, ylabel="kernel, relative")
-            ax.legend()
+            write_legend(ax)
         return self

@@ -3,16 +3,18 @@
 import numpy as np
 from scipy.linalg import helmert
 
+from ._errors import named
 from ._layer_norm_geometry import layer_norm_decomposition, unselectable_keys
+from ._pipelines import last_step, remembered_rows
 from ._style import BLUE, GREY, INK, RED, canvas
 
 
 class LayerNormDisplay:
     """Keys of three or four numbers after both steps of layer normalisation.
 
-    Make one by :meth:`from_vectors`. Left, keys projected onto the hyperplane orthogonal to
-    (1, ..., 1), a plane or a space. Right, scaled: on a circle of radius √3, or a sphere of
-    radius 2. Crosses are keys that no query gives the largest weight.
+    Make one by :meth:`from_vectors` or :meth:`from_estimator`. Left, keys projected onto the
+    hyperplane orthogonal to (1, ..., 1), a plane or a space. Right, scaled: on a circle of
+    radius √3, or a sphere of radius 2. Crosses are keys that no query gives the largest weight.
 
     Parameters
     ----------
@@ -46,7 +48,34 @@ class LayerNormDisplay:
         self.unselectable = tuple(map(unselectable_keys, (self.projected, self.scaled)))
 
     @classmethod
-    def from_vectors(cls, keys, *, ax=None):
+    @named
+    def from_estimator(cls, estimator, X=None, y=None, *, ax=None, **kwargs):
+        """Draw rows of a fitted estimator as keys.
+
+        Parameters
+        ----------
+        estimator : estimator
+            Of three or four numeric features.
+        X : array-like or data frame of shape (n_samples, n_features), default=None
+            Rows; None is for those that the estimator remembers. Of a pipeline they are drawn
+            as they reach its last step.
+        y : None
+            Ignored; all displays have it.
+        ax : array of two Axes, default=None
+            Where to draw, of four numbers with ``projection="3d"``; None makes a figure.
+        **kwargs
+            For :meth:`plot`.
+
+        Returns
+        -------
+        display : LayerNormDisplay
+        """
+        rows = remembered_rows(estimator)[0] if X is None else last_step(estimator, X)[1]
+        return cls.from_vectors(rows, ax=ax, **kwargs)
+
+    @classmethod
+    @named
+    def from_vectors(cls, keys, *, ax=None, **kwargs):
         """Draw keys.
 
         Parameters
@@ -55,6 +84,8 @@ class LayerNormDisplay:
             Keys.
         ax : array of two Axes, default=None
             Where to draw, of four numbers with ``projection="3d"``; None makes a figure.
+        **kwargs
+            For :meth:`plot`.
 
         Returns
         -------
@@ -71,8 +102,9 @@ class LayerNormDisplay:
                 f"keys has shape {keys.shape}: pass (n_keys, 3) or (n_keys, 4), which can be "
                 "seen."
             )
-        return cls(keys).plot(ax=ax)
+        return cls(keys).plot(ax=ax, **kwargs)
 
+    @named
     def plot(self, ax=None):
         """Draw.
 
@@ -87,12 +119,12 @@ class LayerNormDisplay:
         """
         solid = self.keys.shape[1] == 4
         options = {"projection": "3d"} if solid else {}
-        with canvas(self, ax, size=(8.4, 4.6), grid=(1, 2), **options) as ax:
+        with canvas(self, ax, size=(8.4, 5.0), grid=(1, 2), **options) as ax:
             left, right = ax.flat
             _draw(left, self.projected, self.unselectable[0], "projected")
             _draw(right, self.scaled, self.unselectable[1], "projected and scaled")
             (_draw_sphere if solid else _draw_circle)(right)
-            left.legend(loc="lower left")
+            left.legend(loc="upper center", bbox_to_anchor=(0.5, 0.1 if solid else 0), ncols=2)
         return self
 
 
@@ -100,7 +132,10 @@ def _draw(ax, places, lost, title):
     ax.scatter(*places[~lost].T, color=BLUE, s=36, label="can win")
     ax.scatter(*places[lost].T, color=RED, marker="x", s=48, label="cannot win")
     ax.plot(*np.zeros((places.shape[1], 1)), "+", color=INK, ms=8)
-    ax.set(aspect="equal", title=f"{title}: {lost.sum()} cannot win")
+    ax.set(aspect="equal")
+    # Layouts leave no room above and below a space, which has enough of it.
+    place = {"y": 0.9} if places.shape[1] == 3 else {}
+    ax.set_title(f"{title}\n{lost.sum()} cannot win", fontsize="small", **place)
     ax.set_axis_off()
 
 

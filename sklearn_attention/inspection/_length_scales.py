@@ -3,9 +3,10 @@
 import numpy as np
 
 from .._validation import check_positive
+from ._errors import named
 from ._grid import feature_names
 from ._pipelines import last_step
-from ._style import BLUE, INK, canvas
+from ._style import BLUE, INK, canvas, write_bars
 
 
 class LengthScaleDisplay:
@@ -46,7 +47,8 @@ class LengthScaleDisplay:
         self.length_scales, self.label = length_scales, label
 
     @classmethod
-    def from_estimator(cls, estimator, *, ax=None, **options):
+    @named
+    def from_estimator(cls, estimator, X=None, y=None, *, ax=None, **kwargs):
         """Draw what a fitted estimator has learned of its features.
 
         Parameters
@@ -55,9 +57,11 @@ class LengthScaleDisplay:
             Kernel attention, whose relevance are shares of the squared distance, or a
             smoother or a density with bandwidths: `relevance_` where these were searched, else
             the standard deviations of features over their bandwidths.
+        X, y : None
+            Ignored; all displays have them.
         ax : Axes, default=None
             Where to draw; None makes a figure.
-        **options
+        **kwargs
             For :meth:`plot`.
 
         Returns
@@ -65,10 +69,10 @@ class LengthScaleDisplay:
         display : LengthScaleDisplay
         """
         estimator, _ = last_step(estimator)
-        if not hasattr(estimator, "bandwidth_"):
+        if not hasattr(estimator, "bandwidth_") or not hasattr(estimator, "keys_"):
             raise ValueError(
-                f"{type(estimator).__name__} has no bandwidths: pass kernel attention, a "
-                "smoother or a density."
+                f"estimator is {type(estimator).__name__}, which has no bandwidths of "
+                "features: pass kernel attention, a smoother or a density."
             )
         names = feature_names(estimator)
         scales = np.asarray(estimator.bandwidth_, dtype=np.float64)
@@ -79,8 +83,9 @@ class LengthScaleDisplay:
         else:
             label = "standard deviations / bandwidth"
             found = np.std(estimator.keys_.astype(np.float64), axis=0) / scales
-        return cls(names, np.asarray(found), scales, label=label).plot(ax=ax, **options)
+        return cls(names, np.asarray(found), scales, label=label).plot(ax=ax, **kwargs)
 
+    @named
     def plot(self, ax=None, *, most=20):
         """Draw.
 
@@ -103,10 +108,8 @@ class LengthScaleDisplay:
                 scale = self.length_scales[j]
                 text = f"  {scale:.3g}" if np.isfinite(scale) else "  ∞"
                 ax.text(self.relevance[j], place, text, va="center", color=INK, size="small")
-            ax.set_yticks(range(len(shown)), [self.names[j] for j in shown])
-            ax.tick_params(axis="y", length=0)
-            ax.margins(x=0.12)
+            write_bars(ax, [self.names[j] for j in shown])
+            ax.margins(x=0.2)
             ax.set_xlim(left=0)
-            ax.invert_yaxis()
             ax.set(xlabel=self.label, title="relevance, and length-scale")
         return self

@@ -1,32 +1,62 @@
 """The estimator that predicts within searches and pipelines, and rows as it sees them."""
 
+import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
+
+from .._blocks import own_copy
+
+
+def check_fitted(estimator):
+    """Raise an error if this is no estimator, or not fitted."""
+    if isinstance(estimator, type):
+        raise TypeError(f"estimator={estimator.__name__} is a class: pass a fitted instance.")
+    if not hasattr(estimator, "fit"):
+        raise TypeError(
+            f"estimator is of type {type(estimator).__name__}: pass a fitted estimator."
+        )
+    check_is_fitted(estimator)
 
 
 def last_step(estimator, X=None):
     """The estimator that predicts, and the rows that reach it.
 
-    Parameters
-    ----------
-    estimator : estimator
-        A fitted one, or a fitted pipeline that ends with one, or a search that found either.
-    X : array-like or frame, default=None
-        Rows, as the whole takes them.
-
-    Returns
-    -------
-    estimator : estimator
-    X : array-like, frame or None
-
-    Raises
-    ------
-    NotFittedError
-        If it is not fitted.
+    `estimator` is fitted: one, a pipeline that ends with one, or a search that found either.
+    `X` are rows as the whole takes them, or None.
     """
-    check_is_fitted(estimator)
+    check_fitted(estimator)
     if hasattr(estimator, "best_estimator_"):
         return last_step(estimator.best_estimator_, X)
     if isinstance(estimator, Pipeline):
         return estimator[-1], None if X is None else estimator[:-1].transform(X)
     return estimator, X
+
+
+def remembered_rows(estimator):
+    """Rows and targets, if it has any, of a fitted estimator in the form that it takes."""
+    check_fitted(estimator)
+    if hasattr(estimator, "best_estimator_"):
+        return remembered_rows(estimator.best_estimator_)
+    name = type(estimator).__name__
+    if isinstance(estimator, Pipeline):
+        raise ValueError(
+            f"X=None, but a {name} remembers no rows as they were before its first step: pass "
+            "the rows that it was fitted on."
+        )
+    keys, columns = getattr(estimator, "keys_", None), getattr(estimator, "columns_", None)
+    if keys is None or columns is None:
+        raise ValueError(
+            f"X=None, but {name} remembers no rows: pass the rows that it was fitted on."
+        )
+    values = getattr(estimator, "values_", None)
+    # No copies are made of what is in Dask or in a map.
+    if own_copy(keys) is keys or (values is not None and own_copy(values) is values):
+        raise ValueError(
+            f"X=None, but {name} has its rows in Dask or in a memory map: pass those to be "
+            "drawn, such as a sample."
+        )
+    names = getattr(estimator, "feature_names_in_", None)
+    if names is None and not columns.categorical:
+        return np.asarray(keys), values
+    frame = columns.decode(keys, as_frame=True)
+    return frame.set_axis(range(frame.shape[1]) if names is None else names, axis=1), values

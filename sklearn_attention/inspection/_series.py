@@ -1,5 +1,6 @@
 """Which of several series is drawn, and over which times."""
 
+import numpy as np
 import pandas as pd
 
 
@@ -43,3 +44,25 @@ def plain_times(index):
     index : Index
     """
     return index.to_timestamp() if isinstance(index, pd.PeriodIndex) else index
+
+
+def forecast_of(told, panel, place):
+    """Forecasts of one series, and ends of its intervals, in columns, at plain times.
+
+    `told` is what a forecaster predicted of the series that it observed in `panel`.
+    """
+    name, several = panel.names[place], len(panel.names) > 1
+    if isinstance(told, np.ndarray):
+        end = panel.starts[place] + len(panel.values[place])
+        index = panel.time.between(end, end + len(told))
+        told = pd.DataFrame(told[..., place] if several else told, index)
+    elif "unique_id" in told:
+        told = told[told["unique_id"] == name].set_index("ds").drop(columns="unique_id")
+    elif isinstance(told, dict):
+        told = told[name]
+    elif isinstance(told.index, pd.MultiIndex):
+        told = told.xs(name, level=0)
+    elif several or isinstance(getattr(told, "columns", None), pd.MultiIndex):
+        told = told[name]
+    told = pd.DataFrame(told)
+    return told.set_axis(plain_times(told.index), axis=0)

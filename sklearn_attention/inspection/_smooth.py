@@ -1,11 +1,15 @@
 """A curve with what is uncertain about it."""
 
 import numpy as np
+from sklearn.base import is_regressor
 
+from .._partitions import is_partitioned
 from .._validation import check_choice, check_positive
+from ..smoothing._uncertainty import UncertaintyMixin
+from ._errors import named
 from ._grid import column_of, name_of, rows_along
-from ._pipelines import last_step
-from ._style import BLUE, GREY, canvas
+from ._pipelines import last_step, remembered_rows
+from ._style import BLUE, GREY, canvas, write_legend
 
 _BANDS = ("auto", "pointwise", "simultaneous")
 _INTERVALS = ("auto", "heteroscedastic")
@@ -28,11 +32,19 @@ class SmoothDisplay:
         Of both.
     names : tuple of str, default=("x", "y")
         Of the feature and of the target.
+    bias_corrected : bool, default=False
+        Whether the band is around a fit with less bias than the curve.
 
     Attributes
     ----------
     figure_ : Figure
     ax_ : Axes
+
+    Notes
+    -----
+    The band of a smoother is around another fit, which has less bias than the one that
+    predicts best: see :meth:`~sklearn_attention.LocalPolynomialRegressor.confidence_band`. So
+    the prediction is not in its middle, and may leave it where it is most biased.
 
     Examples
     --------
@@ -41,49 +53,53 @@ class SmoothDisplay:
     >>> from sklearn_attention.inspection import SmoothDisplay
     >>> X, y = make_smoothing_curve("heavisine", 200, signal_to_noise=3, random_state=0)
     >>> model = LocalPolynomialRegressor().fit(X, y)
-    >>> display = SmoothDisplay.from_estimator(model, X, y, band="simultaneous")
+    >>> display = SmoothDisplay.from_estimator(model, band="simultaneous")
     >>> display.band.shape
     (200, 2)
     """
 
     def __init__(
-        self, x, y, grid, curve, *, band=None, interval=None, coverage=0.9, names=("x", "y")
-    ):
+        self, x, y, grid, curve, *, band=None, interval=None, coverage=0.9, names=("x", "y"),
+        bias_corrected=False,
+    ):  # fmt: skip
         self.x, self.y, self.grid, self.curve = x, y, grid, curve
         self.band, self.interval, self.coverage, self.names = band, interval, coverage, names
+        self.bias_corrected = bias_corrected
 
     @classmethod
+    @named
     def from_estimator(
-        cls, estimator, X, y, *, feature=0, band="auto", interval="auto", coverage=0.9,
-        grid_resolution=200, ax=None, **options,
+        cls, estimator, X=None, y=None, *, feature=0, band="auto", interval="auto",
+        coverage=0.9, grid_resolution=200, ax=None, **kwargs,
     ):  # fmt: skip
         """Draw the predictions of a fitted regressor along a feature.
 
         Parameters
         ----------
         estimator : regressor
-            Fitted, or a fitted pipeline that ends with one.
-        X : array-like or data frame of shape (n_samples, n_features)
-            Rows. With several features, the others are at their medians, categories at the
-            most frequent one, along the curve.
-        y : array-like of shape (n_samples,)
-            Targets.
+            Fitted, or a fitted pipeline or search that ends with one.
+        X : array-like or data frame of shape (n_samples, n_features), default=None
+            Rows; None is for those that the estimator remembers. With several features, the
+            others are at their medians, categories at the most frequent one, along the curve.
+        y : array-like of shape (n_samples,), default=None
+            Targets; None is for those of the rows that the estimator remembers.
         feature : int or str, default=0
             A numeric feature, by position or by name.
         band : {"auto", "pointwise", "simultaneous", None}, default="auto"
             Which band of the curve: one that contains it at each place, or everywhere at once,
-            with the probability `coverage`. "auto" is the first where there is one.
+            with the probability `coverage`. "auto" is the first where there is one: not of
+            kernels that take both signs, nor of rows in Dask.
         interval : bool, "auto" or "heteroscedastic", default="auto"
             Whether to draw intervals that contain a new target with that probability. "auto"
-            is where there are any; "heteroscedastic" draws those of smoothers whose width
-            follows the noise.
+            is where there are any: not of rows in Dask; "heteroscedastic" draws those of
+            smoothers whose width follows the noise.
         coverage : float, default=0.9
             Probability, between 0 and 1.
         grid_resolution : int, default=200
             Number of places.
         ax : Axes, default=None
             Where to draw; None makes a figure.
-        **options
+        **kwargs
             For :meth:`plot`.
 
         Returns
@@ -95,26 +111,62 @@ class SmoothDisplay:
         if not isinstance(interval, bool):
             check_choice("interval", interval, _INTERVALS)
         check_positive("grid_resolution", grid_resolution, integer=True)
+        model, _ = last_step(estimator)
+        if not is_regressor(model) or hasattr(model, "backtest"):
+            raise ValueError(
+                f"estimator is {type(model).__name__}, which is no regressor of rows: "
+                "pass one, such as a smoother."
+            )
+        if (X is None) != (y is None):
+            given, lacking = ("y", "X") if X is None else ("X", "y")
+            raise ValueError(f"{lacking}=None, but {given} is given: pass both, or none.")
+        target_name = str(getattr(y, "name", None) or "y")
+        if X is None:
+            X, y = remembered_rows(estimator)
         x, target = column_of(X, feature), np.asarray(y)
         if target.ndim != 1:
-            raise ValueError(f"y has shape {target.shape}: pass one output, (n_samples,).")
-        grid = np.linspace(x.min(), x.max(), grid_resolution)
+            raise ValueError(
+                f"y has shape {target.shape}: pass targets, and a model, of one output, "
+                "(n_samples,)."
+            )
+        if len(target) != len(x):
+            raise ValueError(f"y has {len(target)} targets, but X {len(x)} rows: pass as many.")
+        grid = np.linspace(np.nanmin(x), np.nanmax(x), grid_resolution)
         model, rows = last_step(estimator, rows_along(X, feature, grid))
+        curve = np.asarray(model.predict(rows))
+        if curve.ndim != 1:
+            raise ValueError(
+                f"estimator is {type(model).__name__} with {curve.shape[1]} outputs: pass one "
+                "of one output."
+            )
+        in_memory = not is_partitioned(getattr(model, "keys_", None))
         if band == "auto":
-            band = "pointwise" if hasattr(model, "confidence_band") else None
+            signed = getattr(getattr(model, "kernel_", None), "signed", False)
+            possible = in_memory and not signed and hasattr(model, "confidence_band")
+            band = "pointwise" if possible else None
         if interval == "auto":
-            interval = hasattr(model, "predict_interval")
+            interval = in_memory and hasattr(model, "predict_interval")
         found = {"coverage": coverage}
         if band is not None:
+            _require(model, "confidence_band", "band", band, None)
             together = band == "simultaneous"
             found["band"] = model.confidence_band(rows, coverage, simultaneous=together)
+            found["bias_corrected"] = isinstance(model, UncertaintyMixin)
         if interval:
-            follow = {"heteroscedastic": True} if interval == "heteroscedastic" else {}
+            _require(model, "predict_interval", "interval", interval, False)
+            follow = {}
+            if interval == "heteroscedastic":
+                if not isinstance(model, UncertaintyMixin):
+                    raise ValueError(
+                        f"interval={interval!r} is of smoothers, but estimator is "
+                        f"{type(model).__name__}: pass True."
+                    )
+                follow = {"heteroscedastic": True}
             found["interval"] = model.predict_interval(rows, coverage, **follow)
-        names = name_of(X, feature), getattr(y, "name", None) or "y"
-        display = cls(x, target, grid, model.predict(rows), names=names, **found)
-        return display.plot(ax=ax, **options)
+        names = name_of(X, feature), target_name
+        return cls(x, target, grid, curve, names=names, **found).plot(ax=ax, **kwargs)
 
+    @named
     def plot(self, ax=None):
         """Draw.
 
@@ -135,7 +187,7 @@ class SmoothDisplay:
                     self.grid, *self.interval.T, color=BLUE, alpha=0.12, lw=0, label=label
                 )
             if self.band is not None:
-                label = f"curve, {percent}"
+                label = f"curve, {percent}" + ", bias-corrected" * self.bias_corrected
                 ax.fill_between(
                     self.grid, *self.band.T, color=BLUE, alpha=0.35, lw=0, label=label
                 )
@@ -145,5 +197,14 @@ class SmoothDisplay:
             ax.plot(self.grid, self.curve, color=BLUE, lw=2, label="prediction")
             ax.set(xlabel=self.names[0], ylabel=self.names[1])
             if self.interval is not None or self.band is not None:
-                ax.legend()
+                write_legend(ax)
         return self
+
+
+def _require(model, method, name, value, remedy):
+    """Raise an error if an option asks for what a model does not have."""
+    if not hasattr(model, method):
+        raise ValueError(
+            f"{name}={value!r} needs {method}, which {type(model).__name__} has not: pass "
+            f"{remedy}."
+        )

@@ -1,6 +1,8 @@
 """The one style of all pictures, and axes to draw on in it."""
 
 import contextlib
+import functools
+import math
 
 import numpy as np
 import pandas as pd
@@ -14,6 +16,8 @@ BLUE, ORANGE, GREEN, PURPLE, SKY, RED = (
 COLORS = (BLUE, ORANGE, GREEN, PURPLE, SKY, RED)
 # Of weights, and of weights that may be negative.
 WEIGHTS, SIGNED = "Blues", "PuOr"
+# By how much axes grow, in general, once the layout is made.
+_GROWS = 1.1
 
 STYLE = {
     "axes.edgecolor": GREY,
@@ -59,23 +63,41 @@ def canvas(display, ax=None, *, size=(6.4, 4.0), grid=(1, 1), **subplot_kw):
     check_matplotlib_support(f"{type(display).__name__}.plot")
     import matplotlib.pyplot as plt
 
+    if ax is not None:
+        ax = _given_axes(ax, grid, subplot_kw.get("projection"))
     with plt.rc_context(STYLE):
         if ax is None:
             _, ax = plt.subplots(
                 *grid, figsize=size, layout="constrained", squeeze=grid == (1, 1),
                 subplot_kw=subplot_kw,
             )  # fmt: skip
-        elif grid != (1, 1):
-            axes = np.asarray(ax, dtype=object)
-            if axes.size != grid[0] * grid[1]:
-                raise ValueError(
-                    f"ax has {axes.size} axes, but {grid[0]} x {grid[1]} are drawn on: pass so "
-                    "many, or None."
-                )
-            ax = axes.reshape(grid)
         yield ax
     display.ax_ = ax
     display.figure_ = (ax.flat[0] if isinstance(ax, np.ndarray) else ax).figure
+
+
+def _given_axes(ax, grid, projection):
+    """Axes that a user passed, one or an array of the shape of the grid."""
+    from matplotlib.axes import Axes
+
+    axes, wanted = np.asarray(ax, dtype=object), grid[0] * grid[1]
+    for own in axes.flat:
+        if not isinstance(own, Axes):
+            raise ValueError(
+                f"ax={own!r} is no Axes of matplotlib: pass {'one' if wanted == 1 else 'some'}"
+                ", such as from plt.subplots(), or None for a new figure."
+            )
+        if projection not in (None, own.name):
+            raise ValueError(
+                f"ax has the projection {own.name!r}: pass axes made with "
+                f"projection={projection!r}, or None for a new figure."
+            )
+    if axes.size != wanted:
+        raise ValueError(
+            f"ax has {axes.size} axes, but {grid[0]} x {grid[1]} are drawn on: pass so many, "
+            "or None."
+        )
+    return axes.item() if wanted == 1 else axes.reshape(grid)
 
 
 def write_plainly(axis):
@@ -109,3 +131,138 @@ def write_dates(ax, times):
     locator = AutoDateLocator(maxticks=8)
     ax.xaxis.set_major_locator(locator)
     ax.xaxis.set_major_formatter(ConciseDateFormatter(locator))
+
+
+def write_names(axis, names):
+    """Write names along an axis, at 0, 1, 2 ..., so that they never touch; numbers for an int.
+
+    Names along x stand upright where there is no room for them side by side. Where there is
+    none even so, as along y, only every second, third ... is written, by the room when drawn.
+    Names of more than 20 characters, in a small figure 8, are shortened in the middle.
+    """
+    from matplotlib.ticker import FuncFormatter
+
+    numbers = isinstance(names, int)
+    if numbers:
+        names = [str(number) for number in range(names)]
+    else:
+        width, height = axis.get_figure(root=True).get_size_inches() * 72
+        side = height if axis.axis_name == "x" else width
+        longest = int(np.clip(side / 4 / (0.6 * _points("small")), 8, 20))
+        names = [_plain_name(str(name), longest) for name in names]
+    axis.set_tick_params(length=0, labelsize="small")
+    level = max(_widths(names, "small"), default=0.0) + 0.6 * _points("small")
+    axis.set_major_locator(_apart(len(names), level, 1.4 * _points("small"), numbers))
+    axis.set_major_formatter(FuncFormatter(functools.partial(_name_at, names)))
+
+
+def write_title(ax, title):
+    """Write a small title, in two lines where one has no room."""
+    if max(_widths([title], "small")) > _size(ax)[0]:
+        title = title.replace(", ", "\n")
+    ax.set_title(title, fontsize="small", fontweight="normal")
+
+
+def write_bars(ax, names):
+    """Write names of horizontal bars, the first above, as large as they fit.
+
+    They take less than half of a figure, unless they are longer even in the smallest size.
+    """
+    width, height = _GROWS * _size(ax)
+    pitch = height / max(len(names), 1)
+    for size in ("medium", "small", "x-small", "xx-small"):
+        if max(_widths(names, size), default=0) < 0.6 * width and 1.2 * _points(size) < pitch:
+            break
+    ax.set_yticks(range(len(names)), names, fontsize=size)
+    ax.tick_params(axis="y", length=0)
+    ax.set_ylim(len(names) - 0.4, -0.6)
+
+
+def write_legend(ax, lines=0):
+    """Write a legend above the data, and leave some lines free below: the axis gets longer."""
+    handles, labels = ax.get_legend_handles_labels()
+    (width, height), size = _size(ax), _points("small")
+    column = max(_widths(labels, "small"), default=0.0) + 3.6 * size  # with its line and spaces
+    n_columns = max(1, min(int(_GROWS * width / column), len(labels)))
+    n_lines = math.ceil(len(labels) / n_columns)
+    ax.legend(
+        handles, labels, loc="upper left", ncols=n_columns, fontsize="small",
+        borderaxespad=0.2, borderpad=0.2, labelspacing=0.4, columnspacing=1, handlelength=1.6,
+        frameon=True, facecolor=ax.get_facecolor(), edgecolor="none", framealpha=0.9,
+    )  # fmt: skip
+    share = min((1.4 * (n_lines + lines) + 0.6) * size / (_GROWS * height), 0.6)
+    forth = ax.yaxis.get_transform().transform
+    back = ax.yaxis.get_transform().inverted().transform
+    low, high = forth(np.array(ax.get_ylim(), dtype=np.float64))
+    (top,) = back(np.array([high + (high - low) * share / (1 - share)]))
+    if ax.get_autoscaley_on():
+        # As if there were data, so that what is drawn on these axes later has room too.
+        ax.update_datalim([(0.0, top)], updatex=False)
+        ax.autoscale_view(scalex=False)
+    else:
+        ax.set_ylim(top=float(top))
+
+
+def _size(ax):
+    """Width and height of axes in points."""
+    return np.array([ax.bbox.width, ax.bbox.height]) * 72 / ax.get_figure(root=True).dpi
+
+
+def _points(size):
+    from matplotlib.font_manager import FontProperties
+
+    return FontProperties(size=size).get_size_in_points()
+
+
+def _widths(texts, size):
+    """Widths of texts in points."""
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import text_to_path
+
+    measure, font = text_to_path.get_text_width_height_descent, FontProperties(size=size)
+    return [measure(text.replace("$", "S"), font, False)[0] for text in texts]
+
+
+def _apart(n, level, upright, numbers):
+    """Locator of names that need so many points side by side, and upright or in lines."""
+    from matplotlib.ticker import Locator
+
+    class Apart(Locator):
+        turned = False
+
+        def __call__(self):
+            low, high = sorted(self.axis.get_view_interval())
+            along_x = self.axis.axis_name == "x"
+            cell = _size(self.axis.axes)[0 if along_x else 1] / max(high - low, 1e-9)
+            needed = level if along_x else upright
+            if along_x and not numbers:
+                turned = n > 1 and level > cell
+                needed = upright if turned else level
+                if turned != self.turned:  # setting it again would take time
+                    self.turned = turned
+                    self.axis.set_tick_params(labelrotation=90 if turned else 0)
+            step = max(1, math.ceil(needed / max(cell, 1e-9)))
+            if numbers:
+                tens = 10 ** math.floor(math.log10(step))
+                step = next(nice * tens for nice in (1, 2, 5, 10) if nice * tens >= step)
+            return np.arange(0, n, step)
+
+        def __reduce__(self):  # so that pictures can be pickled
+            return _apart, (n, level, upright, numbers), vars(self)
+
+    return Apart()
+
+
+def _name_at(names, place, _=None):
+    return names[round(place)] if 0 <= place < len(names) else ""
+
+
+def _plain_name(name, longest):
+    """A name on one line, its blanks to be seen if there is nothing else, and not too long."""
+    if name.isspace():
+        name = name.replace(" ", "\u2423")
+    name = "".join(c if c.isprintable() else repr(c)[1:-1] for c in name)
+    if len(name) > longest:
+        half = longest // 2
+        name = f"{name[:half]}…{name[half + 1 - longest :]}"
+    return name.replace("$", r"\$")  # else matplotlib reads a formula

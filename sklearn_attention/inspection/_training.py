@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from .._validation import check_flag
+from ._errors import named
 from ._pipelines import last_step
 from ._style import BLUE, GREY, INK, ORANGE, canvas
 
@@ -36,16 +38,19 @@ class TrainingDisplay:
         self.history = history
 
     @classmethod
-    def from_estimator(cls, estimator, *, ax=None, **options):
+    @named
+    def from_estimator(cls, estimator, X=None, y=None, *, ax=None, **kwargs):
         """Draw the training of a fitted estimator.
 
         Parameters
         ----------
         estimator : estimator
             One with `training_history_`.
+        X, y : None
+            Ignored; all displays have them.
         ax : Axes, default=None
             Where to draw; None makes a figure.
-        **options
+        **kwargs
             For :meth:`plot`.
 
         Returns
@@ -61,10 +66,12 @@ class TrainingDisplay:
         history = getattr(estimator, "training_history_", None)
         if not history or not len(history["loss"]):
             raise ValueError(
-                f"{type(estimator).__name__} has trained no network: there is nothing to draw."
+                f"estimator is {type(estimator).__name__}, which has trained no network: pass "
+                "one with training_history_, such as TransformerClassifier."
             )
-        return cls(history).plot(ax=ax, **options)
+        return cls(history).plot(ax=ax, **kwargs)
 
+    @named
     def plot(self, ax=None, *, log=False):
         """Draw.
 
@@ -79,6 +86,7 @@ class TrainingDisplay:
         -------
         self : TrainingDisplay
         """
+        check_flag("log", log)
         loss, validation = self.history["loss"], self.history.get("validation_loss")
         epochs, best = np.arange(1, len(loss) + 1), self.history.get("best_epoch")
         with canvas(self, ax) as ax:

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from slow_cases import slow_but
 
 from sklearn_attention import (
     TransformerClassifier,
@@ -89,3 +90,66 @@ def test_rollout_passes_through_all_layers():
 def test_names_of_weights_are_counted():
     with pytest.raises(ValueError, match="keys has 1 names for 2"):
         AttentionMapDisplay.from_weights(np.eye(2), keys=["a"])
+
+
+TOKENS = {
+    "few": ["a", "bc"],
+    "many": [f"token{i}" for i in range(90)],
+    "long": [f"uncharacteristically {i} of these" for i in range(25)],
+    "blank": [" ", "\n", "$x", "b$", ""] * 2,
+}
+
+
+def boxes(axes):
+    """Boxes of the names that are written along both axes, in pixels."""
+    axes.figure.draw_without_rendering()
+    renderer = axes.figure.canvas.get_renderer()
+    for axis in (axes.xaxis, axes.yaxis):
+        low, high = sorted(axis.get_view_interval())
+        ticks = zip(axis.get_majorticklocs(), axis.get_majorticklabels(), strict=True)
+        texts = [text for place, text in ticks if low <= place <= high and text.get_text()]
+        yield [text.get_window_extent(renderer) for text in texts]
+
+
+@pytest.mark.parametrize("size", [(12.8, 9.6), (4.0, 3.2)])
+@pytest.mark.parametrize("kind", slow_but(["few", "blank"], list(TOKENS)))
+def test_names_never_touch(kind, size):
+    names = TOKENS[kind]
+    display = AttentionMapDisplay.from_weights(np.eye(len(names)), queries=names, keys=names)
+    display.figure_.set_size_inches(*size)
+    figure = display.figure_.bbox
+    for found in boxes(display.ax_):
+        assert found
+        for i, box in enumerate(found):
+            assert not any(box.overlaps(other) for other in found[:i])
+            assert figure.x0 <= box.x0 <= box.x1 <= figure.x1
+            assert figure.y0 <= box.y0 <= box.y1 <= figure.y1
+
+
+@pytest.mark.slow
+def test_names_in_a_grid_never_touch():
+    names = TOKENS["many"]
+    weights = np.full((2, 4, 90, 90), 1 / 90)
+    display = AttentionMapDisplay.from_weights(weights, queries=names, keys=names)
+    for size in ((9.0, 5.0), (5.0, 4.0)):
+        display.figure_.set_size_inches(*size)
+        renderer = display.figure_.canvas.get_renderer()
+        found = [box for axes in display.ax_[1] for box in next(boxes(axes))]
+        titles = [ax.title.get_window_extent(renderer) for ax in display.ax_.flat]
+        for boxes_of in (found, titles):
+            assert not any(a.overlaps(b) for i, a in enumerate(boxes_of) for b in boxes_of[:i])
+
+
+def test_an_index_names_queries(averages, table):
+    rows = table[0][:3].set_axis(["first", "second", "third"])
+    display = AttentionMapDisplay.from_estimator(averages, rows)
+    assert display.queries == ["first", "second", "third"]
+    written = [text.get_text() for text in display.ax_.get_yticklabels()]
+    assert written == display.queries
+
+
+def test_keys_without_names_have_numbers(smoother, curve):
+    display = AttentionMapDisplay.from_estimator(smoother, curve[0][:30])
+    written = [text.get_text() for text in display.ax_.get_xticklabels()]
+    assert written[:2] in (["0", "10"], ["0", "20"], ["0", "50"])
+    assert {text.get_rotation() for text in display.ax_.get_xticklabels()} == {0}

@@ -68,7 +68,7 @@ def test_a_search_over_a_list_has_a_curve_for_each_kernel_and_degree(curve):
 
 def test_without_a_search_the_remedy_is_named(curve):
     model = NadarayaWatsonRegressor(bandwidth=0.1).fit(*curve)
-    with pytest.raises(ValueError, match=r"bandwidth=0.1.*use bandwidth='penalized-loo'"):
+    with pytest.raises(ValueError, match=r"bandwidth=0.1.*with bandwidth='penalized-loo'"):
         BandwidthDisplay.from_estimator(model)
 
 

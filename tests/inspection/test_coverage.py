@@ -28,3 +28,8 @@ def test_coverage_of_a_backtest(series):
     within = table["actual"].between(table["lower_50"], table["upper_50"])
     assert display.actual[0] == within.mean()
     assert display.n_samples is None
+
+
+def test_one_output_is_counted(curve):
+    with pytest.raises(ValueError, match=r"y has shape \(60, 2\): pass one output"):
+        CoverageDisplay.from_predictions(np.zeros((60, 2)), np.zeros((1, 60, 2)), [0.5])

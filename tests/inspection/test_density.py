@@ -1,6 +1,7 @@
 """Densities of one and two features, and of a target."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 
@@ -42,3 +43,36 @@ def test_a_conditional_density_has_quantiles(conditional):
 def test_a_density_of_many_features_is_refused(table):
     with pytest.raises(ValueError, match=r"3 features.*2 numeric features at most"):
         DensityDisplay.from_estimator(ProductKernelDensity(bandwidth="scott").fit(table[0]))
+
+
+def test_rows_to_mark_are_the_range(table, density, conditional, curve):
+    rows = table[0][["size", "age"]][:9]
+    display = DensityDisplay.from_estimator(density, rows, table[1][:9], grid_resolution=9)
+    assert_allclose(display.points, rows)
+    ends = rows.to_numpy().min(axis=0) - 3 * density.bandwidth_
+    assert_allclose([own[0] for own in display.grid], ends)
+    whole = DensityDisplay.from_estimator(density, grid_resolution=9)
+    assert_allclose(display.levels, whole.levels)
+    X, y = curve
+    some = pd.DataFrame({"x": X[:5, 0]}), pd.Series(y[:5], name="height")
+    display = DensityDisplay.from_estimator(conditional, some[0].to_numpy(), some[1])
+    assert_allclose(display.points, np.column_stack([X[:5], y[:5]]))
+    assert display.grid[0][-1] == X[4, 0]
+    assert display.ax_.get_ylabel() == "height"
+    with pytest.raises(ValueError, match="y=None, but X is given"):
+        DensityDisplay.from_estimator(conditional, X)
+    with pytest.raises(ValueError, match=r"y has shape \(5,\), but X has 120 rows"):
+        DensityDisplay.from_estimator(conditional, X, y[:5])
+
+
+def test_rows_in_dask_are_passed(curve):
+    array = pytest.importorskip("dask.array")
+    X = np.column_stack([curve[0], curve[1]])
+    model = ProductKernelDensity(bandwidth=0.5).fit(array.from_array(X, chunks=(60, 2)))
+    with pytest.raises(ValueError, match=r"X=None, .* pass those to be marked"):
+        DensityDisplay.from_estimator(model)
+    display = DensityDisplay.from_estimator(model, X, grid_resolution=9)
+    whole = ProductKernelDensity(bandwidth=0.5).fit(X)
+    other = DensityDisplay.from_estimator(whole, grid_resolution=9)
+    assert_allclose(display.density, other.density, atol=1e-12)
+    assert_allclose(display.levels, other.levels)

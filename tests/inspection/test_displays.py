@@ -1,5 +1,6 @@
 """What all displays do alike: axes of the user's, or a figure of their own."""
 
+import inspect
 import re
 from pathlib import Path
 
@@ -60,6 +61,33 @@ def test_all_displays_are_drawn_here_or_beside():
     assert named - here <= set(re.findall(r"\b(\w+Display)\.from_\w+\(", tests))
 
 
+@pytest.mark.parametrize("name", [n for n in inspection.__all__ if n.endswith("Display")])
+def test_all_have_one_signature(name):
+    method = getattr(inspection, name).from_estimator
+    parameters = list(inspect.signature(method).parameters.values())
+    assert [p.name for p in parameters[:3]] == ["estimator", "X", "y"]
+    assert [p.default for p in parameters[1:3]] == [None, None]
+    named = {p.name for p in parameters if p.kind is p.KEYWORD_ONLY}
+    assert named == {p.name for p in parameters[3:-1]}
+    assert "ax" in named
+    assert (parameters[-1].name, parameters[-1].kind) == (
+        "kwargs",
+        inspect.Parameter.VAR_KEYWORD,
+    )
+    section = inspect.getdoc(method).split("Returns")[0]
+    described = set(re.findall(r"^\*{0,2}\w+(?:, \w+)*(?= : |$)", section, re.MULTILINE))
+    described = {one.lstrip("*") for names in described for one in names.split(", ")}
+    assert {p.name for p in parameters} <= described
+
+
+@pytest.mark.parametrize(
+    "display", [kind for kind in DISPLAYS if kind not in (DensityDisplay, ForecastDisplay)]
+)
+def test_rows_and_targets_are_ignored_where_they_mean_nothing(display, request, table):
+    model = DISPLAYS[display](request.getfixturevalue)
+    assert display.from_estimator(model, *table).ax_.has_data()
+
+
 def test_not_fitted_is_said(curve):
     from sklearn.exceptions import NotFittedError
 
@@ -72,12 +100,12 @@ def test_not_fitted_is_said(curve):
 @pytest.mark.parametrize(
     ("display", "message"),
     [
-        (AttentionMapDisplay, r"LinearRegression (has|blends|is)"),
-        (BlendDisplay, r"LinearRegression (has|blends|is)"),
-        (DensityDisplay, r"LinearRegression .*: pass "),
-        (KernelDisplay, r"LinearRegression .*: pass "),
-        (LengthScaleDisplay, r"LinearRegression .*: pass "),
-        (TrainingDisplay, r"LinearRegression (has|blends|is)"),
+        (AttentionMapDisplay, r"LinearRegression, which (has|blends|is)"),
+        (BlendDisplay, r"LinearRegression, which (has|blends|is)"),
+        (DensityDisplay, r"LinearRegression, .*: pass "),
+        (KernelDisplay, r"LinearRegression, .*: pass "),
+        (LengthScaleDisplay, r"LinearRegression, .*: pass "),
+        (TrainingDisplay, r"LinearRegression, which (has|blends|is)"),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )

@@ -1,11 +1,18 @@
 """What carries one prediction adds up to it."""
 
+import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from sklearn_attention import NadarayaWatsonRegressor
+from sklearn_attention import (
+    KernelAttentionRegressor,
+    LocalPolynomialRegressor,
+    NadarayaWatsonRegressor,
+    TransformerForecaster,
+)
 from sklearn_attention.inspection import ExplanationDisplay
 
 
@@ -22,7 +29,7 @@ def test_contributions_add_up_to_the_prediction(model, table, curve, request):
     bars = display.ax_.patches
     assert_allclose(bars[0].get_x(), display.baseline + min(0, expected[0]))
     assert_allclose(sum(bar.get_width() for bar in bars), total - display.baseline)
-    assert len(bars) == 5
+    assert len(bars) == 6
 
 
 def test_all_rows_leave_nothing_for_others(averages, table):
@@ -48,7 +55,7 @@ def test_candidates_of_a_forecast_add_up(candidates):
 def test_an_explanation_is_of_one_number(averages, table, analogs):
     with pytest.raises(ValueError, match="pass one row"):
         ExplanationDisplay.from_estimator(averages, table[0][:2])
-    with pytest.raises(ValueError, match="KernelForecaster does not explain"):
+    with pytest.raises(ValueError, match="KernelForecaster, which does not explain"):
         ExplanationDisplay.from_estimator(analogs)
 
 
@@ -57,3 +64,114 @@ def test_a_pipeline_explains_in_its_last_step(table):
     model = make_pipeline(StandardScaler(), NadarayaWatsonRegressor()).fit(X, y)
     display = ExplanationDisplay.from_estimator(model, X[:1])
     assert_allclose(display.prediction, model.predict(X[:1])[0])
+
+
+def parts(display):
+    """What named rows add, the others upwards and downwards, and what no row adds."""
+    named = np.sum(display.weights * (display.values - display.baseline))
+    return np.array([named, *display.others_, display.remainder_])
+
+
+@pytest.mark.parametrize("k", [1, 4, 80, 1000])
+@pytest.mark.parametrize("model", ["averages", "kernel_attention", "signed"])
+def test_what_cancels_is_told_apart(model, k, table, request):
+    X, y = table
+    if model == "signed":
+        model = LocalPolynomialRegressor(degree=2, bandwidth=0.8).fit(X, y)
+    else:
+        model = request.getfixturevalue(model)
+    display = ExplanationDisplay.from_estimator(model, X[3:4], y[3:4], k=k)
+    (weights,), (values,) = model.explain(X[3:4], k=len(X))[1:]
+    moves = weights[k:] * (values[k:] - display.baseline)
+    assert_allclose(display.others_, [moves[moves > 0].sum(), moves[moves < 0].sum()])
+    size = np.abs(weights)
+    assert_allclose(display.weight_share_, size[:k].sum() / size.sum())
+    assert abs(display.remainder_) < 1e-6  # rows are all that these predict by
+    total = display.baseline + parts(display).sum()
+    assert_allclose(total, model.predict(X[3:4])[0], rtol=1e-9)
+    assert_allclose(display.contributions_[-1], display.others_.sum() + display.remainder_)
+    bars = display.ax_.patches
+    assert len(bars) == min(k, len(X)) + np.count_nonzero(display.others_)
+    assert f"{display.weight_share_:.0%} of absolute weight" in display.ax_.get_xlabel()
+
+
+@pytest.mark.slow
+def test_boosted_trees_are_no_rows():
+    from sklearn_attention.kernel_attention._boosting import predict_trees
+
+    random = np.random.default_rng(0)
+    X = random.uniform(-1, 1, (400, 4))
+    y = np.where(X[:, 0] > 0.1, 3.0, 0.0) * np.where(X[:, 1] > -0.2, 1.0, -1.0)
+    y = y + 0.2 * random.standard_normal(400)
+    model = KernelAttentionRegressor(boosting="auto", max_steps=10, n_folds=2).fit(X, y)
+    assert model.boosting_share_ > 0
+    display = ExplanationDisplay.from_estimator(model, X[:1], k=5)
+    trees = predict_trees(model.boosters_[0], X[:1], model.columns_)[0]
+    scale = model._fitted.training.scale[0]
+    assert_allclose(display.remainder_, model.boosting_share_ * trees * scale, rtol=1e-6)
+    assert_allclose(display.baseline + parts(display).sum(), model.predict(X[:1])[0])
+    assert display.ax_.get_yticklabels()[-1].get_text() == "boosted trees"
+
+
+def test_logarithms_are_no_candidates(series):
+    model = TransformerForecaster(12, candidates=["seasonal", "ridge"], log=True)
+    model.fit(np.exp(series[:-12]))
+    display = ExplanationDisplay.from_estimator(model, step=2, k=1)
+    assert_allclose(display.baseline + parts(display).sum(), model.predict(2).iloc[-1])
+    assert display.remainder == "averages of logarithms"
+    assert f"forecast of {series.index[-11]:%Y-%m-%d}, 2 steps" in display.ax_.get_xlabel()
+
+
+def test_rows_without_weight_are_not_counted(curve):
+    model = NadarayaWatsonRegressor("epanechnikov", bandwidth=0.05).fit(*curve)
+    display = ExplanationDisplay.from_estimator(model, [[0.5]], k=2)
+    counts = [
+        int(text.get_text().split()[0])
+        for text in display.ax_.get_yticklabels()
+        if " others " in text.get_text()
+    ]
+    assert sum(counts) == np.count_nonzero(model.smoother_matrix([[0.5]])) - 2
+
+
+def test_an_index_names_rows(averages, table):
+    X = table[0].set_axis([f"house {i}" for i in range(80)])
+    display = ExplanationDisplay.from_estimator(averages, X[7:8], k=1, labels=X)
+    assert display.labels == ["house 7"]
+    assert display.ax_.get_xlabel().startswith("prediction of house 7\n")
+    names = pd.Series(X.index, index=np.arange(80)[::-1])  # a series is its values
+    display = ExplanationDisplay.from_estimator(averages, X[7:8], k=1, labels=names)
+    assert display.labels == ["house 7"]
+    with pytest.raises(ValueError, match="labels has 79 names, but 80 rows were fitted"):
+        ExplanationDisplay.from_estimator(averages, X[7:8], labels=X[1:])
+
+
+def test_a_missing_prediction_has_no_explanation(curve):
+    model = NadarayaWatsonRegressor("epanechnikov", bandwidth=0.1, empty="nan").fit(*curve)
+    with pytest.raises(ValueError, match=r"the prediction of X is nan, .* empty='nearest'"):
+        ExplanationDisplay.from_estimator(model, [[5.0]])
+
+
+def test_candidates_have_no_labels(candidates):
+    with pytest.raises(ValueError, match="labels are of rows"):
+        ExplanationDisplay.from_estimator(candidates, labels=["a"])
+    with pytest.raises(ValueError, match="step=5 is after the last of X: pass 1 to 3"):
+        ExplanationDisplay.from_estimator(candidates, 3, step=5)
+
+
+@pytest.mark.parametrize("form", ["frame", "long", "dict"])
+def test_one_of_several_series_is_explained(form, series):
+    frame = pd.DataFrame({"a": series, "b": 10 - series})[:-12]
+    model = TransformerForecaster(6, candidates=["seasonal", "ridge"])
+    expected = model.fit(frame).predict()["b"].iloc[2]
+    forms = {"frame": frame, "dict": dict(frame)}
+    forms["long"] = (
+        frame.rename_axis("ds").reset_index().melt("ds", ["a", "b"], "unique_id", "y")
+    )
+    if form != "frame":
+        model.fit(forms[form])
+    display = ExplanationDisplay.from_estimator(model, step=3, series="b")
+    assert_allclose(display.prediction, expected)
+    assert_allclose(display.baseline + parts(display).sum(), expected)
+    assert abs(display.remainder_) < 1e-9
+    with pytest.raises(ValueError, match=r"series=None is none of the series: pass one of \["):
+        ExplanationDisplay.from_estimator(model)

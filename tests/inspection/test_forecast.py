@@ -11,7 +11,7 @@ from sklearn_attention.inspection import ForecastDisplay
 
 
 def test_history_forecast_fan_and_what_happened(analogs, series):
-    display = ForecastDisplay.from_estimator(analogs, actual=series[-12:], coverage=[0.9, 0.5])
+    display = ForecastDisplay.from_estimator(analogs, y=series[-12:], coverage=[0.9, 0.5])
     told = analogs.predict(coverage=[0.9, 0.5])
     past, happened, forecast = display.ax_.lines
     assert_allclose(forecast.get_ydata(), told["forecast"])
@@ -78,7 +78,25 @@ def test_one_of_several_series_in_every_form(form, series):
 
 def test_an_array_is_numbered(series):
     model = KernelForecaster(6, lookback=12).fit(series.to_numpy())
-    display = ForecastDisplay.from_estimator(model, 3, coverage=[], actual=[1.0, 2.0, 3.0, 4.0])
+    display = ForecastDisplay.from_estimator(model, 3, coverage=[], y=[1.0, 2.0, 3.0, 4.0])
     assert display.forecast.index.tolist() == [240, 241, 242]
     assert display.actual.tolist() == [1, 2, 3]
     assert display.intervals == {}
+
+
+def test_what_happened_is_a_column_of_a_frame(series):
+    frame = pd.DataFrame({"a": series, "b": 10 - series}).to_period("M")
+    model = KernelForecaster(6, lookback=12, bandwidth=1.0).fit(frame[:-6])
+    display = ForecastDisplay.from_estimator(model, y=frame[-6:], series="b", coverage=[])
+    assert_allclose(display.actual, 10 - series[-6:])
+    assert (display.actual.index == series.index[-6:]).all()
+    other = frame[-6:].rename(columns={"b": "c"})
+    with pytest.raises(ValueError, match="none of them the series 'b': pass a Series"):
+        ForecastDisplay.from_estimator(model, y=other, series="b", coverage=[])
+    with pytest.raises(ValueError, match=r"y has shape \(6, 2\)"):
+        ForecastDisplay.from_estimator(model, y=frame[-6:].to_numpy(), series="b", coverage=[])
+
+
+def test_without_intervals(analogs):
+    display = ForecastDisplay.from_estimator(analogs, coverage=[])
+    assert_allclose(display.forecast, analogs.predict())

@@ -1,11 +1,19 @@
 """Columns by name or by position, and rows that differ in one of them alone."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.linear_model import LinearRegression
 
-from sklearn_attention.inspection._grid import column_of, feature_names, name_of, rows_along
+from sklearn_attention.inspection._grid import (
+    column_of,
+    feature_names,
+    name_of,
+    row_names,
+    rows_along,
+)
 
 FRAME = pd.DataFrame({"size": [1, 2, 6], "age": [0.5, 0.1, 0.3], "kind": list("bab")})
 ARRAY = FRAME[["size", "age"]].to_numpy()
@@ -28,6 +36,9 @@ def test_a_column_has_a_name_and_numbers(feature, name):
 def test_names_of_arrays():
     assert name_of(ARRAY, 1) == "x1"
     assert name_of(ARRAY[:, :1], 0) == "x"
+    assert name_of(pd.DataFrame(ARRAY), 1) == "x1"
+    with pytest.raises(ValueError, match=r"X has shape \(3,\): pass a table"):
+        name_of(ARRAY[:, 0], 0)
 
 
 def test_a_name_goes_before_a_position():
@@ -35,9 +46,18 @@ def test_a_name_goes_before_a_position():
     assert column_of(frame, 0).tolist() == [2]
 
 
-@pytest.mark.parametrize("feature", ["b", 3, -1, 1.0])
+def test_an_index_names_rows():
+    assert row_names(ARRAY) is None
+    assert row_names(FRAME) == ["0", "1", "2"]
+    assert row_names(FRAME.set_index(["kind", "size"])) == ["b, 1", "a, 2", "b, 6"]
+    days = pd.date_range("2024-01-01", periods=3)
+    assert row_names(FRAME.set_index(days))[1] == row_names(FRAME["size"].set_axis(days))[1]
+    assert row_names(FRAME.set_index(days))[1] == "2024-01-02"
+
+
+@pytest.mark.parametrize("feature", ["b", 3, -1, 1.0, [0, 1]])
 def test_what_is_no_column(feature):
-    with pytest.raises(ValueError, match=f"feature={feature!r} is not a column of X"):
+    with pytest.raises(ValueError, match=re.escape(f"feature={feature!r} is not a column")):
         column_of(FRAME, feature)
 
 

@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 
 from sklearn_attention import LocalPolynomialRegressor
 from sklearn_attention.inspection import BandwidthDisplay, SmoothDisplay
-from sklearn_attention.inspection._pipelines import last_step
+from sklearn_attention.inspection._pipelines import last_step, remembered_rows
 
 X = np.array([[1.0], [3.0], [8.0]])
 Y = np.array([0.0, 1.0, 0.0])
@@ -51,3 +51,20 @@ def test_searches_and_pipelines_are_opened(curve):
     assert BandwidthDisplay.from_estimator(search).bandwidth == found.bandwidth_[0]
     display = SmoothDisplay.from_estimator(search, *curve)
     np.testing.assert_allclose(display.curve, search.predict(display.grid[:, None]))
+
+
+def test_remembered_rows_have_the_form_that_was_fitted(curve, smoother, table, averages):
+    rows, targets = remembered_rows(smoother)
+    np.testing.assert_array_equal(rows, curve[0])
+    np.testing.assert_array_equal(targets, curve[1])
+    rows, targets = remembered_rows(averages)
+    assert rows.columns.tolist() == ["size", "age", "noise"]
+    np.testing.assert_array_equal(rows, table[0])
+    search = GridSearchCV(LocalPolynomialRegressor(bandwidth=0.1), {"degree": [0]}, cv=2)
+    np.testing.assert_array_equal(remembered_rows(search.fit(*curve))[0], curve[0])
+
+
+@pytest.mark.parametrize("kind", [LinearRegression, 5])
+def test_what_is_no_estimator(kind):
+    with pytest.raises(TypeError, match=r"estimator.* pass a fitted"):
+        last_step(kind)

@@ -8,7 +8,13 @@ from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from sklearn_attention import NadarayaWatsonRegressor
+from sklearn_attention import (
+    ConditionalKernelDensity,
+    KernelAttentionRegressor,
+    LocalPolynomialRegressor,
+    NadarayaWatsonClassifier,
+    NadarayaWatsonRegressor,
+)
 from sklearn_attention.inspection import SmoothDisplay
 
 
@@ -23,7 +29,7 @@ def test_a_smooth_has_data_curve_band_and_interval(curve, smoother):
     assert_allclose(points.get_offsets(), np.column_stack([X[:, 0], y]))
     assert len(areas) == 2
     labels = [text.get_text() for text in display.ax_.get_legend().get_texts()]
-    assert labels == ["new observations, 80 %", "curve, 80 %", "prediction"]
+    assert labels == ["new observations, 80 %", "curve, 80 %, bias-corrected", "prediction"]
 
 
 def test_intervals_of_a_smooth_follow_the_noise(curve, smoother):
@@ -66,8 +72,107 @@ def test_any_regressor_and_pipelines_are_drawn(curve):
         ({"band": "wide"}, "band='wide'"),
         ({"interval": "wide"}, "interval='wide'"),
         ({"grid_resolution": 0}, "grid_resolution=0"),
+        ({"feature": [0, 1]}, r"feature=\[0, 1\] is not a column"),
+        ({"coverage": 90}, "coverage=90"),
     ],
 )
 def test_a_smooth_refuses_what_it_cannot_draw(curve, smoother, options, message):
     with pytest.raises(ValueError, match=message):
         SmoothDisplay.from_estimator(smoother, *curve, **options)
+
+
+def test_rows_that_the_estimator_remembers(curve, smoother, table, averages):
+    display = SmoothDisplay.from_estimator(smoother, interval=False)
+    other = SmoothDisplay.from_estimator(smoother, *curve, interval=False)
+    for name in ("x", "y", "grid", "curve", "band"):
+        assert_allclose(getattr(display, name), getattr(other, name))
+    X, y = table
+    display = SmoothDisplay.from_estimator(averages, feature="age", band=None, interval=False)
+    other = SmoothDisplay.from_estimator(averages, X, y, feature="age", band=None)
+    assert_allclose(display.curve, other.curve)
+    assert display.names == ("age", "y")
+    conditional = ConditionalKernelDensity(bandwidth=0.1, target_bandwidth=1.0).fit(*curve)
+    assert_allclose(SmoothDisplay.from_estimator(conditional).y, curve[1])
+
+
+@pytest.mark.parametrize("frame", [False, True])
+def test_remembered_categories(frame):
+    random = np.random.default_rng(0)
+    X = pd.DataFrame({"size": random.normal(size=30), "kind": random.integers(0, 3, 30)})
+    if frame:
+        X["kind"] = pd.Categorical.from_codes(X["kind"], list("abc"))
+    model = NadarayaWatsonRegressor(bandwidth=0.5, categorical_features=[1])
+    model.fit(X if frame else X.to_numpy(), X["size"])
+    display = SmoothDisplay.from_estimator(model, band=None, interval=False)
+    other = SmoothDisplay.from_estimator(
+        model, X if frame else X.to_numpy(), X["size"], band=None, interval=False
+    )
+    assert_allclose(display.curve, other.curve)
+    assert display.names == ("size" if frame else "x0", "y")
+
+
+def test_without_rows_it_is_said_what_to_pass(curve, smoother, tmp_path):
+    X, y = curve
+    mapped = np.memmap(tmp_path / "X", np.float64, "w+", shape=X.shape)
+    mapped[:] = X
+    model = NadarayaWatsonRegressor(bandwidth=0.1).fit(mapped, y)
+    with pytest.raises(ValueError, match=r"X=None, .* in a memory map: pass those to be drawn"):
+        SmoothDisplay.from_estimator(model)
+    pipeline = make_pipeline(StandardScaler(), NadarayaWatsonRegressor()).fit(X, y)
+    with pytest.raises(ValueError, match="X=None, but a Pipeline remembers no rows"):
+        SmoothDisplay.from_estimator(pipeline)
+    with pytest.raises(ValueError, match="X=None, but LinearRegression remembers no rows"):
+        SmoothDisplay.from_estimator(LinearRegression().fit(X, y))
+    with pytest.raises(ValueError, match="y=None, but X is given"):
+        SmoothDisplay.from_estimator(smoother, X)
+    with pytest.raises(ValueError, match="y has 3 targets, but X 120 rows"):
+        SmoothDisplay.from_estimator(smoother, X, y[:3])
+    with pytest.raises(ValueError, match="NadarayaWatsonClassifier, which is no regressor"):
+        SmoothDisplay.from_estimator(NadarayaWatsonClassifier(bandwidth=0.1).fit(X, y > 0))
+
+
+def test_a_curve_of_rows_in_dask(curve):
+    array = pytest.importorskip("dask.array")
+    X, y = curve
+    rows = array.from_array(X, chunks=(60, 1)), array.from_array(y, chunks=60)
+    model = LocalPolynomialRegressor(bandwidth=0.1).fit(*rows)
+    with pytest.raises(ValueError, match=r"has its rows in Dask .* pass those to be drawn"):
+        SmoothDisplay.from_estimator(model)
+    display = SmoothDisplay.from_estimator(model, X, y)
+    assert_allclose(display.curve, model.predict(display.grid[:, None]))
+    assert display.band is display.interval is None
+
+
+def test_one_output_is_drawn(curve):
+    X, y = curve
+    model = NadarayaWatsonRegressor(bandwidth=0.1).fit(X, np.column_stack([y, y]))
+    with pytest.raises(ValueError, match=r"y has shape \(120, 2\)"):
+        SmoothDisplay.from_estimator(model)
+    with pytest.raises(ValueError, match="NadarayaWatsonRegressor with 2 outputs"):
+        SmoothDisplay.from_estimator(model, X, y)
+
+
+def test_only_a_band_around_another_fit_is_called_corrected(curve, smoother):
+    display = SmoothDisplay.from_estimator(smoother, interval=False)
+    assert display.bias_corrected
+    plain = SmoothDisplay(curve[0][:, 0], curve[1], display.grid, display.curve,
+                          band=display.band).plot()  # fmt: skip
+    labels = [text.get_text() for text in plain.ax_.get_legend().get_texts()]
+    assert labels == ["curve, 90 %", "prediction"]
+
+
+def test_kernels_of_both_signs_have_no_band(curve):
+    X, y = curve
+    model = NadarayaWatsonRegressor("linear", bandwidth=1.0).fit(X + 1, y)
+    assert SmoothDisplay.from_estimator(model, interval=False).band is None
+
+
+def test_options_that_a_model_has_not(curve, kernel_attention):
+    line = LinearRegression().fit(*curve)
+    with pytest.raises(ValueError, match="band='pointwise' needs confidence_band"):
+        SmoothDisplay.from_estimator(line, *curve, band="pointwise")
+    with pytest.raises(ValueError, match="interval=True needs predict_interval"):
+        SmoothDisplay.from_estimator(line, *curve, interval=True)
+    assert isinstance(kernel_attention, KernelAttentionRegressor)
+    with pytest.raises(ValueError, match="interval='heteroscedastic' is of smoothers"):
+        SmoothDisplay.from_estimator(kernel_attention, interval="heteroscedastic")

@@ -1,5 +1,6 @@
 """One style, in which displays draw on axes of their own or of the user's."""
 
+import pickle
 from types import SimpleNamespace
 
 import matplotlib.pyplot as plt
@@ -81,3 +82,51 @@ def test_dates_are_short_and_numbers_stay():
     before = other.xaxis.get_major_formatter()
     _style.write_dates(other, pd.RangeIndex(24))
     assert other.xaxis.get_major_formatter() is before
+
+
+def test_names_survive_a_pickle():
+    figure, ax = plt.subplots()
+    ax.imshow(np.eye(60))
+    _style.write_names(ax.xaxis, [f"name {i}" for i in range(60)])
+    again = pickle.loads(pickle.dumps(figure)).axes[0].xaxis
+    assert shown(again) == shown(ax.xaxis)
+
+
+def test_names_are_seen_and_not_too_long():
+    _, ax = plt.subplots()
+    ax.imshow(np.eye(4))
+    _style.write_names(ax.xaxis, [" ", "a\nb", "$x$", "abcdefghijklmnopqrstuvwxyz"])
+    written = shown(ax.xaxis)
+    assert written[:3] == ["\u2423", r"a\nb", r"\$x\$"]
+    assert len(written[3]) <= 20
+    assert written[3].startswith("abcdef")
+    assert written[3].endswith("uvwxyz")
+
+
+@pytest.mark.parametrize("width", [12.0, 4.0])
+def test_names_of_bars_leave_room_for_these(width):
+    figure, ax = plt.subplots(figsize=(width, 3), layout="constrained")
+    names = [f"some candidate of {i} steps   5% of 100.{i}" for i in range(12)]
+    ax.barh(range(12), np.ones(12))
+    _style.write_bars(ax, names)
+    figure.draw_without_rendering()
+    assert ax.get_position().width > 0.4
+    boxes = [text.get_window_extent() for text in ax.get_yticklabels()]
+    assert [text.get_text() for text in ax.get_yticklabels()] == names
+    assert not any(a.overlaps(b) for a, b in zip(boxes[1:], boxes[:-1], strict=True))
+    assert boxes[0].y0 > boxes[-1].y0
+
+
+@pytest.mark.parametrize("width", [8.0, 4.0])
+@pytest.mark.parametrize("scale", ["linear", "log"])
+def test_a_legend_is_above_the_data(width, scale):
+    figure, ax = plt.subplots(figsize=(width, 3.2), layout="constrained")
+    ax.set_yscale(scale)
+    for i in range(3):
+        ax.plot([0, 1], [9.0, 10.0], label=f"the curve of number {i}")
+    _style.write_legend(ax)
+    figure.draw_without_rendering()
+    lowest = ax.get_legend().get_window_extent().y0
+    assert ax.transData.transform((0, 10))[1] < lowest
+    assert ax.get_legend().get_window_extent().x1 <= figure.bbox.x1
+    assert ax.get_autoscaley_on()
