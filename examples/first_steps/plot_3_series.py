@@ -19,5 +19,5 @@ model = TransformerForecaster(horizon=28).fit(X[:-28], sales[:-28])
 print(model.predict(X[-28:], coverage=0.9)["north"].head().round(1))
 backtest = model.backtest(X, sales, cv=3, coverage=0.9)  # columns as in the next line
 print(backtest[["series", "cutoff", "actual", "forecast", "lower_90", "upper_90"]].tail(3))
-ForecastDisplay.from_estimator(model, X[-28:], series="north", y=sales["north"][-28:])
+ForecastDisplay.from_estimator(model, X[-28:], sales[-28:])
 plt.show()

@@ -61,7 +61,7 @@ class BacktestDisplay:
         X, y, cv, refit, coverage
             As for `backtest`. A series, or features and a series, are needed.
         series : object, default=None
-            Which series, by its name; None is for the only one.
+            Name of the series; None is the first.
         ax : Axes, default=None
             Where to draw; None makes a figure.
         **kwargs
@@ -92,7 +92,7 @@ class BacktestDisplay:
         table : DataFrame
             Forecasts beside what happened.
         series : object, default=None
-            Which series, by its name; None is for the only one.
+            Name of the series; None is the first.
         ax : Axes, default=None
             Where to draw; None makes a figure.
         **kwargs

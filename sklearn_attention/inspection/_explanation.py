@@ -107,7 +107,7 @@ class ExplanationDisplay:
         step : int, default=1
             Of a forecaster, the step ahead that is explained.
         series : object, default=None
-            Of a forecaster of several series, which, by its name.
+            Name of the series of a forecaster of several; None is the first.
         labels : array-like of shape (n_samples,) or data frame, default=None
             Names of the training rows, or a data frame of them, whose index names them; their
             numbers if None.
@@ -182,11 +182,12 @@ class ExplanationDisplay:
         if len(forecast) < step:
             raise ValueError(f"step={step} is after the last of X: pass 1 to {len(forecast)}.")
         when = row_names(forecast)[step - 1]
+        which = f"{panel.names[place]}, " if len(panel.names) > 1 else ""
         return cls(
             table["candidate"].tolist()[:k], weights[:k], values[:k],
             others=(weights[k:], values[k:]), baseline=float(values.mean()),
             prediction=float(forecast.iloc[step - 1]),
-            name=f"forecast of {when}, {step} {'step' if step == 1 else 'steps'} ahead",
+            name=f"forecast of {which}{when}, {step} {'step' if step == 1 else 'steps'} ahead",
             remainder="averages of logarithms" if forecaster.log_ else "remainder",
         )  # fmt: skip
 

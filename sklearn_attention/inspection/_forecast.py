@@ -72,7 +72,7 @@ class ForecastDisplay:
             What happened, of a frame in the column of the series. An array begins with the
             first step of the forecast.
         series : object, default=None
-            Which series, by its name; None is for the only one.
+            Name of the series; None is the first.
         coverage : float or list of float, default=(0.5, 0.8, 0.95)
             Probabilities of the intervals; an empty list for none.
         n_past : int, default=None

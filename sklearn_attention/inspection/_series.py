@@ -5,25 +5,8 @@ import pandas as pd
 
 
 def place_of(series, names):
-    """Place of a series among others.
-
-    Parameters
-    ----------
-    series : object
-        Its name; None is for the only one.
-    names : list
-        Of all series.
-
-    Returns
-    -------
-    place : int
-
-    Raises
-    ------
-    ValueError
-        If there is no such series, or None is asked for of several.
-    """
-    if series is None and len(names) == 1:
+    """Place of the series of this name among others; of the first for None."""
+    if series is None:
         return 0
     if series not in names:
         raise ValueError(

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pandas as pd
-import pytest
 from numpy.testing import assert_allclose
 
 from sklearn_attention import KernelForecaster
@@ -20,11 +19,10 @@ def test_a_backtest_is_drawn_fold_by_fold(series):
     assert_allclose(display.errors_, missed.mean(axis=1))
 
 
-def test_a_backtest_of_several_series_asks_which(series):
+def test_a_backtest_of_several_series_draws_one(series):
     frame = pd.DataFrame({"a": series, "b": 10 - series})
     table = KernelForecaster(12, lookback=24).backtest(frame, cv=2)
     display = BacktestDisplay.from_predictions(table, series="b")
     assert display.ax_.get_ylabel() == "b"
     assert len(display.table) == 24
-    with pytest.raises(ValueError, match="series=None is none of the series"):
-        BacktestDisplay.from_predictions(table)
+    assert BacktestDisplay.from_predictions(table).ax_.get_ylabel() == "a"
