@@ -15,6 +15,7 @@ from . import _thread_pools  # noqa: F401 (so that forks do not hang)
 # Whose frames stand between the user and a warning.
 _OWN = f"{__package__}.", "sklearn.", "contextlib"
 _KIND = "dataclass"  # where the name of a dataclass is kept among its fields
+_FORM = "stored form"  # of states; 1 since version 0.1.0
 
 
 class OwnInit:
@@ -40,22 +41,24 @@ class AttentionEstimator(OwnInit, CallbackSupportMixin, BaseEstimator):
     # Dataclasses in the fitted attributes, themselves, in lists or in one another. Pickles and
     # files have their fields in a dict, so that there is no type to be trusted.
     _held = ()
-    # A fitted attribute and its type, without which a stored state is of an earlier form.
+    # A fitted attribute and its type, without which a state that does not tell its form is of a
+    # development version.
     _form = None
 
     def __getstate__(self):
         state = super().__getstate__()
         state = {name: _flatten(value, self._held) for name, value in state.items()}
         # Kept results that the rest of the state determines are computed again.
-        return state | ({"_memo": {}} if "_memo" in state else {})
+        return state | ({"_memo": {}} if "_memo" in state else {}) | {_FORM: 1}
 
     def __setstate__(self, state):
         kinds = {kind.__name__: kind for kind in self._held}
-        super().__setstate__({name: _build(value, kinds) for name, value in state.items()})
+        own = {name: _build(value, kinds) for name, value in state.items() if name != _FORM}
+        super().__setstate__(own)
         fitted = any(name.endswith("_") and not name.startswith("_") for name in state)
-        if self._form is not None and fitted:
+        if _FORM not in state and self._form is not None and fitted:
             name, kind = self._form
-            if not isinstance(vars(self).get(name), kind):
+            if not isinstance(own.get(name), kind):
                 raise ValueError(
                     f"{type(self).__name__} was stored by a development version before 0.1.0, "
                     "whose fitted attributes were others: fit it again with this version."

@@ -191,8 +191,14 @@ ROWS = [
 # Each of these has a part of others; slow tests ask them too.
 LIKE_OTHERS = {
     "regressor without dropout",
+    "average of a frame",
     "best degree",
+    "best kernel",
+    "best line",
+    "lines of a frame",
     "lines of neighbours",
+    "robust lines",
+    "votes of a frame",
     "classifier of a frame",
     "classifier of texts",
     "regressor of steps",

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 from sklearn.base import clone
-from slow_cases import slow_but
+from slow_cases import one_in, slow_but
 from smoothing_cases import CASES, DEGREES, rows_at, take, window_of
 
 from sklearn_attention import LocalPolynomialRegressor, NadarayaWatsonRegressor
@@ -19,8 +19,10 @@ BEST = {0: 0.029, 1: 0.036, 2: 0.085}
 
 
 class TestBands:
-    @pytest.mark.parametrize("kind", ["plain", "weights", "absent", "outputs", "frame", "knn"])
-    @pytest.mark.parametrize("degree", DEGREES)
+    @pytest.mark.parametrize(
+        ("degree", "kind"),
+        one_in(5, DEGREES, ["plain", "weights", "absent", "outputs", "frame", "knn"]),
+    )
     def test_pointwise_are_the_explicit_sum(self, kind, degree):
         ((_, model, X, y, weight),) = (case for case in CASES if case[0] == f"{kind}-{degree}")
         model = clone(model).set_params(empty="nearest").fit(X, y, weight)
@@ -56,7 +58,7 @@ class TestBands:
         center = model.confidence_band(X[:5]).mean(axis=1)
         np.testing.assert_allclose(center, narrow.predict(X[:5]))
 
-    @pytest.mark.parametrize("degree", DEGREES)
+    @pytest.mark.parametrize("degree", slow_but([0], DEGREES))
     def test_simultaneous_are_wider_by_one_factor(self, data, degree):
         X, y = data
         model = LocalPolynomialRegressor(bandwidth=0.5, degree=degree).fit(X, y)
@@ -97,6 +99,7 @@ class TestBands:
         assert 0.87 <= np.mean(at_points) <= 0.96
         assert least <= np.mean(np.all(held, axis=1)) <= 0.99
 
+    @pytest.mark.slow
     def test_widths_follow_the_noise(self):
         rng = np.random.default_rng(0)
         x = np.linspace(0, 1, 400)

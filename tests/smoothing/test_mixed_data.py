@@ -6,6 +6,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
+from slow_cases import one_in, slow_but
 
 from sklearn_attention import (
     AdaptiveBandwidth,
@@ -51,8 +52,7 @@ def as_codes(frame):
 
 
 class TestPrediction:
-    @pytest.mark.parametrize("kernel", ["gaussian", "tricube"])
-    @pytest.mark.parametrize("degree", DEGREES)
+    @pytest.mark.parametrize(("kernel", "degree"), one_in(3, ["gaussian", "tricube"], DEGREES))
     def test_equals_an_explicit_product_kernel_on_codes(self, data, kernel, degree):
         frame, y = data
         product = ProductKernel([
@@ -238,8 +238,9 @@ class TestChoice:
 
 
 class TestLevels:
-    @pytest.mark.parametrize("degree", DEGREES)
-    @pytest.mark.parametrize("bandwidth", [LAMBDAS, [0.7, 1e-3, 0.4], "loo", "scott"])
+    @pytest.mark.parametrize(
+        ("bandwidth", "degree"), one_in(4, [LAMBDAS, "loo", [0.7, 1e-3, 0.4], "scott"], DEGREES)
+    )
     def test_never_seen_are_left_out_of_account(self, data, degree, bandwidth):
         frame, y = data
         model = LocalPolynomialRegressor(bandwidth=bandwidth, degree=degree).fit(frame, y)
@@ -473,12 +474,10 @@ class TestNamedCategories:
 class TestMemory:
     @pytest.mark.parametrize(
         ("bandwidth", "degree"),
-        [
-            ([0.7, 0.3, 0.4], 0),
-            ([0.7, 0.3, 0.4], 2),
-            ("scott", 1),
-            pytest.param("loo", 0, marks=pytest.mark.slow),
-        ],
+        slow_but(
+            [([0.7, 0.3, 0.4], 0)],
+            [([0.7, 0.3, 0.4], 0), ([0.7, 0.3, 0.4], 2), ("scott", 1), ("loo", 0)],
+        ),
     )
     def test_partial_fit_with_new_levels_equals_fit_on_all(self, data, degree, bandwidth):
         frame, y = data
@@ -529,6 +528,7 @@ class TestCompany:
         degrees = GridSearchCV(of_lines, {"degree": [0, 1]}, cv=3)
         assert degrees.fit(frame, y).best_params_ == {"degree": 1}
 
+    @pytest.mark.slow
     @pytest.mark.filterwarnings("ignore:bandwidth=")
     def test_categories_help(self, data):
         frame, y = data

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
-from slow_cases import slow_but
+from slow_cases import one_in, slow_but
 from smoothing_cases import (
     CASES,
     DEGREES,
@@ -31,7 +31,7 @@ class TestIntervals:
     @pytest.mark.parametrize(
         ("kind", "degree"),
         slow_but(
-            [("plain", 0), ("compact", 1), ("frame", 2), ("knn", 1), ("frame-knn", 0)],
+            [("plain", 0), ("compact", 1), ("frame", 0)],
             itertools.product(["plain", "compact", "frame", "knn", "frame-knn"], DEGREES),
         ),
     )
@@ -57,7 +57,7 @@ class TestIntervals:
             found = model.predict_interval(queries, coverage)
             np.testing.assert_allclose(found, expected, rtol=0, atol=1e-7)
 
-    @pytest.mark.parametrize("degree", DEGREES)
+    @pytest.mark.parametrize("degree", slow_but([0], DEGREES))
     def test_several_outputs(self, data, degree):
         X, y = data
         both = np.column_stack([y, 3 * y + X[:, 0]])
@@ -106,6 +106,7 @@ class TestIntervals:
                 dropped.predict_interval([[3.3]], coverage),
             )
 
+    @pytest.mark.slow
     def test_are_as_wide_as_rows_around_them_are_precise(self):
         # The deviation of the noise is 1 / sqrt(weight), which grows nearly fivefold.
         def draw(n):
@@ -126,6 +127,7 @@ class TestIntervals:
         assert 0.82 < np.mean(inside, axis=0).min()
         assert np.mean(inside, axis=0).max() < 0.97
 
+    @pytest.mark.slow
     def test_heteroscedastic_ones_follow_the_noise(self):
         def draw(n, rng):
             x = rng.uniform(0, 1, n)
@@ -172,6 +174,7 @@ class TestIntervals:
         with pytest.raises(ValueError, match=r"3 of 10 training rows.*empty='nearest'"):
             model.predict([[0.3]], return_std=True)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("degree", [0, 1])
     def test_coverage(self, degree):
         inside, heteroscedastic = [], []
@@ -219,8 +222,9 @@ class TestIntervals:
 
 
 class TestStandardDeviation:
-    @pytest.mark.parametrize("kind", ["plain", "weights", "outputs", "frame", "knn"])
-    @pytest.mark.parametrize("degree", DEGREES)
+    @pytest.mark.parametrize(
+        ("degree", "kind"), one_in(5, DEGREES, ["frame", "plain", "weights", "outputs", "knn"])
+    )
     def test_is_the_local_average_of_squared_errors(self, kind, degree):
         ((_, model, X, y, weight),) = (case for case in CASES if case[0] == f"{kind}-{degree}")
         model = clone(model).fit(X, y, weight)
@@ -235,6 +239,7 @@ class TestStandardDeviation:
         assert std.shape == y.shape
         np.testing.assert_allclose(std, expected, rtol=1e-9)
 
+    @pytest.mark.slow
     def test_finds_the_noise(self):
         rng = np.random.default_rng(0)
         x = rng.uniform(size=2000)
@@ -261,7 +266,7 @@ def places_and_weights(model, query):
 
 
 class TestDistribution:
-    @pytest.fixture(params=DEGREES)
+    @pytest.fixture(params=slow_but([1], DEGREES))
     def model(self, request, data):
         return LocalPolynomialRegressor(bandwidth=0.5, degree=request.param).fit(*data)
 
@@ -293,6 +298,7 @@ class TestDistribution:
         means = model.predict_quantiles(data[0][:5], levels).mean(axis=1)
         np.testing.assert_allclose(means, model.predict(data[0][:5]), atol=2e-3)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("curve", ["blocks", "bumps", "doppler"])
     @pytest.mark.parametrize("degree", DEGREES)
     def test_holds_new_targets_where_windows_are_small(self, curve, degree):
@@ -333,6 +339,7 @@ class TestDistribution:
         assert found.shape == (4, 2, 2)
         np.testing.assert_allclose(found[:, :, 0], model.predict_quantiles(X[:4], [0.2, 0.5]))
 
+    @pytest.mark.slow
     def test_weights(self, data):
         X, y = data
         counts = np.random.default_rng(3).integers(0, 4, 40)
@@ -429,9 +436,9 @@ class TestDistribution:
         assert np.isnan(model.predict_cdf([[9.0, 9.0]], [0.0])).all()
 
 
-@pytest.mark.parametrize("case", CASES[::4], ids=[case[0] for case in CASES[::4]])
-def test_blocks_of_queries_change_nothing(case, monkeypatch):
-    _, model, X, y, weight = case
+@pytest.mark.parametrize("name", slow_but(["knn-2"], [case[0] for case in CASES[::4]]))
+def test_blocks_of_queries_change_nothing(name, monkeypatch):
+    ((_, model, X, y, weight),) = (case for case in CASES if case[0] == name)
     model = clone(model).fit(X, y, weight)
     asks = [
         lambda m: m.predict_interval(X, 0.6),
