@@ -62,9 +62,9 @@ print(f"{inside.sum()} of {len(future)} months are inside the 90 % intervals")
 # The candidates and their weights
 # --------------------------------
 #
-# ``candidate_weights_`` has the weights of the methods, and ``explain`` returns the weights that
-# are not 0, with the forecasts. Linear maps of windows and analogs, at several lengths, have
-# most of the weight: none is clearly the best, and their errors partly cancel.
+# ``candidate_weights_`` has the weights of the methods, and ``explain`` returns those that are
+# not 0, with the forecasts. Linear maps of windows and analogs, at several lengths, have most
+# of the weight: none is clearly the best, and their errors partly cancel.
 
 explained = model.explain()
 print(explained[["candidate", "weight", 1, 12, 24]].round(2).to_string(index=False))
@@ -75,10 +75,10 @@ print(explained[["candidate", "weight", 1, 12, 24]].round(2).to_string(index=Fal
 #
 # ``backtest`` forecasts the last ten years, two at a time, each from the observations before,
 # and returns forecasts beside observations. Errors are in units of the mean absolute difference
-# between successive months. Two other methods are compared:
-# :class:`~sklearn_attention.KernelForecaster` averages the values that followed similar windows,
-# and the naive forecast repeats the value of eleven years before. With other random seeds the
-# averages of similar windows are sometimes better: try both.
+# between successive months. Two other methods are compared: averages of the values that
+# followed similar windows, by :class:`~sklearn_attention.KernelForecaster`, and the values of
+# eleven years before. With other random seeds the averages of similar windows are sometimes
+# better: try both.
 
 models = {
     "candidates": TransformerForecaster(horizon=24),

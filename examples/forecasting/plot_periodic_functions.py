@@ -13,8 +13,8 @@ here. Its attention weights show the period.
 # Forecasts
 # ---------
 #
-# All three series have the period :math:`2\pi` and are sampled every 0.1, so the period is not a
-# whole number of steps. The forecaster reads windows of 200 steps, cut into patches of 8, and
+# All three series have the period :math:`2\pi` and are sampled every 0.1, so the period is not
+# a whole number of steps. The forecaster reads windows of 200 steps, cut into patches of 8, and
 # forecasts 50 steps at once; four rounds make 200.
 
 import matplotlib.pyplot as plt

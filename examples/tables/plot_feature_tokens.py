@@ -14,8 +14,8 @@ token, [CLS], which attends to all features. This example shows its weights.
 #
 # The data are simulated, so the truth is known. The comfort of a room is a nonlinear function
 # of its temperature, except in the cellar, where temperature has no effect. Noise has an effect
-# in all rooms, and its values, mostly large ones, are sometimes missing. The day of the week has
-# none.
+# in all rooms, and its values, mostly large ones, are sometimes missing. The day of the week
+# has none.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -58,9 +58,9 @@ print(f"R² on other rows: {model.score(observed[600:], y[600:]):.2f}")
 # Attention weights of [CLS]
 # --------------------------
 #
-# ``attention_maps`` has [CLS] first, then the features in their order. The first row of the last
-# layer's maps has the weights of the tokens in the prediction. In the cellar the room has the
-# largest one. A weight is not an effect, as the weekday shows: the value of a token may
+# ``attention_maps`` has [CLS] first, then the features in their order. The first row of the
+# maps of the last layer has the weights of the tokens in the prediction. In the cellar the room
+# has the largest one. A weight is not an effect, as the weekday shows: the value of a token may
 # contribute nothing.
 
 heat = pd.DataFrame(
