@@ -39,8 +39,8 @@ print("norms after both steps:", np.unique(np.linalg.norm(scaled, axis=1).round(
 # Keys that no query selects
 # --------------------------
 #
-# A query selects the key with the largest dot product. No query selects a key in the convex hull
-# of other keys, that is, an average of them. On a sphere no point is an average of others.
+# A query selects the key with the largest dot product. No query selects a key in the convex
+# hull of other keys, that is, an average of them. On a sphere no point is an average of others.
 # Crosses are keys that no query selects ("cannot win"); after the scaling there are none.
 
 display = LayerNormDisplay.from_vectors(keys)
