@@ -361,7 +361,7 @@ def report(options):
         f"{', '.join(f'{name} {version(name)}' for name in PACKAGES)}; MiniRocket and 1-NN "
         "DTW of aeon 1.6.",
         "",
-        "All models at their defaults; Measurements: see `encoders.py`. –: not measured.",
+        "All models at their defaults. Measurements: see `encoders.py`. –: not measured.",
         "",
     ]
     for table in TITLES:
