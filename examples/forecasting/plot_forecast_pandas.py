@@ -42,7 +42,7 @@ past, future = spots[:"2019"], spots["2020":]
 # ----------------
 #
 # The forecaster averages forecasts of many methods for two years, with weights by their errors
-# in the past. The only parameter here is the horizon. The forecaster decides to take logarithms
+# in the past. The only parameter here is the horizon. The forecaster chooses to take logarithms
 # of the spots, and finds the cycle of eleven years.
 
 model = TransformerForecaster(horizon=24).fit(past)

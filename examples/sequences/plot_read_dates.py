@@ -58,10 +58,10 @@ model.predict(["Saturday, 21 Nov 2026", "11/21/26", "2026, November 21"])
 # they are averaged over heads. The weights of year, month and day lie at their places in the
 # text, which has another order.
 
-asked = ["November 21, 2026", "Saturday, 21 Nov 2026"]
-maps = model.attention_maps(asked)
+sources = ["November 21, 2026", "Saturday, 21 Nov 2026"]
+maps = model.attention_maps(sources)
 figure, axes = plt.subplots(1, 2, figsize=(11.5, 4.9), layout="constrained")
-for axis, text, weights in zip(axes, asked, maps, strict=True):
+for axis, text, weights in zip(axes, sources, maps, strict=True):
     (target,) = model.predict([text])
     axis.imshow(weights[0].mean(axis=0), cmap="Blues", vmin=0, aspect="auto")
     axis.set_xticks(range(len(text) + 1), [*text.replace(" ", "␣"), "end"])

@@ -56,8 +56,8 @@ print(f"errors, boosted trees: {errors_of_trees:.1%}")
 shares = []
 for n_rows in range(1, 9):
     # A list, as for sequences of different lengths.
-    seen = [digit[:n_rows] for digit in test_X]
-    shares.append(np.mean(model.predict(seen) == test_y))
+    starts = [digit[:n_rows] for digit in test_X]
+    shares.append(np.mean(model.predict(starts) == test_y))
 
 # %%
 # Attention weights

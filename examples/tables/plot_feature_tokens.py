@@ -79,9 +79,9 @@ rows = {
     "other rooms": (observed["room"] != "cellar")[600:],
     "noise missing": observed["noise"].isna()[600:],
 }
-looks = pd.DataFrame({name: maps[of.to_numpy(), 0].mean(axis=0) for name, of in rows.items()})
-looks.index = names
-print(looks.round(2))
+average = pd.DataFrame({name: maps[of.to_numpy(), 0].mean(axis=0) for name, of in rows.items()})
+average.index = names
+print(average.round(2))
 
 fig, (left, right) = plt.subplots(
     1, 2, figsize=(10.5, 4.2), width_ratios=[1.5, 1], layout="constrained"
@@ -93,7 +93,7 @@ for room, color in zip(rooms, (ORANGE, GREY, BLUE), strict=True):
     left.plot(x, predicted[of_room], color=color, label=room, lw=2)
 left.set(title="Prediction, and truth (dotted)", xlabel="temperature", ylabel="comfort")
 left.legend(frameon=False)
-image = right.imshow(looks, cmap="Blues", vmin=0, aspect="auto")
+image = right.imshow(average, cmap="Blues", vmin=0, aspect="auto")
 right.set(xticks=range(len(rows)), yticks=range(len(names)), title="Weights of [CLS]")
 right.set_xticklabels(rows)
 right.set_yticklabels(names)
