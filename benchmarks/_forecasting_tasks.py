@@ -1,4 +1,4 @@
-"""Tasks: what a cell of a table of forecasts learns from, forecasts, and is measured by."""
+"""Tasks: the training values, the values to forecast and the measure of one cell of a table."""
 
 from typing import NamedTuple
 

@@ -1,7 +1,7 @@
-"""Sets of `forecasting.py` where features carry the series: weather, holidays, games.
+"""Sets of `forecasting.py` with important features: weather, holidays, games.
 
-Features are known for the steps forecast too. Models learn once, from what lies before the
-first origin, and then only observe; or anew at each of a few origins.
+Features are known for the forecast steps too. Models are fitted once, to the values before the
+first origin, and then updated; or fitted at each of a few origins.
 """
 
 from importlib.util import find_spec

@@ -2,9 +2,9 @@
 
 Files lie in a data folder: `uci/` with the usual splits of the UCI regression sets, and
 `tabular/`. Missing values stay missing, and strings are of pandas' dtype "category" with
-the levels of all rows, so that a level unknown in training is at least known by name.
+the levels of all rows, including those that no training row has.
 
-Defaults of the package are found on the splits 0 to 4 of every set, and reported on 5 to 9.
+Defaults of the package are chosen on the splits 0 to 4 of every set, and reported on 5 to 9.
 """
 
 from functools import cache

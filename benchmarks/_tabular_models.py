@@ -1,8 +1,8 @@
 """The models of `tabular.py`, all at their defaults.
 
 A model is a function of the training features and the number of jobs that returns an
-estimator. Libraries are imported in it, so that one that is missing costs its own column
-alone, and that its import is not timed.
+estimator. It imports its library, so that a missing one affects only its own column, and the
+import is not timed.
 """
 
 from functools import cache

@@ -66,7 +66,7 @@ def keops(queries, keys, values):
 
 
 def keops_works():
-    """Whether KeOps is installed and finds a compiler."""
+    """True if KeOps is installed and finds a compiler."""
     try:
         import pykeops
 
@@ -133,7 +133,7 @@ def peak_memory(n=200_000, d=8):
 
 
 def numbers_printed_by(script, function, *args):
-    """What a function of a script beside this one prints, in a process of its own."""
+    """Numbers that a function of another script here prints in a process of its own."""
     program = (
         f"import sys; sys.path.insert(0, {sys.path[0]!r})\n"
         f"import {script}\n"

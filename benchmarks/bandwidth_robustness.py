@@ -1,4 +1,4 @@
-"""Does the search for a bandwidth find the best one, and how long does it take, on hard data?
+"""Errors and seconds of the search for a bandwidth on difficult data.
 
     python benchmarks/bandwidth_robustness.py [--quick] [--rows N,...] [--kernels NAME,...]
                                               [--data NAME,...] [--seeds N] [--no-reference]
@@ -6,17 +6,17 @@
 
 One feature: places that are uniform, normal, heavy-tailed (t with two degrees of freedom,
 Cauchy, lognormal), in clusters, rounded, each twice with another target, each row twice, and
-normal with one outlier. The target is a sine of the rank of the place and noise, so there is a
-curve to find on all of them. Local averages and lines, four kernels, 150 to 100 000 rows.
+normal with one outlier. The target is a sine of the rank of the place and noise, so all data
+have a curve. Local averages and lines, four kernels, 150 to 100 000 rows.
 
-* Errors: by how much the criterion at the bandwidth chosen is above that of the best of a fine
-  grid, which is refined in its lowest valleys. The grid reaches further than the search; but
-  below the floor of that, where nearest neighbours alone predict most rows, it is set apart:
-  the report tells where bandwidths there would be better. For up to 1000 rows all of it is
-  computed pair by pair, by the code below alone. For more rows the grid is computed by the
-  sums of the package, which are compared with all pairs of 1000 rows at the bandwidths chosen.
+* Errors: relative excess of the criterion at the chosen bandwidth over the best of a fine grid,
+  which is refined in its lowest valleys. The grid is wider than the search. Bandwidths below
+  the floor of the search, where single neighbours predict most rows, are reported separately
+  where they are better. For up to 1000 rows the code below computes everything pair by pair.
+  For more rows the sums of the package compute the grid; they are compared with all pairs of
+  1000 rows at the chosen bandwidths.
 * Seconds of the processor for `fit` with the default rule.
-* How often the default rule warns of a flat minimum.
+* Frequency of the warning about a flat minimum by the default rule.
 
 Bounds: 1 % for both rules; 3 times the seconds of uniform places; 10 s, and 30 s for 100 000
 rows. Expected: none is broken. Two to three minutes on an idle core with `--quick` (up to 1000
@@ -157,7 +157,7 @@ class Pairs:
         return found
 
     def _nearest(self, row):
-        """Answers where nobody is in the window: the mean of the nearest."""
+        """The mean of the nearest rows, where the window is empty."""
         if row not in self.answers:
             distance = np.abs(self.x - self.x[row])
             distance[row] = np.inf
@@ -345,7 +345,7 @@ def table(header, rows):
 
 
 def faults_of(cells, uniform, n):
-    """Which bounds the samples of a cell break, in words."""
+    """The bounds that the samples of a cell break, in words."""
     seconds = middle(cells)
     faults = []
     for k, rule in enumerate(RULES):

@@ -1,18 +1,18 @@
-"""Which rule should choose the bandwidth when nobody says: simulated and real curves.
+"""Rules for the default bandwidth, on simulated and real curves.
 
     python benchmarks/bandwidth_rules.py [one] [two] [edges] [real] [copies] [blocks]
                                          [--quick] [--seed N] [--kernel NAME] [--save FILE]
 
 A rule chooses one of 60 bandwidths, from the distance of neighbours to the extent of the data,
-that are multiples of each feature's spread. Rules see the leave-one-out error, the residuals
-and the degrees of freedom of each (t is degrees of freedom per row):
+that are multiples of each feature's spread. Rules depend on the leave-one-out error, the
+residuals and the degrees of freedom of each (t is degrees of freedom per row):
 
 * loo, gcv, aicc: leave-one-out, generalised cross-validation, corrected Akaike criterion;
 * charge t^2: leave-one-out times exp(t^2), and the same with t, 2 t^2 and t^3;
 * gcv 1.4, loo 1.4: degrees of freedom count 1.4 times, which is customary for splines;
 * rice: residuals divided by 1 - 2 t;
 * loo x aicc: the sum of their logarithms; loo x gcv likewise, with the charge;
-* loo, aicc's charge: what makes aicc of gcv, which is exp(t^2) for small t;
+* loo, aicc's charge: the factor of aicc over gcv, which is exp(t^2) for small t;
 * wider: the wider of loo's and aicc's bandwidths;
 * one standard error: the widest bandwidth whose leave-one-out error is at most one standard
   error above the least.
@@ -21,8 +21,8 @@ Parts:
 
 * one, two: curves of one and of two features. Each sample draws a curve, places, noise, ratio
   of signal to noise (of standard deviations) and number of rows, all levels equally often. The
-  squared error at 200 (400) quantiles of the places, that is where new rows would lie, is
-  divided by that of the best of the 60 bandwidths for this sample: 1 is an oracle.
+  squared error at 200 (400) quantiles of the places, as for new rows, is divided by that of the
+  best of the 60 bandwidths for this sample: 1 is an oracle.
 * edges: no signal at all, and hardly any noise.
 * real: five data sets, halved at random; error in the other half. Left out where there is no
   folder of data: SKLEARN_ATTENTION_DATA names it, or it is ../shared/data.
@@ -32,9 +32,9 @@ Parts:
   left out around each row (Burman, Chow and Nolan 1994), or the own place has no weight
   in the kernel (De Brabanter et al. 2011).
 
-The rules were listed before any of this was run. Expected: leave-one-out is right on average
-and now and then far too narrow; a charge that is small beside the variance mends that where
-noise is independent. Correlated noise needs blocks. Ten minutes on one core for all parts, one
+The rules were listed before the first run. Expected: leave-one-out is right on average and
+sometimes far too narrow; a charge that is small relative to the variance corrects this for
+independent noise. Correlated noise needs blocks. Ten minutes on one core for all parts, one
 minute with `--quick`. Progress goes to stderr.
 """
 
@@ -256,7 +256,7 @@ class Sample(NamedTuple):
 def draw(rng, curves, curve, places, noise, ratio, n, d=1):
     X, queries = draw_places(rng, places, n, d)
     function = curves[curve](rng)
-    # Beyond its rows a curve is nobody's to know.
+    # Rows have no information on the curve beyond them.
     queries = queries.clip(X.min(axis=0), X.max(axis=0))
     values, truth = function(X), function(queries)
     # Of the places rows come from, lest a sample without signal be scaled up.
@@ -276,7 +276,7 @@ def designs(n_samples, seed, **levels):
         yield np.random.default_rng([seed, i]), chosen
 
 
-# What a rule sees, and what its choice costs.
+# Arguments of rules, and the costs of their choices.
 
 
 class Candidates(NamedTuple):
@@ -525,7 +525,7 @@ def curve_table(found, degree):
 
 
 def warning_table(clean, dependent):
-    """How often the degrees of freedom of loo are a multiple of those of the charged rule."""
+    """Share of samples with a multiple of the charged rule's degrees of freedom by loo."""
     loo, charged = (list(RULES).index(name) for name in ("loo", "charge t^2"))
     rows = []
     for noise, found in {"independent": clean, "AR(1)": dependent}.items():
@@ -759,7 +759,7 @@ def block_errors(y, widths, lengths, hollow=False):
 
 
 def correlated_lags(residuals):
-    """How many lags, from the first on, are correlated by more than chance."""
+    """Number of lags, from the first on, whose correlation exceeds chance."""
     n = len(residuals)
     x = residuals - residuals.mean()
     beyond = [x[k:] @ x[: n - k] <= 2 / math.sqrt(n) * (x @ x) for k in range(1, n // 8)]

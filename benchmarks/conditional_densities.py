@@ -1,4 +1,4 @@
-"""Do conditional densities hold what they promise, place by place: of degree 0 and of degree 1?
+"""Coverage and accuracy of conditional densities of degrees 0 and 1 along a feature.
 
     OMP_NUM_THREADS=1 python benchmarks/conditional_densities.py [--rows N,...] [--seeds N]
                                                                  [--peer] [--save FILE]

@@ -4,8 +4,8 @@
 
 * line: 200 rows of one column, of six shapes, and of a normal one with outliers. The error is
   the integral of the absolute difference from the truth, 2 at most; the score is the mean
-  log-density of 1000 fresh rows, of which none is an outlier. Expected: outliers cost our
-  default next to nothing, and heavy tails have its best scores.
+  log-density of 1000 new rows without outliers. Expected: outliers hardly change the error of
+  our default, and its scores are best for heavy tails.
 * plane: the same for 300 rows of two columns, without the peers that take minutes.
 * given: the same for `ConditionalKernelDensity` and 200 rows of a feature and a target, the
   error being a mean over features.

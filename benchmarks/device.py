@@ -1,12 +1,12 @@
-"""Pairs of query and key per second on a device, and what share of its limit that is.
+"""Pairs of query and key per second on a device, and their share of its limit.
 
     python benchmarks/device.py [--device cuda] [--rows 100000] [--threads 1]
 
 Gaussian and Epanechnikov averages of one column of values over random rows in single precision,
-all pairs compared (``algorithm="dense"``). The limit is the slowest of what no algorithm can do
-without, each alone and as fast as torch does it on blocks that stay in cache: the products of
-all queries with all keys, one exponential for each pair (Gaussian), and the product of the
-weights with the values.
+all pairs compared (``algorithm="dense"``). The limit is the slowest of the steps that every
+algorithm needs, each by itself in torch on blocks that stay in cache: the products of all
+queries with all keys, one exponential for each pair (Gaussian), and the product of the weights
+with the values.
 """
 
 import argparse

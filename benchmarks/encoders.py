@@ -11,22 +11,22 @@ lines for the same, the last one counts. `--models` takes names, "peers", "ours"
 `--tag` marks lines of our models, to stand beside those of another version; peers have none.
 `report` prints Markdown tables of the file alone.
 
-At its defaults a transformer stands beside a baseline of its own: "own baseline" and "network
-alone" are these two parts, each of which predicts by itself.
+At its defaults a transformer is blended with a baseline: "own baseline" and "network alone" are
+the predictions of these two parts.
 
-* series: seven sets of the UCR and UEA archive, official splits. Beside boosting, which sees
-  all steps as columns, there are MiniRocket and the nearest neighbour by dynamic time warping.
+* series: seven sets of the UCR and UEA archive, official splits. Beside boosting, for which
+  steps are columns, there are MiniRocket and the nearest neighbour by dynamic time warping.
   Those two are aeon's, which needs an older pandas: `--peer-python`, or the variable
   PEER_PYTHON, names a Python that has it, in an environment of its own
   (`python -m venv FOLDER && FOLDER/bin/pip install aeon`). Without it, the stored lines count.
-  MiniRocket and boosting see short series with zeros behind their end.
-  Expected: MiniRocket leads, and what compares steps by their number falls behind it.
-* text: summaries of docstrings, to be told which of eight installed packages they are from;
-  names of packages are left out. The set depends on their versions and is named by a hash.
+  For MiniRocket and boosting short series are padded with zeros.
+  Expected: MiniRocket leads, and models that compare steps by their number are worse.
+* text: summaries of docstrings, whose class is one of eight installed packages; names of
+  packages are left out. The set depends on their versions and is named by a hash.
   Expected: TF-IDF with logistic regression is hard to beat on 3000 texts.
 * tables: numbers, levels and missing cells. Seeds 0, 1, 2 are splits 7, 8, 9 of `tabular.py`,
-  which had no part in choosing defaults. Expected: errors of boosting, which stands beside the
-  transformer, or less.
+  on which no defaults were chosen. Expected: errors at most those of boosting, the baseline of
+  the transformer.
 
 Seconds are of the processor, in one thread. Progress goes to stderr.
 """
@@ -74,7 +74,7 @@ OURS, BOOSTING, MINIROCKET, DTW = (
     "1-NN DTW",
 )
 TF_IDF = "TF-IDF + logistic regression"
-# How often each is measured: once where nothing is drawn.
+# Number of runs of each: one without random numbers.
 SEEDS = {
     "series": {MINIROCKET: 3, DTW: 1, BOOSTING: 1, OWN_BASELINE: 3, NETWORK: 3, OURS: 3},
     "text": {TF_IDF: 1, OWN_BASELINE: 1, NETWORK: 3, OURS: 3},
@@ -101,7 +101,7 @@ PACKAGES = ("scikit-learn", "torch", "numpy", "pandas")
 
 
 def load_series(name, model, seed, data):
-    """What a model sees of training and test rows, and their classes."""
+    """Training and test rows as a model reads them, and their classes."""
     train, test, y_train, y_test = series(data, name)
     if model == BOOSTING:
         longest = max(map(len, train + test))
@@ -361,7 +361,7 @@ def report(options):
         f"{', '.join(f'{name} {version(name)}' for name in PACKAGES)}; MiniRocket and 1-NN "
         "DTW of aeon 1.6.",
         "",
-        "All models at their defaults; `encoders.py` says what is measured. –: not measured.",
+        "All models at their defaults. Measurements: see `encoders.py`. –: not measured.",
         "",
     ]
     for table in TITLES:

@@ -10,37 +10,37 @@ several lines for the same, the last one counts. `--models` takes names, "peers"
 `--tag` marks the lines of our models, to stand beside those of another version; peers have
 none. `report` prints Markdown tables of the file alone.
 
-* square: square waves of periods that are no whole number of steps, 1000 to learn from, 200
-  ahead. Expected: what repeats a rounded season is wrong at more and more edges.
-* single: six series, five folds of one horizon at the end, learned anew for each. Expected:
-  no model leads everywhere.
+* square: square waves of periods that are no whole number of steps, 1000 for training, 200
+  ahead. Expected: models that repeat a rounded season are wrong at more and more edges.
+* single: six series, five folds of one horizon at the end, with a fit for each. Expected: no
+  model leads everywhere.
 * nn3, m3, m4_weekly, m4_hourly: all series of competitions, official horizons.
 * national_illness: seven weekly columns, 24 weeks ahead from every eighth week of the last
-  fifth. Models that learn do so once, on the rows before it, and then only observe.
+  fifth. Models are fitted once, to the rows before it, and then updated.
 * beijing: air quality with gaps, 24 and 168 hours ahead from 52 origins, one a week, in the
   last year. Weather is known for the hours forecast too, to all models that take features.
-  Models that learn do so once, on the four years before; AutoETS is fitted to the last 1000
-  hours at each origin. Missing hours are not scored. Expected: features tell more than the last
-  hours do, a day or more ahead.
-* weather: series that features carry, which are known for the steps forecast too: half-hourly
-  electric load (temperature, holidays), hourly rentals of bikes (weather, working days), daily
-  riders of a station (weather, home games). A year, eight months and fourteen years are
-  learned from once; origins are every eighth, third and fifteenth day of what follows. Load is
-  forecast from four origins too, where models learn anew from the year before.
+  Models are fitted once, to the four years before; AutoETS is fitted to the last 1000 hours at
+  each origin. Missing hours are not scored. Expected: a day or more ahead, features improve
+  forecasts more than the last hours do.
+* weather: series with important features, which are known for the forecast steps too:
+  half-hourly electric load (temperature, holidays), hourly rentals of bikes (weather, working
+  days), daily riders of a station (weather, home games). Models are fitted once to a year,
+  eight months and fourteen years; origins are every eighth, third and fifteenth day after them.
+  Load is also forecast from four origins, with a fit to the year before each.
   Expected: trees on features, calendar and lags of whole seasons lead.
-* panels: seven panels that no setting was chosen on, of 20 to 125 yearly, quarterly, monthly
+* panels: seven panels on which no setting was chosen, of 20 to 125 yearly, quarterly, monthly
   and daily series, two of them counts; the last steps of each.
 * ett: seven channels at published horizons, from every row of the test part; beside published
-  transformers, and the ridge that is level with them.
-* speed: one forecast after `fit`, and thousands of fresh windows in one call, of our models.
+  transformers, and a ridge regression with about the same errors.
+* speed: one forecast after `fit`, and thousands of new windows in one call, of our models.
 
 Errors are mean absolute errors scaled by that of the seasonal naive forecast on the first past
 (MASE), and symmetric percentages (sMAPE, to 200). Of intervals of 90 % there are the coverage
 and the mean scaled interval score (MSIS, with the scale of MASE). Seconds are of the
-processor, in one thread: of fits and forecasts, over all folds; those that intervals take
-beyond that stand apart.
+processor, in one thread: of fits and forecasts, over all folds; additional seconds for
+intervals are reported separately.
 
-Models whose library is missing (dependency group `bench`) are left out, and the run says so.
+Models whose library is missing (dependency group `bench`) are left out with a message.
 The rentals of bikes are in the file `Bikeshare.csv` of the package ISLP, which is in no group:
 copy it to the data folder, or install the package.
 All peers together take about forty minutes of a processor. Progress goes to stderr.
@@ -172,7 +172,7 @@ def measure_folds(task, name):
 
 
 def before(known, past):
-    """Features up to the origin; a model must not look for others there."""
+    """Features up to the origin, the only ones that an update may use."""
     return None if known is None else known.iloc[: len(next(iter(past.values())))]
 
 
@@ -197,7 +197,7 @@ def scores(actual, forecast, ends, scale):
 
 
 def interval_scores(actual, lower, upper):
-    """Whether intervals contain what they should, and their width with what misses cost."""
+    """Coverage indicators, and interval scores: width plus penalties of misses, (n,) each."""
     below, above = np.maximum(lower - actual, 0), np.maximum(actual - upper, 0)
     loss = upper - lower + 2 / (1 - COVERAGE) * (below + above)
     return (lower <= actual) & (actual <= upper), loss
@@ -319,8 +319,8 @@ TITLES = {
     "single": (
         "Single series",
         ("mase",),
-        "MASE, mean over five folds. AutoTheta and AutoETS are told the longest season, but a "
-        "year for sunspots. MSTL takes out all seasons, and AutoETS forecasts the rest. "
+        "MASE, mean over five folds. AutoTheta and AutoETS have the longest season, for "
+        "sunspots a year. MSTL takes out all seasons, and AutoETS forecasts the rest. "
         "AutoARIMA has seasons of up to 24 steps itself, and longer ones from MSTL. AutoETS on "
         "10 000 half hours of taxis with the season of a week is left out for its time.",
     ),
@@ -334,20 +334,20 @@ TITLES = {
     "m4_hourly": (
         "M4 hourly",
         ("smape", "mase"),
-        "sMAPE / MASE of all 414 series. LightGBM is told the week besides the day.",
+        "sMAPE / MASE of all 414 series. LightGBM has features of the week and the day.",
     ),
     "m4_weekly": (
         "M4 weekly",
         ("smape", "mase"),
-        "sMAPE / MASE of all 359 series. LightGBM alone is told the season of a year.",
+        "sMAPE / MASE of all 359 series. Only LightGBM has the season of a year.",
     ),
     "m3": ("M3", ("smape", "mase"), "sMAPE / MASE of all 3003 series."),
     "ett": ("ETT", ("mse", "mae"), "Mean squared / mean absolute error, standardised."),
     "beijing": (
         "Beijing",
         ("mae", "mase"),
-        "Mean absolute error / MASE, 52 origins. Seasonal naive and AutoETS know no weather; "
-        "AutoETS is fitted to the last 1000 hours at each origin.",
+        "Mean absolute error / MASE, 52 origins. Seasonal naive and AutoETS do not use the "
+        "weather; AutoETS is fitted to the last 1000 hours at each origin.",
     ),
     "weather": (
         "Weather",
@@ -471,7 +471,7 @@ def report(options):
         f"thread. Python {platform.python_version()}, sklearn-attention {__version__}, "
         f"{', '.join(map(package_version, PACKAGES))}.",
         "",
-        "`forecasting.py` says what is measured. –: not measured. Bold: the least in a row, by "
+        "Measurements: see `forecasting.py`. –: not measured. Bold: the least in a row, by "
         "the first number of errors and by the MSIS of intervals.",
         "",
         "Rows of TransformerForecaster on ETT are of earlier versions: their seconds may be "

@@ -1,4 +1,4 @@
-"""What each kind of candidates, and each way to combine them, is worth.
+"""Effect of each kind of candidates, and of each way to combine them.
 
     python benchmarks/forecasting_ablation.py [--sets A,B] [--again] [--results FILE]
                                               [--data FOLDER]
@@ -9,14 +9,15 @@ results does not have yet, and a JSON line is appended for each. `report` prints
 table of the file: the mean absolute scaled error of `TransformerForecaster` at its defaults,
 and of variants as ratios to it, where more than 1 is worse.
 
-Variants lack one kind of candidates, named by its class, and weigh the others anew by their
-held-out forecasts; weigh all candidates alike; take the best candidate of each series alone;
-or do without the learned attention of panels. Candidates, effects of features and attention
-are fitted once for all variants; without `Classical` there is no attention. Weights are the
-mean share of each kind in the forecasts. Of many origins twelve, evenly spread, are taken.
+Variants omit one kind of candidates, named by its class, with new weights of the others by
+their held-out forecasts; give all candidates equal weights; take only the best candidate of
+each series; or omit the learned attention of panels. Candidates, effects of features and
+attention are fitted once for all variants; without `Classical` there is no attention. Weights
+are the mean share of each kind in the forecasts. Of many origins twelve, evenly spread, are
+taken.
 
-Expected: every kind is missed somewhere; equal weights and the best candidate alone lose nearly
-everywhere; attention gains on panels of short series.
+Expected: errors increase without any kind on some sets; equal weights and the single best
+candidate are worse nearly everywhere; attention is better on panels of short series.
 
 Little more than a fit of each set: ten minutes on one core. Progress goes to stderr.
 """
@@ -178,7 +179,7 @@ def report(options):
     means = [np.exp(np.nanmean(np.log(ratios[name]))) for name in names]
     rows.append(["geometric mean", "", *(f"{mean:.3f}" for mean in means)])
     print("# Candidates of forecasts, one kind left out\n")
-    print("`forecasting_ablation.py` says what is measured. MASE at defaults; ratios to it.\n")
+    print("Measurements: see `forecasting_ablation.py`. MASE at defaults; ratios to it.\n")
     table(["set", "MASE", *names], rows)
     print("\nMean weights of kinds, in %.\n")
     rows = [

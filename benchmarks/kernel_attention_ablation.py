@@ -1,4 +1,4 @@
-"""What each ingredient of kernel attention is worth: one is changed at a time.
+"""Effect of each part of kernel attention: one is changed at a time.
 
     python benchmarks/kernel_attention_ablation.py [--data FOLDER] [--sets A,B]
                                                    [--splits 0,1] [--variants "A,B"]
@@ -7,10 +7,10 @@
 Prints a Markdown table of mean test errors, variants against sets. Three more columns compare
 with the default: the processor's seconds for a fit and its predictions, the mean over all of
 them, how many of all sets and splits have a larger error, and the geometric mean over sets of
-the ratio of errors, where more than 1 is worse. The variant `random_state=1` shows what chance
-alone does. A variant with "=" changes a parameter; others change how members learn.
+the ratio of errors, where more than 1 is worse. The variant `random_state=1` shows the effect
+of chance. A variant with "=" changes a parameter; others change the training of members.
 
-Splits are 0 to 4, those that the defaults were found on; `tabular.py` measures others.
+Splits are 0 to 4, on which the defaults were chosen; `tabular.py` measures others.
 Expected: some encodings alone are good on some sets and bad on others; without learned
 length-scales all sets lose, without the rough part those with much noise; more folds, steps and
 rows in a batch than the default gain little.

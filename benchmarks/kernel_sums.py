@@ -4,17 +4,17 @@
 
 The density of N = 1 000 000 keys at as many queries, at one bandwidth, in processor seconds:
 
-* ours: `attend`, which computes averages besides.
+* ours: `attend`, which also computes averages.
 * KernelDensity: the tree of scikit-learn, with ``rtol=1e-7``.
 * TreeKDE: the tree of KDEpy, with its tolerances.
 * FFTKDE: KDEpy's sums on a grid, interpolated at the queries.
 
 KDEpy is in the dependency group `bench`, and left out where it is missing. A peer starts with
-1000 rows and goes on with ten times as many, up to N, while the next run should take 20 seconds
-at most; ours is timed with as many rows. Errors are the largest difference to sums over all
-pairs at 1000 of the queries, relative to the largest of these. Expected: trees stop at 10 000
-or 100 000 rows; the grid is several times faster than ours and accurate to four digits, since
-KDEpy cuts off the tails of kernels.
+1000 rows and continues with ten times as many, up to N, while the next run should take 20
+seconds at most; ours is timed with as many rows. Errors are the largest difference to sums over
+all pairs at 1000 of the queries, relative to the largest of these. Expected: trees stop at
+10 000 or 100 000 rows; the grid is several times faster than ours and accurate to four digits,
+since KDEpy cuts off the tails of kernels.
 """
 
 import argparse

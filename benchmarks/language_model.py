@@ -1,4 +1,4 @@
-"""Shakespeare, character by character: a language model beside a plain loop in torch.
+"""A language model of the characters of Shakespeare, beside a plain loop in torch.
 
     python benchmarks/language_model.py [--steps 2000] [--positions rotary] [--autocast]
         [--data FOLDER] [--seed 0]
@@ -8,17 +8,17 @@ in about three minutes on the processor of a laptop, and publishes a validation 
 4 layers, 4 heads, width 128, contexts of 64 characters, batches of 12, 2000 steps, no dropout.
 Here both sides have that size, those batches and that many steps, on one thread each:
 
-* plain torch: the published recipe, written anew; learned positions, normal starting weights,
+* plain torch: the published recipe, reimplemented; learned positions, normal starting weights,
   AdamW with 100 steps of warm-up and a cosine from 1e-3 to 1e-4; every 250 steps it estimates
   both losses from 20 batches, as the original does;
 * ours: `TransformerLanguageModel` without its baseline of counts (rotary positions, one cycle
-  up to a higher learning rate), which judges all that is held out after each epoch. With
+  up to a higher learning rate), which evaluates all held-out characters after each epoch. With
   `--autocast` it trains in bfloat16 where torch considers that safe.
 
-A hook makes a step of plain torch before each of ours, so that both see the same machine.
-Printed are seconds of the processor, all that is judged included, and their ratio. The loss is
-that of all characters held out (the last tenth), in windows of 64 that do not overlap, in
-nats. Then ours writes.
+A hook makes a step of plain torch before each of ours, so that both run under the same load.
+Printed are seconds of the processor, evaluation included, and their ratio. The loss is that of
+all characters held out (the last tenth), in windows of 64 that do not overlap, in nats. Then
+samples of ours are printed.
 
 Expected: 1.88 or less at equal steps in no more time. The data lie beside the repository, or
 where SKLEARN_ATTENTION_DATA says.

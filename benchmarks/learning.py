@@ -1,4 +1,4 @@
-"""What makes small networks learn faster in a second of the processor, row by row.
+"""Recipes of training that make small networks learn faster per second of the processor.
 
     python benchmarks/learning.py run [--only dates ...] [--recipes Muon ...] [--seeds 3]
     python benchmarks/learning.py report > benchmarks/learning.md
@@ -14,8 +14,8 @@ Tasks, at the sizes that the estimators have by default:
 
 For the last four, a third of the official training rows is held out, another one for each seed;
 official test rows are never read. "A tenth init" and "zero init" are of the last matrix of
-every sublayer. Results are kept in benchmarks/learning.jsonl, and what is there is not measured
-again. Seconds are of the processor, for the fit, on one thread.
+every sublayer. Results are stored in benchmarks/learning.jsonl and not measured again. Seconds
+are of the processor, for the fit, on one thread.
 """
 
 import argparse
@@ -52,7 +52,7 @@ KEYS = ["task", "recipe", "seed"]
 REPOSITORY = Path(__file__).resolve().parents[1]
 # AdamW at the same rate too: no row is to be better by its rate alone.
 MUON = {"optimizer": "muon", "learning_rate": 3e-3}
-# How to train, and by what the first values of the last layers of sublayers are multiplied.
+# Training parameters, and the factor of initial values of the last layers of sublayers.
 RECIPES = {
     "AdamW": ({}, 1),
     "AdamW at 3e-3": ({"learning_rate": 3e-3}, 1),
@@ -200,10 +200,10 @@ def report(_):
     for line in frame.itertuples():
         found[line.task, line.recipe].append((line.value, line.seconds))
     processors = sorted(set(frame["processor"]))
-    print("# What makes small networks learn faster\n")
+    print("# Recipes of training for small networks\n")
     print(f"{', '.join(processors)}, one thread, torch {torch.__version__}.\n")
     print("Mean and standard deviation over seeds, whose number is in brackets; seconds of the")
-    print("processor. See benchmarks/learning.py for what is measured. Linear decay, ReLU² and")
+    print("processor. See benchmarks/learning.py for the tasks. Linear decay, ReLU² and")
     print("QK-norm are no longer in the package: no clear gain for what they cost.")
     for task, (_, unit) in TASKS.items():
         if not any(key[0] == task for key in found):

@@ -1,4 +1,4 @@
-"""Fits and predictions on memory maps of more rows than memory should hold.
+"""Fits and predictions on memory maps of more rows than fit in memory.
 
     python benchmarks/out_of_core.py [--rows 100000000] [--queries 1000000]
 

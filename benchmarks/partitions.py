@@ -1,10 +1,10 @@
-"""Smoothing of partitions by two worker processes of Dask, between which only sums travel.
+"""Smoothing of partitions by two worker processes of Dask, which exchange only sums.
 
     python benchmarks/partitions.py [--rows 5000000] [--queries 100000]
 
-One feature, Gaussian, eight partitions of so many rows. Nobody keeps them: a worker makes a
-partition whenever it is asked for, as it would read one from a file. Memory is what the largest
-worker takes beyond a worker that has done the same with ten rows.
+One feature, Gaussian, eight partitions of so many rows. They are not stored: a worker generates
+a partition for each task, as it would read one from a file. Memory is that of the largest
+worker, beyond that of a worker after the same tasks with ten rows.
 """
 
 import argparse
@@ -40,7 +40,7 @@ def collections(n):
 
 
 def megabytes():
-    """The largest memory of this process so far, as Linux knows it."""
+    """The largest memory of this process so far, by Linux."""
     lines = Path("/proc/self/status").read_text("ascii").splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024
 
@@ -62,7 +62,7 @@ def fit_and_leave_one_out(X, y, queries):
 
 
 def measured(function, n, queries):
-    """What a function returns on a cluster, its seconds, and megabytes of a worker."""
+    """Result of a function on a cluster, its seconds, and megabytes of a worker."""
     workers = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
     with LocalCluster(**workers) as cluster, Client(cluster) as client:
         function(*collections(10), queries[:10])

@@ -2,29 +2,28 @@
 
     python benchmarks/random_features.py [--data FOLDER] [--save FILE]
 
-How many features give a median relative error of 5 %, what time they take on 16 384 steps,
-and from which length on they would be faster than the exact average. Features do not look at
-pairs, so they were expected to be much faster at that length; what is open is the error. It
-depends on how long queries and keys are, which shows in the spread of the logits: tokens are
-random, 512 wide and layer-normed, and pass through random projections, which give logits of
-standard deviation 1, as in a layer that has not been trained; shorter queries and keys give
-less. "Adapted" are positive features whose directions suit 1024 of the steps
-(`PositiveFeatures.adapt`).
+The number of features for a median relative error of 5 %, their time on 16 384 steps, and the
+length from which on they are faster than the exact average. Features need no pairs, so they
+were expected to be much faster at that length; the open question was the error. It depends on
+the norms of queries and keys, and so on the spread of the logits: tokens are random, 512 wide
+and layer-normed, and pass through random projections, which give logits of standard deviation
+1, as in an untrained layer; smaller norms give less. "Adapted" are positive features with
+directions adapted to 1024 of the steps (`PositiveFeatures.adapt`).
 
 The heads of a layer that has been trained have entries of different sizes and a center other
 than 0. The last table takes them from a small language model of Tiny Shakespeare (200 steps; 4
 layers of 4 heads, 256 characters), adapts to one part of the text held out, head by head, and
 measures on another. The data lie beside the repository, or where SKLEARN_ATTENTION_DATA says.
 
-* error: median over 256 queries of the length of the difference, divided by the length of the
-  exact average. Values are a third projection of the same tokens. The mean over two draws of
-  the directions.
-* features for 5 %: from the error at the largest number, as if it fell with the root of the
-  number from there on. An error above 50 % is not yet on that line, and gives none.
-* times: one head in float32, without gradients. Seconds of the processor, which other work on
-  the machine does not change much; set OMP_NUM_THREADS=1, so that waiting threads do not count.
-  Ways take turns, and the median of the rounds counts. Times for other numbers of features by
-  a line through those measured.
+* error: median over 256 queries of the norm of the difference, divided by the norm of the exact
+  average. Values are a third projection of the same tokens. The mean over two draws of the
+  directions.
+* features for 5 %: from the error at the largest number, extrapolated with the square root of
+  the number. No number is given for errors above 50 %, where this law does not hold yet.
+* times: one head in float32, without gradients. Seconds of the processor, which depend little
+  on other work on the machine; set OMP_NUM_THREADS=1, so that waiting threads do not count.
+  Methods take turns, and the median of the rounds counts. Times for other numbers of features
+  are interpolated by a line.
 """
 
 import argparse
@@ -84,7 +83,7 @@ def make_kernel(name, size, seed, queries, keys):
 def errors(name, head_dim, spread, causal):
     """Median relative error for each number of features."""
     queries, keys, values = make_heads(head_dim, spread)
-    # The last steps of a causal sequence, which see all others, are 256 queries of all keys.
+    # The last 256 steps of a causal sequence are queries of all keys.
     asked = slice(-N_QUERIES, None) if causal else slice(0, N_QUERIES)
     exact = scaled_dot_product_attention(queries, keys, values, is_causal=causal)[:, :, asked]
     typical = [x[:, :, N_STEPS // 2 :][:, :, :N_TYPICAL] for x in (queries, keys)]
@@ -105,7 +104,7 @@ def errors(name, head_dim, spread, causal):
 
 
 def features_needed(found):
-    """How many features would reach the target: the error falls with the root of the number."""
+    """Number of features at the target, if the error falls with the root of the number."""
     return SIZES[-1] * (found[-1] / TARGET) ** 2 if found[-1] < 0.5 else math.inf
 
 

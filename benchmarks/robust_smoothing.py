@@ -1,4 +1,4 @@
-"""What does robust=True cure, what does it cost, and how does it compare with R's robust loess?
+"""Gain and cost of robust=True, and a comparison with the robust loess of R.
 
     python benchmarks/robust_smoothing.py [--rows N,...] [--seeds N] [--features N]
 

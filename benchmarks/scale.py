@@ -5,17 +5,17 @@
 As many queries as keys, at a bandwidth that has about 100 keys within its reach at the median
 query (of the Gaussian, within two bandwidths). Beside "auto", in the same run: all pairs
 (`algorithm="dense"`) and, for the Epanechnikov kernel, RadiusNeighborsRegressor of scikit-learn
-with the same weights; both for some of the queries, and their seconds carried over to all.
+with the same weights; both for some of the queries, with seconds extrapolated to all.
 Seconds are the processor's, at one thread. Memory is the peak of a process that does nothing
-else, above what it had with its data.
+else, above its memory with the data.
 
 Densities of as many rows, by `ProductKernelDensity`, beside KernelDensity of scikit-learn at
 rtol=1e-10, at the same rows and bandwidth; the aim for one feature was 20 times its speed.
 Compact kernels are products with one factor for each feature, of which KernelDensity has none:
-it takes the same kernel of the distance, at a bandwidth that reaches as many rows.
+it takes the same kernel of the distance, at a bandwidth that covers as many rows.
 
-With --choice: over kernels, features, rows, bandwidths and distributions, how often what
-"auto" takes is within 1.5 times the faster of all pairs and of near keys alone.
+With --choice: over kernels, features, rows, bandwidths and distributions, the share of cases
+where "auto" takes at most 1.5 times the seconds of the faster of all pairs and near keys.
 """
 
 import argparse

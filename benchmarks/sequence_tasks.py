@@ -1,13 +1,13 @@
-"""Can attention learn algorithms? Dates, sums, and copying, reversing and sorting.
+"""Algorithms learned by attention: dates, sums, and copying, reversing and sorting.
 
     python benchmarks/sequence_tasks.py [--tasks dates sums copy reverse sort] [--seeds 3]
 
-A TransformerSeq2Seq learns each task from random pairs and is asked for others, each of which
+A TransformerSeq2Seq learns each task from random pairs and is tested on others. A prediction
 counts only if all of it is right:
 
-* dates: "March 5, 1998" to "1998-03-05", 1000 pairs and 300 asked, `TransformerSeq2Seq()`;
-* sums: "123+456" to "579", 5000 pairs and 1000 asked, `TransformerSeq2Seq()`;
-* copy, reverse and sort: 20 ids out of 50, 15000 pairs and 2000 asked, `IDS`, one seed.
+* dates: "March 5, 1998" to "1998-03-05", 1000 pairs and 300 tests, `TransformerSeq2Seq()`;
+* sums: "123+456" to "579", 5000 pairs and 1000 tests, `TransformerSeq2Seq()`;
+* copy, reverse and sort: 20 ids out of 50, 15000 pairs and 2000 tests, `IDS`, one seed.
 
 Seconds are of the fit, by the processor at one thread. The defaults were chosen on pairs of
 another seed. Expected: 95 % of dates and sums, the dates in under 60 s, and 99 % of the
@@ -79,7 +79,7 @@ def sums(rng, n):
 
 
 def of_ids(task):
-    """Maker of random sequences, and what a task makes of them."""
+    """Generator of random sequences, and their targets by a task."""
 
     def make(rng, n):
         X = rng.integers(0, N_TOKENS, (n, LENGTH))
@@ -88,7 +88,7 @@ def of_ids(task):
     return make
 
 
-# How to make pairs, how many to learn from and to ask for, parameters, seeds or None for all.
+# Generator of pairs, numbers of training and test pairs, parameters, seeds or None for all.
 TASKS = {
     "dates": (dates, 1000, 300, {}, None),
     "sums": (sums, 5000, 1000, {}, None),

@@ -5,8 +5,8 @@
 
 * scenarios: root mean squared error over the range of the rows, relative to that of R's
   mgcv, for 30, 100 and 500 rows: smooth curves, a bump, a jump, noise that grows, has heavy
-  tails, outliers or memory, and places with an outlier, a gap, ties, clusters or a thin tail.
-  Apart from that the worst error inside of the gap and beyond the rows. Expected: local lines
+  tails, outliers or autocorrelation, and places with an outlier, a gap, ties, clusters or a
+  thin tail. Also the worst error inside the gap and beyond the rows. Expected: local lines
   at 1.00 of mgcv in the geometric mean, and nowhere more than 1.5 times the best peer.
 * curves: mean squared error on eight curves, four with jumps, peaks or ever faster
   oscillation and four smooth ones, for n = 256 rows, and the mean rank over all of them.
@@ -296,7 +296,7 @@ TITLES = {"scenarios": "## Scenarios", "curves": "## Eight curves"}
 
 
 def report(parts, n_seeds, saved=""):
-    """All parts: those asked for, and the others as they are saved."""
+    """All parts: the requested ones, and the others as they are saved."""
     sections = re.split(r"\n(?=## )", saved)[1:]
     found = []
     for part in PARTS:

@@ -1,14 +1,14 @@
-"""Whether intervals and bands of smoothers hold what they say, among the rows and off them.
+"""Coverage of intervals and bands of smoothers, among the rows and off them.
 
     python benchmarks/smoothing_coverage.py [places] [weights] [dependence] [curves]
                                             [--seeds N] [--save FILE]
 
 * places: intervals and bands of local lines by scenario and region. Expected: 85 to 97 % of new
-  targets in 90 % intervals, but for what no row can tell, as a peak within a gap.
+  targets in 90 % intervals, except where rows have no information, as for a peak within a gap.
 * weights: noise that grows along the range, with weights one over its variance, in two units.
   Expected: 90 % at either end with weights, whatever the unit.
-* dependence: autoregressive and independent noise, with and without a gap. Expected: bands
-  hold far too little without a gap, and about 90 % with one.
+* dependence: autoregressive and independent noise, with and without a gap. Expected: coverage
+  of bands is far too low without a gap, and about 90 % with one.
 * curves: intervals, quantiles and bands of degrees 0 to 2 among the rows.
 
 About an hour on one core; minutes with `--seeds 2`.
@@ -237,7 +237,7 @@ if __name__ == "__main__":
     arguments = parser.parse_args()
     if unknown := set(arguments.parts) - set(PARTS):
         parser.error(f"no parts: {', '.join(sorted(unknown))}")
-    lines = ["# What intervals and bands hold"]
+    lines = ["# Coverage of intervals and bands"]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of flat criteria, which noise that is dependent has
         for name in arguments.parts or PARTS:

@@ -1,4 +1,4 @@
-"""Speed of choosing bandwidths, against peers in the same run.
+"""Speed of bandwidth selection, against peers in the same run.
 
     python benchmarks/smoothing_speed.py [CASE ...] [--save FILE]
 
@@ -7,9 +7,9 @@ Cases, all of them unless some are named:
 * n1000-d1, n5000-d1, n500-d2: Nadaraya-Watson regression with its bandwidth by
   leave-one-out (for two features one each), against ``KernelReg`` of statsmodels with
   ``reg_type="lc"`` and ``bw="cv_ls"``. Ours is the best of five fits after a first one that
-  does not count, theirs runs once. Fast must not mean worse: the leave-one-out error is
-  computed for both by `LeaveOneOut`. Some of their bandwidths come out negative;
-  the kernel is even, so the sign is dropped.
+  does not count, theirs runs once. `LeaveOneOut` computes the leave-one-out error for both, to
+  compare accuracy too. Some of their bandwidths are negative; the kernel is even, so the sign
+  is dropped.
 * density: ``ProductKernelDensity`` of 1000 rows of 1, 2 and 3 features, two groups in the
   first of them, against ``KDEMultivariate`` with ``bw="cv_ml"`` and ``"cv_ls"``, in processor
   seconds. The criterion is computed for both, by `DensityLikelihood`, which is to be high, and

@@ -9,19 +9,19 @@
 appends a JSON line for each, so that an interrupted run goes on where it stopped; with
 several lines for the same, the last one counts. `report` prints Markdown tables.
 
-Seconds are compared on one machine alone: `--machine` puts a label in the lines of a run, and
+Seconds are compared on one machine only: `--machine` puts a label in the lines of a run, and
 ratios of seconds are of lines with the same label, or without any.
 
 Compared are all models without any tuning, on 14 sets for regression and 7 for
-classification. The defaults of kernel attention were found on splits 0 to 4; reported are
-5 to 9. "KernelAttention before" is what it was before it solved with a rough part and
-overlapping blocks: its lines stand in the file of results, and nothing here makes new ones.
+classification. The defaults of kernel attention were chosen on splits 0 to 4; reported are
+5 to 9. "KernelAttention before" is an earlier version, without a rough part and overlapping
+blocks: its lines are in the file of results, and no code here makes new ones.
 
 Expected: boosted trees lead on sets with many rows and
 many levels, smooth models such as Gaussian processes on small sets with smooth targets; no
-model leads everywhere, which is why ranks and worst ratios stand beside the means.
+model leads everywhere, so ranks and worst ratios stand beside the means.
 
-Models whose library is missing (dependency group `bench`) are left out, and the run says so.
+Models whose library is missing (dependency group `bench`) are left out with a message.
 All of it takes many hours on one core. Progress goes to stderr.
 """
 

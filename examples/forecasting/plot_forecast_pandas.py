@@ -1,20 +1,20 @@
 """
-===========================
-Forecasting a pandas Series
-===========================
+========================
+Forecast a pandas Series
+========================
 
-A forecaster takes a Series with its index and returns one: dates in, dates out. This example
-follows a monthly series from ``fit`` to a forecast with intervals, looks at which methods it
-comes from, and asks how good such forecasts would have been in the past.
+A forecaster takes a Series and returns one, with the index continued. This example forecasts a
+monthly series with intervals, shows the methods that the forecast combines, and compares
+forecasts of the past with observations.
 """
 
 # %%
-# Spots on a star
-# ---------------
+# A series with irregular cycles
+# ------------------------------
 #
-# Made by a formula, after those of the sun: cycles of about eleven years, each of another
-# height; a high one rises faster than a low one, and all fall more slowly than they rise.
-# No season repeats to the month, and the year that goes with months means nothing.
+# The series is simulated by a formula for spots on a star like the sun: cycles of about eleven
+# years with different heights. High ones rise faster than low ones, and all fall more slowly
+# than they rise. The length of the cycles varies, and the calendar year has no effect.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -41,43 +41,44 @@ past, future = spots[:"2019"], spots["2020":]
 # Fit and forecast
 # ----------------
 #
-# The forecaster asks many methods for two years at once, and weighs them by how well they would
-# have forecast from moments in the past. All it is told is the horizon. That spots are better
-# looked at as logarithms, and that there is a cycle of eleven years, it finds by itself.
+# The forecaster averages forecasts of many methods for two years, with weights by their errors
+# in the past. The only parameter here is the horizon. The forecaster chooses to take logarithms
+# of the spots, and finds the cycle of eleven years.
 
 model = TransformerForecaster(horizon=24).fit(past)
 print("logarithms:", model.log_, "  seasons:", [round(own, 1) for own in model.seasons_])
 print(model.predict().head(3).round(1))
 
 # %%
-# The forecast continues the index, and rolls on beyond the horizon when more steps are asked
-# for. Intervals come from errors on what was held out, whatever the noise is like; they widen
-# where forecasts are made from forecasts.
+# The forecast continues the index. Beyond the horizon it starts from its own forecasts.
+# Intervals are quantiles of errors on held-out data and assume no distribution of the noise;
+# they widen where forecasts start from forecasts.
 
 forecast = model.predict(60, coverage=0.9)
 inside = future.between(forecast["lower_90"], forecast["upper_90"])
 print(f"{inside.sum()} of {len(future)} months are inside the 90 % intervals")
 
 # %%
-# Where it comes from
-# -------------------
+# The candidates and their weights
+# --------------------------------
 #
-# ``candidate_weights_`` has the weights of the methods, and ``explain`` puts the forecasts of
-# those that have one beside them. Linear maps of windows and analogs, at several lengths, share
-# most of the weight: none is clearly the best, and their errors partly cancel.
+# ``candidate_weights_`` has the weights of the methods, and ``explain`` returns those that are
+# not 0, with the forecasts. Linear maps of windows and analogs, at several lengths, have most
+# of the weight: none is clearly the best, and their errors partly cancel.
 
 explained = model.explain()
 print(explained[["candidate", "weight", 1, 12, 24]].round(2).to_string(index=False))
 
 # %%
-# How good would it have been?
-# ----------------------------
+# A backtest
+# ----------
 #
-# ``backtest`` forecasts the last ten years, two at a time, each from what came before, and
-# returns what it said beside what happened. Errors are in units of the usual difference
-# between one month and the next. :class:`~sklearn_attention.KernelForecaster` averages what
-# followed similar windows, and everybody can repeat what was seen eleven years before. With
-# other random numbers the averages of similar windows are sometimes ahead: try both.
+# ``backtest`` forecasts the last ten years, two at a time, each from the observations before,
+# and returns forecasts beside observations. Errors are in units of the mean absolute difference
+# between successive months. Two other methods are compared: averages of the values that
+# followed similar windows, by :class:`~sklearn_attention.KernelForecaster`, and the values of
+# eleven years before. With other random seeds the averages of similar windows are sometimes
+# better: try both.
 
 models = {
     "candidates": TransformerForecaster(horizon=24),
@@ -99,10 +100,10 @@ for name, table in folds.items():
     print(f"{name:<18}{np.mean(missed):.2f}   in each fold", *np.round(missed, 2))
 
 # %%
-# News without learning anew
-# --------------------------
+# New observations without a new fit
+# ----------------------------------
 #
-# ``update`` appends what has happened since, and ``predict`` goes on from there.
+# ``update`` appends new observations, and ``predict`` forecasts the steps after them.
 
 model.update(spots["2020":"2020-06"])
 print(model.predict(3).round(1))
@@ -111,7 +112,7 @@ print(model.predict(3).round(1))
 # The figures
 # -----------
 #
-# Left, the forecast of five years, the last three from forecasts, with its intervals. Right,
+# Left: the forecast of five years with intervals; the last three start from forecasts. Right:
 # the five folds of the backtest.
 
 INK, GREY, BLUE, ORANGE = "#25313d", "#8a949e", "C0", "C1"
@@ -138,8 +139,8 @@ for axis in (left, right):
     axis.legend(frameon=False, loc="upper left")
 
 # %%
-# The methods behind the forecast: their weights, and what each of them says of the first two
-# years, the heavier the darker.
+# The candidates: their weights, and their forecasts of the first two years, darker for larger
+# weights.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(13, 4.6), layout="constrained")
 shown = explained.iloc[::-1]
@@ -155,6 +156,6 @@ right.plot(forecast["forecast"][:24], color=ORANGE, lw=2.6, label="their average
 right.plot(spots["2016":"2021"], color=INK, lw=1, label="observed")
 right.xaxis.set_major_locator(YearLocator())
 right.axvline(two_years[0], color=GREY, lw=1, ls="--")
-right.set(title="What each of them says", ylabel="spots", ylim=(0, None))
+right.set(title="Forecasts of the candidates", ylabel="spots", ylim=(0, None))
 right.legend(frameon=False, loc="upper left")
 plt.show()

@@ -1,20 +1,19 @@
 """
-===============================
-Choosing a forecaster by search
-===============================
+=======================================
+Choose a forecaster by cross-validation
+=======================================
 
-A forecaster is a scikit-learn estimator: :class:`~sklearn.model_selection.GridSearchCV` tunes
-it. Two things differ from tables. The folds have to respect time, which
-:class:`~sklearn.model_selection.TimeSeriesSplit` does: every fold learns from what came before
-its test. And ``fit`` takes the series alone.
+:class:`~sklearn.model_selection.GridSearchCV` tunes forecasters as other estimators, with two
+differences. With :class:`~sklearn.model_selection.TimeSeriesSplit` every fold is fitted on
+observations before its test. And ``fit`` takes only the series.
 """
 
 # %%
 # A series with two seasons
 # -------------------------
 #
-# Demand for electricity, hour by hour, by a formula: a day, a week whose weekends are lower and
-# flatter, weather that comes and goes, and noise.
+# Hourly demand for electricity, simulated by a formula: a daily and a weekly season, with less
+# demand at weekends, autocorrelated weather, and noise.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -40,12 +39,12 @@ past, future = demand[:-168], demand[-168:]
 # The search
 # ----------
 #
-# :class:`~sklearn_attention.TransformerForecaster` weighs the forecasts of several kinds of
-# methods itself, by their errors in the past, and finds seasons in the index and the series. Is
-# that better than to choose one kind, or to name the season? The score is minus the mean
-# absolute scaled error, so that higher is better and folds of different spread count alike.
-# ``refit=True``, the default, learns the best anew from all of the past, and the search then
-# forecasts itself.
+# By default :class:`~sklearn_attention.TransformerForecaster` averages the forecasts of several
+# kinds of methods, with weights by their errors in the past, and finds seasons in the index and
+# the series. The search compares this with a single kind of method and with a given season. The
+# score is minus the mean absolute scaled error: higher is better, and folds of different spread
+# have equal weight. ``refit=True``, the default, fits the best forecaster to all of the past,
+# and the search then forecasts with it.
 
 kinds = ["classical", "seasonal", "ridge", "analogs"]
 grid = {"candidates": [*([kind] for kind in kinds), "auto"], "season_length": [24, "auto"]}
@@ -61,10 +60,10 @@ print(errors.round(2))
 print("best:", search.best_params_, f"scaled error {-search.best_score_:.2f}")
 
 # %%
-# A test that the search has not seen
-# -----------------------------------
+# A test outside the search
+# -------------------------
 #
-# A week, forecast a day at a time from forecasts.
+# The last week, forecast a day at a time, each day from the forecasts before.
 
 forecast = search.predict(168)
 print(f"scaled error on the last week: {-search.score(future):.2f}")
@@ -73,9 +72,9 @@ print(f"scaled error on the last week: {-search.score(future):.2f}")
 # The figure
 # ----------
 #
-# Left, what the search saw: all kinds together do better than each of them, and only
-# seasonal means need the week, which long windows contain anyway. Right, the last week, after
-# the days before.
+# Left: scores of the search. The average of all kinds is better than each of them, and only
+# seasonal means need the weekly season, since long windows contain it. Right: the last week,
+# after the days before.
 
 INK, GREY, COLORS = "#25313d", "#8a949e", ["C0", "C1"]
 plt.rcParams.update(STYLE)
@@ -93,7 +92,7 @@ left.legend(frameon=False)
 right.plot(demand[-11 * 24 :], color=INK, lw=1.2, label="observed")
 right.plot(forecast, color=COLORS[0], lw=2.2, label="forecast")
 right.axvline(forecast.index[0], color=GREY, lw=1, ls="--")
-right.set(title="A week that nothing was learned from", ylabel="demand (GW)", ylim=(16, None))
+right.set(title="The test week", ylabel="demand (GW)", ylim=(16, None))
 right.xaxis.set_major_locator(DayLocator())
 right.xaxis.set_major_formatter(DateFormatter("%a"))
 right.legend(frameon=False, loc="lower left")

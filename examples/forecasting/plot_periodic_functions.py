@@ -1,21 +1,21 @@
 """
-===================================
-A transformer learns to be periodic
-===================================
+==============================================
+Forecast periodic functions with a transformer
+==============================================
 
-A sine, a sine that grows, and a square wave: a published comparison trains transformers on the
-first 1000 steps of each and forecasts the next 200, from their own forecasts.
-``TransformerForecaster(candidates=None)``, the transformer alone, does the same here. Then its
-attention shows that it has found the period.
+A published comparison trains transformers on the first 1000 steps of a sine, a growing sine and
+a square wave, and forecasts the next 200 from their own forecasts.
+``TransformerForecaster(candidates=None)``, a transformer without other methods, does the same
+here. Its attention weights show the period.
 """
 
 # %%
 # Forecasts
 # ---------
 #
-# All three series have the period :math:`2\pi`, sampled every 0.1, so that no whole number of
-# steps makes a period. The forecaster sees windows of 200 steps, cut into patches of 8, and
-# answers 50 steps at once; four rounds make 200.
+# All three series have the period :math:`2\pi` and are sampled every 0.1, so the period is not
+# a whole number of steps. The forecaster reads windows of 200 steps, cut into patches of 8, and
+# forecasts 50 steps at once; four rounds make 200.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -45,8 +45,8 @@ table = pd.DataFrame({"published": published, "here": errors})
 print(table.rename(index=names).map("{:.2g}".format))
 
 # %%
-# The squared error of the square wave is that of its edges: one edge, one step too early or too
-# late, costs 4 / 200 = 0.02.
+# The mean squared error of the square wave comes from its edges: one edge that is one step too
+# early or too late adds 4 / 200 = 0.02.
 
 figure, axes = plt.subplots(3, 1, figsize=(8, 6.5), sharex=True, layout="constrained")
 for ax, (name, title) in zip(axes, names.items(), strict=True):
@@ -60,14 +60,14 @@ figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper right", n
 axes[-1].set_xlabel("step")
 
 # %%
-# What it attends to
-# ------------------
+# Attention weights
+# -----------------
 #
 # With ``patch_length=1`` every step is a token, and the attention a map of steps by steps.
-# Learned positions start near 0, so that tokens are told apart by their values at first. Below
-# are the maps of the first head of the second layer, one for each series. Steps attend to those
-# of the same part of a period, in every period: stripes and fields that come again after a
-# period, which the lines beneath, autocorrelations along the keys, show.
+# Learned positions start near 0, so that at first tokens differ by their values. Below are the
+# maps of the first head of the second layer, one for each series. Steps attend to steps at the
+# same phase of every period, so the maps repeat along the keys after a period. The curves below
+# are their autocorrelations along the keys.
 
 attention = {}
 for name in names:

@@ -3,9 +3,10 @@
 Attention is kernel regression
 ==============================
 
-A transformer's attention and the regression of Nadaraya and Watson (1964) are the same
-formula: compare the query with the keys, turn the comparisons into weights that sum to 1,
-average the values. This example computes one with the code of the other.
+The attention of transformers and the regression of Nadaraya and Watson (1964) are the same
+formula: a kernel compares the query with the keys, its values are divided by their sum, and
+the result is the average with these weights. This example computes each by the code of the
+other.
 """
 
 # %%
@@ -19,8 +20,8 @@ average the values. This example computes one with the code of the other.
 #           q^\top k - \tfrac12 \lVert k \rVert^2 - \tfrac12 \lVert q \rVert^2 .
 #
 # The last term is the same for all keys and cancels when the weights are divided by their
-# sum. What is left is a dot product, once the query gets a further entry 1 and the key a
-# further entry :math:`-\lVert k \rVert^2 / 2`. So the attention function of torch is a
+# sum. The rest is the dot product of the query with a further entry 1, and the key with a
+# further entry :math:`-\lVert k \rVert^2 / 2`. So the attention function of torch computes
 # kernel regression.
 
 import matplotlib.pyplot as plt
@@ -53,9 +54,9 @@ print(f"    attend:                     {np.abs(by_attend - by_attention).max():
 print(f"    attention_weights @ values: {np.abs(weights @ y - by_attention).max():.1e}")
 
 # %%
-# Left, the two curves, one on the other. Right, the attention map of this regression: a row
-# for each query, a column for each key, and each row sums to 1. Along a row it is the
-# kernel, centred at the query; where keys are sparse, fewer of them share the weight.
+# Left: both curves, which coincide. Right: the attention map of this regression, with a row for
+# each query and a column for each key. Each row sums to 1 and is the kernel, centred at the
+# query; where keys are sparse, each of them has more weight.
 
 INK, GREY, BLUE, ORANGE = "#25313d", "#8a949e", "C0", "C1"
 plt.rcParams.update(STYLE)
@@ -78,12 +79,12 @@ plt.show()
 # Attention, computed by kernel regression
 # ----------------------------------------
 #
-# A transformer's weights are the softmax of :math:`q^\top k / \sqrt d`, without the term of
-# the key's norm. When all keys have the same norm, for instance after a layer
-# normalisation, that term too is the same for all and cancels: the weights are those of a
-# Gaussian kernel whose squared bandwidth is :math:`\sqrt d`, so :math:`h = d^{1/4}`
-# (Song et al. 2021, *Implicit kernel attention*). With keys of different norm they are not:
-# the dot product favours long keys, the Gaussian near ones.
+# The weights of transformers are the softmax of :math:`q^\top k / \sqrt d`, without the term of
+# the key's norm. If all keys have the same norm, for instance after layer normalisation, that
+# term cancels too: the weights are those of a Gaussian kernel with the squared bandwidth
+# :math:`\sqrt d`, so :math:`h = d^{1/4}` (Song et al. 2021, *Implicit kernel attention*). With
+# keys of different norm the weights differ: they are large for keys of large norm in the
+# direction of the query, and those of the Gaussian for keys near the query.
 
 d = 16
 rng = np.random.default_rng(0)

@@ -1,20 +1,21 @@
 r"""
-=================
-What LayerNorm is
-=================
+=======================================
+LayerNorm as a projection and a scaling
+=======================================
 
-Layer normalisation takes the mean of a vector away and divides by the deviation. As geometry
-(Brody, Alon and Yahav 2023) these are a projection, onto the hyperplane orthogonal to
-:math:`(1, \dots, 1)`, and a scaling, onto a sphere. Both help attention: after the scaling
-every key can win, and after the projection there is a query to which all keys are alike.
+Layer normalisation subtracts the mean of a vector and divides by its standard deviation. In
+geometry (Brody, Alon and Yahav 2023) these steps are a projection onto the hyperplane
+orthogonal to :math:`(1, \dots, 1)` and a scaling onto a sphere. Both help attention: after the
+scaling each key has the largest weight for some query, and after the projection one query gives
+all keys the same weight.
 """
 
 # %%
-# A projection and a scaling
-# --------------------------
+# The two steps
+# -------------
 #
-# Keys of four numbers, so that the hyperplane is a space that can be seen. The two steps
-# together are what torch computes.
+# Keys have four numbers, so that the hyperplane has three dimensions and can be drawn. torch
+# computes both steps together.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -35,19 +36,18 @@ print(f"largest difference from torch: {np.abs(scaled - by_torch).max():.1e}")
 print("norms after both steps:", np.unique(np.linalg.norm(scaled, axis=1).round(12)))
 
 # %%
-# Every key can win
-# -----------------
+# Keys that no query selects
+# --------------------------
 #
-# A query selects the key with which its dot product is largest. A key that is an average of
-# other keys is never that one, whatever the query: it lies in their convex hull. On a sphere
-# no point is an average of others. The crosses are keys that cannot win; after the scaling
-# there are none.
+# A query selects the key with the largest dot product. No query selects a key in the convex
+# hull of other keys, that is, an average of them. On a sphere no point is an average of others.
+# Crosses are keys that no query selects ("cannot win"); after the scaling there are none.
 
 display = LayerNormDisplay.from_vectors(keys)
 plt.show()
 
 # %%
-# In more dimensions fewer keys lie within the hull of the others, but of many keys some do.
+# In more dimensions fewer keys lie in the convex hull of the others, but of many keys some do.
 
 for d in (4, 8, 16):
     many = np.random.default_rng(1).normal(size=(200, d))
@@ -56,17 +56,17 @@ for d in (4, 8, 16):
     print(f"{d:>2} numbers: {before:4.0%} of 200 keys cannot win, {after:.0%} after LayerNorm")
 
 # %%
-# Equal attention is easy
-# -----------------------
+# Equal weights
+# -------------
 #
-# To count, to find a majority or to take a mean, a query has to look at all keys alike.
-# Without the projection such a query must be orthogonal to all differences of keys, which no
-# query but 0 is as a rule. After it the query :math:`(1, \dots, 1)` is orthogonal to every
-# key, whatever the keys are: it need not be learned for each set of keys anew.
+# To count, to find a majority or to take a mean, a query must give all keys the same weight. It
+# must be orthogonal to all differences of keys, and in general only 0 is. After the projection
+# the query :math:`(1, \dots, 1)` is orthogonal to every key of every set, so it need not be
+# learned for each set.
 
 query = 3.0 * np.ones((1, 4))
 weights = {
-    "keys as they are": attention_weights(query, keys, "scaled_dot_product")[0],
+    "original keys": attention_weights(query, keys, "scaled_dot_product")[0],
     "projected keys": attention_weights(query, projected, "scaled_dot_product")[0],
 }
 with plt.rc_context(STYLE):

@@ -1,15 +1,15 @@
 r"""
-========================
-One average, seven faces
-========================
+=========================
+One average, seven models
+=========================
 
 A smoother, a density, kernel regression, attention, a layer of a transformer, a forecast and a
 language model are one formula,
 
 .. math:: \hat y(q) = \frac{\sum_i K(q, k_i)\, v_i}{\sum_i K(q, k_i)} ,
 
-with other queries, keys, values and kernels. Here each of them is computed and drawn. The guide
-:doc:`/one_average` tells the story that goes with the pictures.
+with different queries, keys, values and kernels. This example computes and draws each of them;
+the guide :doc:`/one_average` explains the pictures.
 """
 
 # %%
@@ -47,10 +47,10 @@ window.scatter(X, y, s=12 + 1500 * weights[40], color=GREY, alpha=0.5, lw=0)
 window.plot(X, weights @ y, color=BLUE, lw=2.5)
 window.plot(X, 60 * weights[40] - 9, color=ORANGE, lw=2)
 window.plot(X[40], weights[40] @ y, "o", color=ORANGE, ms=9)
-window.set(title="The window of one place", xlabel="x", ylabel="y")
+window.set(title="Weights of one query", xlabel="x", ylabel="y")
 matrix.imshow(weights, cmap="Blues", vmax=0.1)
 matrix.axhline(40, color=ORANGE, lw=2)
-matrix.set(title="The windows of all places", xlabel="key", ylabel="query")
+matrix.set(title="Weights of all queries", xlabel="key", ylabel="query")
 plt.show()
 
 # %%
@@ -66,7 +66,7 @@ hills = np.exp(-(((grid - rows[:, None]) / 0.3) ** 2) / 2) / (24 * 0.3 * np.sqrt
 axis.plot(grid, hills.T, color=ORANGE, lw=1)
 axis.plot(grid, np.exp(density.score_samples(grid[:, None])), color=BLUE, lw=2.5)
 axis.plot(rows, np.zeros(24), "|", color=INK, ms=12)
-axis.set(title="A hill around each row, and their sum", xlabel="x", ylabel="density")
+axis.set(title="A kernel around each row, and their sum", xlabel="x", ylabel="density")
 plt.show()
 
 # %%
@@ -81,8 +81,8 @@ numerator = np.exp(-(((grid - x.T) / 0.06) ** 2) / 2) @ target / 60
 denominator = np.exp(-(((grid - x.T) / 0.06) ** 2) / 2).sum(axis=1) / 60
 
 parts, curve = panels()
-parts.plot(grid, numerator, color=ORANGE, lw=2, label="sum of hills times targets")
-parts.plot(grid, denominator, color=GREY, lw=2, label="sum of hills")
+parts.plot(grid, numerator, color=ORANGE, lw=2, label="sum of kernels times targets")
+parts.plot(grid, denominator, color=GREY, lw=2, label="sum of kernels")
 parts.set(title="Two sums", xlabel="x")
 parts.legend(frameon=False, loc="lower left")
 curve.scatter(x, target, s=20, color=GREY, alpha=0.6, lw=0)
@@ -94,15 +94,15 @@ plt.show()
 # Attention
 # ---------
 #
-# The kernel of transformers is :math:`e^{q^\top k / \sqrt d}`. It does not ask how near a key
-# is to the query, but how far it lies in the query's direction.
+# The kernel of transformers is :math:`e^{q^\top k / \sqrt d}`. It depends on the component of a
+# key along the query, not on the distance between both.
 
 keys = rng.normal(size=(250, 2))
 query = np.array([[1.2, 0.6]])
 
 near, along = panels(sharex=True, sharey=True)
-near.set_title("Gaussian: keys nearby")
-along.set_title("Dot product: keys far along")
+near.set_title("Gaussian: near keys")
+along.set_title("Dot product: keys far along q")
 for axis, kernel in [(near, "gaussian"), (along, "scaled_dot_product")]:
     share = attention_weights(query, keys, kernel, bandwidth=0.7)[0]
     axis.scatter(*keys.T, s=8 + 1500 * share, color=BLUE, alpha=0.5, lw=0)
@@ -114,8 +114,8 @@ plt.show()
 # The sphere of LayerNorm
 # -----------------------
 #
-# A layer normalisation takes the mean from each token and scales it to norm :math:`\sqrt d`: in
-# three dimensions all tokens come to lie on a circle. There the two kernels agree.
+# Layer normalisation subtracts the mean of each token and scales it to norm :math:`\sqrt d`: in
+# three dimensions all tokens lie on a circle, and the weights of the two kernels agree.
 
 tokens = rng.normal(size=(60, 3)) * [2, 1, 0.5] + [0.5, 1, 0]
 centred = tokens - tokens.mean(axis=1, keepdims=True)
@@ -125,7 +125,7 @@ plane = np.array([[1, -1, 0], [1, 1, -2]]) / np.sqrt([[2], [6]])
 circle, agreement = panels()
 circle.plot(*(plane @ centred.T), "o", color=GREY, ms=4)
 circle.plot(*(plane @ normal.T), "o", color=BLUE, ms=6)
-circle.set(title="Tokens, and on the circle", aspect="equal")
+circle.set(title="Tokens before and after", aspect="equal")
 for some, color, name in [(tokens, GREY, "before"), (normal, BLUE, "normalised")]:
     softmax = attention_weights(some[:12], some, "scaled_dot_product")
     gaussian = attention_weights(some[:12], some, "gaussian", bandwidth=3**0.25)
@@ -139,8 +139,8 @@ plt.show()
 # Heads and layers
 # ----------------
 #
-# A layer moves every token towards an average of tokens, and the next layer compares where they
-# have come to: averages of averages. With a Gaussian and no projections this is mean shift.
+# A layer moves every token towards an average of tokens, and the next layer compares the moved
+# tokens. With a Gaussian kernel and no projections this is the mean-shift algorithm.
 
 centres = np.repeat([[-2, 0], [2, 0.5], [0, 2.5]], 40, axis=0)
 layers = [centres + 0.8 * rng.normal(size=(120, 2))]
@@ -159,8 +159,8 @@ plt.show()
 # Forecasts and language
 # ----------------------
 #
-# The past is cut into windows. What followed those like the present one is averaged: numbers in
-# a series, shares of letters in a text.
+# The past is cut into windows. A prediction averages the values that followed similar windows:
+# numbers in a series, indicators of letters in a text.
 
 past = make_periodic_series("sine", 360) + 0.2 * rng.normal(size=360)
 forecaster = KernelForecaster(horizon=60, lookback=30).fit(past)
@@ -177,7 +177,7 @@ for row in windows.itertuples():
     strength = 0.6 * row.weight / windows["weight"].max()
     future.axvspan(row.time - 29, row.time, color=ORANGE, alpha=strength, lw=0)
 future.axvspan(330, 359, fill=False, edgecolor=INK)
-future.set(title="Windows like the last, and the forecast", xlabel="step")
+future.set(title="Similar windows, and the forecast", xlabel="step")
 letters.bar(language.classes_[chances > 0.01], chances[chances > 0.01], color=BLUE)
 letters.set(title='After "he "', ylabel="probability")
 plt.show()

@@ -1,25 +1,25 @@
 r"""
 ====================
-Where a token stands
+Positional encodings
 ====================
 
-Attention is an average, and an average does not know the order of what it averages. So a
-transformer tells every token its position, by a vector that is added to the token or put
-beside it. The classic vector has sines and cosines of the position,
+Attention is an average, which does not depend on the order of the tokens. So transformers
+encode the position of every token in a vector, which they add to the token or concatenate with
+it. The standard vector has sines and cosines of the position,
 
 .. math:: p_{t, 2k} = \sin(\omega_k t),\quad p_{t, 2k+1} = \cos(\omega_k t),\quad
           \omega_k = 10000^{-2k/d},
 
-and this example looks at what it can say.
+and this example shows its properties.
 """
 
 # %%
-# Hands of many clocks
-# --------------------
+# Rotations at many frequencies
+# -----------------------------
 #
-# Every pair of columns is the hand of a clock, seen from two sides. The first clock goes
-# round in :math:`2\pi` steps, each next one is slower, and the last ones hardly move in a
-# hundred steps: together they say the time as seconds, minutes and hours do.
+# Every pair of columns has the coordinates of a point that moves around a circle at constant
+# speed. The period of the first pair is :math:`2\pi` steps; each next one is slower, and the
+# last ones hardly move in a hundred steps.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -54,13 +54,13 @@ right.legend(frameon=False, ncols=2, loc="upper right")
 plt.show()
 
 # %%
-# A step is the same turn everywhere
-# ----------------------------------
+# A shift is a rotation
+# ---------------------
 #
-# Moving on by :math:`\Delta` steps turns the hand of clock :math:`k` by the angle
-# :math:`\omega_k \Delta`, wherever it stood. That is a linear map, the same for all positions,
-# so a layer can learn to look a given number of steps back. And two positions have a dot
-# product that depends on their distance alone: it is largest for a position with itself.
+# A shift by :math:`\Delta` steps rotates pair :math:`k` by the angle :math:`\omega_k \Delta` at
+# every position. This is one linear map for all positions, so a layer can learn to attend a
+# given number of steps back. The dot product of two positions depends only on their distance,
+# and is largest for a position with itself.
 
 shift = 7
 angles = shift * 10_000.0 ** (-np.arange(0, width, 2) / width)
@@ -93,21 +93,20 @@ left.legend(frameon=False, ncols=3, loc="upper left")
 picture = right.imshow(100 * weights[0, 0].numpy(), cmap="Blues", vmin=0)
 figure.colorbar(picture, label="weight (%)").outline.set_visible(False)
 right.set(
-    title="Attention of positions alone", xlabel="position of the key", ylabel="of the query"
+    title="Attention between positions", xlabel="position of the key", ylabel="of the query"
 )
 plt.show()
 
 # %%
-# The map on the right is constant along its diagonals, but for its ends: such a matrix is
-# called Toeplitz, and multiplying by it is a convolution. A transformer whose tokens were
-# nothing but positions would be a moving average.
+# Away from its ends the map on the right is constant along its diagonals, a Toeplitz matrix,
+# and a product with it is a convolution. Attention between tokens that contain only positions
+# is a moving average.
 #
-# What changes when nobody says where tokens stand
-# ------------------------------------------------
+# Attention with and without positions
+# ------------------------------------
 #
-# The same tokens in another order, with and without an encoding. Without, attention gives
-# back the same answers in that order; it has not noticed. With an encoding, added to the
-# token or beside it, it has.
+# The same tokens in another order, with and without an encoding. Without one, the outputs of
+# attention are the same in that order. With one, added or concatenated, they change.
 
 generator = torch.Generator().manual_seed(0)
 tokens = torch.randn(1, 30, 32, generator=generator)  # (B, T, d_model)
@@ -122,8 +121,8 @@ def order_matters(positions, d_model):
     return (straight[:, order] - shuffled).abs().max().item()
 
 
-print("largest change of an answer when tokens change places")
+print("largest change of an output when the order of tokens changes")
 print(f"    no encoding:               {order_matters(torch.nn.Identity(), 32):.1e}")
 print(f"    added, 32 wide:            {order_matters(SinusoidalPositions(32), 32):.1e}")
 beside = SinusoidalPositions(16, combine="concatenate")
-print(f"    beside the token, 16 wide: {order_matters(beside, 48):.1e}")
+print(f"    concatenated, 16 wide:     {order_matters(beside, 48):.1e}")

@@ -1,18 +1,18 @@
 r"""
 =====================================
-Attention without looking at pairs
+Linear attention with random features
 =====================================
 
-A kernel that is a dot product of features, :math:`K(q, k) = \phi(q)^\top \phi(k)`, gives the
-weighted average another order:
+With a kernel that is a dot product of features, :math:`K(q, k) = \phi(q)^\top \phi(k)`, the
+weighted average can be computed in another order:
 
 .. math:: \frac{\sum_i \phi(q)^\top \phi(k_i)\, v_i}{\sum_i \phi(q)^\top \phi(k_i)}
           = \frac{\phi(q)^\top \sum_i \phi(k_i)\, v_i^\top}{\phi(q)^\top \sum_i \phi(k_i)}
 
-The sums on the right do not know the query. They are computed once, and each query takes a
-product with them, so time grows with the number of tokens, not with its square. The softmax
-of transformers has no such features, but random ones that are right on average, and this
-example looks at what they cost in accuracy.
+The sums on the right do not depend on the query. They are computed once, and each query needs a
+product with them, so time is linear in the number of tokens, not quadratic. The softmax of
+transformers has no such features of finite number, but unbiased random ones. This example
+measures their error.
 """
 
 # %%
@@ -20,10 +20,10 @@ example looks at what they cost in accuracy.
 # ---------------------
 #
 # Positive features are exponentials :math:`e^{\omega^\top x}` along random directions,
-# trigonometric ones are sines and cosines of :math:`\omega^\top x`, with a factor for the
-# length of each key. Directions are independent, or orthogonal in blocks. The error of an
-# average falls with the root of the number of features for all four. Orthogonal directions
-# help from the first whole block on, here of 16 directions, which give 32 features.
+# trigonometric ones are sines and cosines of :math:`\omega^\top x`, with a factor for the norm
+# of each key. Directions are independent, or orthogonal in blocks. For all four the error of an
+# average falls with the square root of the number of features. Orthogonal directions help from
+# the first whole block on, here of 16 directions, which give 32 features.
 
 import time
 
@@ -75,12 +75,12 @@ axis.legend(frameon=False, fontsize=9.5)
 plt.show()
 
 # %%
-# Key by key: one query and keys of the same length at every angle to it. Positive
-# features are good where the kernel is small and noisy where it is large; trigonometric ones
-# are the other way round, and exact for a key that equals the query. In the middle their
-# errors are the same. A weight that is small and may come out negative is why trigonometric
-# features need a guard: where the sum of the weights is not greater than its own standard
-# error, the layers answer 0.
+# For single keys: one query, and keys of the same norm at every angle to it. Positive features
+# have small errors where the kernel is small and large ones where it is large; for
+# trigonometric features it is the reverse, and they are exact for a key that equals the query.
+# At angles between the errors are equal. Small weights by trigonometric features may be
+# negative. So where the sum of the weights is not greater than its own standard error, the
+# layers return 0.
 
 angles = np.linspace(0, np.pi, 60)
 length = 1.2 * 16**0.25
@@ -100,7 +100,7 @@ for name, (kind, color) in KINDS.items():
 axis.plot(np.degrees(angles), truth, color=INK, lw=1.8, label="exact")
 axis.axhline(0, color=GREY, lw=0.8)
 axis.set(xlabel="angle between query and key (°)", ylabel=r"$\exp(q^\top k / \sqrt{d})$")
-axis.set_title("64 features, key by key")
+axis.set_title("Kernel by 64 features")
 axis.set_xticks([0, 45, 90, 135, 180])
 axis.legend(frameon=False, fontsize=9.5)
 plt.show()
@@ -109,9 +109,9 @@ plt.show()
 # Time against length
 # -------------------
 #
-# The exact average is computed by torch's fused kernel, which is fast and whose time still
-# grows with the square of the length. That of features is a straight line, which starts
-# higher: short sequences are better off without them.
+# The fused kernel of torch computes the exact average; its time grows with the square of the
+# length. The time with features is linear but has a higher constant: short sequences are faster
+# without them.
 
 lengths = [512, 1024, 2048, 4096, 8192]
 ways = {
@@ -150,7 +150,7 @@ axes[0].legend(frameon=False)
 plt.show()
 
 # %%
-# How many features are enough depends on how long queries and keys are. Where the softmax
-# picks out single keys, no affordable number is; where weights are spread over many keys,
-# hundreds do. ``attention_kernel="positive_features"`` gives them to a transformer, and
-# ``attention_kernel=PositiveFeatures(512)`` says how many.
+# The necessary number of features depends on the norms of queries and keys. If the softmax
+# selects single keys, no affordable number is enough; if weights are spread over many keys,
+# hundreds are. ``attention_kernel="positive_features"`` uses them in a transformer, and
+# ``attention_kernel=PositiveFeatures(512)`` sets their number.

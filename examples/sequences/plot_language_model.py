@@ -1,25 +1,24 @@
 r"""
-=========================
-A model that writes
-=========================
+==============================
+A language model of characters
+==============================
 
-A language model says how likely each token is to come next, given those before:
+A language model predicts the probability of each token, given those before it:
 
 .. math:: p(w_1, \dots, w_T) = \prod_t p(w_t \mid w_1, \dots, w_{t-1}).
 
-That is all. Drawing from these probabilities, again and again, writes text. Here tokens are
-characters, the texts are the first sentences of the documentation of NumPy, SciPy, pandas and
-scikit-learn, and the model is a small transformer, in which every character averages what it
-needs of the characters before, itself averaged with counts of what followed them. It will
-document functions that do not exist.
+Repeated draws from these probabilities generate text. Here tokens are characters, and the texts
+are the first sentences of the docstrings of NumPy, SciPy, pandas and scikit-learn. The model is
+a small transformer, averaged with probabilities from counts of short contexts. It documents
+functions that do not exist.
 """
 
 # %%
-# Learn
-# -----
+# Training
+# --------
 #
 # A text is one sentence, such as "Return the mean accuracy on the given test data and labels."
-# A tenth of them is held out.
+# The fit holds out a tenth of them for validation.
 
 import importlib
 import inspect
@@ -57,7 +56,7 @@ for module in map(importlib.import_module, MODULES.split()):
         if inspect.isclass(public):
             methods = inspect.getmembers(public, inspect.isroutine)
             sentences.update(first_sentence(value) for key, value in methods if key[0] != "_")
-# Plain and short ones, which fit into a window of 64 characters.
+# Only ASCII, and short enough for a window of 64 characters.
 texts = sorted(s for s in sentences if 20 <= len(s) < 64 and s.isascii() and s.endswith("."))
 np.random.default_rng(0).shuffle(texts)
 print(f"{len(texts)} sentences of {sum(map(len, texts))} characters")
@@ -66,14 +65,14 @@ model = TransformerLanguageModel(max_length=64, d_model=64, n_layers=3, max_epoc
 model.fit(texts)
 history = model.training_history_
 loss = min(history["validation_loss"])
-print(f"perplexity that the transformer has of what was held out: {math.exp(loss):.2f}")
+print(f"perplexity of the transformer on held-out sentences: {math.exp(loss):.2f}")
 print(f"weight of the counts: {model.baseline_weight_:.2f}")
 
 # %%
-# ``training_history_`` has minus the mean log-likelihood of a character after each epoch; the
-# best epoch is kept. These are of the transformer without the counts. How far is it from the
-# obvious? If all characters were equally likely, the loss would be the logarithm of their
-# number; if each had its frequency, the entropy.
+# ``training_history_`` has the mean negative log-likelihood of a character after each epoch,
+# for the transformer without the counts; the weights of the best epoch are kept. Dotted lines
+# are simple models: with equally likely characters the loss is the logarithm of their number,
+# with their frequencies it is the entropy.
 
 counts = np.unique(list("".join(texts)), return_counts=True)[1]
 share = counts / counts.sum()
@@ -81,7 +80,7 @@ levels = {"all equally likely": math.log(len(counts)), "frequencies": -share @ n
 
 figure, axis = plt.subplots(figsize=(8, 4.2), layout="constrained")
 epochs = np.arange(1, len(history["loss"]) + 1)
-axis.plot(epochs, history["loss"], color=BLUE, lw=2, label="learned from")
+axis.plot(epochs, history["loss"], color=BLUE, lw=2, label="training")
 axis.plot(epochs, history["validation_loss"], color=ORANGE, lw=2, label="held out")
 for name, level in levels.items():
     axis.axhline(level, color=GREY, lw=1, ls=":")
@@ -91,12 +90,12 @@ axis.legend(frameon=False, loc="lower left")
 plt.show()
 
 # %%
-# Write
-# -----
+# Sampling
+# --------
 #
-# Without a prompt a sentence begins at its start, and ends where the model says so. The
-# temperature decides between safe and surprising: near 0 the likeliest character is always
-# taken, at 1 characters come as often as the model believes.
+# Without a prompt the model writes whole sentences, each until the end token. Near temperature
+# 0 the most likely character is always taken; at 1 characters are drawn with the probabilities
+# of the model.
 
 for temperature in (0.3, 0.7, 1.0):
     written = model.sample([""] * 6, 80, temperature=temperature, random_state=0)
@@ -105,17 +104,17 @@ for temperature in (0.3, 0.7, 1.0):
         print(f"  {sentence}{'  (known)' if sentence in sentences else ''}")
 
 # %%
-# Or it goes on from what it is given, here from the six likeliest characters only.
+# The model continues a prompt, here with draws from the six most likely characters.
 
 for sentence in model.sample(["Compute the kernel "] * 4, 60, top_k=6, random_state=1):
     print(sentence)
 
 # %%
-# Read
-# ----
+# Surprisal
+# ---------
 #
-# The same probabilities say how surprising each character of a text is. The beginning of a word
-# is hard to foresee, its end easy; and a spelling mistake stands out.
+# The surprisal of a character is its negative log-probability. It is large at the beginning of
+# words, small at their end, and large at a spelling mistake (orange).
 
 sentence = "Return the avreage of the sample."
 prefixes = [sentence[:i] for i in range(len(sentence))]
@@ -129,23 +128,23 @@ colors = [ORANGE if mistake <= i < mistake + 2 else BLUE for i in range(len(sent
 axis.bar(range(len(sentence)), surprise, color=colors)
 axis.set_xticks(range(len(sentence)), [c.replace(" ", "␣") for c in sentence])
 axis.tick_params(axis="x", length=0)
-axis.set(title="How surprising a character is", ylabel="nats")
+axis.set(title="Surprisal of each character", ylabel="nats")
 plt.show()
 
 # %%
-# Look inside
-# -----------
+# Attention weights
+# -----------------
 #
-# ``attention_maps`` has the weights of every average, of each layer and head. A row is a
-# character, and shows which of those before it averages. Heads divide the work: some look at
-# the last one or two characters, others further back.
+# ``attention_maps`` has the attention weights of each layer and head. A row has the weights of
+# one character over itself and the characters before. Some heads attend to the last one or two
+# characters, others further back.
 
 word = "Return the mean."
 maps = model.attention_maps(word)  # (n_layers, n_heads, T, T)
 labels = ["start", *word.replace(" ", "␣")]
 steps = np.arange(len(labels))
 back = steps[:, None] - steps
-# How far back each head looks on average, to show heads that differ.
+# The mean distance to attended characters, by which three different heads are chosen.
 distance = (maps * back).sum(axis=-1).mean(axis=-1).ravel()
 chosen = np.argsort(distance)[[0, len(distance) // 2, -1]]
 
@@ -157,5 +156,5 @@ for axis, head in zip(axes, chosen, strict=True):
     axis.set_yticks(steps, labels)
     axis.set_title(f"layer {layer + 1}, head {number + 1}")
     axis.tick_params(length=0)
-axes[0].set(ylabel="character", xlabel="what it averages")
+axes[0].set(ylabel="character (query)", xlabel="character (key)")
 plt.show()

@@ -1,17 +1,16 @@
 r"""
-===========================
-Dates, as people write them
-===========================
+===============================
+Translate dates between formats
+===============================
 
-"Saturday, 21 Nov 2026", "11/21/26" and "21.11.2026" are the same day. To read them all one
-could write a rule for each way of writing; here a transformer learns them from examples. Its
-encoder reads the text, character by character, and its decoder writes the date as ISO 8601 has
-it, each character an average of what was read.
+"Saturday, 21 Nov 2026", "11/21/26" and "21.11.2026" are the same day. A transformer learns such
+formats from examples, without a rule for each. Its encoder reads the characters of a text, and
+its decoder writes the date in the format of ISO 8601, with attention to the text.
 """
 
 # %%
-# The same day in eight ways
-# --------------------------
+# Dates in eight formats
+# ----------------------
 
 import datetime
 
@@ -37,11 +36,11 @@ for text, date in zip(texts[:4], dates[:4], strict=True):
     print(f"{text:30}{date}")
 
 # %%
-# A fit, and what it is worth
-# ---------------------------
+# Fit and accuracy
+# ----------------
 #
-# The estimator takes lists of texts, and writes a list of texts. Days of the test set were
-# seen in no way of writing, but for chance.
+# The estimator fits lists of texts and predicts a list of texts. Most test days do not occur
+# in the training set.
 
 model = TransformerSeq2Seq("characters", d_model=64, n_layers=1)
 model.fit(texts[500:], dates[500:])
@@ -51,18 +50,18 @@ print(f"{right.mean():.1%} of 500 dates are right")
 model.predict(["Saturday, 21 Nov 2026", "11/21/26", "2026, November 21"])
 
 # %%
-# Where it looks
-# --------------
+# Cross-attention
+# ---------------
 #
-# `attention_maps` has the weights of the second attention of the decoder: a row for each
-# character that is written, its last for the end, and a column for each that is read. They
-# are averaged over the heads here. Year, month and day stand in another order in the text, and
-# the weights follow them.
+# `attention_maps` has the weights of the cross-attention of the decoder: a row for each written
+# character, the last for the end token, and a column for each character of the source. Here
+# they are averaged over heads. The weights of year, month and day lie at their places in the
+# text, which has another order.
 
-asked = ["November 21, 2026", "Saturday, 21 Nov 2026"]
-maps = model.attention_maps(asked)
+sources = ["November 21, 2026", "Saturday, 21 Nov 2026"]
+maps = model.attention_maps(sources)
 figure, axes = plt.subplots(1, 2, figsize=(11.5, 4.9), layout="constrained")
-for axis, text, weights in zip(axes, asked, maps, strict=True):
+for axis, text, weights in zip(axes, sources, maps, strict=True):
     (target,) = model.predict([text])
     axis.imshow(weights[0].mean(axis=0), cmap="Blues", vmin=0, aspect="auto")
     axis.set_xticks(range(len(text) + 1), [*text.replace(" ", "␣"), "end"])
@@ -72,12 +71,12 @@ for axis, text, weights in zip(axes, asked, maps, strict=True):
 plt.show()
 
 # %%
-# How sure it is
-# --------------
+# Probabilities
+# -------------
 #
-# `predict_log_proba` gives the log-probability of every character; their sum is that of the
-# whole date. Nearly all dates are nearly certain, and those that are wrong mostly are not:
-# who needs certainty may ask a person about the others.
+# `predict_log_proba` returns the log-probability of every character; their sum is that of the
+# whole date. Nearly all dates have a probability near 1, but most wrong ones do not, so a
+# threshold on the probability finds most errors.
 
 log_proba = np.array([logs.sum() for logs in model.predict_log_proba(texts[:500])])
 figure, axis = plt.subplots(figsize=(8, 3.6), layout="constrained")

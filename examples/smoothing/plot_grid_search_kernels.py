@@ -1,21 +1,21 @@
 """
-=======================================
-Choosing kernel and bandwidth by search
-=======================================
+===============================================
+Choose kernel and bandwidth by cross-validation
+===============================================
 
-A Nadaraya-Watson regressor predicts by remembering: the prediction is a weighted average
-of the training targets, and a kernel says how much each training row counts. The kernel
-and its bandwidth are ordinary parameters, so :class:`~sklearn.model_selection.GridSearchCV`
-finds them, in a pipeline that first brings the features to a common scale.
+A Nadaraya-Watson regressor predicts a weighted average of the training targets, with the
+weights of a kernel. The kernel and its bandwidth are ordinary parameters, so
+:class:`~sklearn.model_selection.GridSearchCV` chooses them, here in a pipeline that
+standardises the features.
 """
 
 # %%
-# Two data sets that differ
-# -------------------------
+# Two data sets
+# -------------
 #
-# Both come with scikit-learn. The 178 wines are of three cultivars, each a cloud of
-# similar wines; the task is to tell the proline in a wine, an amino acid, from the twelve
-# other measurements. The diabetes target depends almost linearly on ten features.
+# Both come with scikit-learn. The 178 wines are of three cultivars, each a cluster of similar
+# wines; the task is to predict the proline in a wine, an amino acid, from the other twelve
+# measurements. The diabetes target depends almost linearly on ten features.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -38,8 +38,8 @@ data_sets = {"wine": (wine[:, :12], wine[:, 12]), "diabetes": load_diabetes(retu
 # Three models, one protocol
 # --------------------------
 #
-# Each model is tuned by cross-validation within the training rows and scored on rows that
-# its search has never seen. Kernel ridge has no intercept, so it gets a centred target.
+# Each model is tuned by cross-validation within the training rows and scored on rows outside
+# its search. Kernel ridge has no intercept, so its target is centred.
 
 kernels, bandwidths = ["gaussian", "laplacian", "epanechnikov"], np.geomspace(0.25, 8, 16)
 penalties, gammas = np.geomspace(1e-3, 1, 4), np.geomspace(1e-4, 0.1, 4)
@@ -67,15 +67,15 @@ for data, (X, y) in data_sets.items():
         print(f"{data:<10}{name:<20}R² {r2.mean():.3f} ± {r2.std():.3f} over the splits")
 
 # %%
-# On the wines, where a local average is the right idea, all three are level: they differ
-# by far less than the spread over the splits. On the diabetes data kernel ridge is ahead:
-# few patients are alike in all ten features, so a local average has to reach far.
+# The wines form clusters, which suits a local average: the three models differ by far less than
+# the spread over the splits. On the diabetes data kernel ridge is better: few patients are
+# similar in all ten features, so a local average needs a wide kernel.
 #
 # One prediction explained
 # ------------------------
 #
-# A weighted average can always be read back. For a wine that was held out, ``explain``
-# returns the remembered wines that carry its prediction, and what each of them weighs.
+# For a wine that was held out, ``explain`` returns the training wines that its prediction
+# averages, and their weights.
 
 X_train, X_test, y_train, y_test = train_test_split(*data_sets["wine"], random_state=0)
 search = models["Nadaraya-Watson"].fit(X_train, y_train)
@@ -89,10 +89,10 @@ print(f"{prediction:.0f} mg/l predicted, {observed:.0f} mg/l observed")
 # The figure
 # ----------
 #
-# Left, what the search saw, with the bandwidth in standard deviations of the features: a
-# narrow kernel answers with the nearest wine, a wide one with the mean of all. Middle, the
-# scores, one dot for each split. Right, the remembered wines in the plane of their two
-# principal axes, each as large as its weight: the prediction averages their colours.
+# Left: scores of the search over the bandwidth, in standard deviations of the features. A
+# narrow kernel predicts the value of the nearest wine, a wide one the mean of all. Middle:
+# held-out scores, one dot for each split. Right: the training wines in the plane of their first
+# two principal components, with areas by weight; the prediction averages their colours.
 
 INK, GREY, COLORS = "#25313d", "#8a949e", ["C0", "C1", "C2"]
 plt.rcParams.update(STYLE)

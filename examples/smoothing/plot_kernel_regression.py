@@ -1,20 +1,20 @@
 """
-=======================
-What the bandwidth does
-=======================
+=============================================
+Bandwidth as a trade-off of bias and variance
+=============================================
 
-Kernel regression answers a query with a weighted average of the values it remembers, and
-the bandwidth says how far it looks. A small one averages few rows and follows their noise;
-a large one averages many and flattens the curve. Leave-one-out, the default of
-:class:`~sklearn_attention.NadarayaWatsonRegressor`, finds the balance from the data alone.
+Kernel regression predicts a weighted average of the training targets, and the bandwidth is
+the width of the kernel. A small one averages few rows and follows their noise; a large one
+averages many and flattens the curve. Leave-one-out, the default of
+:class:`~sklearn_attention.NadarayaWatsonRegressor`, chooses it from the data.
 """
 
 # %%
-# A curve that can be checked
-# ---------------------------
+# Data with a known curve
+# -----------------------
 #
-# *Heavisine* is a sine with two jumps. The noise has standard deviation 1, and since the
-# data are made, the truth is known and will tell how good the choice was.
+# *Heavisine* is a sine with two jumps. The noise has standard deviation 1. The data are
+# simulated, so estimates can be compared with the true curve.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -36,9 +36,9 @@ models = {
 }
 
 # %%
-# Above, the estimates; below, the weights of the training rows in the one estimate that is
-# marked, at 0.6. The estimate is the average of the dots with these weights. Too small, a
-# few dots decide; too large, dots that lie elsewhere on the curve have a say.
+# Above: the estimates. Below: the weights of the training rows in the estimate at 0.6, which is
+# marked. The estimate is the average of the dots with these weights. With too small a
+# bandwidth few dots have weight; with too large a one, dots from other parts of the curve do.
 
 INK, GREY, BLUE, ORANGE = "#25313d", "#8a949e", "C0", "C1"
 plt.rcParams.update(STYLE)
@@ -65,15 +65,15 @@ axes[1, 0].set_ylabel("weight (%)")
 plt.show()
 
 # %%
-# How leave-one-out decides
-# -------------------------
+# The choice by leave-one-out
+# ---------------------------
 #
-# Each row is predicted from all others, for many bandwidths. A smoother needs no refitting
-# for that: :func:`~sklearn_attention.attend` leaves out each row's own key in closed form.
-# These predictions miss the noisy values by their error against the truth, plus the
-# variance of the noise, which is 1 here and the same for every bandwidth. So the minimum
-# can be seen without knowing the truth, almost: near it both curves are flat, and a choice
-# that is a little off costs little.
+# Each row is predicted from all others, for many bandwidths. A smoother needs no refits for
+# this: :func:`~sklearn_attention.attend` leaves out each row's own key in closed form. The
+# expected squared error of these predictions is their error against the true curve plus the
+# variance of the noise, which is 1 here for every bandwidth. So the error on the data has
+# nearly the same minimum as the error against the truth. Near it both curves are flat, and a
+# bandwidth that is slightly off costs little.
 
 bandwidths = np.geomspace(h / 12, 12 * h, 120)
 leave_one_out, against_truth = [], []
@@ -82,8 +82,8 @@ for bandwidth in bandwidths:
     leave_one_out.append(np.mean((y - left_out) ** 2))
     against_truth.append(np.mean((truth - left_out) ** 2) + 1)
 price = np.interp(h, bandwidths, against_truth) - min(against_truth)
-print(f"leave-one-out chose h = {h:.4f}; the truth would have chosen ", end="")
-print(f"{bandwidths[np.argmin(against_truth)]:.4f}, with an error lower by {price:.4f}")
+print(f"leave-one-out: h = {h:.4f}; smallest error against the truth: ", end="")
+print(f"h = {bandwidths[np.argmin(against_truth)]:.4f}, lower by {price:.4f}")
 
 figure, axis = plt.subplots(figsize=(8, 4.2), layout="constrained")
 axis.plot(bandwidths, leave_one_out, color=BLUE, lw=2.2, label="leave-one-out")

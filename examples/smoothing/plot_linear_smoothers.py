@@ -8,18 +8,18 @@ each prediction is a weighted sum of the training targets,
 
 .. math:: \hat m(x) = \sum_i \alpha_i(x)\, y_i ,
 
-with weights that depend on the places of the rows but not on the targets. So everything
-that a smoother does can be read off the weights.
+with weights that depend on the features of the rows but not on the targets. The weights
+describe the smoother completely.
 """
 
 # %%
 # Five smoothers of one data set
 # ------------------------------
 #
-# The curve has a slope at both edges. The three local polynomials share a bandwidth, so
-# that they differ in their degree alone. A boxcar kernel that reaches to the ninth
-# neighbour averages nine rows. Least squares is a local line in a boxcar so wide that all
-# rows weigh the same, wherever the query.
+# The curve has a slope at both edges. The three local polynomials have the same bandwidth and
+# differ only in their degree. A boxcar kernel that extends to the ninth neighbour averages nine
+# rows. Least squares is a local line in a boxcar so wide that all rows have the same weight
+# for every query.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -50,10 +50,10 @@ models = {
 matrices = {name: model.fit(X, y).smoother_matrix(X) for name, model in models.items()}
 
 # %%
-# A row of the smoother matrix :math:`S` holds the weights of one prediction, and
-# :math:`S y` are the predictions of all training rows. Two of the matrices have other
-# well-known forms. That of least squares is the hat matrix
-# :math:`A (A^\top A)^{-1} A^\top`, where :math:`A` has a column of ones and one of places.
+# A row of the smoother matrix :math:`S` contains the weights of one prediction, and
+# :math:`S y` the predictions of all training rows. Two of the matrices have another
+# well-known form. That of least squares is the hat matrix
+# :math:`A (A^\top A)^{-1} A^\top`, where :math:`A` has a column of ones and the feature.
 
 A = np.column_stack([np.ones(n), X])
 hat = A @ np.linalg.inv(A.T @ A) @ A.T
@@ -70,9 +70,9 @@ for what, difference in differences.items():
     print(f"    {what:<36}{np.abs(difference).max():.0e}")
 
 # %%
-# The trace of :math:`S` adds up how much every row has to say about its own prediction. It
-# counts coefficients for least squares, and is called the *effective degrees of freedom*
-# for all others.
+# The trace of :math:`S` is the sum of the weights of all rows in their own predictions. For
+# least squares it is the number of coefficients, and for all smoothers it is called the
+# *effective degrees of freedom*.
 
 INK, GREY = "#25313d", "#8a949e"
 COLORS = ["C1", "C0", "C2", "C3", "C5"]
@@ -96,13 +96,13 @@ plt.show()
 # Weights in the middle and at the edge
 # -------------------------------------
 #
-# In the middle, local averages and local lines weigh alike: as the kernel, a bump around
-# the query. At the edge a bump is cut in half. All rows of the average then lie to the
-# right of the query, and since the curve has a slope there, the average is off. The line
-# changes its weights: more for the rows at the edge, and less than nothing for rows further
-# in, whose targets it extrapolates from. A parabola has such negative weights everywhere. For
-# least squares there is no neighbourhood at all: at the edge every row has a say, and the
-# farthest ones count against.
+# In the middle, local averages and local lines have the same weights: those of the kernel,
+# symmetric about the query. At the edge half of the kernel is cut off: all rows of the average
+# lie to the right of the query, and since the curve has a slope there, the average is biased.
+# The weights of the line correct this bias: they are larger for rows at the edge, and negative
+# for rows further in, from whose targets the line extrapolates. A parabola has negative
+# weights everywhere. Least squares has no neighbourhood: at the edge every row has weight,
+# and that of the farthest ones is negative.
 
 figure, axes = plt.subplots(2, 5, figsize=(14, 5), layout="constrained", sharex=True)
 places = {"middle": 0.5, "edge": 0.0}
@@ -122,10 +122,10 @@ for axis in axes[1]:
 plt.show()
 
 # %%
-# What this does to the bias shows in the moments of the weights,
-# :math:`\sum_i \alpha_i(x) (x_i - x)^k`. All weights sum to 1, so a constant is
-# reproduced. If the first moment is 0 as well, lines are; if the second is, parabolas are,
-# at the edge as elsewhere. An average has no such moments.
+# The bias follows from the moments of the weights,
+# :math:`\sum_i \alpha_i(x) (x_i - x)^k`. All weights sum to 1, so smoothers reproduce
+# constants. If the first moment is 0, they reproduce lines; if the second is 0 too, parabolas,
+# at the edge as elsewhere. The moments of an average are not 0.
 
 print("moments of the weights at the edge")
 for name, model in models.items():
@@ -139,7 +139,7 @@ for name, model in models.items():
 #
 # With a small bandwidth every row predicts itself, and the trace is the number of rows.
 # With a large one the local polynomial is the global one, and the trace is the number of
-# its coefficients. ``effective_dof_`` needs no matrix.
+# its coefficients. ``effective_dof_`` computes it without the matrix.
 
 bandwidths = np.geomspace(2e-3, 2, 40)
 figure, axis = plt.subplots(figsize=(8, 4.2), layout="constrained")

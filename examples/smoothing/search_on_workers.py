@@ -1,11 +1,11 @@
 """
-================================
-Searching on a cluster's workers
-================================
+=======================================
+Search on the workers of a Dask cluster
+=======================================
 
-A search over many models sends every fit to a worker of a cluster; joblib knows how. Here the
-cluster is two processes of this machine, started by Dask, and a search finds the bandwidth and
-the degree of local polynomials. Then the same two workers predict rows that stay in partitions.
+With the backend "dask" of joblib, a search sends its fits to the workers of a cluster. Here the
+cluster is two processes of this machine, and a search chooses the bandwidth and the degree of
+local polynomials. The same workers then sum over rows that stay in their partitions.
 
 Run it as ``python search_on_workers.py`` where ``dask`` and ``distributed`` are installed. With
 Ray, call ``ray.util.joblib.register_ray()`` and pass ``backend="ray"``.
@@ -38,7 +38,7 @@ def main():
         best = search.best_params_
         print(f"best: degree {best['degree']}, bandwidth {best['bandwidth']:.2f}")
 
-        # A million rows in ten partitions, which the workers draw and nobody else sees.
+        # A million rows in ten partitions, which exist only on the workers.
         rows = da.random.default_rng(0).normal(size=(1_000_000, 1), chunks=(100_000, 1))
         values = curve(rows[:, 0]) + 0.3 * da.random.default_rng(1).normal(
             size=1_000_000, chunks=100_000

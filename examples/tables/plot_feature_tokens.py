@@ -1,20 +1,21 @@
 """
-========================
-Features that are tokens
-========================
+==================
+Features as tokens
+==================
 
-:class:`~sklearn_attention.TransformerRegressor` makes a token of every feature of a table, a
-number or a category, and lets the tokens attend to each other. The prediction is read off a
-further token, [CLS], that has seen them all. This example looks at what it has seen.
+:class:`~sklearn_attention.TransformerRegressor` makes a token of every feature of a table,
+numeric or categorical, and applies self-attention. The prediction is computed from a further
+token, [CLS], which attends to all features. This example shows its weights.
 """
 
 # %%
-# Heat that matters in one room only
-# ----------------------------------
+# Data with an interaction
+# ------------------------
 #
-# The data are made, so that the truth is known. How comfortable a room is depends on its
-# temperature along a bent curve, but in the cellar not at all; noise matters everywhere, and is
-# sometimes not recorded, mostly where it is loud. The day of the week has no say.
+# The data are simulated, so the truth is known. The comfort of a room is a nonlinear function
+# of its temperature, except in the cellar, where temperature has no effect. Noise has an effect
+# in all rooms, and its values, mostly large ones, are sometimes missing. The day of the week
+# has none.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -39,7 +40,7 @@ table = pd.DataFrame(
 
 
 def comfort(table):
-    """The truth, without what is random."""
+    """True comfort, without the random error."""
     by_heat = 10 - 0.15 * np.abs(table["temperature"] - 21) ** 1.5
     return by_heat.where(table["room"] != "cellar", 5.0) - table["noise"] / 20
 
@@ -49,18 +50,18 @@ loud = rng.uniform(0, 120, n) < table["noise"]
 observed = table.assign(noise=table["noise"].mask(loud))
 print(observed.head())
 
-# Without the boosted trees that would stand beside it: this is about the transformer.
+# Without the baseline of boosted trees, predictions come from the transformer only.
 model = TransformerRegressor(baseline=False).fit(observed[:600], y[:600])
 print(f"R² on other rows: {model.score(observed[600:], y[600:]):.2f}")
 
 # %%
-# What [CLS] averages
-# -------------------
+# Attention weights of [CLS]
+# --------------------------
 #
-# ``attention_maps`` has [CLS] first, and then the features in their order. The first row of the
-# last layer's maps says what the prediction is read off: in the cellar the room above all, by
-# whose token the temperature no longer matters. A weight is not yet an influence, as the
-# weekday shows: what is taken from a token may be nothing.
+# ``attention_maps`` has [CLS] first, then the features in their order. The first row of the
+# maps of the last layer has the weights of the tokens in the prediction. In the cellar the room
+# has the largest one. A weight is not an effect, as the weekday shows: the value of a token may
+# contribute nothing.
 
 heat = pd.DataFrame(
     {
@@ -78,9 +79,9 @@ rows = {
     "other rooms": (observed["room"] != "cellar")[600:],
     "noise missing": observed["noise"].isna()[600:],
 }
-looks = pd.DataFrame({name: maps[of.to_numpy(), 0].mean(axis=0) for name, of in rows.items()})
-looks.index = names
-print(looks.round(2))
+average = pd.DataFrame({name: maps[of.to_numpy(), 0].mean(axis=0) for name, of in rows.items()})
+average.index = names
+print(average.round(2))
 
 fig, (left, right) = plt.subplots(
     1, 2, figsize=(10.5, 4.2), width_ratios=[1.5, 1], layout="constrained"
@@ -90,10 +91,10 @@ for room, color in zip(rooms, (ORANGE, GREY, BLUE), strict=True):
     x = heat.loc[of_room, "temperature"]
     left.plot(x, comfort(heat)[of_room], color=color, lw=1, ls=":")
     left.plot(x, predicted[of_room], color=color, label=room, lw=2)
-left.set(title="Predicted, and dotted the truth", xlabel="temperature", ylabel="comfort")
+left.set(title="Prediction, and truth (dotted)", xlabel="temperature", ylabel="comfort")
 left.legend(frameon=False)
-image = right.imshow(looks, cmap="Blues", vmin=0, aspect="auto")
-right.set(xticks=range(len(rows)), yticks=range(len(names)), title="What [CLS] looks at")
+image = right.imshow(average, cmap="Blues", vmin=0, aspect="auto")
+right.set(xticks=range(len(rows)), yticks=range(len(names)), title="Weights of [CLS]")
 right.set_xticklabels(rows)
 right.set_yticklabels(names)
 right.spines[:].set_visible(False)

@@ -1,13 +1,12 @@
 """
-=================================
-A kernel that learns what is near
-=================================
+===========================================
+Kernel attention with learned length-scales
+===========================================
 
-A kernel compares rows, and what is near in one feature may be far in another.
 ``KernelAttentionRegressor`` learns a length-scale for every feature, in three encodings of the
 data, by predicting each row from all others. Its predictions are kernel ridge regression with
-that kernel; every one of them can be traced to the rows that carry it, and has a
-distribution.
+the learned kernel. Each prediction has a distribution, and weights of the training rows that
+explain it.
 """
 
 # %%
@@ -15,9 +14,9 @@ distribution.
 # ---------------------------
 #
 # Two data sets come with scikit-learn. The diabetes target depends almost linearly on ten
-# features, under much noise; in the wines, the proline is to be told from twelve other
-# measurements. The third is made by the formula of Friedman: five features have a say, the
-# other five have none. All models are at their defaults. Those that need it get
+# features, under much noise. The target of the wines is their proline, the features are twelve
+# other measurements. The third is simulated by the formula of Friedman: five features have an
+# effect, the other five have none. All models are at their defaults. Those that need it get
 # standardised features and targets, and the Gaussian process gets a length-scale for every
 # feature.
 
@@ -41,7 +40,7 @@ from sklearn.svm import SVR
 from sklearn_attention import KernelAttentionRegressor
 from sklearn_attention.inspection import STYLE
 
-# The process says so where it finds a length-scale as large as it may be.
+# The Gaussian process warns about length-scales at the upper bound.
 warnings.simplefilter("ignore", ConvergenceWarning)
 
 wine = load_wine().data
@@ -88,17 +87,17 @@ print("held-out R², mean of three folds")
 print(table.round(3).to_string())
 
 # %%
-# The Gaussian process leads on two of the three: these targets are smooth, and for smooth
-# targets of few rows one kernel is enough. Kernel attention is first on the wines and second
-# on Friedman's data. On the diabetes data nearly all that can be known is linear: there ridge
-# is ahead of it, and so are others. The trees are behind both kernels everywhere. With so few
-# rows, differences of 0.03 are no more than luck.
+# The Gaussian process is first on two of the three: these targets are smooth, and for few rows
+# of smooth targets one kernel is enough. Kernel attention is first on the wines and second on
+# Friedman's data. The diabetes target is almost linear, and ridge and others are better there.
+# The trees are behind both kernels on all three. With so few rows, differences of 0.03 are
+# within chance.
 #
 # Intervals
 # ---------
 #
-# ``predict_interval`` takes the errors that rows made when they were left out, weighted by
-# how near these rows are. On the rows of the test folds:
+# ``predict_interval`` uses quantiles of the left-out errors of training rows, weighted by the
+# similarity of these rows to the query. On the rows of the test folds:
 
 for data, (X, y) in data_sets.items():
     inside = []
@@ -108,17 +107,16 @@ for data, (X, y) in data_sets.items():
     print(f"{data:<10}{100 * np.concatenate(inside).mean():.0f} % inside 90 % intervals")
 
 # %%
-# What was learned
-# ----------------
+# Relevance and slopes
+# --------------------
 #
 # Friedman's formula is
 # :math:`10 \sin(\pi x_0 x_1) + 20 (x_2 - \tfrac12)^2 + 10 x_3 + 5 x_4`.
-# ``feature_relevance_`` tells how fast the kernel falls along a feature, which is how much
-# predictions may bend there. A straight line does not bend: so the relevance of :math:`x_3`
-# and :math:`x_4` is small, though both have a say. ``local_slopes`` has that part, the gradient
-# of the prediction in units of the target. The two together say which features matter and how.
-# The gradient takes steps, since one of the encodings cuts features into bins: so it is
-# averaged, over rows that were held out.
+# ``feature_relevance_`` is large for a feature along which the kernel falls fast, so that
+# predictions may curve. Straight lines need no curvature: the relevance of :math:`x_3` and
+# :math:`x_4` is small, though both have an effect. ``local_slopes``, the gradient of the
+# prediction, shows this effect. The gradient has jumps, since one of the encodings cuts
+# features into bins, so it is averaged over rows that were held out.
 
 X, y = data_sets["friedman"]
 model, test = fits["friedman"][0]
@@ -135,16 +133,16 @@ print(learned.round(2).to_string())
 print("blend:", {kind: round(share, 2) for kind, share in model.blend_weights_.items()})
 
 # %%
-# The true slopes of :math:`x_3` and :math:`x_4` are 10 and 5. The blend is of members that were
-# learned on larger and on smaller batches of rows.
+# The true slopes of :math:`x_3` and :math:`x_4` are 10 and 5. The blend combines members that
+# were trained on batches of different sizes.
 #
 # The figure
 # ----------
 #
-# Left, both measures, as shares of their sums. Middle, one prediction for a row that was held
-# out: a line for each remembered row, at its target and as high as its weight. Many rows
-# share in it, and some count against: kernel ridge regression has negative weights. Right, all
-# rows when they were held out. The intervals that miss are orange.
+# Left: both measures, as shares of their sums. Middle: one prediction for a row that was held
+# out, with a line for each training row, at its target and as high as its weight. Many rows
+# contribute, some with negative weights, as in all kernel ridge regression. Right: all rows
+# when they were held out. Intervals that do not contain the target are orange.
 
 INK, GREY, BLUE, ORANGE = "#25313d", "#8a949e", "C0", "C1"
 plt.rcParams.update(STYLE)
@@ -154,12 +152,12 @@ figure, (left, middle, right) = plt.subplots(
 
 shares = 100 * learned / learned.sum()
 places = np.arange(10)
-left.barh(places - 0.2, shares["relevance"], 0.36, color=BLUE, label="relevance: bends")
-left.barh(places + 0.2, shares["mean |slope|"], 0.36, color=ORANGE, label="|slope|: rises")
+left.barh(places - 0.2, shares["relevance"], 0.36, color=BLUE, label="relevance")
+left.barh(places + 0.2, shares["mean |slope|"], 0.36, color=ORANGE, label="|slope|")
 left.set_yticks(places, [f"$x_{feature}$" for feature in places])
 left.tick_params(axis="y", length=0)
 left.invert_yaxis()
-left.set(title="What matters", xlabel="share (%)")
+left.set(title="Features", xlabel="share (%)")
 left.legend(frameon=False, loc="lower right")
 
 row = X[test[3:4]]
@@ -170,7 +168,7 @@ middle.axvspan(*interval, color=BLUE, alpha=0.12, lw=0, label="90 % interval")
 middle.vlines(values, 0, 100 * weights, color=np.where(weights > 0, BLUE, ORANGE), lw=1.4)
 middle.axvline(prediction, color=INK, lw=1.5, label="predicted")
 middle.axvline(y[test[3]], color=INK, lw=1.5, ls=":", label="observed")
-middle.set(title="The rows behind one prediction", xlabel="target", ylabel="weight (%)")
+middle.set(title="Training rows in one prediction", xlabel="target", ylabel="weight (%)")
 middle.legend(frameon=False, loc="upper left")
 
 for model, test in fits["friedman"]:

@@ -3,18 +3,18 @@
 Numbers and categories in a frame
 =================================
 
-Rows of a data frame may have numbers, ordered categories and unordered ones. A kernel
-compares each in its own way, with a bandwidth of its own, and the search for the bandwidths
-finds out which columns matter. No column is encoded by hand.
+A data frame may have numbers, ordered categories and unordered ones. A product kernel has a
+factor and a bandwidth for each column, and the search for the bandwidths removes columns
+without effect. No column is encoded by hand.
 """
 
 # %%
 # Rents
 # -----
 #
-# The data are made, so that the truth is known. The rent of a flat depends on its area,
-# not along a line, on the district, and on its condition, which is ordered. The year of the
-# contract and the colour of the door have no say. ``condition`` is a categorical dtype
+# The data are simulated, so the truth is known. The rent of a flat is a nonlinear function of
+# its area, and depends on the district and on the condition, which is ordered. The year of the
+# contract and the colour of the door have no effect. ``condition`` has a categorical dtype
 # with an order; strings are unordered categories.
 
 import matplotlib.pyplot as plt
@@ -53,17 +53,15 @@ def mean_rent(frame):
 rent = mean_rent(flats) + 60 * rng.normal(size=n)
 
 # %%
-# What matters
-# ------------
+# Bandwidths, relevance and significance
+# --------------------------------------
 #
 # ``per_feature=True`` chooses all bandwidths together by leave-one-out. That of a category
-# is its :math:`\lambda`: 0 keeps the levels apart, so that only equal ones are averaged.
-# The larger it is, the more the levels share, up to a value at which they are the same to
-# the kernel. In between, levels with few flats borrow from the others.
+# is its :math:`\lambda`: with 0 only rows of equal levels are averaged, and at its upper bound
+# the kernel does not distinguish levels. In between, levels with few flats also use the others.
 #
-# ``relevance_`` brings bandwidths and lambdas to one scale, from 0, no say, to 1.
-# ``feature_significance`` is a test, by a bootstrap: could a column without influence look
-# like this by chance?
+# ``relevance_`` brings bandwidths and lambdas to one scale, from 0, no effect, to 1.
+# ``feature_significance`` tests by a bootstrap whether a column has an effect.
 
 model = LocalPolynomialRegressor(per_feature=True).fit(flats, rent)
 significance = model.feature_significance(n_resamples=199)
@@ -79,9 +77,9 @@ summary = pd.DataFrame(
 print(summary)
 
 # %%
-# The bandwidth found for the year is so large that all years are one, the lambda of the
-# door the largest there is: both columns are left out of account without anyone saying so.
-# What that is worth shows in the comparison with models that must be told.
+# The bandwidth of the year is so large that all years have the same weight, and the lambda of
+# the door is at its upper bound: the search has removed both columns. The comparison has a
+# linear model beside local averages and lines.
 
 one_hot = make_column_transformer(
     (OneHotEncoder(), make_column_selector(dtype_exclude="number")), remainder="passthrough"
@@ -99,9 +97,9 @@ for name, rival in rivals.items():
 # The figure
 # ----------
 #
-# Left, how much each column matters. Right, the rent by area in two districts, for flats in
-# good condition: estimate and truth, and the 90 % confidence band of the truth. Each
-# curve uses the flats in other conditions and districts, too, as far as the lambdas let it.
+# Left: the relevance of each column. Right: the rent by area in two districts, for flats in
+# good condition, as estimate and truth, with the 90 % confidence band of the truth. Each curve
+# also uses flats in other conditions and districts, weighted by the lambdas.
 
 INK, GREY, BLUE, ORANGE = "#25313d", "#8a949e", "C0", "C1"
 plt.rcParams.update(STYLE)
@@ -119,7 +117,7 @@ left.set_yticks(
 )
 left.tick_params(axis="y", length=0)
 left.invert_yaxis()
-left.set(title="What matters", xlabel="relevance", xlim=(0, 1.35), xticks=[0, 0.5, 1])
+left.set(title="Columns", xlabel="relevance", xlim=(0, 1.35), xticks=[0, 0.5, 1])
 
 area = np.linspace(25, 125, 150)
 for district, color in [("harbour", ORANGE), ("station", BLUE)]:

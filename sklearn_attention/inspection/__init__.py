@@ -2,9 +2,9 @@
 
 Displays are like those of scikit-learn: ``from_estimator`` computes and draws, the data stay as
 attributes, ``plot`` draws them again, and ``ax_`` and ``figure_`` are matplotlib's. Estimators
-of rows may be the last step of a pipeline, or what a search has found. Displays need
-matplotlib, the extra ``plot``, and leave its global state as it was. :data:`STYLE` is theirs,
-for pictures of one's own: ``plt.rc_context(STYLE)``.
+of rows may be the last step of a pipeline, or the best estimator of a search. Displays need
+matplotlib, the extra ``plot``, and do not change its global state. :data:`STYLE` is their
+style, for other pictures: ``plt.rc_context(STYLE)``.
 """
 
 import lazy_loader

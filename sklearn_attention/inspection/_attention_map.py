@@ -26,7 +26,7 @@ def attention_rollout(weights):
 
     Notes
     -----
-    Half of each layer passes by the attention [1]_:
+    Half of each layer bypasses the attention, as by residual connections [1]_:
 
     .. math:: \prod_l \tfrac12 (A_l + I)
 
@@ -105,7 +105,7 @@ and n_heads before them
         queries, keys : list of str, default=None
             Names of rows and columns.
         ax : Axes or array of Axes, default=None
-            Where to draw; None makes a figure.
+            Axes to draw on; None makes a figure.
         **kwargs
             For :meth:`plot`.
 
@@ -137,12 +137,12 @@ and n_heads before them
         estimator : estimator
             With `attention_maps` or `smoother_matrix`, or a pipeline that ends with one.
         X : array-like, default=None
-            Of a smoother the queries, which the index of a data frame names. Of others one
-            row, sequence or text, as a list of it. A forecaster alone can do without.
+            For a smoother the queries; the index of a data frame names them. For others one
+            row, sequence or text, in a list. Forecasters do not need it.
         y : list, default=None
-            Of a translator the one target; None stands for its prediction. Else ignored.
+            For a translator the one target; None is its prediction. Others ignore it.
         ax : Axes or array of Axes, default=None
-            Where to draw; None makes a figure.
+            Axes to draw on; None makes a figure.
         **kwargs
             For :meth:`plot`.
 
@@ -185,9 +185,9 @@ and n_heads before them
         Parameters
         ----------
         ax : Axes or array of Axes, default=None
-            Where to draw, one for each map; None makes a figure.
+            Axes to draw on, one for each map; None makes a figure.
         layer, head : int, default=None
-            Draw that of each alone, from 0 on.
+            The only layer or head to draw, from 0; None draws all.
         rollout : bool, default=False
             Whether to draw :func:`attention_rollout` in the place of layers and heads.
 
@@ -224,7 +224,7 @@ and n_heads before them
         return self
 
     def _shown(self, layer, head, rollout):
-        """Maps to be drawn, a row for each layer, and what they are called."""
+        """Maps to draw, a row for each layer, and their titles."""
         if rollout:
             return attention_rollout(self.weights)[None, None], [["rollout"]]
         weights, numbers = self.weights, []
@@ -245,7 +245,7 @@ def _need(X, remedy):
 
 
 def _label(axis, names, size, title):
-    """Names, or numbers, along an axis; nothing along inner ones."""
+    """Write names or numbers along an axis, nothing along inner ones."""
     if title is None:
         axis.set_ticks([])
         return

@@ -1,4 +1,4 @@
-"""Forecasts from the past, beside what happened."""
+"""Forecasts from the past, beside the observations."""
 
 import numpy as np
 import pandas as pd
@@ -9,9 +9,10 @@ from ._style import BLUE, GREY, INK, canvas, write_dates, write_legend
 
 
 class BacktestDisplay:
-    """Forecasts from several points in the past, beside what happened.
+    """Forecasts from several points in the past, beside the observations.
 
-    Make one by :meth:`from_estimator`, or :meth:`from_predictions` of what `backtest` returns.
+    Make one by :meth:`from_estimator`, or by :meth:`from_predictions` from the result of
+    `backtest`.
 
     Parameters
     ----------
@@ -57,13 +58,13 @@ class BacktestDisplay:
         Parameters
         ----------
         estimator : KernelForecaster or TransformerForecaster
-            Is not changed.
+            A clone is fitted; the estimator itself is not changed.
         X, y, cv, refit, coverage
             As for `backtest`. A series, or features and a series, are needed.
         series : object, default=None
             Name of the series; None is the first.
         ax : Axes, default=None
-            Where to draw; None makes a figure.
+            Axes to draw on; None makes a figure.
         **kwargs
             For :meth:`plot`.
 
@@ -85,16 +86,16 @@ class BacktestDisplay:
     @classmethod
     @named
     def from_predictions(cls, table, *, series=None, ax=None, **kwargs):
-        """Draw what `backtest` has returned.
+        """Draw a result of `backtest`.
 
         Parameters
         ----------
         table : DataFrame
-            Forecasts beside what happened.
+            Forecasts beside the observations.
         series : object, default=None
             Name of the series; None is the first.
         ax : Axes, default=None
-            Where to draw; None makes a figure.
+            Axes to draw on; None makes a figure.
         **kwargs
             For :meth:`plot`.
 
@@ -120,12 +121,12 @@ class BacktestDisplay:
     def plot(self, ax=None):
         """Draw.
 
-        Above the beginning of each fold is its mean absolute error.
+        The mean absolute error of each fold stands above its beginning.
 
         Parameters
         ----------
         ax : Axes, default=None
-            Where to draw; None makes a figure.
+            Axes to draw on; None makes a figure.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""A bandwidth search, as a picture."""
+"""The criterion of a bandwidth search."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from ._errors import named
 from ._pipelines import last_step
 from ._style import BLUE, COLORS, GREY, INK, canvas, write_legend, write_plainly
 
-# Degrees of freedom that are marked where the axis has room for them.
+# Degrees of freedom that are marked if the axis has room for them.
 _MARKS = np.outer(10.0 ** np.arange(7), [1, 2, 5]).ravel()
 # Least distance of two marks, as a share of the axis.
 _APART = 0.09
@@ -16,8 +16,8 @@ _APART = 0.09
 class BandwidthDisplay:
     """Criterion of a bandwidth search over the bandwidths that were tried.
 
-    Make one by :meth:`from_estimator`. The bandwidths at which the criterion is almost as low
-    as at the chosen one are shaded: where they reach far, the data do not tell them apart.
+    Make one by :meth:`from_estimator`. Bandwidths whose criterion is almost as low as that of
+    the chosen one are shaded: if the range is wide, the data do not determine the bandwidth.
 
     Parameters
     ----------
@@ -28,14 +28,14 @@ class BandwidthDisplay:
     bandwidth : float
         The chosen one.
     criterion : str
-        What the criterion is called.
+        Name of the criterion.
 
     Attributes
     ----------
     figure_ : Figure
     ax_ : Axes
     flat_ : tuple of float
-        Least and largest bandwidth of the shaded ones.
+        Smallest and largest shaded bandwidth.
 
     Examples
     --------
@@ -66,7 +66,7 @@ NadarayaWatsonClassifier, NadarayaWatsonCV or LocalPolynomialCV
         X, y : None
             Ignored; all displays have them.
         ax : Axes, default=None
-            Where to draw; None makes a figure.
+            Axes to draw on; None makes a figure.
         **kwargs
             For :meth:`plot`.
 
@@ -105,10 +105,9 @@ NadarayaWatsonClassifier, NadarayaWatsonCV or LocalPolynomialCV
         Parameters
         ----------
         ax : Axes, default=None
-            Where to draw; None makes a figure.
+            Axes to draw on; None makes a figure.
         tolerance : float, default=0.01
-            How much worse than the least, relatively, the criterion of a shaded bandwidth
-            may be.
+            Largest relative excess of the criterion over its minimum in the shaded range.
 
         Returns
         -------
@@ -149,19 +148,19 @@ NadarayaWatsonClassifier, NadarayaWatsonCV or LocalPolynomialCV
         return float(h.min()), float(h.max())
 
     def _limits(self, lowest):
-        """Ends of the axis that show the valley, not what lies far above."""
+        """Limits of the axis around the minimum, without values far above it."""
         h, found = (
             np.concatenate([own[name] for own in self.searches.values()])
             for name in ("bandwidth", "criterion")
         )
-        # Windows that are nearly empty may have any error, wide ones that of a plain fit.
+        # Nearly empty windows may have any error; wide ones have that of a global fit.
         wide = found[(h >= self.bandwidth) & np.isfinite(found)]
         height = max(wide.max(initial=lowest) - lowest, 0.1 * abs(lowest), 1e-300)
         return lowest - 0.08 * height, lowest + 1.2 * height
 
 
 def _candidates(estimator):
-    """Curves of a search over a list: one for each kernel and degree."""
+    """Curves of a search over a list, one for each kernel and degree."""
     results = estimator.cv_results_
     names = [key for key in results if key.startswith("param_") and key != "param_bandwidth"]
     curves = {}

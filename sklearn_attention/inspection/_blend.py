@@ -1,4 +1,4 @@
-"""Which parts share a prediction."""
+"""Weights of the parts of a blend."""
 
 import numpy as np
 import pandas as pd
@@ -12,8 +12,8 @@ from ._style import BLUE, INK, canvas, write_bars
 class BlendDisplay:
     """Weights of the parts that a model blends: readouts, candidates, simple models.
 
-    Make one by :meth:`from_estimator`. Bars are means; where several series or outputs have
-    weights of their own, these are points.
+    Make one by :meth:`from_estimator`. Bars are means over series or outputs; if there are
+    several, points mark the weights of each.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ KernelAttentionRegressor or KernelAttentionClassifier
         X, y : None
             Ignored; all displays have them.
         ax : Axes, default=None
-            Where to draw; None makes a figure.
+            Axes to draw on; None makes a figure.
         **kwargs
             For :meth:`plot`.
 
@@ -92,9 +92,9 @@ KernelAttentionRegressor or KernelAttentionClassifier
         Parameters
         ----------
         ax : Axes, default=None
-            Where to draw; None makes a figure.
+            Axes to draw on; None makes a figure.
         most : int, default=15
-            How many parts to show, the heaviest.
+            Number of parts to show, those with the largest weights.
 
         Returns
         -------

@@ -12,20 +12,20 @@ _LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 
 
 class CoverageDisplay:
-    """Share of observations within intervals, over the probability that these promise.
+    """Share of observations within intervals, over their nominal coverage.
 
-    Make one by :meth:`from_estimator` or :meth:`from_predictions`. On the diagonal intervals
-    keep their promise, below it they are too narrow. Grey is where shares of so many
-    independent observations fall nineteen times in twenty.
+    Make one by :meth:`from_estimator` or :meth:`from_predictions`. On the diagonal the coverage
+    is as stated; below it intervals are too narrow. The grey region contains the shares of so
+    many independent observations with probability 95 %.
 
     Parameters
     ----------
     coverage : ndarray of shape (n_levels,)
-        What was promised.
+        Nominal coverage.
     actual : ndarray of shape (n_levels,)
         Share of observations within.
     n_samples : int or None
-        How many observations, if they are independent; None of steps of series.
+        Number of independent observations; None for steps of series.
 
     Attributes
     ----------
@@ -55,15 +55,15 @@ class CoverageDisplay:
         Parameters
         ----------
         estimator : regressor or forecaster
-            One with `predict_interval`, fitted; or a forecaster, which is fitted anew by its
-            `backtest`.
+            One with `predict_interval`, fitted; or a forecaster, of which `backtest` fits
+            clones.
         X, y : array-like
-            Rows that were not fitted, and their targets of one output; of a forecaster what
-            `backtest` takes.
+            Rows that were not fitted, and their targets of one output; for a forecaster the
+            arguments of `backtest`.
         coverage : array-like of shape (n_levels,), default=(0.1, 0.2, ..., 0.9, 0.95)
             Probabilities, between 0 and 1.
         ax : Axes, default=None
-            Where to draw; None makes a figure.
+            Axes to draw on; None makes a figure.
         **kwargs
             For :meth:`plot`.
 
@@ -108,9 +108,9 @@ class CoverageDisplay:
         intervals : array-like of shape (n_levels, n_samples, 2)
             For each level lower and upper ends.
         coverage : array-like of shape (n_levels,)
-            What they promise, between 0 and 1.
+            Their nominal coverage, between 0 and 1.
         ax : Axes, default=None
-            Where to draw; None makes a figure.
+            Axes to draw on; None makes a figure.
         **kwargs
             For :meth:`plot`.
 
@@ -136,7 +136,7 @@ class CoverageDisplay:
         Parameters
         ----------
         ax : Axes, default=None
-            Where to draw; None makes a figure.
+            Axes to draw on; None makes a figure.
 
         Returns
         -------
@@ -157,5 +157,5 @@ class CoverageDisplay:
 
 
 def _shares(y, intervals):
-    """Share of the observations within each of several lists of intervals."""
+    """Share of the observations within the intervals of each level, (n_levels,)."""
     return np.array([np.mean((y >= ends[:, 0]) & (y <= ends[:, 1])) for ends in intervals])

@@ -1,4 +1,4 @@
-"""Densities, as a curve, as contours, or as the distribution along a feature."""
+"""Densities of one or two features, and conditional densities."""
 
 import numpy as np
 import pandas as pd
@@ -18,16 +18,17 @@ _QUANTILES = (0.1, 0.5, 0.9)
 class DensityDisplay:
     """An estimated density.
 
-    Make one by :meth:`from_estimator`. Of one feature it is a curve; of two contours around the
-    regions where the density is highest, which hold 50, 80 and 95 % of it; of a conditional
-    density, shades along the feature with the quantiles 0.1, 0.5 and 0.9.
+    Make one by :meth:`from_estimator`. The density of one feature is a curve, that of two has
+    contours around its regions of highest density, which contain 50, 80 and 95 % of the
+    distribution. A conditional density is shaded along the feature, with its quantiles 0.1,
+    0.5 and 0.9.
 
     Parameters
     ----------
     grid : list of ndarray
         Places along each axis.
     density : ndarray of shape (n_places,) or (n_places_y, n_places_x)
-        The density there.
+        The density at these places.
     points : ndarray of shape (n_samples, 1) or (n_samples, 2)
         Rows to mark.
     names : list of str
@@ -44,9 +45,9 @@ class DensityDisplay:
 
     Notes
     -----
-    A region of highest density that holds a share of the distribution is where the density is
-    at least the quantile, at one less that share, of the densities at the training rows [1]_,
-    or at those of X where the training rows are in Dask.
+    In the region of highest density that contains a share s of the distribution, the density
+    is at least the quantile 1 - s of the densities at the training rows [1]_, or at the rows
+    of X if the training rows are in Dask.
 
     References
     ----------
@@ -78,15 +79,15 @@ class DensityDisplay:
         Parameters
         ----------
         estimator : ProductKernelDensity or ConditionalKernelDensity
-            Of one or two numeric features; conditional of one.
+            Fitted to one or two numeric features; a conditional one to one.
         X : array-like or data frame of shape (n_samples, n_features), default=None
-            Rows to mark, and the range to draw; None is for the training rows.
+            Rows to mark, which also set the range; None is for the training rows.
         y : array-like of shape (n_samples,), default=None
-            Of a conditional density the targets of X, else ignored.
+            Targets of X for a conditional density; others ignore it.
         grid_resolution : int, default=100
             Places along each axis.
         ax : Axes, default=None
-            Where to draw; None makes a figure.
+            Axes to draw on; None makes a figure.
         **kwargs
             For :meth:`plot`.
 
@@ -127,7 +128,7 @@ class DensityDisplay:
         Parameters
         ----------
         ax : Axes, default=None
-            Where to draw; None makes a figure.
+            Axes to draw on; None makes a figure.
 
         Returns
         -------
@@ -171,7 +172,7 @@ class DensityDisplay:
 
 
 def _points(estimator, rows):
-    """Rows to mark, (n, n_features), of training where none are passed."""
+    """Rows to mark, (n, n_features): the training rows if none are passed."""
     if rows is not None:
         return estimator._read_rows(rows, np.float64)
     if is_partitioned(estimator.keys_):
@@ -183,7 +184,7 @@ def _points(estimator, rows):
 
 
 def _pairs(estimator, rows, y):
-    """Rows of one feature to mark beside their targets, (n, 2), and what these are called."""
+    """Rows of one feature and their targets, to mark, (n, 2), and the name of the targets."""
     if (rows is None) != (y is None):
         given, lacking = ("y", "X") if rows is None else ("X", "y")
         raise ValueError(f"{lacking}=None, but {given} is given: pass both, or none.")
@@ -231,7 +232,7 @@ def _conditional(estimator, points, name, n_places):
 
 
 def _like(estimator, places):
-    """Places in the form that the estimator has been fitted on."""
+    """Places as a frame if the estimator was fitted on one."""
     names = getattr(estimator, "feature_names_in_", None)
     if names is None:
         return places

@@ -1,11 +1,11 @@
-"""Errors that begin with the method that was called."""
+"""Errors that name the method that the user called."""
 
 import functools
 import re
 
 
 def named(method):
-    """Decorate a method of a display: its errors name it, not what it calls."""
+    """Decorate a method of a display, so that its errors begin with its name."""
 
     @functools.wraps(method)
     def call(owner, *args, **kwargs):
@@ -13,7 +13,7 @@ def named(method):
             return method(owner, *args, **kwargs)
         except (TypeError, ValueError) as error:
             kind = owner if isinstance(owner, type) else type(owner)
-            # Of methods that call one another the outermost, which comes last, is named.
+            # Methods call one another: the outermost, which comes last, replaces other names.
             message = re.sub(rf"^{kind.__name__}\.\w+(: |\(\) )", "", str(error))
             error.args = (f"{kind.__name__}.{method.__name__}: {message}",)
             raise

@@ -1,4 +1,4 @@
-"""Where a prediction comes from."""
+"""The rows or candidates that a prediction averages."""
 
 import numpy as np
 import pandas as pd
@@ -16,40 +16,40 @@ from ._style import BLUE, GREY, INK, ORANGE, canvas, write_bars
 class ExplanationDisplay:
     """The training rows, windows or candidates that carry a prediction.
 
-    Make one by :meth:`from_estimator`. A prediction is a baseline and the sum of what each row
-    adds to it: its weight times the difference of its target from the baseline. Each bar begins
-    where the one above ends. Those that are not named have two bars, for all that raise the
-    prediction and all that lower it, since they may move it much and cancel.
+    Make one by :meth:`from_estimator`. A prediction is a baseline plus the contributions of
+    rows: weight times the difference of the target from the baseline. Each bar begins at the
+    end of the one above. Rows that are not named have two bars, one for the positive and one
+    for the negative contributions, since large ones may cancel.
 
     Parameters
     ----------
     labels : list of str
-        What carries the prediction, the heaviest first.
+        Names of rows, windows or candidates, the largest weight first.
     weights : ndarray of shape (k,)
         Their signed weights.
     values : ndarray of shape (k,)
         Their targets or forecasts.
     prediction : float
-        What is explained.
+        The prediction that is explained.
     baseline : float
-        Where the bars begin, such as the mean of all targets.
+        Beginning of the first bar, such as the mean of all targets.
     others : tuple of two ndarray of shape (n_others,), default=((), ())
         Weights and values of those that are not named.
     name : str, default="prediction"
-        What the axis is called.
+        Label of the axis.
     remainder : str, default="remainder"
-        What the part of no row is called.
+        Name of the part that comes from no row.
 
     Attributes
     ----------
     contributions_ : ndarray of shape (k + 1,)
-        What each adds to the baseline, and last what everything else adds: with the baseline
+        Contribution of each, and last that of all others and the remainder: with the baseline
         they sum to the prediction.
     others_ : ndarray of shape (2,)
-        What those that are not named add upwards, and downwards.
+        Sums of the positive, and of the negative, contributions that are not named.
     remainder_ : float
-        What no row adds, such as boosted trees, or logarithms that are averaged in the place
-        of forecasts: the last contribution is the sum of `others_` and this.
+        Part that comes from no row, such as boosted trees, or the effect of averaging
+        logarithms of forecasts. The last contribution is the sum of `others_` and this.
     weight_share_ : float
         Share of those named in the sum of all absolute weights.
     figure_ : Figure
@@ -98,21 +98,21 @@ class ExplanationDisplay:
         estimator : regressor or TransformerForecaster
             Fitted, with a method `explain`, or a fitted pipeline that ends with one.
         X : array-like or data frame of shape (1, n_features), default=None
-            The row that is explained, which the index of a data frame names. Of a forecaster
-            what `explain` takes, None for the steps after the end of the series.
+            The row that is explained; the index of a data frame names it. For a forecaster the
+            argument of `explain`, None for the steps after the end of the series.
         y : None
             Ignored; all displays have it.
         k : int, default=10
-            How many rows or candidates to show; at most all there are.
+            Number of rows or candidates to show; all if there are fewer.
         step : int, default=1
-            Of a forecaster, the step ahead that is explained.
+            The step ahead that is explained, for a forecaster.
         series : object, default=None
             Name of the series of a forecaster of several; None is the first.
         labels : array-like of shape (n_samples,) or data frame, default=None
             Names of the training rows, or a data frame of them, whose index names them; their
             numbers if None.
         ax : Axes, default=None
-            Where to draw; None makes a figure.
+            Axes to draw on; None makes a figure.
         **kwargs
             For :meth:`plot`.
 
@@ -150,7 +150,7 @@ class ExplanationDisplay:
         mean = float(np.average(model.values_, weights=model.key_weights_))
         options = {}
         if getattr(model, "boosting_share_", 0):
-            # What trees are stacked with is a multiple of the kernel part.
+            # The stack with trees multiplies the kernel part by a factor.
             weights = weights * model._stacking[0, 0]
             options["remainder"] = "boosted trees"
         row = row_names(X)
@@ -195,13 +195,13 @@ class ExplanationDisplay:
     def plot(self, ax=None):
         """Draw.
 
-        Names say how much weight each has. Of averages these add up to 100 %. Below the axis is
+        Names include weights, which sum to 100 % in averages. Below the axis is
         `weight_share_`.
 
         Parameters
         ----------
         ax : Axes, default=None
-            Where to draw; None makes a figure.
+            Axes to draw on; None makes a figure.
 
         Returns
         -------
@@ -221,7 +221,7 @@ class ExplanationDisplay:
                     f"{part.sum()} others {way}   {_written(weights[part].sum(), '.0%')}"
                 )
                 moves.append(move)
-        # Sums of many numbers, maybe of single precision, are not exact.
+        # Rounding errors, such as those of single precision, are no remainder.
         if abs(self.remainder_) > 1e-5 * (abs(self.prediction) + np.abs(moves).sum()):
             names.append(self.remainder)
             moves.append(self.remainder_)
@@ -240,7 +240,7 @@ class ExplanationDisplay:
             ax.margins(x=0.05)
             ends = _written(self.baseline, ".4g"), _written(self.prediction, ".4g")
             ax.set_title(" → ".join(ends))
-            # To the left there is room below the names.
+            # Right-aligned, a long label extends below the names.
             ax.set_xlabel(
                 f"{self.name}\n{self.weight_share_:.0%} of absolute weight is named",
                 x=1, ha="right",
@@ -249,16 +249,16 @@ class ExplanationDisplay:
 
 
 def _written(number, form):
-    """A number with a minus as long as a plus."""
+    """A formatted number with a typographic minus sign."""
     return f"{number:{form}}".replace("-", "\u2212")
 
 
 def _names_of_rows(labels, model, indices, k):
-    """Names of the k heaviest training rows, of which `indices` has all."""
+    """Names of the k training rows with the largest weights; `indices` has all in order."""
     if labels is None:
         return [f"row {i}" for i in indices[:k]]
     names = row_names(labels) if isinstance(labels, pd.DataFrame) else list(labels)
-    # Kernel attention remembers no copies, nor rows without weight.
+    # Kernel attention stores neither duplicates nor rows without weight.
     exact = len(names) == len(indices) or hasattr(model, "members_")
     if not exact or len(names) <= indices.max():
         raise ValueError(

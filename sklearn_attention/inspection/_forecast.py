@@ -1,4 +1,4 @@
-"""A forecast, its fan of intervals and what came before."""
+"""A forecast with intervals, after its history."""
 
 import numpy as np
 import pandas as pd
@@ -11,7 +11,7 @@ from ._style import BLUE, GREY, INK, ORANGE, canvas, write_dates, write_legend
 
 
 class ForecastDisplay:
-    """History, forecast, intervals, and what happened.
+    """History, forecast, intervals and actual values.
 
     Make one by :meth:`from_estimator`.
 
@@ -24,10 +24,10 @@ class ForecastDisplay:
     intervals : dict of float to DataFrame, default=None
         For each coverage a frame with the columns "lower" and "upper".
     actual : Series, default=None
-        What happened.
+        Actual values.
     analogs : list of (float, Series), default=None
-        Weights of windows of the past that resemble the last one, and the windows with what
-        followed them, at their times.
+        Weights of past windows that are similar to the last one, and the windows with the
+        values that followed, at their times.
     name : str, default=None
         Of the series.
 
@@ -67,21 +67,21 @@ class ForecastDisplay:
         estimator : KernelForecaster or TransformerForecaster
             Fitted.
         X : object, default=None
-            What to forecast, as for `predict`.
+            Steps to forecast, as for `predict`.
         y : Series, DataFrame or array-like, default=None
-            What happened, of a frame in the column of the series. An array begins with the
+            Actual values, in a frame in the column of the series. An array begins with the
             first step of the forecast.
         series : object, default=None
             Name of the series; None is the first.
         coverage : float or list of float, default=(0.5, 0.8, 0.95)
             Probabilities of the intervals; an empty list for none.
         n_past : int, default=None
-            How many steps of history; None is for four times those of the forecast.
+            Number of steps of history; None is four times that of the forecast.
         n_analogs : int, default=0
-            How many similar windows of the own past to mark, of a KernelForecaster: the
-            heaviest of those that end at least `lookback` steps from one another.
+            Number of similar windows of the same series to mark, for a KernelForecaster: those
+            with the largest weights that end at least `lookback` steps from one another.
         ax : Axes, default=None
-            Where to draw; None makes a figure.
+            Axes to draw on; None makes a figure.
         **kwargs
             For :meth:`plot`.
 
@@ -127,7 +127,7 @@ class ForecastDisplay:
         Parameters
         ----------
         ax : Axes, default=None
-            Where to draw; None makes a figure.
+            Axes to draw on; None makes a figure.
 
         Returns
         -------
@@ -158,7 +158,7 @@ class ForecastDisplay:
 
 
 def _happened(y, name, index):
-    """What happened, as a series at plain times."""
+    """Actual values of a series, at plain times."""
     if isinstance(y, pd.DataFrame):
         if y.shape[1] > 1 and name not in y.columns:
             raise ValueError(
@@ -181,7 +181,7 @@ def _observed(panel, place):
 
 
 def _analogs(forecaster, X, panel, place, k):
-    """Weights and windows, with what followed, of the own series."""
+    """Weights and windows of the same series, with the values that followed."""
     if not hasattr(forecaster, "analogs_"):
         raise ValueError(
             f"n_analogs={k} is of similar windows, which {type(forecaster).__name__} does not "
@@ -198,7 +198,7 @@ def _analogs(forecaster, X, panel, place, k):
     )
     found, before = [], forecaster.lookback_
     for end, weight in zip(ends - panel.starts[place], table["weight"], strict=True):
-        # Windows that share most of their steps say the same.
+        # Windows that overlap are almost the same.
         if len(found) < k and all(abs(end - other) >= before for other, *_ in found):
             window = series.iloc[max(0, end + 1 - before) : end + 1 + forecaster.horizon_]
             found.append((end, float(weight), window))

@@ -1,4 +1,4 @@
-"""Features and rows of a table by name, and rows that differ in one feature alone."""
+"""Names of features and rows of a table, and rows that differ in one feature only."""
 
 import numbers
 
@@ -8,12 +8,12 @@ from sklearn.utils.validation import _check_feature_names_in
 
 
 def feature_names(estimator):
-    """Names of the features of a fitted estimator, "x0", "x1" ... where it was given none."""
+    """Names of the features of a fitted estimator, "x0", "x1" ... if they have none."""
     return list(map(str, _check_feature_names_in(estimator)))
 
 
 def row_names(X):
-    """Names of rows by the index of a frame or a series; None of what has no index."""
+    """Names of rows from the index of a frame or a series, else None."""
     if not isinstance(X, pd.DataFrame | pd.Series):
         return None
     if isinstance(X.index, pd.MultiIndex):
@@ -42,7 +42,7 @@ def _place(frame, feature):
 
 
 def name_of(X, feature):
-    """Name of a feature of a table; "x" for that of an array with a single one."""
+    """Name of a feature of a table; "x" for the only column of an array."""
     frame = _frame(X)
     place = _place(frame, feature)
     if not isinstance(frame.columns, pd.RangeIndex):
@@ -59,10 +59,7 @@ def column_of(X, feature):
 
 
 def rows_along(X, feature, grid):
-    """Rows like those of X, with a feature at the places of a grid.
-
-    Others are at their medians, categories at the most frequent one.
-    """
+    """Rows with a feature at the places of a grid, the others at their medians or modes."""
     frame = _frame(X)
     usual = {}
     for j in range(frame.shape[1]):

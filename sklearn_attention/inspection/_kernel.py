@@ -1,4 +1,4 @@
-"""Kernels, as curves."""
+"""Kernels as curves."""
 
 import numpy as np
 
@@ -14,7 +14,7 @@ _LINES = "-", "--", ":", "-."
 
 
 class KernelDisplay:
-    """Comparison of one query with keys to both sides of it, by kernels.
+    """Kernels between a query and keys on both sides of it.
 
     Make one by :meth:`from_kernels` or :meth:`from_estimator`.
 
@@ -25,7 +25,7 @@ class KernelDisplay:
     values : dict of str to ndarray of shape (n_keys,)
         For each curve, by its name, the kernel in units of its largest value.
     xlabel : str, default="key - query"
-        What keys are measured in.
+        Label of the axis of keys, with their unit.
 
     Attributes
     ----------
@@ -53,13 +53,13 @@ class KernelDisplay:
         kernels : list of str or Kernel
             As for `kernel` of estimators.
         bandwidth : float, default=1.0
-            What differences are divided by.
+            Divisor of differences.
         reach : float, default=3.0
-            How far to look, in bandwidths.
+            Largest difference to draw, in bandwidths.
         query : float, default=0.0
-            Where the query is, in bandwidths. Kernels of the distance do not depend on it.
+            The query, in bandwidths. Kernels of the distance do not depend on it.
         ax : Axes, default=None
-            Where to draw; None makes a figure.
+            Axes to draw on; None makes a figure.
 
         Returns
         -------
@@ -90,7 +90,7 @@ class KernelDisplay:
         X, y : None
             Ignored; all displays have them.
         ax : Axes, default=None
-            Where to draw; None makes a figure.
+            Axes to draw on; None makes a figure.
         **kwargs
             For :meth:`plot`.
 
@@ -130,14 +130,14 @@ class KernelDisplay:
         Parameters
         ----------
         ax : Axes, default=None
-            Where to draw; None makes a figure.
+            Axes to draw on; None makes a figure.
 
         Returns
         -------
         self : KernelDisplay
         """
         with canvas(self, ax) as ax:
-            # Of more curves than colours, and of those that lie on others, the lines differ.
+            # Line styles distinguish more curves than there are colours.
             for number, (name, values) in enumerate(self.values.items()):
                 again, place = divmod(number, len(COLORS))
                 style = {"color": COLORS[place], "ls": _LINES[again % len(_LINES)]}

@@ -1,4 +1,4 @@
-"""Layer normalisation of short vectors, where it can be seen."""
+"""Layer normalisation of vectors of three or four numbers."""
 
 import numpy as np
 from scipy.linalg import helmert
@@ -26,7 +26,7 @@ class LayerNormDisplay:
     projected, scaled : ndarray of shape (n_keys, 2) or (n_keys, 3)
         Coordinates within the hyperplane.
     unselectable : tuple of ndarray of bool of shape (n_keys,)
-        Which projected, and which scaled, keys no query selects.
+        Projected, and scaled, keys that no query selects.
     figure_ : Figure
     ax_ : ndarray of Axes of shape (1, 2)
 
@@ -55,14 +55,14 @@ class LayerNormDisplay:
         Parameters
         ----------
         estimator : estimator
-            Of three or four numeric features.
+            Fitted to three or four numeric features.
         X : array-like or data frame of shape (n_samples, n_features), default=None
-            Rows; None is for those that the estimator remembers. Of a pipeline they are drawn
-            as they reach its last step.
+            Rows; None is for those that the estimator stores. Rows of a pipeline are drawn as
+            they reach its last step.
         y : None
             Ignored; all displays have it.
         ax : array of two Axes, default=None
-            Where to draw, of four numbers with ``projection="3d"``; None makes a figure.
+            Axes to draw on, for four numbers with ``projection="3d"``; None makes a figure.
         **kwargs
             For :meth:`plot`.
 
@@ -83,7 +83,7 @@ class LayerNormDisplay:
         keys : array-like of shape (n_keys, 3) or (n_keys, 4)
             Keys.
         ax : array of two Axes, default=None
-            Where to draw, of four numbers with ``projection="3d"``; None makes a figure.
+            Axes to draw on, for four numbers with ``projection="3d"``; None makes a figure.
         **kwargs
             For :meth:`plot`.
 
@@ -111,7 +111,7 @@ class LayerNormDisplay:
         Parameters
         ----------
         ax : array of two Axes, default=None
-            Where to draw; None makes a figure.
+            Axes to draw on; None makes a figure.
 
         Returns
         -------
@@ -133,7 +133,7 @@ def _draw(ax, places, lost, title):
     ax.scatter(*places[lost].T, color=RED, marker="x", s=48, label="cannot win")
     ax.plot(*np.zeros((places.shape[1], 1)), "+", color=INK, ms=8)
     ax.set(aspect="equal")
-    # Layouts leave no room above and below a space, which has enough of it.
+    # Axes in three dimensions have margins of their own.
     place = {"y": 0.9} if places.shape[1] == 3 else {}
     ax.set_title(f"{title}\n{lost.sum()} cannot win", fontsize="small", **place)
     ax.set_axis_off()

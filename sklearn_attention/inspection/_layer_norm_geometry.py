@@ -8,15 +8,7 @@ from sklearn.utils import check_array
 
 
 class LayerNormSteps(NamedTuple):
-    """The two steps of layer normalisation.
-
-    Attributes
-    ----------
-    projected : ndarray of shape (n_vectors, d)
-        Vectors projected onto the hyperplane orthogonal to (1, ..., 1): less their means.
-    scaled : ndarray of shape (n_vectors, d)
-        These, scaled to the norm √d; 0 where a vector has nothing left.
-    """
+    """Vectors after the two steps of layer normalisation, both (n_vectors, d)."""
 
     projected: np.ndarray
     scaled: np.ndarray
@@ -33,8 +25,10 @@ def layer_norm_decomposition(x):
     Returns
     -------
     steps : LayerNormSteps
-        Named tuple of ``projected`` and ``scaled``. The second is the normalisation, without
-        gain, bias and the small number in the denominator.
+        Named tuple of two arrays of shape (n_vectors, d). ``projected`` has the vectors less
+        their means: their projections onto the hyperplane orthogonal to (1, ..., 1).
+        ``scaled`` has these, scaled to the norm √d, or 0 for a vector of equal numbers: the
+        normalisation without gain, bias and the small number in the denominator.
 
     Notes
     -----
@@ -60,7 +54,7 @@ def layer_norm_decomposition(x):
     """
     x = check_array(x, dtype=np.float64, input_name="x", ensure_min_features=2)
     projected = x - x.mean(axis=1, keepdims=True)
-    # What is left of equal numbers is rounding.
+    # Equal numbers leave rounding errors only.
     size = np.abs(x).max(axis=1, keepdims=True)
     norm = np.linalg.norm(projected, axis=1, keepdims=True)
     empty = norm <= 1e-14 * size * np.sqrt(x.shape[1])
@@ -79,14 +73,14 @@ def unselectable_keys(keys):
     Returns
     -------
     unselectable : ndarray of bool of shape (n_keys,)
-        Whether the key lies in the convex hull of the others. All of equal keys do.
+        Whether the key lies in the convex hull of the others. Equal keys all do.
 
     Notes
     -----
     The key :math:`k_i` is selected by a query :math:`q` if :math:`q^\top k_i > q^\top k_j` for
-    all others. A linear programme looks for such a query; by Farkas' lemma there is none just
-    if :math:`k_i` is a convex combination of the others [1]_. After layer normalisation keys
-    lie on a sphere, where no one is, unless two are equal.
+    all others. By Farkas' lemma no such query exists if and only if :math:`k_i` is a convex
+    combination of the others [1]_, which a linear programme decides. After layer normalisation
+    keys lie on a sphere, where no key is one, unless two are equal.
 
     References
     ----------
@@ -107,7 +101,7 @@ def unselectable_keys(keys):
 
 
 def _is_within(key, others):
-    """Whether a key is a convex combination of others."""
+    """True if a key is a convex combination of others."""
     if not len(others):
         return False
     system = np.vstack([others.T, np.ones(len(others))])

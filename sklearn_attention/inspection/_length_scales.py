@@ -10,7 +10,7 @@ from ._style import BLUE, INK, canvas, write_bars
 
 
 class LengthScaleDisplay:
-    """Relevance of each feature to a kernel, and how far the kernel looks along it.
+    """Relevance and length-scale of each feature in a kernel.
 
     Make one by :meth:`from_estimator`.
 
@@ -19,11 +19,11 @@ class LengthScaleDisplay:
     names : list of str
         Names of the features.
     relevance : ndarray of shape (n_features,)
-        How much each matters.
+        Relevance of each.
     length_scales : ndarray of shape (n_features,)
-        In the features' own units; infinite where a feature has no part.
+        In the features' own units; infinite for features without effect.
     label : str, default="relevance"
-        What `relevance` is.
+        Label of the axis of `relevance`.
 
     Attributes
     ----------
@@ -49,18 +49,18 @@ class LengthScaleDisplay:
     @classmethod
     @named
     def from_estimator(cls, estimator, X=None, y=None, *, ax=None, **kwargs):
-        """Draw what a fitted estimator has learned of its features.
+        """Draw relevance and length-scales of the features of a fitted estimator.
 
         Parameters
         ----------
         estimator : estimator
-            Kernel attention, whose relevance are shares of the squared distance, or a
-            smoother or a density with bandwidths: `relevance_` where these were searched, else
-            the standard deviations of features over their bandwidths.
+            Kernel attention, for which relevance is a share of the squared distance, or a
+            smoother or a density: `relevance_` if its bandwidths were searched, else the
+            standard deviations of features divided by bandwidths.
         X, y : None
             Ignored; all displays have them.
         ax : Axes, default=None
-            Where to draw; None makes a figure.
+            Axes to draw on; None makes a figure.
         **kwargs
             For :meth:`plot`.
 
@@ -92,9 +92,9 @@ class LengthScaleDisplay:
         Parameters
         ----------
         ax : Axes, default=None
-            Where to draw; None makes a figure.
+            Axes to draw on; None makes a figure.
         most : int, default=20
-            How many features to show, those that matter most.
+            Number of features to show, the most relevant ones.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""The estimator that predicts within searches and pipelines, and rows as it sees them."""
+"""The estimator that predicts in a search or pipeline, and the rows that reach it."""
 
 import numpy as np
 from sklearn.pipeline import Pipeline
@@ -8,7 +8,7 @@ from .._blocks import own_copy
 
 
 def check_fitted(estimator):
-    """Raise an error if this is no estimator, or not fitted."""
+    """Raise an error if the object is not a fitted estimator."""
     if isinstance(estimator, type):
         raise TypeError(f"estimator={estimator.__name__} is a class: pass a fitted instance.")
     if not hasattr(estimator, "fit"):
@@ -19,11 +19,7 @@ def check_fitted(estimator):
 
 
 def last_step(estimator, X=None):
-    """The estimator that predicts, and the rows that reach it.
-
-    `estimator` is fitted: one, a pipeline that ends with one, or a search that found either.
-    `X` are rows as the whole takes them, or None.
-    """
+    """The last step of a fitted pipeline or search, and rows X as they reach it, or None."""
     check_fitted(estimator)
     if hasattr(estimator, "best_estimator_"):
         return last_step(estimator.best_estimator_, X)
@@ -33,7 +29,7 @@ def last_step(estimator, X=None):
 
 
 def remembered_rows(estimator):
-    """Rows and targets, if it has any, of a fitted estimator in the form that it takes."""
+    """Training rows of a fitted estimator in the form that it takes, and targets or None."""
     check_fitted(estimator)
     if hasattr(estimator, "best_estimator_"):
         return remembered_rows(estimator.best_estimator_)
@@ -49,7 +45,7 @@ def remembered_rows(estimator):
             f"X=None, but {name} remembers no rows: pass the rows that it was fitted on."
         )
     values = getattr(estimator, "values_", None)
-    # No copies are made of what is in Dask or in a map.
+    # Fits copy rows unless these are in Dask or in a map.
     if own_copy(keys) is keys or (values is not None and own_copy(values) is values):
         raise ValueError(
             f"X=None, but {name} has its rows in Dask or in a memory map: pass those to be "

@@ -1,4 +1,4 @@
-"""Which of several series is drawn, and over which times."""
+"""The series that is drawn, and its times."""
 
 import numpy as np
 import pandas as pd
@@ -16,23 +16,14 @@ def place_of(series, names):
 
 
 def plain_times(index):
-    """Times that matplotlib takes: dates in the place of periods.
-
-    Parameters
-    ----------
-    index : Index
-
-    Returns
-    -------
-    index : Index
-    """
+    """An index of times that matplotlib takes: dates in the place of periods."""
     return index.to_timestamp() if isinstance(index, pd.PeriodIndex) else index
 
 
 def forecast_of(told, panel, place):
-    """Forecasts of one series, and ends of its intervals, in columns, at plain times.
+    """Forecasts and ends of intervals of one series as columns, at plain times.
 
-    `told` is what a forecaster predicted of the series that it observed in `panel`.
+    `told` is the prediction of a forecaster that has observed the series of `panel`.
     """
     name, several = panel.names[place], len(panel.names) > 1
     if isinstance(told, np.ndarray):

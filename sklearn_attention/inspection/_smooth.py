@@ -1,4 +1,4 @@
-"""A curve with what is uncertain about it."""
+"""A fitted curve with its band and intervals."""
 
 import numpy as np
 from sklearn.base import is_regressor
@@ -25,13 +25,13 @@ class SmoothDisplay:
     x, y : ndarray of shape (n_samples,)
         The data.
     grid, curve : ndarray of shape (n_places,)
-        Where predictions are made, and these.
+        Places along the feature, and predictions there.
     band, interval : ndarray of shape (n_places, 2) or None, default=None
         Lower and upper ends.
     coverage : float, default=0.9
-        Of both.
+        Of band and intervals.
     names : tuple of str, default=("x", "y")
-        Of the feature and of the target.
+        Names of the feature and of the target.
     bias_corrected : bool, default=False
         Whether the band is around a fit with less bias than the curve.
 
@@ -42,9 +42,9 @@ class SmoothDisplay:
 
     Notes
     -----
-    The band of a smoother is around another fit, which has less bias than the one that
-    predicts best: see :meth:`~sklearn_attention.LocalPolynomialRegressor.confidence_band`. So
-    the prediction is not in its middle, and may leave it where it is most biased.
+    The band of a smoother is around another fit, which has less bias than the one with the best
+    predictions: see :meth:`~sklearn_attention.LocalPolynomialRegressor.confidence_band`. So the
+    prediction is not in its middle, and may lie outside where its bias is largest.
 
     Examples
     --------
@@ -79,26 +79,26 @@ class SmoothDisplay:
         estimator : regressor
             Fitted, or a fitted pipeline or search that ends with one.
         X : array-like or data frame of shape (n_samples, n_features), default=None
-            Rows; None is for those that the estimator remembers. With several features, the
+            Rows; None is for those that the estimator stores. With several features, the
             others are at their medians, categories at the most frequent one, along the curve.
         y : array-like of shape (n_samples,), default=None
-            Targets; None is for those of the rows that the estimator remembers.
+            Targets; None is for those of the rows that the estimator stores.
         feature : int or str, default=0
             A numeric feature, by position or by name.
         band : {"auto", "pointwise", "simultaneous", None}, default="auto"
-            Which band of the curve: one that contains it at each place, or everywhere at once,
-            with the probability `coverage`. "auto" is the first where there is one: not of
-            kernels that take both signs, nor of rows in Dask.
+            Band that contains the curve with the probability `coverage`, at each place or at
+            all places at once. "auto" is "pointwise" if there is such a band, else None, as
+            for kernels with negative weights and for rows in Dask.
         interval : bool, "auto" or "heteroscedastic", default="auto"
             Whether to draw intervals that contain a new target with that probability. "auto"
-            is where there are any: not of rows in Dask; "heteroscedastic" draws those of
-            smoothers whose width follows the noise.
+            draws them if there are any, not of rows in Dask; "heteroscedastic" draws those of
+            smoothers whose width varies with the noise.
         coverage : float, default=0.9
             Probability, between 0 and 1.
         grid_resolution : int, default=200
             Number of places.
         ax : Axes, default=None
-            Where to draw; None makes a figure.
+            Axes to draw on; None makes a figure.
         **kwargs
             For :meth:`plot`.
 
@@ -173,7 +173,7 @@ class SmoothDisplay:
         Parameters
         ----------
         ax : Axes, default=None
-            Where to draw; None makes a figure.
+            Axes to draw on; None makes a figure.
 
         Returns
         -------
@@ -191,7 +191,7 @@ class SmoothDisplay:
                 ax.fill_between(
                     self.grid, *self.band.T, color=BLUE, alpha=0.35, lw=0, label=label
                 )
-            # Many points hide the curve where they are not faint.
+            # Many opaque points would hide the curve.
             faint = float(np.clip(20 / np.sqrt(len(self.x)), 0.1, 0.7))
             ax.scatter(self.x, self.y, s=16, color=GREY, alpha=faint, lw=0, zorder=1.5)
             ax.plot(self.grid, self.curve, color=BLUE, lw=2, label="prediction")
@@ -202,7 +202,7 @@ class SmoothDisplay:
 
 
 def _require(model, method, name, value, remedy):
-    """Raise an error if an option asks for what a model does not have."""
+    """Raise an error if a model lacks the method that an option needs."""
     if not hasattr(model, method):
         raise ValueError(
             f"{name}={value!r} needs {method}, which {type(model).__name__} has not: pass "

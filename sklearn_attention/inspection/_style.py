@@ -1,4 +1,4 @@
-"""The one style of all pictures, and axes to draw on in it."""
+"""The style of all pictures, and axes to draw on in it."""
 
 import contextlib
 import functools
@@ -9,7 +9,7 @@ import pandas as pd
 from sklearn.utils._optional_dependencies import check_matplotlib_support
 
 INK, GREY = "#25313d", "#8a949e"
-# The colours of Okabe and Ito (2008), which readers tell apart whatever cones they have.
+# The colours of Okabe and Ito (2008), which readers with colour blindness can distinguish.
 BLUE, ORANGE, GREEN, PURPLE, SKY, RED = (
     "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00",
 )  # fmt: skip
@@ -38,27 +38,7 @@ STYLE = {
 def canvas(display, ax=None, *, size=(6.4, 4.0), grid=(1, 1), **subplot_kw):
     """Axes to draw on in :data:`STYLE`, which the display keeps as `ax_` and `figure_`.
 
-    Parameters
-    ----------
-    display : object
-        Whose attributes are set.
-    ax : Axes, array of Axes or None
-        Axes of the user; None for those of a new figure.
-    size : tuple of float
-        Width and height of a new figure, in inches.
-    grid : tuple of int
-        Rows and columns of axes. Several are an array of this shape.
-    **subplot_kw
-        What axes of a new figure are like.
-
-    Yields
-    ------
-    ax : Axes, or ndarray of Axes
-
-    Raises
-    ------
-    ValueError
-        If the user's axes are not as many.
+    They are the user's, or those of a new figure of this size in inches; an array if several.
     """
     check_matplotlib_support(f"{type(display).__name__}.plot")
     import matplotlib.pyplot as plt
@@ -101,12 +81,7 @@ def _given_axes(ax, grid, projection):
 
 
 def write_plainly(axis):
-    """Write numbers along a logarithmic axis as they are, and few of them.
-
-    Parameters
-    ----------
-    axis : Axis
-    """
+    """Write a few numbers along a logarithmic axis, in plain notation."""
     from matplotlib.ticker import LogLocator, NullFormatter
 
     low, high = axis.get_view_interval()
@@ -116,14 +91,7 @@ def write_plainly(axis):
 
 
 def write_dates(ax, times):
-    """Write dates along the axis below as shortly as they can be told apart.
-
-    Parameters
-    ----------
-    ax : Axes
-    times : Index
-        What is drawn over. Numbers are left as they are.
-    """
+    """Write dates along the x-axis as short as they can be; leave numbers as they are."""
     if not isinstance(times, pd.DatetimeIndex):
         return
     from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
@@ -134,11 +102,9 @@ def write_dates(ax, times):
 
 
 def write_names(axis, names):
-    """Write names along an axis, at 0, 1, 2 ..., so that they never touch; numbers for an int.
+    """Write names, or numbers below an int, along an axis at 0, 1, 2 ... so that none touch.
 
-    Names along x stand upright where there is no room for them side by side. Where there is
-    none even so, as along y, only every second, third ... is written, by the room when drawn.
-    Names of more than 20 characters, in a small figure 8, are shortened in the middle.
+    They are turned (along x), thinned out, and shortened where there is no room for them.
     """
     from matplotlib.ticker import FuncFormatter
 
@@ -157,7 +123,7 @@ def write_names(axis, names):
 
 
 def write_title(ax, title):
-    """Write a small title, in two lines where one has no room."""
+    """Write a small title, on two lines where one is too wide."""
     if max(_widths([title], "small")) > _size(ax)[0]:
         title = title.replace(", ", "\n")
     ax.set_title(title, fontsize="small", fontweight="normal")
@@ -196,7 +162,7 @@ def write_legend(ax, lines=0):
     low, high = forth(np.array(ax.get_ylim(), dtype=np.float64))
     (top,) = back(np.array([high + (high - low) * share / (1 - share)]))
     if ax.get_autoscaley_on():
-        # As if there were data, so that what is drawn on these axes later has room too.
+        # A limit of data rather than of the view, so that later drawings on these axes fit.
         ax.update_datalim([(0.0, top)], updatex=False)
         ax.autoscale_view(scalex=False)
     else:
@@ -224,7 +190,7 @@ def _widths(texts, size):
 
 
 def _apart(n, level, upright, numbers):
-    """Locator of names that need so many points side by side, and upright or in lines."""
+    """Locator of names that are so many points wide when level, and when upright."""
     from matplotlib.ticker import Locator
 
     class Apart(Locator):
@@ -258,7 +224,7 @@ def _name_at(names, place, _=None):
 
 
 def _plain_name(name, longest):
-    """A name on one line, its blanks to be seen if there is nothing else, and not too long."""
+    """A name on one line and not too long; blanks are visible if it has nothing else."""
     if name.isspace():
         name = name.replace(" ", "\u2423")
     name = "".join(c if c.isprintable() else repr(c)[1:-1] for c in name)

@@ -1,4 +1,4 @@
-"""The course of a training."""
+"""Losses during training."""
 
 import numpy as np
 
@@ -9,16 +9,15 @@ from ._style import BLUE, GREY, INK, ORANGE, canvas
 
 
 class TrainingDisplay:
-    """Losses of a network, epoch by epoch.
+    """Training and validation losses of a network by epoch.
 
     Make one by :meth:`from_estimator`. A dashed line marks the epoch whose weights were kept.
 
     Parameters
     ----------
     history : dict
-        ``"loss"`` and ``"validation_loss"``, lists with a number for each epoch, the second
-        maybe empty, ``"best_epoch"``, ``"n_steps"`` and ``"seconds"``, as
-        `training_history_` has them.
+        As `training_history_`: ``"loss"`` and ``"validation_loss"``, lists with a number for
+        each epoch, the second maybe empty, ``"best_epoch"``, ``"n_steps"`` and ``"seconds"``.
 
     Attributes
     ----------
@@ -49,7 +48,7 @@ class TrainingDisplay:
         X, y : None
             Ignored; all displays have them.
         ax : Axes, default=None
-            Where to draw; None makes a figure.
+            Axes to draw on; None makes a figure.
         **kwargs
             For :meth:`plot`.
 
@@ -60,7 +59,7 @@ class TrainingDisplay:
         Raises
         ------
         ValueError
-            If it has trained no network.
+            If the estimator has trained no network.
         """
         estimator, _ = last_step(estimator)
         history = getattr(estimator, "training_history_", None)
@@ -78,7 +77,7 @@ class TrainingDisplay:
         Parameters
         ----------
         ax : Axes, default=None
-            Where to draw; None makes a figure.
+            Axes to draw on; None makes a figure.
         log : bool, default=False
             Whether losses are on a logarithmic scale.
 
