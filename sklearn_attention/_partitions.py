@@ -19,6 +19,26 @@ def is_partitioned(*collections):
     )
 
 
+def is_frame(x):
+    """Whether an object is a data frame of Dask."""
+    return hasattr(type(x), "to_dask_array") and x.ndim == 2
+
+
+def head(x):
+    """The table without rows that tells names and types of a Dask collection."""
+    if hasattr(type(x), "to_dask_array"):
+        return x._meta
+    shape = getattr(x, "shape", ())
+    return np.empty((0, *shape[1:]), getattr(x, "dtype", None))
+
+
+def each_part(function, x, found):
+    """The table of what a function makes of each partition; of the one without rows `found`."""
+    if is_frame(x):
+        return x.map_partitions(function, meta=found)
+    return as_array(x, "X").map_blocks(function, dtype=found.dtype, meta=found)
+
+
 def as_array(x, name, chunks=None):
     """A Dask array of one or two dimensions, whose blocks are whole rows.
 
