@@ -251,7 +251,7 @@ class Columns:
         objects = [
             column.name
             for column, kind in zip(_columns_of(X), self.kinds, strict=False)
-            if kind == NUMERIC and column.dtype == nw.Object
+            if kind == NUMERIC and column.to_native().dtype == object
         ] if is_frame(X) else []  # fmt: skip
         encode = functools.partial(_encoded, self, objects)
         # Without a task for each partition where there is nothing to do but a check.
@@ -555,7 +555,7 @@ def _find(X, columns, kinds, named):
             parts = [(part,) for part in X[[columns[j].name for j in places]].to_delayed()]
         else:
             parts = partitions(as_array(X, "X")[:, places])
-        texts = [j not in named and columns[j].dtype == nw.Object for j in places]
+        texts = [j not in named and columns[j].dtype == nw.String for j in places]
         find = functools.partial(_found_in_part, [kinds[j] for j in places], texts)
         (found,) = in_memory(reduced(find, _joined, parts))
     return dict(zip(places, found, strict=True))
@@ -572,12 +572,13 @@ def _found(column, kind):
 
 
 def _found_in_part(kinds, texts, part):
-    """What a partition has of each category, where some columns may be one if all are texts."""
-    found = list(map(_found, _columns_of(part), kinds))
-    for k in np.flatnonzero(texts):
-        if not all(isinstance(level, str | None) for level in found[k].levels):
-            found[k] = found[k]._replace(levels=None)
-    return found
+    """What a partition has of each category, where some columns are one if all are texts."""
+    return [
+        _Found(len(column), 0, None)
+        if is_text and _kind(column) == NUMERIC and not column.is_null().all()
+        else _found(column, kind)
+        for column, kind, is_text in zip(_columns_of(part), kinds, texts, strict=True)
+    ]
 
 
 def _joined(ours, theirs):
@@ -588,14 +589,14 @@ def _levels(name, found, kind):
     """Levels in the order of their codes."""
     if kind == ORDERED:
         _refuse_missing(name, found.n_missing)
-        orders = [order for order in found.levels if order is not None]
         if len(found.levels) > 1:
+            orders = sorted(order or ("none",) for order in found.levels)
             raise ValueError(
-                f"X has an ordered category in column {name!r} whose levels are not the same "
-                f"in all partitions, {orders}: give them one dtype, as by "
-                f"X[{name!r}].astype(pandas.CategoricalDtype(levels, ordered=True))."
+                f"X has an ordered category in column {name!r} whose order differs from "
+                f"partition to partition ({' or '.join(map(str, orders))}): give it one dtype, "
+                f"as by X[{name!r}].astype(pandas.CategoricalDtype(levels, ordered=True))."
             )
-        return orders[0]
+        return next(iter(found.levels))
     known = found.levels - {None}
     try:
         levels = sorted(known)
