@@ -148,10 +148,13 @@ def in_memory(*collections):
 
 
 def _whole(x):
-    """An array of Dask as one task."""
+    """An array or a data frame of Dask as one task."""
     import dask
     import dask.array as da
 
+    if hasattr(type(x), "to_dask_array"):
+        # Of expressions, which Dask would rather not compute together with tasks.
+        return x.repartition(npartitions=1).to_delayed()[0]
     if not isinstance(x, da.Array):
         return x
     if x.ndim == 0:

@@ -3,6 +3,8 @@
 import copy
 import itertools
 import pickle
+import runpy
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -249,6 +251,8 @@ def test_data_frames_and_their_names():
     np.testing.assert_allclose(model.predict(asked), expected.predict(asked), rtol=1e-10)
     found = model.predict(frames.from_pandas(asked, npartitions=2))
     np.testing.assert_allclose(found, expected.predict(asked), rtol=1e-10)
+    score = model.score(parts[columns], parts["y"])
+    assert score == pytest.approx(expected.score(table[columns], table["y"]))
     with pytest.raises(ValueError, match="feature names should match"):
         model.predict(frames.from_pandas(asked[columns[::-1]], npartitions=2))
     missing = frames.from_pandas(table.assign(left=np.nan), npartitions=2)
@@ -596,3 +600,11 @@ def test_files_of_skops_are_refused():
         np.testing.assert_array_equal(again.predict(queries), model.predict(queries))
     for again in (copy.copy(model), copy.deepcopy(model)):
         np.testing.assert_array_equal(again.predict(queries), model.predict(queries))
+
+
+@pytest.mark.slow
+def test_the_example_of_rows_in_parquet(capsys):
+    pytest.importorskip("dask.dataframe")
+    path = Path(__file__).parents[2] / "examples" / "smoothing" / "rows_in_parquet.py"
+    runpy.run_path(path)
+    assert "[1.13 0.16]\nR2 of all rows: 0.997" in capsys.readouterr().out
