@@ -4,7 +4,7 @@ Rows in Parquet
 ===============
 
 A smoother is fitted on a folder of Parquet files, one of whose columns has texts. Dask reads
-them in partitions, and only sums of these come together.
+their groups of rows as partitions, and only sums of these come together.
 
 Run it as ``python rows_in_parquet.py``, after ``pip install "sklearn-attention[dask]"
 "dask[dataframe]"``.
@@ -24,8 +24,8 @@ table = pd.DataFrame({"hour": rng.uniform(0, 24, size=10_000), "day": days})
 table["load"] = np.sin(table["hour"] / 4) + (days == "Mon")
 
 with tempfile.TemporaryDirectory() as folder:
-    dd.from_pandas(table, npartitions=8).to_parquet(folder)
-    rows = dd.read_parquet(folder)
+    table.to_parquet(f"{folder}/table.parquet", row_group_size=1250)
+    rows = dd.read_parquet(folder, split_row_groups=True)
     X, y = rows[["hour", "day"]], rows["load"]
     model = NadarayaWatsonRegressor(bandwidth="scott").fit(X, y)
     noon = pd.DataFrame({"hour": [12.0, 12.0], "day": ["Mon", "Sun"]})
