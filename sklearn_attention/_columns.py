@@ -590,10 +590,10 @@ def _levels(name, found, kind):
     if kind == ORDERED:
         _refuse_missing(name, found.n_missing)
         if len(found.levels) > 1:
-            orders = sorted(order or ("none",) for order in found.levels)
+            orders = sorted(str(order or "no order") for order in found.levels)
             raise ValueError(
                 f"X has an ordered category in column {name!r} whose order differs from "
-                f"partition to partition ({' or '.join(map(str, orders))}): give it one dtype, "
+                f"partition to partition ({' or '.join(orders)}): give it one dtype, "
                 f"as by X[{name!r}].astype(pandas.CategoricalDtype(levels, ordered=True))."
             )
         return next(iter(found.levels))
@@ -634,7 +634,7 @@ def _encoded(columns, objects, part):
     """A partition as numbers and codes, of whose objects some are numbers."""
     for name in objects:
         try:
-            part = part.assign(**{name: part[name].astype(np.float64)})
+            part = part.astype({name: np.float64})
         except (TypeError, ValueError) as error:
             raise ValueError(
                 f"X has a column that is not numeric, {name!r} of objects ({error}): make "

@@ -606,5 +606,5 @@ def test_files_of_skops_are_refused():
 def test_the_example_of_rows_in_parquet(capsys):
     pytest.importorskip("dask.dataframe")
     path = Path(__file__).parents[2] / "examples" / "smoothing" / "rows_in_parquet.py"
-    runpy.run_path(path)
+    runpy.run_path(str(path))
     assert "[1.13 0.16]\nR2 of all rows: 0.997" in capsys.readouterr().out
