@@ -28,8 +28,9 @@ def head(x):
     """The table without rows that tells names and types of a Dask collection."""
     if hasattr(type(x), "to_dask_array"):
         return x._meta
-    shape = getattr(x, "shape", ())
-    return np.empty((0, *shape[1:]), getattr(x, "dtype", None))
+    if hasattr(type(x), "chunks"):
+        return np.empty((0, *x.shape[1:]), x.dtype)
+    return np.empty(0)  # of what `as_array` refuses
 
 
 def each_part(function, x, found):

@@ -435,6 +435,10 @@ def test_what_needs_all_rows():
         NadarayaWatsonClassifier().fit(rows, arrays.stack([values > 0, values > 1], axis=1))
     with pytest.raises(NotFittedError):
         NadarayaWatsonRegressor().predict(asked)
+    with pytest.raises(
+        TypeError, match=r"X is a Dask Delayed.*: pass an array or a data frame"
+    ):
+        NadarayaWatsonRegressor().fit(pytest.importorskip("dask").delayed(X), values)
     with pytest.raises(ValueError, match=r"X has shape \(0, 1\)"):
         NadarayaWatsonRegressor(bandwidth=0.3).fit(X, y).predict(asked[:0])
     model = NadarayaWatsonRegressor(bandwidth=0.3).fit(rows, values)
