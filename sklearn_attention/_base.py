@@ -1,5 +1,6 @@
 """Base class of the estimators, and fits that change nothing when they fail."""
 
+import copyreg
 import functools
 import importlib.metadata
 import sys
@@ -11,6 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.callback import CallbackSupportMixin
 
 from . import _thread_pools  # noqa: F401 (so that forks do not hang)
+from ._partitions import is_partitioned
 
 # Whose frames stand between the user and a warning.
 _OWN = f"{__package__}.", "sklearn.", "contextlib"
@@ -44,6 +46,21 @@ class AttentionEstimator(OwnInit, CallbackSupportMixin, BaseEstimator):
     # A fitted attribute and its type, without which a state that does not tell its form is of a
     # development version.
     _form = None
+
+    def __reduce_ex__(self, protocol):
+        # Of pickle and copy, which would begin by `__reduce__` as well.
+        return copyreg.__newobj__, (type(self),), self.__getstate__()
+
+    def __reduce__(self):
+        # skops begins here, and fails in tasks of Dask by messages of its own.
+        held = [name for name, value in vars(self).items() if is_partitioned(value)]
+        if held:
+            raise TypeError(
+                f"{type(self).__name__} was fitted on partitions of Dask, and how these are "
+                f"made ({', '.join(held)}) cannot be stored by skops: use pickle, or fit rows "
+                "in memory, such as X.compute(), and dump that."
+            )
+        return super().__reduce__()
 
     def __getstate__(self):
         state = super().__getstate__()

@@ -2,15 +2,27 @@
 
 import contextlib
 import dataclasses
+import functools
 import numbers
 import warnings
+from typing import NamedTuple
 
 import narwhals.stable.v2 as nw
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ._base import AttentionEstimator
-from ._partitions import is_partitioned, read_partitions
+from ._partitions import (
+    as_array,
+    each_part,
+    head,
+    in_memory,
+    is_frame,
+    is_partitioned,
+    partitions,
+    read_partitions,
+    reduced,
+)
 from ._validation import check_bandwidth, check_in_interval
 
 NUMERIC, UNORDERED, ORDERED = "numeric", "unordered", "ordered"
@@ -68,6 +80,7 @@ class Columns:
         Columns of a categorical dtype and of strings in a data frame are categories. A dtype
         whose categories are ordered makes ordered ones, with all its levels in their order;
         others have the levels that occur. Missing cells of unordered categories are a level.
+        Those of Dask collections are found by a pass over the partitions.
 
         Parameters
         ----------
@@ -90,7 +103,8 @@ class Columns:
         ------
         ValueError
             If there are no such columns, a column has dates or times, texts are refused, or
-            an ordered category has missing cells: they have no place in the order.
+            an ordered category has missing cells, which have no place in the order, or another
+            order in each partition.
 
         Warns
         -----
@@ -103,11 +117,16 @@ class Columns:
         for j, kind in enumerate(kinds):
             if (kind == NUMERIC and j in named) or (kind == ORDERED and not ordered):
                 kinds[j] = UNORDERED
-        learned = cls(tuple(kinds), tuple(map(_levels, columns, kinds)))
-        for j in learned.categorical:
+        categories = [None] * len(kinds)
+        for j, found in _find(X, columns, kinds, named).items():
+            if found.levels is None:
+                kinds[j] = NUMERIC
+                continue
+            name = getattr(columns[j], "name", j)
+            categories[j] = _levels(name, found, kinds[j])
             if j not in named and kinds[j] == UNORDERED:
-                _doubt_levels(columns[j], learned.categories[j], refuse_texts)
-        return learned
+                _doubt_levels(name, found.n_rows, categories[j], refuse_texts)
+        return cls(tuple(kinds), tuple(categories))
 
     def __add__(self, other):
         """The columns of two tables side by side."""
@@ -185,7 +204,8 @@ class Columns:
         -------
         X : data frame or ndarray
             A frame of the same kind and names, all numeric; unordered levels that were not
-            learned are -1. `X` itself where there are no categories.
+            learned are -1. `X` itself where there are no categories. Partitions of Dask are
+            read, and errors in them raised, when they are computed.
 
         Raises
         ------
@@ -193,7 +213,7 @@ class Columns:
             If `X` has other columns, or an ordered level is not known.
         """
         frame = frame_of(X)
-        if frame is None and not self.categorical:
+        if frame is None and not (self.categorical or is_partitioned(X)):
             return X
         columns = _columns_of(X)
         if self.categorical and not self._match(columns):
@@ -203,6 +223,8 @@ class Columns:
                 f"{len(self.kinds)} columns, some of them categorical, that were fitted: pass "
                 "a data frame with the same columns, or an array if all levels are numbers."
             )
+        if is_partitioned(X):
+            return self._encode_partitions(X)
         for column, kind in zip(columns, self.kinds, strict=False):
             if kind == NUMERIC and _kind(column) != NUMERIC:
                 raise ValueError(
@@ -219,9 +241,22 @@ class Columns:
             if frame is None:
                 encoded[:, j] = codes
             else:
-                column = nw.new_series(columns[j].name, codes, backend=frame.implementation)
+                column = nw.new_series(
+                    columns[j].name, codes, nw.Float64, backend=frame.implementation
+                )
                 columns[j] = _with_index_of(column, frame)
         return encoded if frame is None else frame.select(columns).to_native()
+
+    def _encode_partitions(self, X):
+        objects = [
+            column.name
+            for column, kind in zip(_columns_of(X), self.kinds, strict=False)
+            if kind == NUMERIC and column.to_native().dtype == object
+        ] if is_frame(X) else []  # fmt: skip
+        encode = functools.partial(_encoded, self, objects)
+        # Without a task for each partition where there is nothing to do but a check.
+        encoded = encode(head(X))
+        return each_part(encode, X, encoded) if self.categorical or objects else X
 
     def decode(self, X, *, as_frame=False):
         """The table that :meth:`encode` makes these numbers of.
@@ -271,11 +306,12 @@ class Columns:
         if not self._match(columns):
             return self
         categories = list(self.categories)
-        for j in self.categorical:
-            if self.kinds[j] == UNORDERED:
-                known = set(categories[j])
-                found = _levels(columns[j], UNORDERED)
-                categories[j] += tuple(level for level in found if level not in known)
+        kinds = [NUMERIC if kind == ORDERED else kind for kind in self.kinds]
+        # Whatever type they come in.
+        for j, found in _find(X, columns, kinds, named=self.categorical).items():
+            known = set(categories[j])
+            more = _levels(getattr(columns[j], "name", j), found, UNORDERED)
+            categories[j] += tuple(level for level in more if level not in known)
         return dataclasses.replace(self, categories=tuple(categories))
 
     def _match(self, columns):
@@ -312,8 +348,10 @@ class MixedRows(AttentionEstimator):
 
     def _learn_rows(self, X, dtype=_DTYPES, **checks):
         """Training rows as numbers and codes, and targets if there are any."""
-        if self._keeps_partitions and is_partitioned(X, checks.get("y")):
-            return _read_partitions(self, X, dtype, checks, reset=True)
+        if is_partitioned(X, checks.get("y")):
+            if self._keeps_partitions:
+                return _read_partitions(self, X, dtype, checks, reset=True)
+            X, checks = _in_memory(X, checks)
         with check_numeric("X"):
             columns = Columns.learn(X, self.categorical_features)
         finite = "allow-nan" if self._reads_missing else True
@@ -325,8 +363,10 @@ class MixedRows(AttentionEstimator):
     def _read_rows(self, X, dtype=_DTYPES, **checks):
         """Queries as numbers and codes, and targets if there are any."""
         check_is_fitted(self)
-        if self._keeps_partitions and is_partitioned(X, checks.get("y")):
-            return _read_partitions(self, X, dtype, checks, reset=False)
+        if is_partitioned(X, checks.get("y")):
+            if self._keeps_partitions:
+                return _read_partitions(self, X, dtype, checks, reset=False)
+            X, checks = _in_memory(X, checks)
         finite = "allow-nan" if self._reads_missing else True
         checks = {"dtype": dtype, "ensure_all_finite": finite} | checks
         return read_table(self, self.columns_, X, reset=False, **checks)
@@ -341,19 +381,26 @@ def read_table(estimator, columns, X, *, reset, **checks):
         return validate_data(estimator, columns.encode(X), reset=reset, **checks)
 
 
+def _in_memory(X, checks):
+    """Rows, and checks with targets if there are any, in memory."""
+    X, y = in_memory(X, checks.get("y"))
+    return X, checks | ({"y": y} if "y" in checks else {})
+
+
 def _read_partitions(estimator, X, dtype, checks, *, reset):
-    """Rows in partitions, which are numbers, and targets where they are to be checked."""
-    named = estimator.categorical_features
-    named = [] if isinstance(named, str) and named == "from_dtype" else named
-    if np.size(named) or (not reset and estimator.columns_.categorical):
-        raise ValueError(
-            "X is in partitions of Dask, where no column is a category: pass X.compute() "
-            "if it fits into memory, or let X.map_partitions predict."
-        )
-    y, need_y = checks.get("y"), "y" in checks
-    X, y = read_partitions(estimator, X, y, dtype, reset=reset, need_y=need_y)
+    """Rows in partitions as numbers and codes, and targets where they are to be checked."""
     if reset:
-        estimator.columns_ = Columns.numbers(X.shape[1])
+        with check_numeric("X"):
+            columns = Columns.learn(X, estimator.categorical_features)
+    else:
+        columns = estimator.columns_
+        if columns.categorical and is_frame(X):
+            # Before levels are looked up, as in `read_table`.
+            validate_data(estimator, head(X), reset=False, skip_check_array=True)
+    y, need_y = checks.get("y"), "y" in checks
+    X, y = read_partitions(estimator, columns.encode(X), y, dtype, reset=reset, need_y=need_y)
+    if reset:
+        estimator.columns_ = columns
     return (X, y) if need_y else X
 
 
@@ -396,7 +443,11 @@ def refuse_times(X):
 
 
 def _columns_of(X):
-    """Columns of a frame or an array, without times; none of what is no table."""
+    """Columns of a frame or an array, without times; none of what is no table.
+
+    Of a Dask collection they have no rows.
+    """
+    X = head(X) if is_partitioned(X) else X
     refuse_times(X)
     return _table_columns(X)
 
@@ -434,9 +485,12 @@ def _named(given, columns):
 
 
 def _with_index_of(column, frame):
-    # pandas aligns columns by their index.
+    # pandas aligns columns by their index. Not by narwhals' `maybe_set_index`, which goes over
+    # the labels one by one.
     index = nw.maybe_get_index(frame)
-    return column if index is None else nw.maybe_set_index(column, index=index)
+    if index is None:
+        return column
+    return nw.from_native(column.to_native().set_axis(index), series_only=True)
 
 
 def _kind(column):
@@ -453,39 +507,108 @@ def _kind(column):
     return NUMERIC
 
 
-def _cells(column):
-    """The cells as Python objects, None where missing."""
+def _distinct(column):
+    """Place of each cell among those that differ, -1 where missing, and these as a list."""
     if isinstance(column, np.ndarray):
-        cells = column.astype(np.float64).tolist()
+        cells, places = np.unique(column.astype(np.float64), return_inverse=True)
+        missing = np.isnan(cells)
+        return np.where(missing[places], -1, places), cells[~missing].tolist()
+    native = column.to_native()
+    # Where texts and objects of other types are mixed, cells are equal as they are in Python.
+    if column.dtype != nw.Object and hasattr(native, "factorize"):
+        places, cells = native.factorize()
+        return places, cells.tolist()
+    present = (~column.is_null()).to_list()
+    # NaN differs from itself.
+    cells = [
+        cell if there and cell == cell else None
+        for cell, there in zip(column.to_list(), present, strict=True)
+    ]
+    known = dict.fromkeys(cell for cell in cells if cell is not None)
+    known = {cell: k for k, cell in enumerate(known)}
+    return np.array([known.get(cell, -1) for cell in cells], dtype=np.intp), list(known)
+
+
+class _Found(NamedTuple):
+    """What some rows have of a category."""
+
+    n_rows: int
+    n_missing: int
+    # Of an ordered one that of all its levels; None for objects that are no category.
+    levels: frozenset | None
+
+    def joined(self, other):
+        levels = None if None in (self.levels, other.levels) else self.levels | other.levels
+        return _Found(self.n_rows + other.n_rows, self.n_missing + other.n_missing, levels)
+
+
+def _find(X, columns, kinds, named):
+    """What a table has of each category, by the position of its column."""
+    places = [j for j, kind in enumerate(kinds) if kind != NUMERIC]
+    if not places:
+        return {}
+    if not is_partitioned(X):
+        found = [_found(columns[j], kinds[j]) for j in places]
     else:
-        present = (~column.is_null()).to_list()
-        pairs = zip(column.to_list(), present, strict=True)
-        cells = [cell if there else None for cell, there in pairs]
-    return [cell if cell == cell else None for cell in cells]  # NaN differs from itself
+        # The other columns need not be read.
+        if is_frame(X):
+            parts = [(part,) for part in X[[columns[j].name for j in places]].to_delayed()]
+        else:
+            parts = partitions(as_array(X, "X")[:, places])
+        texts = [j not in named and columns[j].dtype == nw.String for j in places]
+        find = functools.partial(_found_in_part, [kinds[j] for j in places], texts)
+        (found,) = in_memory(reduced(find, _joined, parts))
+    return dict(zip(places, found, strict=True))
 
 
-def _levels(column, kind):
-    if kind == NUMERIC:
-        return None
+def _found(column, kind):
     if kind == ORDERED:
-        _refuse_missing(column)
-        return tuple(column.cat.get_categories().to_list())
-    found = set(_cells(column))
-    known = found - {None}
+        ordered = column.dtype == nw.Enum
+        levels = tuple(column.cat.get_categories().to_list()) if ordered else None
+        return _Found(len(column), column.null_count(), frozenset([levels]))
+    places, cells = _distinct(column)
+    n_missing = int((places < 0).sum())
+    return _Found(len(column), n_missing, frozenset([*cells, None] if n_missing else cells))
+
+
+def _found_in_part(kinds, texts, part):
+    """What a partition has of each category, where some columns are one if all are texts."""
+    return [
+        _Found(len(column), 0, None)
+        if is_text and _kind(column) == NUMERIC and not column.is_null().all()
+        else _found(column, kind)
+        for column, kind, is_text in zip(_columns_of(part), kinds, texts, strict=True)
+    ]
+
+
+def _joined(ours, theirs):
+    return list(map(_Found.joined, ours, theirs))
+
+
+def _levels(name, found, kind):
+    """Levels in the order of their codes."""
+    if kind == ORDERED:
+        _refuse_missing(name, found.n_missing)
+        if len(found.levels) > 1:
+            orders = sorted(str(order or "no order") for order in found.levels)
+            raise ValueError(
+                f"X has an ordered category in column {name!r} whose order differs from "
+                f"partition to partition ({' or '.join(orders)}): give it one dtype, "
+                f"as by X[{name!r}].astype(pandas.CategoricalDtype(levels, ordered=True))."
+            )
+        return next(iter(found.levels))
+    known = found.levels - {None}
     try:
         levels = sorted(known)
     except TypeError:
         levels = sorted(known, key=lambda level: (str(type(level)), str(level)))
-    return (*levels, *(found - known))
+    return (*levels, *(found.levels - known))
 
 
-def _doubt_levels(column, levels, refuse_texts):
-    if len(levels) <= max(_MANY_LEVELS, len(column) / 2):
+def _doubt_levels(name, n_rows, levels, refuse_texts):
+    if len(levels) <= max(_MANY_LEVELS, n_rows / 2):
         return
-    found = (
-        f"X has {len(levels)} different texts in the {len(column)} rows of column "
-        f"{column.name!r}"
-    )
+    found = f"X has {len(levels)} different texts in the {n_rows} rows of column {name!r}"
     if refuse_texts and any(isinstance(level, str) and " " in level for level in levels):
         raise ValueError(
             f"{found}, which are no levels of a category: pass that column alone to read it as "
@@ -498,25 +621,39 @@ def _doubt_levels(column, levels, refuse_texts):
     )
 
 
-def _refuse_missing(column):
-    n_missing = column.null_count()
+def _refuse_missing(name, n_missing):
     if n_missing:
         raise ValueError(
-            f"X has {n_missing} missing cells in column {column.name!r}, an ordered category, "
+            f"X has {n_missing} missing cells in column {name!r}, an ordered category, "
             "where they have no place in the order: fill them, or make the category unordered "
             "so that missing becomes a level."
         )
 
 
+def _encoded(columns, objects, part):
+    """A partition as numbers and codes, of whose objects some are numbers."""
+    for name in objects:
+        try:
+            part = part.astype({name: np.float64})
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"X has a column that is not numeric, {name!r} of objects ({error}): make "
+                "numbers or texts of all of them."
+            ) from error
+    return columns.encode(part)
+
+
 def _codes(column, levels, kind):
     position = {level: float(code) for code, level in enumerate(levels)}
-    cells = _cells(column)
+    places, cells = _distinct(column)
     if kind == ORDERED:
-        _refuse_missing(column)
-        unknown = sorted({str(cell) for cell in cells if cell not in position})
+        _refuse_missing(column.name, int((places < 0).sum()))
+        unknown = sorted(str(cell) for cell in cells if cell not in position)
         if unknown:
             raise ValueError(
                 f"X has unknown levels {unknown} in the ordered category {column.name!r}, "
                 f"whose levels are {list(levels)}: fit with a dtype that lists every level."
             )
-    return [position.get(cell, _UNSEEN) for cell in cells]
+    # Missing cells are at place -1.
+    codes = [position.get(cell, _UNSEEN) for cell in (*cells, None)]
+    return np.array(codes)[places]

@@ -19,6 +19,27 @@ def is_partitioned(*collections):
     )
 
 
+def is_frame(x):
+    """Whether an object is a data frame of Dask."""
+    return hasattr(type(x), "to_dask_array") and x.ndim == 2
+
+
+def head(x):
+    """The table without rows that tells names and types of a Dask collection."""
+    if hasattr(type(x), "to_dask_array"):
+        return x._meta
+    if hasattr(type(x), "chunks"):
+        return np.empty((0, *x.shape[1:]), x.dtype)
+    return np.empty(0)  # of what `as_array` refuses
+
+
+def each_part(function, x, found):
+    """The table of what a function makes of each partition; of the one without rows `found`."""
+    if is_frame(x):
+        return x.map_partitions(function, meta=found)
+    return as_array(x, "X").map_blocks(function, dtype=found.dtype, meta=found)
+
+
 def as_array(x, name, chunks=None):
     """A Dask array of one or two dimensions, whose blocks are whole rows.
 
@@ -54,7 +75,7 @@ def read_partitions(estimator, X, y, dtypes, *, reset, need_y=False):
     the partitions, and those of queries when they are computed. With `reset` these are training
     rows, whose features are remembered.
     """
-    remedy = "encode it first, or pass X.compute() if it fits into memory"
+    remedy = "make numbers of all its cells, or, in a data frame, texts"
     check_numeric_types("X", X, remedy)
     # Of a data frame the empty one that tells names.
     shape = getattr(X, "_meta", X) if hasattr(X, "columns") else X
@@ -75,7 +96,7 @@ def read_partitions(estimator, X, y, dtypes, *, reset, need_y=False):
     elif need_y:
         raise ValueError(f"{type(estimator).__name__} requires y to be passed, but it is None.")
     if reset or y is not None:
-        check_partitions(X=X, y=y)
+        _check_finite({"X": X, "y": y}, getattr(shape, "columns", range(X.shape[1])))
     return X, y
 
 
@@ -96,15 +117,18 @@ def check_numeric_types(name, table, remedy):
             )
 
 
-def check_partitions(**tables):
-    """Raise ValueError if tables in partitions have numbers that are not finite."""
-    tables = {name: x for name, x in tables.items() if x is not None}
-    floats = {name: x for name, x in tables.items() if x.dtype.kind == "f"}
+def _check_finite(tables, columns):
+    """Raise ValueError if tables in partitions, X of some columns, have other numbers."""
+    floats = {name: x for name, x in tables.items() if x is not None and x.dtype.kind == "f"}
     if not floats:
         return
-    (found,) = in_memory(reduced(_largest, np.maximum, partitions(*floats.values())))
+    (found,) = in_memory(reduced(_largest, _larger, partitions(*floats.values())))
     for name, largest in zip(floats, found, strict=True):
-        refuse_not_finite(name, largest)
+        if name == "X":
+            for column, size in zip(columns, largest, strict=True):
+                refuse_not_finite(f"X, in column {column!r},", size)
+        else:
+            refuse_not_finite(name, largest.max())
 
 
 def refuse_not_finite(name, largest):
@@ -125,10 +149,13 @@ def in_memory(*collections):
 
 
 def _whole(x):
-    """An array of Dask as one task."""
+    """An array or a data frame of Dask as one task."""
     import dask
     import dask.array as da
 
+    if hasattr(type(x), "to_dask_array"):
+        # Of expressions, which Dask would rather not compute together with tasks.
+        return x.repartition(npartitions=1).to_delayed()[0]
     if not isinstance(x, da.Array):
         return x
     if x.ndim == 0:
@@ -288,7 +315,9 @@ def _array_of(name, rows):
     dtypes = rows.dtypes if rows.ndim == 2 else [rows.dtype]
     own = [not isinstance(dtype, np.dtype) for dtype in dtypes]
     if any(own) and rows.isna().any(axis=None):
-        raise ValueError(f"{name} has missing values: impute or drop those rows first.")
+        columns = rows.columns[rows.isna().any()] if rows.ndim == 2 else []
+        where = f" in column {columns[0]!r}" if len(columns) else ""
+        raise ValueError(f"{name} has missing values{where}: impute or drop those rows first.")
     return np.asarray(rows)
 
 
@@ -306,5 +335,9 @@ def _of_known_length(x):
 
 
 def _largest(*tables):
-    # Without a copy of absolute values.
-    return np.array([np.maximum(x.max(initial=0.0), -x.min(initial=0.0)) for x in tables])
+    """The largest absolute value of each column; without a copy of these."""
+    return [np.maximum(x.max(axis=0, initial=0.0), -x.min(axis=0, initial=0.0)) for x in tables]
+
+
+def _larger(ours, theirs):
+    return list(map(np.maximum, ours, theirs))

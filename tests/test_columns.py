@@ -278,3 +278,101 @@ def test_a_text_for_nearly_every_row_is_doubted(n_levels):
     else:
         with pytest.warns(UserWarning, match="600 different texts in the 601 rows.*'when'"):
             Columns.learn(frame)
+
+
+class TestPartitions:
+    """As on the same rows in one frame."""
+
+    @pytest.fixture(autouse=True)
+    def collections(self):
+        self.frames = pytest.importorskip("dask.dataframe")
+        self.dask = pytest.importorskip("dask")
+        with self.dask.config.set({"dataframe.convert-string": False}):
+            yield
+
+    def rows(self, *parts, head=None):
+        head = parts[0][:0] if head is None else head
+        return self.frames.from_map(parts.__getitem__, range(len(parts)), meta=head)
+
+    @pytest.mark.parametrize(
+        "parts",
+        {
+            "empty": ([], ["a", "b"], []),
+            "one row": (["b"], ["a", "c"]),
+            "absent levels": (["a", "b"], ["b", "c"], ["c", "a"]),
+            "all missing in one": (["a", "b"], [None, None]),
+            "all missing": ([None], [None, None]),
+        }.values(),
+        ids=lambda parts: str(len(parts)),
+    )
+    @pytest.mark.parametrize("dtype", ["str", "category", object])
+    def test_texts(self, parts, dtype):
+        tables = [
+            pd.DataFrame({"x": np.ones(len(part)), "c": pd.Series(part, dtype=dtype)})
+            for part in parts
+        ]
+        # Each has the categories that occur in it.
+        rows, whole = self.rows(*tables), pd.concat(tables, ignore_index=True)
+        columns = Columns.learn(rows)
+        assert columns == Columns.learn(whole)
+        np.testing.assert_array_equal(columns.encode(rows).compute(), codes(whole, columns))
+
+    def test_ordered_ones(self, frame):
+        parts = self.frames.from_pandas(frame, npartitions=2)
+        for rows in (parts, parts.assign(size=parts["size"].cat.as_unknown())):
+            assert Columns.learn(rows) == Columns.learn(frame)
+        other = frame.assign(size=frame["size"].cat.reorder_categories(SIZES[::-1]))
+        text = frame.assign(size=frame["size"].astype(str))
+        for more in (other, text):
+            words = "ordered category in column 'size' whose order differs.*CategoricalDtype"
+            with pytest.raises(ValueError, match=words):
+                Columns.learn(self.rows(frame, more))
+        lost = frame.assign(size=frame["size"].where(frame["count"] > 2))
+        with pytest.raises(ValueError, match=r"4 missing cells in column 'size'.*fill them"):
+            Columns.learn(self.rows(lost, frame, lost))
+
+    def test_objects(self):
+        def parts(*cells):
+            return [pd.DataFrame({"c": pd.Series(own, dtype=object)}) for own in cells]
+
+        rows = self.rows(*parts([1, 2.5], [True, "3"], []))
+        columns = Columns.learn(rows)
+        assert columns == Columns.numbers(1)
+        assert columns.encode(rows).compute()["c"].tolist() == [1.0, 2.5, 1.0, 3.0]
+        for mixed in (parts(["a", "b"], [1, 2]), parts([1, "a"]), parts([[1, 2]], ["a"])):
+            rows = self.rows(*mixed)
+            encoded = Columns.learn(rows).encode(rows)
+            with pytest.raises(ValueError, match=r"'c' of objects.*make numbers or texts"):
+                encoded.compute()
+        named = Columns.learn(self.rows(*parts(["a", "b"], [1, None])), ["c"])
+        assert named.categories == ((1, "a", "b", None),)
+
+    def test_times_are_refused_by_name(self):
+        rows = self.rows(pd.DataFrame({"when": pd.date_range("2024", periods=3)}))
+        with pytest.raises(ValueError, match="'when': make numbers of them"):
+            Columns.learn(rows)
+
+    def test_numbers_are_not_read(self, frame):
+        rows = self.frames.from_pandas(frame[["length", "count", "flag"]], npartitions=2)
+
+        def refuse(*args, **options):
+            raise AssertionError("computed")
+
+        with self.dask.config.set(scheduler=refuse):
+            columns = Columns.learn(rows)
+            assert columns == Columns.numbers(3)
+            assert columns.encode(rows) is rows
+            # Nor are they where there are categories.
+            asked = Columns.learn(frame).encode(self.frames.from_pandas(frame, npartitions=2))
+            assert list(asked.columns) == list(frame)
+
+    def test_a_text_for_nearly_every_row_is_doubted(self):
+        parts = [pd.DataFrame({"when": [f"2024-{k}-{i}" for i in range(20)]}) for k in "ab"]
+        with pytest.warns(UserWarning, match="40 different texts in the 40 rows.*'when'"):
+            Columns.learn(self.rows(*parts))
+
+    def test_new_levels_come_last(self, frame):
+        columns = Columns.learn(frame)
+        more = frame.assign(color=["mauve", "red", None, "beige"])
+        rows = self.frames.from_pandas(more, npartitions=2)
+        assert columns.extend(rows) == columns.extend(more)

@@ -227,8 +227,12 @@ class Sample:
         self._times, self._in_order = 1.0, rows.gap > 0
         spread = None
         if are_sampled(self.X):
-            spread = feature_spread(self.X, self.sample_weight)
-            self._draw(most)
+            if len(self) > most:
+                spread = feature_spread(self.X, self.sample_weight)
+                self._draw(most)
+            else:  # as rows in memory, to the last digit and random number
+                tables = self.X, self.values, self.sample_weight
+                self.X, self.values, self.sample_weight = in_memory(*tables)
         if self.sample_weight is not None:
             self._take(self.sample_weight > 0)
         if len(self) < fewest:

@@ -1,6 +1,10 @@
 """Estimators on collections of Dask: as on the same rows in memory."""
 
+import copy
 import itertools
+import pickle
+import runpy
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -8,10 +12,12 @@ import pytest
 from counted_partitions import SCHEDULERS, Counted
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
 from slow_cases import slow_but
 
 from sklearn_attention import (
     AdaptiveBandwidth,
+    ConditionalKernelDensity,
     LocalPolynomialRegressor,
     NadarayaWatsonClassifier,
     NadarayaWatsonCV,
@@ -245,11 +251,13 @@ def test_data_frames_and_their_names():
     np.testing.assert_allclose(model.predict(asked), expected.predict(asked), rtol=1e-10)
     found = model.predict(frames.from_pandas(asked, npartitions=2))
     np.testing.assert_allclose(found, expected.predict(asked), rtol=1e-10)
+    score = model.score(parts[columns], parts["y"])
+    assert score == pytest.approx(expected.score(table[columns], table["y"]))
     with pytest.raises(ValueError, match="feature names should match"):
         model.predict(frames.from_pandas(asked[columns[::-1]], npartitions=2))
-    texts = frames.from_pandas(table.assign(left="a"), npartitions=2)
-    with pytest.raises(ValueError, match="X has a column that is not numeric, 'left'"):
-        model.fit(texts[columns], texts["y"])
+    missing = frames.from_pandas(table.assign(left=np.nan), npartitions=2)
+    with pytest.raises(ValueError, match="X, in column 'left', contains NaN"):
+        model.fit(missing[columns], missing["y"])
     assert model.keys_.shape == X.shape
 
 
@@ -303,7 +311,7 @@ def test_columns_that_are_no_numbers_or_have_gaps():
     parts = frames.from_pandas(table, npartitions=2)
     model = NadarayaWatsonRegressor(bandwidth="scott")
     for X, y, w, words in (
-        (parts[["lost"]], parts["real"], None, "X has missing values"),
+        (parts[["lost"]], parts["real"], None, "X has missing values in column 'lost'"),
         (parts[["x"]], parts["lost"], None, "y has missing values"),
         (parts[["x"]], parts["real"], parts["lost"], "sample_weight has missing values"),
         (parts[["x"]], parts["text"], None, "y has a column that is not numeric, of string"),
@@ -385,7 +393,10 @@ def test_estimators_that_take_them_into_memory():
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda X, y, w: (arrays.where(X > 2, np.nan, X), y, w), "X contains NaN"),
+        (
+            lambda X, y, w: (arrays.where(X > 2, np.nan, X), y, w),
+            "X, in column 0, contains NaN",
+        ),
         (lambda X, y, w: (X, arrays.where(y > 1, np.inf, y), w), "y contains infinity"),
         (lambda X, y, w: (X, y, -w), "sample_weight has a negative value, -1"),
         (lambda X, y, w: (X, y, 0 * w), "sample_weight is zero for every row"),
@@ -420,12 +431,14 @@ def test_what_needs_all_rows():
         model.fit(X, y).predict(asked)
     with pytest.raises(ValueError, match=r"sensitivity=0\.5 asks for the density"):
         ProductKernelDensity(sensitivity=0.5).fit(rows)
-    with pytest.raises(ValueError, match="where no column is a category"):
-        NadarayaWatsonRegressor(categorical_features=[0]).fit(rows, values)
     with pytest.raises(ValueError, match="several outputs in partitions"):
         NadarayaWatsonClassifier().fit(rows, arrays.stack([values > 0, values > 1], axis=1))
     with pytest.raises(NotFittedError):
         NadarayaWatsonRegressor().predict(asked)
+    with pytest.raises(
+        TypeError, match=r"X is a Dask Delayed.*: pass an array or a data frame"
+    ):
+        NadarayaWatsonRegressor().fit(pytest.importorskip("dask").delayed(X), values)
     with pytest.raises(ValueError, match=r"X has shape \(0, 1\)"):
         NadarayaWatsonRegressor(bandwidth=0.3).fit(X, y).predict(asked[:0])
     model = NadarayaWatsonRegressor(bandwidth=0.3).fit(rows, values)
@@ -441,3 +454,161 @@ def test_what_needs_all_rows():
     for call in (model.explain, model.smoother_matrix, model.predict_gradient):
         with pytest.raises(ValueError, match="in partitions of Dask, but"):
             call(queries)
+
+
+SIZES = ["small", "medium", "large"]
+
+
+def mixed_frame(n, seed=0):
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame({"length": rng.normal(size=n), "flag": rng.random(n) > 0.5})
+    frame["color"] = rng.choice(["red", "green", "blue"], n)
+    frame["size"] = pd.Categorical(rng.choice(SIZES, n), SIZES, ordered=True)
+    frame["zip"] = pd.Categorical(rng.choice([30, 10, 20], n))
+    frame.loc[rng.random(n) < 0.2, "color"] = None
+    return frame, frame["length"] + (frame["color"] == "red")
+
+
+MIXED = [
+    NadarayaWatsonRegressor(bandwidth=0.4, categorical_features=["flag"]),
+    NadarayaWatsonRegressor(),
+    LocalPolynomialRegressor("epanechnikov", bandwidth="scott", empty="nearest"),
+    NadarayaWatsonClassifier(bandwidth="silverman"),
+    ProductKernelDensity(bandwidth="scott"),
+    ProductKernelDensity(bandwidth="least_squares", categorical_features=[1]),
+    # Which bring them into memory.
+    ConditionalKernelDensity(bandwidth="scott"),
+]
+
+
+@pytest.mark.parametrize(
+    ("model", "known"),
+    slow_but(
+        [(MIXED[0], False), (MIXED[2], True), (MIXED[4], False)],
+        itertools.product(MIXED, [True, False]),
+    ),
+)
+def test_categories_as_in_memory(model, known):
+    frames = pytest.importorskip("dask.dataframe")
+    (X, y), (queries, _) = mixed_frame(80), mixed_frame(12, 1)
+    queries.loc[3, "color"] = "mauve"
+    y = targets(model, y)
+    rows, asked = (frames.from_pandas(table, npartitions=3) for table in (X, queries))
+    if not known:
+        rows = rows.assign(size=rows["size"].cat.as_unknown(), zip=rows["zip"].cat.as_unknown())
+    labels = None if y is None else frames.from_pandas(pd.Series(y, X.index), npartitions=3)
+    expected = clone(model).fit(X, y)
+    model = clone(model).fit(rows, labels)
+    assert model.columns_ == expected.columns_
+    assert model.feature_names_in_.tolist() == list(X)
+    np.testing.assert_allclose(model.bandwidth_, expected.bandwidth_, rtol=1e-9)
+    if isinstance(model, ConditionalKernelDensity):
+        np.testing.assert_array_equal(model.predict(asked), expected.predict(queries))
+        return
+    assert_alike(answers(model, queries), answers(expected, queries), np.ndarray)
+    assert_alike(answers(model, asked), answers(expected, queries), arrays.Array)
+    assert_alike(answers(expected, asked), answers(expected, queries), arrays.Array)
+
+
+@pytest.mark.slow
+def test_searches_end_at_the_same_bandwidth():
+    frames = pytest.importorskip("dask.dataframe")
+    X, y = mixed_frame(60)
+    X = X[["length", "color"]]
+    expected = NadarayaWatsonRegressor(random_state=1).fit(X, y)
+    rows, values = (frames.from_pandas(table, npartitions=2) for table in (X, y))
+    model = NadarayaWatsonRegressor(random_state=1).fit(rows, values)
+    np.testing.assert_allclose(model.bandwidth_, expected.bandwidth_, rtol=1e-9)
+
+
+def test_categories_of_arrays():
+    X, y, *_ = make_data(2)
+    X[:, 1] = np.where(X[:, 1] > 1, np.nan, X[:, 1].round())
+    expected = NadarayaWatsonRegressor(bandwidth=0.3, categorical_features=[1]).fit(X, y)
+    model = clone(expected).fit(*in_partitions(X, y))
+    assert model.columns_ == expected.columns_
+    X[0, 1] = 99.0  # never seen
+    for rows in (X[:20], *in_partitions(X[:20], size=7)):
+        np.testing.assert_allclose(model.predict(rows), expected.predict(X[:20]), rtol=1e-10)
+
+
+def test_new_levels_in_further_partitions():
+    frames = pytest.importorskip("dask.dataframe")
+    X, y = mixed_frame(60)
+    X = X[["length", "color"]].sort_values("color", ignore_index=True)
+    parts = [frames.from_pandas(x, npartitions=2) for x in (X[:30], X[30:])]
+    expected = NadarayaWatsonRegressor(bandwidth="scott").fit(X[:30], y[:30])
+    model = clone(expected).fit(parts[0], y[:30])
+    assert model.columns_.n_levels[1] < 4
+    model.partial_fit(parts[1], y[30:])
+    expected.partial_fit(X[30:], y[30:])
+    assert model.columns_ == expected.columns_
+    np.testing.assert_allclose(model.predict(X), expected.predict(X), rtol=1e-10)
+
+
+def test_draws_of_a_density_have_levels():
+    frames = pytest.importorskip("dask.dataframe")
+    X, _ = mixed_frame(60)
+    expected = ProductKernelDensity(bandwidth="scott").fit(X)
+    model = clone(expected).fit(frames.from_pandas(X, npartitions=2))
+    drawn = model.sample(20, random_state=0)
+    pd.testing.assert_frame_equal(drawn, expected.sample(20, random_state=0), rtol=1e-9)
+
+
+def test_columns_of_queries_must_match():
+    frames = pytest.importorskip("dask.dataframe")
+    X, y = mixed_frame(40)
+    model = NadarayaWatsonRegressor(bandwidth=0.4).fit(frames.from_pandas(X, npartitions=2), y)
+    for asked, words in (
+        (X[list(X)[::-1]], "must be in the same order"),
+        (X[["length", "color"]], "seen at fit time, yet now missing"),
+        (X.assign(more=1.0), "unseen at fit time"),
+        (X.assign(length="a"), "X has categories in column 'length', which was numeric"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            model.predict(frames.from_pandas(asked, npartitions=2))
+    with pytest.raises(ValueError, match="not the 5 columns, some of them categorical"):
+        model.predict(arrays.zeros((3, 5)))
+    with pytest.raises(ValueError, match=r"unknown levels \['huge'\] in the ordered.*'size'"):
+        model.predict(frames.from_pandas(X.assign(size="huge"), npartitions=2))
+
+
+@pytest.mark.parametrize("by_dictionary", [False, True])
+def test_parquet_with_texts(tmp_path, by_dictionary):
+    frames = pytest.importorskip("dask.dataframe")
+    pytest.importorskip("pyarrow")
+    X, y = mixed_frame(60)
+    if by_dictionary:
+        X["color"] = X["color"].astype("category")
+    path = tmp_path / "table.parquet"
+    X.assign(y=y).to_parquet(path, row_group_size=20)
+    parts = frames.read_parquet(path, split_row_groups=True)
+    assert parts.npartitions == 3
+    expected = NadarayaWatsonRegressor(bandwidth="scott").fit(X, y)
+    model = NadarayaWatsonRegressor(bandwidth="scott").fit(parts[list(X)], parts["y"])
+    assert model.columns_ == expected.columns_
+    for asked in (X, parts[list(X)]):
+        np.testing.assert_allclose(model.predict(asked), expected.predict(X), rtol=1e-10)
+
+
+def test_files_of_skops_are_refused():
+    skops_io = pytest.importorskip("skops.io")
+    X, y, _, queries = make_data()
+    model = NadarayaWatsonRegressor(bandwidth=0.3).fit(*in_partitions(X, y))
+    words = r"NadarayaWatsonRegressor was fitted on partitions of Dask.*\(keys_, values_\)"
+    for given in (model, make_pipeline(model)):
+        with pytest.raises(TypeError, match=f"{words}.*use pickle, or fit rows in memory"):
+            skops_io.dumps(given)
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        again = pickle.loads(pickle.dumps(model, protocol))
+        np.testing.assert_array_equal(again.predict(queries), model.predict(queries))
+    for again in (copy.copy(model), copy.deepcopy(model)):
+        np.testing.assert_array_equal(again.predict(queries), model.predict(queries))
+
+
+@pytest.mark.slow
+def test_the_example_of_rows_in_parquet(capsys):
+    pytest.importorskip("dask.dataframe")
+    path = Path(__file__).parents[2] / "examples" / "smoothing" / "rows_in_parquet.py"
+    runpy.run_path(str(path))
+    assert "[1.13 0.16]\nR2 of all rows: 0.997" in capsys.readouterr().out
