@@ -154,3 +154,9 @@ def test_doubts_are_warnings_of_the_fit_but_not_of_the_function():
     assert len(select_bandwidth(X, y[:, None], Gaussian()).doubts) == 1
     with pytest.warns(UserWarning, match="no dependence on X was found"):
         NadarayaWatsonRegressor(bandwidth="loo").fit(X, y)
+
+
+@pytest.mark.parametrize("n_features", [1, 2])
+def test_a_range_whose_smallest_distances_vanish(n_features):
+    """Rows as far apart as numbers go beside rows that are near one another."""
+    Z = np.vstack([np.full((3, n_features), 1e10), np.linspace(0, 1e-300, 20)[:, None] * [1] * n_features]) if 0 else None
