@@ -157,6 +157,8 @@ def test_doubts_are_warnings_of_the_fit_but_not_of_the_function():
 
 
 @pytest.mark.parametrize("n_features", [1, 2])
-def test_a_range_whose_smallest_distances_vanish(n_features):
-    """Rows as far apart as numbers go beside rows that are near one another."""
-    Z = np.vstack([np.full((3, n_features), 1e10), np.linspace(0, 1e-300, 20)[:, None] * [1] * n_features]) if 0 else None
+def test_a_range_beside_which_all_distances_vanish(n_features):
+    Z = np.repeat(np.append(np.linspace(0, 1e-300, 20), 1.0)[:, None], n_features, axis=1)
+    low, high = search_range(Z, 1.0)
+    assert 0 < low <= 1e-150 * high
+    assert (low / high) ** 2 > 0
