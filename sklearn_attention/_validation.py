@@ -244,6 +244,11 @@ def check_numeric_target(y):
         remedy = "make numbers of it, or, if they are classes, take a classifier"
         return check_numeric_types("y", y, remedy)
     y = np.asarray(y)
+    if y.dtype.kind in "mM":
+        raise ValueError(
+            f"y has dates or times, of dtype {y.dtype}: make numbers of them, such as the days "
+            "since the first."
+        )
     texts = [cell for cell in y.flat if isinstance(cell, str)] if y.dtype.kind in "OU" else []
     try:
         np.array(texts, dtype=np.float64)

@@ -12,7 +12,7 @@ from .._blocks import blocks
 from .._validation import check_choice
 from ._read import check_table, check_weights, read, to_arrays
 from ._reduce import ALGORITHMS, Reduction
-from ._solve import is_determined, solve
+from ._solve import check_degree, is_determined, solve
 from ._sums import EMPTY_POLICIES
 
 # Values of this size have squares that can be summed.
@@ -120,8 +120,7 @@ class LeaveOneOut:
         device="auto",
         gap=0,
     ):
-        if not (isinstance(degree, numbers.Integral) and degree in (0, 1, 2)):
-            raise ValueError(f"degree={degree!r} is not valid: pass 0, 1 or 2.")
+        degree = check_degree(degree)
         check_choice("empty", empty, EMPTY_POLICIES)
         check_choice("algorithm", algorithm, ALGORITHMS)
         (X,) = to_arrays({"X": X}, device)
@@ -264,7 +263,7 @@ def _check_scales(name, given, n_rows, n_axes):
             f"{name}={given!r} is not valid: pass {what} greater than 0, or {each}, one for "
             "each row that is predicted."
         )
-    return scales
+    return scales if scales.ndim == n_axes else scales + np.zeros(n_rows)
 
 
 def is_same_everywhere(kernel, n_features):

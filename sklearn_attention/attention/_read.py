@@ -150,6 +150,8 @@ def resolve_device(device):
         raise ValueError(
             f"device={device!r} is not a device: pass 'auto', 'cpu' or 'cuda'."
         ) from error
+    if resolved.type == "meta":
+        raise ValueError(f"device={device!r} computes nothing: pass 'auto', 'cpu' or 'cuda'.")
     if resolved.type == "cuda" and not torch.cuda.is_available():
         raise ValueError(f"device={device!r} is not available here: pass 'auto' or 'cpu'.")
     return resolved
