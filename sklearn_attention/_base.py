@@ -162,8 +162,8 @@ def keeps_state_on_failure(method):
         try:
             return method(estimator, *args, **kwargs)
         except BaseException:
-            vars(estimator).clear()
-            vars(estimator).update(before)
+            # In one step, between whose parts no further interrupt can come.
+            estimator.__dict__ = before
             raise
 
     return fit_or_nothing

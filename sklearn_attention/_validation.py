@@ -22,7 +22,7 @@ from ._partitions import (
 def check_positive(name, value, *, integer=False, minimum=None):
     """A finite number above 0, or at least the minimum, as a float or an int."""
     kind = numbers.Integral if integer else numbers.Real
-    valid = isinstance(value, kind) and not isinstance(value, bool) and math.isfinite(value)
+    valid = isinstance(value, kind) and not isinstance(value, bool) and _is_finite(value)
     if not valid or value <= 0 or (minimum is not None and value < minimum):
         noun = "an integer" if integer else "a finite number"
         bound = f"at least {minimum}" if minimum is not None else "greater than 0"
@@ -31,11 +31,24 @@ def check_positive(name, value, *, integer=False, minimum=None):
     return int(value) if integer else float(value)
 
 
+def _is_finite(value):
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # an integer beyond all floats
+        return False
+
+
+def is_one_of(value, *options):
+    """Whether a value, which may be an array, is one of some that are not."""
+    return isinstance(value, str | numbers.Number | np.bool_ | None) and value in options
+
+
 def check_in_interval(name, value, low, high, *, closed_right=True):
     """A number from low to high as a float."""
     inside = (
         isinstance(value, numbers.Real)
         and low <= value <= high
+        and _is_finite(value)
         and (closed_right or value < high)
     )
     if not inside:
@@ -231,6 +244,11 @@ def check_numeric_target(y):
         remedy = "make numbers of it, or, if they are classes, take a classifier"
         return check_numeric_types("y", y, remedy)
     y = np.asarray(y)
+    if y.dtype.kind in "mM":
+        raise ValueError(
+            f"y has dates or times, of dtype {y.dtype}: make numbers of them, such as the days "
+            "since the first."
+        )
     texts = [cell for cell in y.flat if isinstance(cell, str)] if y.dtype.kind in "OU" else []
     try:
         np.array(texts, dtype=np.float64)

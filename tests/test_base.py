@@ -1,13 +1,14 @@
 """State of estimators that hold dataclasses."""
 
 import copy
+import dis
 import pickle
 from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
-from sklearn_attention._base import AttentionEstimator
+from sklearn_attention._base import AttentionEstimator, keeps_state_on_failure
 
 
 @dataclass(frozen=True)
@@ -119,3 +120,32 @@ def test_other_dataclasses_stay_as_they_are():
     model.other_ = Foreign(4)
     assert type(model.__getstate__()["other_"]) is Foreign
     assert copy.deepcopy(model).other_ == Foreign(4)
+
+
+class Failing(AttentionEstimator):
+    """An estimator whose fit changes attributes and fails."""
+
+    @keeps_state_on_failure
+    def fit(self):
+        """Fail on the way."""
+        self.old_ = "new"
+        self.new_ = 1
+        raise ValueError("on the way")
+
+
+def test_a_fit_that_fails_puts_attributes_back_in_one_step():
+    """As no call stands between its parts, no interrupt can."""
+    model = Failing()
+    model.old_ = "old"
+    with pytest.raises(ValueError, match="on the way"):
+        model.fit()
+    assert vars(model) == {"old_": "old"}
+    code = list(dis.get_instructions(Failing.fit))
+    names = [step.opname for step in code]
+    handler = names.index("PUSH_EXC_INFO")
+    end = next(
+        place
+        for place, step in enumerate(code[handler:], handler)
+        if step.opname == "STORE_ATTR"
+    )
+    assert not [name for name in names[handler:end] if "CALL" in name or "JUMP_BACK" in name]

@@ -4,11 +4,15 @@ import copy
 import errno
 import itertools
 import os
+import pickle
+import random
+import signal
+import time
 
 import numpy as np
 import pytest
 import torch
-from every_estimator import NETWORKS, answer, data_for, global_state
+from every_estimator import EVERY, NETWORKS, answer, data_for, global_state
 from slow_cases import slow_but
 
 from sklearn_attention import Training
@@ -114,3 +118,58 @@ def assert_goes_on(model, name, data):
     model.set_callbacks().fit(*data)
     fresh = copy.deepcopy(NETWORKS[name]).set_params(random_state=1).fit(*data)
     np.testing.assert_array_equal(answer(model, data), answer(fresh, data))
+
+
+def interrupt_fits(frame):
+    """Whether an interrupt comes within a fit, rather than in a test after it."""
+    while frame is not None:
+        if frame.f_code.co_name == "fit_or_nothing":
+            return True
+        frame = frame.f_back
+    return False
+
+
+def state_of(model):
+    """Attributes as what is stored of them; kept results may be computed again."""
+    state = {name: value for name, value in vars(model).items() if name != "_memo"}
+    return {name: pickle.dumps(value) for name, value in state.items()}
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name == "nt", reason="has no timers that send signals")
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "name", ["average", "density", "conditional density", "kernel attention", "regressor"]
+)
+def test_interrupts_at_any_moment_leave_the_estimator(name):
+    """Those of fits that go well, and of fits that fail, which put the attributes back."""
+    draw, data = random.Random(0), data_for(EVERY[name])
+    model = copy.deepcopy(EVERY[name]).fit(*data)
+    start = time.perf_counter()
+    copy.deepcopy(model).fit(*data)
+    seconds, n_interrupts = time.perf_counter() - start, 0
+
+    def interrupt(_, frame):
+        if interrupt_fits(frame):
+            raise KeyboardInterrupt
+
+    usual = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        for number in range(60):
+            fails = number % 2
+            given = [part[:0] for part in data] if fails else data
+            other = copy.deepcopy(model)
+            before = state_of(other)
+            delay = draw.random() * (2e-3 if fails else seconds)
+            signal.setitimer(signal.ITIMER_REAL, max(delay, 1e-6))
+            try:
+                other.fit(*given)
+            except (KeyboardInterrupt, ValueError) as error:
+                n_interrupts += isinstance(error, KeyboardInterrupt)
+                signal.setitimer(signal.ITIMER_REAL, 0)
+                assert state_of(other) == before
+            signal.setitimer(signal.ITIMER_REAL, 0)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, usual)
+    assert n_interrupts > 0

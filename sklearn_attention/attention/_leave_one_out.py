@@ -1,6 +1,7 @@
 """Every row predicted from all others, at many bandwidths."""
 
 import functools
+import numbers
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -8,9 +9,11 @@ import numpy as np
 from array_api_compat import array_namespace, is_torch_array
 
 from .._blocks import blocks
-from ._read import read
-from ._reduce import Reduction
-from ._solve import is_determined, solve
+from .._validation import check_choice
+from ._read import check_table, check_weights, read, to_arrays
+from ._reduce import ALGORITHMS, Reduction
+from ._solve import check_degree, is_determined, solve
+from ._sums import EMPTY_POLICIES
 
 # Values of this size have squares that can be summed.
 _LARGEST = 1e150
@@ -62,19 +65,19 @@ class LeaveOneOut:
 
     Parameters
     ----------
-    X : ndarray of shape (n_samples, n_features)
+    X : array-like or tensor of shape (n_samples, n_features)
         The keys.
-    values : ndarray of shape (n_samples, n_values)
+    values : array-like or tensor of shape (n_samples,) or (n_samples, n_values)
         Their values.
-    kernel : Kernel
+    kernel : str, Kernel or callable
         Compares rows.
-    bandwidth : float or ndarray of shape (n_features,), default=1.0
+    bandwidth : float or array-like of shape (n_features,), default=1.0
         What the scales asked for later multiply; in the features' own units.
     degree : {0, 1, 2}, default=0
         Degree of the local polynomials.
-    sample_weight : ndarray of shape (n_samples,), default=None
+    sample_weight : array-like of shape (n_samples,), default=None
         Weights of keys and of errors. Rows of weight 0 are not predicted.
-    rows : int ndarray of shape (n_rows,), default=None
+    rows : array-like of int of shape (n_rows,), default=None
         The rows to predict, from all other rows; None for all.
     empty : {"nearest", "nan", "mean", "raise"}, default="nearest"
         As for :func:`attend`; "raise" is "nan" here.
@@ -117,9 +120,19 @@ class LeaveOneOut:
         device="auto",
         gap=0,
     ):
-        rows = np.arange(len(X)) if rows is None else np.asarray(rows)
+        degree = check_degree(degree)
+        check_choice("empty", empty, EMPTY_POLICIES)
+        check_choice("algorithm", algorithm, ALGORITHMS)
+        (X,) = to_arrays({"X": X}, device)
+        X = check_table(X, "X")
+        if not len(X):
+            raise ValueError("X has 0 rows: a prediction from others needs at least two.")
+        gap, rows = _check_gap(gap), _check_rows(rows, len(X))
         if sample_weight is not None:
-            rows = rows[np.asarray(sample_weight)[rows] > 0]
+            _, _, kept = check_weights(sample_weight, X)
+            rows = rows if kept is None else rows[np.isin(rows, _to_numpy(kept))]
+        if not len(rows):
+            raise ValueError("rows has no row of positive weight: pass one to predict.")
         self.rows = rows
         problem, _ = read(
             X[rows], X, values, kernel, bandwidth=bandwidth, sample_weight=sample_weight,
@@ -149,7 +162,7 @@ class LeaveOneOut:
         scores : Scores
             NaN where a row has no prediction.
         """
-        scales = np.asarray(scales, dtype=np.float64)
+        scales = _check_scales("scales", scales, len(self.rows), 1)
         truth, weights = _to_numpy(self._own_values), _to_numpy(self._weights)
         largest = np.abs(truth).max(initial=0.0)
         if largest > _LARGEST:
@@ -179,7 +192,7 @@ class LeaveOneOut:
         predictions : Predictions
             Arrays, in the order of `rows`.
         """
-        scales = np.asarray(scale, dtype=np.float64)[None]
+        scales = _check_scales("scale", scale, len(self.rows), 0)[None]
         (predicted,) = self._predict(scales)
         left_out, fitted, leverage = map(_to_numpy, predicted)
         center = _to_numpy(self._center)
@@ -207,7 +220,50 @@ class LeaveOneOut:
         xp, device = array_namespace(sums.shift), sums.shift.device
         own = [xp.asarray(field, device=device)[rows] for field in own]
         share = own_share(own, sums.shift, sums.sums[0, 0])
-        return with_own_key(moments, share, rows, values=self._own_values)
+        # Polynomials in windows far narrower than the data may overflow, to no prediction.
+        with np.errstate(over="ignore", invalid="ignore"):
+            return with_own_key(moments, share, rows, values=self._own_values)
+
+
+def _check_rows(rows, n_samples):
+    """Positions of the rows to predict as an array of int."""
+    if rows is None:
+        return np.arange(n_samples)
+    try:
+        checked = np.asarray(_to_numpy(rows))
+    except (TypeError, ValueError):
+        checked = np.empty(0)
+    whole = checked.ndim == 1 and checked.dtype.kind in "iu"
+    if not whole or ((checked < 0) | (checked >= n_samples)).any():
+        raise ValueError(
+            f"rows={rows!r} is not valid: pass positions of rows, from 0 to {n_samples - 1}, "
+            "or None for all."
+        )
+    return checked.astype(np.intp, copy=False)
+
+
+def _check_gap(gap):
+    whole = isinstance(gap, numbers.Integral) and not isinstance(gap, bool)
+    if not whole or gap < 0:
+        raise ValueError(f"gap={gap!r} is not valid: pass an integer that is not negative.")
+    return int(gap)
+
+
+def _check_scales(name, given, n_rows, n_axes):
+    """Scales as an array: that many axes, and another one where each row has its own."""
+    try:
+        scales = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        scales = np.full((), np.nan)
+    fits = scales.ndim >= n_axes and scales.shape[n_axes:] in ((), (1,), (n_rows,))
+    if not fits or 0 in scales.shape[:n_axes] or not (scales > 0).all():
+        what = "numbers" if n_axes else "a number"
+        each = f"{name} of shape (n_scales, {n_rows})" if n_axes else f"{n_rows} numbers"
+        raise ValueError(
+            f"{name}={given!r} is not valid: pass {what} greater than 0, or {each}, one for "
+            "each row that is predicted."
+        )
+    return scales if scales.ndim == n_axes else scales + np.zeros(n_rows)
 
 
 def is_same_everywhere(kernel, n_features):

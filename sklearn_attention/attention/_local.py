@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._partitions import is_partitioned
+from .._validation import is_one_of
 from ._over_partitions import over_partitions
 from ._smoother import Smoother, reduce
 
@@ -110,7 +111,7 @@ def attend_local(
     >>> fit.values.round(6), fit.slopes.round(6)
     (array([1., 7.]), array([[2.], [2.]]))
     """
-    if degree not in (1, 2):
+    if not is_one_of(degree, 1, 2):
         raise ValueError(f"degree={degree!r} is not valid: pass 1 or 2 (attend is degree 0).")
     smoother = Smoother(kernel, bandwidth, int(degree), empty, algorithm, device)
     tables = queries, keys, values, sample_weight, query_scale, leave_one_out

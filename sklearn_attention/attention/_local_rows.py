@@ -11,7 +11,7 @@ from ._algorithms._blocks_of_queries import RADIUS
 from ._algorithms._compact_blocks import compact_blocks, in_order
 from ._read import read
 from ._reduce import Reduction
-from ._solve import Basis, extent_of, local_unit, refuse_signed, share_read, solve
+from ._solve import Basis, check_degree, extent_of, local_unit, refuse_signed, share_read, solve
 from ._threads import threads_for
 from ._weights import IN_PARTS, normalized
 
@@ -95,6 +95,7 @@ def local_rows(
     >>> rows.smoother.sum().round(6), (rows.smoother @ keys).round(6)
     (np.float64(1.0), array([[3.]]))
     """
+    degree = check_degree(degree)
     problem, kept = read(
         queries, keys, values, kernel, bandwidth=bandwidth, query_scale=query_scale,
         sample_weight=sample_weight, device=device,

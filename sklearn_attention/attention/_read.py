@@ -15,6 +15,8 @@ from ..kernels._base import as_kernel
 
 # How many bandwidths from the middle keys may be for squares that do not overflow.
 _FURTHEST_KEY = 1e152
+# What the rows of tables are called.
+_ROWS = {"queries": "queries", "keys": "keys", "X": "samples"}
 
 
 @dataclass(frozen=True)
@@ -149,6 +151,8 @@ def resolve_device(device):
         raise ValueError(
             f"device={device!r} is not a device: pass 'auto', 'cpu' or 'cuda'."
         ) from error
+    if resolved.type == "meta":
+        raise ValueError(f"device={device!r} computes nothing: pass 'auto', 'cpu' or 'cuda'.")
     if resolved.type == "cuda" and not torch.cuda.is_available():
         raise ValueError(f"device={device!r} is not available here: pass 'auto' or 'cpu'.")
     return resolved
@@ -167,11 +171,11 @@ def read(
     given = {"queries": queries, "keys": keys}
     if values is not None:
         given["values"] = values
-    arrays = _to_arrays(given, device)
+    arrays = to_arrays(given, device)
     xp = array_namespace(*arrays)
     dtype = _answer_dtype(xp, arrays)
     queries, keys = (
-        _check_table(x, name) for x, name in zip(arrays, ("queries", "keys"), strict=False)
+        check_table(x, name) for x, name in zip(arrays, ("queries", "keys"), strict=False)
     )
     n_keys, n_features = keys.shape
     if queries.shape[1] != n_features:
@@ -185,7 +189,7 @@ def read(
     scale = _check_query_scale(query_scale, queries, kernel)
     values = arrays[2] if len(arrays) == 3 else keys[:, :0]
     values = xp.astype(_check_values(values, n_keys), xp.float64)
-    weights, log_scale, kept = _check_weights(sample_weight, keys)
+    weights, log_scale, kept = check_weights(sample_weight, keys)
     queries, keys = (xp.astype(x, xp.float64) for x in (queries, keys))
     queries, keys = _in_bandwidths(queries, keys, kernel, bandwidth)
     if kept is not None:
@@ -203,7 +207,7 @@ def read(
     return problem, kept
 
 
-def _to_arrays(given, device):
+def to_arrays(given, device):
     """Arrays, or tensors on one device if one of them is a tensor or a device is named."""
     tensors = [x for x in given.values() if is_torch_array(x)]
     if not tensors and isinstance(device, str) and device in ("auto", "cpu"):
@@ -259,10 +263,15 @@ def _answer_dtype(xp, arrays):
     return dtype if xp.isdtype(dtype, "real floating") else xp.float64
 
 
-def _check_table(x, name):
+def check_table(x, name):
+    """A table as it is, if it has rows of features, all of them finite."""
+    if x.ndim == 2 and x.shape[1] == 0:
+        raise ValueError(
+            f"{name} has shape {tuple(x.shape)}, without any feature: pass at least one column."
+        )
     if x.ndim != 2:
         raise ValueError(
-            f"{name} must have shape (n_{name}, n_features), got {tuple(x.shape)}: use "
+            f"{name} must have shape (n_{_ROWS[name]}, n_features), got {tuple(x.shape)}: use "
             "reshape(-1, 1) for a single feature."
         )
     return _check_finite(x, name)
@@ -277,7 +286,8 @@ def _check_values(values, n_keys):
     return _check_finite(values.reshape(n_keys, -1), "values")
 
 
-def _check_weights(sample_weight, keys):
+def check_weights(sample_weight, keys):
+    """Weights by a power of two, its logarithm, and which keys have weight; None for all."""
     xp = array_namespace(keys)
     if sample_weight is None:
         return xp.ones(len(keys), dtype=xp.float64, device=keys.device), 0.0, None

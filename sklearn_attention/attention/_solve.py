@@ -8,6 +8,7 @@ import numpy as np
 from array_api_compat import array_namespace, is_torch_array
 
 from .._memory import check_memory
+from .._validation import is_one_of
 
 # Below this variance, in units of the kernel's own or the data's, rows are too close
 # together in some direction to tell a slope: a hundredth of the window's width.
@@ -42,6 +43,13 @@ class LocalSolution(NamedTuple):
     mean: Any  # (n, P - 1) of the terms
     covariance: Any  # (n, P - 1, P - 1) of the terms, ridge included
     ridge: Any  # (n,)
+
+
+def check_degree(degree):
+    """Degree of local polynomials as an int."""
+    if not is_one_of(degree, 0, 1, 2):
+        raise ValueError(f"degree={degree!r} is not valid: pass 0, 1 or 2.")
+    return int(degree)
 
 
 class Basis:

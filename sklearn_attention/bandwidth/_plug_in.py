@@ -145,6 +145,8 @@ def plug_in_bandwidth(x, y, kernel, sample_weight=None, *, random_state=0):
     0.033
     """
     _check_kernel(kernel)
+    if not is_partitioned(x) and np.ndim(x) == 0:
+        raise ValueError(f"x={x!r} has no rows: pass an array of shape (n_samples,).")
     if are_sampled(x):
         n_samples, tables = len(x), (x, y, sample_weight)
         if not is_partitioned(*tables):
@@ -156,6 +158,11 @@ def plug_in_bandwidth(x, y, kernel, sample_weight=None, *, random_state=0):
     places = _trimmed(_places(*rows))
     _check_places(places)
     extent = float(np.ptp(rows[0]))
+    if extent < np.finfo(np.float64).tiny:
+        raise ValueError(
+            f"X has an extent of {extent:.3g}, too small for a bandwidth: multiply it by a "
+            "large number."
+        )
     rounding = 16 * _EPS * np.abs(rows[1]).max()
     if _distance_from_line(places) <= rounding:
         return canonical_ratio(kernel) * extent

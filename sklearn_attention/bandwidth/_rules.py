@@ -2,9 +2,13 @@
 
 from dataclasses import dataclass
 
+import numpy as np
+from sklearn.utils import check_array
+
 from .._columns import Columns
+from .._partitions import is_partitioned
 from .._spread import feature_deviation, whole_spread
-from .._validation import check_choice
+from .._validation import check_choice, check_key_weights
 from ._criteria import SMOOTHER_CRITERIA
 from ._density_search import CRITERIA, DensitySearch
 from ._neighbors import NeighborSearch
@@ -74,6 +78,10 @@ def rule_bandwidth(X, kernel, rule="scott", sample_weight=None, *, columns=None)
     array([0.847, 0.287])
     """
     check_choice("rule", rule, _FACTORS)
+    if not (is_partitioned(X) or (isinstance(X, np.ndarray) and X.ndim == 2 and len(X))):
+        X = check_array(X, dtype=(np.float64, np.float32))
+    if not is_partitioned(X, sample_weight):
+        sample_weight = check_key_weights(sample_weight, X)
     columns = columns or Columns.numbers(X.shape[1])
     bandwidth, numeric = rate_lambdas(len(X), columns, sample_weight), columns.numeric
     if numeric:

@@ -28,6 +28,8 @@ MANY_ROWS = 10_000_000
 # row is predicted by its nearest neighbour, and ends where all rows weigh alike, at this
 # many times the extent of the data.
 _LOWEST, _HIGHEST = 0.2, 3.0
+# Nor does it start below this share of the extent, whose square would vanish.
+_LEAST = 1e-150
 # For a density it starts at this share of the width of most of the data at least, and ends as
 # if the extent were so many times that width at most: what lies further out are outliers.
 _NARROWEST, _LARGEST_EXTENT = 1e-6, 20.0
@@ -388,7 +390,7 @@ def search_range(Z, ratio, *, of_density=False):
         share = _LOWEST if len(places) > len(Z) / 2 else 1.0
         width = np.subtract(*np.quantile(Z, [0.9, 0.1])) or extent
         floor, extent = _NARROWEST * width, min(extent, _LARGEST_EXTENT * width)
-    low = max(share * ratio * np.quantile(gaps, 0.25), floor)
+    low = max(share * ratio * np.quantile(gaps, 0.25), floor, _LEAST * ratio * extent)
     return low, _HIGHEST * ratio * extent
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from .._columns import Columns
-from .._validation import check_positive
+from .._validation import check_positive, is_one_of
 from ._checks import fill_features, fill_values, is_integer, refuse_time, warn_of_flags
 from ._features import (
     index_of_rows,
@@ -53,7 +53,7 @@ def read_given(forecaster, X, y):
 def without_gaps(forecaster, table, rows, what):
     """A table to learn from, of what :func:`read_given` returns."""
     options = {"missing": forecaster.missing, "season_length": 1, "what": what}
-    if forecaster.missing == "seasonal":
+    if is_one_of(forecaster.missing, "seasonal"):
         # Seasons have to be known before gaps are filled by them.
         line = fill_values(table, **options | {"missing": "interpolate"})
         options["season_length"] = season_of(line, forecaster.season_length)

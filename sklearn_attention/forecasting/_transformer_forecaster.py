@@ -9,7 +9,7 @@ from sklearn.base import is_regressor
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from .._validation import check_choice
+from .._validation import check_choice, is_one_of
 from ..training._architecture import check_series_parts
 from ..training._fit_network import FittedNetwork, NetworkParameters
 from ..training._report import reported_task
@@ -414,7 +414,7 @@ class TransformerForecaster(NetworkParameters, Forecaster):
 
     def _check_parameters(self):
         _check_candidates(self.candidates)
-        if self.calendar not in ("auto", False):
+        if not is_one_of(self.calendar, "auto", False):
             raise ValueError(f"calendar={self.calendar!r} is not valid: pass 'auto' or False.")
         _check_log(self.log)
         settings = NETWORK.settings(self)
@@ -456,5 +456,5 @@ def _check_candidates(candidates):
 
 
 def _check_log(log):
-    if log not in (True, False, "auto"):
+    if not is_one_of(log, True, False, "auto"):
         raise ValueError(f"log={log!r} is not valid: pass True, False or 'auto'.")

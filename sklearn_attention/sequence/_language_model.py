@@ -4,7 +4,7 @@ import numpy as np
 from sklearn.callback import with_callbacks
 
 from .._base import keeps_state_on_failure
-from .._validation import check_choice, check_positive
+from .._validation import check_choice, check_positive, is_one_of
 from ..text import Vocabulary, learn_vocabulary
 from ..text._check import check_sequences
 from ..text._learn import TOKENIZERS
@@ -286,7 +286,7 @@ class TransformerLanguageModel(TokenPredictor):
         """Settings of the network; ValueError unless all parameters are valid."""
         check_choice("tokenizer", self.tokenizer, TOKENIZERS)
         check_positive("max_length", self.max_length, integer=True)
-        if self.baseline not in (True, False, "auto"):
+        if not is_one_of(self.baseline, True, False, "auto"):
             raise ValueError(
                 f"baseline={self.baseline!r} is not valid: pass True, False or 'auto'."
             )

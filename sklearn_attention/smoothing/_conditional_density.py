@@ -19,6 +19,7 @@ from .._validation import (
     check_positive,
     check_probabilities,
     check_thresholds,
+    is_one_of,
 )
 from ..attention._average import attend
 from ..attention._sums import EMPTY_POLICIES
@@ -226,7 +227,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         """
         for name in ("likelihood_score_", "line_bandwidth_", "line_kernel_", "residuals_"):
             vars(self).pop(name, None)
-        if self.degree not in (0, 1) or isinstance(self.degree, bool):
+        if not is_one_of(self.degree, 0, 1) or isinstance(self.degree, bool):
             raise ValueError(f"degree={self.degree!r} is not valid: pass 0 or 1.")
         check_choice("empty", self.empty, EMPTY_POLICIES)
         self.target_kernel_ = check_density_kernel("target_kernel", self.target_kernel)
@@ -273,7 +274,9 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         log_density : ndarray of shape (n_queries,)
             -inf where the density is 0.
         """
+        check_numeric_target(y)
         X, y = self._read_rows(X, np.float64, y=y, y_numeric=True)
+        y = y.astype(np.float64, copy=False)
         y = y - self._centers(X)
         log_density, others = np.empty(len(X)), np.arange(len(X))
         if self.kernel_.signed is False:

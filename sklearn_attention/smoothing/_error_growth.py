@@ -119,7 +119,9 @@ def _rates(smoother, rows, usual):
     if not far.any():
         return nothing
     beyond, sided, squares = beyond[far], sided[far], squares[far]
-    growth = (squares - 1) / beyond[:, None] ** 2
+    # Beside rows that are as far away as numbers go, growth may be beyond all numbers.
+    with np.errstate(over="ignore"):
+        growth = (squares - 1) / beyond[:, None] ** 2
     levels = [_SHARE]
     rates = [
         [weighted_quantiles(own, weights[None], levels)[0, 0] for own in growth.T]

@@ -244,6 +244,8 @@ class SmootherRegressor(RegressorMixin, UncertaintyMixin, KernelSmoother):
 
 def _as_values(y, dtype):
     """Targets in the precision of the features, which must be able to hold them."""
+    if y.dtype.kind == "U":  # numbers, by check_numeric_target
+        y = y.astype(np.float64)
     if y.dtype != dtype:
         (largest,) = in_memory(np.abs(y).max())
         if largest > np.finfo(dtype).max:

@@ -29,8 +29,12 @@ def learn_byte_pairs(texts, n_tokens):
     model.decoder = library.decoders.ByteLevel()
     # None of our special tokens is known to the library: a text that contains their names
     # must not be taken for them.
+    # The library takes memory for all tokens at once; each but the bytes joins two in a text.
+    most = BYTES + sum(len(text.encode()) for text in texts)
     trainer = library.trainers.BpeTrainer(
-        vocab_size=n_tokens, initial_alphabet=sorted(byte_level.alphabet()), show_progress=False
+        vocab_size=min(n_tokens, most),
+        initial_alphabet=sorted(byte_level.alphabet()),
+        show_progress=False,
     )
     model.train_from_iterator(texts, trainer)
     return model.to_str()

@@ -1,5 +1,6 @@
 """Which tokens there are, learned from sequences."""
 
+import numbers
 from collections import Counter
 from itertools import chain
 
@@ -62,6 +63,8 @@ def learn_vocabulary(tokenizer, sequences, *, max_tokens=None, min_count=1):
     if max_tokens is not None:
         fewest = len(SPECIAL_TOKENS) + (BYTES if tokenizer == "byte_pairs" else 1)
         max_tokens = check_positive("max_tokens", max_tokens, integer=True, minimum=fewest)
+    if not isinstance(min_count, numbers.Real):
+        raise ValueError(f"min_count={min_count!r} is not valid: pass an integer, 1 or more.")
     kind, sequences = check_sequences("sequences", sequences)
     needed = "ids" if tokenizer == "ids" else "text"
     if kind != needed:

@@ -1,5 +1,7 @@
 """Sequences of different lengths in one array."""
 
+import numbers
+
 import numpy as np
 
 from ._special import PADDING
@@ -36,9 +38,14 @@ def pad(sequences, *, length=None):
     >>> real.sum(axis=1)
     array([3, 1])
     """
-    lengths = np.array([len(sequence) for sequence in sequences], dtype=np.int64)
+    try:
+        lengths = np.array([len(sequence) for sequence in sequences], dtype=np.int64)
+    except TypeError:
+        raise ValueError("sequences is no list of lists of ids: pass [[5, 6], [7]].") from None
     longest = int(lengths.max(initial=0))
     length = longest if length is None else length
+    if not isinstance(length, numbers.Integral):
+        raise ValueError(f"length={length!r} is not valid: pass an integer, or None.")
     if longest > length:
         raise ValueError(
             f"length={length!r} is too short for a sequence of {longest} tokens: pass at "

@@ -2,7 +2,7 @@
 
 from sklearn.base import BaseEstimator
 
-from .._validation import check_choice, check_in_interval, check_positive
+from .._validation import check_choice, check_in_interval, check_positive, is_one_of
 from ..kernels._base import as_kernel
 
 NORMS, ACTIVATIONS = ("lecture", "post", "pre"), ("gelu", "relu")
@@ -98,17 +98,17 @@ def transformer_shape(
         hidden = check_positive(part("d_feedforward"), hidden, integer=True)
     if appended is not None:
         appended = check_positive(part("d_position"), appended, integer=True)
-    if architecture.positions != "auto":
+    if not is_one_of(architecture.positions, "auto"):
         positions = architecture.positions
         if positions is not None:
             check_choice(part("positions"), positions, ("auto", *POSITIONS))
     if not ordered:
         positions = appended = None
-    if architecture.activation != "auto":
+    if not is_one_of(architecture.activation, "auto"):
         check_choice(part("activation"), architecture.activation, ("auto", *ACTIVATIONS))
         activation = architecture.activation
     check_choice(part("norm"), architecture.norm, NORMS)
-    as_kernel(architecture.attention_kernel)
+    _check_kernel(architecture.attention_kernel)
     _check_widths(shape["d_model"], shape["n_heads"], positions, appended)
     return shape | {
         "d_feedforward": hidden or widening * shape["d_model"],
@@ -121,9 +121,16 @@ def transformer_shape(
     }
 
 
+def _check_kernel(kernel):
+    try:
+        as_kernel(kernel)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"architecture.attention_kernel is no kernel: {error}") from None
+
+
 def check_series_parts(architecture):
     """Raise ValueError unless the parts that are for forecasters are valid."""
-    if architecture.patch_length != "auto":
+    if not is_one_of(architecture.patch_length, "auto"):
         check_positive("architecture.patch_length", architecture.patch_length, integer=True)
     if architecture.instance_norm is not None:
         check_choice("architecture.instance_norm", architecture.instance_norm, _CENTERS)

@@ -4,7 +4,9 @@ import dataclasses
 import hashlib
 import io
 import os
+import pickle
 import secrets
+import struct
 import warnings
 from pathlib import Path
 
@@ -15,6 +17,11 @@ import torch
 _HEAD = b"sklearn-attention checkpoint 2\n"
 _DIGEST = hashlib.sha256
 _PARTS = "fingerprint", "ended", "state"
+# What torch raises about content that it did not write.
+_UNREADABLE = (
+    pickle.UnpicklingError, struct.error, EOFError, RuntimeError, ValueError, LookupError,
+    TypeError, AttributeError, AssertionError, OverflowError,
+)  # fmt: skip
 
 
 class Checkpoint:
@@ -61,11 +68,15 @@ class Checkpoint:
         try:
             saved = torch.load(io.BytesIO(payload), map_location="cpu", weights_only=True)
             theirs, ended, state = (saved[name] for name in _PARTS)
-        except Exception as error:
-            # Somebody else wrote it: there is no telling what it makes torch raise.
+        except _UNREADABLE as error:
             raise self.refused("has other content") from error
+        own = self._fingerprint
+        if not (isinstance(theirs, dict) and theirs.keys() == own.keys()):
+            raise self.refused("has other content")
         different = [
-            name for name, value in self._fingerprint.items() if theirs.get(name) != value
+            name
+            for name, value in own.items()
+            if type(theirs[name]) is not type(value) or theirs[name] != value
         ]
         if not different:
             return state
@@ -112,6 +123,21 @@ class Checkpoint:
         except BaseException:
             unfinished.unlink(missing_ok=True)
             raise
+
+
+def same_layout(value, pattern):
+    """Whether two states have the same keys, lengths, shapes and types throughout."""
+    if type(value) is not type(pattern):
+        return False
+    if isinstance(pattern, dict):
+        return value.keys() == pattern.keys() and all(
+            same_layout(value[key], part) for key, part in pattern.items()
+        )
+    if isinstance(pattern, list | tuple):
+        return len(value) == len(pattern) and all(map(same_layout, value, pattern))
+    if isinstance(pattern, torch.Tensor):
+        return value.shape == pattern.shape and value.dtype == pattern.dtype
+    return True
 
 
 def fingerprint(module, plan, **others):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.utils import check_random_state
 
-from .._validation import check_flag
+from .._validation import check_flag, is_one_of
 from ._architecture import Architecture, transformer_shape
 from ._plan import batch_sizes
 from ._training import Training
@@ -57,7 +57,7 @@ class NetworkDefaults:
             )
         for own, default in kind().get_params(deep=False).items():
             value = getattr(part, own)
-            if own in self.foreign and value is not default and value != default:
+            if own in self.foreign and value is not default and not is_one_of(value, default):
                 raise ValueError(
                     f"{name}.{own}={value!r} has no meaning for {type(estimator).__name__}: "
                     "leave it out."

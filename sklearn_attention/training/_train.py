@@ -1,6 +1,7 @@
 """The training loop: any module, on rows held in memory."""
 
 import contextlib
+import copy
 import dataclasses
 import math
 import numbers
@@ -12,7 +13,7 @@ import torch
 from ..attention._threads import torch_threads
 from ..nn._random import draw_from
 from ._bfloat16 import computes_bfloat16
-from ._checkpoint import Checkpoint, fingerprint
+from ._checkpoint import Checkpoint, fingerprint, same_layout
 from ._history import History
 from ._optimizer import decay_penalty, make_optimizers
 from ._order import shuffled_batches
@@ -137,6 +138,8 @@ def train(
         file = Checkpoint(checkpoint, run.fingerprint(str(checkpoint_key)))
         saved = file.load()
         if saved is not None:
+            if not run.fits(saved):
+                raise file.refused("has other content")
             broken = run.not_finite(saved["last"], saved["best"])
             if broken is not None:
                 raise file.refused(f"holds a {broken!r} that is not finite")
@@ -216,6 +219,67 @@ class _Run:
         self.history = History(**state["history"])
         if self._keeps_state:
             self.validation_loss.load_state_dict(state["validation"])
+
+    def fits(self, state):
+        """Whether a state, of which nothing is known, is one of this training."""
+        own = self.state_dict()
+        if not isinstance(state, dict) or state.keys() != own.keys():
+            return False
+        weights = [state["last"], *([] if state["best"] is None else [state["best"]])]
+        whole = ("shuffler", "random")
+        return (
+            all(same_layout(given, self.last) for given in weights)
+            and all(same_layout(state[part], own[part]) for part in whole)
+            and self._fits_history(state["history"])
+            and self._fit_optimizers(state["optimizers"])
+            and getattr(state["validation"], "keys", set)() == (own["validation"] or {}).keys()
+        )
+
+    def _fits_history(self, given):
+        own = dataclasses.asdict(self.history)
+        if not isinstance(given, dict) or given.keys() != own.keys():
+            return False
+        lists = [part for name, part in given.items() if isinstance(own[name], list)]
+        if not all(isinstance(part, list) for part in lists):
+            return False
+        n_epochs, (best, stopped) = len(lists[0]), (given["best_epoch"], given["stopped"])
+        judged = 0 if self.validation_loss is None else n_epochs
+        sizes = self.sizes[:n_epochs]
+        return (
+            all(type(number) in (float, int) for part in lists for number in part)
+            and [len(part) for part in lists] == [n_epochs, judged, n_epochs, n_epochs]
+            and n_epochs == len(sizes)
+            and type(given["n_steps"]) is int
+            and given["n_steps"] == sum(map(len, sizes))
+            and (best is None or (type(best) is int and 0 <= best < judged))
+            and (stopped is None or isinstance(stopped, str))
+        )
+
+    def _fit_optimizers(self, given):
+        """Whether states have the layout that optimizers have after a step."""
+        module = copy.deepcopy(self.module)
+        optimizers = make_optimizers(self.plan, module)
+        if not isinstance(given, list) or len(given) != len(optimizers):
+            return False
+        for parameter in module.parameters():
+            parameter.grad = torch.zeros_like(parameter)
+        grows = self.plan.optimizer == "lbfgs"
+        for state, optimizer in zip(given, optimizers, strict=True):
+            if not grows:
+                optimizer.step()
+            own = optimizer.state_dict()
+            if not (isinstance(state, dict) and state.keys() == own.keys()):
+                return False
+            states, known = state["state"], own["state"]
+            if not (
+                isinstance(states, dict)
+                and same_layout(state["param_groups"], own["param_groups"])
+                # Parameters that no loss depends on have none.
+                and (grows or states.keys() <= known.keys())
+                and (grows or all(same_layout(states[key], known[key]) for key in states))
+            ):
+                return False
+        return True
 
     def not_finite(self, *states):
         """Name of a parameter that is not finite in a state of the module, or None."""

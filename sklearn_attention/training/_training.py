@@ -1,10 +1,10 @@
 """Training of a network, besides what people tune first."""
 
-import math
+import numbers
 
 from sklearn.base import BaseEstimator
 
-from .._validation import check_in_open_interval
+from .._validation import check_in_open_interval, is_one_of
 from ._plan import Plan
 
 # "auto": so many steps, in no more epochs than this.
@@ -132,23 +132,25 @@ class Training(BaseEstimator):
         ValueError
             If a parameter is not valid.
         """
-        if batch_size == "auto":
+        if is_one_of(batch_size, "auto"):
             batch_size = max(min(n_samples // _BATCHES, largest_batch), _SMALLEST_BATCH)
-        if max_epochs == "auto" and self.max_steps is not None:
+        if is_one_of(max_epochs, "auto") and self.max_steps is not None:
             max_epochs = None
-        elif max_epochs == "auto":
+        elif is_one_of(max_epochs, "auto"):
             most = max(batch_size) if isinstance(batch_size, tuple | list) else batch_size
-            epochs = math.ceil(_STEPS * most / n_samples) if isinstance(most, int) else 1
+            epochs = -(-_STEPS * most // n_samples) if isinstance(most, int) else 1
             max_epochs = min(max(epochs, fewest_epochs), _MOST_EPOCHS)
-        if not isinstance(self.verbose, bool) and self.verbose != "auto":
+        if not isinstance(self.verbose, bool) and not is_one_of(self.verbose, "auto"):
             raise ValueError(
                 f"training.verbose={self.verbose!r} is not valid: pass True, False or 'auto'."
             )
         names = "optimizer", "schedule", "warm_up", "weight_decay", "clip_norm", "max_steps"
         options = {name: getattr(self, name) for name in (*names, "patience", "autocast")}
-        options |= {"optimizer": optimizer} if self.optimizer == "auto" else {}
-        if self.patience == "auto":
-            options["patience"] = max((max_epochs or _MOST_EPOCHS) // 4, _LEAST_PATIENCE)
+        options |= {"optimizer": optimizer} if is_one_of(self.optimizer, "auto") else {}
+        if is_one_of(self.patience, "auto"):
+            # One that is not valid is refused by the plan.
+            epochs = max_epochs if isinstance(max_epochs, numbers.Integral) else _MOST_EPOCHS
+            options["patience"] = max(epochs // 4, _LEAST_PATIENCE)
         return Plan(
             learning_rate=learning_rate, batch_size=batch_size, max_epochs=max_epochs, **options
         )
@@ -170,7 +172,7 @@ class Training(BaseEstimator):
             If it is not valid, or does not suit the patience.
         """
         share = self.validation_fraction
-        if share == "auto":
+        if is_one_of(share, "auto"):
             enough = n_samples >= _FEWEST
             share = max(_HELD_OUT, _FEWEST_HELD_OUT / n_samples) if enough else None
         elif share is not None:
@@ -180,7 +182,7 @@ class Training(BaseEstimator):
                     f"training.validation_fraction={share!r} leaves nothing to learn from: "
                     "pass more than one, or None."
                 )
-        if share is None and self.patience not in (None, "auto"):
+        if share is None and not is_one_of(self.patience, None, "auto"):
             raise ValueError(
                 f"training.patience={self.patience!r} needs something held out, but "
                 f"training.validation_fraction={self.validation_fraction!r} holds out none of "

@@ -7,7 +7,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._base import AttentionEstimator
 from .._columns import Columns
-from .._validation import check_choice, check_positive
+from .._validation import check_choice, check_positive, is_one_of
 from ..text._learn import TOKENIZERS
 from ..training._architecture import check_series_parts
 from ..training._fit_network import FittedNetwork, NetworkParameters, fit_network
@@ -253,7 +253,7 @@ class TransformerEstimator(
         check_choice("tokens", self.tokens, ("auto", *FORMS))
         check_choice("tokenizer", self.tokenizer, TOKENIZERS)
         check_choice("pooling", self.pooling, ("auto", *POOLINGS))
-        if self.baseline not in (True, False, "auto"):
+        if not is_one_of(self.baseline, True, False, "auto"):
             raise ValueError(
                 f"baseline={self.baseline!r} is not valid: pass True, False or 'auto'."
             )

@@ -427,6 +427,7 @@ class TestBadInput:
             ({"queries": np.ones(3)}, r"queries must have shape .*reshape"),
             ({"queries": np.ones((2, 5))}, r"queries have 5 features but keys have 2"),
             ({"keys": np.empty((0, 2)), "values": np.empty(0)}, r"keys has 0 rows"),
+            ({"keys": np.ones((4, 0))}, r"keys has shape \(4, 0\), without any feature"),
             ({"keys": np.full((4, 2), np.nan)}, r"keys contains NaN: impute"),
             ({"queries": np.full((3, 2), np.inf)}, r"queries contains infinity"),
             ({"values": np.ones(3)}, r"values must have shape \(4,\)"),

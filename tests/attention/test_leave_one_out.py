@@ -1,6 +1,7 @@
 """Rows predicted from all others, against one refit for each row."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from slow_local import slow_fit
@@ -522,3 +523,69 @@ def test_rows_without_neighbours_in_single_precision(empty):
         LeaveOneOut(X, values, kernel, **options).scores([0.5, 3.0], single=True),
     ):
         np.testing.assert_allclose(found, expected, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        lambda X, y, w: (pd.DataFrame(X, columns=["a", "b"]), pd.Series(y), pd.Series(w)),
+        lambda X, y, w: (X.tolist(), y.tolist(), w.tolist()),
+        lambda X, y, w: map(torch.tensor, (X, y, w)),
+        lambda X, y, w: (np.ma.array(X), np.asfortranarray(y), w.astype(object)),
+    ],
+    ids=["frame", "lists", "tensors", "others"],
+)
+def test_forms_of_tables(form):
+    X, values = make_data(p=1)
+    given = X, values[:, 0], np.arange(40) / 20
+    expected, found = (
+        LeaveOneOut(keys, targets, "gaussian", sample_weight=weights).predictions().left_out
+        for keys, targets, weights in (given, form(*given))
+    )
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"X": np.zeros(40)}, r"X must have shape \(n_samples, n_features\), got \(40,\)"),
+        ({"X": np.zeros((40, 0))}, r"X has shape \(40, 0\), without any feature"),
+        ({"X": np.zeros((0, 2))}, "X has 0 rows"),
+        ({"X": np.zeros((40, 2)) + 1j}, "X is not numeric"),
+        ({"values": np.zeros(30)}, "values must have shape"),
+        ({"sample_weight": np.ones(5)}, r"sample_weight must have shape \(40,\)"),
+        ({"sample_weight": np.full(40, np.nan)}, "sample_weight contains NaN"),
+        ({"sample_weight": -np.ones(40)}, "sample_weight has a negative value"),
+        ({"sample_weight": "heavy"}, "sample_weight is not numeric"),
+        ({"gap": -1}, "gap=-1 is not valid: pass an integer that is not negative"),
+        ({"gap": 1.5}, "gap=1.5 is not valid"),
+        ({"rows": [40]}, r"rows=\[40\] is not valid: pass positions of rows, from 0 to 39"),
+        ({"rows": [-1]}, r"rows=\[-1\] is not valid"),
+        ({"rows": np.ones(40, bool)}, r"(?s)rows=array\(.* is not valid"),
+        ({"rows": [[0], [1, 2]]}, "rows=.* is not valid"),
+        ({"rows": np.arange(0)}, "rows has no row of positive weight"),
+        ({"degree": 3}, "degree=3 is not valid: pass 0, 1 or 2"),
+        ({"empty": "none"}, "empty='none' is unknown"),
+        ({"algorithm": "fast"}, "algorithm='fast' is unknown"),
+    ],
+)
+def test_what_does_not_fit_is_named(wrong, message):
+    X, values = make_data()
+    with pytest.raises(ValueError, match=message):
+        LeaveOneOut(**{"X": X, "values": values, "kernel": "gaussian"} | wrong)
+
+
+@pytest.mark.parametrize("scales", [1.0, [], [0.0], [-1.0], [np.nan], ["a"], np.ones((2, 5))])
+def test_scales_that_do_not_fit_are_named(scales):
+    with pytest.raises(
+        ValueError, match=r"(?s)scales=.* is not valid: pass numbers greater than 0"
+    ):
+        LeaveOneOut(*make_data(), "gaussian").scores(scales)
+
+
+@pytest.mark.parametrize("scale", [0.0, -1.0, None, [], np.ones(5), np.ones((40, 40))])
+def test_a_scale_that_does_not_fit_is_named(scale):
+    with pytest.raises(
+        ValueError, match=r"(?s)scale=.* is not valid: pass a number greater than 0"
+    ):
+        LeaveOneOut(*make_data(), "gaussian").predictions(scale)

@@ -349,6 +349,21 @@ def test_signed_kernels_are_refused(kernel):
         local_rows(queries, keys, values, kernel, degree=1)
 
 
+@pytest.mark.parametrize(
+    "keys", [[0.0, 1.0], np.arange(2.0), np.zeros((2, 2, 1))], ids=["list", "array", "3-D"]
+)
+def test_keys_that_are_no_rows(keys):
+    with pytest.raises(
+        ValueError, match=r"keys must have shape \(n_keys, n_features\), got \(2"
+    ):
+        attend_local([[0.0]], keys, [0.0, 1.0])
+
+
+def test_keys_without_features():
+    with pytest.raises(ValueError, match=r"keys has shape \(2, 0\), without any feature"):
+        attend_local([[0.0]], np.zeros((2, 0)), [0.0, 1.0])
+
+
 @pytest.mark.parametrize("degree", [0, 3, 1.5, "1", None])
 def test_degrees_that_are_not_valid(degree):
     with pytest.raises(ValueError, match=r"degree=.* is not valid: pass 1 or 2"):

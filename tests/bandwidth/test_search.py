@@ -154,3 +154,11 @@ def test_doubts_are_warnings_of_the_fit_but_not_of_the_function():
     assert len(select_bandwidth(X, y[:, None], Gaussian()).doubts) == 1
     with pytest.warns(UserWarning, match="no dependence on X was found"):
         NadarayaWatsonRegressor(bandwidth="loo").fit(X, y)
+
+
+@pytest.mark.parametrize("n_features", [1, 2])
+def test_a_range_beside_which_all_distances_vanish(n_features):
+    Z = np.repeat(np.append(np.linspace(0, 1e-300, 20), 1.0)[:, None], n_features, axis=1)
+    low, high = search_range(Z, 1.0)
+    assert 0 < low <= 1e-150 * high
+    assert (low / high) ** 2 > 0

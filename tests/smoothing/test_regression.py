@@ -1,6 +1,7 @@
 """What regressors know of their training rows, and slopes: against models fitted again."""
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -149,3 +150,35 @@ class TestGradient:
                 ask()
         slope = LocalPolynomialRegressor(bandwidth=AdaptiveBandwidth(9)).fit(*data)
         assert slope.predict_gradient(data[0]).shape == (40, 2)
+
+
+FAR_APART = {
+    "subnormal": np.full((5, 2), 5e-324),
+    "huge": np.full((5, 2), 1e300),
+    "both": np.array([[1e300, 5e-324], [-1e300, 1e-310], [0.0, 0.0]]),
+}
+
+
+@pytest.mark.parametrize(
+    "bandwidth", ["silverman", 0.5, pytest.param("penalized-loo", marks=pytest.mark.slow)]
+)
+@pytest.mark.parametrize("rows", FAR_APART.values(), ids=FAR_APART)
+@pytest.mark.parametrize("estimator", [NadarayaWatsonRegressor, LocalPolynomialRegressor])
+@pytest.mark.filterwarnings("ignore:bandwidth='penalized-loo' ended where:UserWarning")
+def test_partial_fit_of_rows_that_are_far_apart(estimator, rows, bandwidth):
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    model = estimator(bandwidth=bandwidth).fit(X, X[:, 0])
+    before = vars(model).copy()
+    try:
+        model.partial_fit(rows, np.arange(len(rows)))
+    except ValueError as error:
+        refused = str(error)
+    else:
+        whole = estimator(bandwidth=bandwidth)
+        whole.fit(np.vstack([X, rows]), np.append(X[:, 0], np.arange(len(rows))))
+        predicted = model.predict(np.vstack([X, rows]))
+        assert np.isfinite(predicted).all()
+        np.testing.assert_array_equal(predicted, whole.predict(np.vstack([X, rows])))
+        return
+    assert re.search("overflow|too small for a bandwidth", refused)
+    assert vars(model) == before

@@ -1,12 +1,16 @@
 """Damaged and foreign checkpoints, and writes that do not end."""
 
 import builtins
+import copy
 import errno
+import functools
 import hashlib
 import io
 import os
 import random
+import re
 import signal
+import warnings
 
 import pytest
 import torch
@@ -114,6 +118,58 @@ def test_every_damage_of_many_is_noticed(task, path, seed):
 def test_foreign_files_are_named(task, path, content, problem):
     path.write_bytes(content)
     assert_refused(task, path, problem)
+
+
+def parts_of(content, path=()):
+    """Paths to all parts of nested content."""
+    for key in content if isinstance(content, dict) else range(len(content)):
+        yield (*path, key)
+        if isinstance(content[key], dict | list):
+            yield from parts_of(content[key], (*path, key))
+
+
+def with_part(content, path, value):
+    """A copy that has another part, or lacks it where the value is "lost"."""
+    *above, key = path
+    content = copy.deepcopy(content)
+    place = functools.reduce(lambda part, step: part[step], above, content)
+    if isinstance(value, str) and value == "lost":
+        del place[key]
+    else:
+        place[key] = value
+    return content
+
+
+OTHER = ["lost", None, 3, "text", [], {}, torch.ones(3), torch.ones(2, 2, 2)]
+
+
+def check_other_parts(task, path, paths):
+    """What is signed but has another part is refused by name, or goes on."""
+    content = torch.load(io.BytesIO(path.read_bytes()[len(HEAD) + 32 :]), weights_only=True)
+    refused = []
+    for part in paths(list(parts_of(content))):
+        for value in OTHER:
+            path.write_bytes(signed(saved(with_part(content, part, value))))
+            with warnings.catch_warnings():
+                # What differs in a value alone is another training's.
+                warnings.filterwarnings("ignore", ".*is of another training", UserWarning)
+                try:
+                    resume(task, path)
+                except ValueError as error:
+                    refused.append(str(error))
+    for message in refused:
+        assert re.search(rf"checkpoint=.*{path.name}.*: delete it", message)
+    return len(refused)
+
+
+def test_other_parts_are_refused(task, path):
+    parts = [("fingerprint",), ("state",), ("state", "optimizers"), ("state", "history")]
+    assert check_other_parts(task, path, lambda _: parts) > 25
+
+
+@pytest.mark.slow
+def test_any_other_part_is_refused(task, path):
+    assert check_other_parts(task, path, lambda parts: parts) > 300
 
 
 class Shout:

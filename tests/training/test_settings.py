@@ -1,6 +1,7 @@
 """The parameters that all networks share: architecture and training."""
 
 import inspect
+import itertools
 
 import numpy as np
 import pytest
@@ -83,6 +84,32 @@ class TestArchitecture:
         model = sklearn_attention.TransformerForecaster(training=Training(patience=2))
         with pytest.raises(ValueError, match=r"training\.patience=2 has no meaning for"):
             model.fit(np.arange(40.0))
+
+
+# Values that no parameter takes.
+_INVALID = ["bad", -1, float("nan"), [1, 2, 3], {}, b"x", np.arange(3), np.array([]), object()]
+
+
+@pytest.mark.parametrize("kind", [Training, Architecture])
+def test_every_parameter_that_is_not_valid_is_named(kind):
+    names = kind().get_params(deep=False).keys() - {"checkpoint"}
+    for name, value in itertools.product(names, _INVALID):
+        part = kind(**{name: value})  # stores it
+        model = sklearn_attention.TransformerForecaster(**{kind.__name__.lower(): part})
+        with pytest.raises((ValueError, TypeError), match=name):
+            model.fit(np.arange(40.0))
+
+
+@pytest.mark.parametrize("name", ["max_epochs", "batch_size", "learning_rate", "d_model"])
+@pytest.mark.parametrize(
+    "value",
+    ["bad", [1, 2, 3], np.arange(3), np.nan, 10**400],
+    ids=["text", "list", "array", "NaN", "beyond floats"],
+)
+def test_sizes_and_pace_that_are_not_valid_are_named(name, value):
+    model = sklearn_attention.TransformerRegressor(**{name: value})
+    with pytest.raises(ValueError, match=f"{name}=.* is not valid: pass "):
+        model.fit(np.zeros((4, 1)), np.zeros(4))
 
 
 class TestBudget:
