@@ -38,7 +38,7 @@ class AttentionEstimator(OwnInit, CallbackSupportMixin, BaseEstimator):
 
     _doc_link_module = "sklearn_attention"
     # Dataclasses in the fitted attributes, themselves, in lists or in one another. Pickles and
-    # files have their fields in a dict, so that there is no type to be trusted.
+    # files have their fields in a dict, so that no type has to be trusted.
     _held = ()
 
     def __getstate__(self):

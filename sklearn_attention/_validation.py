@@ -102,7 +102,7 @@ def check_choice(name, value, choices, other_names=None):
 
 
 def _hint(value, choices, other_names):
-    """Which of the choices is meant by an unknown name, as the start of a remedy."""
+    """Choices that an unknown name may stand for, as the start of a remedy."""
     plain = {_plain(choice): choice for choice in choices}
     meant = [known for known, names in other_names.items() if _plain(value) in names.split()]
     close = difflib.get_close_matches(_plain(value), plain, n=1)
@@ -218,7 +218,7 @@ def _joined_ranges(a, b):
 
 
 def has_validation_set(X_val, y_val):
-    """Whether a validation set was passed to ``fit``; an error if only one part of it was."""
+    """True if a validation set was passed to ``fit``; an error if only one part of it was."""
     if (X_val is None) != (y_val is None):
         given, missing = ("X_val", "y_val") if y_val is None else ("y_val", "X_val")
         raise ValueError(f"{given} was passed without {missing}: pass both, or neither.")
@@ -226,7 +226,7 @@ def has_validation_set(X_val, y_val):
 
 
 def check_numeric_target(y):
-    """Raise ValueError if regression is asked for texts that are no numbers."""
+    """Raise ValueError if targets of a regression are texts that are no numbers."""
     if is_partitioned(y):
         remedy = "make numbers of it, or, if they are classes, take a classifier"
         return check_numeric_types("y", y, remedy)

@@ -19,11 +19,10 @@ _FURTHEST_KEY = 1e152
 
 @dataclass(frozen=True)
 class Problem:
-    """Queries, keys and values of weighted sums; coordinates are in bandwidths, in float64.
+    """Queries, keys and values of weighted sums; coordinates are in bandwidths, in float64."""
 
-    Of NumPy arrays where NumPy arrays came, until somebody calls :meth:`tensors`.
-    A key of weight 0 is not there at all: it is dropped before anything is computed.
-    """
+    # NumPy arrays where these were passed, until `tensors` is called. Keys of weight 0 are
+    # dropped before anything is computed.
 
     kernel: Kernel
     queries: Any  # (n, d)
@@ -47,7 +46,7 @@ class Problem:
 
     @property
     def on_arrays(self):
-        """Whether this is a problem of NumPy arrays."""
+        """True for a problem of NumPy arrays."""
         return isinstance(self.keys, np.ndarray)
 
     @property
@@ -128,17 +127,7 @@ class Problem:
 
 
 def resolve_device(device):
-    """The torch device that ``device`` stands for; "auto" prefers CUDA.
-
-    Parameters
-    ----------
-    device : str or torch.device
-        "auto", or anything torch understands.
-
-    Returns
-    -------
-    device : torch.device
-    """
+    """The torch device that ``device`` stands for; "auto" prefers CUDA."""
     import torch
 
     if isinstance(device, str) and device == "auto":
@@ -158,10 +147,9 @@ def read(
     queries, keys, values, kernel, *, bandwidth, sample_weight=None, leave_one_out=False,
     device="auto", query_scale=None,
 ):  # fmt: skip
-    """Check everything, and express it as a :class:`Problem`.
+    """Check all arguments; return a :class:`Problem` and the keys with weight, None for all.
 
-    In NumPy arrays, unless tensors or a device were given; and the positions of the keys that
-    have weight, None if all have.
+    NumPy arrays, unless tensors or a device were passed.
     """
     kernel = as_kernel(kernel)
     given = {"queries": queries, "keys": keys}
@@ -176,7 +164,7 @@ def read(
     n_keys, n_features = keys.shape
     if queries.shape[1] != n_features:
         raise ValueError(
-            f"queries have {queries.shape[1]} features but keys have {n_features}: give "
+            f"queries have {queries.shape[1]} features but keys have {n_features}: pass "
             "both the same columns."
         )
     if n_keys == 0:
@@ -243,7 +231,7 @@ def _to_array(name, x):
             x = x.astype(np.float64)
         except (TypeError, ValueError) as error:
             raise ValueError(f"{name} is not numeric ({error}): encode it first.") from error
-    # torch wants the machine's own byte order and whole strides.
+    # torch needs the machine's own byte order and whole strides.
     return np.ascontiguousarray(x, dtype=x.dtype.newbyteorder("="))
 
 
@@ -342,7 +330,7 @@ def _check_query_scale(query_scale, queries, kernel):
         raise ValueError("query_scale has values that are not finite and greater than 0.")
     if kernel.radial_form(queries.shape[1]) is None:
         raise ValueError(
-            f"kernel={kernel!r} does not depend on the distance alone, which a scale of each "
+            f"kernel={kernel!r} does not depend only on the distance, which a scale of each "
             "query divides: choose a radial kernel such as 'gaussian'."
         )
     return scale

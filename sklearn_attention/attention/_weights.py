@@ -29,7 +29,7 @@ def attention_weights(
     empty="nearest",
     device="auto",
 ):
-    """Weights of every key in every query's average, as a matrix to look at.
+    """Weights of every key in every query's average, as a matrix.
 
     ``attention_weights(...) @ values`` is what :func:`attend` computes without ever
     holding this matrix.

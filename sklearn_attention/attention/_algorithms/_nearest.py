@@ -1,4 +1,4 @@
-"""The nearest keys, and sums over these alone; equally near keys share."""
+"""The nearest keys, and sums over these only; equally near keys share."""
 
 import math
 
@@ -14,7 +14,7 @@ AS_NEAR = 1 + 1e-14
 _ROUNDING = 1 + 1e-9
 # Features in which trees leave enough out, and pairs below which nothing but all pairs pays.
 FEATURES, FEW_PAIRS = range(1, 9), 2**22
-# Pairs of a query and a key that are looked at together.
+# Pairs of a query and a key that are compared at a time.
 _BLOCK_PAIRS = IN_MEMORY // 64
 
 

@@ -21,10 +21,9 @@ _ROUNDING = 1e-12
 class WindowSums:
     r"""Sums of a kernel :math:`\sum_k c_k |u|^k` on :math:`|u| \le 1` in linear time.
 
-    About the middle of the keys in a cell, which is about one bandwidth wide, positions have
-    powers whose running sums tell those of any range of keys within; a polynomial about the
-    query is one about that middle with other coefficients. Of a :class:`Line` whose kernel has
-    a `polynomial`.
+    Within a cell, about one bandwidth wide, running sums of powers about its middle give those
+    of any range of keys. A polynomial about the query is one about that middle with other
+    coefficients.
     """
 
     def __init__(self, line):
@@ -132,11 +131,9 @@ class WindowSums:
 
 
 def window(x, queries, reach, *, exact=False):
-    """Ranges of sorted keys within reach of each query: the first, and the one behind the last.
-
-    Where `exact`, a key at the very end is in just where ``|x - q| / reach <= 1`` says so,
-    which matters to a kernel that jumps there.
-    """
+    """Ranges of sorted keys within reach of each query: first key, and one past the last."""
+    # Where `exact`, a key at the border is in if and only if ``|x - q| / reach <= 1``, which
+    # matters to a kernel that jumps there.
     bottom, top = queries - reach, queries + reach
     if exact:
         for end, way in ((bottom, -np.inf), (top, np.inf)):
