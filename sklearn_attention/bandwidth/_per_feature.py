@@ -158,7 +158,7 @@ class _Descents:
     def _starts_by_gaussian(self):
         """Of compact kernels, whose derivatives are blind to rows beyond their edge.
 
-        Those of a step see nothing at all: a Gaussian finds the way.
+        Those of a step are 0 throughout, so a search with a Gaussian comes first.
         """
         space, rows = self.space, self.rows
         trials = Trials(self.criterion, rows)

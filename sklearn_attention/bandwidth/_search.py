@@ -112,7 +112,7 @@ class Rows:
 
     @property
     def many_scales(self):
-        """Whether a search has a bandwidth for each feature, or lambdas beside one factor."""
+        """True if a search has a bandwidth for each feature, or lambdas beside one factor."""
         return bool(self.per_feature or self.columns.categorical)
 
     @property
@@ -179,11 +179,10 @@ class _Ended(Exception):
 
 
 class Trials:
-    """Candidates of a search: the best so far, and `observe`, which may end the search.
+    """Candidates of a search: the best so far, and `observe`, which may end the search."""
 
-    ``with trials:`` goes on behind the block where the search is ended, and raises an error
-    where no candidate was finite.
-    """
+    # `with trials:` continues after the block where the search is ended, and raises an error
+    # where no candidate was finite.
 
     def __init__(self, name, rows, observe=None):
         self._name, self._rows, self._observe = name, rows, observe
@@ -195,7 +194,7 @@ class Trials:
             self.best, self.value, self._tie = candidate, value, tie
 
     def report(self, *trial, **attributes):
-        """Let `observe` know of a trial, and end the search if it wishes."""
+        """Report a trial to `observe`, and end the search if that returns True."""
         if self._observe is not None and self._observe(*trial, **attributes):
             raise _Ended
 
@@ -252,11 +251,9 @@ class Sample:
         return None if most >= len(self) else draw_rows(len(self), most, self.random_state)
 
     def carry(self, bandwidth, columns, *, decreasing=True):
-        """A bandwidth of these rows for all rows, by the rate at which the best ones shrink.
-
-        Of d numbers that is n^(-1/(d+4)), and for lambdas its square. Where the kernel does not
-        decrease with the distance, a bandwidth is no size of a neighbourhood, and stays.
-        """
+        """A bandwidth of these rows for all rows, by the rate at which the best ones shrink."""
+        # With d numbers that is n^(-1/(d+4)), for lambdas its square. Where the kernel does not
+        # decrease with the distance, a bandwidth is no size of a neighbourhood, and stays.
         rate = self._times ** (-1 / (len(columns.numeric) + 4))
         numeric = rate if decreasing else 1.0
         return bandwidth * np.where(columns.is_numeric, numeric, rate**2)
@@ -325,7 +322,7 @@ class ValueSample(Sample):
 
 
 def are_sampled(X):
-    """Whether rows are drawn before more than the spread is computed: very many, or of Dask."""
+    """True if rows are drawn before more than the spread is computed: very many, or of Dask."""
     return is_partitioned(X) or len(X) > MANY_ROWS
 
 
@@ -362,11 +359,8 @@ def draw_rows(n_samples, n_rows, random_state):
 
 
 def search_range(Z, ratio, *, of_density=False):
-    """Smallest and largest scale worth trying, for rows in units of each feature's spread.
-
-    The floor is set by the distance between different places, so that repeated rows cannot
-    pull it to 0.
-    """
+    """Smallest and largest scale worth trying, for rows in units of each feature's spread."""
+    # The distance between distinct places sets the floor, so repeated rows do not pull it to 0.
     extent = np.linalg.norm(np.ptp(Z, axis=0))
     if extent == 0:
         return 0.5 * ratio, 2.0 * ratio
