@@ -112,10 +112,10 @@ class LiRacine(_CategoricalKernel):
 
     .. math:: K(q, k) = \lambda^{|q - k|}
 
-    With :math:`\lambda = 0` only the same category counts; with :math:`\lambda = 1` the
-    all categories count alike, so that an average ignores the column; with
-    :class:`WangVanRyzin` there is no such value. The codes must be whole numbers in the order of the
-    categories. Several columns multiply.
+    With :math:`\lambda = 0` only the same category counts; with :math:`\lambda = 1` all
+    categories count alike, so that an average ignores the column; :class:`WangVanRyzin` has no
+    such value. The codes must be whole numbers in the order of the categories. Several columns
+    multiply.
 
     Parameters
     ----------

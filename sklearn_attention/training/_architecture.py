@@ -21,10 +21,10 @@ class Architecture(BaseEstimator):
     attention_kernel : str, Kernel or callable, default="scaled_dot_product"
         How tokens are compared; see :mod:`sklearn_attention.kernels`.
     positions : {"auto", "sinusoidal", "learned", "rotary"} or None, default="auto"
-        How tokens know where they stand. "auto" is "rotary" for language models, otherwise
+        Encoding of the positions of tokens. "auto" is "rotary" for language models, otherwise
         "sinusoidal". Features of a table have no positions; None is for rows only.
     d_position : int, default=None
-        Width of positions that are appended to the tokens; None adds them instead. For rows
+        Width of positions that are appended to the tokens; None adds them. For rows
         and windows only.
     d_feedforward : int, default=None
         Width of the hidden layer of each block; None is four times `d_model`, or twice where
@@ -39,8 +39,8 @@ class Architecture(BaseEstimator):
         sequences of numbers. "auto" is 8, or a quarter of the lookback if that is less; of
         sequences, whose patches overlap by half, 16, or an eighth of their median length.
     instance_norm : {"mean", "last"} or None, default="mean"
-        For forecasters only: windows are seen relative to their mean, or last value, in units
-        of their own standard deviation. None takes level and unit of the whole series instead.
+        For forecasters only: windows are expressed relative to their mean, or last value, in
+        units of their own standard deviation. None takes level and unit of the whole series.
 
     Examples
     --------
@@ -85,11 +85,9 @@ def transformer_shape(
     widening,
     ordered,
 ):
-    """Arguments of :class:`~sklearn_attention.nn.TokenEncoder`, checked, as a dict.
-
-    `positions` and `activation` are what "auto" stands for, `widening` the width of hidden
-    layers in widths of tokens. Tokens that are not `ordered` have no positions.
-    """
+    """Arguments of :class:`~sklearn_attention.nn.TokenEncoder`, checked, as a dict."""
+    # `positions` and `activation` are the values of "auto", `widening` is the width of hidden
+    # layers in widths of tokens. Tokens that are not `ordered` have no positions.
     given = {"d_model": d_model, "n_heads": n_heads, "n_layers": n_layers}
     shape = {name: check_positive(name, given[name], integer=True) for name in given}
     part = "architecture.{}".format
