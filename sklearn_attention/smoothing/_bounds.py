@@ -40,7 +40,7 @@ def check_bounds(bounds, columns, keys):
 
 
 def _is_pair(given):
-    """Whether this is (low, high), either of them None or the lower one less."""
+    """True for (low, high), either of them None or the lower one less."""
     if not isinstance(given, (tuple, list)) or len(given) != 2:
         return False
     if not all(x is None or isinstance(x, numbers.Real) for x in given):

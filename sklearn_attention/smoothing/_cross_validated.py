@@ -1,4 +1,4 @@
-"""Kernel, bandwidth and degree chosen together, as RidgeCV chooses its penalty."""
+"""Kernel, bandwidth and degree chosen together by leave-one-out."""
 
 import numpy as np
 from scipy.stats import rankdata
@@ -21,7 +21,7 @@ class _CrossValidated(SmootherRegressor):
     _keeps_partitions = False
 
     def _candidates(self, keys, weights):
-        """Kernel, bandwidths and parameters of the candidates that differ in these alone."""
+        """Kernel, bandwidths and parameters of the candidates, which differ only in these."""
         for given in _listed("kernels", self.kernels):
             kernel = as_kernel(clone(given, safe=False))
             if self.bandwidths is None:

@@ -74,14 +74,14 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
         self.device = device
 
     def explain(self, X, k=5):
-        """Training rows that carry each prediction.
+        """Training rows of largest weight in each prediction.
 
         Parameters
         ----------
         X : array-like of shape (n_queries, n_features)
-            Where predictions are to be explained.
+            Queries whose predictions are explained.
         k : int, default=5
-            How many training rows; at most all of them.
+            Number of training rows; at most all of them.
 
         Returns
         -------
@@ -171,7 +171,7 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
             if is_partitioned(self.keys_):
                 raise ValueError(
                     "robust=True needs the error of every row, which partitions of Dask do not "
-                    "know: use robust=False, or fit rows in memory."
+                    "have: pass robust=False, or fit rows in memory."
                 )
             self.robustness_weights_ = robustness(rows, rule, kernel)
             weights = weighed(self.key_weights_, self.robustness_weights_)
@@ -205,7 +205,7 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
         if names and self.columns_.categorical:
             raise ValueError(
                 f"kernel={self.kernel!r} names columns itself, but X has categorical columns: "
-                "pass the kernel of the numeric columns alone, or X as numbers."
+                "pass only the kernel of the numeric columns, or X as numbers."
             )
         return kernel
 
@@ -230,7 +230,7 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
 
 
 def check_first_row(smoother):
-    """Refuse here what cannot predict its own first row, rather than in predict."""
+    """Raise in fit the error that a prediction of the first row would raise."""
     tables = smoother.keys, smoother.values, smoother.key_weights
     keys, values, weights = in_memory(
         *(None if x is None else x[:_CHECKED_ROWS] for x in tables)
@@ -242,6 +242,6 @@ def check_first_row(smoother):
 
 
 def valid_degree(degree):
-    """Whether there are local polynomials of this degree."""
+    """True for a degree of local polynomials."""
     whole = isinstance(degree, numbers.Integral) and not isinstance(degree, bool)
     return whole and 0 <= degree <= 2

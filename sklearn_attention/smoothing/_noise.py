@@ -80,7 +80,7 @@ def variance_around_rows(smoother, variances):
 
 
 def autoregression(series, most):
-    """Coefficients of the autoregression, with up to so many lags, that AICc likes best."""
+    """Coefficients of the autoregression of least AICc, with up to so many lags."""
     n = len(series)
     covariances = np.array([series[: n - k] @ series[k:] for k in range(most + 1)]) / n
     coefficients, variance = np.zeros(0), covariances[0]
@@ -107,5 +107,5 @@ def autocorrelation(coefficients, n):
 
 
 def _response(coefficients):
-    """What a shock leaves in the rows after it, (_MEMORY,)."""
+    """Effects of a shock on the rows after it, (_MEMORY,)."""
     return lfilter([1.0], np.append(1.0, -coefficients), np.eye(1, _MEMORY)[0])

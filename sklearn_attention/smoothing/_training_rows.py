@@ -82,7 +82,7 @@ def _in_wide_windows(smoother, rows, found, keys, options):
 
 
 def _in_partitions(smoother):
-    """Predictions of the rows, by sums that travel."""
+    """Predictions of the rows, by sums of partitions."""
     if smoother.degree:
         raise ValueError(
             f"degree={smoother.degree!r}: predictions of local polynomials for their own rows "

@@ -49,13 +49,11 @@ def _places(keys, weights):
 
 
 def widen(smoother, evaluate, needed, reach):
-    """Fields (n, ...) at queries, in windows doubled until they have the weight needed.
-
-    ``evaluate(smoother, rows)`` returns weights (n_rows, ...) of the windows of some queries,
-    and their fields. These are in between those of the last two windows, in proportion with the
-    weight that is missing, so that they are continuous in the query. No window is wider than
-    `reach` asks for, in bandwidths.
-    """
+    """Fields (n, ...) at queries, in windows doubled until they have the weight needed."""
+    # `evaluate(smoother, rows)` returns weights (n_rows, ...) of the windows of some queries,
+    # and their fields. Results lie between those of the last two windows, in proportion with
+    # the missing weight, so that they are continuous in the query. No window is wider than
+    # needed for a distance of `reach` bandwidths.
     weight, *found = evaluate(smoother, slice(None))
     rows, needed = np.arange(len(weight)), np.broadcast_to(needed, weight.shape)
     most = 2 + int(np.ceil(np.log2(np.clip(reach, 1.0, 2.0**_MOST_DOUBLINGS))))
