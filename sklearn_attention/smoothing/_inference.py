@@ -9,14 +9,13 @@ _SLACK = 1e-12
 
 
 class JackknifeIntervals:
-    r"""Jackknife+ prediction intervals, from leave-one-out errors :math:`R_i` (n, n_outputs).
+    """Jackknife+ prediction intervals, from leave-one-out errors :math:`R_i` (n, n_outputs)."""
 
-    :math:`[q^-_{\alpha} \{\hat m_{-i}(x) - s(x) R_i\}, q^+_{1 - \alpha} \{\hat m_{-i}(x) + s(x)
-    R_i\}]`. A row moves the prediction by :math:`\delta` at most. So the quantile of all
-    :math:`R_i`, which are sorted once, is off by :math:`\delta / s(x)` at most, and a row whose
-    :math:`R_i` is further than twice that from it is on a known side of the end: only the
-    others are sorted for each query.
-    """
+    # From the quantile alpha of m_without_i(x) - s(x) R_i to the quantile 1 - alpha of
+    # m_without_i(x) + s(x) R_i. A row moves the prediction by delta at most. So the quantile of
+    # all R_i, which are sorted once, is off by delta / s(x) at most, and a row whose R_i is
+    # further than twice that from it is on a known side of the end: only the others are sorted
+    # for each query.
 
     def __init__(self, errors, coverage):
         self._order = np.argsort(errors, axis=0)

@@ -11,15 +11,15 @@ _CENTERS = ("last", "mean")
 
 
 class Architecture(BaseEstimator):
-    """Parts of a transformer, besides its size.
+    """Parameters of a transformer besides its size.
 
-    A parameter of all estimators that train one, whose own parameters can be searched by names
+    A parameter of all estimators that train one. Its own parameters can be searched by names
     such as ``architecture__positions``.
 
     Parameters
     ----------
     attention_kernel : str, Kernel or callable, default="scaled_dot_product"
-        How tokens are compared; see :mod:`sklearn_attention.kernels`.
+        Similarity of tokens; see :mod:`sklearn_attention.kernels`.
     positions : {"auto", "sinusoidal", "learned", "rotary"} or None, default="auto"
         Encoding of the positions of tokens. "auto" is "rotary" for language models, otherwise
         "sinusoidal". Features of a table have no positions; None is for rows only.
@@ -30,10 +30,10 @@ class Architecture(BaseEstimator):
         Width of the hidden layer of each block; None is four times `d_model`, or twice where
         rows are encoded.
     norm : {"pre", "post", "lecture"}, default="pre"
-        Where layer normalisation stands; see :class:`~sklearn_attention.nn.EncoderBlock`.
+        Position of layer normalisation; see :class:`~sklearn_attention.nn.EncoderBlock`.
     activation : {"auto", "gelu", "relu"}, default="auto"
-        Between the two layers of the feed-forward networks. "auto" is "relu" for tokens of
-        language, otherwise "gelu".
+        Activation of the feed-forward networks. "auto" is "relu" for tokens of language,
+        otherwise "gelu".
     patch_length : int or "auto", default="auto"
         Consecutive steps of a series that make one token, for windows of forecasters and
         sequences of numbers. "auto" is 8, or a quarter of the lookback if that is less; of

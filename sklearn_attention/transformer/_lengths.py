@@ -31,6 +31,6 @@ def cut(rows, max_length, estimator):
     name = "max_length" if estimator.max_length is not None else "the longest in training,"
     warn_user(
         f"{n_longer} of {len(rows)} sequences are longer than {name} {max_length}: "
-        "of those only so many steps, the first, are seen.",
+        "only so many of their first steps are used.",
     )
     return rows.cut(max_length)

@@ -11,12 +11,11 @@ _SMALLEST = 1e-300
 
 
 class RecurrenceSums:
-    r"""Sums of a kernel :math:`\sum_k c_k |u|^k e^{-\rho |u|}` in linear time.
+    r"""Sums of a kernel :math:`\sum_k c_k |u|^k e^{-\rho |u|}` in linear time."""
 
-    From one key to the next, all keys behind recede by the same distance :math:`d`, so
-    :math:`S_k(x + d) = e^{-\rho d} \sum_j \binom{k}{j} d^{k - j} S_j(x)`. Terms are positive
-    where the columns are, so no digit is lost.
-    """
+    # From one key to the next, all keys behind recede by the same distance d, so S_k(x + d) =
+    # e^(-rho d) sum_j binom(k, j) d^(k - j) S_j(x). Terms are positive where the columns are,
+    # so no digit is lost.
 
     def __init__(self, line):
         self.x, self.columns, self.degree = line.x, line.columns, line.degree

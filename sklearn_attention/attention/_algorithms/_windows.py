@@ -19,12 +19,11 @@ _ROUNDING = 1e-12
 
 
 class WindowSums:
-    r"""Sums of a kernel :math:`\sum_k c_k |u|^k` on :math:`|u| \le 1` in linear time.
+    r"""Sums of a kernel :math:`\sum_k c_k |u|^k` on :math:`|u| \le 1` in linear time."""
 
-    Within a cell, about one bandwidth wide, running sums of powers about its middle give those
-    of any range of keys. A polynomial about the query is one about that middle with other
-    coefficients.
-    """
+    # Within a cell, about one bandwidth wide, running sums of powers about its middle give
+    # those of any range of keys. A polynomial about the query is one about that middle with
+    # other coefficients.
 
     def __init__(self, line):
         polynomial, degree = line.kernel.polynomial, line.degree
