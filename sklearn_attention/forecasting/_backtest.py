@@ -69,7 +69,7 @@ class _Past:
                 f"{times[-1]}: pass one whose folds begin where series do."
             )
         self.first, self.last = first, last
-        # The series that it knows, in its order, the first step of its time, and their ends.
+        # Its series, in its order, the first step of its time, and their ends.
         self.known, self.ends = np.flatnonzero(stretch.counts), stretch.ends
         self.begin = int(stretch.step.min())
         model = clone(self.reader)
