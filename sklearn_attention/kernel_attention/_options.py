@@ -157,7 +157,7 @@ def _formula(parameters):
     kernel = as_kernel(clone(given, safe=False))
     if not isinstance(kernel, RadialKernel) or kernel.signed:
         raise ValueError(
-            f"kernel={given!r} is no positive kernel of only the distance: choose a radial "
+            f"kernel={given!r} is no positive kernel of the distance: choose a radial "
             "one, such as 'gaussian', 'matern52' or 'rational_quadratic'."
         )
     if readout == "solve" and not kernel.positive_definite:
