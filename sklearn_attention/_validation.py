@@ -228,7 +228,7 @@ def has_validation_set(X_val, y_val):
 def check_numeric_target(y):
     """Raise ValueError if targets of a regression are texts that are no numbers."""
     if is_partitioned(y):
-        remedy = "make numbers of it, or, if they are classes, take a classifier"
+        remedy = "convert it to numbers, or use a classifier if they are classes"
         return check_numeric_types("y", y, remedy)
     y = np.asarray(y)
     texts = [cell for cell in y.flat if isinstance(cell, str)] if y.dtype.kind in "OU" else []
@@ -236,6 +236,6 @@ def check_numeric_target(y):
         np.array(texts, dtype=np.float64)
     except ValueError as error:
         raise ValueError(
-            f"y has texts, such as {str(texts[0])!r}: make numbers of them, or, if they are "
-            "classes, take a classifier."
+            f"y has texts, such as {str(texts[0])!r}: convert them to numbers, or use a "
+            "classifier if they are classes."
         ) from error

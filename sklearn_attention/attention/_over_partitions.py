@@ -35,7 +35,7 @@ def over_partitions(smoother, queries, keys, values, weights, query_scale, leave
     if leave_out and len(queries) != len(keys):
         raise ValueError(
             f"leave_one_out=True needs the keys themselves as queries, but there are "
-            f"{len(queries)} queries and {len(keys)} keys."
+            f"{len(queries)} queries and {len(keys)} keys: pass the keys as queries, or False."
         )
     dtype = np.result_type(*(x.dtype for x in (queries, keys, values)))
     fields = _fields(smoother, keys, values, dtype if dtype.kind == "f" else np.float64)

@@ -168,7 +168,7 @@ def read(
             "both the same columns."
         )
     if n_keys == 0:
-        raise ValueError("keys has 0 rows: an average needs at least one key.")
+        raise ValueError("keys has 0 rows: pass at least one.")
     own_key = check_own_keys(leave_one_out, queries, n_keys)
     scale = _check_query_scale(query_scale, queries, kernel)
     values = arrays[2] if len(arrays) == 3 else keys[:, :0]
@@ -327,7 +327,7 @@ def _check_query_scale(query_scale, queries, kernel):
             f"{tuple(scale.shape)}."
         )
     if not (xp.isfinite(scale).all() and (scale > 0).all()):
-        raise ValueError("query_scale has values that are not finite and greater than 0.")
+        raise ValueError("query_scale is not valid: pass finite numbers greater than 0.")
     if kernel.radial_form(queries.shape[1]) is None:
         raise ValueError(
             f"kernel={kernel!r} does not depend only on the distance, which a scale of each "

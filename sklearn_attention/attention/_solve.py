@@ -206,7 +206,7 @@ def refuse_far(keys):
     if 0 not in keys.shape and float(abs(keys).max()) > _FURTHEST_KEY:
         raise ValueError(
             f"features divided by bandwidth reach {float(abs(keys).max()):g}, whose products "
-            "overflow: pass a larger bandwidth, scale the features down, or use degree=0."
+            "overflow: pass a larger bandwidth, scale the features down, or pass degree=0."
         )
 
 

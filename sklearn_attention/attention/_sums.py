@@ -136,6 +136,6 @@ def refuse_empty(usable):
     if rows:
         raise ValueError(
             f"empty='raise': {len(rows)} of {len(usable)} queries have no key with a usable "
-            f"weight (first: row {rows[0]}): use a larger bandwidth, a kernel of unbounded "
+            f"weight (first: row {rows[0]}): pass a larger bandwidth, a kernel of unbounded "
             "support such as 'gaussian', or empty='nearest'."
         )

@@ -53,7 +53,7 @@ class _ByNeighbors(BandwidthRule):
         if rows.per_feature:
             raise ValueError(
                 f"per_feature=True has no meaning with bandwidth={self!r}, where one distance "
-                "in units of each feature's spread is the bandwidth of all: use "
+                "in units of each feature's spread is the bandwidth of all: pass "
                 f"per_feature=False, or one of {', '.join(SMOOTHER_CRITERIA)} as bandwidth."
             )
         if is_partitioned(rows.X):

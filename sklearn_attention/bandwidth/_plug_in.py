@@ -50,11 +50,11 @@ class PlugIn(BandwidthRule):
         if n_features != 1 or n_outputs != 1 or rows.columns.categorical:
             raise ValueError(
                 f"bandwidth='plug-in' is for one numeric feature and one output, got "
-                f"{n_features} features and {n_outputs} outputs: use bandwidth='loo'."
+                f"{n_features} features and {n_outputs} outputs: pass bandwidth='loo'."
             )
         if rows.degree == 2:
             raise ValueError(
-                "bandwidth='plug-in' is for local lines and averages, got degree=2: use "
+                "bandwidth='plug-in' is for local lines and averages, got degree=2: pass "
                 "bandwidth='loo'."
             )
         found = plug_in_bandwidth(
@@ -180,7 +180,7 @@ def _check_kernel(kernel):
     if not isinstance(kernel, SmoothingKernel) or not kernel.second_moment > 0:
         raise ValueError(
             f"bandwidth='plug-in' needs a smoothing kernel with a positive second moment, and "
-            f"kernel={kernel!r} is none: use 'gaussian' or 'epanechnikov', or bandwidth='loo'."
+            f"kernel={kernel!r} is none: pass 'gaussian' or 'epanechnikov', or bandwidth='loo'."
         )
 
 
@@ -191,7 +191,7 @@ def _check_rows(x, y, sample_weight):
         if column.ndim not in (1, 2) or (column.ndim == 2 and column.shape[1] != 1):
             raise ValueError(
                 f"bandwidth='plug-in' is for one feature and one target, but {name} has shape "
-                f"{column.shape}: use bandwidth='loo'."
+                f"{column.shape}: pass bandwidth='loo'."
             )
         if not np.isfinite(column).all():
             raise ValueError(f"{name} contains NaN or infinity: impute or drop those rows.")
@@ -203,7 +203,9 @@ def _check_rows(x, y, sample_weight):
             f"and shape {weight.shape}."
         )
     if not np.isfinite(weight).all() or (weight < 0).any():
-        raise ValueError("sample_weight has values that are not finite and 0 or greater.")
+        raise ValueError(
+            "sample_weight is not valid: pass finite numbers that are 0 or greater."
+        )
     kept = weight > 0
     return x[kept], y[kept], weight[kept]
 
@@ -214,7 +216,7 @@ def _check_places(places):
         raise ValueError(
             f"bandwidth='plug-in' needs at least {_FEWEST} rows and as many distinct values of "
             f"X, got {n:g} and {len(places.x)} after trimming {_TRIM:.0%} at each end (weights "
-            "count rows): pass a number, or use bandwidth='loo'."
+            "count rows): pass a number, or bandwidth='loo'."
         )
 
 

@@ -126,7 +126,7 @@ class Rows:
         if self.gap:
             raise ValueError(
                 f"gap={self.gap} is for searches of one factor on all features, which are "
-                f"numbers: use gap=0, or one of {', '.join(SMOOTHER_CRITERIA)} as bandwidth."
+                f"numbers: pass gap=0, or one of {', '.join(SMOOTHER_CRITERIA)} as bandwidth."
             )
 
 
@@ -208,8 +208,8 @@ class Trials:
             rows = self._rows
             needs = "the criterion is finite: pass numbers" if rows.values is None else (
                 f"empty={rows.empty!r} leaves every row with a prediction and degree="
-                f"{rows.degree} leaves degrees of freedom: use empty='nearest', fewer "
-                "coefficients or more rows, or pass a number"
+                f"{rows.degree} leaves degrees of freedom: pass empty='nearest', fewer "
+                "coefficients, more rows, or a number as bandwidth"
             )  # fmt: skip
             message = f"bandwidth={self._name!r} found no bandwidth at which {needs}."
             raise ValueError(message) from None

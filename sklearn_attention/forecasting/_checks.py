@@ -93,7 +93,7 @@ def _refuse_features(y):
         raise ValueError(
             f"y has {kind} in {name!r}, which can be a feature but no series to forecast, as "
             "if the series came first: the order is fit(X, y), features before series. If it "
-            "is one, make numbers of it."
+            "is one, convert it to numbers."
         )
 
 

@@ -455,7 +455,9 @@ def _check_candidates(candidates):
         if isinstance(kind, type) or not hasattr(kind, "fit"):
             check_choice("candidates", kind, CANDIDATES)
         elif not is_regressor(kind):
-            raise ValueError(f"candidates has {kind!r}, which is not a regressor.")
+            raise ValueError(
+                f"candidates has {kind!r}, which is not a regressor: pass names or regressors."
+            )
 
 
 def _check_log(log):

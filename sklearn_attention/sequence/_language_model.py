@@ -252,7 +252,7 @@ class TransformerLanguageModel(TokenPredictor):
             before = self.vocabulary_["tokenizer"]
             if before != self.tokenizer:
                 raise ValueError(
-                    f"warm_start=True goes on with the vocabulary of the last fit, whose "
+                    f"warm_start=True continues with the vocabulary of the last fit, whose "
                     f"tokenizer was {before!r}, not {self.tokenizer!r}: pass warm_start=False."
                 )
             return Vocabulary.from_state(self.vocabulary_)

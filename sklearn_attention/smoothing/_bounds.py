@@ -27,7 +27,7 @@ def check_bounds(bounds, columns, keys):
             continue
         if not columns.is_numeric[j]:
             raise ValueError(
-                f"bounds={bounds!r} are for numbers and column {j} is a category: use None "
+                f"bounds={bounds!r} are for numbers and column {j} is a category: pass None "
                 "for it."
             )
         least, largest = in_memory(keys[:, j].min(), keys[:, j].max())

@@ -49,7 +49,7 @@ class _CrossValidated(SmootherRegressor):
         if len(keys) < 2:
             raise ValueError(
                 f"criterion={self.criterion!r} predicts each row from the others and needs "
-                f"two rows of positive weight, got n_samples={len(keys)}."
+                f"two rows of positive weight, got n_samples={len(keys)}: pass more rows."
             )
         params, scores, searches = [], [], list(self._candidates(keys, weights))
         data = self._task_data
@@ -70,7 +70,7 @@ class _CrossValidated(SmootherRegressor):
         if not np.isfinite(scores[best]):
             raise ValueError(
                 f"criterion={self.criterion!r}: no candidate predicts every row with empty="
-                f"{self.empty!r}: use empty='nearest' or larger bandwidths."
+                f"{self.empty!r}: pass empty='nearest' or larger bandwidths."
             )
         columns = {f"param_{key}": _objects([one[key] for one in params]) for key in params[0]}
         self.cv_results_ = columns | {

@@ -218,7 +218,7 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         if sensitivity > 0 and is_partitioned(self.keys_):
             raise ValueError(
                 f"sensitivity={sensitivity:g} needs the density at all rows, which are in "
-                "partitions of Dask: use 0, or pass X.compute() if it fits into memory."
+                "partitions of Dask: pass 0, or X.compute() if it fits into memory."
             )
         self._choose_bandwidth(X)
         if sensitivity > 0:

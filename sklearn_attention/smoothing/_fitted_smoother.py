@@ -242,7 +242,7 @@ class FittedSmoother:
         if self.n_neighbors is not None:
             raise ValueError(
                 f"n_neighbors={self.n_neighbors!r}: the bandwidth differs from place to "
-                "place, and the derivative of such an average is not implemented: use a fixed "
+                "place, and the derivative of such an average is not implemented: pass a fixed "
                 "bandwidth, or a local polynomial and its slope."
             )
         self.need_rows_in_memory("derivatives of averages")

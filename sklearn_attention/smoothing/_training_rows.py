@@ -86,7 +86,7 @@ def _in_partitions(smoother):
     if smoother.degree:
         raise ValueError(
             f"degree={smoother.degree!r}: predictions of local polynomials for their own rows "
-            "are not known in partitions of Dask: use degree=0, or fit rows in memory."
+            "are not known in partitions of Dask: pass degree=0, or fit rows in memory."
         )
     options = {"bandwidth": smoother.divisors, "sample_weight": smoother.key_weights}
     options |= {"empty": smoother.empty_in_windows, "device": smoother.device}

@@ -39,7 +39,7 @@ def _needed(weight, n_places, n_coefficients):
 
 
 def _places(keys, weights):
-    """A number for the place of each row that has weight: others have others, as a rule."""
+    """A number for the place of each row that has weight, different for nearly all places."""
     directions = np.random.default_rng(0).uniform(1, 2, keys.shape[1])
     with np.errstate(over="ignore"):
         parts = [

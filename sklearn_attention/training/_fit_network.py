@@ -155,7 +155,7 @@ def _refuse_other_shape(before, now):
     for name, value in now.items():
         if name != "dropout" and before.get(name) != value:
             raise ValueError(
-                f"warm_start=True cannot go on with the weights of the last fit, whose "
+                f"warm_start=True cannot continue with the weights of the last fit, whose "
                 f"{name} was {before.get(name)!r}, not {value!r}: pass what was passed "
                 "then, or warm_start=False."
             )
@@ -178,5 +178,5 @@ def _warn_of_end(history, in_search):
             remedy = f"training__max_steps={2 * n_steps}"
         warn_user(
             f"The validation loss was still falling in the last of {n_epochs} epochs: more "
-            f"would probably help. Pass {remedy}, say.",
+            f"would probably help. Pass {remedy}, for example.",
         )

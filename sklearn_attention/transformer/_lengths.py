@@ -17,7 +17,7 @@ def learn_length(lengths, max_length, learned_positions):
         return longest
     if longest >= max(_MANY_TOKENS, _TIMES * typical):
         warn_user(
-            f"X has sequences of up to {longest} tokens, but of {typical} as a rule, and time "
+            f"X has sequences of up to {longest} tokens, but typically of {typical}, and time "
             f"grows with the square: max_length={_TIMES * typical} cuts those that are longer.",
         )
     return None
