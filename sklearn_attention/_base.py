@@ -12,13 +12,13 @@ from sklearn.callback import CallbackSupportMixin
 
 from . import _thread_pools  # noqa: F401 (so that forks do not hang)
 
-# Whose frames stand between the user and a warning.
+# Packages whose frames are between the user and a warning.
 _OWN = f"{__package__}.", "sklearn.", "contextlib"
 _KIND = "dataclass"  # where the name of a dataclass is kept among its fields
 
 
 class OwnInit:
-    """Mixin: errors about parameters name the class that was called, not where they stand."""
+    """Mixin: errors about parameters name the class that was called, not its base class."""
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)

@@ -83,17 +83,16 @@ def attend(
     -----
     Along a single feature most kernels are summed in time linear in keys and queries, in
     NumPy: windows of moments, recurrences or Chebyshev interpolation, whichever suits
-    the kernel. In up to eight features, where the bandwidth is small beside the data, trees
-    find for groups of neighbouring queries the keys within the support of the kernel, or of
-    the factors of a product, or all but those that together have less than 1e-12 of the
+    the kernel. In up to eight features, where the bandwidth is small relative to the data,
+    trees find for groups of neighbouring queries the keys within the support of the kernel, or
+    of the factors of a product, or all but those that together have less than 1e-12 of the
     weight, and only these are compared. Pairs are compared through
-    :func:`torch.nn.functional.scaled_dot_product_attention` by Gaussian and scaled
-    dot-product kernels where that is accurate (see
-    :class:`~sklearn_attention.kernels.Gaussian`), and in tiles of differences by all
-    others. Positive kernels of unbounded support are summed in log space. Leaving out
-    is closed form, :math:`(\bar v - s v_i) / (1 - s)` with :math:`s` the share of the
-    query's own key; where that share is close to 1 the average is computed again without
-    the key. Where no other key is left, the result is NaN.
+    :func:`torch.nn.functional.scaled_dot_product_attention` by Gaussian and scaled dot-product
+    kernels where that is accurate (see :class:`~sklearn_attention.kernels.Gaussian`), and in
+    tiles of differences by all others. Positive kernels of unbounded support are summed in log
+    space. Leaving out is closed form, :math:`(\bar v - s v_i) / (1 - s)` with :math:`s` the
+    share of the query's own key; where that share is close to 1 the average is computed again
+    without the key. Where no other key is left, the result is NaN.
 
     Examples
     --------
@@ -124,7 +123,7 @@ def attention_sums(
     empty="nearest",
     device="auto",
 ):
-    """Sums that weighted averages over some of the keys are made of.
+    """Sums over some of the keys, from which weighted averages are computed.
 
     For keys that come in parts: add the sums over each, and divide once.
 

@@ -11,7 +11,8 @@ from ._threads import map_blocks
 
 # Pairs per block of queries; about a dozen tables of this size are alive at a time.
 _BLOCK_PAIRS = IN_CACHE
-# Weights this small beside the largest are 0: in a far key's derivative they might still count.
+# Weights this small relative to the largest are 0: in a far key's derivative they might still
+# count.
 _INVISIBLE = 1e-300
 
 
@@ -64,7 +65,7 @@ def attend_gradient(
 
     The derivative is 0 where a query has no weights, since the result there is constant
     nearby. It is 0 everywhere for the boxcar kernel, whose averages are steps: that is the
-    true derivative almost everywhere, but tells nothing about the trend. On a kink, such as
+    true derivative almost everywhere, but no estimate of the trend. On a kink, such as
     that of the triangular kernel on its key, it is the mean of those on either side.
 
     Examples

@@ -293,7 +293,7 @@ class _BothWays:
 
         def tables(rows, keys):
             logs = left[rows] @ right[:, keys]
-            # Rounding may leave a row that is far out anything beside itself.
+            # Rounding may put a row that is far out at any distance from itself.
             yield 0, _exp(np.minimum(logs, 0.0, out=logs) if rounded else logs)
 
         return tables

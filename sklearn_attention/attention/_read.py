@@ -32,7 +32,7 @@ class Problem:
     log_weight_scale: float  # logarithm of what they are relative to
     own_key: Any  # (n,) key to leave out, -1 for none; None: all stay
     query_scale: Any  # (n,) what else divides a query's distances; None for nothing
-    single: bool  # whether single precision will do
+    single: bool  # whether single precision suffices
     to_numpy: bool = True  # whether results are arrays
     dtype: Any = np.float64  # of results, in the library that computes them
     gap: int = 0  # how many keys before and after the own one are left out with it

@@ -1,4 +1,4 @@
-"""What is summed, over all keys or a part of them, and what becomes of the sums."""
+"""Sums over all keys or a part of them, and averages or polynomials from the sums."""
 
 import math
 from dataclasses import dataclass, replace
@@ -254,7 +254,7 @@ def _even_blocks(n, size):
 
 
 def _anew(found, rows, total, stage):
-    """Sums of which those of some queries are made anew at another stage."""
+    """Sums of which those of some queries are made again at another stage."""
     if not len(rows):
         return found
     again, _ = total(stage, rows)

@@ -25,7 +25,7 @@ _FURTHEST_KEY = 1e70
 
 
 class Moments(NamedTuple):
-    """Averages about each query, of all that local polynomials are made of."""
+    """Averages about each query, from which local polynomials are computed."""
 
     gram: Any  # (n, P, P) averages of the products of the polynomial's terms
     cross: Any  # (n, P, p) averages of the terms times the values
@@ -323,7 +323,7 @@ def thin_ridge(covariance, least):
     eye = xp.eye(size, dtype=least.dtype, device=least.device)
     smallest = _smallest_eigenvalue(xp.where(known[:, None, None], covariance[rows], eye))
     missing = xp.where(known, least[rows] - smallest, xp.nan)
-    # A hair more, against rounding in the factors.
+    # Slightly more, against rounding in the factors.
     missing = missing.clip(0) * (1 + 1e-9)
     ridge = least * 0
     if is_torch_array(ridge):

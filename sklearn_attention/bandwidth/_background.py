@@ -1,4 +1,4 @@
-"""What a density estimate has beside its kernels: a wide background, and bounds."""
+"""The wide background of a density estimate, and its bounds."""
 
 import itertools
 from typing import Any, NamedTuple
@@ -85,7 +85,7 @@ def bulk(X, columns, sample_weight=None):
 
 
 def background_share(n_samples, sample_weight=None):
-    """Mass of the background: of one row beside the others, 1 / (n + 1).
+    """Mass of the background, that of one further row: 1 / (n + 1).
 
     Of weighted rows as many count as have the same variance with equal weights.
     """

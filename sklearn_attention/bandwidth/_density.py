@@ -10,7 +10,7 @@ from ..kernels._categorical import level_table
 from ._background import Background, background_share, bulk, reflections
 from ._convolution import self_convolution
 
-# Beside its own mirror image, which is left out, others that weigh less than this are nothing.
+# Besides its own mirror image, which is left out, images of less weight than this are ignored.
 _LOST = 1e-12
 
 

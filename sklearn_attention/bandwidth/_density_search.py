@@ -274,6 +274,6 @@ class _Search:
         return [
             f"bandwidth={self.name!r} ended at its floor in the columns "
             f"{np.flatnonzero(at_floor)}, where some of {n} values repeat others exactly; a "
-            "copy describes its twin perfectly, so the floor may be too small: pass a number, "
-            "or a frame with such columns as ordered categories."
+            "copy describes its original exactly, so the floor may be too small: pass a "
+            "number, or a frame with such columns as ordered categories."
         ]

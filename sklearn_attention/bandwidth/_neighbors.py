@@ -25,7 +25,7 @@ _N_CANDIDATES = 60
 # Where so many rows are at one place that the k-th neighbour is at distance 0, the bandwidth is
 # this share of the data's extent: it separates those rows from all others.
 _SAME_PLACE = 1e-6
-# A hair more than the distance, so that rounding does not shut the neighbour itself out.
+# Slightly more than the distance, so that rounding does not exclude the neighbour itself.
 _AND_A_HAIR = 1 + 1e-10
 
 

@@ -43,7 +43,7 @@ _STEPS = {
 _STEP_IN_PLANE = 0.25
 # Bandwidths that are evaluated together: more take as long, and callbacks get reports later.
 _SCALES = 4
-# Errors this small beside the values are rounding.
+# Errors this small relative to the values are rounding.
 _ROUNDING = 1e-26
 # The curve is flat where its minimum without the penalty takes so many times the degrees of
 # freedom; an average of no more than these is the mean.
@@ -142,7 +142,7 @@ def select_bandwidth(
     -----
     Of equally good bandwidths the widest is taken. Rows that repeat others in features and
     values, where nearly all values are distinct, are left out together: a copy would predict
-    its twin perfectly. Along a single feature most kernels take linear time, and all rows are
+    its original exactly. Along a single feature most kernels take linear time, and all rows are
     used, up to a million; with the Gaussian of two features up to 50 000. Otherwise of more
     than 2000 rows a sample of 2000 first locates the minima, at bandwidths larger by the rate
     of optimal ones, and more than 20 000 are replaced by a sample of these. Of more than ten

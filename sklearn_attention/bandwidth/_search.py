@@ -1,4 +1,4 @@
-"""What all searches of a bandwidth share: rows to evaluate, their range, trials, and an end."""
+"""Parts of all searches of a bandwidth: rows to evaluate, range of scales, and trials."""
 
 import warnings
 from abc import ABC, abstractmethod
@@ -175,7 +175,7 @@ def rate_lambdas(n_samples, columns, sample_weight=None):
 
 
 class _Ended(Exception):
-    """Raised where `observe` wishes to end the search."""
+    """Raised where `observe` ends the search."""
 
 
 class Trials:

@@ -20,12 +20,13 @@ _TINY = 1e-100
 _BORROWED, _WALKS, _GROWTH_OF_WALKS = 1.0, 4.0, 10
 # Of fewer origins errors are filled up with those of a t distribution.
 _FEWEST = 60
-# Errors beyond a quantile of one step ahead from which on they count beside those of all steps.
+# Errors beyond a quantile of one step ahead from which on they count relative to those of all
+# steps.
 _TAIL = 5.0
 # Levels between the median and one that is wanted, which its quantile lies beyond.
 _NESTED = (0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4)
 # Errors since the fit: origins of each series that count, and horizons that held-out errors
-# count as among them. Patterns are learned anew whenever a series has grown by this factor.
+# count as among them. Patterns are learned again whenever a series has grown by this factor.
 _SINCE, _LEARNED, _GROWTH = 20, 2.0, 1.25
 
 

@@ -195,7 +195,7 @@ def _fields_of(index):
 
 
 def _same_as_index(values, fields):
-    """Which part of the dates of a regular index some values are, or None."""
+    """Part of the dates of a regular index that some values equal, or None."""
     known = ~np.isnan(values)
     values = values[known]
     if len(values) < 2 or (values == values[0]).all():
@@ -211,7 +211,7 @@ def _same_as_index(values, fields):
 
 
 def _by_name(name, values):
-    """Which part of a date a column is by its name and values, or None."""
+    """Part of a date that a column has, by its name and values, or None."""
     field = str(name).lower().replace("_", "")
     if field not in _FIELDS or not (values == np.round(values)).all():
         return None
@@ -234,7 +234,7 @@ def refuse_too_large(table, values, what):
 
 
 def in_series(table, i):
-    """Which series a message is about; nothing of the only one without a name."""
+    """Name of a series in a message; empty for the only one without a name."""
     name = table.names[i]
     return "" if table.form.kind == "array" or name is None else f" in {name!r}"
 

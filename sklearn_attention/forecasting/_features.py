@@ -1,4 +1,4 @@
-"""Features beside series: separating both, and placing rows of features on their steps."""
+"""Features of series: separating both, and placing rows of features on their steps."""
 
 from dataclasses import replace
 from typing import NamedTuple
@@ -129,7 +129,7 @@ def read_features(forecaster, table, *, reset, may_lack=()):
         names, levels = forecaster.feature_names_in_, forecaster.columns_.categories
         lacking = [j for j, name in enumerate(names) if name not in table.columns]
         lacking = [j for j in lacking if names[j] in may_lack]
-        # Any value will do that can be read.
+        # Any value that can be read is enough.
         table = table.assign(**{names[j]: levels[j][0] if levels[j] else 0 for j in lacking})
         table = table.reindex(columns=[name for name in names if name in table.columns])
     if isinstance(table, pd.DataFrame) and not table.columns.is_unique:
@@ -175,7 +175,7 @@ def _one_hot(cells, columns):
 
 
 def source_of(columns):
-    """Which column of X each column of features is made of; (n_columns_of_features,)."""
+    """Column of X from which each column of features is made; (n_columns_of_features,)."""
     pairs = zip(columns.kinds, columns.n_levels, strict=True)
     widths = [n if kind == UNORDERED else 1 for kind, n in pairs]
     return np.repeat(np.arange(len(widths)), widths)

@@ -177,7 +177,7 @@ class Forecaster(AttentionEstimator, ABC):
             warn_user(
                 f"The series have up to {table.lengths.max()} observations, fewer than "
                 f"horizon={self.horizon_}: errors at later steps have not been observed, and "
-                "intervals there go by those of a random walk."
+                "intervals there are based on those of a random walk."
             )
         context = self._init_callback_context(max_subtasks=self._max_subtasks)
         context.call_on_fit_task_begin(estimator=self, **task_data)
@@ -241,7 +241,7 @@ class Forecaster(AttentionEstimator, ABC):
             (n_windows, lookback) is forecast row by row. A forecaster with features
             finds those of `history` in further rows of X, which then needs an index.
         coverage : float or list of float, default=None
-            Probabilities of intervals, as for :meth:`predict_interval`, to be returned beside
+            Probabilities of intervals, as for :meth:`predict_interval`, to be returned with
             the forecasts.
 
         Returns

@@ -1,4 +1,4 @@
-"""What users pass to forecasters, as tables: to learn from, to append, and to forecast."""
+"""Inputs of forecasters as tables: to learn from, to append, and to forecast."""
 
 import numbers
 from dataclasses import replace
@@ -215,7 +215,7 @@ def _read_history(forecaster, history):
 
 
 def _identity(table, training):
-    """Which of the training series, by their names, each series is; -1 for others."""
+    """Position of each series among the training series, by name; -1 for others."""
     if len(training) == 1:
         return np.zeros(len(table), dtype=np.int64)
     if table.form.kind == "windows":

@@ -165,7 +165,7 @@ class Origins:
 
     @property
     def identity(self):
-        """Which training series each origin lies in, -1 for others; (n_origins,)."""
+        """Position of each origin's series among the training series; -1 for others."""
         return self.table.identity[self.series]
 
     def units(self, learned, measure=naive_scales):

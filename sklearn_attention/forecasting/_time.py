@@ -337,7 +337,7 @@ def _frequency(kind, index, what):
     if kind == "integer":
         if len(index) < 2:
             return 1
-        # The usual step; what does not go along is named by whoever compares.
+        # The usual step; the caller names entries that do not agree with it.
         steps, counts = np.unique(np.diff(index.to_numpy(np.int64)), return_counts=True)
         return int(steps[counts.argmax()])
     if index.freq is not None:

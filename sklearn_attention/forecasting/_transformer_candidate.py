@@ -10,7 +10,7 @@ from ._metrics import dividing, spread_of
 from ._origins import evenly_spread
 from ._ridges import WindowRidge
 
-# Windows that a transformer is worth training on beside other candidates.
+# Fewest windows on which a transformer is trained in addition to other candidates.
 _FEWEST_WINDOWS = 100
 # Steps of a brief training.
 _TRIAL_STEPS = 300

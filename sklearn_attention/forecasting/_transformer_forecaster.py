@@ -35,7 +35,7 @@ from ._windows import choose_lookback, least_length
 NETWORK = NetworkDefaults(foreign=("validation_fraction", "patience"))
 # Weight of the classical candidates from which on attention over them is learned.
 _LEAST_CLASSICAL = 1 / 3
-# Steps of series from which, beside trees, a smaller share of long series is validated, and of
+# Steps of series from which, with trees, a smaller share of long series is validated, and of
 # one from which a transformer is tried.
 _MANY, _LONG, _SHARE_BEHIND = 5000, 20_000, 0.25
 # Candidates that learn effects of features themselves.

@@ -84,7 +84,7 @@ class ErrorDistribution:
     """Leave-one-out errors, in units of the deviations at their rows, and their weights."""
 
     errors: np.ndarray  # (n, n_outputs)
-    put_right: np.ndarray  # the part of the errors that fits to these rows too put right
+    put_right: np.ndarray  # the part of the errors by which fits to these rows too reduce them
     weights: np.ndarray  # (n,)
     sharpness: float  # see error_weights
     everywhere: float
@@ -126,7 +126,7 @@ def calibrate(likeness, errors, put_right, weights, scored, counts):
     others = np.ones(likeness.shape, dtype=bool)
     others[np.arange(len(scored)), scored] = False
     size = np.abs(errors).mean(0) + np.finfo(float).tiny
-    # Scores are compared, for which single precision will do.
+    # Scores are compared, for which single precision suffices.
     errors, put_right = ((e / size).astype(np.float32) for e in (errors, put_right))
     likeness = likeness.astype(np.float32)
     alike = error_weights(likeness, weights, 0.0, 1.0, others)

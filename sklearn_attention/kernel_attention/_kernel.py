@@ -115,7 +115,7 @@ class LearnedKernel:
 
     @property
     def is_learned(self):
-        """Which parameters gradient descent moves: ndarray of bool.
+        """Mask of the parameters that gradient descent moves: ndarray of bool.
 
         A feature of one column has one scale, not two.
         """

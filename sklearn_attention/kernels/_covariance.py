@@ -9,7 +9,7 @@ from ._base import Kernel
 from ._numerics import per_distance, square_root
 from ._radial import RadialKernel
 
-# From here on the logarithm in a Matérn kernel is lost beside the distance it is added to, and
+# From here on the logarithm in a Matérn kernel is lost in the distance it is added to, and
 # so is the phase within a period. Stopping here keeps infinity from making NaN.
 _FAR = 1e18
 

@@ -8,7 +8,7 @@ from scipy.spatial.distance import cdist
 
 # Up to here torch's direct differences beat a matrix product followed by repairs.
 _DIRECT_FEATURES = 16
-# A pair is close where its squared distance is this small beside its squared norms: the
+# A pair is close where its squared distance is this small relative to its squared norms: the
 # matrix product has then lost three digits of sixteen, or one and a half of seven.
 _CLOSE = 1e-3
 _CLOSE_SINGLE = 0.05

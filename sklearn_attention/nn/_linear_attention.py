@@ -21,7 +21,7 @@ def linear_attention(queries, keys, values, kernel, *, mask=None, causal=False):
     """
     # Averages are 0 where a query has no key, where the sum of signed weights is not above the
     # root of the sum of squares of what each feature adds to it, and, of positive weights with
-    # a causal mask, where their sum is next to nothing beside those of later keys.
+    # a causal mask, where their sum is negligible relative to those of later keys.
     # Features are on a logarithmic scale (FeatureForm): the largest exponent of each feature
     # among the keys so far is subtracted, and added in the queries, where the largest of all
     # features is subtracted. Both cancel in the average; without a causal mask the sum of

@@ -84,7 +84,7 @@ class SinusoidalPositions(nn.Module):
         self.base = check_positive("base", base)
 
     def forward(self, x, first=0):
-        """Tokens that know their position.
+        """Tokens with their positions.
 
         Parameters
         ----------
@@ -131,7 +131,7 @@ class LearnedPositions(nn.Module):
         initialize(self)
 
     def forward(self, x, first=0):
-        """Tokens that know their position.
+        """Tokens with their positions.
 
         Parameters
         ----------

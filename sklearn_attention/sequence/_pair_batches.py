@@ -62,7 +62,7 @@ class PairBatches:
         return validation_loss
 
     def arrays(self):
-        """All that batches are made of, a list of ndarray."""
+        """All parts of the batches, a list of ndarray."""
         rows = [self._rows.numpy()]
         return rows + [ids.numpy(force=True) for ids in self._parts]
 

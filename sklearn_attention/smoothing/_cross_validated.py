@@ -96,7 +96,7 @@ class NadarayaWatsonCV(_CrossValidated):
     """Nadaraya-Watson regression with kernel and bandwidth by leave-one-out.
 
     Every kernel is tried with every bandwidth. Leave-one-out has a closed form, and the
-    distances are computed once for all bandwidths: the winner is that of
+    distances are computed once for all bandwidths: the result is that of
     ``GridSearchCV(NadarayaWatsonRegressor(), grid, cv=LeaveOneOut(),
     scoring="neg_mean_squared_error")``, in a fraction of the time.
 
@@ -122,7 +122,7 @@ class NadarayaWatsonCV(_CrossValidated):
         ``params``, ``param_kernel``, ``param_bandwidth``, ``mean_test_score`` (minus the
         criterion) and ``rank_test_score``, to be passed to :class:`pandas.DataFrame`.
     best_params_ : dict
-        The winner: kernel and bandwidth.
+        The best kernel and bandwidth.
     best_index_ : int
         Its position in `cv_results_`.
     best_score_ : float
@@ -191,11 +191,11 @@ class LocalPolynomialCV(_CrossValidated):
     cv_results_ : dict
         As for :class:`NadarayaWatsonCV`, with ``param_degree``.
     best_params_ : dict
-        The winner: kernel, bandwidth and degree.
+        The best kernel, bandwidth and degree.
     best_index_, best_score_
         As for :class:`NadarayaWatsonCV`.
     degree_ : int
-        The winner's degree.
+        The best degree.
     kernel_, bandwidth_, keys_, values_, key_weights_
         As for :class:`LocalPolynomialRegressor`, like all other fitted attributes.
 

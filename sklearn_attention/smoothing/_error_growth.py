@@ -130,7 +130,7 @@ def _rates(smoother, rows, usual):
 
 
 def _in_region(smoother, region, usual):
-    """Remoteness of rows of a region that is left out, and squared errors beside usual ones."""
+    """Remoteness of rows of a region left out, and squared errors relative to usual ones."""
     noise, places = noise_of(smoother), smoother.places(smoother.keys)
     errors, spreads = _errors_and_spreads(smoother, noise)
     rows, left = np.flatnonzero(region), ~region

@@ -32,7 +32,8 @@ from ._robust import robustness
 # Rows of which the first is predicted when there was no search for a bandwidth; and those by
 # which `algorithm_` is found.
 _CHECKED_ROWS, _MOST_ROWS = 2**12, 2**20
-# Attributes that depend on how the bandwidth is chosen, and go when it is chosen anew.
+# Attributes that depend on how the bandwidth is chosen, and are removed when it is chosen
+# again.
 _CHOSEN = {
     "bandwidth_search_", "criterion_value_", "n_neighbors_", "relevance_",
     "robustness_weights_",

@@ -79,7 +79,7 @@ robustness_weights_
 
     Extrapolation is bounded (see :func:`~sklearn_attention.attention.attend_local`).
     With the weighted mean :math:`\bar y(x)` and standard deviation :math:`s(x)` of the targets
-    in the window, and :math:`p` coefficients beside the constant,
+    in the window, and :math:`p` coefficients besides the constant,
 
     .. math:: |\hat m(x) - \bar y(x)| \le 3 \sqrt p\, s(x).
 

@@ -10,7 +10,7 @@ from scipy.signal import lfilter
 from ._local_errors import ROWS_OF_SPREADS, above_rounding, left_out_average, widened
 from ._training_rows import left_out_errors
 
-# Autoregressions have forgotten a shock after so many rows.
+# Rows after which the effect of a shock on an autoregression is 0.
 _MEMORY = 1000
 
 

@@ -1,4 +1,4 @@
-"""How far places are from rows, and whether these are on all sides of them."""
+"""Distances of places from rows, and whether rows are on all sides of them."""
 
 import numpy as np
 from scipy.spatial import KDTree

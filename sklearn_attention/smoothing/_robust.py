@@ -27,7 +27,7 @@ _MOST_SEARCHES, _SAME_WEIGHTS = 3, 0.01
 # The first weights are of the best of so many bandwidths for a sample, after passes at each;
 # larger errors, in standard deviations, count as these.
 _BANDWIDTHS, _SAMPLED_ROWS, _PASSES, _LARGEST_ERROR = 11, 1000, 2, 3.0
-# Errors this small beside the targets are rounding.
+# Errors this small relative to the targets are rounding.
 _ROUNDING = 1e-12
 # Least mean slope of the loss in `noise_variance`; .85 in normal noise.
 _LEAST_SLOPE = 0.25

@@ -25,8 +25,8 @@ from ._training_rows import known_errors, left_out_errors
 # Pairs of query and training row at a time, where all of them are needed.
 _BLOCK_PAIRS = IN_MEMORY // 32
 # Degree and share of the bandwidth of the curve a band is around, for predictions of degree 0,
-# 1 and 2: measured, so that the bias is small beside the standard error and the band no wider
-# than that takes. Parabolas of many features have too many coefficients.
+# 1 and 2: measured, so that the bias is small relative to the standard error and the band no
+# wider than that takes. Parabolas of many features have too many coefficients.
 _BANDS = ((1, 0.8), (2, 1.0), (2, 0.6))
 _BAND_OF_MANY, _MANY_FEATURES = (1, 0.5), 10
 

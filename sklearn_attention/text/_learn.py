@@ -14,7 +14,7 @@ _BYTE_PAIRS = 8000
 
 
 def learn_vocabulary(tokenizer, sequences, *, max_tokens=None, min_count=1):
-    """Learn the tokens that sequences are made of.
+    """Learn the vocabulary of sequences.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Where bfloat16 is fast."""
+"""Devices on which bfloat16 is fast."""
 
 import torch
 

@@ -58,7 +58,7 @@ class Checkpoint:
             saved = torch.load(io.BytesIO(payload), map_location="cpu", weights_only=True)
             theirs, ended, state = (saved[name] for name in _PARTS)
         except Exception as error:
-            # Somebody else wrote it: there is no telling what it makes torch raise.
+            # A file from elsewhere: torch may raise any error.
             raise self.refused("has other content") from error
         different = [
             name for name, value in self._fingerprint.items() if theirs.get(name) != value

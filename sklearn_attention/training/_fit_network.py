@@ -165,7 +165,7 @@ def _warn_of_end(history, in_search):
     """Warn of a training that was interrupted or too short; raise what ends a search."""
     if history.stopped == "interrupted":
         if not history.loss or in_search:
-            # There is nothing worth keeping, or it is meant for all of a search.
+            # There are no weights to keep, or the interrupt is meant for all of a search.
             raise KeyboardInterrupt
         warn_user(
             f"The training was interrupted after {history.n_steps} steps: the estimator "

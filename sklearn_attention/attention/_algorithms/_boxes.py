@@ -12,7 +12,7 @@ from ._chebyshev import Rows, between_cells
 # Numbers of the terms around some cells, which stay in the processor's cache; and numbers
 # held at a time for many cells, about.
 _BLOCK_NUMBERS, _MOST_NUMBERS = IN_CACHE, IN_MEMORY // 2
-# Width of the narrowest cells worth having, beside how far out they are.
+# Width of the narrowest useful cells, relative to their distance from 0.
 _LEAST_WIDTH = 2.0**-36
 # Rows of matrices that are multiplied at once: so few that no threads are started for them.
 _ROWS = 8

@@ -43,7 +43,7 @@ def fused_sums(problem):
     found = Sums(shift, columns.T[None], torch.zeros_like(shift))
     if problem.own_key is None:
         return found
-    # Rows with most of their own average's weight are averaged anew without themselves.
+    # Rows with most of their own average's weight are averaged again without themselves.
     return _overwrite(found, (share > _MAX_OWN_SHARE).nonzero()[:, 0], problem)
 
 

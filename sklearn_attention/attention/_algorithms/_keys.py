@@ -72,7 +72,7 @@ class Keys(ABC):
 
     @abstractmethod
     def _by_pairs(self, queries, scale, own):
-        """Shifts and sums over the keys that count beside the nearest, pair by pair."""
+        """Shifts and sums over the keys that count relative to the nearest, pair by pair."""
 
     @abstractmethod
     def nearest(self, queries, own=None):
@@ -125,7 +125,7 @@ class Keys(ABC):
         return self.nearest(*self._some(rows))
 
     def groups(self, scales):
-        """The scales, in their order, by bandwidths whose sums are made in one go."""
+        """The scales, in their order, by bandwidths whose sums are made together."""
         return np.split(scales, len(scales))
 
     def _some(self, rows):

@@ -27,7 +27,7 @@ _INVISIBLE = 40.0
 _QUERY, _PAIR, _SUM, _CALL, _CARRIED = 150.0, 6.0, 0.7, 1e5, 35.0
 # Queries that stand for all where pairs are counted.
 _COUNTED = 64
-# Numbers of the copies of rows whose sums at several bandwidths are made in one go; and how
+# Numbers of the copies of rows whose sums at several bandwidths are made together; and how
 # many bandwidths from the first the last may lie, where positions have lost a few digits.
 _NUMBERS_AT_ONCE, _FURTHEST_COPY = IN_CACHE // 2, 2.0**28
 # Bandwidths of different sizes have different fastest algorithms.
@@ -81,7 +81,7 @@ class Line(Keys):
         return pair_sums(self, queries, scale, near, own)
 
     def _furthest(self, nearest):
-        """Distance up to which keys weigh something beside one at a given distance."""
+        """Distance up to which keys have weight relative to one at a given distance."""
         # The kernels' logarithms are concave: beyond two points they fall at least as fast as
         # between these, and beyond the nearest key as fast as from 0.
         step = 1 / np.maximum(nearest, 1.0)
@@ -95,7 +95,7 @@ class Line(Keys):
         return nearest_along(self.x, self.columns, queries.reshape(-1), own)
 
     def groups(self, scales):
-        """The scales, in their order, by bandwidths whose sums are made in one go."""
+        """The scales, in their order, by bandwidths whose sums are made together."""
         n, own, polynomial = len(self.x), self.problem.own_key, self.kernel.polynomial
         # Where the kernel jumps, a distance's last digit decides which keys are within reach.
         jumps = polynomial is not None and sum(polynomial) > 1e-9

@@ -64,7 +64,7 @@ class NearKeys:
     """Groups of neighbouring queries, each with all keys that count for it."""
 
     # These are the keys within the support of every factor of the kernel. Of kernels without an
-    # end, the keys left out have together next to no weight beside the nearest.
+    # end, the keys left out have together next to no weight relative to the nearest.
 
     # `factors` are pairs of a RadialKernel and its columns. `fall` is by how much the logarithm
     # of a kernel without an end has to be below that at the nearest key, per unit of weight.

@@ -114,8 +114,8 @@ def shifted_weights(problem, table, keys=slice(None)):
         shift = scores.amax(dim=1)
         some = shift > -math.inf
         scores -= torch.where(some, shift, 0)[:, None]
-        # Weights this small vanish beside the largest, which is 1. At the smallest normal
-        # numbers and below, processors take ten times as long.
+        # Weights this small are negligible relative to the largest, which is 1. At the smallest
+        # normal numbers and below, processors take ten times as long.
         lowest = 0.98 * math.log(torch.finfo(scores.dtype).tiny)
         weights = scores.clamp_min_(lowest).exp_()
         return weights if some.all() else weights * some[:, None], shift

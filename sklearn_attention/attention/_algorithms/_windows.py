@@ -7,7 +7,7 @@ import numpy as np
 from ..._blocks import IN_CACHE, IN_MEMORY, blocks
 from ._cells import first_of_each
 
-# Running sums start anew at a cell after so many rows, so that what is far away leaves no
+# Running sums restart at a cell after so many rows, so that what is far away leaves no
 # rounding here.
 _FEWEST_ROWS = 2048
 # Width of a cell, in bandwidths: whatever rounding does, no less than half of a window.
@@ -92,7 +92,7 @@ class WindowSums:
         some = np.flatnonzero(high > low)
         low, high = low[some], high[some]
         first = cell[low]
-        # No window meets more than three cells, which are each no narrower than half of it.
+        # No window overlaps more than three cells, which are each no narrower than half of it.
         cuts = [starts[np.minimum(first + k, len(starts) - 1)] for k in (1, 2, 3)]
         middle = low if self._is_even else np.searchsorted(self.x, queries[some], "left")
         pieces = []
@@ -110,7 +110,7 @@ class WindowSums:
     def _running(self, starts, t, columns):
         """Running sums of columns times powers of the position, (n, size, n_columns).
 
-        And for each cell the key with which its sums start anew.
+        And for each cell the key with which its sums restart.
         """
         terms = np.empty((len(t), self._size, len(columns)))
         terms[:, 0] = columns.T
