@@ -23,8 +23,8 @@ class LocalFit(NamedTuple):
         Logarithm of the sum of the weights.
     ridge : array of shape (n_queries,)
         Added to the variances of the local terms, in units of the kernel's own, or of the
-        data's where they are narrower than the kernel;
-        0 where the rows in the window determine the slopes.
+        data's where they are narrower than the kernel; 0 where the rows in the window determine
+        the slopes.
     """
 
     values: Any

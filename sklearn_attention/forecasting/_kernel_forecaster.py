@@ -124,9 +124,8 @@ class KernelForecaster(Forecaster):
     only how the next season differs.
 
     Predictive distributions have the weights of the average at the values that followed. Their
-    quantiles
-    are calibrated on the last windows; see :meth:`predict_interval`. Kernels that take
-    negative values are refused.
+    quantiles are calibrated on the last windows; see :meth:`predict_interval`. Kernels that
+    take negative values are refused.
 
     In units of standard deviations, windows that vary less than a tenth of the median one of
     their series are left out, since what followed is measured in their unit. Of more than 4000

@@ -128,7 +128,7 @@ class TransformerForecaster(NetworkParameters, Forecaster):
     candidate_weights_ : DataFrame of shape (n_series, n_candidates)
         Weights of the candidates for each training series.
     transformer_weight_ : float
-        Mean weight of the transformer among the candidates; 0 where a brief training did not
+        Mean weight of the transformer among the candidates; 0 where training it would not
         help.
     attention_share_ : float
         Share of the learned attention over candidates; 0 where fixed weights are clearly

@@ -73,9 +73,9 @@ class KernelAttentionClassifier(ClassLabels, ClassifierMixin, KernelAttention):
     ----------
     readout : {"solve", "local_linear", "average"}, default="solve"
         Form of the predictions. ``"solve"``: kernel ridge regression of the indicators, learned
-        by the log-loss of their leave-one-out predictions.
-        ``"average"``: the weighted votes of the rows. ``"local_linear"``: local lines through
-        them. All but "average" go through a calibrated multinomial link; see Notes.
+        by the log-loss of their leave-one-out predictions. ``"average"``: the weighted votes of
+        the rows. ``"local_linear"``: local lines through them. All but "average" go through a
+        calibrated multinomial link; see Notes.
     kernel, encodings, bandwidth, ridge, clip
         As for :class:`KernelAttentionRegressor`.
     n_folds : int or "auto", default="auto"

@@ -83,8 +83,8 @@ class NadarayaWatsonRegressor(SmootherRegressor):
         ``bandwidth``; only if one factor was searched.
     relevance_ : ndarray of shape (n_features,)
         Relevance of each feature to the kernel, from 0 (it does not matter) to 1; only if
-        bandwidths were searched for each feature or category.
-        See :func:`~sklearn_attention.bandwidth.select_bandwidth`.
+        bandwidths were searched for each feature or category. See
+        :func:`~sklearn_attention.bandwidth.select_bandwidth`.
     robustness_weights_ : ndarray of shape (n_samples,)
         Weights of rows by their errors, from 0 to 1; only if `robust` is True.
     effective_dof_ : float

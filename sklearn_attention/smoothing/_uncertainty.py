@@ -64,16 +64,15 @@ class UncertaintyMixin:
 
         The first factor is the noise of a target and of the fit, with effective weights
         :math:`l_i` of the rows and weights :math:`w_i` of mean 1. The second is the error of
-        the model off the rows: :math:`t` is the distance of the query from the nearest row,
-        in bandwidths of the features along which the kernel falls, less what is usual among
-        rows; :math:`a` is 0 with rows on all sides and 1 with rows on one. Regions of a tenth
-        to half of the rows, at either end of the data and within, are left out and
-        predicted from the others, and :math:`\beta` are
-        the rates at which nine tenths of the errors there are as small as usual. Among the
-        rows the factor is 1. Far away the width is in proportion to the distance, and
-        at least as if errors grew by :math:`\sqrt 2` within the largest distance tried.
-        The rows do not determine the curve where there are none: errors unlike all within the
-        data, as of an exponential or a hidden peak, are larger.
+        the model off the rows: :math:`t` is the distance of the query from the nearest row, in
+        bandwidths of the features along which the kernel falls, less what is usual among rows;
+        :math:`a` is 0 with rows on all sides and 1 with rows on one. Regions of a tenth to half
+        of the rows, at either end of the data and within, are left out and predicted from the
+        others, and :math:`\beta` are the rates at which nine tenths of the errors there are as
+        small as usual. Among the rows the factor is 1. Far away the width is in proportion to
+        the distance, and at least as if errors grew by :math:`\sqrt 2` within the largest
+        distance tried. The rows do not determine the curve where there are none: errors unlike
+        all within the data, as of an exponential or a hidden peak, are larger.
 
         Weights are precisions: only their ratios matter, and the variance of the noise is
         in inverse proportion to them. A new target is taken to be as precise as rows around

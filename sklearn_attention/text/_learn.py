@@ -20,9 +20,9 @@ def learn_vocabulary(tokenizer, sequences, *, max_tokens=None, min_count=1):
     ----------
     tokenizer : {"characters", "words", "lower_words", "byte_pairs", "ids"}
         What a token is: a character; a word, where texts are split at whitespace; a word in
-        lower case or a punctuation mark; a frequent
-        sequence of bytes [1]_, so that nothing is unknown, which needs the ``tokenizers``
-        library; an integer, where sequences are of ids and not texts.
+        lower case or a punctuation mark; a frequent sequence of bytes [1]_, so that nothing is
+        unknown, which needs the ``tokenizers`` library; an integer, where sequences are of ids
+        and not texts.
     sequences : list of str, or list of sequences of int
         Texts, or sequences of ids.
     max_tokens : int, default=None

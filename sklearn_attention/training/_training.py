@@ -42,10 +42,9 @@ class Training(BaseEstimator):
         Share of what is learned from that is held out: the weights kept are those after the
         epoch with the least loss on it. Rows, pairs and texts are drawn at random, classes in
         proportion; of fewer than 40 texts of a language model it is stretches of their tokens.
-        "auto" is a tenth, at least 10, and
-        nothing of fewer than 40; None holds nothing out, and keeps the last weights. The
-        parameter `X_val` of ``fit`` takes the place of all this. Forecasters hold out none:
-        the validation origins serve.
+        "auto" is a tenth, at least 10, and nothing of fewer than 40; None holds nothing out,
+        and keeps the last weights. The parameter `X_val` of ``fit`` takes the place of all
+        this. Forecasters hold out none: the validation origins serve.
     patience : int, "auto" or None, default="auto"
         Stop after so many epochs without a smaller loss on what is held out; None never does.
         "auto" is a quarter of the epochs, but at least 8.
