@@ -43,7 +43,7 @@ class ClassLabels:
         y : array-like of shape (n_queries,) or (n_queries, n_outputs)
             Their classes.
         sample_weight : array-like of shape (n_queries,), default=None
-            How much each row counts.
+            Weights of the rows.
 
         Returns
         -------

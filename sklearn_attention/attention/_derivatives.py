@@ -122,7 +122,7 @@ def _by_distance(problem, columns, rows):
     for position, column in enumerate(columns):
         change = slope * (x[:, column, None] - y[:, column])
         if is_log:
-            # What all log-weights have in common cancels in the average; here, not later,
+            # The common part of all log-weights cancels in the average; here, not later,
             # since for a query far from all keys nothing else is left.
             change -= (shares * change).sum(dim=1, keepdim=True)
         change *= factor

@@ -159,7 +159,7 @@ class DensityLikelihood(_Likelihood):
         Compares each numeric column. Categories have the Aitchison-Aitken or Li-Racine
         kernel, normalised over their levels.
     columns : sklearn_attention.Columns, default=None
-        What each column is; None for numbers throughout.
+        Kind of each column; None for numbers throughout.
     sample_weight : ndarray of shape (n_samples,), default=None
         Weights :math:`w`, all positive.
     bounds : ndarray of shape (n_features, 2), default=None
@@ -337,7 +337,7 @@ class DensityLeastSquares:
         total = weights.sum()
         left_out = _LogSums(X, ProductKernel(kernel), columns, weights, bounds=bounds)
         self._terms = [(-2.0, left_out, 1.0, weights / (total - weights) / total)]
-        # What has two parts has no product over columns that is a sum of few.
+        # A convolution of two parts has no product over columns that is a sum of few.
         parts = self_convolution(kernel, n_parts=2 if columns.kinds == ("numeric",) else 1)
         for factor, part, widening in parts:
             sums = _LogSums(

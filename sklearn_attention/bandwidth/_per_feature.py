@@ -58,7 +58,7 @@ class _Space:
         Z = sample.X[:, self.numeric] / self.spread
         n_numeric = len(self.numeric)
         self.low, self.high = search_range(Z, ratio) if n_numeric else (1.0, 1.0)
-        # Which numbers have which scale.
+        # 1 where a number, a row, has a scale, a column.
         several = rows.per_feature
         self.has = np.eye(n_numeric) if several else np.ones((n_numeric, 1))[:, :n_numeric]
         self.n_scales = self.has.shape[1]

@@ -50,10 +50,10 @@ class BandwidthChoice(NamedTuple):
         (n_tried, n_features), ``criterion``, ``loo_error`` and ``degrees_of_freedom``; of
         searches of one factor on all features.
     doubts : list of str
-        What users are to be warned of.
+        Warnings for the user.
     relevance : ndarray of shape (n_features,) or None
-        How much each feature matters to the kernel, from 0 (differences make no difference)
-        to 1; of searches of a bandwidth for each feature or category.
+        Relevance of each feature to the kernel, from 0 (it does not matter) to 1; of searches
+        of a bandwidth for each feature or category.
     n_neighbors : int or None
         The neighbour that an adaptive bandwidth reaches to.
     background : ndarray of shape (2, n_features) or None

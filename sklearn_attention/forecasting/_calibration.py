@@ -136,7 +136,7 @@ class Calibration:
         drift : float or ndarray of shape (n_origins,), default=1.0
             Factor of the errors, from :meth:`drift`.
         n_blocks : int, default=1
-            Which block of forecasts made from forecasts these are in, counted from 1.
+            Number of their block of forecasts made from forecasts, from 1.
 
         Returns
         -------
@@ -159,7 +159,7 @@ class Calibration:
         drift : float or ndarray of shape (n_origins,), default=1.0
             Factor of the errors, from :meth:`drift`.
         n_blocks : int, default=1
-            Which block of forecasts made from forecasts these are in, counted from 1.
+            Number of their block of forecasts made from forecasts, from 1.
 
         Returns
         -------

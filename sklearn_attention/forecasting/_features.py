@@ -192,7 +192,7 @@ def read_rows(forecaster, X, table):
             "features."
         )
     if table.form.kind == "tidy" and is_tidy(X):
-        # What is to be forecast, or was not known then, is not read.
+        # Steps to be forecast, and values not known then, are not read.
         lacks = "y" not in getattr(forecaster, "feature_names_in_", ())
         X = features_of(X.drop(columns="y", errors="ignore") if lacks else X)
     if not forecaster.n_features_in_:

@@ -231,7 +231,7 @@ class Forecaster(AttentionEstimator, ABC):
         Parameters
         ----------
         X : None, int, date, Index, DataFrame or array, default=None
-            What to forecast: None for `horizon` steps after the last observation, a number
+            Steps to forecast: None for `horizon` steps after the last observation, a number
             for so many, a date for all up to it (a text such as "2024-06" or a Period up to
             its end), a frame of features or an index for one step each row, an array of
             features for the steps that follow. Steps after a gap are forecast across it.
@@ -433,7 +433,7 @@ class Forecaster(AttentionEstimator, ABC):
     def _check_parameters(self):
         """Refuse parameters of a subclass that are not valid."""
 
-    # How many tasks `_learn` reports to callbacks; None if that is not known before.
+    # Number of tasks that `_learn` reports to callbacks; None if unknown before.
     _max_subtasks = 0
 
     _held = Table, TimeIndex, Form, Calibration, Transform, Columns

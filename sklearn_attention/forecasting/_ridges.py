@@ -115,7 +115,7 @@ class _Windows:
         self.values = [(own - own.mean()) / unit for own, unit in pairs]
         self.rows = np.flatnonzero(validation.known >= lookback)
         self.tests, self.block = self._at(validation.take(self.rows)), training.block[self.rows]
-        # Which windows each block leaves out, (n_blocks, n_windows).
+        # Windows that each block leaves out, (n_blocks, n_windows).
         where, blocks = (self.origins.series, self.origins.known), range(training.n_blocks)
         self.left_out = np.array([training.overlapping(*where, b) for b in blocks])
 

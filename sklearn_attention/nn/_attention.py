@@ -195,7 +195,7 @@ def _by_features(queries, keys, values, kernel, mask, causal, need_weights, drop
 def _fused(queries, keys, values, mask, *, dropout, causal=False, scale=None):
     empty = None
     if mask is not None:
-        # What a fused kernel makes of a row without keys depends on the device.
+        # The result of a fused kernel for a row without keys depends on the device.
         empty = empty_rows(mask)
         mask = open_rows(mask, empty)
         if mask.dtype != torch.bool:

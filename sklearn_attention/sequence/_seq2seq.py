@@ -363,7 +363,7 @@ class TransformerSeq2Seq(NetworkParameters, AttentionEstimator):
         if y is not None:
             return read_pairs(X, y, self._vocabularies, max_length)
         sources = read_sources(X, self._vocabularies[0], max_length)
-        # What is as long as can be may not have ended.
+        # A target of the greatest length may not have ended.
         longest = self.longest_ + 1
         targets = self._write(sources)
         return sources, [np.array([START, *ids, END][:longest]) for ids in targets]

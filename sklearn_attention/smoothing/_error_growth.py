@@ -100,7 +100,7 @@ def _fit_variances(smoother, noise, rows):
 def _rates(smoother, rows, usual):
     """Rates of growth where rows are on all sides and on one side, (2, outputs)."""
     if len(rows) > _MOST_ROWS:
-        # What rows in an order have in common with those next to them stays.
+        # Errors that ordered rows have in common with their neighbours stay.
         some = np.linspace(0, len(rows) - 1, _MOST_ROWS).astype(int)
         rows = rows[-_MOST_ROWS:] if smoother.gap else rows[some]
     # Every row of a region is predicted.

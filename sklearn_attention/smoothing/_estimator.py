@@ -178,7 +178,7 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
             weights = weighed(self.key_weights_, self.robustness_weights_)
             rows = replace(rows, sample_weight=weights)
         data = self._task_data
-        # How many bandwidths a search tries is not known beforehand.
+        # The number of bandwidths that a search tries is not known beforehand.
         context = self._init_callback_context(max_subtasks=None if rule.searches else 0)
         context.call_on_fit_task_begin(estimator=self, **data)
 

@@ -19,7 +19,7 @@ def learn_vocabulary(tokenizer, sequences, *, max_tokens=None, min_count=1):
     Parameters
     ----------
     tokenizer : {"characters", "words", "lower_words", "byte_pairs", "ids"}
-        What a token is: a character; a word, where texts are split at whitespace; a word in
+        Kind of tokens: a character; a word, where texts are split at whitespace; a word in
         lower case or a punctuation mark; a frequent sequence of bytes [1]_, so that nothing is
         unknown, which needs the ``tokenizers`` library; an integer, where sequences are of ids
         and not texts.

@@ -19,14 +19,14 @@ class History:
     learning_rate : list of float
         Of the last step of each epoch.
     seconds : list of float
-        How long each epoch took, with its validation.
+        Duration of each epoch, with its validation.
     n_steps : int
         Steps made in whole epochs.
     best_epoch : int or None
         The epoch, from 0, after which the validation loss was least; None where nothing
         validates, or no epoch ended.
     stopped : str or None
-        What ended the training: "max_epochs", "max_steps", "patience", "callback" or
+        Reason of the end: "max_epochs", "max_steps", "patience", "callback" or
         "interrupted". None while it runs.
     """
 

@@ -118,7 +118,7 @@ class Training(BaseEstimator):
             "auto" is enough for 1000 steps, but `fewest_epochs` at least and 64 at most, or for
             `max_steps` where they are given.
         optimizer : str
-            What "auto" stands for.
+            Value for "auto".
         largest_batch, fewest_epochs : int
 
         Returns

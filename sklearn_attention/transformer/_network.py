@@ -92,7 +92,7 @@ class StepTokens(nn.Module):
 class TextTokens(nn.Module):
     r"""A learned vector for every token of a text, times :math:`\sqrt{d}` as in Vaswani et al.
 
-    That of unknown tokens starts at 0, and stays there unless some are unknown in training.
+    The vector of unknown tokens starts at 0, and stays there if none are unknown in training.
     """
 
     def __init__(self, d_model, *, n_tokens):

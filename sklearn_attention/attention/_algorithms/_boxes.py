@@ -34,7 +34,7 @@ class Boxes:
         self.profile, self.grid = profile, grid
         self._far = float(profile(np.array(grid.reach**2))) * self.columns[0].sum()
         self._range = self.points.min(axis=0), self.points.max(axis=0)
-        # What serves for all bandwidths of the same width: this, the keys in its cells, which
+        # Results for all bandwidths of the same width: this, the keys in its cells, which
         # are not known of some, and moments of the columns from some on.
         self._keys, self._moments = (None, None, None), {}
 

@@ -42,7 +42,7 @@ class Keys(ABC):
         self.columns = np.vstack([weights, (values * weights[:, None]).T])
         self.basis = Basis(degree, points.shape[1])
         self.powers = list(map(tuple, self.basis.powers.tolist()))
-        # How many sums differ from 0.
+        # Number of sums that differ from 0.
         self.n_sums = len(self.powers) + self.basis.size * (len(self.columns) - 1)
         self.peak = float(kernel.profile(np.zeros(1))[0])
         self.reach = reach(kernel, 2 * degree)
