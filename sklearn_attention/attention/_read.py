@@ -299,7 +299,7 @@ def check_own_keys(leave_one_out, queries, n_keys):
             raise ValueError(
                 f"leave_one_out=True needs the keys themselves as queries, but there are "
                 f"{len(queries)} queries and {n_keys} keys: pass the position of each "
-                "query's own key instead."
+                "query's own key."
             )
         return xp.arange(n_keys, device=queries.device)
     try:

@@ -289,8 +289,8 @@ class PositiveFeatures(FeatureKernel, name="positive_features"):
         of_keys = keys.exponents + keys.offsets  # (n_keys, n_features)
         if 0 in of_keys.shape:
             return queries.offsets + keys.offsets.T
-        # Exponents subtracted from features of the keys are added in the queries, so that no sum
-        # vanishes.
+        # Exponents subtracted from features of the keys are added in the queries, so that no
+        # sum vanishes.
         shift = xp.max(of_keys, axis=0, keepdims=True)
         of_queries = queries.exponents + shift
         top = xp.max(of_queries, axis=1, keepdims=True)
